@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""`make bench`: chooses workloads and servers, has them measured, writes the results. --help says how.
+"""`make bench`: selects workloads and servers, measures them, writes the results. --help lists the options.
 
 The steps of one workload are in suite/measure.py, the figures in suite/figures.py.
 """
-# Debian's Python, by its path: matplotlib comes as a Debian package, for that one.
+# Debian's Python, by its path: matplotlib is installed as a Debian package, for this one.
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ from suite import (machine, measure, memory, options, peers, postgres, progress,
                    session, workloads)
 
 BENCH = pathlib.Path(__file__).resolve().parent
-FORMAT = 1  # Of raw.json: raised when older ones can no longer be read.
+FORMAT = 1  # Of raw.json: increased when older files can no longer be read.
 
 
 def main():
@@ -62,7 +62,7 @@ def list_all():
 
 
 def choose_workloads(names):
-    """The workloads that were asked for. One that cannot be read is an error: it was to be measured."""
+    """The selected workloads. An unreadable one is an error, because it was requested."""
     found, wrong = workloads.load_all(BENCH / "apps")
     wanted = names.split(",") if names else [*found, *wrong]
     for name in wanted:
@@ -79,7 +79,7 @@ def all_kinds():
 
 
 def choose_servers(names):
-    """The servers that are here and were asked for, and those that are missing."""
+    """The selected servers that are installed, and those that are missing."""
     kinds = all_kinds()
     wanted = names.split(",") if names else [kind.key for kind in kinds]
     unknown = set(wanted) - {kind.key for kind in kinds}
@@ -88,12 +88,12 @@ def choose_servers(names):
     kinds = [kind for kind in kinds if kind.key in wanted]
     missing = {kind.key: {"title": kind.title, "install": kind.install} for kind in kinds if kind.version is None}
     for server in missing.values():
-        print(f"{server['title']} is missing and left out\nhint: {server['install']}", file=sys.stderr)
+        print(f"{server['title']} is missing and is skipped\nhint: run {server['install']}", file=sys.stderr)
     return [kind for kind in kinds if kind.version is not None], missing
 
 
 def begin(settings, kinds, missing):
-    """raw.json before anything was measured."""
+    """raw.json before any measurement."""
     return {"format": FORMAT, "complete": False, "started": session.now(), "ended": None,
             "command": shlex.join(["bench/run.py", *sys.argv[1:]]), "settings": dataclasses.asdict(settings),
             "machine": machine.describe(), "versions": machine.versions(), "php_settings": servers.PHP_SETTINGS,
@@ -120,7 +120,7 @@ def measure_all(raw, settings, chosen, kinds, output):
             contest = measure.Contest(workload, line_ups[workload.name], settings, folder, environment, steps)
             raw["workloads"][workload.name] = contest.record
             contest.run()
-            # What was measured is not lost if the machine goes away.
+            # Measured figures are not lost if the machine stops.
             write_raw(raw, output)
         for workload in weighed:
             memory.weigh(workload, line_ups[workload.name], settings.memory_workers, folder, {}, steps, raw["memory"])
@@ -132,10 +132,10 @@ def measure_all(raw, settings, chosen, kinds, output):
 
 
 def provide(workload, database):
-    """What a workload needs beside the servers: (what is missing or None, the database if one runs)."""
+    """Resources that a workload needs in addition to the servers: (missing one or None, the database if one runs)."""
     missing = machine.missing_packages(workload.packages)
     if missing:
-        return f"Debian packages are missing: apt-get install {' '.join(missing)}", database
+        return f"missing Debian packages: run apt-get install {' '.join(missing)}", database
     if workload.needs == "postgres" and database is None:
         try:
             database = postgres.Postgres()
@@ -151,7 +151,7 @@ def write_raw(raw, output):
 
 
 def write_report(raw, output):
-    # First what cannot be made again.
+    # First the data that cannot be created again.
     write_raw(raw, output)
     raw["plots"] = draw(raw, output)
     write_raw(raw, output)
@@ -163,13 +163,13 @@ def draw(raw, output):
     try:
         from suite import plots
     except ImportError:
-        print("no plots: matplotlib is missing\nhint: apt-get install python3-matplotlib", file=sys.stderr)
+        print("no plots: matplotlib is missing\nhint: run apt-get install python3-matplotlib", file=sys.stderr)
         return []
     return plots.draw_all(raw, output)
 
 
 def shown(path):
-    """A path as seen from the repository, where that is shorter."""
+    """A path relative to the repository, if that is shorter."""
     path = path.resolve()
     return path.relative_to(servers.ROOT) if path.is_relative_to(servers.ROOT) else path
 

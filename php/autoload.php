@@ -2,13 +2,11 @@
 
 declare(strict_types=1);
 
-/*
- * Loads this package where Composer does not: composer.json says the same in its words.
- */
+/* Autoloader for use without Composer. It loads the same files as composer.json. */
 
 spl_autoload_register(static function (string $class): void {
     $file = match (true) {
-        // Only where the server has not brought its own.
+        // Loaded only when the server does not define these classes.
         $class === 'Samovar\Breaker' => __DIR__ . '/polyfill/Breaker.php',
         $class === 'Samovar\BreakerOpenException' => __DIR__ . '/polyfill/BreakerOpenException.php',
         $class === 'Samovar\Cache' => __DIR__ . '/polyfill/Cache.php',

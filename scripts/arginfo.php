@@ -2,15 +2,18 @@
 <?php
 
 /*
- * Writes what the engine must know of our functions and methods (names, parameters, types) from the stubs in php/stubs
- * to crates/worker/csrc/functions/arginfo. So a signature stands in one place, the stub.
+ * Generates the headers in crates/worker/csrc/functions/arginfo from the stubs in php/stubs. The
+ * headers describe our functions and methods (names, parameters, types) to the engine. So each
+ * signature is defined only once, in its stub.
  *
  *   php scripts/arginfo.php            writes the headers
- *   php scripts/arginfo.php --check    says which of them are not what the stubs say, and fails then
+ *   php scripts/arginfo.php --check    lists the headers that differ from the stubs, and fails if
+ *                                      there are any
  *
- * A function's code is ZEND_FUNCTION(name), with `_` for `\`, in a C file that includes prototypes.h; a method's is
- * ZEND_METHOD(Class, name), in the class's. A stub that says `@implementation-alias other` has no code of its own. The
- * headers are checked in: a build needs no php.
+ * A function's code is ZEND_FUNCTION(name), with `_` for `\`, in a C file that includes
+ * prototypes.h. A method's code is ZEND_METHOD(Class, name), in the C file of the class. A stub with
+ * `@implementation-alias other` has no code of its own. The headers are checked in, so that a build
+ * does not need php.
  */
 
 declare(strict_types=1);
@@ -19,13 +22,18 @@ namespace Samovar\Arginfo;
 
 const STUBS = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php', 'apcu.php'];
 /**
- * Whose functions and constants are in tables of their own, as they are left out where an extension has them: what the
- * functions' names begin with, and what the constants' do.
+ * Extensions whose functions and constants are in separate tables, because they are left out if the
+ * extension itself is loaded: prefix of the functions' names => prefix of the constants' names.
  */
 const APART = ['pinba' => 'pinba', 'apcu' => 'apc'];
+/** Maximum width of a line of the headers. */
+const COLUMNS_MAX = 100;
+/** Minimum length of the rest of a broken line. */
+const REST_MIN = 12;
 const OUTPUT = __DIR__ . '/../crates/worker/csrc/functions/arginfo';
 
-/** The engine's name of a built-in type, as a code (IS_LONG) and as a bit of a mask (MAY_BE_LONG). */
+/** The engine's names of a built-in type: as a code (IS_LONG) and as a bit of a mask
+ * (MAY_BE_LONG). */
 const TYPES = [
     'array' => ['IS_ARRAY', 'MAY_BE_ARRAY'],
     'bool' => ['_IS_BOOL', 'MAY_BE_BOOL'],
@@ -43,7 +51,7 @@ const TYPES = [
 function builtin(\ReflectionNamedType $type): array
 {
     return TYPES[$type->getName()]
-        ?? throw new \LogicException("scripts/arginfo.php knows no type {$type->getName()}: add it to TYPES");
+        ?? throw new \LogicException("scripts/arginfo.php: unknown type {$type->getName()}: add it to TYPES");
 }
 
 /** "MAY_BE_ARRAY | MAY_BE_BOOL". */
@@ -52,13 +60,13 @@ function mask(\ReflectionUnionType $type): string
     return implode(' | ', array_map(fn (\ReflectionNamedType $part): string => builtin($part)[1], $type->getTypes()));
 }
 
-/** Whether it names a class or an interface, and no built-in type. */
+/** Whether this is the name of a class or an interface, not of a built-in type. */
 function is_class(string $name): bool
 {
     return class_exists($name, false) || interface_exists($name, false);
 }
 
-/** Whether the `?` must be said: null is of mixed's and null's own values. */
+/** Whether the type must be marked as nullable. Not for mixed and null, which include null. */
 function is_nullable(\ReflectionNamedType $type): int
 {
     return (int) ($type->allowsNull() && !in_array($type->getName(), ['mixed', 'null'], true));
@@ -76,7 +84,7 @@ function default_value(\ReflectionParameter $parameter): string
         is_int($value) => (string) $value,
         is_float($value) => json_encode($value, JSON_PRESERVE_ZERO_FRACTION),
         is_string($value) => var_export($value, true),
-        default => throw new \LogicException("scripts/arginfo.php knows no such default: \${$parameter->getName()}"),
+        default => throw new \LogicException("scripts/arginfo.php: unsupported default value of \${$parameter->getName()}"),
     };
 
     return '"' . addcslashes($code, '"\\') . '"';
@@ -85,7 +93,7 @@ function default_value(\ReflectionParameter $parameter): string
 function parameter(\ReflectionParameter $parameter): string
 {
     if ($parameter->isVariadic() || $parameter->isPassedByReference() && $parameter->hasType()) {
-        throw new \LogicException("scripts/arginfo.php knows no such parameter: \${$parameter->getName()}");
+        throw new \LogicException("scripts/arginfo.php: unsupported parameter \${$parameter->getName()}");
     }
     $type = $parameter->getType();
     $name = $parameter->getName();
@@ -99,7 +107,7 @@ function parameter(\ReflectionParameter $parameter): string
             "ZEND_ARG_TYPE_MASK(0, $name, " . mask($type) . ', ' . ($has_default ? default_value($parameter) : 'NULL') . ')',
         $type instanceof \ReflectionNamedType =>
             "ZEND_ARG_TYPE_INFO$suffix(0, $name, " . builtin($type)[0] . ', ' . is_nullable($type) . "$default)",
-        default => throw new \LogicException("scripts/arginfo.php knows no such type: $type"),
+        default => throw new \LogicException("scripts/arginfo.php: unsupported type $type"),
     };
 }
 
@@ -117,7 +125,7 @@ function arginfo(string $name, \ReflectionFunctionAbstract $function): string
         $returned instanceof \ReflectionNamedType =>
             "ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX($name, 0, $required, " . builtin($returned)[0] . ', '
                 . is_nullable($returned) . ')',
-        default => throw new \LogicException("scripts/arginfo.php knows no such type: $returned"),
+        default => throw new \LogicException("scripts/arginfo.php: unsupported type $returned"),
     }];
     foreach ($function->getParameters() as $parameter) {
         $lines[] = '    ' . parameter($parameter);
@@ -132,16 +140,39 @@ function symbol(string $name): string
     return str_replace('\\', '_', $name);
 }
 
-/** A header that includes nothing of ours: whoever includes it has included php.h. */
-function header(string $guard, string $what, string $content): string
+/** Breaks lines wider than 100 columns after a comma, and continues a macro with a backslash. */
+function wrapped(string $content): string
+{
+    $lines = [];
+    foreach (explode("\n", $content) as $line) {
+        $end = str_ends_with($line, ' \\') ? ' \\' : '';
+        $begin = substr($line, 0, strspn($line, ' ')) . '    ';
+        while (strlen($line) > COLUMNS_MAX) {
+            $most = min(COLUMNS_MAX - strlen($end), strlen($line) - REST_MIN);
+            $at = strrpos(substr($line, 0, $most), ', ');
+            if ($at === false) {
+                throw new \LogicException("scripts/arginfo.php: too wide, and nowhere to break: $line");
+            }
+            $lines[] = substr($line, 0, $at + 1) . $end;
+            $line = $begin . substr($line, $at + 2);
+        }
+        $lines[] = $line;
+    }
+
+    return implode("\n", $lines);
+}
+
+/** Text of a header. It includes nothing: the C file must include php.h first. */
+function header(string $guard, string $title, string $content): string
 {
     $macro = 'SAMOVAR_FUNCTIONS_ARGINFO_' . strtoupper($guard) . '_H';
+    $content = wrapped($content);
 
     return <<<TEXT
     /* clang-format off */
-    /* $what.
+    /* $title.
      *
-     * Generated by scripts/arginfo.php from php/stubs: change those. */
+     * Generated by scripts/arginfo.php from php/stubs. Change the stubs, not this file. */
     #ifndef $macro
     #define $macro
 
@@ -151,7 +182,7 @@ function header(string $guard, string $what, string $content): string
     TEXT;
 }
 
-/** The function that has the code of this one; null: it has its own. */
+/** The function whose code this function shares; null if it has its own code. */
 function alias(\ReflectionFunction $function): ?string
 {
     return preg_match('/@implementation-alias (\w+)/', (string) $function->getDocComment(), $found) ? $found[1] : null;
@@ -165,7 +196,7 @@ function prototypes_header(array $functions): string
         $prototypes .= alias($function) === null ? 'ZEND_FUNCTION(' . symbol($function->getName()) . ");\n" : '';
     }
 
-    return header('prototypes', 'The functions that PHP code can call, for those who write them', $prototypes);
+    return header('prototypes', 'Prototypes of the functions that PHP code can call', $prototypes);
 }
 
 /** @param list<\ReflectionFunction> $functions */
@@ -182,7 +213,7 @@ function functions_header(array $functions, string $name, string $table): string
             : "    ZEND_FENTRY($c, $code, arginfo_$c, 0)\n";
     }
 
-    return header($name, 'The table of the functions that PHP code can call', <<<C
+    return header($name, 'Table of the functions that PHP code can call', <<<C
         {$arginfo}static const zend_function_entry {$table}[] = {
         $entries    ZEND_FE_END
         };
@@ -200,7 +231,7 @@ function flags(\ReflectionMethod $method): string
     return implode(' | ', $flags);
 }
 
-/** @return list<\ReflectionMethod> those that the stub itself has */
+/** @return list<\ReflectionMethod> the methods declared in the stub itself */
 function own_methods(\ReflectionClass $class): array
 {
     $is_own = fn (\ReflectionMethod $method): bool => $method->getDeclaringClass()->getName() === $class->getName();
@@ -218,7 +249,7 @@ function class_header(\ReflectionClass $class): string
         $entries .= "    ZEND_ME($c, {$method->getName()}, arginfo_{$c}_{$method->getName()}, " . flags($method) . ")\n";
     }
 
-    return header($class->getShortName(), "The methods of {$class->getName()}", <<<C
+    return header($class->getShortName(), "Methods of {$class->getName()}", <<<C
         $prototypes
         {$arginfo}static const zend_function_entry samovar_methods[] = {
         $entries    ZEND_FE_END
@@ -236,11 +267,11 @@ function constants_header(array $constants, string $name, string $macro): string
         $entries .= "    REGISTER_LONG_CONSTANT(\"$name\", $name, CONST_PERSISTENT); \\\n";
     }
 
-    return header($name, 'The constants that PHP code has', <<<C
+    return header($name, 'Constants that PHP code can use', <<<C
         enum {
         $values};
 
-        /* In MINIT, whose number of the module it uses. */
+        /* For MINIT: it uses MINIT's parameter `module_number`. */
         #define $macro() do { \\
         $entries} while (0)
 
@@ -300,6 +331,6 @@ foreach (headers() as $name => $content) {
     }
 }
 if ($stale !== [] && ($argv[1] ?? '') === '--check') {
-    fwrite(STDERR, 'not what the stubs say: ' . implode(', ', $stale) . "\nhint: php scripts/arginfo.php\n");
+    fwrite(STDERR, 'differs from the stubs: ' . implode(', ', $stale) . "\nhint: run php scripts/arginfo.php\n");
     exit(1);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds Caddy, a web server that stands in front of PHP, of its Go module: scripts/caddy.sh [FOLDER]
-# It puts `caddy` there; some minutes, and 500 MB of modules from the proxy of Go.
+# Builds Caddy, a web server for use in front of PHP, from its Go module: scripts/caddy.sh [FOLDER]
+# Writes `caddy` to that folder. Takes some minutes and 500 MB of modules from the Go module proxy.
 set -eu
 
 folder=$(realpath -m "${1:-${TMPDIR:-/tmp}/samovar-caddy}")

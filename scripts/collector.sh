@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds OpenTelemetry's collector of its own modules (tests/collector): scripts/collector.sh [FILE]
-# It takes OTLP over HTTP and writes what it took as JSON. A few minutes, and 300 MB of modules from the proxy of Go.
+# Builds an OpenTelemetry collector from its own modules (tests/collector): scripts/collector.sh
+# [FILE] This collector receives OTLP over HTTP and writes the received data as JSON. The build
+# takes a few minutes and 300 MB of modules from the Go module proxy.
 set -eu
 
 source=$(cd "$(dirname "$0")/../tests/collector" && pwd)

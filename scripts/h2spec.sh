@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds h2spec with Go and asks a running server: scripts/h2spec.sh HOST:PORT [TLS-HOST:PORT]
-# In the clear one of its cases must fail: what is no preface of HTTP/2 is answered as HTTP/1.1, which the port speaks too.
+# Builds h2spec with Go and runs it against a running server: scripts/h2spec.sh HOST:PORT
+# [TLS-HOST:PORT] Without TLS, one of its cases must fail: it sends an invalid HTTP/2 preface, which
+# the server treats as HTTP/1.1, because the port serves both.
 set -u
 
 if [ $# -lt 1 ]; then

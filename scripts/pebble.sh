@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds Pebble, Let's Encrypt's authority for tests, of its Go module: scripts/pebble.sh [FOLDER]
-# It puts `pebble` there; half a minute, and 20 MB of modules from the proxy of Go.
+# Builds Pebble, Let's Encrypt's authority for tests, from its Go module: scripts/pebble.sh [FOLDER]
+# Writes `pebble` to that folder. Takes half a minute and 20 MB of modules from the Go module proxy.
 set -eu
 
 folder=$(realpath -m "${1:-${TMPDIR:-/tmp}/samovar-pebble}")

@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
-# The server's profile: which of its code runs, and how often (docs/decisions/pgo.md).
+# Builds with, or records, the server's profile: the parts of its code that run, and how often
+# (docs/internals/decisions/pgo.md).
 #
-#   scripts/pgo.sh build    builds target/release/samovar and samovar-php by the profile that the tree has, if it is this compiler's
-#   scripts/pgo.sh train    makes that profile anew: a server that counts, the benchmarks' applications, some 15 minutes
+#   scripts/pgo.sh build    builds target/release/samovar and samovar-php, with the tree's profile if
+#                           this compiler made it
+#   scripts/pgo.sh train    records the profile again (some 15 minutes): runs the benchmarks'
+#                           applications on an instrumented server
 #
-# CARGO: cargo. PGO_SECONDS: how long each application is asked in each round of the training.
+# CARGO: the cargo command. PGO_SECONDS: duration of the load on each application in each round of
+# the training.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=/dev/null
 . scripts/say.sh
 
 profile=scripts/pgo/server.profdata
-# Whose it is: another compiler names functions otherwise, or cannot read it at all.
+# The compiler that made the profile. Another compiler has other function names, or cannot read the
+# profile at all.
 compiler=scripts/pgo/compiler
 target=$PWD/target/pgo
 trained=target/trained
@@ -20,7 +25,8 @@ seconds=${PGO_SECONDS:-1}
 workloads=hello,hello-varying,echo,bootstrap,static,streamed,upload,answer-1mb
 connections=1,16,64
 
-# build DIRECTORY [FLAG]: what RUSTFLAGS has holds, too. Encoded, because paths may have spaces.
+# build DIRECTORY [FLAG]: adds the flag to those of RUSTFLAGS. Encoded, because paths may have
+# spaces.
 build() {
     local flags
     read -ra flags <<<"${RUSTFLAGS:-}"
@@ -33,21 +39,23 @@ build() {
     unset CARGO_ENCODED_RUSTFLAGS
 }
 
-# In a folder of its own: other release builds have other flags, and each would throw away what the other has built.
+# Builds in a separate folder: other release builds have other flags, and each build would discard
+# the results of the other.
 build_trained() {
     local flags=()
     if [ "$(rustc --version)" = "$(cat $compiler)" ]; then
         flags=("-Cprofile-use=$(named)")
     else
-        say "the profile is of $(cat $compiler): this build does without it, and takes up to a fifth more CPU for a small request" \
-            "(hint: \`make pgo\` makes one for $(rustc --version))"
+        say "the profile is for $(cat $compiler): building without it; small requests take up to a fifth more CPU" \
+            "(hint: create a profile for $(rustc --version) with \`make pgo\`)"
     fi
     build $trained "${flags[@]}"
     mkdir -p target/release
     ln -f $trained/release/samovar $trained/release/samovar-php target/release/
 }
 
-# A copy of the profile that is named by what it has: cargo looks at flags, not at the files that they name.
+# Prints the path of a copy of the profile that is named by its hash. Cargo compares flags, not the
+# contents of the files in them.
 named() {
     local copy
     copy=$PWD/$trained/$(sha256sum $profile | cut -c 1-16).profdata
@@ -59,11 +67,11 @@ named() {
 profdata() {
     local found
     found=$(find "$(rustc --print sysroot)" -name llvm-profdata -type f -perm -u+x -print -quit)
-    [ -n "$found" ] || fail "the compiler's llvm-profdata is missing" "rustup component add llvm-tools"
+    [ -n "$found" ] || fail "cannot find the compiler's llvm-profdata" "run rustup component add llvm-tools"
     echo "$found"
 }
 
-# asks COMMAND...: a part of the training.
+# asks COMMAND...: runs a part of the training.
 asks() {
     say "training: $*"
     "$@" >/dev/null
@@ -72,14 +80,14 @@ asks() {
 train() {
     local merge
     merge=$(profdata)
-    say "a server that counts"
+    say "building an instrumented server"
     build "$target" "-Cprofile-generate=$target/raw"
     "${cargo[@]}" build --release --locked -p samovar-load
     "${cargo[@]}" build --release --locked -p samovar-front --example bare_hello --example secure_client
-    # What the compiler's own helpers have counted while it was built is of no interest.
+    # Drop the counts of build scripts and other helpers that ran during the build.
     rm -rf "$target/raw"
     mkdir -p "$target/raw"
-    # A file for each program, to which its processes add what they have counted when they end.
+    # One file per program. Its processes add their counts when they end.
     export SAMOVAR_BIN=$target/release/samovar LLVM_PROFILE_FILE=$target/raw/%m.profraw
     asks bench/run.py --workloads $workloads --servers samovar-native,samovar-resident,samovar-checkpoint,samovar-script \
         --connections $connections --rounds 1 --seconds "$seconds" --rate 0 --no-system-calls --new-connections \
@@ -91,11 +99,11 @@ train() {
     "$merge" merge --sparse --output "$target/server.profdata" "$target"/raw/*.profraw
     mv "$target/server.profdata" $profile
     rustc --version >$compiler
-    say "$profile is new"
+    say "new profile: $profile"
 }
 
 case ${1:-} in
     build) build_trained ;;
     train) train ;;
-    *) fail "build or train?" "scripts/pgo.sh build" ;;
+    *) fail "missing command: build or train" "run scripts/pgo.sh build" ;;
 esac

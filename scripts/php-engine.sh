@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Builds a libphp of the source of the installed PHP that takes less CPU: scripts/php-engine.sh [FOLDER]
-# (docs/decisions/engine.md). FOLDER, target/engine if none is named, has libphp8.2.so and ENGINE afterwards; until all is
-# well, what it had before stays.
+# Builds a libphp from the source of the installed PHP that takes less CPU: scripts/php-engine.sh
+# [FOLDER] (docs/internals/decisions/engine.md). Writes libphp8.2.so and ENGINE to FOLDER (default:
+# target/engine). The previous files stay there until the build has succeeded.
 #
-# PHP_CONFIG: php-config8.2, or another version's. ENGINE_JOBS: compilers at once, as many as there are cores.
-# ENGINE_SOURCE: a folder with the files of the source package (.dsc, .tar.xz), where no mirror has them.
-# ENGINE_WORK: where it is built, FOLDER/work; what a run that was interrupted has finished is not done again.
+# PHP_CONFIG: the php-config of the PHP version; default: php-config8.2.
+# ENGINE_JOBS: number of concurrent compilers; default: the number of cores.
+# ENGINE_SOURCE: a folder with the files of the source package (.dsc, .tar.xz), if no mirror has
+# them.
+# ENGINE_WORK: the build folder; default: FOLDER/work. After an interruption, the next run continues
+# with the unfinished step.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=/dev/null
@@ -13,7 +16,7 @@ cd "$(dirname "$0")/.."
 tree=$PWD
 
 disk_mib_min=1200     # Source, objects twice, and the link.
-train_seconds=3       # Of each application, after a second of warm-up.
+train_seconds=3       # For each application, after a second of warm-up.
 train_apps=(echo bootstrap symfony)
 tail_lines=15
 
@@ -24,7 +27,7 @@ work=$(realpath -m "${ENGINE_WORK:-$to/work}")
 export ENGINE_JOBS=${ENGINE_JOBS:-$(nproc)}
 library=lib$php.so
 
-# version_of PACKAGE: of the source that the installed package was made of, or nothing.
+# version_of PACKAGE: version of the source from which the installed package was built, or nothing.
 version_of() {
     dpkg-query -W -f '${db:Status-Abbrev}${source:Version}' "$1" 2>/dev/null | sed -n 's/^ii *//p'
 }
@@ -33,7 +36,7 @@ build_id() {
     readelf -n "$1" | sed -n 's/ *Build ID: //p'
 }
 
-# ---- what must be there ----
+# ---- requirements ----
 
 look_at_packages() {
     local missing=() package
@@ -42,8 +45,8 @@ look_at_packages() {
         package=${package//php8.2/$php}
         [ -n "$(version_of "$package")" ] || missing+=("$package")
     done < <(sed '/^#/d; s/ .*//' scripts/packages-build.txt scripts/packages-engine.txt)
-    [ ${#missing[@]} = 0 ] || fail "packages are missing: ${missing[*]}" \
-        "sudo apt-get install --no-install-recommends ${missing[*]}"
+    [ ${#missing[@]} = 0 ] || fail "missing packages: ${missing[*]}" \
+        "run sudo apt-get install --no-install-recommends ${missing[*]}"
 }
 
 look_at_versions() {
@@ -52,12 +55,12 @@ look_at_versions() {
     for package in "$php-cli" "$php-dev" "$php-opcache" "$php-common"; do
         other=$(version_of "$package")
         [ "$other" = "$source_version" ] || fail \
-            "$package is $other, lib$php-embed $source_version: an engine is for extensions of one version" \
-            "sudo apt-get install lib$php-embed $package"
+            "$package has version $other, lib$php-embed has $source_version: the engine and its extensions need the same version" \
+            "run sudo apt-get install lib$php-embed $package"
     done
     installed=$(dpkg-query -L "lib$php-embed" | grep -E "/$library\$" | head -n 1)
-    [ -f "$installed" ] || fail "lib$php-embed has no $library" "sudo apt-get install --reinstall lib$php-embed"
-    # Debian's patches change with its version, the recipe with these files.
+    [ -f "$installed" ] || fail "no $library in lib$php-embed" "run sudo apt-get install --reinstall lib$php-embed"
+    # A new Debian version may have other patches; a change of these files changes the build steps.
     recipe=$(cat scripts/php-engine.sh scripts/php-engine/* | sha256sum | cut -c 1-16)
     key="$source_version beside $(build_id "$installed")"
 }
@@ -65,13 +68,13 @@ look_at_versions() {
 look_at_disk() {
     local free
     free=$(df -m --output=avail "$work" | tail -n 1 | tr -d ' ')
-    [ "$free" -ge $disk_mib_min ] || fail "$work has $free MiB of free disk, it takes $disk_mib_min" \
-        "free some, or set ENGINE_WORK to a folder on another disk"
+    [ "$free" -ge $disk_mib_min ] || fail "$work has $free MiB of free disk space, the build needs $disk_mib_min" \
+        "free disk space, or set ENGINE_WORK to a folder on another disk"
 }
 
 # ---- steps that are done once ----
 
-# A step's mark is made when it is done; one that was interrupted begins anew.
+# The mark of a step is written at its end. An interrupted step starts again from its beginning.
 done_with() {
     [ "$(cat "$work/done-$1" 2>/dev/null)" = "$key $recipe" ]
 }
@@ -87,8 +90,8 @@ fetch() {
     if [ -n "${ENGINE_SOURCE:-}" ]; then
         local found
         found=$(realpath "$ENGINE_SOURCE")/${php}_${source_version#*:}.dsc
-        [ -e "$found" ] || fail "there is no $found" \
-            "the installed PHP is $source_version: ENGINE_SOURCE needs that version's files"
+        [ -e "$found" ] || fail "cannot find $found" \
+            "set ENGINE_SOURCE to a folder with the files of $source_version, the installed PHP"
         mkdir -p "$work/download"
         ln -s "$(dirname "$found")"/* "$work/download/"
     else
@@ -99,28 +102,29 @@ fetch() {
         versions=$(source_versions "$php" | tr '\n' ' ')
         if ! source_download "$php" "$source_version" "$work/download"; then
             case " $versions" in
-                *" $source_version "*) fail "the Debian mirror lists the source of $php $source_version, and does not have it" \
-                    "a mirror may be late: try again later, or set ENGINE_SOURCE to a folder with its files" ;;
-                *) fail "the Debian mirror has no source of $php $source_version, which is installed; it lists ${versions:-none}" \
+                *" $source_version "*) fail "the Debian mirror lists the source of $php $source_version, but does not have it" \
+                    "try again later (the mirror may be outdated), or set ENGINE_SOURCE to a folder with the files" ;;
+                *) fail "the Debian mirror has no source of the installed $php $source_version; it lists ${versions:-none}" \
                     "upgrade PHP to one of these (sudo apt-get update; sudo apt-get upgrade), or set ENGINE_SOURCE" ;;
             esac
         fi
         rm -rf "$work/apt"
     fi
     dpkg-source --no-check -x "$work/download/${php}_${source_version#*:}.dsc" "$work/unpacked" >"$work/log" 2>&1 ||
-        fail "the source cannot be unpacked: $(tail -n 3 "$work/log")" "start again"
+        fail "cannot unpack the source: $(tail -n 3 "$work/log")" "run the command again"
     mv "$work/unpacked" "$work/source"
     rm -rf "$work/download" "$work"/*.tar.*
     mark fetch
 }
 
-# Debian's options of the command line's PHP, but for what is the command line's, and the embed library's instead.
+# The configure options of Debian's command-line PHP, with those of the embed library in place of
+# the command line's own.
 options() {
     local option
     for option in $("$config" --configure-options); do
         case $option in
             --enable-cli | --with-libedit* | --with-readline*) ;;
-            # Debian has it in libphp of some versions.
+            # Debian's libphp contains pcntl in some versions only.
             --enable-pcntl) if grep -q pcntl_fork "$installed"; then echo "$option"; fi ;;
             --with-config-file* | --config-cache | --cache-file=*) ;;
             --*) echo "$option" ;;
@@ -144,20 +148,22 @@ configure() {
         ./buildconf --force
         cd "$work/build"
         mapfile -t options < <(options)
-        # What Debian's rules have, without debugging information.
+        # The flags of Debian's rules, without debugging information.
         CC="$tree/scripts/php-engine/cc" \
             CFLAGS="$flags -O2 -fsigned-char -fno-strict-aliasing -DOPENSSL_SUPPRESS_DEPRECATED -g0 -w" \
             CPPFLAGS=$(dpkg-buildflags --get CPPFLAGS) \
             LDFLAGS=$(DEB_BUILD_MAINT_OPTIONS=hardening=+bindnow dpkg-buildflags --get LDFLAGS) \
             ../source/configure "${options[@]}"
-    ) >"$work/log" 2>&1 || fail "configure has failed:
-$(tail -n $tail_lines "$work/log")" "all of it is in $work/log"
+    ) >"$work/log" 2>&1 || fail "configure failed:
+$(tail -n $tail_lines "$work/log")" "see $work/log"
     mark configure
 }
 
-# Objects of a step that was interrupted, or of the one before. Pages spend nothing in plain.txt's files, or all of it in a loop
-# that is as it is, so they are compiled once, as Debian does; of ext/random, a function is replaced by the worker's own (own.list),
-# which must not be put into its callers.
+# forget STAGE: removes the objects of an interrupted step or of the previous step. Objects of the
+# files in plain.txt stay for the engine: these files are compiled once, with Debian's flags,
+# because pages spend no time in them, or spend it in a loop that cannot be improved. ext/random is
+# in plain.txt for another reason: the worker replaces one of its functions (own.list), so the
+# compiler must not inline that function.
 forget() {
     local file plain=()
     while [ "$1" = engine ] && read -r file; do
@@ -166,7 +172,7 @@ forget() {
     find "$work/build" \( -name '*.o' -o -name '*.lo' -o -name '*.la' \) "${plain[@]}" -delete
 }
 
-# compile STEP STAGE TEXT TARGET...: all objects anew, with a line of progress now and then.
+# compile STEP STAGE TEXT TARGET...: compiles all objects again and prints the progress.
 compile() {
     local step=$1 stage=$2 text=$3 all=0 count=0 shown=-1
     shift 3
@@ -176,7 +182,7 @@ compile() {
     all=$(make -C "$work/build" -n "$@" 2>/dev/null | grep -c -- '--mode=compile' || true)
     : >"$ENGINE_PROGRESS"
     touch "$ENGINE_BEGUN"
-    sleep 1 # What is compiled is newer than that, to the second.
+    sleep 1 # So that compiled files are newer, even with times in whole seconds.
     setsid make -C "$work/build" -j "$ENGINE_JOBS" "$@" >"$work/log" 2>&1 &
     builder=$!
     while kill -0 $builder 2>/dev/null; do
@@ -184,13 +190,13 @@ compile() {
         if [ "$all" -gt 0 ] && [ $((count * 10 / all)) -gt $shown ]; then
             shown=$((count * 10 / all))
             say "$step of 5: $text: $count of $all files"
-            [ "$count" -lt "$all" ] || say "$step of 5: $text: it is linked, which may take a few minutes"
+            [ "$count" -lt "$all" ] || say "$step of 5: $text: linking, which may take a few minutes"
         fi
         sleep 1
     done
-    wait $builder || fail "the compiler has failed:
+    wait $builder || fail "the compiler failed:
 $(grep -E 'error|No space|Killed' "$work/log" | tail -n 5 || true)
-$(tail -n $tail_lines "$work/log")" "all of it is in $work/log; once it is mended, the same command goes on"
+$(tail -n $tail_lines "$work/log")" "see $work/log; fix the error and run the same command to continue"
     builder=
     unset ENGINE_STAGE ENGINE_BEGUN ENGINE_PROGRESS
 }
@@ -202,7 +208,7 @@ counters() {
     mark counters
 }
 
-# The extensions are Debian's, which load into this PHP as they will into the engine.
+# The training uses Debian's extensions: they can be loaded into this PHP, as later into the engine.
 train() {
     done_with training && return
     say "4 of 5: train (${train_apps[*]})"
@@ -219,29 +225,29 @@ train() {
             cd "bench/apps/$app"
             [ ! -e setup.php ] || "$php" setup.php
             "$work/build/sapi/cli/php" alone.php $train_seconds
-        ) >"$work/log" 2>&1 || fail "$app did not run for the training:
-$(tail -n $tail_lines "$work/log")" "all of it is in $work/log"
+        ) >"$work/log" 2>&1 || fail "the training run of $app failed:
+$(tail -n $tail_lines "$work/log")" "see $work/log"
         say "4 of 5: $app: $(tail -n 1 "$work/log")"
     done
     rm -rf "$var"
     [ -n "$(find "$work/build/Zend" -name '*.gcda' -print -quit)" ] ||
-        fail "the training has left no counters" "is $work writable?"
+        fail "the training wrote no counters" "check that $work is writable"
     mark training
 }
 
 engine() {
     done_with engine && return
-    # What the server knows it by.
+    # The server identifies the engine by this text.
     local embed=$work/source/sapi/embed/php_embed.c
     sed -i '/samovar-php-engine: /d' "$embed"
     printf 'const char samovar_php_engine[] __attribute__((used)) = "samovar-php-engine: %s";\n' "$key" >>"$embed"
-    compile 5 engine "compile by what was counted, and link" libphp.la
+    compile 5 engine "compile with the profile, and link" libphp.la
     mark engine
 }
 
-# ---- is it what it should be? ----
+# ---- checks of the result ----
 
-# names FILE: what others find in it.
+# names FILE: prints the symbols that it exports.
 names() {
     nm -D --defined-only --format=posix "$1" | cut -d ' ' -f 1 | sort
 }
@@ -249,23 +255,24 @@ names() {
 examine() {
     local built=$1 lost name dynamic open
     lost=$(comm -23 <(names "$installed") <(names "$built") | head -n 5 | tr '\n' ' ')
-    [ -z "$lost" ] || fail "the engine lacks functions that $installed has: $lost…" "is this the source of $source_version?"
+    [ -z "$lost" ] || fail "the engine lacks functions that $installed has: $lost…" "check that the source has version $source_version"
     dynamic=$(readelf -dW "$built")
     open=$(readelf -rW "$built")
     for name in 'soname: \[libphp.so\]' BIND_NOW; do
-        grep -q "$name" <<<"$dynamic" || fail "the engine was not linked as Debian's ($name)" "all of it is in $work/log"
+        grep -q "$name" <<<"$dynamic" || fail "the engine is not linked in the same way as Debian's ($name)" "see $work/log"
     done
     while read -r name; do
-        grep -q " $name +" <<<"$open" || fail "the engine would not let the worker replace $name" \
-            "a linker that does not know --dynamic-list?"
+        grep -q " $name +" <<<"$open" || fail "the worker cannot replace $name in the engine" \
+            "check that the linker supports --dynamic-list"
     done < <(sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' scripts/php-engine/own.list)
     if grep -q pcntl_fork "$installed" && ! grep -q pcntl_fork "$built"; then
-        fail "the engine lacks the extension pcntl, which $installed has" "all of it is in $work/log"
+        fail "the engine lacks the extension pcntl, which $installed has" "see $work/log"
     fi
-    grep -q "samovar-php-engine: $key" "$built" || fail "the engine does not say what it was made of"
+    grep -q "samovar-php-engine: $key" "$built" || fail "the engine lacks the mark of its version"
 }
 
-# Under names of its own first: whoever starts a server meanwhile gets the former engine or this one.
+# put FILE: installs the engine. Files are written under temporary names first, so that a server
+# started in the meantime gets either the previous engine or this one.
 put() {
     local new=$to/.$library.$$
     cp "$1" "$new"
@@ -280,26 +287,27 @@ put() {
 
 end() {
     if [ -n "${builder:-}" ]; then
-        # Its compilers, too.
+        # The whole process group, so that the compilers end, too.
         kill -TERM -- "-$builder" 2>/dev/null || true
     fi
     rm -f "$to/.$library.$$" "$to/.ENGINE.$$"
 }
 
 stopped() {
-    say "interrupted; the same command goes on with the step that was begun"
+    say "interrupted; run the same command to continue with the interrupted step"
     exit 130
 }
 
-# A function, so that all of this file is read before it begins: it may be replaced meanwhile.
+# A function, so that the shell reads the whole file before the build begins: the file may be
+# replaced during the build.
 build() {
     look_at_packages
     look_at_versions
-    mkdir -p "$to" "$work" 2>/dev/null || fail "cannot make $to and $work" "name a folder that you may write to: make php-engine ENGINE=FOLDER"
+    mkdir -p "$to" "$work" 2>/dev/null || fail "cannot create $to and $work" "set a writable folder: make php-engine ENGINE=FOLDER"
     exec 9>"$work/lock"
-    flock -n 9 || fail "another run works in $work" "wait for it, or set ENGINE_WORK and another folder"
+    flock -n 9 || fail "another run uses $work" "wait for it, or set ENGINE_WORK and another folder"
     if [ "$(cat "$to/ENGINE" 2>/dev/null)" = "$key $recipe" ] && [ -f "$to/$library" ]; then
-        say "$to/$library is of $source_version, and up to date"
+        say "$to/$library is up to date with $source_version"
         exit 0
     fi
     look_at_disk
@@ -311,7 +319,7 @@ build() {
     put "$work/build/libs/libphp.so"
     rm -rf "$work"
     say "$to/$library is PHP $source_version"
-    echo "hint: php_engine = \"$to/$library\" in samovar.toml, then \`samovar check\`" >&2
+    echo "hint: set php_engine = \"$to/$library\" in samovar.toml, then run \`samovar check\`" >&2
 }
 
 trap end EXIT

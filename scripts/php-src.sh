@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches php-src's own tests from the installed PHP's source package: what a web server is asked into target/php-src/tests,
-# those of the engine into target/php-src/engine.
-# apt gets lists of its own below target/, so neither the system's sources nor root are needed.
+# Fetches php-src's own tests from the installed PHP's source package. The tests for a web server go
+# to target/php-src/tests, those of the engine to target/php-src/engine. apt uses separate lists
+# below target/, so the system's own lists stay unchanged and root is not needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,8 @@ fetch() {
 echo "setup: fetching the tests of $php $installed" >&2
 tarball=$(fetch)
 if [ -z "$tarball" ]; then
-    # A mirror may have no sources of testing, whose PHP may be stable's but for the last number.
+    # The mirror may have no sources of testing. Then use those of stable: its PHP may differ only
+    # in the last number of the version.
     sed -i -E 's/^Suites:.*-security( .*)?$/Suites: stable-security/; t; s/^Suites:.*/Suites: stable/' "$apt"/parts/*
     tarball=$(fetch)
 fi

@@ -1,4 +1,4 @@
-# Sourced by scripts that say what they do: by their own name, on standard error.
+# Messages on standard error, prefixed with the script's name. Sourced by other scripts.
 # shellcheck shell=bash
 
 say() {

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Runs a command in a copy of this tree on another Debian, so with another PHP: a folder that holds that
-# release alone (chroot). Made at the first call, brought up to date by each.
+# Runs a command in a copy of this tree on another Debian release, and so with another PHP. The
+# release is installed in a folder (chroot). The first call creates the folder; each call updates
+# it.
 #
 #   scripts/second-root.sh SUITE PHP COMMAND…    scripts/second-root.sh trixie 8.4 make whole
 #
-# SAMOVAR_ROOTS: where such folders are (/var/cache/samovar). Rust is this machine's, mounted into it.
-# SAMOVAR_MIRROR: where the Debian archive comes from, if not from where this machine's apt has it.
-# It needs root: chroot and mounts, which end with the command. It installs debootstrap if that is missing.
+# SAMOVAR_ROOTS: parent folder of these folders; default: /var/cache/samovar.
+# SAMOVAR_MIRROR: address of the Debian archive; default: the one in this machine's apt sources.
+#
+# Rust is this machine's, mounted into the folder. Needs root for chroot and mounts, which end with
+# the command. Installs debootstrap if it is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=/dev/null
@@ -23,13 +26,15 @@ tree=/work/samovar
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 rustup_home=${RUSTUP_HOME:-$HOME/.rustup}
 
-# The address of a Debian archive (debian, debian-security) in this machine's own apt sources, or nothing.
+# The address of a Debian archive (debian, debian-security) in this machine's own apt sources, or
+# nothing.
 mirror() {
     cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
         grep -v '^#' | grep -oE "[a-z+]+:/[^ ]+/$1/?( |$)" | head -n 1 | sed 's,/* *$,,' || true
 }
 
-# An entry of apt's sources: address, suites. A mirror that is days behind will do, so lists may be out of date.
+# Prints an entry of apt's sources: address, suites. Outdated lists are accepted, so a mirror may be
+# some days late.
 source_of() {
     printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nCheck-Valid-Until: no\nSigned-By: %s\n\n' \
         "$1" "$2" /usr/share/keyrings/debian-archive-keyring.gpg
@@ -41,12 +46,12 @@ write_sources() {
     rm -f "$root/etc/apt/sources.list"
     {
         source_of "$archive" "$suite $suite-updates"
-        # A machine without the security archive does without it there, too.
+        # Without a security archive on this machine, the folder has none either.
         [ -z "$security" ] || source_of "$security" "$suite-security"
     } >"$root/etc/apt/sources.list.d/debian.sources"
 }
 
-# Proxies and certificates as this machine's apt has them.
+# Copies the proxies and certificates of this machine's apt.
 copy_network() {
     local file
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
@@ -72,24 +77,25 @@ make_root() {
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap >&2
     fi
     if [ -e "$root" ] && [ ! -e "$root.log" ]; then
-        fail "$root is there, and was not made by this script" "remove it, or set SAMOVAR_ROOTS"
+        fail "$root exists, and was not created by this script" "remove it, or set SAMOVAR_ROOTS"
     fi
-    say "Debian $suite comes into $root (a few minutes)"
+    say "installing Debian $suite into $root (a few minutes)"
     rm -rf "$root"
     mkdir -p "$root"
-    # Its script for any Debian has the name sid; releases that came later than debootstrap have no name in it.
+    # debootstrap's generic script is named sid. It has no script for releases newer than itself.
     if ! debootstrap --variant=minbase --include=ca-certificates,make "$suite" "$root" "$archive" \
         sid >"$root.log" 2>&1; then
         tail -n 5 "$root.log" >&2
-        fail "debootstrap failed; its messages are in $root.log" "is $archive within reach?"
+        fail "debootstrap failed; see $root.log" "check that $archive is reachable"
     fi
-    # No service may start by itself.
+    # No service may start automatically.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod +x "$root/usr/sbin/policy-rc.d"
     touch "$root/.complete"
 }
 
-# What git knows, and files not yet added; times are kept, so that cargo builds only what has changed.
+# Copies all files that git tracks and files not yet added. Times are kept, so that cargo builds
+# only changed files.
 copy_tree() {
     mkdir -p "$root$tree"
     find "$root$tree" -mindepth 1 -maxdepth 1 ! -name target -exec rm -rf {} +
@@ -116,10 +122,10 @@ enter() {
     ' bash "$root" "$cargo_home" "$rustup_home" "$tree" "php-config$php" "$@"
 }
 
-[ "$(id -u)" = 0 ] || fail "only root may chroot" "sudo -E make php84"
+[ "$(id -u)" = 0 ] || fail "chroot needs root" "run sudo -E make php84"
 archive=${SAMOVAR_MIRROR:-$(mirror debian)}
-[ -n "$archive" ] || fail "this machine's apt sources name no Debian archive" \
-    "set SAMOVAR_MIRROR to one: the address of the folder that holds dists/ and pool/"
+[ -n "$archive" ] || fail "no Debian archive in the apt sources of this machine" \
+    "set SAMOVAR_MIRROR to the URL of the folder with dists/ and pool/"
 [ -d "$rustup_home/toolchains" ] || fail "no Rust in $rustup_home" "install Rust with rustup: https://rustup.rs"
 make_root
 write_sources

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: `scripts/setup.sh build`, and for more `test`, `bench` or `peers`.
+# Installs missing Debian packages: `scripts/setup.sh build`; with `test`, `bench` or `peers`,
+# further ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The lists name PHP 8.2; another version's packages have the same names.
+# The lists name PHP 8.2. Packages of other versions have the same names except for the number.
 php=${PHP_CONFIG:-php-config8.2}
 php=php${php##*php-config}
 
-# "package [releases]": in these releases alone.
+# "package [releases]" means: in these releases only.
 # shellcheck source=/dev/null
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 listed() {
@@ -30,11 +31,11 @@ if [ ${#missing[@]} -gt 0 ]; then
     sudo=
     [ "$(id -u)" = 0 ] || sudo=sudo
     $sudo apt-get update -qq
-    # No service may start by itself: the tests start their own servers, on ports of their own.
+    # No service may start automatically: the tests start their own servers on their own ports.
     echo "slapd slapd/no_configuration boolean true" | $sudo debconf-set-selections
     $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
-    # Their packages load these into every PHP: one is slow, the others are for some tests alone. Whoever had one before keeps
-    # it as it is.
+    # The packages of these extensions load them into every PHP. One is slow, the others are only
+    # for some tests. Extensions that were installed before stay unchanged.
     for extension in apcu dba ldap memcached mongodb msgpack pinba snmp ssh2 xdebug; do
         if [[ " ${missing[*]} " == *" $php-$extension "* ]]; then
             $sudo phpdismod -v "${php#php}" "$extension" >&2
@@ -43,7 +44,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 if ! command -v cargo >/dev/null; then
-    echo "setup: cargo is missing (Rust 1.91 or newer)" >&2
+    echo "setup: cannot find cargo (Rust 1.91 or newer)" >&2
     echo "hint: install Rust with rustup: https://rustup.rs" >&2
     exit 1
 fi

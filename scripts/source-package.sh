@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# Source packages of Debian without root, and without a change of the system: read by php-src.sh, php-engine.sh and bench/peers/build.sh.
-# apt gets lists of its own in a folder, of the system's own Debian sources.
+# Downloads Debian source packages without root and without changing the system. Sourced by
+# php-src.sh, php-engine.sh and bench/peers/build.sh. apt uses separate lists in a folder, made from
+# the system's own Debian sources.
 
-# source_lists FOLDER: makes that folder what the next ones ask.
+# source_lists FOLDER: prepares that folder for the functions below.
 source_lists() {
     local apt=$1 file
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts" "$apt/download"
@@ -19,20 +20,22 @@ source_lists() {
         -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
 }
 
-# source_versions PACKAGE: prints those that the mirror lists, the newest first.
+# source_versions PACKAGE: prints the versions that the mirror lists, the newest first.
 source_versions() {
     apt-get "${source_options[@]}" update -qq
     apt-cache "${source_options[@]}" showsrc "$1" | sed -n 's/^Version: //p' | sort -Vr
 }
 
-# source_download PACKAGE VERSION FOLDER: its files, and no others, are in that folder then.
+# source_download PACKAGE VERSION FOLDER: downloads its files; afterwards the folder contains
+# nothing else.
 source_download() {
     rm -rf "$3"
     mkdir -p "$3"
     (cd "$3" && apt-get "${source_options[@]}" source -qq --download-only "$1=$2" >&2)
 }
 
-# source_nearest PACKAGE VERSION FOLDER: the same, of that version; a mirror may list it without having it, and then a neighbour does.
+# source_nearest PACKAGE VERSION FOLDER: the same, but takes another version if that one cannot be
+# downloaded: a mirror may list a version that it does not have.
 source_nearest() {
     local version
     for version in $2 $(source_versions "$1"); do

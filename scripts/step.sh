@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a step of a build or a test and notes how long it took: `scripts/step.sh NAME COMMAND…`. `--summary` prints what was noted.
+# Runs a step of a build or a test and records its duration: `scripts/step.sh NAME COMMAND…`.
+# `--summary` prints the recorded durations.
 set -euo pipefail
 steps=target/tests/steps.tsv
 if [ "${1:-}" = --summary ]; then

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Runs the test of two PHP versions in one server: this machine's, and that of another Debian, whose worker is built and runs
-# in a folder that holds that release (second-root.sh, which says what it needs). Root.
+# Runs the test of two PHP versions in one server: this machine's, and that of another Debian
+# release. The second worker is built and run in a folder with that release (see second-root.sh for
+# its requirements). Needs root.
 #
 #   scripts/two-versions.sh [SUITE PHP]    scripts/two-versions.sh trixie 8.4
 #
-# SAMOVAR_BIN: the server (target/tested/samovar). What else the tests need is there, as for `make whole`.
+# SAMOVAR_BIN: the server; default: target/tested/samovar. The other requirements of the tests must
+# be installed, as for `make whole`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,14 +16,15 @@ tree=/work/samovar
 export SAMOVAR_BIN=${SAMOVAR_BIN:-$PWD/target/tested/samovar}
 
 if [ ! -x "$SAMOVAR_BIN" ]; then
-    echo "two-versions: there is no server at $SAMOVAR_BIN" >&2
-    echo "hint: make tested, or set SAMOVAR_BIN" >&2
+    echo "two-versions: no server at $SAMOVAR_BIN" >&2
+    echo "hint: run make tested, or set SAMOVAR_BIN" >&2
     exit 1
 fi
 scripts/second-root.sh "$suite" "$php" make setup
 scripts/second-root.sh "$suite" "$php" cargo build --locked -p samovar-php
 
-# The worker, as if that release were this machine's: it has a view of files of its own, and all else of the server's.
+# A wrapper that runs the worker as if that release were this machine's: the worker has its own view
+# of files, and shares everything else with the server.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/samovar-php$php" <<WORKER
@@ -34,4 +37,4 @@ WORKER
 chmod +x "$folder/samovar-php$php"
 "$folder/samovar-php$php" --version
 SAMOVAR_SECOND_PHP="$folder/samovar-php$php" cargo test --locked -p samovar-tests --test pools -- \
-    --ignored --nocapture two_versions_side_by_side
+    --ignored --nocapture two_php_versions_run_in_one_server

@@ -3,10 +3,12 @@
 declare(strict_types=1);
 
 /*
- * The limit of PHP: a handler in a loop of php8.2, without a server. Each workload's alone.php calls run().
+ * The limit of PHP: a handler in a loop of php8.2, without a server. Each workload's alone.php
+ * calls run().
  *
- * Superglobals are assigned for each request as a server fills them; the arrays themselves are made once, since what
- * it costs to make them is the servers'. Output is buffered and dropped, headers are dropped.
+ * Superglobals are assigned for each request as a server fills them. The arrays themselves are
+ * built once, because their cost belongs to the servers. Output is buffered and dropped; headers
+ * are dropped.
  */
 
 namespace Samovar\Bench\Alone;
@@ -14,7 +16,7 @@ namespace Samovar\Bench\Alone;
 const WARMUP_SECONDS_MAX = 1.0;
 
 /**
- * What a server tells PHP of one request.
+ * The data that a server passes to PHP for one request.
  *
  * @param array<string, string> $headers
  * @param array<string, string> $cookies
@@ -58,24 +60,26 @@ function request(string $target = '/', string $method = 'GET', array $headers = 
 }
 
 /**
- * Calls the handler for as many seconds as the command line says, after a warm-up, and prints the figures as JSON.
+ * Calls the handler for the number of seconds in the command line, after a warm-up, and prints the
+ * figures as JSON.
  *
- * @param callable(): mixed $handler works with the superglobals and echoes
- * @param list<array{server: array<string, mixed>, get: array<mixed>, cookie: array<string, string>}> $requests
- *     taken in turn
+ * @param callable(): mixed $handler reads the superglobals and echoes
+ * @param list<array{server: array<string, mixed>, get: array<mixed>, cookie: array<string, string>}>
+ *     $requests used in turn
  */
 function run(callable $handler, array $requests): void
 {
     $seconds = (float) ($_SERVER['argv'][1] ?? 1);
-    // What is built at the first request must not be built in measured ones; and an answer that is not the
-    // expected one shows in "bytes".
+    // Data that are built at the first request must not be built in measured ones. A response that
+    // is not the expected one shows in "bytes".
     loop($handler, $requests, min(WARMUP_SECONDS_MAX, $seconds));
     $figures = loop($handler, $requests, $seconds);
     echo json_encode($figures, JSON_THROW_ON_ERROR), "\n";
 }
 
 /**
- * @return array{requests: int, cpu_us: float, bytes: float} CPU and bytes of the answer's body per request
+ * @return array{requests: int, cpu_us: float, bytes: float} CPU and bytes of the response body per
+ *     request
  */
 function loop(callable $handler, array $requests, float $seconds): array
 {

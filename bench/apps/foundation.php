@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Samovar's request and response objects as those of Symfony's HttpFoundation, for the workloads whose framework has it.
+ * Converts Samovar's request and response objects to those of Symfony's HttpFoundation, for
+ * workloads whose framework uses it.
  */
 
 namespace Samovar\Bench\Foundation;

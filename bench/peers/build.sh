@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Builds other servers of their sources, for bench/run.py to measure beside Samovar: bench/peers/build.sh NAME=FOLDER...
+# Builds other servers from source, for comparison by bench/run.py: bench/peers/build.sh
+# NAME=FOLDER...
 #
 #   bench/peers/build.sh swoole=/src/swoole-src workerman=/src/workerman \
 #       roadrunner=/src/roadrunner frankenphp=/src/frankenphp
 #
-# FOLDER is the source as its project publishes it; nothing is written there. Swoole takes five minutes, FrankenPHP's PHP
-# for threads ten, the others one. What is built goes to target/peers, where bench/run.py finds it; a server that could not
-# be built leaves the one before it in place.
+# FOLDER is the source as its project publishes it; nothing is written there. Swoole takes five
+# minutes, FrankenPHP's PHP for threads ten, the others one. The results are put into target/peers,
+# where bench/run.py finds them. If a build fails, its previous result stays in place.
 #
-# php=FOLDER: the source of that PHP for threads; without it, Debian's of the installed PHP, or a neighbour's.
-# PEERS_JOBS: compilers at once, as many as there are cores. PHP_CONFIG: php-config8.2, the PHP that Swoole is built for.
+# php=FOLDER: the source of that PHP for threads. Without it, the Debian source of the installed
+# PHP, or of a version close to it.
+# PEERS_JOBS: number of concurrent compilers; default: the number of cores.
+# PHP_CONFIG: the php-config of the PHP that Swoole is built for; default: php-config8.2.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=/dev/null
@@ -25,12 +28,13 @@ work=$to/work
 log=$work/log
 declare -A source
 
-# What FrankenPHP's manual asks for, and what the applications of bench/apps use; opcache comes by itself.
+# Options required by FrankenPHP's manual and by the applications of bench/apps; opcache is built
+# automatically.
 threads_options=(--enable-embed --enable-zts --disable-zend-signals --enable-zend-max-execution-timers --enable-mbstring
     --enable-intl --disable-cgi --disable-phpdbg --without-sqlite3 --without-pdo-sqlite)
 roadrunner_plugins=(informer resetter logger rpc server http)
 
-# quietly WHAT COMMAND...: its output goes to the log, and its end is shown where it fails.
+# quietly NAME COMMAND...: writes its output to the log, and shows the end of the log if it fails.
 quietly() {
     local what=$1
     shift
@@ -49,17 +53,17 @@ needs() {
 copied() {
     rm -rf "${work:?}/$1"
     mkdir -p "$work"
-    # Not its history, which may be a hundred times as large.
+    # Without its history, which may be a hundred times as large.
     (cd "${source[$1]}" && tar -c --exclude-vcs .) | (mkdir "$work/$1" && tar -x -C "$work/$1")
     echo "$work/$1"
 }
 
-# has NAME FILE: is that the source it should be?
+# has NAME FILE: checks that the source of NAME contains FILE.
 has() {
     [ -e "${source[$1]}/$2" ] || fail "$1: ${source[$1]} has no $2" "name the folder of its source, unpacked"
 }
 
-# version NAME: as its history or its folder's name says.
+# version NAME: from its history or the name of its folder.
 version() {
     local folder=${source[$1]}
     if [ -e "$folder/.git" ]; then
@@ -69,7 +73,7 @@ version() {
     fi
 }
 
-# put FILE WHERE: under another name first, so that there is always the former one or the new one.
+# put FILE WHERE: copies under another name first, so that the old or the new file always exists.
 put() {
     mkdir -p "$(dirname "$2")"
     cp "$1" "$2.new"
@@ -92,7 +96,7 @@ build_swoole() {
     rm -rf "$folder"
 }
 
-# Its package has classes alone; what finds them is written here where Composer has not been asked.
+# Its package has only classes. The autoloader is written here if Composer has not created one.
 build_workerman() {
     local folder
     has workerman src/Worker.php
@@ -115,8 +119,8 @@ PHP
     say "Workerman is in $to/workerman"
 }
 
-# With the plugins that serving HTTP takes, which its own builder lets one choose, too: the others bring the modules of a dozen
-# brokers, caches and clouds, and each has to be had.
+# With the plugins that are required to serve HTTP; its own builder also supports such a selection.
+# The others depend on modules of a dozen brokers, caches and clouds, all of which would be needed.
 build_roadrunner() {
     local folder plugins=container/plugins.go path
     has roadrunner cmd/rr/main.go
@@ -146,7 +150,7 @@ build_roadrunner() {
     say "RoadRunner is $to/bin/rr"
 }
 
-# A PHP for threads, with its libphp: $to/threads.
+# Builds a PHP for threads, with its libphp: $to/threads.
 build_threads() {
     local folder
     if [ -n "${source[php]:-}" ]; then
@@ -174,7 +178,7 @@ build_threads() {
     rm -rf "$folder"
 }
 
-# fetch_php FOLDER: the source package of the installed PHP, or a neighbour of it, is there then, unpacked.
+# fetch_php FOLDER: unpacks the source package of the installed PHP, or of a close version, there.
 fetch_php() {
     local download=$work/download
     # shellcheck source=/dev/null
@@ -184,7 +188,7 @@ fetch_php() {
         fail "Debian's mirror has no source of $php: $(tail -n 1 "$log")" "php=FOLDER names a folder with one"
     rm -rf "$1"
     quietly "dpkg-source" dpkg-source --no-check -x "$download/${php}_"*.dsc "$1"
-    # dpkg-source leaves the tarball beside the folder.
+    # dpkg-source leaves the tarball next to the folder.
     rm -rf "$work/apt" "$download" "$work"/*.tar.*
 }
 
@@ -195,7 +199,7 @@ build_frankenphp() {
     if [ ! -x "$threads/bin/php-config" ] || [ -n "${source[php]:-}" ]; then
         build_threads
     fi
-    # PHP's own source has it in lib, Debian's in lib/php.
+    # PHP's own source installs it in lib, Debian's in lib/php.
     lib=$(dirname "$(find "$threads/lib" -name libphp.so -print -quit)")
     folder=$(copied frankenphp)
     say "FrankenPHP: go build"

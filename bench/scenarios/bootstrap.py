@@ -1,15 +1,18 @@
 #!/usr/bin/python3
-"""What bootstrap costs: the same application by four ways of running it, from a whole boot in each request to none.
+"""Cost of bootstrap: the same application run in four ways, from a whole boot in each request to none.
 
   bench/scenarios/bootstrap.py [--workloads bootstrap,symfony] [--output DIR]
 
-classic           the whole script in each request: Samovar's script model, and nginx + php-fpm beside it
-re-initialised    one resident process that loads its classes once and boots the application anew in each request
-resident          booted once; what a request leaves in memory, the next one finds
-checkpoint        booted once; each request begins with it as it was booted
+classic           the whole script in each request: Samovar's script model, and nginx + php-fpm for
+                  comparison
+re-initialised    one resident process that loads its classes once and boots the application again
+                  in each request
+resident          booted once; memory that a request leaves is visible to the next one
+checkpoint        booted once; each request starts from the booted state
 
-The servers of a workload are measured in turn with samovar-load. The client shares the machine, so CPU per request,
-of the server's processes alone, says most. `bench/run.py --workloads symfony` has latencies, memory and more.
+The servers of a workload are measured in turn with samovar-load. The client shares the machine, so
+CPU per request is the most reliable figure: it counts the server's processes only.
+`bench/run.py --workloads symfony` has latencies, memory and more.
 """
 
 import pathlib
@@ -17,7 +20,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import figures, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import figures, report, scenario  # noqa: E402: the suite is next to this folder
 
 WORKLOADS = ("bootstrap", "symfony")
 
@@ -41,8 +44,8 @@ def measure_all(lab, results):
 
 
 def table(raw):
-    parts = scenario.sections(raw, "What bootstrap costs", workload_table)
-    parts.append("Bootstrap is what a way costs over resident.")
+    parts = scenario.sections(raw, "Cost of the bootstrap", workload_table)
+    parts.append("Bootstrap is the cost in excess of resident.")
     return "\n\n".join(parts)
 
 

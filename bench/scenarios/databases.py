@@ -1,16 +1,17 @@
 #!/usr/bin/python3
-"""What a connection to a database costs that is made for each request, and one that is kept.
+"""Cost of a database connection that is opened for each request, compared with one that is kept.
 
   bench/scenarios/databases.py [--databases pgsql,mysql] [--questions wait,quick] [--output DIR]
 
 script           a connection for each request; the whole script
 persistent       the same with PDO::ATTR_PERSISTENT: a worker keeps its connection
-resident         a connection kept by each worker; nothing is set back
-checkpoint       the connection is made above, one for each worker, and kept
-per request      checkpoint, the connection is made below: in each request
+resident         each worker keeps a connection; nothing is reset
+checkpoint       each worker opens a connection before the checkpoint and keeps it
+per request      checkpoint; the connection is opened after it, in each request
 
-Each request asks twice, one question after the other: wait is answered after 10 ms, quick at once. PostgreSQL and
-MariaDB are the scenario's own, behind unix sockets, without passwords. A database's CPU is not in the figures.
+Each request sends two queries, one after the other. The result of "wait" comes after 10 ms, that of
+"quick" at once. The scenario starts its own PostgreSQL and MariaDB, with unix sockets and without
+passwords. The CPU time of the databases is not included.
 """
 
 import pathlib
@@ -18,15 +19,15 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import contextlib  # noqa: E402: the suite is beside this folder
+import contextlib  # noqa: E402: the suite is next to this folder
 import dataclasses  # noqa: E402
 
 from suite import control, figures, mariadb, postgres, report, scenario  # noqa: E402
 
 WORKLOAD = scenario.SCENARIO_APPS / "databases"
 DATABASES = {"pgsql": ("PostgreSQL", postgres.Postgres), "mysql": ("MariaDB", mariadb.MariaDb)}
-QUESTIONS = {"wait": "two questions of 10 ms each", "quick": "two questions that are answered at once"}
-# At least so much of resident's requests/s where the connection is kept.
+QUESTIONS = {"wait": "two queries of 10 ms each", "quick": "two queries with an immediate result"}
+# Minimum ratio to resident's requests/s if the connection is kept.
 SHARE_MIN = 0.97
 COLUMNS = ["way", "requests/s (min–max)", "× resident", "CPU µs/request (min–max)", "p50 ms", "p99 ms",
            "private MiB per worker", "forks", "errors"]
@@ -36,7 +37,7 @@ def main():
     made = scenario.parser(__doc__)
     scenario.add_choice(made, "--databases", DATABASES)
     scenario.add_choice(made, "--questions", QUESTIONS)
-    # Requests that wait want more workers than there are cores.
+    # Requests that wait need more workers than there are cores.
     made.set_defaults(workers=8)
     scenario.run("databases", made.parse_args(), measure_all, table)
 
@@ -50,7 +51,7 @@ def kinds(database, question):
     pool = "".join(f'env[{name}] = "{value}"\n' for name, value in persistent.items())
     found = [samovar("script", "script", "fpm"),
              samovar("resident", "resident", "resident"),
-             samovar("checkpoint", "checkpoint, the connection made above", "above"),
+             samovar("checkpoint", "checkpoint, connection opened before it", "above"),
              samovar("per-request", "checkpoint, a connection per request", "below"),
              scenario.php_fpm("persistent", "php-fpm, persistent connections", pool=pool)]
     return [kind for kind in found if kind]
@@ -69,7 +70,7 @@ def measure_all(lab, results):
 
 
 def weigh(contestant):
-    """Keeps what Samovar counted, and what each worker has of its own."""
+    """Records Samovar's counters and each worker's private memory."""
     if contestant.kind.group != "samovar":
         return
     var = contestant.site.var
@@ -80,8 +81,8 @@ def weigh(contestant):
 
 
 def table(raw):
-    parts = scenario.sections(raw, "Connections to databases, kept or not", workload_table)
-    parts.append(f"The checkpoint with its connection made above is to reach {SHARE_MIN} × resident's requests/s.")
+    parts = scenario.sections(raw, "Persistent and new database connections", workload_table)
+    parts.append(f"Target of the checkpoint with a connection opened before it: {SHARE_MIN} × resident's requests/s.")
     return "\n\n".join(parts)
 
 

@@ -1,26 +1,29 @@
 #!/usr/bin/python3
-"""What a deploy costs the visitors: requests that are lost, and answers that are late.
+"""Effect of a deploy on visitors: lost requests and late responses.
 
   bench/scenarios/deploy.py [--deploys 5] [--rate 150] [--output DIR]
   bench/scenarios/deploy.py --ways checkpoint-reload,fpm-reload --deploys 2      does it work?
 
-Symfony's page at a constant rate, without coordinated omission. 4 of 100 requests wait for 300 ms first, so that a
-deploy finds some under way. A deploy makes the link `current` name a new release, whose caches are filled, as `ln -sfn`
-and `mv -T` do, and then:
+Requests Symfony's page at a constant rate, without coordinated omission. 4 of 100 requests wait for
+300 ms first, so that some are in flight when a deploy begins. A deploy switches the link `current`
+to a new release whose caches are filled, as `ln -sfn` and `mv -T` do. Then it does the following:
 
-checkpoint, resident, script    samovar reload. The checkpoint's boot has shown the page once; the resident one has not,
-                                unless it is told to (--warmup /)
+checkpoint, resident, script    samovar reload. The checkpoint's boot has rendered the page once; the
+                                resident boot has not, unless --warmup / requests it
 restart                         samovar stop, and samovar serve again
-php-fpm, reload                 kill -USR2 of the master, as systemctl reload does: children are killed at once
-php-fpm, reload, waits          the same with process_control_timeout = 10s: the master waits for them
-php-fpm, link alone             no signal: nginx follows the link in each request ($realpath_root). What all releases
-                                share, here the framework, stays in opcache: with a vendor/ of each release's own the
-                                first answers take longer
-no deploy                       what the same load does where nothing happens
+php-fpm, reload                 kill -USR2 of the master, as systemctl reload does: children are
+                                killed at once
+php-fpm, reload, waits          the same with process_control_timeout = 10s: the master waits for
+                                the children
+php-fpm, link alone             no signal: nginx follows the link in each request ($realpath_root).
+                                Files that all releases share, here the framework, stay in opcache.
+                                If each release had its own vendor/, the first responses would take
+                                longer
+no deploy                       the same load without a deploy
 
-The servers take turns, A B C, A B C, …: a turn is some seconds of load with one deploy in it, each with a release of
-its own. One turn more, with another deploy, is for memory: weighing takes CPU time, so that turn's latencies do not
-count. Its lost requests do.
+The servers take turns, A B C, A B C, … A turn is some seconds of load with one deploy, each with a
+new release. One further turn with a deploy measures memory. Measuring takes CPU time, so the
+latencies of that turn do not count. Its lost requests do.
 """
 
 import pathlib
@@ -30,25 +33,26 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import figures, measure, releases, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import figures, measure, releases, report, scenario  # noqa: E402: the suite is next to this folder
 from suite.deploys import WAYS, Served  # noqa: E402
 
 APP = scenario.SCENARIO_APPS / "deploy"
 DEPLOYS = 5
 RATE = 150
 SECONDS = 5
-# With 6 slow requests per second two are under way at a time: none of them may be what a page waits for.
+# With 6 slow requests per second, two are in flight at a time: a page must not have to wait for
+# them.
 WORKERS = 8
-# A deploy begins after two seconds at the latest, and what it does must show in what is left.
+# A deploy begins after two seconds at the latest, and its effect must show in the remaining time.
 SECONDS_MIN = 3
-# What the plan has for them.
+# Planned durations.
 START_SECONDS, BUILD_SECONDS = 4, 1
 PAGE, SLOW = "page", "slow"
 COLUMNS = ["deploy", "requests", "lost", "p50 ms", "p99 ms", "worst ms (min–max)", "slow, worst ms", "command s",
-           "new release after s", "old after new", "PSS MiB, before → greatest"]
-NOTE = ("A page's latencies: p50 and p99 are medians over the turns, worst is the median of the turns' slowest pages, "
-        "with the least and the greatest. Slow are the requests that wait for 300 ms. Command and new release count "
-        "from the switch of the link. Old after new: answers of the old release after the first one of the new.")
+           "new release after s", "old after new", "PSS MiB, before → maximum"]
+NOTE = ("Latencies of a page: p50 and p99 are medians of the turns; worst is the median of each turn's slowest page, "
+        "with minimum and maximum. Slow requests are those that wait for 300 ms. Command and new release count from "
+        "the switch of the link. Old after new: responses of the old release after the first one of the new.")
 
 
 def measure_all(lab, results):
@@ -85,7 +89,7 @@ def turn_seconds(lab):
 
 def build_releases(lab, count):
     made = [lab.folder / "releases" / f"r{number}" for number in range(count)]
-    lab.progress.step(f"{count} releases are built", BUILD_SECONDS * count)
+    lab.progress.step(f"building {count} releases", BUILD_SECONDS * count)
     made[0].parent.mkdir()
     for folder in made:
         releases.build(APP, folder, folder.name)
@@ -93,7 +97,7 @@ def build_releases(lab, count):
 
 
 def attempt(lab, served, step):
-    """What goes wrong with one server stands in its row, and the others go on."""
+    """Runs a step. An error of one server is recorded in its row, and the others continue."""
     try:
         step()
     except (*scenario.ERRORS, subprocess.SubprocessError) as error:
@@ -108,12 +112,12 @@ def stop(served):
 
 
 def due(rounds):
-    """How many requests there should have been answers to."""
+    """Number of requests that should have got a response."""
     return sum(r["requests"] + sum(r["errors"].values()) + r["hung"] for r in rounds)
 
 
 def lost(rounds):
-    """Requests without a good answer by kind: a status as its number, the other errors by name, hung ones."""
+    """Requests without a good response by kind: a status as its number, the other errors by name, hung ones."""
     kinds = {}
     for r in rounds:
         bad = {status: n for status, n in r["statuses"].items() if not 200 <= int(status) < 400}
@@ -137,7 +141,7 @@ def latency(rounds, group, name):
 
 
 def seconds_of(rounds, name):
-    """A time of the deploys: median with least and greatest."""
+    """A time of the deploys: median with minimum and maximum."""
     return report.with_spread(figures.spread([figures.place(r, ("deploy", name)) for r in rounds]))
 
 
@@ -170,7 +174,7 @@ def weight_words(rounds):
 
 def table(raw):
     asked = raw["settings"]
-    parts = [scenario.heading(raw, "What a deploy costs the visitors")]
+    parts = [scenario.heading(raw, "Effect of a deploy on visitors")]
     record = raw["results"].get("deploy")
     if record:
         late = [f"- {server['title']}: {scenario.error_of(server)}" for server in record["servers"].values()
@@ -185,14 +189,14 @@ def main():
     made = scenario.parser(__doc__, rounds=0)
     made.set_defaults(workers=WORKERS)
     add = made.add_argument
-    add("--deploys", type=scenario.positive, default=DEPLOYS, metavar="N", help="of each server: %(default)s")
+    add("--deploys", type=scenario.positive, default=DEPLOYS, metavar="N", help="deploys of each server: %(default)s")
     add("--rate", type=scenario.positive, default=RATE, metavar="N", help="requests/s: %(default)s")
     add("--seconds", type=float, default=SECONDS, metavar="N",
-        help=f"load around each deploy, {SECONDS_MIN} at least: %(default)s")
+        help=f"load around each deploy, at least {SECONDS_MIN}: %(default)s")
     scenario.add_choice(made, "--ways", WAYS)
     asked = made.parse_args()
     if asked.seconds < SECONDS_MIN:
-        made.error(f"--seconds: {SECONDS_MIN} at least")
+        made.error(f"--seconds: at least {SECONDS_MIN}")
     scenario.run("deploy", asked, measure_all, table)
 
 

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""Workers that follow the waiting: what they are worth where requests wait, and cost where they compute.
+"""Elastic number of workers: its benefit if requests wait, and its cost if they compute.
 
   bench/scenarios/elastic.py [--loads waits,together,computes] [--output DIR]
 
-waits      two questions of 10 ms to PostgreSQL in each request: a number that grows, beside fixed ones and php-fpm
-together   the same questions, of one client: one after the other, and by parallel() on two connections
-computes   a page that waits for nothing: 2 workers, 64 of which 2 run, 64 of which any number run
+waits      two queries of 10 ms to PostgreSQL in each request: an elastic number of workers,
+           compared with fixed numbers and php-fpm
+together   the same queries from one client: one after the other, and by parallel() on two
+           connections
+computes   a page that does not wait: 2 workers, 64 of which 2 run, 64 of which any number run
 
-PostgreSQL is the scenario's own, behind a unix socket. Its CPU is not in the figures. Memory is the PSS of all
-processes of the server right after the last round.
+The scenario starts its own PostgreSQL with a unix socket. Its CPU time is not included. Memory is
+the PSS of all processes of the server right after the last round.
 """
 
 import pathlib
@@ -16,20 +18,20 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import argparse  # noqa: E402: the suite is beside this folder
+import argparse  # noqa: E402: the suite is next to this folder
 import contextlib  # noqa: E402
 import dataclasses  # noqa: E402
 
 from suite import control, figures, postgres, report, scenario  # noqa: E402
 
 LOADS = ("waits", "together", "computes")
-# Of php-fpm's children; a server's own number stands in its arguments.
+# Number of php-fpm's children. A server's own number is in its arguments.
 CHILDREN = 8
 RATE_MIN = 2300
 POOL_MIB_MAX = 250
 SHARE_MIN = 0.95
 TOGETHER_MS_MAX = 12
-# Of all requests: so many the busiest workers have served, between them.
+# Share of all requests that the busiest workers have served together.
 BUSIEST_SHARE = 0.95
 COLUMNS = ["server", "requests/s (min–max)", "× first", "CPU µs/request (min–max)", "p50 ms", "p99 ms", "workers",
            f"that served {BUSIEST_SHARE:.0%}", "PSS of all MiB", "errors"]
@@ -44,9 +46,9 @@ def main():
 
 def waiting():
     told = {"BENCH_DATABASE": "pgsql", "BENCH_QUESTION": "wait-pgsql"}
-    found = [samovar("elastic", "elastic, 2 to 256, checkpoint, the connection made above", "above", "2..256", told),
-             samovar("fixed-64", "64 workers, likewise", "above", "64", told),
-             samovar("fixed-8", "8 workers, likewise", "above", "8", told),
+    found = [samovar("elastic", "elastic, 2 to 256, checkpoint, connection opened before it", "above", "2..256", told),
+             samovar("fixed-64", "64 workers, same model", "above", "64", told),
+             samovar("fixed-8", "8 workers, same model", "above", "8", told),
              samovar("elastic-script", "elastic, 2 to 256, script", "fpm", "2..256", told),
              scenario.php_fpm("php-fpm", f"nginx + php-fpm, {CHILDREN} children, persistent connections",
                               pool=pool({**told, "BENCH_PERSISTENT": "1"}))]
@@ -66,7 +68,7 @@ def computing():
 
 
 def samovar(key, title, entry, workers, told=None, *more):
-    # The last of a flag holds. Those that were added stay until they are counted.
+    # The last value of a repeated flag counts. Added workers stay until they are counted.
     return scenario.samovar(key, title, entry, "--workers", workers, "--workers-idle-max", "1h", *more,
                             environment=told)
 
@@ -79,23 +81,23 @@ def measure_all(lab, results):
     loads = lab.asked.loads.split(",")
     if "waits" in loads:
         workload = dataclasses.replace(scenario.workload(scenario.SCENARIO_APPS / "databases"), name="waits",
-                                       description="two questions of 10 ms each, to PostgreSQL")
+                                       description="two PostgreSQL queries of 10 ms each")
         with postgres.Postgres() as running:
             lab.contest(workload, waiting(), results, finish=weigh, environment=running.environment())
     if "together" in loads:
         workload = dataclasses.replace(scenario.workload(scenario.SCENARIO_APPS / "databases"), name="together",
-                                       description="two questions of 10 ms each, to PostgreSQL, of one client")
+                                       description="two PostgreSQL queries of 10 ms each, one client")
         alone = dataclasses.replace(lab, asked=argparse.Namespace(**{**vars(lab.asked), "connections": 1}))
         with postgres.Postgres() as running:
             alone.contest(workload, together(), results, environment=running.environment())
     if "computes" in loads:
         workload = dataclasses.replace(scenario.workload(scenario.APPS / "bootstrap"), name="computes",
-                                       description="a page that waits for nothing")
+                                       description="a page without waits")
         lab.contest(workload, computing(), results, finish=weigh)
 
 
 def weigh(contestant):
-    """Keeps how many workers there are after the last round, how few have served nearly all, and what all weigh."""
+    """Records the number of workers after the last round, how few of them served nearly all, and their total memory."""
     if contestant.kind.group != "samovar":
         return
     status = control.status(contestant.site.var)
@@ -107,7 +109,7 @@ def weigh(contestant):
 
 
 def busiest(requests):
-    """How few workers have served most of all requests."""
+    """Smallest number of workers that have served most of all requests."""
     left, count = BUSIEST_SHARE * sum(requests), 0
     for number in sorted(requests, reverse=True):
         if left <= 0:
@@ -117,7 +119,7 @@ def busiest(requests):
 
 
 def table(raw):
-    parts = scenario.sections(raw, "Workers that follow the waiting", workload_table)
+    parts = scenario.sections(raw, "Elastic workers", workload_table)
     parts.append(f"To be reached: {RATE_MIN} requests/s in at most {POOL_MIB_MAX} MiB where requests wait; "
                  f"p50 of {TOGETHER_MS_MAX} ms by parallel(); "
                  f"{SHARE_MIN} × the rate of 2 workers by 64 of which 2 run.")

@@ -1,11 +1,10 @@
 #!/usr/bin/python3
-"""An engine of one's own (`make php-engine`) beside the libphp that is installed: what does it gain?
+"""Gain of a custom engine (`make php-engine`) compared with the installed libphp.
 
   bench/scenarios/engine.py --engine target/engine/libphp8.2.so [--workloads symfony,laravel] [--output DIR]
 
-The same server twice, with and without php_engine, in turns. Laravel is an application that the engine was not trained
-on.
-Ratios are those of the rounds, each beside the same round's "installed".
+Measures the same server twice, with and without php_engine, in turns. Laravel is an application that
+was not part of the engine's training. Ratios compare each round with "installed" of the same round.
 """
 
 import dataclasses
@@ -14,7 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import report, scenario, servers  # noqa: E402: the suite is beside this folder
+from suite import report, scenario, servers  # noqa: E402: the suite is next to this folder
 
 WORKLOADS = ("symfony", "bootstrap", "laravel", "echo", "hello")
 MODELS = ("resident", "checkpoint", "fpm")
@@ -28,7 +27,7 @@ def main():
     scenario.add_choice(made, "--models", MODELS)
     asked = made.parse_args()
     if not asked.engine and not asked.report:
-        made.error("--engine FILE says what to compare with")
+        made.error("missing --engine FILE: the engine to compare with")
     scenario.run("engine", asked, measure_all, table)
 
 
@@ -39,12 +38,12 @@ def measure_all(lab, results):
         for model in lab.asked.models.split(","):
             kinds = [scenario.samovar("installed", "installed", model, binary=binary),
                      scenario.samovar("engine", "engine", model, "--php-engine", lab.asked.engine, binary=binary)]
-            # A name of its own for each record.
+            # A separate name for each record.
             lab.contest(dataclasses.replace(found, name=f"{name}-{model}"), kinds, results)
 
 
 def table(raw):
-    return "\n\n".join(scenario.sections(raw, "An engine beside the installed libphp", workload_table))
+    return "\n\n".join(scenario.sections(raw, "An engine compared with the installed libphp", workload_table))
 
 
 def workload_table(record):

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Behind nginx, in php-fpm's place: what does a page cost by FastCGI?
+"""Cost of a page over FastCGI: Samovar behind nginx, in place of php-fpm.
 
   bench/scenarios/fastcgi.py [--rounds 7] [--workloads symfony,hello] [--output DIR]
 
-The same nginx in front of php-fpm, and of Samovar below a checkpoint and with whole scripts; with a connection for each
-request, as php-fpm has it, and with connections that are kept. CPU is that of all processes, nginx's among them.
+Compares php-fpm and Samovar behind the same nginx: Samovar after a checkpoint and with whole
+scripts; with a new connection for each request, as php-fpm has it, and with kept connections. CPU is
+that of all processes, including nginx.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import nginx, report, scenario, servers  # noqa: E402: the suite is beside this folder
+from suite import nginx, report, scenario, servers  # noqa: E402: the suite is next to this folder
 
 WORKLOADS = ("symfony", "hello")
 COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × php-fpm", "requests/s", "p50 ms", "p99 ms", "p99 × php-fpm",
@@ -27,14 +28,14 @@ def main():
 
 def measure_all(lab, results):
     kinds = [scenario.php_fpm(), behind("checkpoint", "nginx + Samovar, checkpoint", "checkpoint"),
-             behind("kept", "the same, connections kept", "checkpoint", KEPT_CONNECTIONS),
+             behind("kept", "the same, keep-alive connections", "checkpoint", KEPT_CONNECTIONS),
              behind("script", "nginx + Samovar, script", "fpm")]
     for name in lab.asked.workloads.split(","):
         lab.contest(scenario.workload(scenario.APPS / name), [kind for kind in kinds if kind], results)
 
 
 def behind(key, title, entry, kept_connections=0):
-    """Samovar at the socket that nginx's configuration for php-fpm names."""
+    """Samovar at the socket that is in nginx's configuration for php-fpm."""
     def launch(site):
         made = servers.samovar_launch(site)
         program = ["fcgi-unix:" + str(site.var / "fpm.sock") if part == f"127.0.0.1:{site.port}" else part
@@ -47,7 +48,7 @@ def behind(key, title, entry, kept_connections=0):
 
 
 def table(raw):
-    return "\n\n".join(scenario.sections(raw, "By FastCGI behind nginx", workload_table))
+    return "\n\n".join(scenario.sections(raw, "FastCGI behind nginx", workload_table))
 
 
 def workload_table(record):

@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""What a request moves between the caches of fronts and workers, counted; what that comes to on 64 cores, simulated.
+"""Cache lines that a request moves between fronts and workers, counted; the effect on 64 cores, simulated.
 
   bench/scenarios/fronts.py [--requests 1000] [--fronts 1,2,4] [--workers 2,8,16] [--output DIR]
 
-The protocol runs with atomics that count (crates/ring/examples/fronts.rs): a line moves when somebody looks at what
-another has written since, or writes what others have. Threads give way to each other every few accesses, so that two
-cores count what many would. Lines that only a front and the worker of its request share (slots) cost the same on any
-machine. What could stop the growth is what all share: the lock and the tail, the head, the sets of sleepers, the
-pace.
+Runs the protocol with counting atomics (crates/ring/examples/fronts.rs). A line moves when a thread
+reads a line that another thread has written since, or writes a line that others have. Threads yield
+to each other every few accesses, so that two cores count the moves of many. Lines that only a front
+and the worker of its request share (slots) cost the same on any machine. Only lines that all threads
+share could limit the growth: the lock and the tail, the head, the sets of sleepers, the pace.
 
-The simulation has one such line after the other as a station with one place, which a request holds for as long as its
-moves take: MOVE_NS each, and LOCKED_NS for each locked instruction. A front and a worker are busy for their own time
-besides, which is drawn around recorded ones (--front-us, and each of --worker-us). There are as many front threads as
-`front_threads = auto` has, and the workers have the cores that these leave. Linear is: as many requests as workers
-alone could finish.
+The simulation models each such line as a station with one place. A request holds the place for the
+duration of its moves: MOVE_NS each, and LOCKED_NS for each locked instruction. In addition, a front
+and a worker are busy for their own time, drawn around recorded values (--front-us, and each of
+--worker-us). The number of front threads is that of `front_threads = auto`; the workers have the
+remaining cores. "linear" is the number of requests that the workers alone could finish.
 """
 
 import argparse
@@ -27,10 +27,10 @@ import subprocess
 import sys
 
 WORKSPACE = pathlib.Path(__file__).resolve().parents[2]
-MOVE_NS, LOCKED_NS = 100, 20  # Between sockets of a server it is up to 200; within one 40 to 100.
-SHARED = ("the fronts' lock", "the queue's tail", "the queue's head", "the queue's entries", "who sleeps", "pace",
-          "turns", "bells of the fronts")
-# The tail moves while the lock is held: to whoever waits for the lock they are one station.
+MOVE_NS, LOCKED_NS = 100, 20  # Up to 200 between sockets of a server; 40 to 100 within one.
+SHARED = ("the fronts' lock", "the queue's tail", "the queue's head", "the queue's entries", "sleeping workers", "pace",
+          "turns", "notifiers of the fronts")
+# The tail moves while the lock is held: for a front that waits for the lock they are one station.
 ONE_STATION = {"the queue's tail": "the fronts' lock", "the queue's entries": "the fronts' lock"}
 SHARE_MIN = 0.9
 SIMULATED = 20_000
@@ -40,13 +40,13 @@ CORES_PER_FRONT = 8
 def main():
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = made.add_argument
-    add("--requests", type=int, default=1000, metavar="N", help="of each front: %(default)s")
+    add("--requests", type=int, default=1000, metavar="N", help="requests of each front: %(default)s")
     add("--fronts", type=numbers, default=(1, 2, 4), metavar="N,…", help="threads of the front")
     add("--workers", type=numbers, default=(2, 8, 16), metavar="N,…", help="workers")
-    add("--front-us", type=float, default=8.0, metavar="US", help="of a front for a request: %(default)s")
+    add("--front-us", type=float, default=8.0, metavar="US", help="time of a front per request: %(default)s")
     add("--worker-us", type=times, default=(100.0, 250.0, 2000.0), metavar="US,…",
-        help="of a worker, one table row each")
-    add("--output", type=pathlib.Path, metavar="DIR", help="write the figures there, as fronts.json")
+        help="times of a worker, one table row each")
+    add("--output", type=pathlib.Path, metavar="DIR", help="folder for the figures, as fronts.json")
     asked = made.parse_args()
     program = build()
     counted = {}
@@ -100,13 +100,13 @@ def moved_table(counted):
     for (fronts, workers), places in counted.items():
         cells = [of(places, places, 1), of(places, places, 2), of(places, ("slots",), 2),
                  of(places, ("the fronts' lock", "the queue's tail"), 2), of(places, ("the queue's head",), 2),
-                 of(places, ("who sleeps", "turns"), 2)]
+                 of(places, ("sleeping workers", "turns"), 2)]
         out.append(f"| {fronts} | {workers} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
     return "\n".join(out) + "\n"
 
 
 def stations(places):
-    """How long, µs, a request holds each of what all share."""
+    """Time, µs, for which a request holds each of the shared places."""
     held = {}
     for name in SHARED:
         if name not in places:
@@ -119,10 +119,10 @@ def stations(places):
 
 
 def simulate(places, cores, front_us, worker_us):
-    """Requests a second of so many cores, and its share of what the workers could do if nothing was shared."""
+    """Requests per second with this number of cores, and their share of the workers' capacity if nothing was shared."""
     fronts = max(1, cores // CORES_PER_FRONT)
     held = stations(places)
-    # Cores are the fronts' for as much as they have to do, up to a core each, and the workers' else.
+    # The fronts get the cores that they need, up to one core each; the workers get the rest.
     of_fronts = min(fronts, cores * front_us / (front_us + worker_us))
     workers = max(1, round(cores - of_fronts))
     drawn = random.Random(cores)

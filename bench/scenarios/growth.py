@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""Does anything grow? Many requests to each execution model; memory and descriptors before, in between and after.
+"""Checks for growth: many requests to each execution model; memory and descriptors before, in between and after.
 
   bench/scenarios/growth.py                         10,000 requests to each
   bench/scenarios/growth.py --requests 1000000      for a release
-  bench/scenarios/growth.py --servers checkpoint    tests/apps/pristine alone: pages that soil the process in every way
+  bench/scenarios/growth.py --servers checkpoint    only tests/apps/pristine: pages that change the
+                                                    process in every way
 
-Weighed is each worker at rest, at some 20 moments (all of them in --output). The verdict compares the last quarter of
-the readings with the second: the first warms up. PSS counts a page that n processes share as one n-th for each, USS
-counts only what is a process's own; hot pages are those that a rollback copies back.
+Each worker is measured at rest, at some 20 moments (--output writes all of them). The verdict
+compares the last quarter of the readings with the second, because the first is warm-up. PSS counts a
+page that n processes share as one n-th for each. USS counts only pages that no other process shares.
+Hot pages are pages that a rollback copies back.
 """
 
 import functools
@@ -16,12 +18,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import control, growth, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import control, growth, report, scenario  # noqa: E402: the suite is next to this folder
 
 REQUESTS = 10_000
 READINGS = 20
 WARMUP_SECONDS = 0.5
-# Of Samovar's status, kept with each reading.
+# Figures of Samovar's status, kept with each reading.
 IMAGE_FIGURES = ("hot_pages", "refork_total", "rollbacks_total", "rollback_us_p50", "rollback_us_p99")
 # Key, title, workload, entry.
 SERVERS = (
@@ -30,14 +32,14 @@ SERVERS = (
     ("native", "resident, native request, hello", scenario.APPS / "hello", "native"),
     ("symfony-resident", "resident, Symfony's page", scenario.APPS / "symfony", "resident"),
     ("symfony-checkpoint", "checkpoint, Symfony's page", scenario.APPS / "symfony", "checkpoint"),
-    ("checkpoint", "checkpoint, 21 pages that soil", scenario.SCENARIO_APPS / "pristine", "checkpoint"),
+    ("checkpoint", "checkpoint, 21 pages that change the process", scenario.SCENARIO_APPS / "pristine", "checkpoint"),
 )
 
 
 def main():
     made = scenario.parser(__doc__, rounds=0, connections=16)
     made.add_argument("--requests", type=scenario.positive, default=REQUESTS, metavar="N",
-                      help="to each server: %(default)s")
+                      help="requests to each server: %(default)s")
     scenario.add_choice(made, "--servers", [server[0] for server in SERVERS])
     scenario.run("growth", made.parse_args(), measure_all, table)
 
@@ -79,7 +81,7 @@ def soak(contestant, lab, result):
 
 
 def reading(contestant, sent):
-    """What the server and its workers hold when no request is under way."""
+    """Resources that the server and its workers hold while no request is in flight."""
     return control.reading(contestant.site.var, contestant.running.roots(), sent, IMAGE_FIGURES)
 
 
@@ -110,7 +112,7 @@ def image_text(result):
 def lines_of(result):
     for r in growth.shown(result["readings"]):
         mean = functools.partial(growth.per_worker, r)
-        # Models that never roll back have no such figures, and say 0.
+        # Models that never roll back have no such figures, and report 0.
         back = (mean("hot_pages"), r["rollback_us_p50"], r["rollback_us_p99"]) if r["rollbacks_total"] else (None,) * 3
         yield [result["title"], f"{r['requests']:,}", report.mebibytes(r["tree"]["pss_kib"]),
                report.mebibytes(mean("pss_kib")), report.mebibytes(mean("uss_kib")), report.number(mean("descriptors")),

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""What does an interposed call of libc cost that waits for nothing: bare, measured for the ledger, beside a task?
+"""Cost of an interposed libc call that does not wait: bare, measured for request accounting, next to a task.
 
   bench/scenarios/hooks.py [--turns 9] [--calls 50000] [--output DIR]
 
-One script, one worker: it calls libc by FFI, by the name that is interposed and by another that is not, batch after
-batch in turn. A figure is the median of the batches' differences, in nanoseconds, and their quartiles.
+One script with one worker calls libc functions by FFI, batch after batch in turn: by a name that is
+interposed and by another name that is not. A figure is the median of the differences between
+batches, in nanoseconds, with its quartiles.
 
 bare      as installed, no task
-measured  with the dashboard: a clock stands on both sides of a call, which is what tells a wait from work
+measured  with the dashboard: the clock is read before and after each call, to separate waiting from
+          work
 beside    as installed, while a task waits
 """
 
@@ -18,24 +20,26 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import report, scenario  # noqa: E402: the suite is beside this folder
+from suite import report, scenario  # noqa: E402: the suite is next to this folder
 
 WORKLOAD = scenario.SCENARIO_APPS / "hooks"
 CALLS = ("read", "write", "poll", "close")
 WAYS = {
     "bare": ("bare", (), {}),
     "measured": ("measured", ("--admin", "127.0.0.1:0"), {}),
-    "beside": ("beside a task", (), {"task": "1"}),
+    "beside": ("next to a task", (), {"task": "1"}),
 }
-# Nanoseconds, where no task is in flight and nobody measures.
+# Nanoseconds, if no task is in flight and nothing is measured.
 LIMIT_NS = 5
 PATIENCE_SECONDS = 120
 
 
 def main():
     made = scenario.parser(__doc__, rounds=0, connections=1)
-    made.add_argument("--turns", type=scenario.positive, default=9, metavar="N", help="of all ways: %(default)s")
-    made.add_argument("--calls", type=scenario.positive, default=50_000, metavar="N", help="in a request: %(default)s")
+    made.add_argument("--turns", type=scenario.positive, default=9, metavar="N",
+                      help="turns of all variants: %(default)s")
+    made.add_argument("--calls", type=scenario.positive, default=50_000, metavar="N",
+                      help="calls in a request: %(default)s")
     made.set_defaults(workers=1)
     scenario.run("hooks", made.parse_args(), measure_all, table)
 
@@ -46,7 +50,7 @@ def measure_all(lab, results):
     try:
         for key, (title, arguments, _) in WAYS.items():
             results[key] = {"title": title, "error": None, "calls": {}}
-            kind = scenario.samovar(key, title, "script", "--whole-scripts", "-d", "ffi.enable=1", *arguments)
+            kind = scenario.samovar(key, title, "script", "--disable-checkpoint", "-d", "ffi.enable=1", *arguments)
             contestants[key] = lab.alone(found, kind)
             try:
                 contestants[key].start()
@@ -77,7 +81,7 @@ def take_turn(lab, contestant, key, result):
 
 
 def shown(values):
-    """The median of differences, and their quartiles."""
+    """The median of the differences, and their quartiles."""
     if len(values) < 2:
         return "".join(f"{value:.1f}" for value in values)
     low, middle, high = statistics.quantiles(values, n=4)
@@ -85,8 +89,8 @@ def shown(values):
 
 
 def table(raw):
-    parts = [scenario.heading(raw, "What an interposed call costs that waits for nothing"),
-             "ns that it takes longer than libc's own, of PHP by FFI: medians of batches of 1,000 calls, and "
+    parts = [scenario.heading(raw, "Cost of an interposed call that does not block"),
+             "Additional ns compared with libc's own function, from PHP by FFI: medians of batches of 1,000 calls, and "
              f"quartiles. Limit where no task is in flight and nobody measures: {LIMIT_NS}."]
     results = raw["results"]
     parts.extend(f"{result['title']}: {scenario.error_of(result)}" for result in results.values() if result["error"])
@@ -97,7 +101,7 @@ def table(raw):
         lines.append([f"`{name}()`", f"{statistics.median(alone):.0f}" if alone else "",
                       *(shown(found["more"]) for found in of_all)])
     titles = [result["title"] for result in results.values()]
-    parts.append(report.table(["call", "libc's own, with PHP's part", *titles], lines))
+    parts.append(report.table(["call", "libc's own, including PHP's part", *titles], lines))
     return "\n\n".join(parts)
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""What do idle connections cost? Memory for each of them, CPU while nobody asks, CPU of a request beside them.
+"""Cost of idle connections: memory of each, CPU while there are no requests, CPU of a request among them.
 
   bench/scenarios/idle.py                               20,000 of each kind, one kind after the other
   bench/scenarios/idle.py --connections 2000 --kinds h2 fewer, of one kind
   SAMOVAR_BIN=… bench/scenarios/idle.py                 another build of the server
 
-Each kind has a server of its own. Bytes are what the server's own process has of anonymous memory (RssAnon), less
-what it had before, for each connection: when all are connected (TLS: after the handshake), and when each has asked
-once and got its answer. What the kernel has for a socket comes beside. A descriptor and an eighth are needed for each
-connection (`ulimit -Hn`).
+Each kind has its own server. Bytes are the anonymous memory (RssAnon) of the server's own process,
+less its memory before, per connection. They are measured twice: when all are connected (TLS: after
+the handshake), and when each has sent one request and got its response. The kernel's memory for a
+socket is not included. A connection needs a descriptor and an eighth (`ulimit -Hn`).
 """
 
 import argparse
@@ -25,12 +25,12 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import accounting, control, servers  # noqa: E402: the suite is beside this folder
+from suite import accounting, control, servers  # noqa: E402: the suite is next to this folder
 from suite.launch import Launch, Running, free_port  # noqa: E402
 
-KINDS = {"http": "HTTP/1.1 in the clear", "https": "HTTP/1.1 over TLS", "h2": "HTTP/2 over TLS"}
+KINDS = {"http": "HTTP/1.1 without TLS", "https": "HTTP/1.1 over TLS", "h2": "HTTP/2 over TLS"}
 APP = pathlib.Path(__file__).resolve().parents[1] / "apps/hello"
-# Server and client have descriptors besides; the server keeps one of nine for files.
+# Server and client have further descriptors; the server reserves one of nine for files.
 OTHERS = 512
 QUIET_SECONDS = 5
 ASKS = 2000
@@ -39,41 +39,42 @@ ANSWER_SECONDS_MAX = 60
 PER_ADDRESS = 20_000
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS, DATA, HEADERS, END_STREAM, ACK, END_HEADERS = 4, 0, 1, 1, 1, 4
-# :method GET, :scheme https, :path / of the static table, and an authority that nobody remembers.
+# :method GET, :scheme https, :path / of the static table, and an authority without indexing.
 HEAD = b"\x82\x87\x84\x01\x09localhost"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--connections", type=int, default=20_000, metavar="N", help="of each kind: %(default)s")
+    parser.add_argument("--connections", type=int, default=20_000, metavar="N",
+                        help="connections of each kind: %(default)s")
     parser.add_argument("--kinds", default=",".join(KINDS), metavar="A,B", help="%(default)s")
     asked = parser.parse_args()
     unknown = set(asked.kinds.split(",")) - set(KINDS)
     if unknown or asked.connections < 1:
-        parser.error(f"kinds are {', '.join(KINDS)}; connections are 1 or more")
+        parser.error(f"valid kinds: {', '.join(KINDS)}; connections: 1 or more")
     allow_descriptors(asked.connections)
     print(f"{asked.connections:,} idle connections of each kind, {servers.samovar_binary()}\n")
     print("| | bytes each, connected | after one request each | CPU while all are idle | µs CPU/request of one client, "
-          "alone | beside them |")
+          "alone | next to them |")
     print("|---|---:|---:|---:|---:|---:|")
     for kind in asked.kinds.split(","):
         measure(kind, asked.connections)
 
 
 def allow_descriptors(connections):
-    """For this process and the server, which inherits it."""
+    """Raises the limit for this process and the server, which inherits it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections * 9 // 8 + OTHERS
     try:
-        # Root may raise the hard limit, unless that was taken from it.
+        # Root may raise the hard limit, unless this capability was dropped.
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
     except (ValueError, OSError):
-        sys.exit(f"{wanted:,} descriptors are needed, {hard:,} allowed\nhint: raise `ulimit -Hn`, or "
+        sys.exit(f"{wanted:,} descriptors needed, {hard:,} allowed\nhint: raise `ulimit -Hn`, or set "
                  f"--connections {(hard - OTHERS) * 8 // 9}")
 
 
 def measure(kind, count):
-    # Below a folder that anybody may enter.
+    # In a folder that all users may enter.
     with tempfile.TemporaryDirectory(prefix="samovar-idle-", dir="/tmp") as folder, contextlib.ExitStack() as stack:
         var = pathlib.Path(folder)
         site = servers.Site("hello", APP / "resident.php", var, free_port(), 2, 1, {})
@@ -108,11 +109,11 @@ def launch(site, secure, count):
 
 
 def await_connections(var, count):
-    """The kernel takes connections before the server does."""
+    """Waits for the server: the kernel accepts connections before the server does."""
     deadline = time.monotonic() + ANSWER_SECONDS_MAX
     while control.status(var)["connections"] < count:
         if time.monotonic() > deadline:
-            raise TimeoutError("the server does not take them all")
+            raise TimeoutError("the server does not accept all connections")
         time.sleep(0.05)
 
 
@@ -122,7 +123,7 @@ def anonymous(pid):
 
 
 def connect(kind, port, number):
-    """A connection; with TLS after its handshake, which says what is spoken."""
+    """A connection; with TLS after its handshake, which selects the protocol."""
     source = (f"127.0.0.{2 + number // PER_ADDRESS}", 0)
     client = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS_MAX, source)
     if kind == "http":
@@ -149,7 +150,7 @@ def frame(kind, flags, stream, payload):
 
 
 def ask(kind, client):
-    """One request, and all of its answer."""
+    """Sends one request and reads its complete response."""
     if kind == "h2":
         client.sendall(frame(SETTINGS, ACK, 0, b"") + frame(HEADERS, END_STREAM | END_HEADERS, 1, HEAD))
         while not ends(*take_frame(client)):

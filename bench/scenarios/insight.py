@@ -1,18 +1,21 @@
 #!/usr/bin/python3
-"""What measuring costs, and whether anybody can make it cost more: invented URLs, full disks, garbage, a hanging peer.
+"""Cost of insight, and whether a client can raise it: invented URLs, full disks, garbage, a hanging peer.
 
   bench/scenarios/insight.py [--workloads hello,symfony] [--models resident,checkpoint] [--ways on,urls] [--output DIR]
 
-off         insight.enabled = false: what all others are compared with
-on          admin, history, OTLP to a collector, the slow log: all that can be on
-urls        the same, and each request has a URL of its own (a million of them are soon there)
-full        the same, and the history's disk is full (root alone: it is mounted)
-tags        the same, and each request has a timer with one of 10,000 sets of tags (beside the same page with all off)
-hang        the same, each request is traced, and the collector takes connections and never answers
-garbage     the same, and a stranger sends packets that are no Pinba to the port for them, as fast as he can
+off         insight.enabled = false: the base of all comparisons
+on          admin, history, OTLP to a collector, the slow log: everything that can be enabled
+urls        the same, and each request has a new URL (soon a million of them)
+full        the same, and the history's disk is full (needs root, because it is mounted)
+tags        the same, and each request has a timer with one of 10,000 sets of tags (compared with
+            the same page and everything off)
+hang        the same, each request is traced, and the collector accepts connections but never
+            responds
+garbage     the same, and another program sends packets that are not Pinba to Pinba's port, as fast
+            as it can
 
-Ratios are those of the rounds, each beside the same round's "off". Memory is the server's own process after the last
-round. The targets: CPU 1.04 for hello, 1.01 for Symfony's page; p99 as without.
+Ratios compare each round with "off" of the same round. Memory is that of the server's own process
+after the last round. The targets: CPU × 1.04 for hello, × 1.01 for Symfony's page; p99 unchanged.
 """
 
 import contextlib
@@ -27,26 +30,26 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import control, launch, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import control, launch, report, scenario  # noqa: E402: the suite is next to this folder
 
 WORKLOADS = ("hello", "symfony")
 MODELS = ("resident", "checkpoint", "fpm")
 WAYS = {
     "on": "all on",
-    "urls": "all on, each URL is new",
+    "urls": "all on, new URL in each request",
     "tags": "all on, 10,000 sets of tags",
     "full": "all on, the history's disk is full",
     "hang": "all on, the collector hangs",
     "garbage": "all on, garbage for Pinba's port",
 }
 DISK_BYTES = 4 << 20
-# As the guide has it for a site with traffic.
+# As the guide recommends for a site with traffic.
 TRACE_SHARE = "1%"
-# Not a path that any workload has.
+# A path that no workload uses.
 NEW_URL = "/invented-{n}-url"
 GARBAGE_BYTES_MAX = 1400
 SEND_AT_ONCE = 64
-PAUSE_S = 0.001  # Between bursts: 64,000 packets a second at most, three times what is read.
+PAUSE_S = 0.001  # Between bursts: 64,000 packets a second at most, three times the rate of reading.
 COLUMNS = ["way", "CPU µs/request (min–max)", "CPU × off", "p50 ms", "p99 ms", "p99 × off", "requests/s",
            "server's memory, MiB", "errors"]
 
@@ -59,11 +62,12 @@ def main():
     scenario.run("insight", made.parse_args(), measure_all, table)
 
 
-# ---- what is done to the server ---------------------------------------------------------------------
+# ---- load on the server
+# -----------------------------------------------------------------------------
 
 
 class Collector:
-    """Takes connections; answers each request with success, or never."""
+    """Accepts connections; responds to each request with success, or never."""
 
     def __init__(self, hangs):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -99,7 +103,7 @@ class Collector:
 
 
 class Stranger:
-    """Sends garbage until it is told to end."""
+    """Sends garbage until it is closed."""
 
     def __init__(self, port):
         self.port = port
@@ -111,7 +115,7 @@ class Stranger:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
             while not self.over.wait(PAUSE_S):
                 for _ in range(SEND_AT_ONCE):
-                    # Nobody may be there yet, or any more.
+                    # The listener may not exist yet, or no longer.
                     with contextlib.suppress(OSError):
                         own.sendto(os.urandom(1 + os.urandom(1)[0] * 5 % GARBAGE_BYTES_MAX), ("127.0.0.1", self.port))
 
@@ -122,12 +126,12 @@ class Stranger:
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """A disk without room. Yields its folder, or None where it cannot be mounted."""
+    """A disk without room. Yields its folder, or None if it cannot be mounted."""
     folder.mkdir(parents=True)
     mounted = os.geteuid() == 0 and subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "samovar-full", folder], check=False).returncode == 0
     if not mounted:
-        print("no disk can be mounted: the full one is left out\nhint: run as root", file=sys.stderr)
+        print("cannot mount a disk: skipping the full disk\nhint: run as root", file=sys.stderr)
         yield None
         return
     try:
@@ -137,7 +141,7 @@ def small_disk(folder):
 
 
 def fill(folder):
-    """Leaves room for nothing."""
+    """Fills the disk completely."""
     with contextlib.suppress(OSError), open(folder / "filler", "wb", buffering=0) as file:
         while True:
             file.write(b"x" * 65536)
@@ -153,7 +157,7 @@ def all_on(model, way, collector, var, pinba_port=None):
         "SAMOVAR_INSIGHT_OTLP": collector.endpoint,
         "SAMOVAR_INSIGHT_SLOW_LOG": "/dev/null",
     }
-    # Of a collector that hangs, the queue of spans is to be full.
+    # With a hanging collector, the queue of spans must become full.
     settings["SAMOVAR_INSIGHT_TRACE_SHARE"] = "100%" if way == "hang" else TRACE_SHARE
     if pinba_port:
         settings["SAMOVAR_INSIGHT_PINBA_LISTEN"] = f"127.0.0.1:{pinba_port}"
@@ -182,7 +186,7 @@ def all_off(model):
 
 
 def measure_tags(lab, results, model, taking):
-    """A page of its own: the sets of tags are the application's."""
+    """Uses its own page: the application defines the sets of tags."""
     found = scenario.workload(scenario.SCENARIO_APPS / "timed")
     var = lab.folder / f"store-timed-{model}"
     var.mkdir()
@@ -213,7 +217,8 @@ def measure(lab, results, name, model, ways, taking, hanging, disk, port):
         targets = [dataclasses.replace(t, path=NEW_URL) for t in found.targets] if new_urls else found.targets
         workload = dataclasses.replace(found, name=title, targets=tuple(targets))
         if disk and "full" in mine:
-            # Before the first minute is written; what the database made of its file at the start stays.
+            # Before the first minute is written. The file that the database created at its start
+            # stays.
             threading.Timer(5, fill, (disk,)).start()
         lab.contest(workload, kinds, results, finish=weigh)
         if disk:
@@ -222,7 +227,7 @@ def measure(lab, results, name, model, ways, taking, hanging, disk, port):
 
 
 def weigh(contestant):
-    """Keeps the memory of the server's first process, and what it counted as lost."""
+    """Records the memory of the server's first process, and its counters of lost data."""
     status = control.at_rest(contestant.site.var)
     contestant.record["memory_kib"] = control.weigh(status["pid"])["pss_kib"]
 
@@ -231,7 +236,7 @@ def weigh(contestant):
 
 
 def table(raw):
-    return "\n\n".join(scenario.sections(raw, "What measuring costs", workload_table))
+    return "\n\n".join(scenario.sections(raw, "Cost of measuring", workload_table))
 
 
 def workload_table(record):

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""How many instructions a request takes in the front, counted: the same on a loud machine as on a quiet one.
+"""Instructions per request in the front, counted: the same on a busy machine as on a quiet one.
 
   bench/scenarios/instructions.py [--examples target/release/examples] [--functions 30] [--output DIR]
 
-Front and ring without PHP (crates/front/examples/ring_hello.rs), and a hyper that does nothing (bare_hello), run under
-valgrind's callgrind; the client asks for a 13-byte answer over keep-alive connections. Instructions are those of the
-process, its three or four threads together, without the kernel's; workers are threads here and take some hundred. What
-is counted says nothing of caches and wake-ups: CPU time is bench/scenarios/binaries.py's to say.
+Runs the front and the ring without PHP (crates/front/examples/ring_hello.rs), and a bare hyper
+(bare_hello), under valgrind's callgrind. The client requests a response of 13 bytes over keep-alive
+connections. Counts the instructions of the process, of its three or four threads together, without
+those of the kernel. Workers are threads here and take some hundred instructions. The count does not
+show the cost of caches and wake-ups: bench/scenarios/binaries.py measures CPU time.
 
-Functions are shown with what was compiled into them, each with its own instructions and not with those that it calls.
+The table lists functions together with the code that was inlined into them. A function's count does
+not include the functions that it calls.
 """
 
 import argparse
@@ -26,7 +28,7 @@ import time
 WORKSPACE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(WORKSPACE / "bench"))
 
-from suite import report  # noqa: E402: the suite is beside this folder
+from suite import report  # noqa: E402: the suite is next to this folder
 from suite.launch import free_port  # noqa: E402
 
 EXAMPLES = {"bare_hello": "hyper alone", "ring_hello": "front and ring"}
@@ -38,14 +40,14 @@ def main():
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = made.add_argument
     add("--connections", type=int, default=64, metavar="N", help="keep-alive connections: %(default)s")
-    add("--seconds", type=float, default=5, metavar="N", help="how long is counted: %(default)s")
-    add("--functions", type=int, default=25, metavar="N", help="so many are shown: %(default)s")
-    add("--examples", type=pathlib.Path, metavar="DIR", help="where the two programs are built already")
-    add("--output", type=pathlib.Path, metavar="DIR", help="write the table there, as instructions.md")
+    add("--seconds", type=float, default=5, metavar="N", help="duration of the count: %(default)s")
+    add("--functions", type=int, default=25, metavar="N", help="functions to show: %(default)s")
+    add("--examples", type=pathlib.Path, metavar="DIR", help="folder of the two programs, if already built")
+    add("--output", type=pathlib.Path, metavar="DIR", help="folder for the table, as instructions.md")
     asked = made.parse_args()
     missing = [tool for tool in ("valgrind", "callgrind_control", "callgrind_annotate") if not shutil.which(tool)]
     if missing:
-        sys.exit(f"instructions: {', '.join(missing)} is missing\nhint: apt-get install valgrind")
+        sys.exit(f"instructions: {', '.join(missing)} is missing\nhint: run apt-get install valgrind")
     examples = asked.examples or build()
     counted = {name: count(examples / name, asked) for name in EXAMPLES}
     text = table(counted, asked.functions)
@@ -63,7 +65,7 @@ def build():
 
 
 def count(program, asked):
-    """Instructions per request by function."""
+    """Instructions per request, by function."""
     with tempfile.TemporaryDirectory(prefix="samovar-instructions-") as folder:
         out = pathlib.Path(folder) / "callgrind.out"
         port = free_port()
@@ -84,13 +86,13 @@ def count(program, asked):
 def wait_for(server, port):
     for _ in range(START_SECONDS_MAX * 10):
         if server.poll() is not None:
-            sys.exit("instructions: the server ended at its start\nhint: run it under valgrind by hand")
+            sys.exit("instructions: the server exited at its start\nhint: run it manually under valgrind")
         try:
             http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS_MAX).request("GET", "/")
             return
         except OSError:
             time.sleep(0.1)
-    sys.exit(f"instructions: nobody listens after {START_SECONDS_MAX} s")
+    sys.exit(f"instructions: no listener after {START_SECONDS_MAX} s")
 
 
 def load(port, connections, seconds):
@@ -98,7 +100,7 @@ def load(port, connections, seconds):
                f"http://127.0.0.1:{port}/"]
     said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     if not said["requests"]:
-        sys.exit(f"instructions: no request was answered: {said['errors']}")
+        sys.exit(f"instructions: no response: {said['errors']}")
     return said["requests"]
 
 
@@ -113,7 +115,7 @@ def by_function(out, requests):
 
 
 def functions(annotated):
-    """Own instructions by function; callgrind tells those of each file that was compiled into it apart."""
+    """Own instructions by function; callgrind separates the parts of each file that were inlined into it."""
     totals = collections.Counter()
     for line in annotated.splitlines():
         if found := LINE.match(line):
@@ -126,7 +128,7 @@ def table(counted, shown):
     most = sorted(counted["ring_hello"].items(), key=lambda item: -item[1])[:shown]
     bare = counted["bare_hello"]
     rows = [[f"`{name}`", f"{own:,.0f}", f"{bare.get(name, 0):,.0f}"] for name, own in most]
-    return "\n\n".join(["# Instructions of a request", report.table(["server", "instructions per request"], totals),
+    return "\n\n".join(["# Instructions per request", report.table(["server", "instructions per request"], totals),
                         report.table(["function", "front and ring", "hyper alone"], rows)])
 
 

@@ -1,17 +1,21 @@
 #!/usr/bin/python3
-"""Does a pool feel what another one does wrong? A shop under a steady load, beside one that misbehaves in each way.
+"""Isolation of pools: a shop under a steady load, next to a pool that misbehaves in each of several ways.
 
   bench/scenarios/neighbours.py [--kinds crash,loop,…] [--rounds 5] [--seconds 4] [--rate 200] [--nice 19] [--idle]
   bench/scenarios/neighbours.py --fpm      the same two sites by nginx and php-fpm, each with a pool of its own
 
-One server with two pools of two workers. The shop's page takes half a millisecond of PHP, below a checkpoint, and is
-asked for at a constant rate: latency counts from when a request was due, so that nothing can hide. Each round of a kind
-is two measurements, the shop beside a calm neighbour and beside a bad one, in alternating order; the table has the
-ratios of such pairs. What asks the bad pool is as nice as the pool is, or takes as it does only what nobody else wants
-(`--idle`). `burn` is what the machine itself does: programs that are not the server's take all the CPU time that is
-left, likewise. What a kind costs beyond that is the server's own interference, or the kernel's, which cannot always
-be interrupted: `--fpm` shows what the same mischief does beside php-fpm, whose deadlines are full seconds, whose bad
-pool has PHP's own memory_limit for want of a ceiling, and which cannot be idle.
+One server has two pools of two workers. The shop's page takes half a millisecond of PHP after a
+checkpoint. It is requested at a constant rate, and latency counts from the instant at which a
+request was due: no coordinated omission. Each round of a kind is two measurements, the shop next to
+a calm neighbour and next to a bad one, in alternating order. The table has the ratios of such pairs.
+
+The clients of the bad pool have the same priority as the pool: its `nice` value, or only CPU time
+that nothing else uses (`--idle`). `burn` shows the effect of the machine itself: programs outside
+the server take all the CPU time that is left, at the same priority. The cost of another kind beyond
+that is interference of the server, or of the kernel, which cannot always be interrupted.
+
+`--fpm` shows the effect of the same misbehaviour on php-fpm. Its deadlines are full seconds. Its bad
+pool has no memory ceiling, so it uses PHP's memory_limit. It cannot be idle.
 """
 
 import argparse
@@ -34,7 +38,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("SAMOVAR_BIN", ROOT / "target/release/samovar"))
 LOADS = (BINARY.with_name("samovar-load"), ROOT / "target/release/samovar-load")
 START_SECONDS_MAX = 60
-SETTLE_SECONDS = 0.5  # From the start of the mischief to the start of the measurement.
+SETTLE_SECONDS = 0.5  # From the start of the misbehaviour to the start of the measurement.
 CONNECTIONS = 16
 CHECKPOINT = "if (function_exists('Samovar\\checkpoint')) { Samovar\\checkpoint(); }"
 PAGE = f"<?php {CHECKPOINT} for ($i = 0, $x = 0; $i < 60000; $i++) {{ $x += $i & 7; }} echo $x;"
@@ -75,11 +79,11 @@ nice = {nice}
 scheduling = "{scheduling}"
 [pool.timeouts]
 queue = "1s"
-answer = "500ms"
+response = "500ms"
 grace = "200ms"
 boot = "5s"
 """
-# php-fpm and nginx, as near to that as they come.
+# php-fpm and nginx, as close to these settings as possible.
 FPM = """[global]
 daemonize = no
 [{name}]
@@ -119,16 +123,17 @@ http {{
     }}
 }}
 """
-# What its log says where Samovar counts.
+# Lines of its log that correspond to Samovar's counters.
 FPM_LOG = {"worker_restarts_total": ("exited on signal", "Allowed memory size"),
            "timeouts_total": ("execution timed out",)}
 
 
-# ---- what it does wrong ---------------------------------------------------------------------------
+# ---- kinds of misbehaviour
+# ----------------------------------------------------------------------------
 
 
 class Mischief:
-    """Threads that do something again and again until the end of the with."""
+    """Threads that repeat an action until the end of the `with`."""
 
     def __init__(self, lab, act, threads):
         self.over = threading.Event()
@@ -152,14 +157,14 @@ class Mischief:
 
 
 def step_back(lab):
-    """The calling thread alone is as the bad pool."""
+    """Gives the calling thread the same priority as the bad pool."""
     os.nice(lab.nice)
     if lab.idle:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def asks(what, pause=0.0, body=None):
-    """Asks the bad pool to do that, and waits for what comes of it."""
+    """Sends a request for that action to the bad pool and waits for the result."""
     def act(lab, over):
         connection = http.client.HTTPConnection(lab.address, timeout=10)
         with contextlib.closing(connection):
@@ -172,7 +177,7 @@ def asks(what, pause=0.0, body=None):
 
 
 def slow_reader(lab, over):
-    """Wants 50 MB, and takes them at 1 MB a second."""
+    """Requests 50 MB and reads them at 1 MB a second."""
     with socket.create_connection(lab.address.rsplit(":", 1), timeout=10) as stream:
         stream.sendall(b"GET /bad/?do=big HTTP/1.1\r\nHost: localhost\r\n\r\n")
         got = 0
@@ -183,7 +188,7 @@ def slow_reader(lab, over):
 
 
 def stopped(lab, over):
-    """The pool's workers are stopped again and again; they are killed when a request is overdue."""
+    """Stops the pool's workers repeatedly; they are killed when a request is overdue."""
     for pid in lab.workers("bad"):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
@@ -191,7 +196,7 @@ def stopped(lab, over):
 
 
 def dying_boot(lab, over):
-    """New code that dies while it boots, deployed again and again; the old one is booted, and serves on."""
+    """Deploys new code that dies while it boots, repeatedly; the old code is booted and continues to serve."""
     (lab.bad / "index.php").write_text("<?php posix_kill(getmypid(), SIGKILL);", encoding="utf-8")
     told = lab.run("reload", "--pool", "bad")
     lab.good += told.returncode != 0
@@ -202,18 +207,18 @@ def nothing(_lab, over):
     over.wait()
 
 
-# Kind: what a thread does, how many of them, what that is, and of which of the pool's counters one has to grow by it.
-# `good` are those that came to what they were meant to.
+# Kind: the action of a thread, the number of threads, a description, and those counters of the pool
+# of which one must grow by it. `good` counts the actions that had their intended effect.
 KINDS = {
-    "burn": (nothing, 1, "two programs beside the server compute, as nice as the pool", ()),
+    "burn": (nothing, 1, "two CPU-bound programs next to the server, as nice as the pool", ()),
     "crash": (asks("crash", 0.1), 2, "twenty crashes a second", ("worker_restarts_total",)),
     "loop": (asks("loop"), 2, "endless loops, each ended by its deadline", ("timeouts_total",)),
     "eat": (asks("eat"), 1, "memory up to the ceiling", ("worker_restarts_total",)),
     "stuck": (asks("stuck"), 40, "workers wait for a lock, forty clients for workers", ("timeouts_total",)),
-    "flood": (asks("", 0), 100, "a hundred clients at once, most of them refused", ("rejected_total",)),
-    "stopped": (stopped, 4, "workers are stopped, and requests wait for them in vain",
+    "flood": (asks("", 0), 100, "a hundred clients at once, most of them rejected", ("rejected_total",)),
+    "stopped": (stopped, 4, "workers are stopped, and requests wait for them",
                 ("worker_restarts_total", "timeouts_total", "rejected_total")),
-    "boot": (dying_boot, 1, "new code dies while it boots, again and again", ("good",)),
+    "boot": (dying_boot, 1, "new code repeatedly crashes during its boot", ("good",)),
     "big": (slow_reader, 8, "50 MB each for clients that take 1 MB a second", ("good",)),
     "upload": (asks("", 0, b"x" * 20_000_000), 2, "20 MB a request", ("good",)),
     "fork": (asks("fork", 0.2), 2, "a hundred children a request, up to the limit of processes", ("good",)),
@@ -259,7 +264,7 @@ class Lab:
         return None
 
     def counters(self):
-        """Those of the bad pool."""
+        """Counters of the bad pool."""
         pools = (self.control("status") or {"pools": []})["pools"]
         return next((pool for pool in pools if pool["name"] == "bad"), {}) | {"good": self.good}
 
@@ -268,7 +273,7 @@ class Lab:
         return [worker["pid"] for worker in status["workers"] if worker.get("pool", "default") == pool]
 
     def mend(self):
-        """The bad pool as it was, whatever was done to it."""
+        """Restores the bad pool after any misbehaviour."""
         (self.bad / "index.php").write_text(BAD, encoding="utf-8")
         for pid in self.workers("bad"):
             with contextlib.suppress(ProcessLookupError):
@@ -281,9 +286,9 @@ class Lab:
 
 
 class FpmLab:
-    """nginx and php-fpm in the server's place: the same two sites, each with a pool of two children."""
+    """nginx and php-fpm in place of the server: the same two sites, each with a pool of two children."""
 
-    # A stopped child is never killed by php-fpm, there is no boot that could fail, and no pcntl_fork().
+    # php-fpm never kills a stopped child, has no boot that could fail, and no pcntl_fork().
     WITHOUT = ("stopped", "boot", "fork")
 
     def __init__(self, folder, asked, stack):
@@ -294,7 +299,7 @@ class FpmLab:
             (folder / site / "index.php").write_text(text, encoding="utf-8")
         (folder / "nginx").mkdir()
         log = stack.enter_context(open(folder / "log", "w", encoding="utf-8"))
-        # A master each, so that one site's crashes are not the other's work.
+        # One master each, so that one site's crashes do not cause work for the other.
         for name, own in (("shop", {"nice": 0, "timeout": 0, "memory": "128M", "backlog": 1024}),
                           ("bad", {"nice": self.nice, "timeout": "1s", "memory": "256M", "backlog": 32})):
             text = FPM.format(folder=folder, name=name, **own)
@@ -326,7 +331,7 @@ class FpmLab:
         return False
 
     def counters(self):
-        """Of the bad pool; who was refused is counted by nginx's own log."""
+        """Counters of the bad pool; nginx's own log counts the refused clients."""
         lines = (self.folder / "log").read_text().splitlines()
         of_bad = [line for line in lines if "[pool bad]" in line]
         found = {name: sum(words in line for line in of_bad for words in ways) for name, ways in FPM_LOG.items()}
@@ -334,17 +339,17 @@ class FpmLab:
         return found | {"rejected_total": refused, "good": self.good}
 
     def mend(self):
-        """It has nothing that would last."""
+        """Nothing to restore: the misbehaviour has no lasting effect."""
 
 
 def load():
-    """The client; the release build's, if the server's has none beside it."""
+    """The client; that of the release build if there is none next to the server's."""
     found = next((path for path in LOADS if path.exists()), None)
-    return found or sys.exit("samovar-load is not built\nhint: cargo build --release -p samovar-load")
+    return found or sys.exit("samovar-load is not built\nhint: run cargo build --release -p samovar-load")
 
 
 def shop(lab, asked):
-    """How the shop answers: percentiles in ms, and how many requests had no good answer."""
+    """Responses of the shop: percentiles in ms, and the number of requests without a good response."""
     command = [load(), f"http://{lab.address}/", "--connections", CONNECTIONS, "--rate", asked.rate, "--seconds",
                asked.seconds]
     out = subprocess.run([str(part) for part in command], capture_output=True, check=True, text=True).stdout
@@ -365,7 +370,7 @@ def burners(lab):
 
 
 def pair(lab, kind, asked, calm_first):
-    """The shop beside a calm neighbour, and beside a bad one."""
+    """The shop next to a calm neighbour, and next to a bad one."""
     act, threads, what, growing = KINDS[kind]
     found = {}
     for way in ("calm", "bad") if calm_first else ("bad", "calm"):
@@ -382,7 +387,7 @@ def pair(lab, kind, asked, calm_first):
                     found[way] = shop(lab, asked)
                 after = lab.counters()
                 if growing and not any(after[name] > before[name] for name in growing):
-                    sys.exit(f"{kind} ({what}) has had no effect: none of {', '.join(growing)} has grown")
+                    sys.exit(f"{kind} ({what}) had no effect: none of {', '.join(growing)} increased")
             else:
                 found[way] = shop(lab, asked)
     return found
@@ -408,20 +413,20 @@ def main():
     add = parser.add_argument
     add("--kinds", default=",".join(KINDS), metavar="A,B", help="%(default)s")
     add("--rounds", type=int, default=5, help="pairs of each kind: %(default)s")
-    add("--seconds", type=float, default=4, help="of each measurement: %(default)s")
-    add("--rate", type=int, default=200, help="the shop's requests a second: %(default)s")
+    add("--seconds", type=float, default=4, help="length of each measurement: %(default)s")
+    add("--rate", type=int, default=200, help="requests per second of the shop: %(default)s")
     add("--nice", type=int, default=19, help="`limits.nice` of the bad pool: %(default)s")
     add("--idle", action="store_true", help='the bad pool has `limits.scheduling = "idle"`')
-    add("--fpm", action="store_true", help="nginx and php-fpm in Samovar's place")
+    add("--fpm", action="store_true", help="nginx and php-fpm instead of Samovar")
     asked = parser.parse_args()
     if asked.fpm and asked.idle:
         parser.error("php-fpm's pools cannot be idle")
     kinds = asked.kinds.split(",")
     if unknown := set(kinds) - set(KINDS):
-        parser.error(f"there is no kind {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+        parser.error(f"unknown kind {', '.join(sorted(unknown))}; valid kinds: {', '.join(KINDS)}")
     if asked.fpm:
         kinds = [kind for kind in kinds if kind not in FpmLab.WITHOUT]
-    print("| the neighbour | the shop's p50 beside it (by a calm one's) | p99 | p99.9 | no good answer (calm) |")
+    print("| neighbour | p50 of the shop (ratio to a calm neighbour) | p99 | p99.9 | failed requests (calm) |")
     print("|---|---:|---:|---:|---:|")
     for kind in kinds:
         with tempfile.TemporaryDirectory(prefix="samovar-neighbours-") as folder, contextlib.ExitStack() as stack:

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""What opcache.preload alone brings: the script model without and with the application's classes preloaded.
+"""Gain of opcache.preload alone: the script model without and with the application's classes preloaded.
 
   bench/scenarios/preload.py [--workloads bootstrap,symfony] [--output DIR]
 
-Which classes: those that the autoloader brings when the page is asked for once, found out on the command line before
-the server starts. All else is as in `make bench`. Published elsewhere: about +10 % requests/s.
+Preloads the classes that the autoloader loads for one request of the page. They are determined on
+the command line before the server starts. Everything else is as in `make bench`. Published
+elsewhere: about +10 % requests/s.
 """
 
 import pathlib
@@ -12,7 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import dataclasses  # noqa: E402: the suite is beside this folder
+import dataclasses  # noqa: E402: the suite is next to this folder
 import os  # noqa: E402
 
 from suite import figures, measure, report, scenario, servers  # noqa: E402
@@ -20,7 +21,7 @@ from suite import figures, measure, report, scenario, servers  # noqa: E402
 WORKLOADS = ("bootstrap", "symfony")
 APP = scenario.SCENARIO_APPS / "preload"
 PUBLISHED = "+10 %"
-# Each server with its twin that preloads.
+# Each server, and its variant with preloading.
 PAIRS = (("classic", "classic-preload"), ("php-fpm", "php-fpm-preload"))
 COLLECT_SECONDS_MAX = 120
 
@@ -45,13 +46,13 @@ def preloading(kind):
 
 
 def preload_ini():
-    # opcache refuses to preload as root unless it is said who the user is.
+    # opcache refuses to preload as root unless the user is configured.
     user = "opcache.preload_user = root\n" if os.geteuid() == 0 else ""
     return f"opcache.preload = {APP}/preload.php\n{user}"
 
 
 def collect(site):
-    """Asks for the page once, on the command line; the files of its classes are listed in the server's folder."""
+    """Renders the page once, on the command line; the files of its classes are then listed in the server's folder."""
     measure.run_php(["php8.2", str(APP / "collect.php"), str(site.entry)], APP, servers.prepare(site),
                     COLLECT_SECONDS_MAX)
 
@@ -65,7 +66,7 @@ def measure_all(lab, results):
 
 
 def table(raw):
-    parts = [scenario.heading(raw, "What opcache.preload alone brings")]
+    parts = [scenario.heading(raw, "Gain of opcache.preload alone")]
     parts += [f"**{name}**: {record['description']}; {max(record.get('classes') or [0])} files preloaded\n\n"
               f"{workload_table(record)}" for name, record in raw["results"].items()]
     return "\n\n".join(parts)

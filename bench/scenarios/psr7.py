@@ -1,15 +1,16 @@
 #!/usr/bin/python3
-"""PSR-7 objects against plain superglobals: one handler, resident, reached in different ways; classic ones beside it.
+"""PSR-7 objects compared with plain superglobals: one resident handler, called in several ways; and classic ones.
 
   bench/scenarios/psr7.py [--workloads hello,echo] [--output DIR]
 
-php-fpm           classic, with superglobals: what the gains are counted from
-script            the same by Samovar's script model
+php-fpm           classic, with superglobals: the base of the gains
+script            the same in Samovar's script model
 superglobals      Samovar\\serve(function () { … }): $_SERVER, php://input, header(), echo
-PSR-7             Samovar\\Runtime\\Psr15\\serve($handler): a request over the native one, read when asked for, and
-                  answers made with nyholm/psr7
+PSR-7             Samovar\\Runtime\\Psr15\\serve($handler): a request over the native one, with
+                  values read on demand; responses made with nyholm/psr7
 PSR-7 by Nyholm   objects of nyholm/psr7 alone, filled from the native request beforehand
-PSR-7 by Guzzle   ServerRequest::fromGlobals() over superglobals, as where a server has no request of its own
+PSR-7 by Guzzle   ServerRequest::fromGlobals() over superglobals, as on a server without a native
+                  request
 native            Samovar\\serve(function (Samovar\\Request $request) { … })
 """
 
@@ -18,18 +19,18 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import dataclasses  # noqa: E402: the suite is beside this folder
+import dataclasses  # noqa: E402: the suite is next to this folder
 
 from suite import figures, report, scenario  # noqa: E402
 
 WORKLOADS = ("hello", "echo")
 APP = scenario.SCENARIO_APPS / "psr7"
 PACKAGES = ("php-psr-http-message", "php-psr-http-factory", "php-guzzlehttp-psr7", "php-nyholm-psr7")
-WAYS = ("psr15", "nyholm", "guzzle")  # Each has a script of its own.
+WAYS = ("psr15", "nyholm", "guzzle")  # Each has its own script.
 PUBLISHED = {"psr15": "+17 %", "superglobals": "less"}
 QUOTE = ('Published elsewhere: "PSR-7 objects against plain superglobals (then +17 % against less)". '
          "It is read as gains in requests/s over the classic model.")
-CLASSIC = ("php-fpm", "script")  # The first that was measured is what gains are counted from.
+CLASSIC = ("php-fpm", "script")  # The first one that was measured is the base of the gains.
 
 
 def main():
@@ -53,7 +54,7 @@ def measure_all(lab, results):
 
 
 def table(raw):
-    return "\n\n".join([*scenario.sections(raw, "PSR-7 objects against superglobals", workload_table), QUOTE])
+    return "\n\n".join([*scenario.sections(raw, "PSR-7 objects compared with superglobals", workload_table), QUOTE])
 
 
 def workload_table(record):

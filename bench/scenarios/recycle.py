@@ -3,17 +3,18 @@
 
   bench/scenarios/recycle.py [--every 300] [--output DIR]
 
-no leak            the same work, nothing kept, nothing recycled: what the others are compared with
-memory_limit       nobody looks after it: PHP's memory_limit ends the request that meets it, and the worker
-restart: fork      the worker ends itself after N requests; its successor is a fork of the booted application
-restart: boot      the same where each worker boots by itself, as one with an open connection does: mostly again in its
-                   process, which is not counted as recycled
+no leak            the same work, nothing kept, nothing recycled: the base of all comparisons
+memory_limit       no recycling: PHP's memory_limit ends the request that reaches it, and its worker
+restart: fork      the worker ends itself after N requests; its successor is a fork of the booted
+                   application
+restart: boot      the same, but each worker boots on its own, as with an open connection: mostly
+                   again in the same process, which is not counted as recycled
 rollback           Samovar\\serve($handler, N)
-rollback by size   Samovar\\serve($handler, …) and limits.growth_bytes_max, for about N requests' worth
-php-fpm            classic, pm.max_requests = N: it boots in each request, and starts anew after N
+rollback by size   Samovar\\serve($handler, …) and limits.growth_bytes_max for about N requests
+php-fpm            classic, pm.max_requests = N: it boots in each request and restarts after N
 
-Lost is what had no good answer: errors of any kind, and requests that hang. Then how long it takes from a worker's
-kill -9 until its successor is idle.
+"lost" counts requests without a good response: errors of any kind and hung requests. A second table
+has the time from a worker's kill -9 until its successor is idle.
 """
 
 import pathlib
@@ -21,27 +22,28 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import statistics  # noqa: E402: the suite is beside this folder
+import statistics  # noqa: E402: the suite is next to this folder
 
 from suite import control, figures, report, scenario  # noqa: E402
 
 WORKLOAD = scenario.SCENARIO_APPS / "recycle"
 LEAK_BYTES = 100_000  # As in apps/recycle/leak.php.
-GROWTH_BYTES_MIN = 1 << 20  # The least that limits.growth_bytes_max takes.
+GROWTH_BYTES_MIN = 1 << 20  # Minimum that limits.growth_bytes_max accepts.
 EVERY = 300
 KILLS = 20
 NEVER = 1_000_000_000  # Requests between rollbacks, so that only the growth counts.
-# What is killed: key, title, folder, entry, environment.
+# Workers that are killed: key, title, folder, entry, environment.
 BIRTHS = (
     ("resident", "resident, 300 classes, a fork of the booted application", WORKLOAD, "resident", {}),
-    ("own-boot", "resident, 300 classes, boots by itself", WORKLOAD, "resident", {"BENCH_OWN_BOOT": "1"}),
+    ("own-boot", "resident, 300 classes, own boot", WORKLOAD, "resident", {"BENCH_OWN_BOOT": "1"}),
     ("symfony", "checkpoint, Symfony", scenario.APPS / "symfony", "checkpoint", {}),
 )
-# Counted as the workers' minor faults on 2026-11-21: 25.1 a request with memory_limit alone, 0.002 with rollback.
-NOTE = ("What leaks is fresh memory: 100 KB are 25 page faults in each request. A rollback leaves the worker the pages "
-        "that its requests write, so that the next ones fault no more; a forked successor begins without.")
+# Counted as the workers' minor faults on 2026-11-21: 25.1 per request with memory_limit alone,
+# 0.002 with rollback.
+NOTE = ("Leaked memory is new memory: 100 KB cause 25 page faults in each request. After a rollback, the worker keeps "
+        "the written pages, so later requests cause no faults; a forked successor starts without them.")
 COLUMNS = ["recycling", "CPU µs/request (min–max)", "× no leak", "requests/s", "p50 ms", "p99 ms", "recycled", "lost",
-           "PSS MiB, greatest"]
+           "PSS MiB, maximum"]
 
 
 def main():
@@ -49,12 +51,12 @@ def main():
     made.add_argument("--every", type=scenario.positive, default=EVERY, metavar="N",
                       help="requests of a worker between recyclings: %(default)s")
     made.add_argument("--kills", type=int, default=KILLS, metavar="N",
-                      help="kill -9 of a worker, a second apart; 0 for none: %(default)s")
+                      help="number of kill -9 of a worker, one per second; 0 for none: %(default)s")
     scenario.run("recycle", made.parse_args(), measure_all, table)
 
 
 def growth_bytes(every):
-    """The limit that so many leaking requests reach."""
+    """The limit that this number of leaking requests reaches."""
     return max(GROWTH_BYTES_MIN, every * LEAK_BYTES)
 
 
@@ -82,13 +84,13 @@ def measure_all(lab, results):
 
 
 def ask_status(contestant):
-    """Keeps what Samovar has counted: how often it recycled."""
+    """Records Samovar's counter of recycled workers."""
     if contestant.kind.group == "samovar":
         contestant.record["status"] = control.status(contestant.site.var)
 
 
 def recycled(server):
-    """How often workers were recycled, of which kind; None where nobody counts."""
+    """Number of recycled workers, and their kind; None if it is not counted."""
     status = server.get("status")
     if status is None:
         return None
@@ -98,7 +100,7 @@ def recycled(server):
 
 
 def bear(lab, births):
-    """Kills workers of each application under no load, and measures until there is another."""
+    """Kills workers of each application without load, and measures the time until there is a successor."""
     for key, title, folder, entry, environment in BIRTHS:
         lab.progress.note(f"{title}: {lab.asked.kills} kills")
         births[key] = {"title": title, "error": None, "ms": []}

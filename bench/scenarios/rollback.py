@@ -1,17 +1,20 @@
 #!/usr/bin/python3
-"""What the return to the checkpoint costs: pages written × faults elsewhere × requests before. Where is a cliff?
+"""Cost of the return to the checkpoint: pages written × faults elsewhere × requests before. Is there a cliff?
 
   bench/scenarios/rollback.py [--turns 3] [--only curve,after,kinds] [--output DIR]
 
-curve   the same request again and again: so many pages of the image, so many small files that it reads by mmap()
-after   small requests after three that have written 10,000 pages, one by one
-mixed   the mean of small requests and large ones, of which each n-th is large
-kinds   what usual requests do besides: strings, C's memory, patterns, a locale, a child; pages that do not touch
+curve   the same request repeatedly: it writes a number of the image's pages and reads a number of
+        small files by mmap()
+after   small requests after three requests that have written 10,000 pages, one by one
+mixed   the mean of small and large requests, if each n-th one is large
+kinds   side effects of usual requests: strings, C's memory, patterns, a locale, a child, pages that
+        are not adjacent
 
-One worker, a connection, a server of its own for each point and round. µs per rollback are the server's own count
-(rollback_us_total), before and after each request; medians over the requests of a round, then over the rounds, with the
-least and the greatest round. Faults are the worker's, searched is how many of the rollbacks looked for written pages.
-The limit is 30 µs and 0.6 µs for each page that was written.
+One worker and one connection, with a new server for each point and round. µs per rollback are the
+server's own count (rollback_us_total), read before and after each request: medians over the requests
+of a round, then over the rounds, with the minimum and the maximum round. Faults are the worker's.
+"searched" is the number of rollbacks that searched for written pages. The limit is 30 µs, and 0.6 µs
+for each written page.
 """
 
 import dataclasses
@@ -22,7 +25,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import control, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import control, report, scenario  # noqa: E402: the suite is next to this folder
 
 WORKLOAD = scenario.SCENARIO_APPS / "rollback"
 PAGES, FILES = (0, 10, 100, 1000, 10_000), (0, 1, 8)
@@ -30,7 +33,7 @@ HEAVY = "pages=10000"
 WARM, MEASURED, AFTER = 40, 60, 64
 SHOWN_AFTER = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
 LIMIT_US, LIMIT_US_PER_PAGE = 30, 0.6
-# Pages that any request of this application writes: 45 on 2026-11-22.
+# Pages that every request of this application writes: 45 on 2026-11-22.
 OWN_PAGES = 45
 
 
@@ -38,9 +41,9 @@ OWN_PAGES = 45
 class Point:
     part: str
     title: str
-    pages: int            # that a request writes, besides those that each does
-    first: tuple = ()     # queries that are not measured
-    measured: tuple = ()  # queries, one request each
+    pages: int            # Pages that a request writes, in addition to those of every request.
+    first: tuple = ()     # Queries that are not measured.
+    measured: tuple = ()  # Queries, one request each.
 
 
 def again(part, title, pages, query):
@@ -95,7 +98,7 @@ def measure_all(lab, results):
 
 
 def measure(contestant, point):
-    """µs of each rollback, in order, and what else was counted."""
+    """µs of each rollback, in order, and the other counters."""
     connection = http.client.HTTPConnection(contestant.running.address)
     for query in point.first:
         get(connection, query)
@@ -141,7 +144,7 @@ def limit(pages):
 
 
 def typical(result, middle):
-    """The middle of each round's requests: median over the rounds, the least, the greatest."""
+    """The middle of each round's requests: median over the rounds, minimum, maximum."""
     found = [middle(one["us"]) for one in result["rounds"]]
     return statistics.median(found), min(found), max(found)
 
@@ -151,10 +154,10 @@ def per_request(result, name):
 
 
 def table(raw):
-    parts = [scenario.heading(raw, "What a rollback costs"), f"Medians of {raw['settings']['turns']} rounds."]
-    for part, title, middle in (("curve", "The same request again and again", statistics.median),
-                                ("kinds", "What requests do besides", statistics.median),
-                                ("mixed", "Large among small: means of all", statistics.mean)):
+    parts = [scenario.heading(raw, "Cost of a rollback"), f"Medians of {raw['settings']['turns']} rounds."]
+    for part, title, middle in (("curve", "The same request repeated", statistics.median),
+                                ("kinds", "Other actions of requests", statistics.median),
+                                ("mixed", "Large requests among small ones: means of all", statistics.mean)):
         found = {title: result for title, result in raw["results"].items() if result["part"] == part}
         if found:
             parts.append(f"**{title}**\n\n{part_table(found, middle)}")

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""What the sampler costs: its own CPU time beside that of all that it watches, and what requests notice of it.
+"""Cost of the sampler: its own CPU time compared with that of the observed processes, and its effect on requests.
 
   bench/scenarios/sampler.py [--workloads hello,symfony] [--models resident,checkpoint] [--hertz 49] [--output DIR]
 
-Two servers in turn, round after round: one with profile.hertz = 0, one with 49 looks a second at each busy worker.
-The sampler's share is what its thread has used, by the scheduler's count, of all CPU time of the server and its
-workers since their start: it needs no quiet machine. Ratios are those of the rounds, each beside the same round's
-"off". The targets: a share of 1 %, p99 as without.
+Measures two servers in turn, round after round: one with profile.hertz = 0, and one that takes 49
+samples per second of each busy worker. The sampler's share is the CPU time of its thread, as counted
+by the scheduler, divided by the CPU time of the server and its workers since their start. It does
+not depend on a quiet machine. Ratios compare each round with "off" of the same round. The targets: a
+share of 1 %; p99 unchanged.
 """
 
 import dataclasses
@@ -15,13 +16,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import control, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import control, report, scenario  # noqa: E402: the suite is next to this folder
 
 WORKLOADS = ("hello", "symfony")
 MODELS = ("resident", "checkpoint", "fpm")
 OFF, ON = "off", "on"
 COLUMNS = ["sampler", "CPU µs/request (min–max)", "CPU × off", "p50 ms", "p99 ms", "p99 × off", "requests/s",
-           "its share of the CPU, %", "µs a look", "torn, %", "errors"]
+           "CPU share of the sampler, %", "µs a look", "torn, %", "errors"]
 
 
 def main():
@@ -29,7 +30,7 @@ def main():
     scenario.add_choice(made, "--workloads", WORKLOADS)
     scenario.add_choice(made, "--models", MODELS)
     made.add_argument("--hertz", type=scenario.positive, default=49, metavar="N",
-                      help="looks a second at each busy worker: %(default)s")
+                      help="samples per second of each busy worker: %(default)s")
     scenario.run("sampler", made.parse_args(), measure_all, table)
 
 
@@ -44,7 +45,7 @@ def measure_all(lab, results):
 
 
 def weigh(contestant):
-    """Keeps what the sampler has used, and of how much."""
+    """Records the CPU time of the sampler, and the total."""
     status = control.at_rest(contestant.site.var)
     if profile := status["profile"]:
         contestant.record["sampler"] = {
@@ -56,7 +57,7 @@ def weigh(contestant):
 
 
 def table(raw):
-    return "\n\n".join(scenario.sections(raw, "What the sampler costs", workload_table))
+    return "\n\n".join(scenario.sections(raw, "Cost of the sampler", workload_table))
 
 
 def workload_table(record):
@@ -74,7 +75,7 @@ def line(record, key, server, off):
 
 
 def of_sampler(server):
-    """Its share, what a look costs, and how many were torn."""
+    """Its share, the cost of a sample, and the number of torn ones."""
     sampler = server.get("sampler")
     if not sampler or not sampler["samples"]:
         return [""] * 3

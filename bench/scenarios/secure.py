@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""What do TLS and HTTP/2 cost beside bare hyper and rustls?
+"""Cost of TLS and HTTP/2 compared with bare hyper and rustls.
 
-  bench/scenarios/secure.py                          both, 7 interleaved rounds of each server: a minute each
-  bench/scenarios/secure.py --parts handshakes       whole handshakes, 16 at a time
-  bench/scenarios/secure.py --parts requests         hello by HTTP/2 over TLS, 64 streams of one connection
+  bench/scenarios/secure.py                          both, 7 interleaved rounds of each server, a
+                                                     minute each
+  bench/scenarios/secure.py --parts handshakes       full handshakes, 16 at a time
+  bench/scenarios/secure.py --parts requests         hello over HTTP/2 and TLS, 64 streams on one
+                                                     connection
 
-It builds the examples bare_hello and secure_client. Ratios are those of the rounds; CPU is that of all of a server's
-processes.
+Builds the examples bare_hello and secure_client. Ratios are those of the rounds. CPU is that of all
+processes of a server.
 """
 
 import argparse
@@ -20,12 +22,12 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import accounting, scenario, servers  # noqa: E402: the suite is beside this folder
+from suite import accounting, scenario, servers  # noqa: E402: the suite is next to this folder
 from suite.launch import Launch, Running, free_port  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = servers.TARGET / "examples"
-# What is asked for at the same time, and the bound on ours by theirs.
+# Number of concurrent operations, and the maximum ratio of our cost to theirs.
 PARTS = {"handshakes": (16, 1.10), "requests": (64, 1.30)}
 WARM_SECONDS = 0.5
 
@@ -34,9 +36,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=scenario.some_of(PARTS), default=",".join(PARTS), metavar="A,B")
     parser.add_argument("--rounds", type=scenario.positive, default=7, metavar="N", help="%(default)s")
-    parser.add_argument("--seconds", type=float, default=4, metavar="N", help="of a round of each server: %(default)s")
+    parser.add_argument("--seconds", type=float, default=4, metavar="N",
+                        help="length of a round of each server: %(default)s")
     parser.add_argument("--examples", type=pathlib.Path, metavar="DIR",
-                        help="where bare_hello and secure_client are built already: of the build of SAMOVAR_BIN")
+                        help="folder of bare_hello and secure_client, if already built with SAMOVAR_BIN")
     asked = parser.parse_args()
     for example in () if asked.examples else ("bare_hello", "secure_client"):
         subprocess.run(["cargo", "build", "--release", "--quiet", "--locked", "-p", "samovar-front", "--example",
@@ -73,7 +76,7 @@ def compare(part, asked, ours, theirs):
 
 
 def measure(server, seconds):
-    """CPU of one, in µs, and how many a second."""
+    """CPU per operation, in µs, and operations per second."""
     _, load, roots = server
     before = accounting.cpu_us(roots)
     count, took = load(seconds)
@@ -100,7 +103,7 @@ def over_tls(place, part, stack, examples):
 
 
 def certificates(place):
-    """Of an authority, and of the server by it: P-256 both."""
+    """Certificates of an authority, and of the server signed by it: both P-256."""
     def make(name, *more):
         pem, key = place / f"{name}.pem", place / f"{name}.key"
         command = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",

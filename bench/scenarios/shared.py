@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""What does one operation on shared memory cost: Table, Cache, Counter, published values, APCu's functions?
+"""Cost of one operation on shared memory: Table, Cache, Counter, published values, APCu's functions.
 
   bench/scenarios/shared.py [--turns 9] [--calls 50000] [--output DIR]
 
-A server with compat = "apcu", and one with Debian's extension apcu, one worker each. Each operation is done so many
-times in a request, on both servers in turn, turn after turn; a figure is the median of the turns less that of an empty
-loop, with the least and the greatest turn. The limits are those that the product promises.
+Compares a server with compat = "apcu" and one with Debian's extension apcu, each with one worker.
+Each operation runs --calls times in one request, on both servers in turn, turn after turn. A figure
+is the median of the turns minus the median of an empty loop, with the minimum and the maximum turn.
+The limits are the product's own targets.
 """
 
 import http.client
@@ -15,7 +16,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import report, scenario  # noqa: E402: the suite is beside this folder
+from suite import report, scenario  # noqa: E402: the suite is next to this folder
 
 WORKLOAD = scenario.SCENARIO_APPS / "shared"
 OURS, EXTENSION = "samovar", "extension"
@@ -30,8 +31,9 @@ PATIENCE_SECONDS = 60
 def main():
     made = scenario.parser(__doc__, rounds=0, connections=1)
     made.add_argument("--turns", type=scenario.positive, default=9, metavar="N",
-                      help="of all operations on both servers: %(default)s")
-    made.add_argument("--calls", type=scenario.positive, default=50_000, metavar="N", help="in a request: %(default)s")
+                      help="turns of all operations on both servers: %(default)s")
+    made.add_argument("--calls", type=scenario.positive, default=50_000, metavar="N",
+                      help="operations in a request: %(default)s")
     made.set_defaults(workers=1)
     scenario.run("shared", made.parse_args(), measure_all, table)
 
@@ -43,7 +45,7 @@ def measure_all(lab, results):
     try:
         for key, title, arguments in SERVERS:
             results[key] = {"title": title, "error": None, "operations": {}}
-            kind = scenario.samovar(key, title, "script", "--whole-scripts", "--shared-bytes-max", "256M", *arguments)
+            kind = scenario.samovar(key, title, "script", "--disable-checkpoint", "--shared-bytes-max", "256M", *arguments)
             contestants[key] = lab.alone(found, kind)
             try:
                 contestants[key].start()
@@ -76,7 +78,7 @@ def take_turn(lab, contestants, results):
 
 
 def cost(result, operation):
-    """Nanoseconds of one call: the median, the least, the greatest turn; None where it was not measured."""
+    """Nanoseconds of one call: median, minimum and maximum of the turns; None if it was not measured."""
     turns, empty = result["operations"].get(operation), result["operations"].get(EMPTY)
     if not turns or not empty:
         return None
@@ -89,7 +91,7 @@ def shown(found):
 
 
 def table(raw):
-    parts = [scenario.heading(raw, "What an operation on shared memory costs"),
+    parts = [scenario.heading(raw, "Cost of an operation on shared memory"),
              f"µs of one call: medians of {raw['settings']['turns']} turns, less an empty loop."]
     results = raw["results"]
     parts.extend(f"{result['title']}: {scenario.error_of(result)}" for result in results.values() if result["error"])

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""Does the sampler charge CPU time to those who used it? A program of known shares, beside others that want processors.
+"""Accuracy of the sampler's CPU shares: a program of known shares, next to others that compete for processors.
 
   bench/scenarios/shares.py [--busy 0,6,12] [--milliseconds 3,10,40] [--seconds 20] [--hertz 49] [--binary FILE]…
 
-A page calls three functions that run the same loop: 60, 30 and 10 % of its CPU time, by their counts of turns. Two
-workers answer two clients; `--busy` programs compute beside them. The table has what `samovar profile` charges each
-function with, in per cent of the page's CPU time, and how far the worst of them is off. With n looks that are charged,
-chance alone puts a share off by up to 50/√n points, more often than not. With several binaries they run in turn.
+A page calls three functions that run the same loop. By their number of iterations they take 60, 30
+and 10 % of its CPU time. Two workers serve two clients, and `--busy` programs compute at the same
+time. The table has the share that `samovar profile` assigns to each function, in per cent of the
+page's CPU time, and the largest error. With n charged samples, chance alone more often than not
+causes an error of up to 50/√n points. Several binaries are measured in turn.
 """
 
 import argparse
@@ -45,19 +46,21 @@ START_SECONDS_MAX = 60
 
 
 def numbers(text):
-    """The type of an option: whole numbers with commas between."""
+    """The type of an option: whole numbers separated by commas."""
     return [int(part) for part in text.split(",")]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--busy", type=numbers, default=[0, 6, 12], metavar="N,…", help="programs that compute beside: 0,6,12")
-    add("--milliseconds", type=numbers, default=[3, 10, 40], metavar="N,…", help="CPU time of a page: 3,10,40")
-    add("--seconds", type=float, default=20, help="of each: %(default)s")
+    add("--busy", type=numbers, default=[0, 6, 12], metavar="N,…",
+        help="CPU-bound programs next to the server [default: 0,6,12]")
+    add("--milliseconds", type=numbers, default=[3, 10, 40], metavar="N,…",
+        help="CPU time of a page [default: 3,10,40]")
+    add("--seconds", type=float, default=20, help="length of each measurement: %(default)s")
     add("--rounds", type=int, default=1, help="%(default)s")
-    add("--hertz", type=int, default=49, help="looks a second: %(default)s")
-    add("--binary", action="append", help="another build of samovar; may be said again")
+    add("--hertz", type=int, default=49, help="samples per second: %(default)s")
+    add("--binary", action="append", help="another build of samovar; repeatable")
     asked = parser.parse_args()
     binaries = asked.binary or [str(ROOT / "target/release/samovar")]
     print("| " + " | ".join(COLUMNS) + " |\n|---" + "|---:" * (len(COLUMNS) - 1) + "|")
@@ -101,7 +104,7 @@ def measure(binary, busy, length, asked):
 
 
 def turns_of(address, length):
-    """How many turns of the loop take so many milliseconds of a processor."""
+    """Number of loop iterations that take `length` milliseconds of a processor."""
     used = trials = 0
     while used < TRIAL_MICROSECONDS and trials < TRIALS_MAX:
         used += fetch(address, TRIAL_TURNS)
@@ -110,7 +113,7 @@ def turns_of(address, length):
 
 
 def start(stack, binary, folder, hertz):
-    """The server, and its address; it ends with the stack."""
+    """The server and its address; it ends with the stack."""
     listener = ["--listen", "127.0.0.1:0", "--workers", "2", "--profile-hertz", str(hertz)]
     flags = ["--control", str(folder / "control.sock"), "--allow-root"] if os.getuid() == 0 else []
     log = open(folder / "log", "w", encoding="utf-8")
@@ -137,7 +140,7 @@ def control(binary, folder, command, *flags):
 
 
 def fetch(address, turns, connection=None):
-    """The CPU time that a page of ten parts took, in µs."""
+    """CPU time of a page of ten parts, in µs."""
     connection = connection or http.client.HTTPConnection(address, timeout=600)
     connection.request("GET", f"/?n={max(1, turns // 10)}")
     return int(connection.getresponse().read())
@@ -150,7 +153,7 @@ def ask_on(address, turns, over):
 
 
 def weigh(binary, folder):
-    """Each function's share of the page's CPU time, and what the looks cost."""
+    """Each function's share of the page's CPU time, and the cost of the samples."""
     profile = control(binary, folder, "profile", "--last", "10m")
     status = control(binary, folder, "status")
     functions = {one["function"]: one for one in profile["functions"]}

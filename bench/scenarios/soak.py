@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""A day in the shop: logins, forms and uploads by 16 visitors. Does a session cross, does anything grow?
+"""A day in the shop: logins, forms and uploads by 16 visitors. Checks for crossed sessions and for growth.
 
   bench/scenarios/soak.py                       20,000 requests to each model
-  bench/scenarios/soak.py --requests 100000     for publishing
+  bench/scenarios/soak.py --requests 100000     for publication
   bench/scenarios/soak.py --models resident --seed 7
 
-The application is tests/apps/symfony-shop, as it is, on SQLite. Each visitor checks every answer: name, language, flash
-message, cart and notes are their own, and no other visitor's name stands in it. Memory is weighed at rest, as growth.py
-does. Ends with 1 if an answer was wrong.
+The application is tests/apps/symfony-shop, unchanged, on SQLite. Each visitor checks every response:
+name, language, flash message, cart and notes must be the visitor's own, and no other visitor's name
+may appear. Memory is measured at rest, as in growth.py. Exits with 1 if a response was wrong.
 """
 
 import concurrent.futures
@@ -19,12 +19,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import control, growth, report, scenario, servers, shopper  # noqa: E402: the suite is beside
+from suite import control, growth, report, scenario, servers, shopper  # noqa: E402: the suite is next to this folder
 from suite.launch import Running, free_port  # noqa: E402
 
 REQUESTS = 20_000
 READINGS = 20
-# Of Samovar's status, kept with each reading.
+# Figures of Samovar's status, kept with each reading.
 IMAGE_FIGURES = ("hot_pages", "rollbacks_total", "refork_total")
 FAULTS_MAX = 10
 INSTALL_SECONDS_MAX = 120
@@ -36,9 +36,9 @@ MODELS = ("resident", "checkpoint")
 def main():
     made = scenario.parser(__doc__, rounds=0, connections=16)
     made.add_argument("--requests", type=scenario.positive, default=REQUESTS, metavar="N",
-                      help="to each model: %(default)s")
+                      help="requests to each model: %(default)s")
     scenario.add_choice(made, "--models", MODELS)
-    made.add_argument("--seed", type=int, default=1, metavar="N", help="of the visitors' orders: %(default)s")
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the visitors' orders: %(default)s")
     asked = made.parse_args()
     if asked.connections not in range(1, 101):
         made.error("--connections: 1 to 100, one for each visitor")
@@ -58,7 +58,7 @@ def measure_all(faults, lab, results):
 
 
 def soak(lab, model, result):
-    """One model from the installation to the last reading."""
+    """One model, from the installation to the last reading."""
     site = servers.Site("soak", install(lab, model) / "public", lab.folder / model / "server", free_port(),
                         lab.asked.workers, lab.asked.connections,
                         {"APP_RUNTIME": RUNTIME, "APP_SAMOVAR_MODEL": model})
@@ -89,17 +89,17 @@ def install(lab, model):
 
 
 def visit(shoppers, requests, result):
-    """All shoppers at once, each with so many requests."""
+    """Runs all shoppers at once, each with this number of requests."""
     with concurrent.futures.ThreadPoolExecutor(len(shoppers)) as pool:
         runs = [pool.submit(one.run, requests) for one in shoppers]
-    # What a fault leaves behind is not known: without its shopper.
+    # The state after a fault is unknown: continues without its shopper.
     for one, run in zip(list(shoppers), runs):
         error = run.exception()
         if error is not None:
             result["faults"].append(str(error) or repr(error))
             shoppers.remove(one)
     if not shoppers:
-        raise ValueError(f"every visitor met a fault, as: {result['faults'][0]}")
+        raise ValueError(f"every visitor saw a fault, for example: {result['faults'][0]}")
 
 
 def sent(shoppers):
@@ -107,7 +107,7 @@ def sent(shoppers):
 
 
 def reading(site, running, shoppers):
-    """What the server and its workers hold when no request is under way."""
+    """Resources that the server and its workers hold while no request is in flight."""
     return control.reading(site.var, running.roots(), sent(shoppers), IMAGE_FIGURES)
 
 
@@ -121,9 +121,9 @@ def table(raw):
 def words_of(model, result):
     if result["error"]:
         return f"- {model}: {scenario.error_of(result)}"
-    faults = "no answer was wrong, no session crossed"
+    faults = "no wrong response, no mixed-up session"
     if result["faults"]:
-        faults = f"**{len(result['faults'])} wrong answers**: " + "; ".join(fault[:300] for fault in result["faults"])
+        faults = f"**{len(result['faults'])} wrong responses**: " + "; ".join(fault[:300] for fault in result["faults"])
     count = result["readings"][-1]["requests"]
     restarts = result["status"]["worker_restarts_total"]
     return f"- {model}: {count:,} requests, {faults}; {restarts} restarts; {growth.verdict(result['readings'])}"

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""What it costs to read a stack from outside, and how often it is torn.
+"""Cost of reading a stack from outside, and the share of torn reads.
 
   bench/scenarios/stacks.py [--reads N]
 
-Builds crates/spy's example `cost`, and lets it read a PHP of the command line that is 30 calls deep: one that computes,
-one that waits, one that does nothing but call; with opcache, whose names are kept by address, as those of
-Samovar's workers are, and without, where each name is read each time. Times are of the reader's clock on the wall.
+Builds crates/spy's example `stack_cost` and lets it read a command-line PHP that is 30 calls deep.
+The program computes, waits, or only calls functions. Each is measured with opcache, whose function
+names are cached by address, as in Samovar's workers, and without opcache, where each name is read
+each time. Times are wall-clock times of the reader.
 """
 
 import argparse

@@ -1,1 +1,1 @@
-"""The parts of bench/run.py: what decides is pure and tested, what touches processes stands beside it."""
+"""The parts of bench/run.py. Decisions are pure functions with tests; code that handles processes is separate."""

@@ -1,4 +1,4 @@
-"""What a process tree has used: CPU time, memory, system calls. Read from /proc and from perf."""
+"""Resources used by a process tree: CPU time, memory, system calls. Read from /proc and from perf."""
 
 import contextlib
 import os
@@ -16,21 +16,21 @@ def tree(roots):
         pid = todo.pop()
         pids.append(pid)
         for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-            # A process may end while it is looked at.
+            # A process may end while it is read.
             with contextlib.suppress(OSError):
                 todo += [int(child) for child in task.read_text().split()]
     return pids
 
 
 def ticks(stat):
-    """CPU ticks in the text of /proc/PID/stat: user, system, and the same of the children that ended."""
-    # The name in parentheses may hold blanks and parentheses.
+    """CPU ticks in the text of /proc/PID/stat: user, system, and the same of ended children."""
+    # The name in parentheses may contain blanks and parentheses.
     fields = stat.rsplit(")", 1)[1].split()
     return sum(int(field) for field in fields[11:15])
 
 
 def cpu_us(roots):
-    """CPU time that the trees have used so far. Processes that ended count: their parents are charged with them."""
+    """CPU time used by the trees so far. Ended processes count, because it is charged to their parents."""
     total = 0
     for pid in tree(roots):
         with contextlib.suppress(OSError):
@@ -47,7 +47,7 @@ def rollup(text):
 
 
 def memory(roots):
-    """PSS and USS of the trees, and how many processes they are."""
+    """PSS and USS of the trees, and the number of their processes."""
     total = {"pss_kib": 0, "uss_kib": 0, "processes": 0}
     for pid in tree(roots):
         with contextlib.suppress(OSError):
@@ -59,13 +59,13 @@ def memory(roots):
 
 
 def perf_prefix(roots, output):
-    """The command before the client's, so that perf counts the trees' system calls while the client runs."""
+    """The command before the client's command, so that perf counts the trees' system calls while the client runs."""
     pids = ",".join(str(pid) for pid in tree(roots))
     return ["perf", "stat", "-x", ",", "-o", str(output), "-e", SYSCALL_EVENT, "-p", pids, "--"]
 
 
 def perf_count(text):
-    """The count in the output of perf stat -x, or None where it could not count."""
+    """The count in the output of perf stat -x, or None if it could not count."""
     for line in text.splitlines():
         fields = line.split(",")
         if SYSCALL_EVENT in line and fields[0].isdigit():

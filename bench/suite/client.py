@@ -1,4 +1,4 @@
-"""samovar-load and its targets: what the client is told, and what it answers; visitors, bodies, the first check."""
+"""samovar-load and its targets: the client's input and its results; visitors, bodies, the first check."""
 
 import http.client
 import json
@@ -10,14 +10,14 @@ from .servers import TARGET
 
 TIMEOUT_SECONDS = 10
 GRACE_SECONDS = 2
-OVERTIME_SECONDS_MAX = 60  # How much longer than asked the client may run before it counts as broken.
+OVERTIME_SECONDS_MAX = 60  # Additional time of the client before it counts as broken.
 SEED = 4
 CHECK_TIMEOUT_SECONDS = 30
 SAMPLE_CHARS = 160
 
 
 class ClientError(Exception):
-    """The client did not measure, or an answer is not the one that was expected."""
+    """The client did not measure, or a response is not the expected one."""
 
 
 def binary():
@@ -28,14 +28,14 @@ def multipart(boundary, size):
     """A form with one file of that many bytes."""
     head = (f"--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"upload.bin\"\r\n"
             "Content-Type: application/octet-stream\r\n\r\n").encode()
-    # Not zeros: nothing on the way may find them easy.
+    # Not zeros, so that no component on the way can optimize them.
     pattern = bytes(range(256)) * 4096
     content = (pattern * (size // len(pattern) + 1))[:size]
     return head + content + f"\r\n--{boundary}--\r\n".encode()
 
 
 def boundary_of(headers):
-    """The boundary that a multipart Content-Type names, or None."""
+    """The boundary in a multipart Content-Type, or None."""
     for name, value in headers.items():
         if name.lower() == "content-type" and value.lower().startswith("multipart/") and "boundary=" in value:
             return value.split("boundary=", 1)[1].split(";")[0].strip().strip('"')
@@ -43,7 +43,7 @@ def boundary_of(headers):
 
 
 def body_of(target, folder, var):
-    """What the client's line says of the body: {}, {"body": …} or {"body_file": …}; makes the file if need be."""
+    """The body in the client's line: {}, {"body": …} or {"body_file": …}; creates the file if necessary."""
     if target.body is not None:
         return {"body": target.body}
     if target.body_file is not None:
@@ -58,7 +58,7 @@ def body_of(target, folder, var):
 
 
 def target_lines(workload, var, cookies=()):
-    """The lines of --targets. Each visitor is a line of its own, and shares its class's weight."""
+    """The lines of --targets. Each visitor has its own line and a part of its class's weight."""
     lines = []
     for target in workload.targets:
         line = {"class": target.group, "weight": target.weight, "method": target.method, "path": target.path,
@@ -73,7 +73,7 @@ def target_lines(workload, var, cookies=()):
 
 
 def write_targets(workload, address, var):
-    """The file for --targets, with as many visitors as the workload has."""
+    """The file for --targets, with the workload's number of visitors."""
     cookies = visitors(workload, address, var) if workload.visitors else ()
     file = var / "targets.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in target_lines(workload, var, cookies)))
@@ -81,7 +81,7 @@ def write_targets(workload, address, var):
 
 
 def ask(workload, address, var):
-    """The answer to the workload's first target: status, headers, body."""
+    """The response to the workload's first target: status, headers, body."""
     target = workload.targets[0]
     body = body_of(target, workload.folder, var)
     payload = pathlib.Path(body["body_file"]).read_bytes() if "body_file" in body else body.get("body", "").encode()
@@ -91,30 +91,30 @@ def ask(workload, address, var):
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise ClientError(f"no answer to the first request: {error!r}") from error
+        raise ClientError(f"no response to the first request: {error!r}") from error
     finally:
         connection.close()
 
 
 def check(workload, address, var):
-    """Raises ClientError unless the server answers as the workload says."""
+    """Raises ClientError unless the server's response is the one that the workload expects."""
     status, _, body = ask(workload, address, var)
     text = body.decode(errors="replace")
     if status != workload.status:
-        raise ClientError(f"answered {status}, not {workload.status}: {text.strip()[:SAMPLE_CHARS]}")
+        raise ClientError(f"returned status {status}, not {workload.status}: {text.strip()[:SAMPLE_CHARS]}")
     if workload.contains is not None and workload.contains not in text:
-        raise ClientError(f"the answer lacks {workload.contains!r}: {text.strip()[:SAMPLE_CHARS]}")
+        raise ClientError(f"the response lacks {workload.contains!r}: {text.strip()[:SAMPLE_CHARS]}")
 
 
 def cookies_of(headers):
-    """The Cookie header of a visitor who was answered with these headers."""
+    """The Cookie header of a visitor after a response with these headers."""
     return "; ".join(value.split(";")[0] for value in headers.get_all("Set-Cookie") or [])
 
 
 def visitors(workload, address, var):
     cookies = [cookies_of(ask(workload, address, var)[1]) for _ in range(workload.visitors)]
     if not all(cookies):
-        raise ClientError("the workload wants visitors, but the answer sets no cookie")
+        raise ClientError("the workload needs visitors, but the response sets no cookie")
     return cookies
 
 
@@ -131,12 +131,12 @@ def command(address, targets, seconds, connections, rate=None, new_connections=F
 
 
 def run(parts, seconds):
-    """What the client measured."""
+    """The client's results."""
     limit = seconds + TIMEOUT_SECONDS + GRACE_SECONDS + OVERTIME_SECONDS_MAX
     try:
         out = subprocess.run(parts, capture_output=True, text=True, timeout=limit)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClientError(f"the client does not run: {error}") from error
+        raise ClientError(f"cannot run the client: {error}") from error
     try:
         return json.loads(out.stdout)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""What a running Samovar says of itself on its control socket, and what its workers hold."""
+"""Status of a running Samovar from its control socket, and the resources of its workers."""
 
 import contextlib
 import json
@@ -13,13 +13,13 @@ from .client import ClientError
 
 IDLE_SECONDS_MAX = 10
 SUCCESSOR_SECONDS_MAX = 60
-# A worker that dies young is replaced with a delay: that is not what is measured.
+# A worker that dies young is replaced with a delay, which is not to be measured.
 BETWEEN_KILLS_SECONDS = 1
 POLL_SECONDS = 0.0002
 
 
 def status(var):
-    """The status of the server whose folder that is."""
+    """Status of the server with that folder."""
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as connection:
         connection.connect(str(var / "control.sock"))
         connection.sendall(b"status\n")
@@ -28,26 +28,26 @@ def status(var):
 
 
 def at_rest(var):
-    """The status when no request is under way: in one a worker may be large."""
+    """Status while no request is in flight: during a request a worker may be large."""
     deadline = time.monotonic() + IDLE_SECONDS_MAX
     while True:
         found = status(var)
         if found["workers"] and all(worker["state"] == "idle" for worker in found["workers"]):
             return found
         if time.monotonic() > deadline:
-            raise ClientError(f"a worker does not come to rest: {found['workers']}")
+            raise ClientError(f"a worker does not become idle: {found['workers']}")
         time.sleep(0.01)
 
 
 def weigh(pid):
-    """What a process holds."""
+    """Resources of a process."""
     proc = pathlib.Path(f"/proc/{pid}")
     return {**accounting.rollup((proc / "smaps_rollup").read_text()), "descriptors": len(list((proc / "fd").iterdir())),
             "mappings": len((proc / "maps").read_text().splitlines())}
 
 
 def reading(var, roots, requests, names):
-    """What a server and its workers hold at rest after so many requests, with these figures of its image."""
+    """Resources of a server and its workers at rest after this number of requests, with these figures of its image."""
     found = at_rest(var)
     image = found.get("image") or {}
     return {"requests": requests, **{name: image.get(name) for name in names}, "tree": accounting.memory(roots),
@@ -56,7 +56,7 @@ def reading(var, roots, requests, names):
 
 
 def births_ms(var, kills):
-    """From a worker's kill -9 to the first sight of its successor, idle: once for each kill."""
+    """Time from a worker's kill -9 until its successor is first seen idle, for each kill."""
     known, times = {worker["pid"] for worker in at_rest(var)["workers"]}, []
     for _ in range(kills):
         victim = status(var)["workers"][0]["pid"]
@@ -81,7 +81,7 @@ def wait_for_successor(var, victim, known, begin):
 
 
 def successor(workers, victim, known):
-    """The process that has taken the victim's place and waits for requests, or None."""
+    """The process that has replaced the victim and waits for requests, or None."""
     if any(worker["pid"] == victim for worker in workers):
         return None
     born = [worker["pid"] for worker in workers if worker["pid"] not in known and worker["state"] == "idle"]

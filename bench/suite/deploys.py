@@ -1,4 +1,4 @@
-"""The ways to deploy, and a server that serves one release after another: what bench/scenarios/deploy.py measures."""
+"""Kinds of deploys, and a server that serves one release after another, for bench/scenarios/deploy.py."""
 
 import concurrent.futures
 import dataclasses
@@ -10,9 +10,10 @@ import time
 from . import client, control, figures, measure, releases, scenario, servers
 from .launch import Running, free_port
 
-# From the client's start: its connections are open, and the turn shows how it was before.
+# From the client's start: its connections are open, and the turn shows the state before.
 DEPLOY_AFTER_SECONDS = 1.5
-# The client draws the same requests in each turn, so each deploy comes at another moment: it finds others under way.
+# The client draws the same requests in each turn, so each deploy comes at another moment and finds
+# other requests in flight.
 MOMENTS, BETWEEN_MOMENTS_SECONDS = 7, 0.07
 COMMAND_SECONDS_MAX = 90
 
@@ -31,7 +32,7 @@ def restart(served):
 
 
 def order(served, word):
-    """samovar reload, samovar stop."""
+    """Runs samovar reload or samovar stop."""
     done = subprocess.run([servers.samovar_binary(), word, "--control", served.site.var / "control.sock"],
                           capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX, env=servers.outer_environment())
     if done.returncode:
@@ -39,26 +40,27 @@ def order(served, word):
 
 
 def signal_master(served):
-    # The first process of a launch is php-fpm's master. It keeps its number: it executes itself anew.
+    # The first process of a launch is php-fpm's master. It keeps its process id, because it
+    # executes itself again.
     os.kill(served.running.processes[0].pid, signal.SIGUSR2)
 
 
 def nothing_more(_):
-    """The link was switched, and that is all."""
+    """Does nothing: switching the link is the whole deploy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """A server, and what is done with it after the link was switched; deploy is None where there is no deploy."""
+    """A server, and the action after the link is switched; deploy is None if there is no deploy."""
 
     title: str
     deploy: object
     model: str | None = None  # Samovar's; None is php-fpm.
-    arguments: tuple = ()     # Further ones of samovar serve.
-    changes: tuple = ()       # Other words in the server's files: (file's name, old, new).
+    arguments: tuple = ()     # Further arguments of samovar serve.
+    changes: tuple = ()       # Replacements in the server's files: (file's name, old, new).
 
     def kind(self, key):
-        """The server, or None where it is not installed."""
+        """The server, or None if it is not installed."""
         if self.model:
             entry = "fpm" if self.model == "script" else self.model
             return scenario.samovar(key, self.title, entry, *self.arguments)
@@ -77,13 +79,13 @@ WAYS = {
     "checkpoint-restart": Way("Samovar, checkpoint, restart", restart, "checkpoint"),
     "fpm-none": Way("no deploy: nginx + php-fpm", None),
     "fpm-reload": Way("php-fpm, reload", signal_master),
-    "fpm-reload-waits": Way("php-fpm, reload, waits", signal_master, changes=(WAITS,)),
+    "fpm-reload-waits": Way("php-fpm, reload, with waits", signal_master, changes=(WAITS,)),
     "fpm-link": Way("php-fpm, link alone", nothing_more, changes=(FOLLOWS,)),
 }
 
 
 def changed(kind, changes):
-    """A server with other words in its files."""
+    """A server with these replacements in its files."""
     def launch(site):
         made = kind.launch(site)
         files = dict(made.files)
@@ -96,14 +98,14 @@ def changed(kind, changes):
 
 
 class Served:
-    """A server with a link of its own to the release that it serves, and what was measured of it."""
+    """A server with its own link to the release that it serves, and its measurements."""
 
     def __init__(self, lab, workload, way, kind):
         self.lab, self.workload, self.way, self.kind = lab, workload, way, kind
         self.running, self.targets = None, None
         var = lab.folder / "servers" / kind.key
         self.link = var / "current"
-        # Through the link, unresolved: a deploy is nothing else to the server.
+        # Through the link, unresolved: for the server, a deploy is only a change of the link.
         self.site = servers.Site("deploy", self.link / workload.entries[kind.entry], var, free_port(),
                                  lab.asked.workers, lab.asked.connections, {})
         self.record = {"title": kind.title, "group": kind.group, "error": None, "commands": [], "rounds": []}
@@ -119,7 +121,7 @@ class Served:
         self.must_be_its_model()
 
     def must_be_its_model(self):
-        """A boot that fails makes Samovar fall back, which would be another measurement."""
+        """Checks the model: after a failed boot Samovar falls back, which would be another measurement."""
         if self.way.model:
             found = {worker["model"] for worker in control.status(self.site.var)["workers"]}
             if found != {self.way.model}:
@@ -129,11 +131,12 @@ class Served:
         answer = client.run(client.command(self.running.address, self.targets, seconds, self.lab.asked.connections,
                                            self.lab.asked.rate), seconds)
         if not answer["requests"]:
-            raise client.ClientError(f"no request was answered well: {answer['errors']}, {answer['hung']} hung")
+            raise client.ClientError(f"no successful response: {answer['errors']}, {answer['hung']} hung")
         return answer
 
     def turn(self, number, release, weighed):
-        """Some seconds of load with a deploy in them: the client's figures, the deploy's, and the memory if weighed."""
+        """Some seconds of load with a deploy in them: figures of the client and of the deploy; the memory if weighed.
+        """
         scales = releases.Scales(self.running.roots) if weighed else None
         try:
             with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -142,7 +145,8 @@ class Served:
                 begin = time.monotonic()
                 deploy = self.deploy(release, begin)
                 if load.done():
-                    self.lab.progress.note(f"{self.kind.key}: the load ended before the deploy: longer --seconds")
+                    self.lab.progress.note(
+                        f"{self.kind.key}: the load ended before the deploy\nhint: increase --seconds")
                 answer = load.result()
         finally:
             readings = scales.end() if scales else []
@@ -152,7 +156,7 @@ class Served:
         return {**answer, "weighed": weighed, "deploy": deploy, "pss_kib": weights(readings, begin)}
 
     def deploy(self, release, begin):
-        """What a deploy showed; None where there is none. Its watcher is there all the same: it is load, too."""
+        """Figures of a deploy; None if there is none. Its watcher runs in any case, because it is load, too."""
         if self.way.deploy is None:
             releases.Watcher(self.running.address, self.link.resolve().name).see()
             return None
@@ -164,13 +168,13 @@ class Served:
         finally:
             seen_at, old_afterwards = watcher.see()
         if seen_at is None or releases.ask(self.running.address) != release.name:
-            raise client.ClientError(f"{release.name} was deployed, and another release answers")
+            raise client.ClientError(f"{release.name} was deployed, but another release responds")
         return {"release": release.name, "command_s": took, "new_after_s": seen_at - begin,
                 "old_afterwards": old_afterwards}
 
 
 def weights(readings, begin):
-    """The memory before a deploy and the greatest since, of [(when, KiB)]."""
+    """The memory before a deploy and the maximum since, of [(when, KiB)]."""
     before = figures.median([weight for when, weight in readings if when < begin])
     since = [weight for when, weight in readings if when >= begin]
     return {"before": before, "greatest": max(since)} if before is not None and since else None

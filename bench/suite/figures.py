@@ -1,11 +1,11 @@
-"""Rounds -> figures: medians with their spread, ratios, and the rows of the tables. Nothing here touches a process."""
+"""Rounds -> figures: medians with their spread, ratios, and the rows of the tables. Does not handle processes."""
 
 import statistics
 
 REFERENCE = "php-fpm"
-# The client is one thread: with more of a core than that it measures itself.
+# The client has one thread: above this share of a core it measures itself.
 CLIENT_SHARE_MAX = 0.9
-# Where a figure stands in a round.
+# Path of a figure in a round.
 PLACES = {
     "cpu_us": ("cpu_us",), "rate": ("rate",), "pss_kib": ("pss_kib",), "uss_kib": ("uss_kib",),
     "p50": ("latency_us", "p50"), "p90": ("latency_us", "p90"), "p99": ("latency_us", "p99"),
@@ -23,7 +23,7 @@ def place(record, path):
 
 
 def spread(values):
-    """Median, least and greatest of what is not None; None where nothing is."""
+    """Median, minimum and maximum of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -50,7 +50,7 @@ def rounds_of(server, pass_name, connections=None, share=None):
 
 
 def summarise(rounds):
-    """Each figure's spread over the rounds; errors and hung requests add up."""
+    """Spread of each figure over the rounds; errors and hung requests are summed."""
     figures = {name: spread([place(r, path) for r in rounds]) for name, path in PLACES.items()}
     figures["errors"] = sum(sum(r.get("errors", {}).values()) for r in rounds)
     figures["hung"] = sum(r.get("hung", 0) for r in rounds)
@@ -63,19 +63,19 @@ def middle(figures, name):
 
 
 def main_connections(connections):
-    """The number of connections that tables and plots are about: 64 if it was measured, else the most."""
+    """The number of connections for tables and plots: 64 if it was measured, else the largest."""
     return 64 if 64 in connections else max(connections)
 
 
 def asked_rate(wish, reference_rate):
-    """The constant rate in requests/s that --rate asks for: '50%' of the reference, or a number; 0 is none."""
+    """The constant rate in requests/s from --rate: '50%' of the reference, or a number; 0 means none."""
     if wish.endswith("%"):
         return reference_rate * float(wish[:-1]) / 100 if reference_rate else 0
     return float(wish)
 
 
 def reference_rate(servers, connections):
-    """php-fpm's requests/s in the closed loop, or those of the slowest server where php-fpm takes no part."""
+    """php-fpm's requests/s in the closed loop, or those of the slowest server if php-fpm takes no part."""
     rates = {name: median([r["rate"] for r in rounds_of(server, "closed", connections)])
              for name, server in servers.items() if server["group"] != "limit"}
     rates = {name: rate for name, rate in rates.items() if rate}
@@ -83,7 +83,7 @@ def reference_rate(servers, connections):
 
 
 def rows(workload, connections):
-    """The table of a workload: a row for each server, the one with the least CPU per request first, errors last."""
+    """The table of a workload: one row per server, the lowest CPU per request first, errors last."""
     servers = workload["servers"]
     cpu = {name: median([r["cpu_us"] for r in rounds_of(server, "closed", connections)])
            for name, server in servers.items()}
@@ -105,7 +105,8 @@ def rows(workload, connections):
 
 
 def client_limited(workload, connections):
-    """Where the client had next to no time left: [(title, pass, its share of one core)] of the main table's passes."""
+    """Servers for which the client had almost no time left: [(title, pass, its share of one core)] in the main table.
+    """
     found = []
     for server in workload["servers"].values():
         for pass_name in ("closed", "rate"):
@@ -116,7 +117,7 @@ def client_limited(workload, connections):
 
 
 def class_rows(workload, connections):
-    """For a workload with several classes of requests: (title, pass, class, latencies) by class; else nothing."""
+    """For a workload with several classes of requests: (title, pass, class, latencies) by class; else empty."""
     found = []
     for server in workload["servers"].values():
         for pass_name in ("closed", "rate"):
@@ -146,7 +147,7 @@ def load_rows(workload):
 
 
 def ladder(workload):
-    """Latency against load: for each server [(requests/s asked for, p50 µs, p99 µs)], by rate."""
+    """Latency by load: for each server [(requested requests/s, p50 µs, p99 µs)], by rate."""
     lines = {}
     for name, server in workload["servers"].items():
         steps = rounds_of(server, "step")
@@ -162,7 +163,7 @@ def ladder(workload):
 
 
 def memory_lines(points):
-    """Memory against workers: for each server [(workers, PSS MiB)]."""
+    """Memory by number of workers: for each server [(workers, PSS MiB)]."""
     lines = {}
     for point in points:
         if point.get("pss_kib"):

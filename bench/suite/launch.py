@@ -1,4 +1,4 @@
-"""Launch -> Running: starts the processes of one server, waits until it takes connections, stops them."""
+"""Launch -> Running: starts the processes of one server, waits until it accepts connections, stops them."""
 
 import contextlib
 import dataclasses
@@ -19,12 +19,12 @@ LOG_TAIL_CHARS = 600
 
 
 class LaunchError(Exception):
-    """A server that does not start, and the end of its log."""
+    """A server does not start; with the end of its log."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """How one server is started: everything that is decided before a process exists."""
+    """Start of one server: everything that is decided before a process exists."""
 
     commands: tuple
     port: int
@@ -36,7 +36,7 @@ class Launch:
     working_directory: pathlib.Path | None = None
 
     def as_text(self):
-        """The commands as one would type them."""
+        """The commands as typed in a shell."""
         return [shlex.join(str(part) for part in command) for command in self.commands]
 
 
@@ -63,7 +63,8 @@ class Running:
         environment = self.launch.environment
         with open(self.log, "ab") as log:
             for command in self.launch.commands:
-                # A session of its own: Ctrl-C is for the suite, which then stops the servers in order.
+                # A separate session: Ctrl-C goes to the suite, which then stops the servers in
+                # order.
                 self.processes.append(subprocess.Popen(
                     [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     env=environment, cwd=self.launch.working_directory or self.launch.var, start_new_session=True))
@@ -76,7 +77,7 @@ class Running:
             if self.takes_connections():
                 return
             time.sleep(POLL_SECONDS)
-        raise LaunchError(f"takes no connections after {READY_SECONDS_MAX} s: {self.log_tail()}")
+        raise LaunchError(f"accepts no connections after {READY_SECONDS_MAX} s: {self.log_tail()}")
 
     def takes_connections(self):
         try:
@@ -99,7 +100,7 @@ class Running:
         return "\n".join(filter(None, logs))[-LOG_TAIL_CHARS:] or "(it wrote nothing)"
 
     def stop(self):
-        """Asks, waits, and then makes sure: what is still there of the trees is killed."""
+        """Requests a stop, waits, and then kills the processes of the trees that are left."""
         pids = accounting.tree(self.roots())
         for process in reversed(self.processes):
             with contextlib.suppress(ProcessLookupError):
@@ -110,7 +111,7 @@ class Running:
                 process.wait(max(0.1, deadline - time.monotonic()))
         sessions = set(self.roots())
         for pid in pids:
-            # The session says that the number still is that process, not a newcomer's.
+            # The session shows that the process id still denotes that process, not a new one.
             with contextlib.suppress(OSError):
                 if os.getsid(pid) in sessions:
                     os.kill(pid, signal.SIGKILL)

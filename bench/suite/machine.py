@@ -1,4 +1,4 @@
-"""What the figures were measured on: the machine and the versions, for raw.json."""
+"""The machine and the versions of the measurement, for raw.json."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 from . import client
 from .servers import ROOT, samovar_binary
 
-# What prints each program's version; the first number in it is what is kept.
+# Commands that print each program's version; the first number in the output is kept.
 VERSION_COMMANDS = {
     "samovar": [samovar_binary(), "--version"],
     "php": ["php8.2", "--version"],
@@ -28,7 +28,7 @@ def version_in(text):
 
 
 def output(command):
-    """What a command prints on stdout and stderr, or nothing where it is missing."""
+    """Output of a command on stdout and stderr; empty if the command is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=ROOT)
     except (OSError, subprocess.TimeoutExpired):
@@ -73,7 +73,7 @@ def describe():
 
 
 def missing_packages(packages):
-    """Those of the Debian packages that are not installed."""
+    """The Debian packages that are not installed."""
     missing = []
     for package in packages:
         state = output(["dpkg-query", "-W", "-f", "${Status}", package])
@@ -83,7 +83,7 @@ def missing_packages(packages):
 
 
 def tools_missing():
-    """What the suite itself cannot do without, with the command that brings it."""
+    """Tools that the suite itself needs and that are missing, with the command that installs them."""
     missing = {}
     if not pathlib.Path(samovar_binary()).exists():
         missing["samovar"] = "make build"

@@ -1,4 +1,4 @@
-"""A MariaDB of the suite's own, for scenarios that need one: files of its own behind a unix socket."""
+"""A private MariaDB for scenarios that need one: its own files and a unix socket."""
 
 import contextlib
 import os
@@ -17,11 +17,11 @@ INSTALL = "apt-get install mariadb-server-core php8.2-mysql"
 
 
 class MariaDbError(Exception):
-    """The database does not start, and why."""
+    """The database does not start; with the reason."""
 
 
 def command(folder):
-    """Nobody is asked for a password: without privileges to check, the system tables are not missed."""
+    """Without passwords: the server checks no privileges, so the system tables are not needed."""
     owner = ["--user=root"] if os.geteuid() == 0 else []
     return [PROGRAM, "--no-defaults", *owner, f"--datadir={folder}/data", f"--socket={folder}/sock",
             f"--pid-file={folder}/pid", f"--max-connections={CONNECTIONS_MAX}", "--skip-grant-tables",
@@ -34,7 +34,7 @@ class MariaDb:
 
     def __init__(self):
         if not os.access(PROGRAM, os.X_OK):
-            raise MariaDbError(f"MariaDB is missing\nhint: {INSTALL}")
+            raise MariaDbError(f"MariaDB is missing\nhint: run {INSTALL}")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="samovar-mariadb-", dir="/tmp"))
         (self.folder / "data").mkdir()
         with open(self.folder / "server.log", "wb") as log:

@@ -1,4 +1,4 @@
-"""One workload: its servers are started, measured in turn (A B C, A B C, …) and stopped; the rounds go to a record."""
+"""One workload: starts its servers, measures them in turn (A B C, A B C, …), stops them; records the rounds."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ LADDER_GROUPS = ("samovar", "php-fpm", "peer")
 
 
 class Contestant:
-    """A server that runs (or the loop without one), and what was measured of it."""
+    """A running server (or the loop without one), and its measurements."""
 
     def __init__(self, kind, workload, site):
         self.kind, self.workload, self.site = kind, workload, site
@@ -65,14 +65,14 @@ class Contestant:
                                                       new)], seconds)
         used = accounting.cpu_us(roots) - before
         if not answer.get("requests"):
-            raise client.ClientError(f"no request was answered well: {json.dumps(answer.get('errors'))}, "
+            raise client.ClientError(f"no successful response: {json.dumps(answer.get('errors'))}, "
                                      f"{answer.get('hung')} hung")
         if not self.running.alive():
             raise client.ClientError(f"ended under load: {self.running.log_tail()}")
         return {**answer, "cpu_us": used / answer["requests"], **accounting.memory(roots)}
 
     def system_calls(self, connections):
-        """System calls per request, or None where perf cannot count."""
+        """System calls per request, or None if perf cannot count."""
         output = self.site.var / "perf.csv"
         prefix = accounting.perf_prefix(self.running.roots(), output)
         with contextlib.suppress(OSError, client.ClientError):
@@ -83,7 +83,7 @@ class Contestant:
 
 
 def words_of(error):
-    """An exception as it stands in a record: some have no text of their own."""
+    """An exception as text for a record: some have no text of their own."""
     return str(error) or repr(error)
 
 
@@ -107,7 +107,8 @@ class Contest:
 
     def __init__(self, workload, kinds, settings, folder, environment, progress):
         self.workload, self.settings, self.progress = workload, settings, progress
-        # A workload may want fewer: 64 uploads at once fill the machine, and none ends in a round.
+        # A workload may require fewer: 64 concurrent uploads fill the machine, and none ends within
+        # a round.
         self.connections = (workload.connections,) if workload.connections else settings.connections
         self.main = figures.main_connections(self.connections)
         self.contestants = [Contestant(kind, workload, self.site(kind, folder, environment)) for kind in kinds]
@@ -139,7 +140,7 @@ class Contest:
 
     @contextlib.contextmanager
     def attempt(self, contestant):
-        """What goes wrong with one server is named in its record, and the others go on."""
+        """Runs a step. An error of one server is noted in its record, and the others continue."""
         try:
             yield
         except (LaunchError, client.ClientError, OSError, ValueError, KeyError) as error:
@@ -159,7 +160,7 @@ class Contest:
                     contestant.load(WARMUP_SECONDS, self.main)
 
     def turn(self, pass_name, text, seconds, measure):
-        """One round of all servers; measure returns what is recorded, or None."""
+        """One round of all servers; measure returns the record, or None."""
         for contestant in self.taking_part(pass_name):
             self.progress.step(f"{self.workload.name}: {text}: {contestant}", seconds + SETTLE_SECONDS)
             time.sleep(SETTLE_SECONDS)
@@ -180,7 +181,8 @@ class Contest:
 
     def closed_round(self, contestant, connections):
         if contestant.running is None:
-            # The loop knows no connections: one figure a round stands beside all.
+            # The loop has no connections: it has one figure per round for all numbers of
+            # connections.
             if connections != self.main:
                 return None
             return {"connections": connections, **contestant.loop(self.settings.seconds)}
@@ -206,7 +208,7 @@ class Contest:
                           **c.load(self.settings.seconds, self.main, rate)})
 
     def climb(self):
-        """Latency against load: each server at parts of its own capacity in the closed loop."""
+        """Latency by load: each server at parts of its own capacity in the closed loop."""
         for number in range(self.settings.rounds):
             for share in self.settings.ladder_shares:
                 self.turn("step", f"round {number + 1} of {self.settings.rounds}, {share:.0%} of its capacity",
@@ -222,12 +224,12 @@ class Contest:
 
 
 def start_seconds(kind):
-    """What the plan has for a start with its warm-up."""
+    """Planned duration of a start with its warm-up."""
     return WARMUP_SECONDS + 2 if kind.launch else 0
 
 
 def planned_seconds(workload, kinds, settings):
-    """What the plan has for a workload; the same steps as in Contest."""
+    """Planned duration of a workload, with the same steps as in Contest."""
     running = sum(1 for kind in kinds if kind.launch)
     loops = len(kinds) - running
     one = settings.seconds + SETTLE_SECONDS

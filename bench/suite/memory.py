@@ -1,4 +1,4 @@
-"""Memory against workers: each server is started with 1, 2, 4 … workers, warmed up and weighed."""
+"""Memory by number of workers: starts each server with 1, 2, 4 … workers, warms it up and weighs it."""
 
 from . import accounting, measure, servers
 from .client import ClientError
@@ -6,7 +6,7 @@ from .launch import LaunchError, free_port
 
 KEYS = ("samovar-checkpoint", "samovar-resident", "php-fpm")
 LOAD_SECONDS = 2
-CONNECTIONS_PER_WORKER = 8  # So that each worker has served before it is weighed.
+CONNECTIONS_PER_WORKER = 8  # So that each worker has served requests before it is weighed.
 
 
 def planned_seconds(kinds, workers):

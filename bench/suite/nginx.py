@@ -1,8 +1,9 @@
-"""Configuration of nginx + php-fpm: the server that everything is compared with."""
+"""Configuration of nginx + php-fpm, the reference of all comparisons."""
 
 import os
 
-# Without catch_workers_output, as by default: with it a child tells its master of the end of each request.
+# Without catch_workers_output, as by default: with it a child reports the end of each request to
+# its master.
 FPM = """[global]
 error_log = {var}/fpm.log
 daemonize = no
@@ -13,8 +14,9 @@ pm = static
 pm.max_children = {children}
 clear_env = no
 """
-# As Debian's nginx.conf, without the access log: no server writes one here. Debian has a worker for each core; with
-# PHP and the client on the same cores half of them answer more requests (measured on two).
+# As Debian's nginx.conf, without the access log: no server writes one here. Debian has one worker
+# per core. With PHP and the client on the same cores, half of them serve more requests (measured on
+# two).
 NGINX = """{user}daemon off;
 worker_processes {workers};
 pid {var}/nginx.pid;
@@ -55,9 +57,9 @@ def fpm_text(var, children):
 
 
 def nginx_text(var, port, entry, kept_connections):
-    """kept_connections: how many FastCGI connections may stay open, 0 for a new one per request."""
+    """kept_connections: maximum number of open FastCGI connections; 0 for a new one per request."""
     return NGINX.format(
-        # Its workers read what root wrote, and talk to root's php-fpm.
+        # Its workers read files written by root, and use root's php-fpm.
         user="user root;\n" if os.geteuid() == 0 else "",
         workers=workers(), var=var, port=port, root=entry.parent, index=entry.name,
         keep_alive=f"        keepalive {kept_connections};\n" if kept_connections else "",

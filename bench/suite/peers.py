@@ -1,4 +1,4 @@
-"""bench/peers/NAME.toml -> Peer: how another server is found, started and stopped."""
+"""bench/peers/NAME.toml -> Peer: how to find, start and stop another server."""
 
 import dataclasses
 import os
@@ -9,18 +9,18 @@ import subprocess
 import tomllib
 
 FIND_SECONDS_MAX = 20
-# What bench/peers/build.sh has built, and the variable that says so to the peers' files.
+# Results of bench/peers/build.sh, and the variables that pass them to the peers' files.
 BUILT = pathlib.Path(__file__).resolve().parents[2] / "target/peers"
 BUILT_VARIABLES = {"BENCH_SWOOLE": "swoole.so", "BENCH_WORKERMAN": "workerman"}
 
 
 class PeerError(Exception):
-    """A peer's file that cannot be used, and why."""
+    """A peer's file is invalid; with the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """Another server, as its file says."""
+    """Another server, as described by its file."""
 
     key: str
     name: str
@@ -35,7 +35,7 @@ class Peer:
 
 
 def parse(key, text):
-    """The Peer in that text."""
+    """Parses a Peer."""
     try:
         table = tomllib.loads(text)
         ready = table.get("ready", "tcp")
@@ -52,14 +52,14 @@ def parse(key, text):
 
 
 def fill(text, values):
-    """Replaces {entry}, {port} and their like; other braces stay, since configuration files are full of them."""
+    """Replaces {entry}, {port} and the other known names; other braces stay, because configuration files have many."""
     for key, value in values.items():
         text = text.replace("{" + key + "}", str(value))
     return text
 
 
 def load_all(folder):
-    """All peers of that folder, and what is wrong with files that cannot be used."""
+    """All peers of that folder, and the errors of invalid files."""
     found, wrong = {}, {}
     for file in sorted(pathlib.Path(folder).glob("*.toml")):
         try:
@@ -70,7 +70,7 @@ def load_all(folder):
 
 
 def built(environment, folder=BUILT):
-    """What that environment lacks to find the peers built in that folder: another place that it names stays."""
+    """Variables for the peers built in that folder that are missing in the environment; existing ones stay."""
     found = {name: str(folder / below) for name, below in BUILT_VARIABLES.items()
              if name not in environment and (folder / below).exists()}
     path = environment.get("PATH", os.defpath)
@@ -80,7 +80,7 @@ def built(environment, folder=BUILT):
 
 
 def version(peer):
-    """The first line that its find command prints, or None where it is not installed."""
+    """The first line of its find command's output, or None if it is not installed."""
     if not shutil.which("sh"):
         return None
     try:

@@ -7,14 +7,15 @@ from . import figures, style
 COLUMNS_MAX = 2
 BAR_INCHES = 0.24
 PANEL_WIDTH, LABELS_WIDTH, VALUES_WIDTH = 2.6, 1.75, 0.75
-# In the plot of latency: a line that ends left of this has its name in the panel; the height that a name takes.
+# In the latency plot: a line that ends left of this has its name in the panel; and the height of a
+# name.
 EARLY_PART, LABEL_PART = 0.62, 0.065
 TOP_INCHES, BOTTOM_INCHES, GAP_INCHES = 1.0, 0.5, 0.62
 
 
 def rounds_text(raw):
     rounds = raw["settings"]["rounds"]
-    return f"medians of {rounds} interleaved rounds" if rounds > 1 else "one round: a trial"
+    return f"medians of {rounds} interleaved rounds" if rounds > 1 else "one round: trial run"
 
 
 def footer_text(raw, how=None):
@@ -23,7 +24,7 @@ def footer_text(raw, how=None):
 
 
 def draw_all(raw, folder, kind="svg"):
-    """Draws what there are figures for; the names of the files."""
+    """Draws the available figures; returns the names of the files."""
     drawn = []
     for name, draw in (("cpu", cpu), ("latency", latency), ("memory", memory)):
         made = draw(raw)
@@ -37,7 +38,7 @@ def draw_all(raw, folder, kind="svg"):
 
 
 def cpu_bars(workload):
-    """(key, title, group, CPU µs, least, greatest) by CPU; servers without a figure are left out."""
+    """(key, title, group, CPU µs, minimum, maximum) by CPU; servers without a figure are left out."""
     bars = []
     for row in figures.rows(workload, workload["connections"]):
         if row["cpu_us"]:
@@ -58,7 +59,7 @@ def cpu(raw):
     width = 0.3 + columns * cell
     height = TOP_INCHES + sum(heights) + GAP_INCHES * (len(lines)) + BOTTOM_INCHES
     made = style.figure(width, height)
-    style.heading(made, "CPU time per request", "µs of all processes of a server. The grey part is PHP's own: the "
+    style.heading(made, "CPU time per request", "µs of all processes of a server. The grey part is PHP itself: the "
                   "same code in a loop, without a server. Each panel has its own scale.")
     top = height - TOP_INCHES
     for line, line_height in zip(lines, heights):
@@ -77,7 +78,7 @@ def cpu_panel(ax, name, bars):
     longest = max(cost for *_, cost, _, _ in bars)
     for y, (key, title, group, cost, least, greatest) in enumerate(bars):
         ours = group == "samovar"
-        # A server may be within the noise of the loop: then all of it is PHP's own.
+        # A server may be within the noise of the loop: then all of its cost is PHP's own.
         own = cost if group == "limit" else min(alone, cost)
         ax.barh(y, own, height=0.66, color=style.COLOURS["alone"])
         ax.barh(y, cost - own, left=own, height=0.66, color=style.colour(key))
@@ -108,12 +109,12 @@ def latency(raw):
     if not lines:
         return None
     made = style.figure(10.6, 4.9)
-    style.heading(made, f"Latency against load: {name}", "Requests come at a constant rate, up to 90 % of what each "
-                  "server can do; latency counts from when a request was due.")
+    style.heading(made, f"Latency against load: {name}", "Requests at a constant rate, up to 90 % of the "
+                  "capacity of each server. Latency counts from the time at which a request was due.")
     values = [value for points in lines.values() for point in points for value in point[1:] if value > 0]
     low, high = min(values) / 1000 / 1.4, max(values) / 1000 * 1.4
     for left, title, index in ((0.75, "half of the requests are faster (p50)", 1),
-                               (5.95, "99 of 100 are faster (p99)", 2)):
+                               (5.95, "99 % of the requests are faster (p99)", 2)):
         ax = style.axes(made, left, 0.95, 3.05, 2.75)
         latency_panel(ax, lines, index, {key: s["title"] for key, s in workload["servers"].items()}, low, high)
         ax.set_title(title, fontsize=10, fontweight="bold", loc="left", pad=8)
@@ -144,7 +145,7 @@ def latency_panel(ax, lines, index, titles, low, high):
 
 
 def label_ends(ax, ends, low, high, right):
-    """Names beside their line's end: within the panel where a line ends early, else in the margin."""
+    """Writes names next to the end of their line: in the panel if a line ends early, else in the margin."""
     span = math.log(high / low)
     for early in (True, False):
         group = [end for end in ends if (end[2] < right * EARLY_PART) == early]
@@ -157,7 +158,7 @@ def label_ends(ax, ends, low, high, right):
 
 
 def nice_ticks(low, high):
-    """1, 2 and 5 times powers of ten between the limits; only 1 where that would be many."""
+    """1, 2 and 5 times powers of ten between the limits; only 1 if there would be many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1, 2, 5) if high / low < 300 else (1,)
     return [f * 10.0 ** p for p in powers for f in factors if low <= f * 10.0 ** p <= high]
@@ -173,7 +174,7 @@ def memory(raw):
     titles = {point["server"]: point["title"] for point in raw["memory"]}
     made = style.figure(8.2, 4.3)
     style.heading(made, f"Memory against workers: {raw['settings']['memory_workload']}",
-                  "MiB of all processes; a page that n of them share counts one n-th for each (PSS)")
+                  "MiB of all processes; a page shared by n processes counts 1/n for each (PSS)")
     ax = style.axes(made, 0.65, 0.9, 4.95, 2.4)
     highest = max(value for line in lines.values() for _, value in line)
     counts = sorted({workers for line in lines.values() for workers, _ in line})

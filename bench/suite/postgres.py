@@ -1,4 +1,4 @@
-"""A PostgreSQL of the suite's own, for workloads that need one: a temporary cluster behind a unix socket."""
+"""A private PostgreSQL for workloads that need one: a temporary cluster behind a unix socket."""
 
 import contextlib
 import os
@@ -17,17 +17,17 @@ INSTALL = "apt-get install postgresql php8.2-pgsql"
 
 
 class PostgresError(Exception):
-    """The database does not start, and why."""
+    """The database does not start; with the reason."""
 
 
 def program(name):
-    """Debian keeps them out of the PATH, below the version."""
+    """Debian keeps these programs outside of PATH, in a folder per version."""
     found = sorted(pathlib.Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     return str(found[-1]) if found else shutil.which(name)
 
 
 def options(folder):
-    """The server's, beyond what initdb writes."""
+    """Options of the server, in addition to those of initdb."""
     return ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}",
             "-c", f"max_connections={CONNECTIONS_MAX}", "-c", "fsync=off", "-c", "autovacuum=off"]
 
@@ -37,8 +37,8 @@ class Postgres:
 
     def __init__(self):
         if not program("initdb") or not program("postgres"):
-            raise PostgresError(f"PostgreSQL is missing\nhint: {INSTALL}")
-        # Short and not in a folder that only root may enter: it holds the socket.
+            raise PostgresError(f"PostgreSQL is missing\nhint: run {INSTALL}")
+        # Short, and not in a folder that only root may enter, because it holds the socket.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="samovar-pg-", dir="/tmp"))
         self.process = None
         self.user = "postgres"
@@ -78,7 +78,7 @@ class Postgres:
 
     def stop(self):
         if self.process is not None:
-            # Fast shutdown: clients that are still there are sent away.
+            # Fast shutdown: disconnects the remaining clients.
             self.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(STOP_SECONDS_MAX)

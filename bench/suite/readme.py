@@ -1,15 +1,15 @@
-"""raw.json -> the short section of the repository's README: one table, the plots, and where it comes from."""
+"""raw.json -> the short section of the repository's README: one table, the plots, and their origin."""
 
 from . import figures, report
 
-# The columns, and their short titles; a server that was not measured has no column.
+# The columns and their short titles; a server that was not measured has no column.
 COLUMNS = (("alone", "PHP alone"), ("samovar-resident", "Samovar, resident"),
            ("samovar-checkpoint", "Samovar, checkpoint"), ("samovar-script", "Samovar, script"),
            ("php-fpm", "nginx + php-fpm"))
 
 
 def columns(raw):
-    """(key, title) of what was measured: the fixed ones, then peers."""
+    """(key, title) of the measured servers: the fixed ones, then peers."""
     measured = {key: server for workload in raw["workloads"].values()
                 for key, server in workload.get("servers", {}).items() if server["rounds"]}
     peers = [(key, server["title"]) for key, server in measured.items() if server["group"] == "peer"]
@@ -17,13 +17,13 @@ def columns(raw):
 
 
 def row(workload, keys):
-    """The workload's CPU per request by server."""
+    """The workload's CPU per request, by server."""
     costs = {r["name"]: figures.middle(r, "cpu_us") for r in figures.rows(workload, workload["connections"])}
     return [report.adaptive(costs.get(key)) for key in keys]
 
 
 def section(raw, folder):
-    """The Markdown; folder is where the plots are, as seen from the README."""
+    """The Markdown; folder is the path of the plots relative to the README."""
     heads = columns(raw)
     keys = [key for key, _ in heads]
     lines = [[name, *row(workload, keys)] for name, workload in raw["workloads"].items() if "servers" in workload]
@@ -35,5 +35,5 @@ def section(raw, folder):
         *(f"![{text}]({folder}/{file})" for file, text in report.PLOTS if file in raw.get("plots", [])),
         f"{raw['started'][:10]}, {report.machine_line(raw)};\n{settings['workers']} workers, "
         f"{' and '.join(map(str, connections))} connections, medians of {settings['rounds']} interleaved rounds of "
-        f"{settings['seconds']} s.\n[All figures]({folder}/results.md), [what they mean](bench/README.md). "
-        f"Again:\n\n    {raw['command']}"]) + "\n"
+        f"{settings['seconds']} s.\n[All figures]({folder}/results.md), [their meaning](bench/README.md). "
+        f"Command:\n\n    {raw['command']}"]) + "\n"

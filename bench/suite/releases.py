@@ -1,4 +1,4 @@
-"""Releases in folders and the link that names the one to be served; who watches a new one come."""
+"""Releases in folders, the link to the current one, and a watcher that waits for a new one."""
 
 import contextlib
 import http.client
@@ -16,16 +16,16 @@ SYMFONY = servers.ROOT / "examples/symfony"
 HEADER = "X-Release"
 BUILD_SECONDS_MAX = 120
 ASK_SECONDS_MAX = 10
-# A visitor who looks all the time would be a load of its own.
+# A visitor without pauses would be a load of its own.
 ASK_EVERY_SECONDS = 0.02
-# Asked after the first answer of the new release: does an old one come yet?
+# Requests after the first response of the new release: does an old one still appear?
 ASKED_AFTERWARDS, ASK_AFTERWARDS_EVERY_SECONDS = 10, 0.05
 SEE_SECONDS_MAX = 15
 WEIGH_EVERY_SECONDS = 0.02
 
 
 def build(app, folder, name):
-    """A release that is ready to be served: the application, its name, its caches filled."""
+    """A release that is ready to be served: the application, its name, its filled caches."""
     shutil.copytree(app, folder)
     shutil.copytree(SYMFONY, folder / "symfony")
     (folder / "name.php").write_text(f"<?php return '{name}';\n")
@@ -38,7 +38,7 @@ def build(app, folder, name):
 
 
 def switch(link, folder):
-    """What `ln -sfn FOLDER next && mv -T next LINK` does: at no time is there no link."""
+    """Does the same as `ln -sfn FOLDER next && mv -T next LINK`: the link exists at all times."""
     link.parent.mkdir(parents=True, exist_ok=True)
     new = link.with_name(link.name + ".new")
     new.unlink(missing_ok=True)
@@ -47,7 +47,7 @@ def switch(link, folder):
 
 
 def ask(address):
-    """The release that answers just now, or None where nothing does, or it does badly."""
+    """The release that responds now; None if there is no response or a bad one."""
     connection = http.client.HTTPConnection(address, timeout=ASK_SECONDS_MAX)
     with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/", headers={"Connection": "close"})
@@ -58,7 +58,7 @@ def ask(address):
 
 
 class Watcher(threading.Thread):
-    """Asks again and again until the new release answers, and some times more."""
+    """Sends requests until the new release responds, and some afterwards."""
 
     def __init__(self, address, name, asking=ask):
         super().__init__(daemon=True)
@@ -74,11 +74,12 @@ class Watcher(threading.Thread):
         for _ in range(ASKED_AFTERWARDS):
             if self.given_up.wait(ASK_AFTERWARDS_EVERY_SECONDS):
                 return
-            # Those that get no answer are counted by the client.
+            # The client counts requests without a response.
             self.old_afterwards += self.asking(self.address) not in (self.name, None)
 
     def see(self, seconds_max=SEE_SECONDS_MAX):
-        """When the new release answered first, None if it does not, and how many old answers came after that."""
+        """Time of the new release's first response (None if there is none), and the number of old responses after it.
+        """
         self.join(seconds_max)
         self.given_up.set()
         self.join()
@@ -86,7 +87,7 @@ class Watcher(threading.Thread):
 
 
 class Scales(threading.Thread):
-    """Weighs a server's tree again and again: [(when, PSS KiB)]. It costs CPU, and so latency."""
+    """Weighs a server's tree repeatedly: [(when, PSS KiB)]. This costs CPU, and so latency."""
 
     def __init__(self, roots):
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""raw.json -> results.md: a table for each workload, and everything that one needs to measure it again."""
+"""raw.json -> results.md: a table for each workload, and everything that is needed to repeat the measurement."""
 
 import functools
 
@@ -14,12 +14,12 @@ COLUMNS = ["server", "CPU µs/request (min–max)", "× php-fpm", "+ over alone,
 
 
 def number(value, digits=1):
-    """A figure as text: – where there is none, thousands apart."""
+    """A figure as text: – if there is none, with separated thousands."""
     return "–" if value is None else f"{value:,.{digits}f}"
 
 
 def digits_for(value):
-    """Three figures that count, no more: 0.052, 8.25, 49.7, 493."""
+    """Three significant digits, no more: 0.052, 8.25, 49.7, 493."""
     if value is None or abs(value) >= 100:
         return 0
     if abs(value) >= 10:
@@ -66,7 +66,7 @@ def main_table(workload, connections):
     lines = []
     for row in rows:
         if row["cpu_us"] is None:
-            # One line: a log's end may hold several, and bars would be columns.
+            # One line: the end of a log may have several, and bars would be columns.
             error = " ".join((row["error"] or "not measured").split()).replace("|", "/")
             lines.append([row["title"], f"**error**: {error}", *[""] * (len(head) - 2)])
             continue
@@ -92,7 +92,7 @@ def class_table(workload, connections):
 
 
 def load_table(workload):
-    """Other numbers of connections, where more than one was measured."""
+    """Other numbers of connections, if more than one was measured."""
     rows = figures.load_rows(workload)
     loads = sorted({load for _, by_load in rows for load in by_load}, key=lambda load: (load[0] == "new", load[1]))
     if len(loads) < 2:
@@ -118,7 +118,7 @@ def workload_section(name, workload):
     if workload.get("error"):
         return "\n\n".join([parts[0], f"**error**: {workload['error']}"])
     if workload.get("figure"):
-        parts[1] += f" To look at: {sentence(workload['figure'])}"
+        parts[1] += f" Figure of interest: {sentence(workload['figure'])}"
     connections = workload["connections"]
     rate = f", then {adaptive(workload['rate'])} requests/s" if workload.get("rate") else ""
     parts.append(f"{workload['workers']} workers, {connections} connections in a closed loop{rate}.")
@@ -133,9 +133,9 @@ def workload_section(name, workload):
 
 
 def client_notes(workload, connections):
-    """Warnings: of these servers requests/s and latency say what the client can do; CPU per request holds."""
-    return [f"- {title}: **the client was the limit** ({PASSES[pass_name]}: {share:.0%} of its core)".replace("%", " %")
-            + ". Requests/s and latency are its, CPU µs/request is the server's."
+    """Warnings: for these servers, requests/s and latency show the client's limit; CPU per request is valid."""
+    return [f"- {title}: **limited by the client** ({PASSES[pass_name]}: {share:.0%} of its core)".replace("%", " %")
+            + ". Requests/s and latency are those of the client; CPU µs/request is that of the server."
             for title, pass_name, share in figures.client_limited(workload, connections)]
 
 
@@ -157,7 +157,7 @@ def machine_line(raw):
 def missing_section(missing):
     if not missing:
         return None
-    lines = [f"- {peer['title']}: missing. To install it: {peer['install']}" for peer in missing.values()]
+    lines = [f"- {peer['title']}: missing. Install it with: {peer['install']}" for peer in missing.values()]
     return "## Not measured\n\n" + "\n".join(lines)
 
 
@@ -165,23 +165,23 @@ def conditions_section(raw):
     settings = raw["settings"]
     versions = ", ".join(f"{name} {version}" for name, version in raw["versions"].items() if version)
     php = ", ".join(f"{key}={value}" for key, value in raw["php_settings"].items())
-    changed = " with changes that are not committed" if raw["machine"].get("changed") else ""
+    changed = " with uncommitted changes" if raw["machine"].get("changed") else ""
     return "\n".join([
-        "## How it was measured", "",
+        "## Method", "",
         f"- Command: `{raw['command']}`",
         f"- Machine: {machine_line(raw)}; load average at the start {raw['machine']['load_average']:.1f}",
         f"- Versions: {versions}; Samovar at commit {raw['machine'].get('commit')}{changed}",
         f"- PHP settings of all servers: {php}",
-        f"- {settings['rounds']} rounds of {settings['seconds']} s, interleaved; medians, with the least and the "
-        "greatest where there is room",
-        "- What each figure means: [bench/README.md](../../README.md). Every round, and every command: raw.json, which "
-        "the command writes beside this file"])
+        f"- {settings['rounds']} rounds of {settings['seconds']} s, interleaved; medians, with minimum and "
+        "maximum where there is space",
+        "- Meaning of each figure: [bench/README.md](../../README.md). Every round, and every command: raw.json, which "
+        "the command writes next to this file"])
 
 
 def results(raw):
     """The whole of results.md."""
-    state = "" if raw.get("complete") else "\n\n**Interrupted: some of it was not measured.**"
-    few = "" if raw["settings"]["rounds"] >= 3 else "\n\n**A trial: fewer than 3 rounds say little.**"
+    state = "" if raw.get("complete") else "\n\n**Interrupted: results are incomplete.**"
+    few = "" if raw["settings"]["rounds"] >= 3 else "\n\n**Trial run: fewer than 3 rounds are not significant.**"
     parts = [f"# PHP servers side by side, {raw['started'][:10]}{state}{few}",
              f"{machine_line(raw)}. `{raw['command']}`",
              *(f"![{text}]({file})" for file, text in PLOTS if file in raw.get("plots", [])),

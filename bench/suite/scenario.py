@@ -1,7 +1,7 @@
-"""What the experiments of bench/scenarios share: options, contests with entries of their own, the output.
+"""Shared code of the experiments in bench/scenarios: options, contests with their own entries, the output.
 
-A scenario hands two functions to run(): one measures, with a Lab, and fills a table of results; the other turns them
-into Markdown. So figures that were recorded can be shown again without a server.
+A scenario passes two functions to run(): one measures with a Lab and fills a table of results, the other turns the
+results into Markdown. So recorded figures can be shown again without a server.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from .progress import Progress
 BENCH = pathlib.Path(__file__).resolve().parents[1]
 APPS = BENCH / "apps"
 SCENARIO_APPS = BENCH / "scenarios/apps"
-FORMAT = 1  # Of the raw JSON: raised when older ones can no longer be read.
-ERRORS = (LaunchError, ClientError, OSError, ValueError, KeyError)  # What goes wrong with one server.
+FORMAT = 1  # Of the raw JSON: increased when older files can no longer be read.
+ERRORS = (LaunchError, ClientError, OSError, ValueError, KeyError)  # Errors of one server.
 
 
 @dataclasses.dataclass
 class Lab:
-    """Where a scenario measures: what was asked for, a folder for files, where progress is said."""
+    """Context of a scenario's measurement: the options, a folder for files, the output of progress."""
 
     asked: argparse.Namespace
     folder: pathlib.Path
@@ -64,7 +64,7 @@ class Lab:
 
 
 def existing(text):
-    """The type of an option: a file that is there."""
+    """The type of an option: an existing file."""
     path = pathlib.Path(text).resolve()
     if not path.is_file():
         raise ValueError(text)
@@ -77,17 +77,17 @@ def parser(description, rounds=3, seconds=3, connections=64):
     add = made.add_argument
     if rounds:
         add("--rounds", type=int, default=rounds, metavar="N",
-            help="rounds of each measurement: %(default)s. Fewer are not for publishing")
+            help="rounds of each measurement: %(default)s; do not publish results of fewer")
         add("--seconds", type=float, default=seconds, metavar="N", help="length of a round: %(default)s")
     add("--workers", type=int, default=2, metavar="N", help="PHP workers of each server: %(default)s")
     add("--connections", type=int, default=connections, metavar="N", help="keep-alive connections: %(default)s")
-    add("--output", type=pathlib.Path, metavar="DIR", help="write all figures there, as NAME.json, and the table")
-    add("--report", type=pathlib.Path, metavar="NAME.json", help="print the table of recorded figures, and leave")
+    add("--output", type=pathlib.Path, metavar="DIR", help="folder for all figures, as NAME.json, and the table")
+    add("--report", type=pathlib.Path, metavar="NAME.json", help="print the table of recorded figures, and exit")
     return made
 
 
 def some_of(known):
-    """The type of an option: names of these, with commas between."""
+    """The type of an option: some of these names, separated by commas."""
     def check(text):
         unknown = set(text.split(",")) - set(known)
         if unknown:
@@ -97,32 +97,32 @@ def some_of(known):
 
 
 def add_choice(made, option, known, of="%(default)s"):
-    """An option that takes some of these; all of them if it is not given."""
+    """An option that takes some of these; default: all of them."""
     made.add_argument(option, type=some_of(known), default=",".join(known), metavar="A,B", help=f"of {of}")
 
 
 def positive(text):
     """The type of an option: a whole number from 1."""
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r}: not a whole number from 1")
     return int(text)
 
 
 def settings(asked):
-    """A scenario's rounds are the closed loop, and nothing besides."""
+    """Settings of a scenario, whose rounds are only the closed loop."""
     return Settings(asked.rounds, asked.seconds, asked.workers, (asked.connections,), False, "0", False, None, (),
                     None, ())
 
 
 def run_on_workloads(name, description, known, measure_all, table):
-    """The whole of a scenario that has --workloads and no other option of its own."""
+    """A complete scenario that has only the option --workloads."""
     made = parser(description)
     add_choice(made, "--workloads", known, "both: %(default)s")
     run(name, made.parse_args(), measure_all, table)
 
 
 def run(name, asked, measure_all, table):
-    """Measures, prints the table, writes the raw figures; Ctrl-C stops the servers and shows what there is."""
+    """Measures, prints the table, writes the raw figures; Ctrl-C stops the servers and shows the figures so far."""
     if asked.report:
         print(table(json.loads(asked.report.read_text())))
         return
@@ -134,7 +134,7 @@ def run(name, asked, measure_all, table):
         measure_all(Lab(asked, folder, Progress(0)), raw["results"])
         raw["complete"] = True
     except KeyboardInterrupt:
-        print("interrupted: this is what there is", file=sys.stderr)
+        print("interrupted: partial results", file=sys.stderr)
     finally:
         scratch.drop(folder)
     raw["ended"] = session.now()
@@ -153,7 +153,7 @@ def begin(name, asked):
 
 def print_and_write(name, raw, output, table):
     if output:
-        # First what cannot be made again.
+        # First the data that cannot be created again.
         output.mkdir(parents=True, exist_ok=True)
         (output / f"{name}.json").write_text(json.dumps(raw, indent=1) + "\n")
     text = table(raw)
@@ -166,7 +166,7 @@ def print_and_write(name, raw, output, table):
 
 
 def workload(folder, **entries):
-    """The workload of that folder, with further entries, given by their whole paths."""
+    """The workload of that folder, with further entries, given by their full paths."""
     folder = pathlib.Path(folder)
     found = workloads.parse(folder.name, folder, (folder / "workload.toml").read_text())
     relative = {key: os.path.relpath(path, folder) for key, path in entries.items()}
@@ -176,7 +176,7 @@ def workload(folder, **entries):
 def need_packages(found):
     missing = machine.missing_packages(found.packages)
     if missing:
-        sys.exit(f"{found.name}: Debian packages are missing\nhint: apt-get install {' '.join(missing)}")
+        sys.exit(f"{found.name}: missing Debian packages\nhint: run apt-get install {' '.join(missing)}")
 
 
 def samovar(key, title, entry, *arguments, environment=None, binary=None):
@@ -190,9 +190,9 @@ def samovar(key, title, entry, *arguments, environment=None, binary=None):
 
 
 def php_fpm(key="php-fpm", title="nginx + php-fpm", entry="fpm", pool=""):
-    """nginx and php-fpm; pool is what the pool's configuration says besides. None where it is not installed."""
+    """nginx and php-fpm; pool holds further settings of the pool. None if it is not installed."""
     if not (shutil.which("nginx") and shutil.which("php-fpm8.2")):
-        print(f"{title} is missing and left out\nhint: {servers.INSTALL_FPM}", file=sys.stderr)
+        print(f"{title} is missing and is skipped\nhint: run {servers.INSTALL_FPM}", file=sys.stderr)
         return None
 
     def launch(site):
@@ -203,7 +203,7 @@ def php_fpm(key="php-fpm", title="nginx + php-fpm", entry="fpm", pool=""):
 
 
 def ask(contestant, seconds_max, **query):
-    """What the page of a server says of itself, as JSON, to a query."""
+    """The JSON of a server's page for a query."""
     connection = http.client.HTTPConnection(contestant.running.address, timeout=seconds_max)
     try:
         connection.request("GET", f"/?{urllib.parse.urlencode(query)}")
@@ -220,21 +220,21 @@ def ask(contestant, seconds_max, **query):
 
 
 def measured(record, key):
-    """The figures of a server's rounds, or None where it was not measured."""
+    """The figures of a server's rounds, or None if it was not measured."""
     server = record["servers"].get(key)
     rounds = figures.rounds_of(server, "closed") if server else []
     return figures.summarise(rounds) if rounds else None
 
 
 def gain(found, base, name="rate"):
-    """How much more a server does than the base: 0.1 is +10 %. Less CPU per request is more."""
+    """Gain of a server compared with the base: 0.1 is +10 %. For CPU per request, less is a gain."""
     ours, theirs = figures.middle(found, name), figures.middle(base, name)
     quotient = figures.ratio(ours, theirs) if name == "rate" else figures.ratio(theirs, ours)
     return None if quotient is None else quotient - 1
 
 
 def times(server, base, name):
-    """The median of the rounds' own ratios, and the least and the greatest."""
+    """Median, minimum and maximum of the rounds' own ratios."""
     mine, theirs = ([figures.place(turn, figures.PLACES[name]) for turn in figures.rounds_of(of, "closed")]
                     for of in (server, base))
     ratios = sorted(one / other for one, other in zip(mine, theirs) if one and other)
@@ -248,13 +248,13 @@ def percent(value):
 
 
 def note_error(progress, title, result, error):
-    """Keeps what went wrong with one server; the others go on."""
+    """Records the error of one server; the others continue."""
     result["error"] = measure.words_of(error)
     progress.note(f"{title}: {result['error']}")
 
 
 def error_of(server):
-    """A server's error in a cell: one line, no bars."""
+    """A server's error for a cell: one line, no bars."""
     return "**error**: " + " ".join((server.get("error") or "not measured").split()).replace("|", "/")
 
 
@@ -265,22 +265,24 @@ def sections(raw, title, workload_table):
 
 
 def rate(found):
-    """The cell of requests/s."""
+    """The cell with requests/s."""
     return report.number(figures.middle(found, "rate"), 0)
 
 
 def latencies(found):
-    """The cells of p50 and p99."""
+    """The cells with p50 and p99."""
     return [report.milliseconds(figures.middle(found, name)) for name in ("p50", "p99")]
 
 
 def faults(found):
-    """The cell of errors: hung requests are some, too."""
+    """The cell with errors, including hung requests."""
     return str(found["errors"] + found["hung"])
 
 
 def row_beside(record, key, server, base):
-    """A server's row beside the base: CPU, × CPU, rate, latencies, × p99, errors. Without a base, ratios are empty."""
+    """A server's row compared with the base: CPU, × CPU, rate, latencies, × p99, errors. Ratios are empty without a
+    base.
+    """
     found = measured(record, key)
     if found is None:
         return [server["title"], error_of(server), *[""] * 6]
@@ -290,9 +292,9 @@ def row_beside(record, key, server, base):
 
 
 def heading(raw, title):
-    """What stands above the table: what it is, and on what it was measured."""
+    """The text above the table: its title, and the conditions of the measurement."""
     asked = raw["settings"]
     rounds = f", median of {asked['rounds']} × {asked['seconds']:g} s" if "rounds" in asked else ""
-    state = "" if raw["complete"] else "\n\n**Interrupted: some of it was not measured.**"
+    state = "" if raw["complete"] else "\n\n**Interrupted: results are incomplete.**"
     return (f"## {title}\n\n{raw['started'][:10]}, {report.machine_line(raw)}, PHP {raw['versions'].get('php')}. "
             f"{asked['workers']} workers, {asked['connections']} connections{rounds}. `{raw['command']}`{state}")

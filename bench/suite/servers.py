@@ -1,4 +1,4 @@
-"""The servers that are compared: which entry of a workload each runs, whether it is here, how it is started."""
+"""The compared servers: the workload entry that each runs, whether it is installed, and how it is started."""
 
 import dataclasses
 import os
@@ -10,11 +10,11 @@ from .launch import Launch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = ROOT / "target/release"
-# Answers "Hello, World!" and nothing else.
+# Returns "Hello, World!" and nothing else.
 BARE_WORKLOADS = ("hello", "hello-varying")
 INSTALL_FPM = "apt-get install nginx-light php8.2-fpm"
-# The same for every PHP here: a folder with this file is put behind each one's own php.ini (PHP_INI_SCAN_DIR).
-# Timestamps are checked, as PHP and Debian have it by default.
+# The same for every PHP here: a folder with this file is read after each one's own php.ini
+# (PHP_INI_SCAN_DIR). Timestamps are checked, which is the default of PHP and Debian.
 PHP_SETTINGS = {
     "opcache.enable": "1",
     "opcache.enable_cli": "1",
@@ -34,7 +34,7 @@ PHP_SETTINGS = {
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What a server is told for one workload."""
+    """Parameters of a server for one workload."""
 
     workload: str
     entry: pathlib.Path | None
@@ -52,10 +52,10 @@ class Kind:
     key: str
     title: str
     entry: str | None     # The key in a workload's [entries]; None: it needs no file.
-    group: str            # samovar, php-fpm, limit or peer: how the report treats it.
+    group: str            # samovar, php-fpm, limit or peer: determines its treatment in the report.
     install: str
-    version: str | None   # None: it is not here.
-    launch: object        # Site -> Launch; None: it is the loop without a server.
+    version: str | None   # None: not installed.
+    launch: object        # Site -> Launch; None: the loop without a server.
     note: str = ""
 
     def takes_part(self, workload):
@@ -65,15 +65,15 @@ class Kind:
 
 
 def php_ini(var):
-    """The text of the settings, with the folders that are each server's own."""
-    # A log, too: php-fpm's children have no stderr.
+    """Text of the settings, with each server's own folders."""
+    # A log, too, because php-fpm's children have no stderr.
     own = {"session.save_path": scratch.sessions(var),
            "upload_tmp_dir": f"{var}/uploads", "error_log": f"{var}/php.log"}
     return "".join(f"{key} = {value}\n" for key, value in {**PHP_SETTINGS, **own}.items())
 
 
 def prepare(site):
-    """Makes the server's folders; the environment that its processes get."""
+    """Creates the server's folders; returns the environment of its processes."""
     for folder in (scratch.sessions(site.var), *(site.var / below for below in ("uploads", "nginx", "ini", "app"))):
         folder.mkdir(parents=True, exist_ok=True)
     (site.var / "ini/99-bench.ini").write_text(php_ini(site.var))
@@ -82,7 +82,7 @@ def prepare(site):
 
 
 def outer_environment():
-    """The suite's own environment, without what would change a server's settings behind the suite's back."""
+    """The suite's own environment, without variables that would change a server's settings unnoticed."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("SAMOVAR_", "PHP_"))}
 
 
@@ -100,7 +100,7 @@ def samovar_launch(site):
 def fpm_launch(site, children, kept_connections=0):
     files = {site.var / "fpm.conf": nginx.fpm_text(site.var, children),
              site.var / "nginx.conf": nginx.nginx_text(site.var, site.port, site.entry, kept_connections)}
-    # -R: it may run as root, as all servers here may.
+    # -R allows it to run as root, as all servers here may.
     commands = (("php-fpm8.2", "-R", "-F", "-O", "-y", site.var / "fpm.conf"),
                 ("nginx", "-p", site.var, "-c", site.var / "nginx.conf", "-e", "stderr"))
     return Launch(commands, site.port, site.var, prepare(site), files, (site.var / "fpm.sock",))
@@ -127,7 +127,7 @@ def peer_launch(peer, site):
 
 
 def own_kinds(version_of):
-    """Samovar's models, php-fpm and the limits; version_of asks a program for its version, or says None."""
+    """Samovar's models, php-fpm and the limits. version_of returns a program's version, or None."""
     samovar = version_of("samovar")
     fpm = version_of("php-fpm") if shutil.which("nginx") else None
     fpm_text = f"php-fpm {fpm}, nginx {version_of('nginx')}" if fpm else None
@@ -143,7 +143,7 @@ def own_kinds(version_of):
              lambda site: fpm_launch(site, site.workers)),
         Kind("php-fpm-keepalive", "nginx + php-fpm, FastCGI keep-alive, a child per connection", "fpm", "php-fpm",
              INSTALL_FPM, fpm_text, lambda site: fpm_launch(site, keep_alive_children(site), site.connections_max),
-             "a child serves only the connection that it has, so it has more PHP processes than the others"),
+             "a child serves only its own connection, so this server has more PHP processes than the others"),
         Kind("alone", "PHP alone, no server", "alone", "limit", "apt-get install php8.2-cli", version_of("php"), None,
              "the handler in a loop of php8.2: the limit of PHP"),
         Kind("bare-hyper", "bare hyper, no PHP", None, "limit",
@@ -153,7 +153,7 @@ def own_kinds(version_of):
 
 
 def peer_kinds(found):
-    """The peers as kinds; each is asked for its version here."""
+    """The peers as kinds, with their versions."""
     def kind(peer):
         return Kind(peer.key, peer.name, peer.entry, "peer", peer.install, peers.version(peer),
                     lambda site: peer_launch(peer, site), peer.homepage)

@@ -1,4 +1,4 @@
-"""What every command that measures does around it: looks for its tools, ends well at Ctrl-C, tells the time."""
+"""Shared frame of all measuring commands: looks for tools, ends properly at Ctrl-C, prints the duration."""
 
 import datetime
 import signal
@@ -10,17 +10,17 @@ from . import machine
 def need_tools():
     missing = machine.tools_missing()
     if missing:
-        sys.exit("\n".join(f"{tool} is missing\nhint: {hint}" for tool, hint in missing.items()))
+        sys.exit("\n".join(f"{tool} is missing\nhint: run {hint}" for tool, hint in missing.items()))
 
 
 def end_at_signals():
-    """From now on Ctrl-C and SIGTERM are a KeyboardInterrupt."""
+    """Turns Ctrl-C and SIGTERM into a KeyboardInterrupt from now on."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
 
 
 def interrupt(*_):
-    """The first Ctrl-C ends the measurement; a second must not keep servers from being stopped."""
+    """The first Ctrl-C ends the measurement; a second one must not prevent the servers from being stopped."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,7 +1,7 @@
-"""A visitor of tests/apps/symfony-shop who knows what each page must say, and whose names it must not.
+"""Visitor of tests/apps/symfony-shop: knows the required text of each page, and the forbidden names.
 
-Everything that a shopper writes holds the shopper's name, so that another one's name in any answer is a crossed
-session.
+Each text that a shopper writes contains the shopper's name. So the name of another shopper in a response means that
+sessions have crossed.
 """
 
 import http.client
@@ -12,7 +12,7 @@ import urllib.parse
 NAMES = re.compile(r"soak\d\d")
 PASSWORD = "tea"
 TIMEOUT_SECONDS = 30
-# A cart and a list that grew without end would be what grows.
+# A cart and a list without limits would themselves be the growth.
 NOTES_MAX = 5
 CART_MAX = 50
 BOUNDARY = "----soak-8c1f"
@@ -24,7 +24,7 @@ WORDS = {"en": ("You are {}.", "Your cart holds {}.", "You keep {} notes."),
 
 
 class Fault(Exception):
-    """An answer that is not this shopper's, or is wrong."""
+    """A response that is not this shopper's, or is wrong."""
 
 
 def name_of(number):
@@ -32,7 +32,7 @@ def name_of(number):
 
 
 class Shopper:
-    """One connection, one session, one order of steps that the seed decides."""
+    """One connection, one session, and an order of steps determined by the seed."""
 
     def __init__(self, port, number, seed):
         self.port, self.name, self.random = port, name_of(number), random.Random(f"{seed} {number}")
@@ -44,11 +44,11 @@ class Shopper:
                       self.leave_by_dd, self.stream, self.log_in_again)
 
     def forget(self):
-        """What a new session knows."""
+        """Resets the state to that of a new session."""
         self.locale, self.cart, self.flash = "en", 0, None
 
     def run(self, requests):
-        """Steps until so many requests more were answered."""
+        """Runs steps until this number of further requests has got a response."""
         end = self.sent + requests
         if not self.turn:
             self.log_in()
@@ -162,7 +162,7 @@ class Shopper:
         return self.ask("POST", target, body, {"Content-Type": kind}, status)
 
     def ask(self, method, target, body=None, headers=None, status=200):
-        """The body's text, after what holds for every answer was checked."""
+        """The body's text, after the checks that apply to every response."""
         jar = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         self.connection = self.connection or http.client.HTTPConnection("127.0.0.1", self.port, TIMEOUT_SECONDS)
         self.connection.request(method, target, body, {**(headers or {}), **({"Cookie": jar} if jar else {})})
@@ -184,7 +184,7 @@ class Shopper:
             raise Fault(f"{self.name}: no `{text}` in: {page[:2000]}")
 
     def must_greet(self, page):
-        """Name and language are the shopper's, and the flash messages are those that wait."""
+        """Name and language must be the shopper's, and the flash messages the pending ones."""
         self.must(page, WORDS[self.locale][0].format(self.name))
         self.must(page, f'<html lang="{self.locale}">')
         flashes = re.findall(r'<p class="flash">(.*?)</p>', page)
@@ -201,7 +201,7 @@ class Shopper:
 
 
 def multipart(fields, files):
-    """A form with PNGs, whose names are given."""
+    """A form with PNGs of these names."""
     parts = [f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
              for name, value in fields.items()]
     parts += [f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{file}"\r\n'

@@ -1,4 +1,4 @@
-"""How the plots look: one card, one colour for a server wherever it appears, words beside what they name."""
+"""Appearance of the plots: one card, one colour per server in all plots, labels next to their items."""
 
 import matplotlib
 
@@ -9,7 +9,7 @@ from matplotlib import pyplot  # noqa: E402
 
 INK, QUIET, HAIR, CARD = "#1f2933", "#66727f", "#e4e8ec", "#ffffff"
 FONT = ["Inter", "DejaVu Sans"]
-# Samovar is the one colour that glows; its models are shades of it. php-fpm is dark, peers are cool.
+# Samovar has the one bright colour; its models are shades of it. php-fpm is dark, peers are cool.
 COLOURS = {
     "samovar-native": "#9a3412", "samovar-resident": "#d9480f", "samovar-checkpoint": "#f08c00",
     "samovar-script": "#e9b949", "php-fpm": "#334e68", "php-fpm-keepalive": "#829ab1", "alone": "#bcc5ce",
@@ -17,7 +17,7 @@ COLOURS = {
     "workerman": "#5f3dc4", "frankenphp": "#087f5b", "roadrunner": "#0b7285",
 }
 OTHERS = ("#3b5bdb", "#6741d9", "#2b8a3e", "#a61e4d", "#5c940d", "#1098ad")
-# Shorter than in the tables: they stand in a plot's margin.
+# Shorter than in the tables, because they are in a plot's margin.
 NAMES = {
     "samovar-native": "Samovar native", "samovar-resident": "Samovar resident",
     "samovar-checkpoint": "Samovar checkpoint", "samovar-script": "Samovar script", "php-fpm": "nginx + php-fpm",
@@ -37,7 +37,7 @@ def name(key, title=None):
 
 
 def figure(width, height):
-    """An empty card: white with a fine edge, so that it can be read on a light and on a dark page."""
+    """An empty card: white with a fine edge, readable on a light and on a dark page."""
     pyplot.rcParams.update({
         "font.family": "sans-serif", "font.sans-serif": FONT, "font.size": 9, "text.color": INK,
         "axes.edgecolor": HAIR, "axes.labelcolor": QUIET, "xtick.color": QUIET, "ytick.color": QUIET,
@@ -55,7 +55,7 @@ def figure(width, height):
 
 
 def heading(made, title, subtitle):
-    """The plot's title says what is seen; inches from the top, so that it looks the same on any height."""
+    """The plot's title states its content; in inches from the top, so that it looks the same with any height."""
     width, height = made.get_size_inches()
     made.text(0.3 / width, 1 - 0.42 / height, title, fontsize=14, fontweight="bold", va="baseline")
     made.text(0.3 / width, 1 - 0.68 / height, subtitle, fontsize=9, color=QUIET, va="baseline")
@@ -67,7 +67,7 @@ def footer(made, text):
 
 
 def axes(made, left, bottom, width, height):
-    """Axes whose place is in inches from the lower left corner; no frame."""
+    """Axes positioned in inches from the lower left corner; without a frame."""
     total_width, total_height = made.get_size_inches()
     ax = made.add_axes((left / total_width, bottom / total_height, width / total_width, height / total_height))
     ax.patch.set_alpha(0)
@@ -78,10 +78,10 @@ def axes(made, left, bottom, width, height):
 
 
 def spread_apart(positions, gap):
-    """Moves labels' positions as little as it takes to be at least gap apart; the order stays."""
+    """Moves the positions of labels as little as possible until they are at least gap apart; keeps the order."""
     order = sorted(range(len(positions)), key=lambda i: positions[i])
     placed = [positions[i] for i in order]
-    # Blocks of labels that touch share their mean: merged until none touch.
+    # Blocks of touching labels share their mean: merged until none touch.
     blocks = [[value, 1] for value in placed]
     merged = True
     while merged:
@@ -102,7 +102,7 @@ def spread_apart(positions, gap):
 
 
 def save(made, path):
-    # No date: the same figures make the same file.
+    # No date, so that the same figures produce the same file.
     metadata = {"Date": None} if str(path).endswith(".svg") else {}
     made.savefig(path, metadata=metadata, dpi=120)
     pyplot.close(made)

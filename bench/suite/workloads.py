@@ -1,4 +1,4 @@
-"""bench/apps/NAME/workload.toml -> Workload: what clients ask for, and which file each server runs for it."""
+"""bench/apps/NAME/workload.toml -> Workload: the clients' requests, and the file that each server runs for it."""
 
 import dataclasses
 import pathlib
@@ -10,7 +10,7 @@ KNOWN_NEEDS = {None, "postgres"}
 
 
 class WorkloadError(Exception):
-    """A workload.toml that cannot be used, and why."""
+    """A workload.toml is invalid; with the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Workload:
 
 
 def parse(name, folder, text):
-    """The Workload in that text. Unknown keys are errors: a typing mistake must not change what is measured."""
+    """Parses a Workload. Unknown keys are errors: a typing mistake must not change the measurement."""
     try:
         table = tomllib.loads(text)
         unknown = table.keys() - KNOWN_KEYS
@@ -77,13 +77,13 @@ def parse(name, folder, text):
 def parse_target(table):
     given = [key for key in ("body", "body_file", "body_bytes") if key in table]
     if len(given) > 1:
-        raise WorkloadError(f"a target has {' and '.join(given)}: one of them at most")
+        raise WorkloadError(f"a target has {' and '.join(given)}: at most one is allowed")
     return Target(table.get("class", "all"), float(table.get("weight", 1)), table.get("method", "GET"), table["path"],
                   dict(table.get("headers", {})), table.get("body"), table.get("body_file"), table.get("body_bytes"))
 
 
 def load_all(apps):
-    """All workloads below that folder by name, and what is wrong with those that cannot be used."""
+    """All workloads below that folder by name, and the errors of invalid ones."""
     found, wrong = {}, {}
     for file in sorted(apps.glob("*/workload.toml")):
         name = file.parent.name
@@ -94,7 +94,7 @@ def load_all(apps):
     return dict(sorted(found.items(), key=lambda item: rank(item[0]))), wrong
 
 
-# From the smallest request to the applications, then what is special: the order of the report.
+# From the smallest request to the applications, then special cases: the order of the report.
 ORDER = ["hello", "hello-varying", "echo", "bootstrap", "symfony", "laravel", "waits", "mixed", "static", "upload",
          "answer-1mb", "streamed"]
 

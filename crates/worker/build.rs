@@ -1,17 +1,17 @@
 //! Compiles the C boundary against the PHP that `php-config` describes and links its embed library.
 //!
-//! `PHP_CONFIG=php-config8.3` chooses another PHP. What both languages must have alike is written for C from what Rust has
-//! (`from_rust.h`).
+//! `PHP_CONFIG=php-config8.3` selects another PHP. Definitions that both languages share are
+//! generated for C from the Rust source (`from_rust.h`).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[path = "../channel/src/exit.rs"]
-#[allow(unreachable_pub)] // It is public where it belongs.
+#[allow(unreachable_pub)] // It must be `pub` in crates/channel.
 mod exit;
 
-/// An option of `src/php_options.in.rs`: C's name, its type, what it is.
+/// An option of `src/php_options.in.rs`: name in C, type, description.
 struct PhpOption(&'static str, &'static str, &'static str);
 
 macro_rules! php_options {
@@ -26,10 +26,12 @@ macro_rules! php_options {
 include!("src/php_options.in.rs");
 
 const CSRC: &str = "csrc";
-/// Links from `php-config` to what it is, as many as Linux follows.
+/// Maximum number of symbolic links followed from `php-config` to its target; the same limit as
+/// Linux.
 const LINKS_MAX: usize = 40;
 const LIBRARY: &str = "samovar_boundary";
-/// What the names of our own functions and variables begin with; `zif_` is PHP's prefix for those that PHP code calls.
+/// Prefixes of our own functions and variables. `zif_` is PHP's prefix for functions that PHP code
+/// calls.
 const OWN_PREFIXES: [&str; 2] = ["samovar_", "zif_"];
 
 fn main() {
@@ -46,20 +48,22 @@ fn main() {
     std::fs::write(Path::new(&out).join("from_rust.h"), from_rust()).expect("cargo's own folder");
     build.include(&out);
     build.opt_level(2).warnings(false).flag("-Wall").flag("-Wextra");
-    // What later compilers refuse by themselves.
+    // Later compilers reject this by default.
     build.flag("-Werror=implicit-function-declaration");
-    // Each function that others see is declared in a header. One that is not, and has no `static`, would be taken for
-    // a function of libc by everybody (`interposed`).
+    // Every function that other files use is declared in a header. A function with neither a
+    // declaration nor `static` would be exported and used by all libraries in place of a libc
+    // function (`interposed`).
     build.flag("-Werror=missing-prototypes");
     // PHP's own headers are not clean under -Wextra.
     build.flag("-Wno-unused-parameter").flag("-Wno-sign-compare").flag("-Wno-clobbered");
     for flag in ask(&config, "--includes").split_whitespace() {
         build.flag(flag.replacen("-I", "-isystem", 1));
     }
-    // Headers of PHP use what glibc has beyond C, and may come behind one of glibc's; empty, as files of ours have it.
+    // PHP's headers use glibc extensions, and may be included after a glibc header. The value is
+    // empty, as in the `#define _GNU_SOURCE` of our own files.
     build.define("_GNU_SOURCE", Some(""));
     build.define("SAMOVAR_VERSION", concat!("\"", env!("CARGO_PKG_VERSION"), "\""));
-    // Whole: nothing here refers to most of the interposed functions by name.
+    // Links the whole archive: no code here refers to most of the interposed functions by name.
     build.link_lib_modifier("+whole-archive");
     build.compile(LIBRARY);
     let version = ask(&config, "--version");
@@ -73,7 +77,7 @@ fn main() {
     }
 }
 
-/// The header that C has of what Rust declares.
+/// Returns the C header with the definitions that Rust declares.
 fn from_rust() -> String {
     let mut text = String::from(
         "/* Written by build.rs from src/php_options.in.rs and channel/src/exit.rs. */\n\
@@ -101,7 +105,7 @@ fn from_rust() -> String {
     text
 }
 
-/// Every `.c` below `folder`, in an order that does not depend on the file system's.
+/// Returns every `.c` file below `folder`, in an order that does not depend on the file system.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder)
@@ -118,8 +122,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The functions of libc (csrc/interpose), and the one of libphp (rollback/reseed.c), that are defined here again: every
-/// name that is not our own. The dynamic linker must find them in the executable, whoever asks and when.
+/// Returns the names of the libc functions (csrc/interpose) and of the libphp function
+/// (rollback/reseed.c) that are redefined here: every name that is not our own. The dynamic linker
+/// must find them in the executable for every caller at any time.
 fn interposed(folder: &str) -> Vec<String> {
     let library = format!("{folder}/lib{LIBRARY}.a");
     let nm = std::env::var("NM").unwrap_or_else(|_| "nm".into());
@@ -138,11 +143,12 @@ fn interposed(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// Has this run again when another PHP is installed, or `php-config` leads to another one. Files of a package are as old as the
-/// package, also where it has just come: the folders that they were put into are not.
+/// Makes Cargo rerun this script when another PHP is installed, or when `php-config` leads to
+/// another one. Files of a package keep the package's timestamps even when they have just been
+/// installed. The timestamps of their folders change, so the folders are watched.
 fn watch(config: &str) {
     let headers = ask(config, "--include-dir");
-    // Of one that is not there it would be said each time.
+    // For a missing folder, Cargo would rerun the script on every build.
     let folders = ["main", "Zend", "TSRM", "ext"].map(|name| Path::new(&headers).join(name));
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         println!("cargo:rerun-if-changed={}", folder.display());
@@ -167,10 +173,10 @@ fn ask(config: &str, what: &str) -> String {
 fn run(command: &mut Command, hint: &str) -> String {
     let shown = format!("{command:?}");
     match command.output() {
-        Ok(answer) if answer.status.success() => {
-            String::from_utf8_lossy(&answer.stdout).into_owned()
+        Ok(response) if response.status.success() => {
+            String::from_utf8_lossy(&response.stdout).into_owned()
         }
-        Ok(answer) => panic!("{shown} failed: {}\nhint: {hint}", answer.status),
+        Ok(response) => panic!("{shown} failed: {}\nhint: {hint}", response.status),
         Err(error) => panic!("cannot run {shown}: {error}\nhint: {hint}"),
     }
 }

@@ -3,9 +3,10 @@
 declare(strict_types=1);
 
 /*
- * A resident application: everything above serve() runs once per worker, the handler once per request.
+ * A resident application: the code above serve() runs once per worker, and the handler once per
+ * request.
  *
- *   samovar serve examples/resident/index.php
+ * samovar serve examples/resident/index.php
  */
 
 use Samovar\Request;

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Composer's vendor/autoload.php, had this application been installed by Composer.
- * Debian's packages bring a loader each; this adds the one for App\.
+ * Replaces Composer's vendor/autoload.php. Each Debian package has its own autoloader. This
+ * file adds the one for App\.
  */
 
 require_once '/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php';

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Composer;
 
-/** What Symfony asks Composer for since version 6: which packages it has installed. Here it has none. */
+/**
+ * Replaces Composer's list of installed packages, which Symfony reads since version 6. The
+ * list is empty here.
+ */
 final class InstalledVersions
 {
     public static function isInstalled(string $package, bool $withDevelopment = true): bool

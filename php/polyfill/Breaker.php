@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * Whether a dependency is called at all, under a SAPI that is not Samovar: by the calls of this process alone.
- * php/stubs/samovar.php says more.
+ * A circuit breaker under a SAPI other than Samovar. It counts only the calls of this process. See
+ * php/stubs/shared.php.
  */
 final class Breaker
 {
@@ -37,8 +37,8 @@ final class Breaker
                 "a breaker's share of failed calls is more than 0 and at most 1, not $failures",
             !($slow > 0 && $slow <= 1) => "a breaker's share of slow calls is more than 0 and at most 1, not $slow",
             !($slowAfter >= 0 && $slowAfter <= self::SECONDS[1]) =>
-                "a call of a breaker is slow after 0 to 86400 seconds, not $slowAfter",
-            $minimum < 1 || $minimum > self::CALLS_MAX => "a breaker judges by 1 to 10000 calls, not $minimum",
+                "the time after which a call of a breaker is slow is 0 to 86400 seconds, not $slowAfter",
+            $minimum < 1 || $minimum > self::CALLS_MAX => "the minimum of a breaker is 1 to 10000 calls, not $minimum",
             !self::isTime($window) => "a breaker's window is 0.1 to 86400 seconds, not $window",
             !self::isTime($pause) => "a breaker's pause is 0.1 to 86400 seconds, not $pause",
             default => null,
@@ -125,7 +125,7 @@ final class Breaker
 
     private function refusal(float $seconds): BreakerOpenException
     {
-        $refusal = new BreakerOpenException(sprintf('The breaker is open, and asks again in %.1f seconds', $seconds));
+        $refusal = new BreakerOpenException(sprintf('The breaker is open, and allows the next call in %.1f seconds', $seconds));
         $refusal->retryAfter = $seconds;
 
         return $refusal;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar;
 
-/** A breaker is open: the call was not made. php/stubs/samovar.php says more. */
+/** Thrown when a breaker is open. The call was not made. See php/stubs/shared.php. */
 final class BreakerOpenException extends \RuntimeException
 {
     public float $retryAfter = 0.0;

@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * Values for a while, under a SAPI that is not Samovar: in this process alone. php/stubs/samovar.php says more.
+ * A cache under a SAPI other than Samovar. It belongs to this process only. See
+ * php/stubs/shared.php.
  */
 final class Cache
 {
@@ -13,10 +14,11 @@ final class Cache
     private const KEY_BYTES_MAX = 1024;
     private const BYTES_MIN = 64 << 10;
     private const BYTES_MAX = 8 << 30;
-    /** Of a cache, that a value with its key can have. */
+    /** A value with its key uses at most 1/VALUE_SHARE of the cache. */
     private const VALUE_SHARE = 32;
 
-    /** @var array<string, array{bytes: int, used: int, values: array<string, array{string, float}>}> */
+    /** @var array<string, array{bytes: int, used: int, values: array<string, array{string,
+     * float}>}> */
     private static array $caches = [];
 
     public function __construct(private string $name, private int $bytes = 4194304)
@@ -111,7 +113,7 @@ final class Cache
         self::checkTime($ttl, 'increment', 3);
         $before = $this->get($key, 0);
         if (!\is_int($before) || !\is_int($before + $by)) {
-            throw new \TypeError("The value of `$key` is no int, or the sum would be none");
+            throw new \TypeError("The value of `$key` is not an int, or the sum would not be one");
         }
         $until = self::$caches[$this->name]['values'][$key][1] ?? null;
         $this->set($key, $before + $by, $this->has($key) && $until !== INF ? $until - self::now() : $ttl);
@@ -130,10 +132,10 @@ final class Cache
         return $value;
     }
 
-    private static function within(int $number, int $min, int $max, string $what): void
+    private static function within(int $number, int $min, int $max, string $subject): void
     {
         if ($number < $min || $number > $max) {
-            throw new \ValueError("$what has $min to $max bytes, not $number");
+            throw new \ValueError("$subject has $min to $max bytes, not $number");
         }
     }
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar;
 
-/** The task that was awaited was cancelled. */
+/** Thrown by await() when the task was cancelled. */
 class CancelledException extends \RuntimeException
 {
 }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * A channel under a SAPI that is not Samovar: tasks run one after another, so it holds all that was sent until somebody
- * receives it. php/stubs/samovar.php says more.
+ * A channel under a SAPI other than Samovar. Tasks run one after another, so the channel buffers
+ * all values until they are received. See php/stubs/tasks.php.
  */
 final class Channel
 {
@@ -27,7 +27,7 @@ final class Channel
     public function send(mixed $value, ?float $timeout = null): void
     {
         if ($value === null) {
-            $why = 'cannot be null: receive() says so of a channel that is closed';
+            $why = 'cannot be null: receive() returns null for a closed channel';
             throw new \ValueError("Samovar\Channel::send(): Argument #1 (\$value) $why");
         }
         if ($this->is_closed) {
@@ -39,7 +39,7 @@ final class Channel
     public function receive(?float $timeout = null): mixed
     {
         if ($this->values === [] && !$this->is_closed) {
-            throw new \Error('All tasks wait for each other: nothing can wake them');
+            throw new \Error('All tasks wait for each other: a deadlock');
         }
 
         return array_shift($this->values);

@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * A number, under a SAPI that is not Samovar: of this process alone. php/stubs/samovar.php says more.
+ * A counter under a SAPI other than Samovar. It belongs to this process only. See
+ * php/stubs/shared.php.
  */
 final class Counter
 {
@@ -65,7 +66,7 @@ final class Counter
         return $is_it;
     }
 
-    /** As 64 bits add: beyond the largest comes the smallest. */
+    /** Adds as 64-bit integers: after the largest integer follows the smallest. */
     private static function sum(int $a, int $b): int
     {
         $sum = $a + $b;
@@ -73,7 +74,8 @@ final class Counter
             return $sum;
         }
 
-        // Both have the same sign: without it they fit, and that of the sum is the other.
+        // Both have the same sign. Their sum without the sign bits fits, and its sign is the
+        // opposite one.
         return $a < 0 ? ($a ^ PHP_INT_MIN) + ($b ^ PHP_INT_MIN) : (($a ^ PHP_INT_MIN) + $b) ^ PHP_INT_MIN;
     }
 }

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * A lock that one request can hold, under a SAPI that is not Samovar: by a locked file in the folder for
- * temporary files, so that all processes of a user share it. php/stubs/samovar.php says more.
+ * A lock under a SAPI other than Samovar. It locks a file in the folder for temporary files, so all
+ * processes of a user share it. See php/stubs/shared.php.
  */
 final class Lock
 {
     private const NAME_BYTES_MAX = 256;
     private const WAIT_SECONDS_MAX = 86_400.0;
-    /** How often one looks whether it is free. */
+    /** Interval at which a waiting request tries to acquire the lock. */
     private const LOOK_MICROSECONDS = 5_000;
 
     /** @var array<string, resource> files that this process holds */
@@ -45,7 +45,7 @@ final class Lock
     public function acquire(float $timeout = 0.0): bool
     {
         if ($this->isHeld()) {
-            throw new \Error('This request holds the lock already: it would wait for itself');
+            throw new \Error('This request already holds the lock: it would wait for itself');
         }
         $path = sys_get_temp_dir() . '/samovar-lock-' . get_current_user() . '-' . hash('sha256', $this->name);
         $file = fopen($path, 'c') ?: throw new \RuntimeException("cannot open `$path`");
@@ -82,7 +82,7 @@ final class Lock
     public function synchronized(callable $work, float $timeout = 1.0): mixed
     {
         if (!$this->acquire($timeout)) {
-            throw new \RuntimeException('The lock was not to be had in time: another request holds it');
+            throw new \RuntimeException('Timed out: another request holds the lock');
         }
         try {
             return $work();

@@ -5,16 +5,18 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * A pool under a SAPI that is not Samovar: tasks run one after another, so one object is enough unless use() is called
- * within use(). php/stubs/samovar.php says more.
+ * A pool under a SAPI other than Samovar. Tasks run one after another, so one object is enough,
+ * except when use() is called within use(). See php/stubs/tasks.php.
  */
 final class Pool
 {
     private const SIZE_MAX = 1024;
 
-    /** @var list<array{mixed, int, float}> idle ones: the object, its uses, since when */
+    /**
+     * @var list<array{mixed, int, float}> idle objects: the object, its number of uses, idle since
+     */
     private array $free = [];
-    /** @var list<array{mixed, int}> used ones: the object, its uses before */
+    /** @var list<array{mixed, int}> objects in use: the object, its number of earlier uses */
     private array $used = [];
     private int $made = 0;
     /** @var callable(): mixed */
@@ -71,7 +73,7 @@ final class Pool
     public function giveBack(mixed $object, bool $sound = true): void
     {
         $place = $this->place($object) ?? throw new \ValueError(
-            'Samovar\Pool::giveBack(): Argument #1 ($object) must be what take() has returned, and is given back once',
+            'Samovar\Pool::giveBack(): Argument #1 ($object) must be an object that take() returned, and can be given back only once',
         );
         $uses = $this->used[$place][1] + 1;
         array_splice($this->used, $place, 1);
@@ -88,7 +90,7 @@ final class Pool
         return ['size' => $this->size, 'idle' => $idle, 'used' => \count($this->used), 'made' => $this->made];
     }
 
-    /** Where among the used ones it is; null: it is none of them. */
+    /** Returns the object's index in $used, or null when it is not in use. */
     private function place(mixed $object): ?int
     {
         foreach ($this->used as $place => [$used]) {
@@ -100,7 +102,7 @@ final class Pool
         return null;
     }
 
-    /** @return array{mixed, int} an object and its uses */
+    /** @return array{mixed, int} an object and its number of uses */
     private function find(): array
     {
         while ([$object, $uses, $since] = array_pop($this->free)) {
@@ -109,12 +111,12 @@ final class Pool
             }
         }
         if (\count($this->used) >= $this->size) {
-            throw new TimeoutException('No object of the pool has become free in time');
+            throw new TimeoutException('Timed out: no object of the pool became free');
         }
         $object = ($this->make)();
         if (!\is_object($object) && !\is_resource($object)) {
             $type = get_debug_type($object);
-            throw new \TypeError("What a pool makes must be objects or resources, $type returned");
+            throw new \TypeError("The factory of a pool must return objects or resources, $type returned");
         }
         $this->made++;
 

@@ -5,14 +5,17 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * How often something may happen, under a SAPI that is not Samovar: in this process alone.
- * php/stubs/samovar.php says more.
+ * A rate limiter under a SAPI other than Samovar. It limits this process only. See
+ * php/stubs/shared.php.
  */
 final class RateLimiter
 {
     private const NAME_BYTES_MAX = 256;
 
-    /** @var array<string, array{definition: string, full: array<string, float>}> when each bucket will be full again */
+    /**
+     * @var array<string, array{definition: string, full: array<string, float>}> when each bucket
+     * will be full again
+     */
     private static array $limiters = [];
 
     public function __construct(private string $name, private float $rate, private int $burst, int $keys = 1024)

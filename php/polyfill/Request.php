@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * The request that a handler answers, from the superglobals of a SAPI that is not Samovar.
+ * The request that a handler processes, built from the superglobals of a SAPI other than Samovar.
  *
- * Its public methods but fromGlobals() and of() are those of php/stubs/samovar.php.
+ * Its public methods, except fromGlobals() and of(), are those of php/stubs/samovar.php.
  */
 final class Request
 {
-    /** @var array<string, string>|null made when first asked for */
+    /** @var array<string, string>|null built on first use */
     private ?array $headers = null;
 
     private ?string $id = null;
@@ -46,14 +46,14 @@ final class Request
         throw new \Exception("Serialization of 'Samovar\\Request' is not allowed");
     }
 
-    /** @internal the one request that the polyfilled serve() answers */
+    /** @internal the current request, for the polyfilled serve() */
     public static function fromGlobals(): self
     {
         return new self($_SERVER, $_GET, $_POST, $_COOKIE, $_FILES, static fn () => fopen('php://input', 'rb'));
     }
 
     /**
-     * @internal a request that nobody sent, for tests
+     * @internal a synthetic request, for tests
      *
      * @param array<string, mixed> $server
      * @param array<array-key, mixed> $form
@@ -86,7 +86,8 @@ final class Request
 
     public function path(): string
     {
-        // A target may be a whole URI ("GET http://host/path"): the client speaks to a proxy, or thinks so.
+        // The target may be an absolute URI ("GET http://host/path"): clients use this form with a
+        // proxy.
         $target = preg_replace('#^[a-z][a-z0-9+.-]*://[^/?]*#i', '', $this->uri());
 
         return explode('?', $target, 2)[0];

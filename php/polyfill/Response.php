@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * An answer, for a handler to return, under a SAPI that is not Samovar. php/stubs/samovar.php says more.
+ * A response that a handler returns, under a SAPI other than Samovar. See php/stubs/samovar.php.
  */
 final class Response
 {
@@ -19,7 +19,7 @@ final class Response
      * @param string|iterable<string>|resource $body
      * @param array<string, string|int|float|list<string|int|float>> $headers
      *
-     * @throws \TypeError when $body is none of these
+     * @throws \TypeError when $body has another type
      * @throws \ValueError when $status is out of range
      */
     public function __construct($body = '', private int $status = 200, private array $headers = [])

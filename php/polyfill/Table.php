@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * Rows of fixed columns, under a SAPI that is not Samovar: of this process alone. php/stubs/samovar.php says more.
+ * A table with fixed columns under a SAPI other than Samovar. It belongs to this process only. See
+ * php/stubs/shared.php.
  *
  * @implements \IteratorAggregate<string, array<string, int|float|string>>
  */
@@ -16,10 +17,11 @@ final class Table implements \Countable, \IteratorAggregate
     private const COLUMNS_MAX = 64;
     private const KEY_BYTES_MAX = 1024;
 
-    /** @var array<string, array{definition: string, rows: array<string, array<string, int|float|string>>}> */
+    /** @var array<string, array{definition: string, rows: array<string, array<string,
+     * int|float|string>>}> */
     private static array $tables = [];
 
-    /** @var array<string, int> the most bytes of each column of text */
+    /** @var array<string, int> maximum length in bytes of each text column */
     private array $sizes = [];
 
     /** @param array<string, string> $columns */
@@ -131,10 +133,10 @@ final class Table implements \Countable, \IteratorAggregate
         }
     }
 
-    private static function within(int $number, int $max, string $what, string $unit): void
+    private static function within(int $number, int $max, string $subject, string $unit): void
     {
         if ($number < 1 || $number > $max) {
-            throw new \ValueError("$what has 1 to $max $unit, not $number");
+            throw new \ValueError("$subject has 1 to $max $unit, not $number");
         }
     }
 
@@ -147,7 +149,7 @@ final class Table implements \Countable, \IteratorAggregate
             );
         }
         if (preg_match('/^\w{1,64}$/D', $column) !== 1) {
-            throw new \ValueError("`$column` is no name of a column");
+            throw new \ValueError("`$column` is not a valid column name");
         }
         if (preg_match('/^string\(([1-9]\d{0,6})\)$/D', $type, $found) === 1) {
             $this->sizes[$column] = (int) $found[1];
@@ -184,7 +186,7 @@ final class Table implements \Countable, \IteratorAggregate
         return $value;
     }
 
-    /** Makes a row that is not there. */
+    /** Adds a missing row. */
     private function row(string $key): void
     {
         if (isset(self::$tables[$this->name]['rows'][$key])) {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * A task under a SAPI that is not Samovar: it has ended before async() returns. php/stubs/samovar.php says more.
+ * A task under a SAPI other than Samovar. It ends before async() returns. See php/stubs/tasks.php.
  */
 final class Task
 {
@@ -20,7 +20,7 @@ final class Task
     {
     }
 
-    /** Null: what runs here runs as without tasks. */
+    /** Returns null, because code runs without tasks here. */
     public static function current(): ?self
     {
         return null;
@@ -48,7 +48,7 @@ final class Task
         return $this->result;
     }
 
-    /** Does nothing: it has ended. */
+    /** Does nothing, because the task has ended. */
     public function cancel(): void
     {
     }

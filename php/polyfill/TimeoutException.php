@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar;
 
-/** Something was not there in the time that was given. */
+/** Thrown when an operation did not complete within its timeout. */
 class TimeoutException extends \RuntimeException
 {
 }

@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * A timer under a SAPI that is not Samovar: nobody reads what it would measure. php/stubs/samovar.php says more.
+ * A timer under a SAPI other than Samovar. It measures nothing, because no statistics are
+ * collected. See php/stubs/samovar.php.
  */
 final class Timer
 {

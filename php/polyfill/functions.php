@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /*
- * What Samovar offers to PHP code, for every other SAPI: the same front controller runs under php-fpm, `php -S`
- * and the command line. Signatures are those of php/stubs/samovar.php; the classes are beside this file.
+ * The functions that Samovar provides to PHP code, for every other SAPI. The same front controller
+ * runs under php-fpm, `php -S` and the command line. Signatures are those of php/stubs. The classes
+ * are in this folder.
  */
 
 namespace Samovar;
@@ -14,15 +15,17 @@ use Samovar\Runtime\Published;
 
 if (!\function_exists(__NAMESPACE__ . '\serve')) {
     /**
-     * Answers the current request with $handler and returns: a worker script is an ordinary front controller here.
+     * Calls $handler for the current request and returns. A worker script works as an ordinary
+     * front controller.
      *
-     * An exception that leaves $handler is thrown on, so that PHP reports it and answers 500.
+     * An exception that leaves $handler is rethrown, so that PHP reports it and responds with 500.
      *
      * @param callable(): (string|Response|null)|callable(Request): (string|Response|null) $handler
-     * @param int $rollbackEvery means nothing here: no state outlives the request
+     * @param int $rollbackEvery has no effect here: no state outlives the request
      *
-     * @throws \Error when called from within a handler, and on the command line, where there is no request
-     * @throws \TypeError when $handler returns something else
+     * @throws \Error when called from within a handler, and on the command line, where there is no
+     * request
+     * @throws \TypeError when $handler returns another type
      * @throws \ValueError when $rollbackEvery is negative
      */
     function serve(callable $handler, int $rollbackEvery = 0): void
@@ -33,7 +36,7 @@ if (!\function_exists(__NAMESPACE__ . '\serve')) {
 
 if (!\function_exists(__NAMESPACE__ . '\checkpoint')) {
     /**
-     * Calls $resume and does nothing else: the whole script runs for each request.
+     * Only calls $resume: the whole script runs for each request.
      *
      * @param (callable(): mixed)|null $resume
      */
@@ -47,7 +50,7 @@ if (!\function_exists(__NAMESPACE__ . '\checkpoint')) {
 
 if (!\function_exists(__NAMESPACE__ . '\kept')) {
     /**
-     * Does nothing: no connection outlives its request.
+     * Does nothing, because no connection outlives its request.
      *
      * @param resource|\Socket $stream
      */
@@ -61,15 +64,16 @@ if (!\function_exists(__NAMESPACE__ . '\publish')) {
     /**
      * Publishes a value for the rest of this process's request.
      *
-     * @throws \TypeError when there is an object or resource in it
-     * @throws \ValueError when the name has no bytes or more than 256, or arrays are nested too deep
+     * @throws \TypeError when the value contains an object or resource
+     * @throws \ValueError when the name is empty or longer than 256 bytes, or arrays are too deeply
+     * nested
      */
     function publish(string $name, mixed $value): void
     {
         Published::publish($name, $value);
     }
 
-    /** A published value, or null when there is none. */
+    /** Returns a published value, or null when there is none. */
     function published(string $name): mixed
     {
         return Published::get($name);
@@ -78,7 +82,7 @@ if (!\function_exists(__NAMESPACE__ . '\publish')) {
 
 if (!\function_exists(__NAMESPACE__ . '\extend_deadline')) {
     /**
-     * Does nothing: nobody here can be asked for more time.
+     * Does nothing, because there are no server timeouts to extend.
      *
      * @throws \ValueError when $seconds is less than 1
      */
@@ -94,7 +98,7 @@ if (!\function_exists(__NAMESPACE__ . '\extend_deadline')) {
 
 if (!\function_exists(__NAMESPACE__ . '\warmup')) {
     /**
-     * Does nothing, and $work is not called: nobody would profit from it.
+     * Does nothing, and does not call $work: there is no boot to prepare.
      *
      * @param callable(): mixed $work
      */
@@ -104,14 +108,14 @@ if (!\function_exists(__NAMESPACE__ . '\warmup')) {
 }
 
 if (!\function_exists(__NAMESPACE__ . '\route')) {
-    /** Does nothing: nobody adds up by route. */
+    /** Does nothing, because there are no statistics by route. */
     function route(string $name): void
     {
     }
 }
 
 if (!\function_exists(__NAMESPACE__ . '\trace_next')) {
-    /** Does nothing: nobody traces. */
+    /** Does nothing, because there is no tracer. */
     function trace_next(): bool
     {
         return false;
@@ -120,11 +124,11 @@ if (!\function_exists(__NAMESPACE__ . '\trace_next')) {
 
 if (!\function_exists(__NAMESPACE__ . '\timer')) {
     /**
-     * A timer that measures nothing.
+     * Creates a timer that measures nothing.
      *
      * @param non-empty-array<string, scalar|null> $tags
      *
-     * @throws \ValueError when there is no tag, or one without a name
+     * @throws \ValueError when there is no tag, or a tag has no name
      * @throws \TypeError when a tag's value is an array, an object or a resource
      */
     function timer(array $tags): Timer
@@ -149,14 +153,14 @@ if (!\function_exists(__NAMESPACE__ . '\timer')) {
 
 if (!\function_exists(__NAMESPACE__ . '\parallel')) {
     /**
-     * Runs $tasks one after another: here nothing goes on while something waits.
+     * Runs $tasks one after another. No task continues while another one waits.
      *
      * @param array<array-key, callable(): mixed> $tasks
-     * @param float|null $timeout seconds; looked at between two tasks
+     * @param float|null $timeout seconds; checked between two tasks
      *
      * @return array<array-key, mixed>
      *
-     * @throws TimeoutException when $timeout is over
+     * @throws TimeoutException when $timeout expires
      */
     function parallel(array $tasks, ?float $timeout = null): array
     {
@@ -165,7 +169,7 @@ if (!\function_exists(__NAMESPACE__ . '\parallel')) {
         foreach ($tasks as $key => $task) {
             $results[$key] = $task();
             if ($timeout !== null && microtime(true) - $from > $timeout) {
-                throw new TimeoutException('The tasks have not ended in the time that they were given');
+                throw new TimeoutException('The tasks did not end within their timeout');
             }
         }
 
@@ -174,9 +178,7 @@ if (!\function_exists(__NAMESPACE__ . '\parallel')) {
 }
 
 if (!\function_exists(__NAMESPACE__ . '\async')) {
-    /**
-     * Calls $work at once, and as a whole.
-     */
+    /** Runs $work to its end immediately. */
     function async(callable $work): Task
     {
         return Task::run($work);
@@ -185,11 +187,11 @@ if (!\function_exists(__NAMESPACE__ . '\async')) {
 
 if (!\function_exists(__NAMESPACE__ . '\first')) {
     /**
-     * What the first of $tasks returns that returns at all; the others are not called.
+     * Returns the result of the first task that returns. Later tasks are not called.
      *
      * @param non-empty-array<callable(): mixed> $tasks
      *
-     * @throws \ValueError when there are none
+     * @throws \ValueError when $tasks is empty
      */
     function first(array $tasks, ?float $timeout = null): mixed
     {
@@ -206,9 +208,7 @@ if (!\function_exists(__NAMESPACE__ . '\first')) {
 }
 
 if (!\function_exists(__NAMESPACE__ . '\delay')) {
-    /**
-     * @throws \ValueError when $seconds is negative or no number
-     */
+    /** @throws \ValueError when $seconds is negative or not a number */
     function delay(float $seconds): void
     {
         if (!($seconds >= 0)) {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Samovar\Runtime;
 
 /**
- * What the boot has put into $_SERVER and $_ENV, a .env file's variables above all. Each request is given superglobals
- * of its own; these entries are put into them again.
+ * The entries that the boot added to $_SERVER and $_ENV, mainly variables of a .env file. Each
+ * request gets new superglobals, and these entries are added to them again.
  *
  * @internal
  */
@@ -18,21 +18,21 @@ final class BootState
     private array $env = [];
 
     /**
-     * @param array<string, mixed> $serverBefore $_SERVER as it was before the boot
-     * @param array<string, mixed> $envBefore $_ENV likewise
+     * @param array<string, mixed> $serverBefore $_SERVER before the boot
+     * @param array<string, mixed> $envBefore $_ENV before the boot
      */
     public function __construct(private array $serverBefore, private array $envBefore)
     {
     }
 
-    /** Keeps what is new or changed since the boot began. */
+    /** Stores the entries that are new or changed since the start of the boot. */
     public function keep(): void
     {
         $this->server = self::changed($_SERVER, $this->serverBefore);
         $this->env = self::changed($_ENV, $this->envBefore);
     }
 
-    /** Puts it into the superglobals of a request. */
+    /** Adds the stored entries to the superglobals of a request. */
     public function apply(): void
     {
         $_SERVER = $this->server + $_SERVER;

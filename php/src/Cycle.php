@@ -5,17 +5,18 @@ declare(strict_types=1);
 namespace Samovar\Runtime;
 
 /**
- * boot → requests, in either model: an application is booted once, then it answers with superglobals, request by
- * request. Where the server runs the script whole, and under another SAPI, that is the one request of the script.
+ * boot → requests, in either model: the application boots once and then handles request after
+ * request from the superglobals. Where the server runs the whole script, and under another SAPI, it
+ * handles the one request of the script.
  *
  * @internal
  */
 final class Cycle
 {
-    /** Whether the script goes on with a request: then it can be no other's. */
+    /** Whether the script is already handling a request. It can then handle no other one. */
     private bool $isInRequest = false;
 
-    /** @param BootState $state made before the boot began */
+    /** @param BootState $state created before the boot */
     public function __construct(private Model $model, private BootState $state)
     {
     }
@@ -26,7 +27,7 @@ final class Cycle
     }
 
     /**
-     * Calls $work if the application boots, output and session aside.
+     * Calls $work if the application is booting. Output and session are discarded.
      *
      * @param \Closure(): void $work
      */
@@ -37,7 +38,7 @@ final class Cycle
         }
     }
 
-    /** The script goes on with a request. */
+    /** Sets the checkpoint. The code after it handles a request. */
     public function checkpoint(): void
     {
         $boots = Sapi::boots();
@@ -50,14 +51,15 @@ final class Cycle
     }
 
     /**
-     * Answers the requests: all of this process in the resident model, else one.
+     * Handles requests: all requests of this process in the resident model, otherwise one.
      *
-     * @param \Closure(): void $answer answers the request that the superglobals tell of
-     * @param \Closure(): void|null $reset lets the application forget that request, in the resident model
+     * @param \Closure(): void $answer handles the request in the superglobals
+     * @param \Closure(): void|null $reset resets the application after a request, in the resident
+     * model
      */
     public function run(\Closure $answer, ?\Closure $reset = null): void
     {
-        // An application that was made of the request has met the checkpoint already.
+        // An application that was created from the request is already below the checkpoint.
         if ($this->model === Model::Checkpoint || $this->isInRequest) {
             $this->checkpoint();
             $answer();
@@ -77,7 +79,7 @@ final class Cycle
     }
 
     /**
-     * Samovar\serve() with the boot's $_SERVER and $_ENV.
+     * Calls Samovar\serve() with the boot's entries of $_SERVER and $_ENV.
      *
      * @param callable(): mixed|callable(\Samovar\Request): mixed $handler
      */

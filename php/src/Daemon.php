@@ -8,23 +8,25 @@ use Samovar\Request;
 use Samovar\Response;
 
 /**
- * For applications written by hand, in phpDaemon's manner: three callables, one for each part of a life.
+ * Entry point for hand-written applications, in the style of phpDaemon: three callables, for the
+ * boot, each request, and the work after each response.
  */
 final class Daemon
 {
     /**
      * Serves an application that lives as long as its process. Returns when the server stops.
      *
-     * Under another SAPI all three are called for the one request of the script.
+     * Under another SAPI all three callables are called for the one request of the script.
      *
      * @template A
      *
-     * @param callable(): A $init once, while the application boots: what it returns is given to the others
-     * @param callable(Request, A): (string|Response|null) $run for each request: answers it as a handler of
-     *     Samovar\serve() does
-     * @param callable(Request, A): mixed|null $onFinish after each answer was sent, also after exit() and after an
-     *     exception in $run: the client does not wait for it
-     * @param int $rollbackEvery as with Samovar\serve()
+     * @param callable(): A $init called once, during the boot; its result is passed to the other
+     * two
+     * @param callable(Request, A): (string|Response|null) $run called for each request, as a
+     * handler of Samovar\serve()
+     * @param callable(Request, A): mixed|null $onFinish called after each response was sent, also
+     * after exit() and after an exception in $run; the client does not wait for it
+     * @param int $rollbackEvery as for Samovar\serve()
      *
      * @throws \Error when called from within a handler, and on the command line
      * @throws \ValueError when $rollbackEvery is negative
@@ -52,7 +54,8 @@ final class Daemon
                 $onFinish($request, $application);
             }
         };
-        // For exit() and uncaught exceptions, which PHP reports before it calls this.
+        // Covers exit() and uncaught exceptions. PHP reports the latter before it calls this
+        // function.
         register_shutdown_function($finish);
         Sapi::deliver($run($request, $application), '$run of Samovar\Runtime\Daemon::serve()');
         $finish();

@@ -4,30 +4,31 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime;
 
-/** What becomes of an application between two requests. */
+/** Handling of the application's state between two requests. */
 enum Model: string
 {
-    /** It returns to where it stood when it had booted. */
+    /** Rolls the application back to its state after the boot. */
     case Checkpoint = 'checkpoint';
-    /** It lives on, and resets what it knows to reset. */
+    /** Keeps the application's state, except for the parts that it resets. */
     case Resident = 'resident';
 
     private const NAME = 'SAMOVAR_MODEL';
 
     /**
-     * The one that $option names, else the one that SAMOVAR_MODEL names, else checkpoint.
+     * Returns the model that $option specifies, otherwise the one of SAMOVAR_MODEL, otherwise
+     * checkpoint.
      *
-     * @throws \InvalidArgumentException when it is neither
+     * @throws \InvalidArgumentException when the name is neither model
      */
     public static function chosen(self|string|null $option): self
     {
-        // The server keeps its own variables, SAMOVAR_*, from PHP: APP_SAMOVAR_MODEL comes through.
+        // The server hides its own variables, SAMOVAR_*, from PHP. APP_SAMOVAR_MODEL is visible.
         $app = 'APP_' . self::NAME;
         $named = $option ?? $_SERVER[self::NAME] ?? $_ENV[self::NAME] ?? (getenv(self::NAME) ?: null)
             ?? $_SERVER[$app] ?? $_ENV[$app] ?? (getenv($app) ?: self::Checkpoint);
 
         return $named instanceof self ? $named : self::tryFrom($named) ?? throw new \InvalidArgumentException(
-            "the model `$named` does not exist\nhint: " . self::NAME . ' is "checkpoint" or "resident"',
+            "unknown model `$named`\nhint: set " . self::NAME . ' to "checkpoint" or "resident"',
         );
     }
 }

@@ -7,7 +7,7 @@ namespace Samovar\Runtime;
 use Samovar\Request;
 
 /**
- * The body of the polyfilled Samovar\serve().
+ * Implementation of the polyfilled Samovar\serve().
  *
  * @internal
  */
@@ -28,17 +28,17 @@ final class Polyfill
         }
         if (\in_array(\PHP_SAPI, ['cli', 'phpdbg', 'embed'], true)) {
             throw new \Error(
-                "Samovar\\serve() answers HTTP requests, and the command line has none.\n"
-                . 'hint: samovar serve ' . ($_SERVER['argv'][0] ?? 'worker.php'),
+                "Samovar\\serve() serves HTTP requests: there are none on the console\n"
+                . 'hint: run samovar serve ' . ($_SERVER['argv'][0] ?? 'worker.php'),
             );
         }
         self::answer($handler, Request::fromGlobals());
     }
 
     /**
-     * Calls $handler for $request and sends what it answers.
+     * Calls $handler for $request and sends its result.
      *
-     * @throws \TypeError when that is neither a string nor a Response nor null
+     * @throws \TypeError when the result is not a string, a Response or null
      */
     public static function answer(callable $handler, Request $request): void
     {

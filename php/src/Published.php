@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace Samovar\Runtime;
 
 /**
- * Published values where no server has them: those of this process, as long as it lives.
+ * Published values under a SAPI other than Samovar. They belong to this process and live as long as
+ * it.
  *
- * @internal The functions of Samovar\ call it.
+ * @internal for the functions of the namespace Samovar
  */
 final class Published
 {

@@ -7,7 +7,8 @@ namespace Samovar\Runtime;
 use Samovar\Response;
 
 /**
- * The server below: which one it is, where the script stands, and how an answer is sent by hand.
+ * The current SAPI: its kind, whether it is booting the application, and functions to send a
+ * response.
  *
  * @internal
  */
@@ -15,19 +16,21 @@ final class Sapi
 {
     private const PIECE_BYTES = 64 * 1024;
 
-    /** Whether Samovar runs this script. */
+    /** Returns whether Samovar runs this script. */
     public static function isSamovar(): bool
     {
         return \extension_loaded('samovar');
     }
 
-    /** Whether Samovar boots the application: above the checkpoint there is no request. */
+    /**
+     * Returns whether Samovar is booting the application. Above the checkpoint there is no request.
+     */
     public static function boots(): bool
     {
         return self::isSamovar() && !isset($_SERVER['REQUEST_METHOD']);
     }
 
-    /** Completes the client's answer where the SAPI can do that; the script goes on. */
+    /** Completes the response to the client if the SAPI supports it. The script continues. */
     public static function finish(): void
     {
         if (\function_exists('fastcgi_finish_request')) {
@@ -40,11 +43,11 @@ final class Sapi
     }
 
     /**
-     * Sends what a handler has returned.
+     * Sends the return value of a handler.
      *
-     * @param string $handler whose, for the message
+     * @param string $handler name of the handler for the error message
      *
-     * @throws \TypeError when it is no answer
+     * @throws \TypeError when the value cannot be sent
      */
     public static function deliver(mixed $answer, string $handler): void
     {
@@ -58,7 +61,9 @@ final class Sapi
         };
     }
 
-    /** Sends $response by header() and echo, as Samovar sends what a handler returns. */
+    /**
+     * Sends $response with header() and echo, in the same way as Samovar sends a returned Response.
+     */
     public static function send(Response $response): void
     {
         http_response_code($response->status());

@@ -5,16 +5,17 @@ declare(strict_types=1);
 namespace Samovar\Runtime;
 
 /**
- * Session settings that services make by ini_set() when a request first asks for a session, as Symfony 5.4 does, and
- * then never again. The server undoes them after that request, while the service lives on: they are made again.
+ * Session settings that services change with ini_set() only once, when the session is first used,
+ * as Symfony 5.4 does. The server resets them after that request, but the service still exists.
+ * This class applies them again in later requests.
  *
  * @internal
  */
 final class SessionSettings
 {
-    /** @var array<string, string|null> those before the first request */
+    /** @var array<string, string|null> settings before the first request */
     private array $boot;
-    /** @var array<string, string> those that a request has changed */
+    /** @var array<string, string> settings that a request has changed */
     private array $made = [];
 
     public function __construct()
@@ -22,7 +23,7 @@ final class SessionSettings
         $this->boot = self::current();
     }
 
-    /** At the begin of a request. */
+    /** Runs at the start of a request. */
     public function apply(): void
     {
         foreach ($this->made as $name => $value) {
@@ -30,7 +31,7 @@ final class SessionSettings
         }
     }
 
-    /** At the end of a request. */
+    /** Runs at the end of a request. */
     public function keep(): void
     {
         $this->made = array_filter(
@@ -44,7 +45,7 @@ final class SessionSettings
     private static function current(): array
     {
         $settings = \extension_loaded('session') ? ini_get_all('session', false) : [];
-        // What session_set_save_handler() has set, ini_set() refuses.
+        // session_set_save_handler() sets a value that ini_set() rejects.
         unset($settings['session.save_handler']);
 
         return $settings;

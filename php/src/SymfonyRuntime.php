@@ -23,23 +23,25 @@ use Symfony\Component\Runtime\RunnerInterface;
 use Symfony\Component\Runtime\SymfonyRuntime as BaseRuntime;
 
 /**
- * Symfony's runtime, with the application booted ahead: APP_RUNTIME=Samovar\Runtime\SymfonyRuntime.
+ * Symfony's runtime with the application booted in advance:
+ * APP_RUNTIME=Samovar\Runtime\SymfonyRuntime.
  *
- * On top of its parent's options it takes
- *  - "model": "checkpoint" (the default) or "resident"; else SAMOVAR_MODEL says it;
- *  - "warmup": the targets that a kernel answers while it boots, ["/"] unless APP_SAMOVAR_WARMUP lists others. With
- *    [] there is no warm-up.
+ * Options in addition to those of the parent class:
  *
- * On top of its parent's applications it runs PSR-15's handlers and Laravel's HTTP kernel. Under another SAPI, and for
- * the console, it is what its parent is.
+ * - "model": "checkpoint" (the default) or "resident"; without it, SAMOVAR_MODEL is used
+ * - "warmup": the targets that a kernel handles during the boot; by default those of
+ *   APP_SAMOVAR_WARMUP, or ["/"]; [] disables the warm-up
+ *
+ * It also runs PSR-15 handlers and Laravel's HTTP kernel. Under another SAPI, and for the console,
+ * it behaves like its parent class.
  */
 class SymfonyRuntime extends BaseRuntime
 {
     private Cycle $cycle;
     private BootState $state;
-    /** @var \Closure(): ?object|null makes the application again */
+    /** @var \Closure(): ?object|null creates the application again */
     private ?\Closure $remake = null;
-    /** @var list<string>|null null: not said */
+    /** @var list<string>|null null: not configured */
     private ?array $warmup;
 
     /**
@@ -98,7 +100,8 @@ class SymfonyRuntime extends BaseRuntime
     {
         $wantsRequest = $type === Request::class || ($type === 'array' && $parameter->name === 'request');
         if ($wantsRequest && Sapi::isSamovar()) {
-            // The application is made of the request: all that can stand ahead of it is what ran up to here.
+            // The application is created from the request, so only the code up to this point can
+            // run in advance.
             $this->cycle->checkpoint();
         }
         if ($type !== null && Discovery::knows($type)) {

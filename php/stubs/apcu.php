@@ -1,11 +1,11 @@
 <?php
 
 /**
- * IDE stubs: what Samovar has of the apcu extension, where the setting `compat` asks for it, so that applications that keep
- * values by it run unchanged.
+ * IDE stubs for the functions and classes of the apcu extension that Samovar provides with the
+ * setting `compat`. Applications that store values with APCu run unchanged.
  *
- * Not defined where that extension is loaded. docs/guide/shared-memory.md says what differs. check.php, beside this file,
- * compares it with a running server.
+ * Samovar does not define them where that extension is loaded. docs/guide/shared-memory.md lists
+ * the differences. check.php in this folder compares the stubs with a running server.
  */
 
 declare(strict_types=1);
@@ -27,67 +27,97 @@ namespace {
     const APC_ITER_NONE = 0;
     const APC_ITER_ALL = 4294967295;
 
+    /** Removes all values. */
     function apcu_clear_cache(): bool
     {
     }
 
-    /** @return array<string, mixed>|false */
+    /**
+     * Returns statistics of the cache, and a list of its entries unless $limited is true.
+     *
+     * @return array<string, mixed>|false
+     */
     function apcu_cache_info(bool $limited = false): array|false
     {
     }
 
-    /** @return array<string, int>|null */
+    /**
+     * Returns the times, hits and ttl of an entry, or null when there is none.
+     *
+     * @return array<string, int>|null
+     */
     function apcu_key_info(string $key): ?array
     {
     }
 
-    /** @return array<string, mixed>|false */
+    /**
+     * Returns the size of the cache, and the free part of it.
+     *
+     * @return array<string, mixed>|false
+     */
     function apcu_sma_info(bool $limited = false): array|false
     {
     }
 
+    /** Returns whether the functions have a cache to work with. */
     function apcu_enabled(): bool
     {
     }
 
     /**
-     * Stores a value for $ttl seconds, 0: for as long as there is room.
+     * Stores a value for $ttl seconds. With 0, it is stored until it is evicted.
      *
-     * @param string|array<string, mixed> $key or keys with their values, of which those are returned that are not stored
+     * @param string|array<string, mixed> $key a key, or an array of keys and values
      *
-     * @return bool|array<string, int>
+     * @return bool|array<string, int> for an array, the keys that were not stored, each with the
+     * value -1
      */
     function apcu_store($key, mixed $value = null, int $ttl = 0): array|bool
     {
     }
 
     /**
-     * Stores a value if there is none.
+     * Stores a value if the key has none.
      *
-     * @param string|array<string, mixed> $key or keys with their values, of which those are returned that are not stored
+     * @param string|array<string, mixed> $key a key, or an array of keys and values
      *
-     * @return bool|array<string, int>
+     * @return bool|array<string, int> for an array, the keys that were not stored, each with the
+     * value -1
      */
     function apcu_add($key, mixed $value = null, int $ttl = 0): array|bool
     {
     }
 
-    /** @param bool $success whether there is an int, or none at all: it begins at 0 then, for $ttl seconds */
+    /**
+     * Adds $step to an integer and returns the new value. A missing integer starts at 0 and expires
+     * after $ttl seconds.
+     *
+     * @param bool $success set to false when the current value is not an integer
+     */
     function apcu_inc(string $key, int $step = 1, &$success = null, int $ttl = 0): int|false
     {
     }
 
-    /** @param bool $success as of apcu_inc() */
+    /**
+     * Subtracts $step from an integer and returns the new value. A missing integer starts at 0 and
+     * expires after $ttl seconds.
+     *
+     * @param bool $success set to false when the current value is not an integer
+     */
     function apcu_dec(string $key, int $step = 1, &$success = null, int $ttl = 0): int|false
     {
     }
 
+    /** Sets an integer to $new if it equals $old. Returns whether it did. */
     function apcu_cas(string $key, int $old, int $new): bool
     {
     }
 
     /**
-     * @param string|list<string> $key or several: what there is of them is returned
+     * Returns a value, or false when there is none.
+     *
+     * @param string|list<string> $key a key, or several: the values found are returned under their
+     * keys
      * @param bool $success
      */
     function apcu_fetch($key, &$success = null): mixed
@@ -95,25 +125,30 @@ namespace {
     }
 
     /**
-     * @param string|list<string> $key or several: those that are there are returned
+     * Returns whether there is a value.
      *
-     * @return bool|array<string, true>
+     * @param string|list<string> $key a key, or several
+     *
+     * @return bool|array<string, true> for several keys, the keys that exist
      */
     function apcu_exists($key): array|bool
     {
     }
 
     /**
-     * @param string|list<string>|APCUIterator $key of several, those are returned that were not there
+     * Deletes values. For one key, returns whether it existed.
      *
-     * @return bool|list<string>
+     * @param string|list<string>|APCUIterator $key a key, or several
+     *
+     * @return bool|list<string> for several keys, the keys that did not exist
      */
     function apcu_delete($key): array|bool
     {
     }
 
     /**
-     * The value; or what $callback returns for the key, which is stored. One request asks it, the others wait.
+     * Returns the value. If there is none, it calls $callback with the key and stores the result
+     * for $ttl seconds. One request calls $callback, and the others wait for its result.
      *
      * @param callable(string): mixed $callback
      */
@@ -121,10 +156,14 @@ namespace {
     {
     }
 
-    /** @implements \Iterator<string, array<string, mixed>> */
+    /**
+     * Iterates over the entries of the cache.
+     *
+     * @implements \Iterator<string, array<string, mixed>>
+     */
     class APCUIterator implements \Iterator
     {
-        /** @param string|list<string>|null $search a pattern of preg_match(), or keys; null: all */
+        /** @param string|list<string>|null $search preg_match() pattern, or keys; null means all */
         public function __construct(
             $search = null,
             int $format = APC_ITER_ALL,

@@ -1,11 +1,13 @@
 <?php
 
 /*
- * Compares the stubs beside it with the server it runs in, by reflection; prints "ok" or the differences.
+ * Compares the stubs in this folder with the running server, by reflection. Prints "ok" or the
+ * differences.
  *
- *   samovar serve php/stubs/check.php --compat apcu
+ * samovar serve php/stubs/check.php --compat apcu
  *
- * What the server has is asked of its modules, so that a function or class without a stub is found as well.
+ * The server's functions and classes come from its modules, so that the check also finds those
+ * without a stub.
  */
 
 declare(strict_types=1);
@@ -13,10 +15,13 @@ declare(strict_types=1);
 namespace Samovar\Stubs;
 
 const EXTENSIONS = ['samovar', 'apcu'];
-/** The stubs are loaded below this namespace, beside the functions and classes that they describe. */
+/**
+ * Namespace into which the stubs are loaded, because the functions and classes that they describe
+ * already exist.
+ */
 const DESCRIBED = 'Described';
 
-/** "string $a = 'x'" or "array &...$rest". */
+/** Returns a parameter as text, such as "string $a = 'x'" or "array &...$rest". */
 function parameter(\ReflectionParameter $parameter): string
 {
     $text = $parameter->hasType() ? $parameter->getType() . ' ' : '';
@@ -31,7 +36,7 @@ function parameter(\ReflectionParameter $parameter): string
     return $text;
 }
 
-/** "name(string $a = 'x'): bool". */
+/** Returns a signature as text, such as "name(string $a = 'x'): bool". */
 function signature(\ReflectionFunctionAbstract $function): string
 {
     $name = $function instanceof \ReflectionMethod ? $function->getShortName() : $function->getName();
@@ -41,7 +46,7 @@ function signature(\ReflectionFunctionAbstract $function): string
     return "$name($parameters)$returned";
 }
 
-/** @return list<string> a class and what it has, each as one line */
+/** @return list<string> a class and its members, one per line */
 function lines(\ReflectionClass $class): array
 {
     $name = $class->getName();
@@ -66,7 +71,7 @@ function lines(\ReflectionClass $class): array
     return $lines;
 }
 
-/** @return list<string> what a module of the server's has */
+/** @return list<string> functions, constants and classes of one of the server's modules */
 function loaded(string $extension): array
 {
     $module = new \ReflectionExtension($extension);
@@ -78,7 +83,7 @@ function loaded(string $extension): array
     return array_merge($lines, ...array_map(lines(...), array_values($module->getClasses())));
 }
 
-/** @return list<string> what the stubs say */
+/** @return list<string> functions, constants and classes that a stub file declares */
 function described(string $file): array
 {
     $text = preg_replace('/^<\?php/', '', file_get_contents($file));
@@ -88,7 +93,7 @@ function described(string $file): array
     $classes = get_declared_classes();
     $constants = get_defined_constants();
     $functions = get_defined_functions()['user'];
-    // Nothing of this is ever called: the bodies are empty.
+    // The functions are never called: their bodies are empty.
     eval($text);
     $functions = array_diff(get_defined_functions()['user'], $functions);
     $lines = array_map(fn (string $name): string => signature(new \ReflectionFunction($name)), $functions);

@@ -1,9 +1,11 @@
 <?php
 
 /**
- * IDE stubs: what Samovar has of FrankenPHP's functions, so that worker scripts written for it run unchanged.
+ * IDE stubs for the FrankenPHP functions that Samovar provides, so that worker scripts written for
+ * FrankenPHP run unchanged.
  *
- * docs/guide/frankenphp.md says what differs. check.php, beside this file, compares it with a running server.
+ * docs/start/from-frankenphp.md lists the differences. check.php in this folder compares the stubs
+ * with a running server.
  */
 
 declare(strict_types=1);
@@ -15,47 +17,53 @@ namespace {
     const FRANKENPHP_LOG_LEVEL_ERROR = 8;
 
     /**
-     * Waits for the next request, calls $callback with its superglobals, and ends it: output is flushed, the session
-     * written, the answer complete. What stands above the first call runs once, when the server starts.
+     * Waits for the next request, calls $callback with its superglobals, and ends the request:
+     * output is flushed, the session is written, and the response is complete. The code above the
+     * first call runs once, when the server starts.
      *
-     * What $callback returns is ignored. An exception that leaves it ends the request with 500 and is reported; exit()
-     * ends the request too. Neither ends the worker script. When the script ends, a fresh worker takes its place.
+     * The return value of $callback is ignored. An exception that leaves $callback is reported and
+     * ends the request with status 500. exit() also ends the request. Neither ends the worker
+     * script. When the script itself ends, a new worker replaces it.
      *
      * @param callable(): mixed $callback
      *
      * @return bool false when the server stops: leave the loop
      *
-     * @throws \RuntimeException in a script that is not the front controller, below a checkpoint, and in $callback
+     * @throws \RuntimeException in a script that is not the front controller, below a checkpoint,
+     * and within $callback
      */
     function frankenphp_handle_request(callable $callback): bool
     {
     }
 
     /**
-     * Sends the answer's head now, with that status.
+     * Sends the response head immediately, with the given status.
      *
-     * 103, and 102 to 199 in general: the headers set so far go ahead of the answer, and stay set for it. Who gets them says
-     * the setting `early_hints`.
+     * A status from 102 to 199, such as 103, sends the current headers as an interim response. They
+     * also stay set for the final response. The setting `early_hints` specifies which clients
+     * receive interim responses.
      *
-     * @return int 0 when the head is sent, or was before; of an interim answer 1, or 3 when it is too late for one
+     * @return int 0 when the head is sent, or was sent before; for an interim response 1, or 3 when
+     * it is too late for one
      */
     function headers_send(int $status = 200): int
     {
     }
 
     /**
-     * The same as fastcgi_finish_request(): completes the client's answer; the callback goes on.
+     * Alias of fastcgi_finish_request(): completes the response to the client while the callback
+     * continues.
      *
      * @implementation-alias fastcgi_finish_request
      *
-     * @return bool false when the answer is complete already, and when there is no request
+     * @return bool false when the response is already complete, and when there is no request
      */
     function frankenphp_finish_request(): bool
     {
     }
 
     /**
-     * The same as apache_request_headers().
+     * Alias of apache_request_headers().
      *
      * @implementation-alias apache_request_headers
      *
@@ -66,7 +74,8 @@ namespace {
     }
 
     /**
-     * The answer's headers so far; of several with one name the last.
+     * Returns the response headers set so far. For several headers of one name, it returns the
+     * last.
      *
      * @return array<array-key, string>
      */
@@ -75,7 +84,7 @@ namespace {
     }
 
     /**
-     * The same as frankenphp_response_headers().
+     * Alias of frankenphp_response_headers().
      *
      * @implementation-alias frankenphp_response_headers
      *
@@ -88,7 +97,8 @@ namespace {
     /**
      * Writes one line to the server's log, with $context as JSON.
      *
-     * @param int $level what is below FRANKENPHP_LOG_LEVEL_INFO is written with `--log-level debug` only
+     * @param int $level levels below FRANKENPHP_LOG_LEVEL_INFO are written only with `--log-level
+     * debug`
      * @param array<array-key, mixed> $context
      */
     function frankenphp_log(string $message, int $level = 0, array $context = []): void

@@ -1,10 +1,11 @@
 <?php
 
 /**
- * IDE stubs: what Samovar has of the pinba extension's functions, so that applications instrumented for it run unchanged.
+ * IDE stubs for the functions of the pinba extension that Samovar provides, so that applications
+ * instrumented for pinba run unchanged.
  *
- * Not defined where that extension is loaded. docs/guide/observability.md says what differs. check.php, beside this file,
- * compares it with a running server.
+ * Samovar does not define them where that extension is loaded. docs/guide/observability.md lists
+ * the differences. check.php in this folder compares the stubs with a running server.
  */
 
 declare(strict_types=1);
@@ -17,10 +18,10 @@ namespace {
     const PINBA_AUTO_FLUSH = 8;
 
     /**
-     * Makes a timer and starts it. It is stopped at the request's end at the latest.
+     * Creates a timer and starts it. It is stopped at the end of the request at the latest.
      *
-     * @param non-empty-array<string, scalar|null> $tags what it is added up by
-     * @param array<mixed>|null $data of the application's own
+     * @param non-empty-array<string, scalar|null> $tags measurements are summed by these
+     * @param array<mixed>|null $data any data of the application
      *
      * @return resource|false
      */
@@ -29,7 +30,7 @@ namespace {
     }
 
     /**
-     * Makes a timer that has measured $value seconds.
+     * Creates a stopped timer with $value seconds.
      *
      * @param non-empty-array<string, scalar|null> $tags
      * @param array<mixed>|null $data
@@ -41,7 +42,7 @@ namespace {
     }
 
     /**
-     * Stops a timer; false if it is stopped already.
+     * Stops a timer. Returns false when it is already stopped.
      *
      * @param resource $timer
      */
@@ -50,7 +51,7 @@ namespace {
     }
 
     /**
-     * Takes a timer away: it counts nowhere.
+     * Deletes a timer, which is then not counted.
      *
      * @param resource $timer
      */
@@ -59,7 +60,7 @@ namespace {
     }
 
     /**
-     * Adds to a timer's data; a name that is there is replaced.
+     * Adds entries to a timer's data. Existing entries of the same name are replaced.
      *
      * @param resource $timer
      * @param array<mixed> $data
@@ -72,14 +73,14 @@ namespace {
      * Replaces a timer's data.
      *
      * @param resource $timer
-     * @param array<mixed>|null $data null: none
+     * @param array<mixed>|null $data null removes the data
      */
     function pinba_timer_data_replace($timer, ?array $data): bool
     {
     }
 
     /**
-     * Adds to a timer's tags; a name that is there is replaced.
+     * Adds tags to a timer. Existing tags of the same name are replaced.
      *
      * @param resource $timer
      * @param array<string, scalar|null> $tags
@@ -99,12 +100,12 @@ namespace {
     }
 
     /**
-     * What a timer has measured (seconds), its tags and data.
+     * Returns a timer's measurements in seconds, its tags and its data.
      *
      * @param resource $timer
      *
-     * @return array{value: float, tags: array<string, string>, started: bool, data: array<mixed>|null, ru_utime: float,
-     *     ru_stime: float}
+     * @return array{value: float, tags: array<string, string>, started: bool, data:
+     * array<mixed>|null, ru_utime: float, ru_stime: float}
      */
     function pinba_timer_get_info($timer): array
     {
@@ -116,7 +117,7 @@ namespace {
     }
 
     /**
-     * All timers of the request, or with PINBA_ONLY_STOPPED_TIMERS those that are stopped.
+     * Returns all timers of the request, or only the stopped ones with PINBA_ONLY_STOPPED_TIMERS.
      *
      * @return list<resource>
      */
@@ -125,41 +126,42 @@ namespace {
     }
 
     /**
-     * Stops all timers, and adds them up: they are not seen any more. With PINBA_FLUSH_ONLY_STOPPED_TIMERS those that run
-     * go on; with PINBA_FLUSH_RESET_DATA the request's tags go too.
+     * Stops all timers, sums them up and removes them from the request. With
+     * PINBA_FLUSH_ONLY_STOPPED_TIMERS, running timers continue. With PINBA_FLUSH_RESET_DATA, the
+     * request's tags are also removed.
      *
-     * @param string|null $custom_script_name the request's route, as pinba_script_name_set() says it
+     * @param string|null $custom_script_name the request's route, as for pinba_script_name_set()
      */
     function pinba_flush(?string $custom_script_name = null, int $flags = 0): bool
     {
     }
 
-    /** Forgets the request's timers and tags. */
+    /** Removes the request's timers and tags. */
     function pinba_reset(): void
     {
     }
 
-    /** Names the request's route. */
+    /** Sets the request's route name. */
     function pinba_script_name_set(string $custom_script_name): bool
     {
     }
 
-    /** Names the host, for pinba_get_info() and pinba_get_data(). */
+    /** Sets the host name that pinba_get_info() and pinba_get_data() report. */
     function pinba_hostname_set(string $custom_hostname): bool
     {
     }
 
-    /** Names the site, for pinba_get_info() and pinba_get_data(). */
+    /** Sets the server name that pinba_get_info() and pinba_get_data() report. */
     function pinba_server_name_set(string $custom_server_name): bool
     {
     }
 
-    /** Names the schema, for pinba_get_info() and pinba_get_data(). */
+    /** Sets the schema that pinba_get_info() and pinba_get_data() report. */
     function pinba_schema_set(string $custom_schema): bool
     {
     }
 
-    /** Says how many seconds the request took, for pinba_get_info() and pinba_get_data(). */
+    /** Sets the request time in seconds that pinba_get_info() and pinba_get_data() report. */
     function pinba_request_time_set(float $request_time): bool
     {
     }
@@ -169,18 +171,18 @@ namespace {
     {
     }
 
-    /** A tag of the request; false: there is none. */
+    /** Returns a tag of the request, or false when there is none of that name. */
     function pinba_tag_get(string $tag): string|bool
     {
     }
 
-    /** Takes a tag of the request away; false: there is none. */
+    /** Removes a tag of the request. Returns false when there is none of that name. */
     function pinba_tag_delete(string $tag): bool
     {
     }
 
     /**
-     * The request's tags.
+     * Returns the request's tags.
      *
      * @return array<string, string>
      */
@@ -189,7 +191,7 @@ namespace {
     }
 
     /**
-     * What is known of the request.
+     * Returns the request's names, resource usage, tags and timers.
      *
      * @return array<string, mixed>
      */
@@ -197,7 +199,7 @@ namespace {
     {
     }
 
-    /** The same as a packet of Pinba's: Protocol Buffers. */
+    /** Returns the same data as a Pinba packet in Protocol Buffers format. */
     function pinba_get_data(int $flags = 0): string
     {
     }

@@ -1,30 +1,35 @@
 <?php
 
 /**
- * IDE stubs: what Samovar offers to PHP code. Add this file to your IDE's include path; it is never loaded at run time.
+ * IDE stubs for the functions and classes that Samovar provides to PHP code. Add this file to your
+ * IDE's include path. It is never loaded at run time.
  *
- * docs/guide explains it with examples. check.php, beside this file, compares it with a running server.
+ * The guides in docs/guide show examples. check.php in this folder compares the stubs with a
+ * running server.
  */
 
 declare(strict_types=1);
 
 namespace Samovar {
     /**
-     * Makes the application resident: what stands above this call ran once, $handler is called for each request.
+     * Makes the application resident: the code above this call runs once, and $handler is called
+     * for each request.
      *
-     * A handler without a parameter works with the superglobals and echoes. One with a parameter is given a Request.
-     * It may return a string or a Response, which is sent after what it echoed, or nothing.
+     * A handler without a parameter uses the superglobals and echoes its output. A handler with a
+     * parameter receives a Request. The handler may return a string, a Response or nothing. A
+     * returned string or Response is sent after the echoed output.
      *
-     * Returns when the server stops. In a script that is not the front controller it calls $handler for the one
-     * request of that script and returns.
+     * Returns when the server stops. In a script that is not the front controller, it calls
+     * $handler once, for the current request, and returns.
      *
-     * An exception that leaves $handler, and a return value of another type, end the request with 500; they are
-     * reported as PHP reports uncaught exceptions, and are not thrown here.
+     * An exception that leaves $handler ends the request with status 500. So does a return value of
+     * another type. Both are reported in the same way as PHP's uncaught exceptions. serve() does
+     * not throw them.
      *
      * @param callable(): (string|Response|null)|callable(Request): (string|Response|null) $handler
-     * @param int $rollbackEvery 0: the application's state lives on. N: after N requests, after a fatal error, and when
-     *     its memory has grown too much, the process returns to where it stood when serve() was called; 1 means after
-     *     each request.
+     * @param int $rollbackEvery 0 keeps the application's state between requests. N rolls the
+     * process back to its state at the call of serve(): after N requests, after a fatal error, and
+     * when its memory has grown too much. 1 means after each request.
      *
      * @throws \Error when called from within a handler
      * @throws \ValueError when $rollbackEvery is negative
@@ -34,15 +39,18 @@ namespace Samovar {
     }
 
     /**
-     * What stands above this call runs once; each request goes on below it, and the process returns here at its end.
+     * Sets the checkpoint: the code above this call runs once, and each request runs the code below
+     * it. At the end of a request the process returns to this point.
      *
-     * Superglobals, headers, input and output below are those of the request. It may stand at any depth of the front
-     * controller. In any other script, and when the application holds something that cannot be rolled back, it does
-     * nothing but call $resume: the whole script runs for each request.
+     * Below the call, superglobals, headers, input and output are those of the current request. The
+     * front controller may call it at any call depth. It only calls $resume, and the whole script
+     * runs for each request, in two cases: in a script that is not the front controller, and when
+     * the application holds state that cannot be rolled back.
      *
-     * $resume is called first in each request, and once where there is no checkpoint: it reads again what stands above
-     * and may have changed since. When it returns false, what was booted no longer fits: the request runs as a whole
-     * script from its first line, and a worker that boots anew takes this one's place.
+     * $resume is called at the start of each request, and once where there is no checkpoint. Use it
+     * to re-read data that may have changed since the code above the checkpoint ran. When it
+     * returns false, the booted state is out of date. The request then runs the whole script from
+     * its first line, and a newly booted worker replaces this one.
      *
      * @param (callable(): mixed)|null $resume
      */
@@ -51,12 +59,15 @@ namespace Samovar {
     }
 
     /**
-     * Says that what this request has said so far on a connection, pipe or terminal opened above the checkpoint is
-     * finished: every answer was read, and the other end keeps nothing of it. Without that the worker is replaced after
-     * a request that used one, because nobody knows its protocol. Saying more afterwards needs another call.
+     * Declares that this request has finished its use of a connection, pipe or terminal that was
+     * opened above the checkpoint. Call it when all replies have been read and the peer keeps no
+     * state of the conversation.
      *
-     * Returns whether $stream is one that was opened above. Not needed for PDO (MySQL, PostgreSQL), mysqli, pg_connect()
-     * and Redis.
+     * Without this call, the worker is replaced after a request that used such a stream, because
+     * Samovar does not know its protocol. After further writes, call it again. PDO (MySQL,
+     * PostgreSQL), mysqli, pg_connect() and Redis do not need it.
+     *
+     * Returns whether $stream was opened above the checkpoint.
      *
      * @param resource|\Socket $stream
      */
@@ -65,11 +76,12 @@ namespace Samovar {
     }
 
     /**
-     * Asks for $seconds more for this request, from now on: the server's deadlines (timeouts.request, timeouts.answer,
-     * timeouts.after) do not end it before. PHP's own max_execution_time is another matter: set_time_limit().
+     * Extends this request's time limit to $seconds from now. The server's timeouts
+     * (timeouts.request, timeouts.response, timeouts.post_response) do not end the request earlier.
+     * PHP's own max_execution_time is separate: see set_time_limit().
      *
-     * Returns how many of these seconds it gets: no request runs for longer than timeouts.extended, whatever it asks
-     * for. 0: none, or there is no request.
+     * Returns the number of seconds granted. A request never runs longer than timeouts.extended. 0
+     * means that nothing was granted, or that there is no request.
      *
      * @throws \ValueError when $seconds is less than 1
      */
@@ -78,10 +90,11 @@ namespace Samovar {
     }
 
     /**
-     * Calls $work at once while the application boots, and drops its output, headers and session: for rendering a page
-     * above the checkpoint, so that the classes and services of it are there for every request.
+     * Calls $work immediately during the application's boot, and discards its output, headers and
+     * session. Use it above the checkpoint to render a page, so that every request starts with the
+     * page's classes and services loaded.
      *
-     * Does nothing in a request. An exception that leaves $work is logged.
+     * Does nothing during a request. An exception that leaves $work is logged.
      *
      * @param callable(): mixed $work
      */
@@ -90,35 +103,41 @@ namespace Samovar {
     }
 
     /**
-     * Names the route of this request: what its figures are added up by, in place of the script and a pattern of its path.
-     * The last name counts, and "" takes it back.
+     * Sets the route name of this request. Statistics are grouped by it, instead of by the script
+     * and a pattern of its path. The last call wins, and "" removes the name.
      *
-     * Names come from the application, never from a URL: a server keeps a limited number of them apart.
+     * Use a fixed set of names from the application, never a URL: the server tracks a limited
+     * number of routes.
      */
     function route(string $name): void
     {
     }
 
     /**
-     * Has this visitor's next request that runs PHP traced: what it calls, how often, for how long, as `samovar calls` and the
-     * dashboard's page Calls show it. For development, and for pages that only operators see.
+     * Traces this visitor's next request that runs PHP: which functions it calls, how often and for
+     * how long. `samovar calls` and the dashboard page Calls show the result. Use it in
+     * development, and on pages that only operators can see.
      *
-     * By a cookie of this answer, `samovar_trace`, which the server makes: it holds for one request, within five minutes. A request
-     * that finds the workers for it busy is not traced, and the next one is.
+     * It sets the cookie `samovar_trace` on this response. The server generates its value, which is
+     * valid for one request within five minutes. If all tracing workers are busy, that request is
+     * not traced, and the following one is.
      *
-     * Returns whether it will be. False: no workers trace (the setting profile.trace or profile.trace_key has them), headers
-     * were sent, or there is no request.
+     * Returns whether the next request will be traced. It returns false when tracing is off (enable
+     * it with the setting profile.trace or profile.trace_key), when headers were already sent, or
+     * when there is no request.
      */
     function trace_next(): bool
     {
     }
 
     /**
-     * A timer of this request, not yet started. What timers with the same tags have measured is added up by route.
+     * Creates a timer for this request. It is not running yet. Measurements of timers with the same
+     * tags are summed per route.
      *
-     * @param non-empty-array<string, scalar|null> $tags such as ['group' => 'mysql', 'server' => 'db1']
+     * @param non-empty-array<string, scalar|null> $tags such as ['group' => 'mysql', 'server' =>
+     * 'db1']
      *
-     * @throws \ValueError when there is no tag, or one without a name
+     * @throws \ValueError when there is no tag, or a tag has no name
      * @throws \TypeError when a tag's value is an array, an object or a resource
      */
     function timer(array $tags): Timer
@@ -126,10 +145,11 @@ namespace Samovar {
     }
 
     /**
-     * Measures wall and CPU time, as often as it is started and stopped. Made by timer(); it cannot be cloned or
-     * serialized.
+     * Measures wall-clock and CPU time over any number of starts and stops. Create it with timer().
+     * It cannot be cloned or serialized.
      *
-     * One that runs at the end of its request is stopped then. Kept longer, it can be used for the next.
+     * A timer that is running at the end of its request is stopped at that moment. A timer that is
+     * kept longer can be used in the next request.
      */
     final class Timer
     {
@@ -137,18 +157,18 @@ namespace Samovar {
         {
         }
 
-        /** Starts it; one that runs goes on. */
+        /** Starts the timer. Does nothing when it is running. */
         public function start(): static
         {
         }
 
-        /** Stops it: that is one hit. One that does not run stays as it is. */
+        /** Stops the timer and counts one hit. Does nothing when it is not running. */
         public function stop(): static
         {
         }
 
         /**
-         * Adds what was measured elsewhere.
+         * Adds time that was measured in another way.
          *
          * @throws \ValueError when $seconds or $hits is negative
          */
@@ -158,9 +178,10 @@ namespace Samovar {
     }
 
     /**
-     * The request that a handler answers. Made by the server; it cannot be cloned or serialized.
+     * The request that a handler processes. The server creates it. It cannot be cloned or
+     * serialized.
      *
-     * A Request that is kept longer than its request answers with empty strings, empty arrays and defaults.
+     * After its request has ended, a Request returns empty strings, empty arrays and defaults.
      */
     final class Request
     {
@@ -168,53 +189,60 @@ namespace Samovar {
         {
         }
 
-        /** The method as the client sent it, such as "GET". */
+        /** Returns the method as the client sent it, such as "GET". */
         public function method(): string
         {
         }
 
-        /** The target as the client sent it: path and query, not decoded. */
+        /** Returns the request target as the client sent it: path and query, not decoded. */
         public function uri(): string
         {
         }
 
-        /** The target's path, not decoded. */
+        /** Returns the path of the target, not decoded. */
         public function path(): string
         {
         }
 
-        /** The target's query without the "?", not decoded. */
+        /** Returns the query string of the target without the "?", not decoded. */
         public function queryString(): string
         {
         }
 
-        /** "HTTP/1.1" or "HTTP/1.0". */
+        /** Returns the protocol: "HTTP/1.1" or "HTTP/1.0". */
         public function protocol(): string
         {
         }
 
-        /** The host the client asked for, without port: $_SERVER['SERVER_NAME']. */
+        /** Returns the requested host without the port: $_SERVER['SERVER_NAME']. */
         public function host(): string
         {
         }
 
-        /** Whether the client uses HTTPS, as a trusted proxy says. */
+        /** Returns whether the client uses HTTPS, according to a trusted proxy if there is one. */
         public function isSecure(): bool
         {
         }
 
-        /** The client's address; behind a trusted proxy the one that the proxy forwards. */
+        /**
+         * Returns the client's address. For a trusted proxy, it is the address that the proxy
+         * forwards.
+         */
         public function remoteAddress(): string
         {
         }
 
-        /** The request's id: the one in the logs, in $_SERVER['REQUEST_ID'] and in the answer's X-Request-Id. */
+        /**
+         * Returns the request ID. The logs, $_SERVER['REQUEST_ID'] and the response header
+         * X-Request-Id contain the same ID.
+         */
         public function id(): string
         {
         }
 
         /**
-         * A header's value, whatever the case of $name; values of a repeated header are joined by ", ".
+         * Returns a header's value, or $default when it is absent. $name is case-insensitive.
+         * Values of a repeated header are joined with ", ".
          *
          * @return ($default is null ? string|null : string)
          */
@@ -223,7 +251,7 @@ namespace Samovar {
         }
 
         /**
-         * All headers, names in lower case.
+         * Returns all headers, with their names in lower case.
          *
          * @return array<string, string>
          */
@@ -232,7 +260,7 @@ namespace Samovar {
         }
 
         /**
-         * The query's variables: $_GET as it came.
+         * Returns the query variables: the original $_GET.
          *
          * @return array<array-key, string|array<array-key, mixed>>
          */
@@ -241,7 +269,7 @@ namespace Samovar {
         }
 
         /**
-         * The variables of a POST's form: $_POST as it came.
+         * Returns the form fields of a POST: the original $_POST.
          *
          * @return array<array-key, string|array<array-key, mixed>>
          */
@@ -250,7 +278,7 @@ namespace Samovar {
         }
 
         /**
-         * The cookies: $_COOKIE as it came.
+         * Returns the cookies: the original $_COOKIE.
          *
          * @return array<array-key, string|array<array-key, mixed>>
          */
@@ -259,8 +287,8 @@ namespace Samovar {
         }
 
         /**
-         * The uploads of a POST's multipart form: $_FILES as it came, for move_uploaded_file(). What was not moved is
-         * deleted when the request ends.
+         * Returns the uploads of a POST's multipart form: the original $_FILES, for
+         * move_uploaded_file(). Files that were not moved are deleted when the request ends.
          *
          * @return array<array-key, array<string, mixed>>
          */
@@ -268,13 +296,17 @@ namespace Samovar {
         {
         }
 
-        /** The whole body, as often as asked. Empty for a POST's multipart form: see form() and files(). */
+        /**
+         * Returns the whole body. It can be called repeatedly. The body of a POST's multipart form
+         * is empty here: use form() and files().
+         */
         public function body(): string
         {
         }
 
         /**
-         * The body as a readable stream, for bodies that memory should not hold. It is closed when the request ends.
+         * Returns the body as a readable stream, for bodies too large for memory. The stream is
+         * closed when the request ends.
          *
          * @return resource
          *
@@ -284,18 +316,20 @@ namespace Samovar {
         {
         }
 
-        /** A value that setAttribute() has put there: how middleware hands things on. */
+        /**
+         * Returns a value that setAttribute() stored. Middleware uses attributes to pass data on.
+         */
         public function attribute(string $name, mixed $default = null): mixed
         {
         }
 
-        /** Keeps a value with this request. */
+        /** Stores a value with this request. */
         public function setAttribute(string $name, mixed $value): void
         {
         }
 
         /**
-         * All attributes.
+         * Returns all attributes.
          *
          * @return array<array-key, mixed>
          */
@@ -304,7 +338,7 @@ namespace Samovar {
         }
 
         /**
-         * What $_SERVER holds, but for REQUEST_TIME, REQUEST_TIME_FLOAT and PHP_AUTH_*.
+         * Returns the entries of $_SERVER, except REQUEST_TIME, REQUEST_TIME_FLOAT and PHP_AUTH_*.
          *
          * @return array<string, string>
          */
@@ -313,32 +347,30 @@ namespace Samovar {
         }
     }
 
-    /**
-     * An answer, for a handler to return. It cannot be changed, cloned or serialized.
-     */
+    /** A response that a handler returns. It cannot be changed, cloned or serialized. */
     final class Response
     {
         /**
-         * @param string|iterable<string>|resource $body an array's elements are joined; the pieces of any other
-         *     iterable are sent one by one as they are made; a stream is copied
+         * @param string|iterable<string>|resource $body the elements of an array are joined; any
+         * other iterable is sent piece by piece as it yields; a stream is copied
          * @param int $status 200 to 599
-         * @param array<string, string|int|float|list<string|int|float>> $headers replace those of header() with the
-         *     same name; a list makes several headers
+         * @param array<string, string|int|float|list<string|int|float>> $headers replace headers of
+         * the same name that header() has set; a list sets several headers of one name
          *
-         * @throws \TypeError when $body is none of these
+         * @throws \TypeError when $body has another type
          * @throws \ValueError when $status is out of range
          */
         public function __construct($body = '', int $status = 200, array $headers = [])
         {
         }
 
-        /** The status. */
+        /** Returns the status. */
         public function status(): int
         {
         }
 
         /**
-         * The headers as they were given.
+         * Returns the headers as passed to the constructor.
          *
          * @return array<string, string|int|float|list<string|int|float>>
          */
@@ -347,7 +379,7 @@ namespace Samovar {
         }
 
         /**
-         * The body as it was given.
+         * Returns the body as passed to the constructor.
          *
          * @return string|iterable<string>|resource
          */
@@ -359,17 +391,18 @@ namespace Samovar {
 
 namespace {
     /**
-     * Completes the client's answer; the script goes on. What it prints from then on is dropped.
+     * Completes the response to the client while the script continues. Later output is discarded.
      *
-     * @return bool false when the answer is complete already, and at a resident application's boot
+     * @return bool false when the response is already complete, and during the boot of a resident
+     * application
      */
     function fastcgi_finish_request(): bool
     {
     }
 
     /**
-     * The request's headers, names written as in "Content-Type". Content-Length and Content-Type are there in any
-     * case, empty when the client sent none.
+     * Returns the request headers, with names written as in "Content-Type". Content-Length and
+     * Content-Type are always present, and empty when the client did not send them.
      *
      * @return array<string, string>
      */
@@ -378,7 +411,7 @@ namespace {
     }
 
     /**
-     * The same as apache_request_headers().
+     * Alias of apache_request_headers().
      *
      * @implementation-alias apache_request_headers
      *

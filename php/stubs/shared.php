@@ -1,7 +1,8 @@
 <?php
 
 /**
- * IDE stubs: what Samovar offers to PHP code in the memory that all workers share. samovar.php says more.
+ * IDE stubs for the functions and classes of the memory that all workers share. samovar.php
+ * explains how to use the stubs.
  */
 
 declare(strict_types=1);
@@ -9,41 +10,52 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
- * Publishes a value, which all workers read by published(): in place of the one of that name, if there is one. null takes it
- * away. It survives workers and reloads, not a restart of the server.
+ * Publishes a value under a name, for all workers to read with published(). It replaces an earlier
+ * value of that name. null removes the value. Published values survive worker restarts and reloads,
+ * but not a restart of the server.
  *
- * Requests that have read a published value go on with what was there; all that begin to read see this one.
+ * A request that has already read a published value keeps the old values. A request that reads its
+ * first published value after this call gets the new one.
  *
- * @param null|bool|int|float|string|array<mixed> $value arrays of these, without references
+ * @param null|bool|int|float|string|array<mixed> $value arrays contain only these types, and no
+ * references
  *
- * @throws \TypeError when there is an object, resource or reference in it: the message says where
- * @throws \ValueError when it is too large (shared.published_value_bytes_max) or nested too deep
- * @throws \RuntimeException when there is no room (shared.published_bytes_max, shared.published_names_max)
+ * @throws \TypeError when the value contains an object, a resource or a reference; the message says
+ * where
+ * @throws \ValueError when the value is too large (shared.published_value_bytes_max) or too deeply
+ * nested
+ * @throws \RuntimeException when there is no room (shared.published_bytes_max,
+ * shared.published_names_max)
  */
 function publish(string $name, mixed $value): void
 {
 }
 
 /**
- * A published value, or null when there is none. It is not copied, however large it is: an array that is changed
- * becomes a copy then, as any array does that somebody else has, too.
+ * Returns a published value, or null when there is none of that name. The value is never copied,
+ * even when it is large. Changing a returned array makes a private copy, as with any shared PHP
+ * array.
  *
- * A request sees the values that were published when it first asked for one, and those that it publishes itself.
+ * A request sees the values that were published when it first called published(), and the values
+ * that it publishes itself.
  */
 function published(string $name): mixed
 {
 }
 
 /**
- * A number that all workers count in. It survives workers and reloads, not a restart of the server.
+ * A counter that all workers share. It survives worker restarts and reloads, but not a restart of
+ * the server.
  *
- * It has 64 bits and no limit: beyond the largest integer it goes on with the smallest.
+ * It is a 64-bit integer without overflow check: after the largest integer it continues with the
+ * smallest.
  */
 final class Counter
 {
     /**
-     * The counter of that name, at 0 if nobody has used it yet.
-     * @throws \ValueError when $name has no bytes or more than 256
+     * Opens the counter of that name, or creates it with the value 0.
+     *
+     * @throws \ValueError when $name is empty or longer than 256 bytes
      */
     public function __construct(string $name)
     {
@@ -53,12 +65,12 @@ final class Counter
     {
     }
 
-    /** Returns what it said before. */
+    /** Sets the counter. Returns the old value. */
     public function set(int $value): int
     {
     }
 
-    /** Returns what it says then. */
+    /** Adds $by. Returns the new value. */
     public function incr(int $by = 1): int
     {
     }
@@ -67,38 +79,41 @@ final class Counter
     {
     }
 
-    /** Sets it to $value if it says $expected; whether it did. */
+    /** Sets the counter to $value if it equals $expected. Returns whether it did. */
     public function compareAndSet(int $expected, int $value): bool
     {
     }
 }
 
 /**
- * Rows of fixed columns that all workers share. They survive workers and reloads, not a restart of the server.
+ * A table with fixed columns that all workers share. It survives worker restarts and reloads, but
+ * not a restart of the server.
  *
- * Each operation is done as a whole or not at all, even when its worker is killed. foreach goes over all rows, key =>
- * row: each is whole; what others change meanwhile is seen or not.
+ * Each operation is atomic, even when its worker is killed. foreach iterates over all rows as key
+ * => row. Each row is consistent. Changes by other workers during the loop may or may not be
+ * visible.
  *
  * @implements \IteratorAggregate<string, array<string, int|float|string>>
  */
 final class Table implements \Countable, \IteratorAggregate
 {
     /**
-     * The table of that name, which is made if nobody has used it yet.
+     * Opens the table of that name, or creates it.
      *
-     * @param array<string, string> $columns name => "int", "float" or "string(40)", the most bytes
-     * @param int $keyBytes the longest key
+     * @param array<string, string> $columns name => "int", "float" or "string(40)", where 40 is the
+     * maximum length in bytes
+     * @param int $keyBytes maximum length of a key
      *
-     * @throws \Error when there is a table of that name with other rows or columns
-     * @throws \ValueError when no table can look so
-     * @throws \RuntimeException when there is no memory for it (shared.bytes_max)
+     * @throws \Error when a table of that name has other rows or columns
+     * @throws \ValueError when the definition is not valid
+     * @throws \RuntimeException when there is no memory for the table (shared.bytes_max)
      */
     public function __construct(string $name, int $rows, array $columns, int $keyBytes = 64)
     {
     }
 
     /**
-     * A row as an array, or one column of it; null when there is no such row.
+     * Returns a row as an array, or one column of it. Returns null when there is no such row.
      *
      * @throws \ValueError when there is no such column, or the key is too long
      */
@@ -107,29 +122,30 @@ final class Table implements \Countable, \IteratorAggregate
     }
 
     /**
-     * Writes columns of a row, which is made if it is not there: columns that are not named are 0 or empty then.
+     * Writes columns of a row. It creates the row if needed, with 0 or an empty string in columns
+     * that are not in $values.
      *
      * @param array<string, int|float|string> $values
      *
      * @throws \ValueError when there is no such column, or a key or text is too long
-     * @throws \TypeError when a value is not of its column's type
+     * @throws \TypeError when a value does not have the type of its column
      * @throws \RuntimeException when the table is full
      */
     public function set(string $key, array $values): void
     {
     }
 
-    /** Adds to a column, which begins at 0; returns the sum. */
+    /** Adds $by to a column, which starts at 0. Returns the new value. */
     public function incr(string $key, string $column, int|float $by = 1): int|float
     {
     }
 
-    /** Subtracts from a column, which begins at 0; returns the difference. */
+    /** Subtracts $by from a column, which starts at 0. Returns the new value. */
     public function decr(string $key, string $column, int|float $by = 1): int|float
     {
     }
 
-    /** Writes $value if the row is there and its column holds $expected; whether it did. */
+    /** Writes $value if the row exists and its column equals $expected. Returns whether it did. */
     public function compareAndSet(
         string $key,
         string $column,
@@ -138,7 +154,7 @@ final class Table implements \Countable, \IteratorAggregate
     ): bool {
     }
 
-    /** Whether there was such a row. */
+    /** Deletes a row. Returns whether it existed. */
     public function delete(string $key): bool
     {
     }
@@ -153,46 +169,50 @@ final class Table implements \Countable, \IteratorAggregate
 }
 
 /**
- * Values that all workers share for a while: strings and numbers as they are, all others serialized.
+ * A cache that all workers share. Strings and numbers are stored directly, all other values
+ * serialized.
  *
- * A cache has a fixed size: when it is full, the values that nobody has read for longest make way. It survives workers and
- * reloads, not a restart of the server. A value with its key takes at most about a 32nd of the cache.
+ * A cache has a fixed size. When it is full, it evicts the values that have not been read for the
+ * longest time. It survives worker restarts and reloads, but not a restart of the server. A value
+ * with its key can use at most about 1/32 of the cache.
  */
 final class Cache
 {
     /**
-     * The cache of that name, which is made if nobody has used it yet.
+     * Opens the cache of that name, or creates it.
      *
      * @param int $bytes 64 KiB to 8 GiB
      *
-     * @throws \Error when there is a cache of that name of another size
-     * @throws \ValueError when no cache can be so
-     * @throws \RuntimeException when there is no memory for it (shared.bytes_max)
+     * @throws \Error when a cache of that name has another size
+     * @throws \ValueError when the name or size is not valid
+     * @throws \RuntimeException when there is no memory for the cache (shared.bytes_max)
      */
     public function __construct(string $name, int $bytes = 4194304)
     {
     }
 
-    /** The value, or $default when there is none. */
+    /** Returns the value, or $default when there is none. */
     public function get(string $key, mixed $default = null): mixed
     {
     }
 
     /**
-     * Stores a value for $ttl seconds (null: for as long as there is room; 0 and less: it is deleted).
+     * Stores a value for $ttl seconds. With null, it is stored until it is evicted. 0 or less
+     * deletes it.
      *
-     * Whether it is stored: not when it is too large. What was there is gone then, too.
+     * Returns whether the value is stored. It returns false when the value is too large. The old
+     * value is deleted in that case too.
      */
     public function set(string $key, mixed $value, ?float $ttl = null): bool
     {
     }
 
-    /** Stores a value if there is none; whether it did. */
+    /** Stores a value if the key has none. Returns whether it did. */
     public function add(string $key, mixed $value, ?float $ttl = null): bool
     {
     }
 
-    /** Stores a string or number if $expected is what is there; whether it did. */
+    /** Stores a string or integer if the current value equals $expected. Returns whether it did. */
     public function replace(string $key, int|string $expected, int|string $value, ?float $ttl = null): bool
     {
     }
@@ -201,7 +221,7 @@ final class Cache
     {
     }
 
-    /** Whether there was such a value. */
+    /** Deletes a value. Returns whether it existed. */
     public function delete(string $key): bool
     {
     }
@@ -211,18 +231,21 @@ final class Cache
     }
 
     /**
-     * Adds to an integer, which begins at 0 and lives for $ttl seconds then; returns the sum.
+     * Adds $by to an integer. Returns the new value. A missing integer starts at 0 and expires
+     * after $ttl seconds.
      *
-     * @throws \TypeError when there is something else
+     * @throws \TypeError when the current value is not an integer
      */
     public function increment(string $key, int $by = 1, ?float $ttl = null): int
     {
     }
 
     /**
-     * The value, or what $make returns, which is stored for $ttl seconds. One request makes it, all others wait for that;
-     * or take the value that has ended, for $stale seconds after its end. A maker that dies or throws is followed by
-     * the next.
+     * Returns the value. If there is none, it calls $make and stores the result for $ttl seconds.
+     *
+     * One request calls $make, and all others wait for its result. For $stale seconds after a value
+     * has expired, the others get the expired value instead of waiting. If $make throws, or its
+     * request dies, the next waiting request calls it.
      *
      * @param callable(): mixed $make
      */
@@ -232,41 +255,42 @@ final class Cache
 }
 
 /**
- * A lock that one request of all workers can hold.
+ * A lock that one request at a time holds, across all workers.
  *
- * It is let go by release(), when the Lock is destroyed that has acquired it, at the end of the request, and when the
- * worker dies: never later.
+ * It is released by release(), when the Lock object that acquired it is destroyed, at the end of
+ * the request, and when the worker dies. It never outlives its request.
  */
 final class Lock
 {
-    /** @throws \ValueError when $name has no bytes or more than 256 */
+    /** @throws \ValueError when $name is empty or longer than 256 bytes */
     public function __construct(string $name)
     {
     }
 
     /**
-     * Waits for the lock for at most $timeout seconds (0: not at all, at most a day); whether this request has it.
+     * Acquires the lock, waiting at most $timeout seconds. 0 does not wait, and the maximum is one
+     * day. Returns whether this request holds the lock.
      *
-     * @throws \Error when this request holds it already
+     * @throws \Error when this request already holds it
      */
     public function acquire(float $timeout = 0.0): bool
     {
     }
 
-    /** Whether this request has held it. */
+    /** Releases the lock. Returns whether this request held it. */
     public function release(): bool
     {
     }
 
-    /** Whether this request holds it. */
+    /** Returns whether this request holds the lock. */
     public function isHeld(): bool
     {
     }
 
     /**
-     * Calls $work while it holds the lock, and returns what that returns.
+     * Calls $work while holding the lock, and returns the result of $work.
      *
-     * @throws \RuntimeException when the lock was not to be had in time
+     * @throws \RuntimeException when the lock was not acquired within $timeout seconds
      */
     public function synchronized(callable $work, float $timeout = 1.0): mixed
     {
@@ -274,54 +298,62 @@ final class Lock
 }
 
 /**
- * How often something may happen, for each key: a bucket that holds $burst tokens, into which $rate come each second.
+ * A rate limiter for each key: a token bucket that holds $burst tokens and gains $rate tokens per
+ * second.
  *
- * A key that is not used any more is forgotten when its bucket is full. Where more than $keys are in use at once, those
- * are forgotten that have been used least.
+ * A key is forgotten when its bucket is full again. With more than $keys keys in use, the keys with
+ * the fullest buckets are forgotten.
  */
 final class RateLimiter
 {
     /**
-     * The limiter of that name, which is made if nobody has used it yet.
+     * Opens the limiter of that name, or creates it.
      *
-     * @throws \Error when there is a limiter of that name with other numbers
-     * @throws \ValueError when no limiter can be so
-     * @throws \RuntimeException when there is no memory for it (shared.bytes_max)
+     * @throws \Error when a limiter of that name has other parameters
+     * @throws \ValueError when a parameter is not valid
+     * @throws \RuntimeException when there is no memory for the limiter (shared.bytes_max)
      */
     public function __construct(string $name, float $rate, int $burst, int $keys = 1024)
     {
     }
 
-    /** Takes $cost tokens if there are so many; whether there were. */
+    /** Takes $cost tokens if the bucket holds enough. Returns whether it did. */
     public function allow(string $key = '', int $cost = 1): bool
     {
     }
 
-    /** Seconds until there are $cost tokens; 0.0: now. Takes none. */
+    /**
+     * Returns the seconds until $cost tokens are available, or 0.0 if they are available now. Takes
+     * no tokens.
+     */
     public function retryAfter(string $key = '', int $cost = 1): float
     {
     }
 
-    /** Tokens that there are. */
+    /** Returns the number of available tokens. */
     public function remaining(string $key = ''): int
     {
     }
 }
 
 /**
- * Whether a dependency is called at all. While enough of all workers' calls go well the breaker is closed, and calls go
- * through. When too many fail, or are slow, it opens: calls are refused at once, for $pause seconds. Then one goes
- * through: if that goes well, the breaker is closed again, else it stays open for another $pause seconds.
+ * A circuit breaker for a dependency, based on the calls of all workers.
+ *
+ * Closed: calls go through. When too many calls fail or are slow, the breaker opens. Open: calls
+ * are refused immediately for $pause seconds. Half-open: one call then goes through. If it
+ * succeeds, the breaker closes. Otherwise it stays open for another $pause seconds.
  */
 final class Breaker
 {
     /**
-     * The breaker of that name, which is made, closed, if nobody has used it yet. It opens when at least $minimum calls
-     * ended in the last $window seconds, and a share of $failures of them failed, or one of $slow took $slowAfter seconds or
-     * more (0: no call is slow).
+     * Opens the breaker object of that name, or creates it in the closed state.
      *
-     * @throws \Error when there is a breaker of that name with other numbers
-     * @throws \ValueError when no breaker can be so
+     * The breaker trips when at least $minimum calls ended in the last $window seconds, and one of
+     * two shares was reached: $failures is the share of failed calls, $slow the share of calls that
+     * took $slowAfter seconds or more. With $slowAfter 0, no call counts as slow.
+     *
+     * @throws \Error when a breaker of that name has other parameters
+     * @throws \ValueError when a parameter is not valid
      */
     public function __construct(
         string $name,
@@ -335,33 +367,36 @@ final class Breaker
     }
 
     /**
-     * Calls $call and returns what it returns; or, while the breaker is open, $otherwise instead of it.
+     * Calls $call and returns its result. While the breaker is open, it calls $otherwise instead.
      *
-     * A call fails that throws, that ends the request by a fatal error or that runs out of time. Exceptions of the classes
-     * $answers are answers like others ("there is no such order"). All exceptions are thrown on.
+     * A call fails when it throws, ends the request with a fatal error, or runs out of time.
+     * Exceptions of the classes in $answers count as success, such as "no such order". All
+     * exceptions are rethrown.
      *
      * @param list<class-string> $answers
      *
-     * @throws BreakerOpenException when it is open, and there is no $otherwise
+     * @throws BreakerOpenException when the breaker is open and there is no $otherwise
      */
     public function call(callable $call, ?callable $otherwise = null, array $answers = []): mixed
     {
     }
 
-    /** "closed", "open" or "half-open": one call is on its way to see whether all is well again. */
+    /**
+     * Returns "closed", "open" or "half-open". Half-open means that one trial call is in progress.
+     */
     public function state(): string
     {
     }
 
-    /** Closes the breaker, which has counted nothing then. */
+    /** Closes the breaker and clears its statistics. */
     public function reset(): void
     {
     }
 }
 
-/** A breaker is open: the call was not made. */
+/** Thrown when a breaker is open. The call was not made. */
 final class BreakerOpenException extends \RuntimeException
 {
-    /** Seconds after which it makes sense to try again. */
+    /** Seconds to wait before the next attempt. */
     public float $retryAfter = 0.0;
 }

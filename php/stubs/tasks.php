@@ -1,99 +1,108 @@
 <?php
 
 /**
- * IDE stubs: several things of one request at once. Add this file to your IDE's include path; it is never loaded at run time.
+ * IDE stubs for concurrent tasks within one request. Add this file to your IDE's include path. It
+ * is never loaded at run time.
  *
- * docs/guide/parallel.md explains it with examples. check.php, beside this file, compares it with a running server.
+ * docs/guide/parallel.md shows examples. check.php in this folder compares the stubs with a running
+ * server.
  */
 
 declare(strict_types=1);
 
 namespace Samovar {
     /**
-     * Runs all of $tasks at once and returns what they return, under their keys.
+     * Runs all $tasks concurrently and returns their results under the same keys.
      *
-     * "At once": wherever one of them waits (for a database, a connection, a timer, a lock: any blocking call of any
-     * extension), the others go on. What they compute, they compute one after another.
+     * While one task waits, the others continue. This applies to any blocking call of any
+     * extension, such as a database query, a connection, a timer or a lock. CPU work is not
+     * parallel: one task computes at a time.
      *
-     * An exception that leaves one of them cancels the others and is thrown here, when they have ended.
+     * An exception that leaves a task cancels the other tasks. parallel() throws it after they have
+     * ended.
      *
      * @template K of array-key
      * @template T
      * @param array<K, callable(): T> $tasks
-     * @param float|null $timeout seconds; then those that have not ended are cancelled
+     * @param float|null $timeout seconds after which unfinished tasks are cancelled
      *
      * @return array<K, T>
      *
-     * @throws TimeoutException when $timeout is over
-     * @throws \Error when more than limits.tasks_max are in flight, or where nothing can be waited for
+     * @throws TimeoutException when $timeout expires
+     * @throws \Error when more than limits.tasks_max tasks are in flight, or where waiting is not
+     * possible
      */
     function parallel(array $tasks, ?float $timeout = null): array
     {
     }
 
     /**
-     * Begins $work, which runs to its first wait before this returns, and goes on whenever the caller waits.
+     * Starts $work as a task. It runs to its first wait before async() returns, and continues
+     * whenever the caller waits.
      *
-     * What has not ended when the script ends is cancelled.
+     * A task that has not ended when the script ends is cancelled.
      *
-     * @throws \Error when more than limits.tasks_max are in flight, or where nothing can begin
+     * @throws \Error when more than limits.tasks_max tasks are in flight, or where no task can
+     * start
      */
     function async(callable $work): Task
     {
     }
 
     /**
-     * What the first of $tasks returns that returns at all; the others are cancelled. When exceptions leave all of them,
-     * that of the first in $tasks is thrown.
+     * Runs all $tasks concurrently and returns the result of the first one that returns. The others
+     * are cancelled. When every task throws, the exception of the first task in $tasks is thrown.
      *
      * @template T
      * @param non-empty-array<callable(): T> $tasks
      *
      * @return T
      *
-     * @throws TimeoutException when $timeout, in seconds, is over
-     * @throws \ValueError when there are none
+     * @throws TimeoutException when $timeout, in seconds, expires
+     * @throws \ValueError when $tasks is empty
      */
     function first(array $tasks, ?float $timeout = null): mixed
     {
     }
 
     /**
-     * Waits for so many seconds, in which other tasks go on. 0: they have their turn.
+     * Waits for $seconds while other tasks continue. 0 only lets other tasks run.
      *
-     * @throws \ValueError when $seconds is negative or no number
+     * @throws \ValueError when $seconds is negative or not a number
      */
     function delay(float $seconds): void
     {
     }
 
-    /** Code that was begun by async(). */
+    /** A task that async() started. */
     final class Task
     {
         private function __construct()
         {
         }
 
-        /** The task whose code this is; null in code that is none's. */
+        /** Returns the task that is running, or null outside a task. */
         public static function current(): ?Task
         {
         }
 
         /**
-         * What it returns, when it has; an exception that has left it is thrown.
+         * Waits for the task to end and returns its result. An exception that left the task is
+         * thrown here.
          *
-         * @param float|null $timeout seconds; the task itself goes on after it
+         * @param float|null $timeout seconds; the task continues after a timeout
          *
-         * @throws TimeoutException when $timeout is over
-         * @throws CancelledException when it was cancelled
+         * @throws TimeoutException when $timeout expires
+         * @throws CancelledException when the task was cancelled
          */
         public function await(?float $timeout = null): mixed
         {
         }
 
         /**
-         * Ends it where it waits: its `finally` blocks run, its `catch` blocks do not. A connection on which it waits
-         * for an answer is shut down. Does nothing when it has ended.
+         * Ends the task at the point where it waits. Its `finally` blocks run, its `catch` blocks
+         * do not. If it waits for a reply on a connection, that connection is shut down. Does
+         * nothing when the task has ended.
          */
         public function cancel(): void
         {
@@ -104,13 +113,12 @@ namespace Samovar {
         }
     }
 
-    /**
-     * Values that one task gives to another, in the order in which they were sent.
-     */
+    /** A queue of values between tasks, in the order in which they were sent. */
     final class Channel
     {
         /**
-         * @param int $capacity values that wait in it; 0: who sends waits until somebody receives
+         * @param int $capacity values that the channel buffers; with 0, a sender waits until a
+         * receiver takes the value
          * @throws \ValueError when $capacity is negative or above 1000000
          */
         public function __construct(int $capacity = 0)
@@ -118,87 +126,92 @@ namespace Samovar {
         }
 
         /**
-         * Waits while it is full.
+         * Sends a value. Waits while the channel is full.
          *
-         * @throws TimeoutException when $timeout, in seconds, is over
-         * @throws \Error when it is closed
-         * @throws \ValueError when $value is null, which receive() says of a closed one
+         * @throws TimeoutException when $timeout, in seconds, expires
+         * @throws \Error when the channel is closed
+         * @throws \ValueError when $value is null, because receive() returns null for a closed
+         * channel
          */
         public function send(mixed $value, ?float $timeout = null): void
         {
         }
 
         /**
-         * Waits for a value; null: it is closed, and all that was sent was received.
+         * Waits for a value and returns it. Returns null when the channel is closed and empty.
          *
-         * @throws TimeoutException when $timeout, in seconds, is over
+         * @throws TimeoutException when $timeout, in seconds, expires
          */
         public function receive(?float $timeout = null): mixed
         {
         }
 
-        /** No more is sent. Does nothing when it is closed. */
+        /** Closes the channel for sending. Does nothing when it is already closed. */
         public function close(): void
         {
         }
     }
 
     /**
-     * Connections, or other objects, of which each is used by one task at a time.
+     * A pool of connections or other objects. One task at a time uses each object.
      *
-     * They are made when they are needed. In a resident application a pool that is made at the boot lives on.
+     * Objects are created on demand. In a resident application, a pool that is created during the
+     * boot lives for the lifetime of the worker.
      */
     final class Pool
     {
         /**
-         * @param callable(): mixed $make makes one
-         * @param int $size how many there are at most
-         * @param int $maxUses after which one is replaced; 0: never
-         * @param float $idle seconds; one that was idle for longer is replaced
-         * @param (callable(mixed): mixed)|null $check asked before one that was idle is used again: false, or an
-         *     exception, replaces it. null: PDO, mysqli, Redis, Memcached, PostgreSQL connections and streams are asked
-         *     when they were idle for a second
-         * @param float $wait seconds for which use() waits for a free one
+         * @param callable(): mixed $make creates an object
+         * @param int $size maximum number of objects
+         * @param int $maxUses uses after which an object is replaced; 0 means no limit
+         * @param float $idle seconds; an object that was idle for longer is replaced
+         * @param (callable(mixed): mixed)|null $check called before an idle object is used again;
+         * false or an exception replaces the object. With null, the pool checks PDO, mysqli, Redis,
+         * Memcached and PostgreSQL connections that were idle for a second, and streams each time
+         * @param float $wait seconds for which use() and take() wait for a free object
          *
-         * @throws \ValueError when a number means nothing
+         * @throws \ValueError when a number is out of range
          */
         public function __construct(callable $make, int $size = 8, int $maxUses = 0, float $idle = 60, ?callable $check = null, float $wait = 5)
         {
         }
 
         /**
-         * Calls $work with one that nobody else uses meanwhile, and returns what it returns. When an exception leaves
-         * $work, or its task is cancelled, that one is dropped: what state it is in, nobody knows.
+         * Calls $work with an object that no other task uses meanwhile, and returns the result of
+         * $work. When an exception leaves $work, or its task is cancelled, the object is dropped
+         * because its state is unknown.
          *
          * @param callable(mixed): mixed $work
          *
-         * @throws TimeoutException when none is free in time
+         * @throws TimeoutException when no object is free in time
          */
         public function use(callable $work): mixed
         {
         }
 
         /**
-         * One that nobody else uses until it is given back: for work that does not fit into a function, such as a
-         * transaction. One that is never given back is never used again.
+         * Returns an object that no other task uses until giveBack() is called. Use it for work
+         * that does not fit into one function, such as a transaction. An object that is never given
+         * back is never used again.
          *
-         * @throws TimeoutException when none is free in time
+         * @throws TimeoutException when no object is free in time
          */
         public function take(): mixed
         {
         }
 
         /**
-         * Gives back what take() has returned, or has it dropped: false, when nobody knows what state it is in.
+         * Gives back an object that take() returned. Pass false as $sound to drop it, when its
+         * state is unknown.
          *
-         * @throws \ValueError when it is not one that is taken
+         * @throws \ValueError when $object is not in use
          */
         public function giveBack(mixed $object, bool $sound = true): void
         {
         }
 
         /**
-         * How it is.
+         * Returns the pool's size and counts of objects: idle, used, and made so far.
          *
          * @return array{size: int, idle: int, used: int, made: int}
          */
@@ -207,12 +220,12 @@ namespace Samovar {
         }
     }
 
-    /** Something was not there in the time that was given. */
+    /** Thrown when an operation did not complete within its timeout. */
     class TimeoutException extends \RuntimeException
     {
     }
 
-    /** The task that was awaited was cancelled. */
+    /** Thrown by await() when the task was cancelled. */
     class CancelledException extends \RuntimeException
     {
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests;
 
-/** What a server has answered. */
+/** A server's response. */
 final class Answer
 {
     /** @param array<string, list<string>> $headers by name in lower case */

@@ -6,7 +6,9 @@ namespace Samovar\Runtime\Tests;
 
 use PHPUnit\Framework\TestCase;
 
-/** The package as Composer installs it into an application: from its folder, with Debian's PSR-7. */
+/**
+ * Installs the package with Composer into an application, from its folder and with Debian's PSR-7.
+ */
 final class ComposerTest extends TestCase
 {
     private const LIBRARIES = [
@@ -41,7 +43,7 @@ final class ComposerTest extends TestCase
         }
         $this->folder = sys_get_temp_dir() . '/samovar-composer-' . bin2hex(random_bytes(4));
         mkdir($this->folder);
-        // The server may run it as another user.
+        // The server may run the application as another user.
         chmod($this->folder, 0755);
     }
 
@@ -85,7 +87,7 @@ final class ComposerTest extends TestCase
             ['packagist.org' => false],
             ['type' => 'path', 'url' => \dirname(__DIR__), 'options' => ['symlink' => false]],
         ];
-        // Debian keeps them without their manifests.
+        // Debian's packages do not contain the manifests.
         foreach (self::LIBRARIES as $name => [$version, $namespace]) {
             $repositories[] = ['type' => 'package', 'package' => [
                 'name' => $name,
@@ -103,7 +105,7 @@ final class ComposerTest extends TestCase
         self::assertFileExists("$this->folder/vendor/samovar/runtime/composer.json");
     }
 
-    /** Runs Composer in the application's folder, and answers what it complains of. */
+    /** Runs Composer in the application's folder, and returns its error output. */
     private function composer(string $arguments): string
     {
         $folder = escapeshellarg($this->folder);

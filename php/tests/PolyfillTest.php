@@ -15,7 +15,7 @@ final class PolyfillTest extends TestCase
     public function testServeOnTheCommandLineSaysWhatToDo(): void
     {
         $this->expectException(\Error::class);
-        $this->expectExceptionMessage('hint: samovar serve');
+        $this->expectExceptionMessage('hint: run samovar serve');
         Polyfill::serve(static fn () => 'never', 0);
     }
 
@@ -31,7 +31,7 @@ final class PolyfillTest extends TestCase
         Polyfill::answer(static fn () => Polyfill::serve(static fn () => 'never', 0), Request::of());
     }
 
-    /** Under `php FILE`, where nothing else has defined them. */
+    /** Runs under `php FILE`, where no other code defines the functions. */
     public function testFunctionsAreThereAndDoNothing(): void
     {
         $code = 'require $argv[1]; Samovar\warmup(fn () => print "warm"); Samovar\checkpoint(); echo "below";';
@@ -42,7 +42,10 @@ final class PolyfillTest extends TestCase
         self::assertSame(['below'], $lines);
     }
 
-    /** Code that measures itself runs elsewhere, too; what Samovar would refuse is refused there. */
+    /**
+     * Code with timers also runs under other SAPIs. Invalid arguments are rejected as under
+     * Samovar.
+     */
     public function testTimersAreThereAndMeasureNothing(): void
     {
         $code = <<<'PHP'
@@ -78,7 +81,7 @@ final class PolyfillTest extends TestCase
         );
     }
 
-    /** What stands below relies on it, wherever it runs. */
+    /** The code below the checkpoint relies on $resume under every SAPI. */
     public function testCheckpointCallsWhatResumes(): void
     {
         $code = 'require $argv[1]; Samovar\checkpoint(static function () { echo "resumed "; return false; });'
@@ -128,7 +131,7 @@ final class PolyfillTest extends TestCase
                 new Response('', $status);
                 self::fail("$status was accepted");
             } catch (\ValueError) {
-                // As it should be.
+                // Expected.
             }
         }
         $this->expectException(\TypeError::class);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests;
 
-/** A server of its own, on a free port of loopback: Samovar, or PHP's built-in one. */
+/** A server on a free loopback port: Samovar, or PHP's built-in server. */
 final class Server
 {
     private const WATCHDOG_S = 30;
@@ -32,7 +32,7 @@ final class Server
         $this->url = $found[0];
     }
 
-    /** Samovar's program; null where it was not built. */
+    /** Returns the path of Samovar's program, or null if it was not built. */
     public static function samovar(): ?string
     {
         $path = getenv('SAMOVAR_BINARY') ?: \dirname(__DIR__, 2) . '/target/release/samovar';
@@ -42,7 +42,7 @@ final class Server
 
     /**
      * @param array<string, string> $environment
-     * @param list<string> $arguments further ones of `samovar serve`
+     * @param list<string> $arguments additional arguments of `samovar serve`
      */
     public static function serving(string $script, array $environment = [], array $arguments = []): self
     {
@@ -80,7 +80,9 @@ final class Server
         return (string) file_get_contents($this->log);
     }
 
-    /** The log, as soon as it has this text: a line may come behind the answer that it is about. */
+    /**
+     * Waits until the log contains $text. A log line may be written after its response was sent.
+     */
     public function logWith(string $text): string
     {
         $until = microtime(true) + self::WATCHDOG_S;
@@ -116,7 +118,8 @@ final class Server
     }
 
     /**
-     * Asks until the application is booted ahead: the first request finds out that it can be.
+     * Sends requests until the application is booted in advance. The first request discovers that
+     * this is possible.
      */
     public function untilBootedAhead(string $target = '/'): self
     {

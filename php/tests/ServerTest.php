@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Tests;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
-/** Each part for real, in a server of its own. */
+/** Tests each part with a real server. */
 final class ServerTest extends TestCase
 {
     private string $log;
@@ -50,14 +50,14 @@ final class ServerTest extends TestCase
         ], $server->ask('/echo?a=1&b[]=2', 'POST', $headers, 'e[f]=g')->json());
     }
 
-    /** php-http's tests, run by a worker on a native request of its own. */
+    /** Runs php-http's tests in a worker, on its native request. */
     public function testNativeRequestPassesTheIntegrationTests(): void
     {
         if (!class_exists(\Http\Psr7Test\BaseTest::class)) {
             self::markTestSkipped('php-http-psr7-integration-tests is not installed');
         }
         $server = Server::serving(__DIR__ . '/apps/psr7.php');
-        // They want a request without a Host header, as HTTP/1.0 allows it.
+        // The tests need a request without a Host header, which HTTP/1.0 allows.
         $socket = stream_socket_client('tcp' . substr($server->url(), \strlen('http')));
         fwrite($socket, "GET / HTTP/1.0\r\n\r\n");
         [, $body] = explode("\r\n\r\n", (string) stream_get_contents($socket), 2);
@@ -129,7 +129,7 @@ final class ServerTest extends TestCase
     }
 
     /**
-     * The same script under Samovar and under PHP's built-in server.
+     * Runs the same script under Samovar and under PHP's built-in server.
      *
      * @dataProvider servers
      */
@@ -181,7 +181,7 @@ final class ServerTest extends TestCase
     /**
      * @dataProvider runtimes
      *
-     * @param list<string> $expected of the targets /a and /b
+     * @param list<string> $expected bodies for the targets /a and /b
      */
     #[DataProvider('runtimes')]
     public function testRuntime(string $application, string $model, array $expected): void
@@ -200,7 +200,7 @@ final class ServerTest extends TestCase
         return [
             'request, checkpoint' => ['request', 'checkpoint', ['path /a', 'path /b']],
             'request, resident' => ['request', 'resident', ['path /a', 'path /b']],
-            // The first of them is the rehearsal at the boot.
+            // The first call happens during the boot, as warm-up.
             'response, checkpoint' => ['response', 'checkpoint', ['uri /a 2', 'uri /b 2']],
             'callable, checkpoint' => ['callable', 'checkpoint', ['uri /a 1', 'uri /b 1']],
             'environment, checkpoint' => ['environment', 'checkpoint', ['kept kept prod', 'kept kept prod']],

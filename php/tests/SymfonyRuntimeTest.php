@@ -22,7 +22,10 @@ use Symfony\Component\Runtime\Runner\Symfony\ConsoleApplicationRunner;
 use Symfony\Component\Runtime\Runner\Symfony\HttpKernelRunner;
 use Symfony\Component\Runtime\Runner\Symfony\ResponseRunner;
 
-/** Under the command line, where it is what its parent is; ServerTest has the rest. */
+/**
+ * Tests the command line, where the runtime behaves like its parent class. ServerTest covers the
+ * rest.
+ */
 final class SymfonyRuntimeTest extends TestCase
 {
     private const QUIET = ['error_handler' => false, 'env' => 'test', 'debug' => false, 'disable_dotenv' => true];
@@ -101,7 +104,7 @@ final class SymfonyRuntimeTest extends TestCase
     public function testUnknownModelIsRefused(): void
     {
         $this->expectException(\InvalidArgumentException::class);
-        $this->expectExceptionMessage('the model `swoole` does not exist');
+        $this->expectExceptionMessage('unknown model `swoole`');
         new SymfonyRuntime(self::QUIET + ['model' => 'swoole']);
     }
 

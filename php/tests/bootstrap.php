@@ -2,14 +2,14 @@
 
 declare(strict_types=1);
 
-/* For PHPUnit. */
+/* Bootstrap file for PHPUnit. */
 
 use Nyholm\Psr7\Factory\Psr17Factory;
 
-// Laravel 8 and Carbon of Debian are older than PHP 8.2.
+// Debian's Laravel 8 and Carbon are older than PHP 8.2.
 error_reporting(E_ALL & ~E_DEPRECATED);
 
-// Before the polyfill: serve() as a server has it, with requests that the tests make up.
+// Loaded before the polyfill: a fake serve() that gets its requests from the tests.
 require __DIR__ . '/fakes/server.php';
 require __DIR__ . '/libraries.php';
 
@@ -17,12 +17,12 @@ if (stream_resolve_include_path('Http/Psr7Test/autoload.php') !== false) {
     require_once 'Http/Psr7Test/autoload.php';
 }
 
-// php-http's tests ask for these.
+// php-http's tests require these constants.
 foreach (['REQUEST', 'RESPONSE', 'SERVER_REQUEST', 'STREAM', 'UPLOADED_FILE', 'URI'] as $made) {
     define("{$made}_FACTORY", Psr17Factory::class);
 }
 
-// php-http's tests make a folder where they stand.
+// php-http's tests create a folder in the working directory.
 $folder = sys_get_temp_dir() . '/samovar-runtime-' . getmypid();
 mkdir($folder);
 chdir($folder);

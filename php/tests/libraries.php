@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Loads this package and what its tests need: from Composer's vendor/, or from Debian's packages. What is in neither
- * has a small fake.
+ * Loads this package and the libraries for its tests, from Composer's vendor/ or from Debian's
+ * packages. Libraries that neither provides have small fakes.
  */
 
 (static function (): void {

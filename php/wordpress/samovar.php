@@ -2,16 +2,19 @@
 
 /*
  * Plugin Name: Samovar
- * Description: Boots WordPress once for many visitors, and looks in each request whether the boot still holds.
+ * Description: Boots WordPress once for many visitors. Each request checks that the boot is valid.
  *
- * A must-use plugin: copy it to wp-content/mu-plugins/. Wherever Samovar has no checkpoint it does nothing.
+ * A must-use plugin: copy it to wp-content/mu-plugins/. It does nothing where Samovar has no
+ * checkpoint.
  *
- * The checkpoint stands at the end of WordPress's boot. What the boot has read of the database is read again in each
- * request and compared: if anything has changed, the request runs as a whole script, and its worker boots anew. What
- * the boot has found out about a visitor, of whom there was none, is found out again.
+ * The checkpoint is at the end of WordPress's boot. Each request reads the boot's database queries
+ * again and compares the results. If a result has changed, the request runs the whole script, and
+ * its worker boots again. Data about the visitor is computed again in each request, because the
+ * boot has no visitor.
  *
- * Other plugins and themes boot, too, and one that looks at the visitor while it boots (in plugins_loaded, init or
- * wp_loaded) would see nobody. So there is a checkpoint only where all of them are known to wait. In wp-config.php:
+ * Other plugins and themes boot too. A plugin that looks at the visitor while it boots (in
+ * plugins_loaded, init or wp_loaded) would find none. So there is a checkpoint only if all active
+ * plugins and themes are known not to do so. List yours in wp-config.php after you checked them:
  *
  *     define('SAMOVAR_CHECKED', ['akismet/akismet.php', 'my-theme']);
  */
@@ -20,20 +23,20 @@ declare(strict_types=1);
 
 namespace Samovar\WordPress;
 
-// WordPress's own, which look at nobody while they boot.
+// WordPress's own themes, which do not look at the visitor while they boot.
 const THEMES = ['twentytwentyone', 'twentytwentytwo', 'twentytwentythree', 'twentytwentyfour', 'twentytwentyfive'];
 
-/** Options that say what is due and what is cached: nothing is built from them. */
+/** Options for scheduled tasks and cached data. The boot builds nothing from them. */
 const VOLATILE = '/^(cron|_transient_.*|_site_transient_.*)$/D';
 
-/** What is sent by somebody whom WordPress treats otherwise from its first line on. */
+/** Parameters of requests that WordPress handles differently from its first line on. */
 const SPECIAL = [
     'customize_changeset_uuid', 'customize_theme', 'preview_id', 'wp_customize', 'wp_scrape_key', 'wp_theme_preview',
 ];
 
 final class Boot
 {
-    /** @var array<string, string> by query: a digest of what it answered */
+    /** @var array<string, string> query => digest of its result */
     private array $answers = [];
     private string $options = '';
     private string $day = '';
@@ -48,18 +51,22 @@ final class Boot
         $obstacle = self::obstacle();
         if ($obstacle !== null) {
             add_action('admin_notices', static function () use ($obstacle): void {
-                echo '<div class="notice notice-warning"><p>Samovar: no checkpoint, for ', esc_html($obstacle),
+                echo '<div class="notice notice-warning"><p>Samovar: no checkpoint: ', esc_html($obstacle),
                     '</p></div>';
             });
         } elseif (isset($_SERVER['REQUEST_METHOD'])) {
-            // A visitor's, whom nobody may share: Samovar takes it as the wish to boot ahead.
+            // A request of a visitor, whose state must not be shared. Samovar takes the call as a
+            // request to boot in advance.
             add_action('wp_loaded', static fn () => \Samovar\checkpoint(), \PHP_INT_MAX);
         } else {
             (new self())->watch();
         }
     }
 
-    /** Pages are told apart by their template. Of a block theme that is one file for all, and WordPress knows which it shows. */
+    /**
+     * Uses the page's template as the route name. A block theme has one file for all pages, so its
+     * template comes from WordPress.
+     */
     private static function nameRoute(mixed $file): mixed
     {
         $shown = $GLOBALS['_wp_current_template_id'] ?? null;
@@ -74,7 +81,10 @@ final class Boot
         return $file;
     }
 
-    /** Which kind of page it is, where WordPress (before 6.3) does not say which template of a block theme it shows. */
+    /**
+     * Returns the kind of page. For WordPress before 6.3, which does not report the current
+     * template of a block theme.
+     */
     private static function shown(): string
     {
         return match (true) {
@@ -89,14 +99,14 @@ final class Boot
         };
     }
 
-    /** Why there can be no checkpoint. */
+    /** Returns the reason why there can be no checkpoint, or null. */
     private static function obstacle(): ?string
     {
         if (is_multisite()) {
-            return 'this is a network of sites';
+            return 'multisite is not supported';
         }
         if (wp_using_ext_object_cache() || WP_CACHE) {
-            return 'object-cache.php or advanced-cache.php looks at the visitor first';
+            return 'object-cache.php or advanced-cache.php depends on the visitor';
         }
         $others = array_diff(array_map('basename', wp_get_mu_plugins()), [basename(__FILE__)]);
         $themes = [get_option('template'), get_option('stylesheet')];
@@ -104,15 +114,15 @@ final class Boot
         $booted = array_merge((array) get_option('active_plugins', []), $others, $themes);
         $unknown = array_diff($booted, $checked, THEMES);
 
-        return $unknown === [] ? null : 'SAMOVAR_CHECKED does not name ' . implode(', ', $unknown);
+        return $unknown === [] ? null : 'missing in SAMOVAR_CHECKED: ' . implode(', ', $unknown);
     }
 
     private function watch(): void
     {
-        // What is filed by month, or is of today, is worked out once a day.
+        // Monthly archives and values for today are computed once a day.
         $this->day = gmdate('Y-m-d');
         add_filter('query', function ($query) {
-            // The one before has its answer by now.
+            // The previous query has its result now.
             $this->record();
 
             return $query;
@@ -129,11 +139,11 @@ final class Boot
         if ($this->holds()) {
             \Samovar\checkpoint($this->resume(...));
         } else {
-            error_log('Samovar: no checkpoint: what the boot has read has other values already');
+            error_log('Samovar: no checkpoint: values read by the boot have already changed');
         }
     }
 
-    /** First in each request; false: the boot does not hold for it. */
+    /** Runs first in each request. Returns false when the boot is not valid for it. */
     private function resume(): bool
     {
         wp_maintenance();
@@ -149,7 +159,8 @@ final class Boot
         foreach (['current_user', 'wp_rest_auth_cookie', 'wp_rest_application_password_status'] as $name) {
             $GLOBALS[$name] = null;
         }
-        // Who it is, and what REST makes of their cookie; kses then sees their rights.
+        // Determines the user, and the REST state of the user's cookie. kses then uses the user's
+        // rights.
         $GLOBALS['wp']->init();
         if (has_action('init', 'wp_cron')) {
             wp_cron();
@@ -166,7 +177,7 @@ final class Boot
         }
     }
 
-    /** The database answers as it has answered the boot. */
+    /** Returns whether the database still returns the same results as during the boot. */
     private function holds(): bool
     {
         global $wpdb;
@@ -182,7 +193,7 @@ final class Boot
         return true;
     }
 
-    /** Whether it is a question, other than that for all options. */
+    /** Returns whether $query reads data, except the query for all options. */
     private static function asks(string $query): bool
     {
         global $wpdb;
@@ -219,7 +230,7 @@ final class Boot
             }
         }
         foreach (array_keys($_COOKIE) as $name) {
-            // A site in recovery loads other plugins.
+            // A site in recovery mode loads other plugins.
             if (str_starts_with((string) $name, 'wordpress_rec_')) {
                 return true;
             }
@@ -228,7 +239,7 @@ final class Boot
         return false;
     }
 
-    /** As vars.php, which declares functions and cannot be included twice. */
+    /** Does the same as vars.php, which declares functions and cannot be included twice. */
     private static function tellBrowser(string $agent): void
     {
         $has = static fn (string $part): bool => stripos($agent, $part) !== false;
@@ -256,6 +267,6 @@ final class Boot
     }
 }
 
-// Another version of the code is another boot: updates are made under /wp-admin/.
+// A code update requires a new boot. Updates are installed under /wp-admin/.
 add_action('upgrader_process_complete', static fn () => update_option('samovar_code', (string) hrtime(true), true));
 Boot::begin();

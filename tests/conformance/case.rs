@@ -1,14 +1,17 @@
-//! case: requests by name, and what is known to differ.
+//! case: named requests and their known differences.
 
 use samovar_testkit::http::Request;
 use samovar_testkit::nginx_version;
 
-/// Since this version several lines of one header are joined, or the first counts; before, the last.
+/// Since this version nginx joins several lines of the same header, or uses the first one. Earlier
+/// versions use the last one.
 const NGINX_JOINS_SINCE: (u32, u32) = (1, 23);
-/// Since this version it knows the port that a client has named, and Debian's configuration hands it over.
+/// Since this version nginx knows the port that the client specified, and Debian's configuration
+/// passes it to PHP.
 const NGINX_KNOWS_PORT_SINCE: (u32, u32) = (1, 30);
 
-/// One or more requests of one client; a cookie that the server sets goes with those that follow.
+/// One or more requests of one client. Cookies that the server sets are sent with the following
+/// requests.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
@@ -16,12 +19,13 @@ pub(crate) struct Case {
     pub(crate) differences: Vec<Difference>,
 }
 
-/// Where a case runs.
+/// Execution models in which a case runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Models {
-    /// The script model alone: what the case asks about lies outside a handler.
+    /// Only the script model: the case tests something outside a handler.
     Script,
-    /// The script model, a resident handler that includes the same script, and a checkpoint above it.
+    /// The script model, a resident handler that includes the same script, and a checkpoint above
+    /// the script.
     All,
 }
 
@@ -29,78 +33,78 @@ pub(crate) enum Models {
 pub(crate) enum Step {
     /// With the client's cookies.
     Send(Request),
-    /// Bytes as they are.
+    /// Raw bytes, sent unchanged.
     Raw(Vec<u8>),
 }
 
-/// Why Samovar's answer is another one, and what it is.
+/// A documented difference: the reason, and the response that Samovar returns instead.
 pub(crate) struct Difference {
-    /// The model that it is one of alone.
+    /// The only model that differs; `None`: all models.
     pub(crate) model: Option<&'static str>,
     pub(crate) why: &'static str,
     pub(crate) is: Is,
 }
 
-/// What an answer is instead of the oracle's.
+/// The response of Samovar where it differs from the reference server's.
 pub(crate) enum Is {
-    /// The oracle's, with this text (left) being that one (right).
+    /// The reference server's response with the left text replaced by the right one.
     Replaced(&'static [(&'static str, &'static str)]),
-    /// The oracle's, with another status.
+    /// The reference server's response with another status.
     Status(u16),
-    /// One of its own: a status, and texts that occur in headers or body.
+    /// A different response: its status, and texts that occur in headers or body.
     Own(u16, &'static [&'static str]),
 }
 
-/// A theme: cases that belong together.
+/// A theme: a group of related cases.
 pub(crate) struct Theme {
     pub(crate) name: &'static str,
     pub(crate) cases: Vec<Case>,
 }
 
-/// `item` of 0, 1, 2 … one behind the other.
+/// Concatenates `item(0)`, `item(1)`, `item(2)` and so on.
 pub(crate) fn numbered(count: usize, item: impl Fn(usize) -> String) -> String {
     (0..count).map(item).collect::<Vec<_>>().concat()
 }
 
 impl Case {
-    /// Several requests.
+    /// A case of several requests.
     pub(crate) fn steps(name: impl Into<String>, steps: impl IntoIterator<Item = Request>) -> Case {
         let steps = steps.into_iter().map(Step::Send).collect();
         Case { name: name.into(), steps, models: Models::All, differences: Vec::new() }
     }
 
-    /// One request.
+    /// A case of one request.
     pub(crate) fn one(name: impl Into<String>, request: Request) -> Case {
         Case::steps(name, [request])
     }
 
-    /// GET.
+    /// A case of one GET request.
     pub(crate) fn get(name: impl Into<String>, target: &str) -> Case {
         Case::one(name, Request::get(target))
     }
 
-    /// Bytes as they are.
+    /// A case that sends raw bytes.
     pub(crate) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Case {
         Case { steps: vec![Step::Raw(bytes.into())], ..Case::steps(name, []) }
     }
 
-    /// GET, with a target that need not be text.
+    /// A GET request whose target may contain bytes that are not text.
     pub(crate) fn raw_target(name: &str, target: &[u8]) -> Case {
         Case::raw(name, [b"GET ", target, b" HTTP/1.1\r\nHost: localhost\r\n\r\n"].concat())
     }
 
-    /// Says that it is no case for a handler.
+    /// Restricts the case to the script model, because it does not apply to a handler.
     pub(crate) fn script_only(self) -> Case {
         Case { models: Models::Script, ..self }
     }
 
-    /// Documents a difference. It explains each answer of the case that differs.
+    /// Documents a difference. It explains every response of the case that differs.
     pub(crate) fn differs(mut self, why: &'static str, is: Is) -> Case {
         self.differences.push(Difference { model: None, why, is });
         self
     }
 
-    /// Documents a difference from nginx before 1.23, which takes lines of one header another way.
+    /// Documents a difference from nginx before 1.23, which handles repeated headers differently.
     pub(crate) fn differs_before_nginx_1_23(self, why: &'static str, is: Is) -> Case {
         if nginx_version() < NGINX_JOINS_SINCE { self.differs(why, is) } else { self }
     }
@@ -121,7 +125,7 @@ impl Case {
         self
     }
 
-    /// Says that a fatal error ends the request with nothing sent.
+    /// Documents that a fatal error ends the request before any output is sent.
     pub(crate) fn fails(self) -> Case {
         let why = "a handler that fails is 500, where php-fpm leaves the status that was set";
         self.differs_in_resident(why, Is::Status(500))
@@ -129,7 +133,7 @@ impl Case {
 }
 
 impl Step {
-    /// As it goes over the wire, with the client's cookies.
+    /// The bytes on the wire, with the client's cookies.
     pub(crate) fn bytes(&self, cookies: &str) -> Vec<u8> {
         match self {
             Step::Raw(bytes) => bytes.clone(),

@@ -1,13 +1,13 @@
-//! diff: two texts, line by line.
+//! diff: compares two texts line by line.
 
 use std::fmt::Write as _;
 
-/// Lines longer than this are cut in what is shown.
+/// Longer lines are cut in the output.
 const LINE_CHARS_MAX: usize = 160;
-/// Texts with more lines than this are compared line number by line number.
+/// Texts with more lines are compared by line number instead of by content.
 const LINES_MAX: usize = 1500;
 
-/// The lines that differ: `-` theirs, `+` ours, with a line of context.
+/// The differing lines, with one line of context: `-` is the reference server's, `+` is Samovar's.
 pub(crate) fn diff(theirs: &str, ours: &str) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (theirs.lines().collect(), ours.lines().collect());
     let marked =
@@ -32,7 +32,7 @@ fn by_number<'a>(a: &[&'a str], b: &[&'a str]) -> Vec<(char, &'a str)> {
     out
 }
 
-/// Through the longest common subsequence.
+/// Compares through the longest common subsequence.
 fn by_content<'a>(a: &[&'a str], b: &[&'a str]) -> Vec<(char, &'a str)> {
     let mut common = vec![vec![0u16; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {

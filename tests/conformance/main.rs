@@ -1,27 +1,33 @@
-//! Differential conformance: the same requests through nginx + php-fpm and through Samovar.
+//! Differential conformance test: sends the same requests to nginx + php-fpm and to Samovar.
 //!
-//! Status, headers and body must be equal, but for the lists in `answer.rs` and the differences that a case
-//! documents. `cargo test -p samovar-tests --test conformance -- query multipart` runs themes or cases
-//! whose name holds one of the words. `ORACLE_ONLY=1` asks the oracle alone, twice, and prints its answers.
-//! Samovar is asked by HTTP, and by way of nginx and FastCGI: all cases in the script model, a quarter of them in the others;
-//! with `FASTCGI=all` all of them. Both sides are asked by HTTP/2 over TLS, by way of an HAProxy: a quarter of the script model's
-//! cases; with `HTTP2=all` all of them, in every model. `REVERSE=1` runs all in the other order: a resident worker meets other leftovers then.
+//! Status, headers and body must be equal, except for the lists in `response.rs` and the
+//! differences that a case documents.
+//!
+//! `cargo test -p samovar-tests --test conformance -- query multipart` runs the themes or cases
+//! whose name contains one of the words. `ORACLE_ONLY=1` queries only the reference server, twice,
+//! and prints its responses. `REVERSE=1` runs all cases in reverse order: a resident worker then
+//! has other state left from earlier requests.
+//!
+//! Samovar is queried directly by HTTP, and through nginx and FastCGI. Through FastCGI, the script
+//! model runs all cases and the other models a quarter; with `FASTCGI=all`, all models run all
+//! cases. Both servers are also queried by HTTP/2 over TLS, through an HAProxy: a quarter of the
+//! script model's cases; with `HTTP2=all`, all cases in every model.
 #![allow(clippy::expect_used)]
 
-mod answer;
 mod case;
 mod diff;
 mod http2;
+mod response;
 mod sides;
 mod stage;
 mod themes;
 
-use crate::answer::{Answer, align};
 use crate::case::{Case, Difference, Is, Models, Step, Theme};
+use crate::response::{ObservedResponse, align};
 use crate::sides::Sides;
 use std::process::ExitCode;
 
-/// The proof that the issue asks for.
+/// Minimum number of cases that the issue requires.
 const CASES_MIN: usize = 230;
 
 fn main() -> ExitCode {
@@ -46,7 +52,7 @@ fn is_wanted(words: &[String], name: &str) -> bool {
     words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
 }
 
-/// Runs the themes and returns how many answers were wrong.
+/// Runs the themes and returns the number of failed cases.
 fn run(themes: &[Theme]) -> usize {
     let is_oracle_only = std::env::var_os("ORACLE_ONLY").is_some();
     let folder = stage::stage();
@@ -84,7 +90,7 @@ fn run(themes: &[Theme]) -> usize {
     failed_in_all
 }
 
-/// Whether its workers are those of the checkpoint model, and have done what it is for.
+/// Whether the workers run the checkpoint model and have performed rollbacks.
 fn rolled_back(server: &samovar_testkit::Server) -> bool {
     let status = server.status();
     println!("image: {}", status["image"]);
@@ -119,12 +125,12 @@ impl Counts {
     }
 }
 
-/// The oracle against itself: an answer that varies proves nothing.
+/// Compares the reference server with itself: a response that varies is useless for a comparison.
 fn repeat(sides: &Sides, case: &Case) -> Result<(), String> {
     let (first, second) = (sides.theirs(case), sides.theirs(case));
     println!("--- {} ({})", case.name, sides.model);
-    for (step, answer) in case.steps.iter().zip(&first) {
-        println!("{}\n{answer}", request_text(step));
+    for (step, response) in case.steps.iter().zip(&first) {
+        println!("{}\n{response}", request_text(step));
     }
     let may_vary = case.differences.iter().any(|known| matches!(known.is, Is::Own(..)));
     let pairs = case.steps.iter().zip(first.into_iter().zip(second));
@@ -138,15 +144,15 @@ fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
     let known = case.differences.iter().find(is_of);
     let theirs = sides.theirs(case);
     if is_asked_by_fastcgi(sides.model, case) {
-        let answers = (theirs.clone(), sides.ours_by_fastcgi(case));
-        other_way("FastCGI", case, known, answers, |_, _, _| false)?;
+        let responses = (theirs.clone(), sides.ours_by_fastcgi(case));
+        other_way("FastCGI", case, known, responses, |_, _, _| false)?;
     }
     if is_asked_by_http2(sides.model, case) {
         other_way("HTTP/2", case, known, sides.both_by_http2(case), http2::is_known)?;
     }
-    let answers = theirs.into_iter().zip(sides.ours(case));
+    let responses = theirs.into_iter().zip(sides.ours(case));
     let mut is_equal = true;
-    for (step, (mut theirs, mut ours)) in case.steps.iter().zip(answers) {
+    for (step, (mut theirs, mut ours)) in case.steps.iter().zip(responses) {
         let as_it_came = ours.clone();
         align(&mut ours, &mut theirs);
         if theirs == ours {
@@ -164,7 +170,8 @@ fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
     }
 }
 
-/// The way is the same in every model, and each case takes its time: a quarter will do.
+/// FastCGI works the same in every model, and each case takes time: a quarter is enough outside the
+/// script model.
 fn is_asked_by_fastcgi(model: &str, case: &Case) -> bool {
     model == "script"
         || is_drawn(case)
@@ -180,17 +187,18 @@ fn is_drawn(case: &Case) -> bool {
     case.name.len().is_multiple_of(4)
 }
 
-/// The same by another way: that of nginx and FastCGI, where php-fpm's place is, or HTTP/2. What is documented as different may be
-/// equal there: nginx finds files and scripts itself, and the proxy refuses what it does not pass on.
+/// Compares responses over another protocol: FastCGI through nginx, in place of php-fpm, or HTTP/2.
+/// Documented differences may be absent there: nginx finds files and scripts itself, and the proxy
+/// rejects some requests instead of forwarding them.
 fn other_way(
     way: &str,
     case: &Case,
     known: Option<&Difference>,
-    (theirs, ours): (Vec<Answer>, Vec<Answer>),
-    is_known: impl Fn(&[u8], &mut Answer, &mut Answer) -> bool,
+    (theirs, ours): (Vec<ObservedResponse>, Vec<ObservedResponse>),
+    is_known: impl Fn(&[u8], &mut ObservedResponse, &mut ObservedResponse) -> bool,
 ) -> Result<(), String> {
-    let answers = theirs.into_iter().zip(ours);
-    for (step, (mut theirs, mut ours)) in case.steps.iter().zip(answers) {
+    let responses = theirs.into_iter().zip(ours);
+    for (step, (mut theirs, mut ours)) in case.steps.iter().zip(responses) {
         let as_it_came = ours.clone();
         align(&mut ours, &mut theirs);
         if !is_known(&step.bytes(""), &mut theirs, &mut ours) && theirs != ours {
@@ -201,12 +209,12 @@ fn other_way(
     Ok(())
 }
 
-/// An error unless a documented difference explains why two answers are not equal.
+/// Returns an error unless a documented difference explains why two responses differ.
 fn explain(
     known: Option<&Difference>,
-    theirs: &Answer,
-    ours: &Answer,
-    as_it_came: &Answer,
+    theirs: &ObservedResponse,
+    ours: &ObservedResponse,
+    as_it_came: &ObservedResponse,
 ) -> Result<(), String> {
     let Some(known) = known else { return Err("the answers differ".to_owned()) };
     let is_explained = match known.is {
@@ -217,7 +225,7 @@ fn explain(
             }
             expected == *ours
         }
-        Is::Status(status) => Answer { status, ..theirs.clone() } == *ours,
+        Is::Status(status) => ObservedResponse { status, ..theirs.clone() } == *ours,
         Is::Own(status, texts) => {
             as_it_came.status == status && texts.iter().all(|text| as_it_came.contains(text))
         }
@@ -225,7 +233,7 @@ fn explain(
     if is_explained { Ok(()) } else { Err(format!("not the documented difference: {}", known.why)) }
 }
 
-fn report(step: &Step, theirs: &Answer, ours: &Answer) -> String {
+fn report(step: &Step, theirs: &ObservedResponse, ours: &ObservedResponse) -> String {
     let lines = diff::diff(&theirs.to_string(), &ours.to_string());
     format!("  request: {}\n  - php-fpm, + Samovar:\n{lines}", request_text(step))
 }

@@ -1,7 +1,7 @@
-//! sides: the two servers of a model, and a case's way through one of them.
+//! sides: the two servers of a model, and how a case is sent to one of them.
 
-use crate::answer::{Answer, Place};
 use crate::case::Case;
+use crate::response::{ObservedResponse, Subject};
 use samovar_testkit::http::{Client, Response};
 use samovar_testkit::{Certificate, Haproxy, Nginx, Oracle, Server};
 use std::collections::BTreeMap;
@@ -9,26 +9,26 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Settings beside the kit's own.
+/// Settings in addition to those of the test kit.
 const SETTINGS: &[(&str, &str)] = &[("expose_php", "1"), ("user_ini.cache_ttl", "300")];
 
-/// An execution model: Samovar in it, beside php-fpm with the same document root.
+/// One execution model: Samovar in that model, and php-fpm with the same document root.
 pub(crate) struct Sides {
     pub(crate) model: &'static str,
     pub(crate) oracle: Oracle,
-    /// None when only the oracle is asked.
+    /// `None` if only the reference server is queried.
     pub(crate) samovar: Option<Server>,
-    /// The same server once more, behind an nginx like the oracle's.
+    /// The same server through an nginx that is configured like the reference server's.
     nginx: Option<Nginx>,
-    /// Both by HTTP/2 over TLS.
+    /// Both servers over HTTP/2 with TLS.
     secure: Option<Secure>,
     deaths: u64,
     folder: TempDir,
     root: PathBuf,
 }
 
-/// An oracle that speaks HTTP/2 over TLS, and an HAProxy before it and before Samovar: what that makes of a request is the same for
-/// both.
+/// A reference server with HTTP/2 over TLS, and an HAProxy each in front of it and of Samovar. Both
+/// servers thus receive requests that HAProxy changed in the same way.
 struct Secure {
     oracle: Oracle,
     before_oracle: Haproxy,
@@ -36,13 +36,13 @@ struct Secure {
 }
 
 impl Sides {
-    /// Starts both.
+    /// Starts both servers.
     pub(crate) fn start(model: &'static str, root: &Path, is_oracle_only: bool) -> Sides {
         let folder = TempDir::with_prefix("samovar-fcgi-").expect("a temporary folder");
         let socket = folder.path().join("fcgi.sock").display().to_string();
         let certificate = own_certificate(folder.path());
         let samovar = (!is_oracle_only).then(|| {
-            // One worker that stays: each request meets what the one before left.
+            // One long-lived worker: each request runs with the state that earlier requests left.
             let start = Server::at(root).relinked().workers(if model == "script" { 2 } else { 1 });
             let start = start.args(["--listen", &format!("fcgi-unix:{socket}")]);
             let chain = certificate.chain.display().to_string();
@@ -58,7 +58,7 @@ impl Sides {
         Sides { model, oracle, samovar, nginx, secure: None, deaths: 0, folder, root }
     }
 
-    /// Asks both by HTTP/2 over TLS, too.
+    /// Also queries both servers by HTTP/2 over TLS.
     pub(crate) fn secure(&mut self) {
         let Some(samovar) = self.samovar.as_ref().filter(|_| self.secure.is_none()) else { return };
         let certificate = own_certificate(self.folder.path());
@@ -69,8 +69,12 @@ impl Sides {
         self.secure = Some(Secure { oracle, before_oracle, before_samovar });
     }
 
-    /// The answers of both to a case by HTTP/2 over TLS, the oracle's first.
-    pub(crate) fn both_by_http2(&self, case: &Case) -> (Vec<Answer>, Vec<Answer>) {
+    /// The responses of both servers to a case by HTTP/2 over TLS; the reference server's come
+    /// first.
+    pub(crate) fn both_by_http2(
+        &self,
+        case: &Case,
+    ) -> (Vec<ObservedResponse>, Vec<ObservedResponse>) {
         let samovar = self.samovar.as_ref().expect("it was started");
         let Secure { oracle, before_oracle, before_samovar } =
             self.secure.as_ref().expect("it was asked for");
@@ -78,25 +82,25 @@ impl Sides {
         (theirs, self.walk(case, before_samovar.address(), samovar.folder()))
     }
 
-    /// The oracle's answers to a case.
-    pub(crate) fn theirs(&self, case: &Case) -> Vec<Answer> {
+    /// The reference server's responses to a case.
+    pub(crate) fn theirs(&self, case: &Case) -> Vec<ObservedResponse> {
         self.walk(case, self.oracle.address(), self.oracle.folder())
     }
 
-    /// Samovar's answers.
-    pub(crate) fn ours(&self, case: &Case) -> Vec<Answer> {
+    /// Samovar's responses to a case.
+    pub(crate) fn ours(&self, case: &Case) -> Vec<ObservedResponse> {
         let samovar = self.samovar.as_ref().expect("it was started");
         self.walk(case, samovar.address(), samovar.folder())
     }
 
-    /// Its answers by way of nginx and FastCGI.
-    pub(crate) fn ours_by_fastcgi(&self, case: &Case) -> Vec<Answer> {
+    /// Samovar's responses to a case through nginx and FastCGI.
+    pub(crate) fn ours_by_fastcgi(&self, case: &Case) -> Vec<ObservedResponse> {
         let samovar = self.samovar.as_ref().expect("it was started");
         let nginx = self.nginx.as_ref().expect("it was started");
         self.walk(case, nginx.address(), samovar.folder())
     }
 
-    /// A GET whose worker died is run again: its client sees nothing of it.
+    /// Fails if a worker died. A GET whose worker died is run again, so its client does not notice.
     pub(crate) fn no_worker_died(&mut self) -> Result<(), String> {
         let Some(samovar) = &self.samovar else { return Ok(()) };
         let deaths = samovar.status()["worker_restarts_total"].as_u64().unwrap_or_default();
@@ -108,22 +112,22 @@ impl Sides {
         }
     }
 
-    fn walk(&self, case: &Case, address: SocketAddr, folder: &Path) -> Vec<Answer> {
-        let place = Place { address: address.to_string(), folder: folder.display().to_string() };
+    fn walk(&self, case: &Case, address: SocketAddr, folder: &Path) -> Vec<ObservedResponse> {
+        let place = Subject { address: address.to_string(), folder: folder.display().to_string() };
         let mut jar = Jar::default();
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for step in &case.steps {
             let mut client = Client::connect(address);
-            // A server may answer before it has read everything.
+            // A server may respond before it has read the whole request.
             let _ = client.try_send(&step.bytes(&jar.header()));
             let response = client.try_read(step.is_head()).unwrap_or_else(|error| Response {
                 body: format!("no answer: {error}").into_bytes(),
                 ..Response::default()
             });
             jar.keep(&response);
-            answers.push(Answer::of(&response, &place, self.model == "resident"));
+            responses.push(ObservedResponse::of(&response, &place, self.model == "resident"));
         }
-        answers
+        responses
     }
 }
 

@@ -1,4 +1,5 @@
-//! stage: the document root that both servers get: tests/apps/conformance, and what no repository holds.
+//! stage: the document root of both servers. It holds tests/apps/conformance and files that the
+//! repository cannot hold.
 
 use samovar_testkit::workspace;
 use std::fs;
@@ -7,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
-/// When all files were last changed: 1 January 2020.
+/// Modification time of all files: 1 January 2020.
 const MODIFIED: u64 = 1_577_836_800;
 
-/// Files that are made here: odd names, types, sizes.
+/// Files created here, with unusual names, types and sizes.
 const FILES: &[(&str, &str)] = &[
     ("statics/style.css", "body { color: red }\n"),
     ("statics/script.js", "let a = 1;\n"),
@@ -65,7 +66,8 @@ const FILES: &[(&str, &str)] = &[
     ("halt.php", "<?php echo 'a'; __halt_compiler(); never seen\n"),
 ];
 
-/// Copies the scripts and adds the rest. The folder holds `conformance/public` and the two front controllers.
+/// Copies the scripts and creates the other files. The folder holds `conformance/public` and the
+/// two front controllers.
 pub(crate) fn stage() -> TempDir {
     let folder = TempDir::with_prefix("samovar-conformance-").expect("a temporary folder");
     for app in ["conformance", "conformance_resident", "conformance_checkpoint"] {

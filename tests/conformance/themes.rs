@@ -1,4 +1,4 @@
-//! themes: the tables of cases, a file each.
+//! themes: the tables of cases, one file for each theme.
 
 mod bodies;
 mod cookies;
@@ -17,7 +17,7 @@ mod settings;
 
 use crate::case::Theme;
 
-/// All of them, in the order they run.
+/// All themes, in execution order.
 pub(crate) fn all() -> Vec<Theme> {
     vec![
         methods::theme(),

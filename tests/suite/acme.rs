@@ -1,9 +1,10 @@
-//! Certificates that an authority issues: fetched, kept, renewed; and whatever the authority does, the server goes on.
+//! Certificates issued by an ACME authority: fetched, stored, renewed. The server keeps running
+//! when the authority misbehaves.
 
 mod pebble;
 mod trouble;
 
-use samovar_testkit::{Authority, Certificate, Mood, Server, Start, eventually};
+use samovar_testkit::{Authority, AuthorityBehaviour, Certificate, Server, Start, eventually};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 const NAME: &str = "www.shop.example";
 const DAY: Duration = Duration::from_hours(24);
 
-/// An authority, and the folder that a server keeps things in.
+/// An authority, and the folder in which the server under test stores its files.
 struct Bench {
     folder: TempDir,
     authority: Authority,
@@ -41,7 +42,7 @@ impl Bench {
             .args(["--acme-folder", &self.kept().display().to_string()])
     }
 
-    /// The authority finds it from now on.
+    /// Gives the authority the server's addresses; from now on its challenges reach the server.
     fn shown(&self, server: &Server) {
         self.authority.look_at(Some(server.address()), Some(https(server)));
     }
@@ -51,7 +52,8 @@ fn https(server: &Server) -> SocketAddr {
     *server.addresses("https://").first().expect("it listens")
 }
 
-/// The subject's alternative names, and who has signed: of the certificate that a client gets.
+/// Serial number and subject alternative names of the certificate that a client receives for
+/// `name`.
 fn shown_for(server: &Server, name: &str) -> Option<String> {
     let client = Command::new("openssl")
         .args(["s_client", "-connect", &https(server).to_string(), "-servername", name])
@@ -80,7 +82,7 @@ fn certificate_of(server: &Server, index: usize) -> Value {
     server.status()["certificates"][index].clone()
 }
 
-/// All files below, with their permissions.
+/// All files below `folder`, with their permissions.
 fn files(folder: &Path) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
@@ -96,13 +98,13 @@ fn files(folder: &Path) -> Vec<(String, u32)> {
 }
 
 #[test]
-fn a_certificate_is_fetched_and_kept() {
+fn issued_certificate_is_stored_and_reused() {
     let bench = Bench::new();
     let own = Certificate::own(bench.folder.path(), "own", "DNS:own.example");
     let chain = own.chain.display().to_string();
     let email = ["--acme-email", "me@shop.example", "--tls-certificates", &chain];
     let server = bench.start("WWW.Shop.example.").args(email).start();
-    // Until it is there that name has none, and others have theirs.
+    // Until the certificate arrives, this name has none. Other names have theirs.
     assert!(shown_for(&server, NAME).is_none());
     assert!(shown_for(&server, "own.example").is_some_and(|told| told.contains("own.example")));
     assert_eq!(certificate_of(&server, 0)["valid_until"], Value::Null);
@@ -117,25 +119,26 @@ fn a_certificate_is_fetched_and_kept() {
     let (until, renewal) = (status["valid_until"].as_u64(), status["renewal"].as_u64());
     let left = Duration::from_secs(until.expect("it ends") - renewal.expect("it is renewed"));
     assert!(left >= 30 * DAY && left < 33 * DAY, "{status}");
-    // No proof is shown any more.
+    // The challenge response is no longer served.
     let token = format!("token-0-{}", std::process::id());
     let asked = server.get(&format!("/.well-known/acme-challenge/{token}"));
     assert!(!asked.text().contains(&token), "{asked:?}");
     server.stop();
-    // The next one has it at once, and orders none. Another address is told to the authority.
+    // The next server has the certificate immediately and places no order. The changed e-mail
+    // address is sent to the authority.
     let server = bench.start(NAME).args(["--acme-email", "you@shop.example"]).start();
     assert_eq!(shown_for(&server, NAME), Some(told.clone()));
-    // Nor does one beside it.
+    // A second server with the same folder places no order either.
     let beside = bench.start(NAME).start();
     assert_eq!(shown_for(&beside, NAME), Some(told));
     assert_eq!(bench.authority.orders(), 1);
 }
 
 #[test]
-fn a_handshake_proves_it_too() {
+fn tls_alpn_challenge_issues_certificate() {
     let bench = Bench::new();
     let ca = bench.authority.roots().display().to_string();
-    // Whoever else connects must show a certificate.
+    // All other clients must present a certificate.
     let clients = ["--tls-client-ca", &ca, "--tls-client-certificates", "required"];
     let server = bench.start(NAME).args(["--acme-challenge", "tls-alpn-01"]).args(clients).start();
     bench.shown(&server);
@@ -144,7 +147,7 @@ fn a_handshake_proves_it_too() {
 }
 
 #[test]
-fn it_is_renewed_while_the_server_runs() {
+fn certificate_due_for_renewal_is_renewed_without_restart() {
     let bench = Bench::new();
     bench.authority.issue_for(Duration::from_secs(6));
     let server = bench.start(NAME).start();
@@ -157,27 +160,31 @@ fn it_is_renewed_while_the_server_runs() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_and_changes_nothing() {
+fn authority_failure_is_logged_and_pages_are_still_served() {
     let bench = Bench::new();
     let server = bench.start(NAME).start();
     bench.authority.look_at(None, None);
     server.wait_for_log("nobody is there (connection)");
-    assert!(server.log().contains("hint: the authority must reach this server on port 80"));
+    assert!(
+        server
+            .log()
+            .contains("hint: make sure that the authority can reach this server on port 80")
+    );
     let status = eventually("a failure", || {
         let status = certificate_of(&server, 0);
         (status["failures"] == 1).then_some(status)
     });
     assert!(status["trouble"].as_str().is_some_and(|why| why.contains("nobody is there")));
     for (mood, said) in [
-        (Mood::Overrun(7200), "too many (rateLimited)"),
-        (Mood::Mad, "makes no sense"),
-        (Mood::Lying, "no certificate: "),
-        (Mood::Careless, "is not for `www.shop.example`"),
+        (AuthorityBehaviour::Overrun(7200), "too many (rateLimited)"),
+        (AuthorityBehaviour::Mad, "invalid response from the authority"),
+        (AuthorityBehaviour::Lying, "no certificate: "),
+        (AuthorityBehaviour::Careless, "is not for `www.shop.example`"),
     ] {
         bench.shown(&server);
         bench.authority.be(mood);
         let failures = certificate_of(&server, 0)["failures"].as_u64().expect("a number");
-        // With a reload it is tried again at once.
+        // A reload retries immediately.
         server.reload().expect("it reloads");
         eventually("the next failure", || {
             (certificate_of(&server, 0)["failures"].as_u64() > Some(failures)).then_some(())
@@ -185,16 +192,16 @@ fn what_goes_wrong_is_told_and_changes_nothing() {
         server.wait_for_log(said);
         assert!(shown_for(&server, NAME).is_none(), "{mood:?}");
         assert_eq!(server.get("/").text(), "a page", "{mood:?}");
-        if let Mood::Overrun(seconds) = mood {
+        if let AuthorityBehaviour::Overrun(seconds) = mood {
             server.wait_for_log(&format!("next attempt in {seconds} s"));
         }
     }
-    // Nonces that it has forgotten are asked for again, accounts made anew.
-    bench.authority.be(Mood::Good);
+    // Nonces that the authority forgot are requested again; a lost account is created again.
+    bench.authority.be(AuthorityBehaviour::Good);
     bench.authority.forget();
     server.reload().expect("it reloads");
     server.wait_for_log("does not know this account");
-    bench.authority.be(Mood::Forgetful);
+    bench.authority.be(AuthorityBehaviour::Forgetful);
     server.reload().expect("it reloads");
     wait_for_certificate(&server, NAME);
     assert_eq!(bench.authority.refused_nonces(), 2);
@@ -202,16 +209,16 @@ fn what_goes_wrong_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn nobody_is_asked_for_what_cannot_be_kept() {
+fn unusable_folder_prevents_certificate_order() {
     let bench = Bench::new();
     bench.authority.look_at(None, None);
     std::fs::create_dir(bench.folder.path().join("kept")).expect("our own folder");
     std::fs::write(bench.kept(), "a file").expect("our own file");
     let server = bench.start(NAME).start();
-    server.wait_for_log("no certificate is fetched: cannot use the folder");
+    server.wait_for_log("no certificate is ordered: cannot use the certificate folder");
     assert_eq!((bench.authority.orders(), bench.authority.contacts().len()), (0, 0));
     assert_eq!(server.get("/").text(), "a page");
-    // Mended, it goes on.
+    // After the repair, the server fetches the certificate.
     std::fs::remove_file(bench.kept()).expect("our own file");
     bench.shown(&server);
     server.reload().expect("it reloads");
@@ -219,7 +226,7 @@ fn nobody_is_asked_for_what_cannot_be_kept() {
 }
 
 #[test]
-fn what_is_kept_may_be_rubbish() {
+fn corrupt_stored_account_and_certificate_are_replaced() {
     let bench = Bench::new();
     let place = format!("at-127.0.0.1-{}-directory", bench.authority.port());
     let place = bench.kept().join(place);
@@ -229,16 +236,12 @@ fn what_is_kept_may_be_rubbish() {
     let server = bench.start(NAME).start();
     bench.shown(&server);
     wait_for_certificate(&server, NAME);
-    assert!(
-        server.log().contains("the certificate that is kept cannot be used"),
-        "{}",
-        server.log()
-    );
+    assert!(server.log().contains("stored certificate cannot be used"), "{}", server.log());
     assert!(place.join("account.unusable").exists());
 }
 
 #[test]
-fn accounts_may_be_the_authoritys() {
+fn external_account_binding_is_required_and_used() {
     let bench = Bench::new();
     bench.authority.want_external("kid-1", b"a secret of thirty-two bytes here");
     let server = bench.start(NAME).start();
@@ -252,7 +255,7 @@ fn accounts_may_be_the_authoritys() {
 }
 
 #[test]
-fn terms_are_agreed_to_by_a_setting() {
+fn order_without_agreed_terms_is_not_placed() {
     let bench = Bench::new();
     let server = bench.start(NAME).args(["--acme-agree", "false"]).start();
     server.wait_for_log("the authority's terms are not agreed to");
@@ -260,7 +263,7 @@ fn terms_are_agreed_to_by_a_setting() {
 }
 
 #[test]
-fn reloads_and_upgrades_keep_certificates() {
+fn reload_and_upgrade_keep_certificate() {
     let bench = Bench::new();
     let server = bench.start(NAME).start();
     bench.shown(&server);

@@ -1,4 +1,5 @@
-//! The admin listener of a running server: what it shows is what was asked, and nobody else is shown it.
+//! The admin listener of a running server: its pages report the actual requests, and are served to
+//! no other clients.
 
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, eventually};
@@ -19,7 +20,7 @@ fn ask(server: &Server, path: &str) -> Response {
     Client::connect(admin(server)).request(&Request::get(path))
 }
 
-/// The value of a sample, once it is `expected`.
+/// Waits until the value of `sample` is `expected`.
 fn comes_to(server: &Server, sample: &str, expected: u64) {
     let is_there = || {
         let metrics = ask(server, "/metrics").text();
@@ -29,7 +30,7 @@ fn comes_to(server: &Server, sample: &str, expected: u64) {
 }
 
 #[test]
-fn each_request_is_in_the_metrics_of_its_route() {
+fn each_request_is_counted_in_metrics_of_its_route() {
     let server = page(
         r"<?php
         if (isset($_GET['fail'])) { http_response_code(500); }
@@ -53,7 +54,7 @@ fn each_request_is_in_the_metrics_of_its_route() {
     let sent = 1_000 * (REQUESTS + 1);
     comes_to(&server, &format!("samovar_response_body_bytes_total{{{route}}}"), sent);
     comes_to(&server, "samovar_model_requests_total{model=\"script\"}", REQUESTS + 1);
-    comes_to(&server, "samovar_insight_requests_lost_total", 0);
+    comes_to(&server, "samovar_insight_requests_dropped_total", 0);
     let of_route: serde_json::Value =
         serde_json::from_str(&ask(&server, "/api/routes/index.php%20%2Fshop%2F%7Bn%7D").text())
             .expect("JSON");
@@ -66,7 +67,7 @@ fn each_request_is_in_the_metrics_of_its_route() {
 }
 
 #[test]
-fn it_is_ready_when_workers_are_and_not_before() {
+fn readiness_follows_worker_boot() {
     let server = page("<?php usleep(300_000); Samovar\\checkpoint(); echo 'up';").start();
     eventually("readiness", || (ask(&server, "/ready").status == 200).then_some(()));
     assert_eq!(ask(&server, "/health").text(), "alive\n");
@@ -75,7 +76,7 @@ fn it_is_ready_when_workers_are_and_not_before() {
 }
 
 #[test]
-fn sites_and_operators_do_not_meet() {
+fn admin_paths_are_separate_from_site() {
     let server = page("<?php echo 'the site';").start();
     assert_eq!(server.get("/metrics").text(), "the site");
     assert_eq!(server.get("/api/status").text(), "the site");
@@ -86,7 +87,7 @@ fn sites_and_operators_do_not_meet() {
 }
 
 #[test]
-fn an_address_that_others_reach_needs_a_token() {
+fn public_admin_address_requires_token() {
     let (code, said) = Server::script("<?php echo 1;").args(["--admin", "0.0.0.0:0"]).refuse();
     assert_eq!(code, Some(1));
     assert!(said.contains("hint: set `admin_token`"), "{said}");
@@ -104,7 +105,7 @@ fn an_address_that_others_reach_needs_a_token() {
 }
 
 #[test]
-fn history_outlives_the_server() {
+fn history_survives_restart() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("history.sqlite");
     for round in 1..=2 {

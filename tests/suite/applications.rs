@@ -1,8 +1,8 @@
 //! Real applications: the same pages through nginx + php-fpm and through Samovar.
 //!
-//! A walk is what one visitor does, a sequence of named steps with cookies kept; it is made on each
-//! side, on copies of the application of their own, and the answers must be equal after the named
-//! rules.
+//! A walk is the visit of one client: a sequence of named steps with cookies. It runs on each
+//! server, on separate copies of the application. The responses must be equal after the named
+//! masking rules.
 
 mod dokuwiki;
 mod example;

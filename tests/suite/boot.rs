@@ -1,5 +1,5 @@
-//! Boots explained: where time and memory went that is known beforehand; what requests still load, and whether the advised lines mend
-//! it.
+//! `samovar boot`: reports known time and memory by file, lists files that requests still load, and
+//! advises lines that prevent this.
 
 use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A file whose own code takes 30 ms, one that keeps 5 MiB, and a class that is looked for.
+/// A file whose own code takes 30 ms, one that keeps 5 MiB, and a class autoloader.
 const BURN: &str = "<?php $end = hrtime(true) + 30_000_000; while (hrtime(true) < $end) {}";
 const KEEP: &str = "<?php $GLOBALS['kept'] = str_repeat('x', 5 << 20);";
 const AUTOLOAD: &str = "<?php
@@ -24,12 +24,12 @@ fn boot(server: &Server, flags: &[&str]) -> Output {
     command.output().expect("the binary runs")
 }
 
-/// `{"boot": …, "lazy": …}`, as soon as there is one.
+/// Waits for the report `{"boot": …, "lazy": …}`.
 fn explained(server: &Server) -> Value {
     eventually("a boot that is told", || {
         let output = boot(server, &["--json"]);
-        let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
-        Some(answer["explained"].clone())
+        let response: Value = serde_json::from_slice(&output.stdout).ok()?;
+        Some(response["explained"].clone())
     })
 }
 
@@ -44,7 +44,7 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// An application of these files, whose front controller is `index.php`.
+/// Creates an application of these files; the front controller is `index.php`.
 fn app(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), files);
@@ -61,9 +61,10 @@ fn number(of: &Value, path: &str) -> i64 {
 }
 
 #[test]
-fn a_boots_time_and_memory_are_told_by_file() {
+fn boot_report_lists_time_and_memory_by_file() {
     let index = format!(
-        "{AUTOLOAD}require __DIR__ . '/outer.php';\nnew Early();\nSamovar\\checkpoint();\necho 'ok';"
+        "{AUTOLOAD}require __DIR__ . '/outer.php';\nnew Early();\nSamovar\\checkpoint();\necho \
+         'ok';"
     );
     let app = app(&[
         ("index.php", &index),
@@ -82,7 +83,7 @@ fn a_boots_time_and_memory_are_told_by_file() {
     assert!(number(file("/burn.php"), "/own/wall_ns") >= 30 * MS, "{files:#}");
     let kept = number(file("/keep.php"), "/own/bytes");
     assert!((5 << 20..6 << 20).contains(&kept), "{kept}");
-    // Who includes has it all with what is included, and little alone.
+    // An including file has the cost of the included ones in its total, and little of its own.
     let outer = file("/outer.php");
     assert!(number(outer, "/total/wall_ns") >= 30 * MS && number(outer, "/total/bytes") >= 5 << 20);
     assert!(number(outer, "/own/bytes") < 1 << 20, "{outer:#}");
@@ -91,7 +92,7 @@ fn a_boots_time_and_memory_are_told_by_file() {
     assert!(number(outer, "/total/wall_ns") >= inner, "{files:#}");
     assert_eq!(file("/src/Early.php")["class"], "Early");
     assert!(file("/burn.php")["place"].as_str().is_some_and(|at| at.ends_with("/outer.php:1")));
-    // The parts come to the whole, and the rehearsal has compiled.
+    // The parts add up to the whole, and the rehearsal has compiled all files.
     let parts = boot["parts"].as_array().expect("parts");
     for key in ["/cost/wall_ns", "/cost/cpu_ns", "/cost/bytes"] {
         let sum: i64 = parts.iter().map(|part| number(part, key)).sum();
@@ -102,7 +103,7 @@ fn a_boots_time_and_memory_are_told_by_file() {
     assert!(number(file("/src/Early.php"), "/cold_ns") > 0, "{files:#}");
     let said = text(&server);
     assert!(
-        said.contains("/src/Early.php  for Early") && said.contains("rehearsed before"),
+        said.contains("/src/Early.php  for Early") && said.contains("prewarm boot before it"),
         "{said}"
     );
 }
@@ -124,10 +125,10 @@ fn lazy_app(above: &str) -> tempfile::TempDir {
     ])
 }
 
-/// Few requests are looked at, once a worker is no longer new.
+/// Only few requests are observed once a worker is no longer new.
 const BETWEEN_LOOKS: usize = 64;
 
-/// Asks until so many requests were looked at.
+/// Sends requests until at least `requests` of them were observed.
 fn looked_at(server: &Server, requests: i64) -> Value {
     eventually("requests that were looked at", || {
         for _ in 0..BETWEEN_LOOKS {
@@ -139,9 +140,9 @@ fn looked_at(server: &Server, requests: i64) -> Value {
 }
 
 #[test]
-fn what_requests_load_is_told_and_the_advised_lines_mend_it() {
+fn advised_warmup_lines_prevent_loading_in_requests() {
     let app = lazy_app("");
-    // The files are new: opcache would not keep them for two seconds.
+    // The files are new; without this setting opcache would not cache them for two seconds.
     let at = Server::at(app.path().join("index.php")).workers(1);
     let server = at.define("opcache.file_update_protection", "0").start();
     assert_eq!(server.get("/").text(), "plain");
@@ -165,30 +166,31 @@ fn what_requests_load_is_told_and_the_advised_lines_mend_it() {
     assert_eq!(advice["files"], serde_json::json!([require]));
     drop(server);
 
-    // Both ways, word for word.
+    // Both pieces of advice, copied literally.
     let setting = advice["setting"].as_str().expect("a line");
     let classes = advice["classes"].as_str().expect("a line");
     for (above, config) in [(require.clone(), setting), (format!("{require}\n{classes}"), "")] {
         let app = lazy_app(&above.replace(&*functions.to_string_lossy(), "functions.php"));
         let index = app.path().join("index.php");
         let server = Server::at(&index).workers(1).config(config).start();
-        // Requests that load nothing are told of a few at a time.
+        // Requests that load nothing are reported in batches.
         let lazy = looked_at(&server, 16);
         assert_eq!(
             (&lazy["loading"], &lazy["files"]),
             (&0.into(), &serde_json::json!([])),
             "{lazy:#}"
         );
-        assert!(text(&server).contains("nothing is left to be warmed up"));
+        assert!(text(&server).contains("no file is left to warm up"));
         assert_eq!(server.get("/lazy").text(), "lazy2");
     }
 }
 
 #[test]
-fn each_model_is_explained() {
+fn boot_report_exists_for_each_model_with_image() {
     let serve = |every: usize| {
         format!(
-            "{AUTOLOAD}new Early();\nSamovar\\serve(function () {{ new Lazy(); echo 'ok'; }}, {every});"
+            "{AUTOLOAD}new Early();\nSamovar\\serve(function () {{ new Lazy(); echo 'ok'; }}, \
+             {every});"
         )
     };
     for (index, requests) in [(serve(0), false), (serve(1), true), (serve(5), true)] {
@@ -202,7 +204,8 @@ fn each_model_is_explained() {
         if requests {
             let lazy = looked_at(&server, 30);
             let class = of(&lazy["files"], "class", "Lazy").expect("it is loaded below the image");
-            // By each first request after a return to the image; the others have it.
+            // Only the first request after each return to the image loads the class; the following
+            // ones already have it.
             let every = if index.contains("}, 5)") { 5 } else { 1 };
             let (loads, all) = (number(class, "/loads"), number(&lazy, "/requests"));
             assert!((all / every - 2..=all / every + 2).contains(&loads), "{lazy:#}");
@@ -214,15 +217,16 @@ fn each_model_is_explained() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        said.contains("no application has been booted ahead") && said.contains("hint: "),
+        said.contains("no application has been booted before") && said.contains("hint: "),
         "{said}"
     );
 }
 
 #[test]
-fn odd_boots_and_inclusions_answer_as_ever() {
-    // The checkpoint stands two files deep; before it a file without code, one that is compiled and not run, one that throws, one that
-    // fails to compile, one that returns from within a fiber.
+fn unusual_includes_before_checkpoint_keep_responses_correct() {
+    // The checkpoint is two files deep. The files before it: one without code, one that is compiled
+    // and not run, one that throws, one that fails to compile, one that returns from within a
+    // fiber.
     let app = app(&[
         ("index.php", "<?php $n = 7; echo require __DIR__ . '/one.php'; echo \"<$n>\";"),
         (
@@ -232,14 +236,24 @@ fn odd_boots_and_inclusions_answer_as_ever() {
             try { include __DIR__ . '/broken.php'; } catch (ParseError $e) { $n++; }
             $fiber = new Fiber(function () { include __DIR__ . '/suspends.php'; });
             $fiber->start();
-            function_exists('opcache_compile_file') && @opcache_compile_file(__DIR__ . '/compiled.php');
+            function_exists('opcache_compile_file')
+                && @opcache_compile_file(__DIR__ . '/compiled.php');
             include __DIR__ . '/empty.php';
             include __DIR__ . '/two.php';
             $fiber->resume();
             return 'one' . $n;",
         ),
-        ("two.php", "<?php include __DIR__ . '/empty.php'; Samovar\\checkpoint(); include __DIR__ . '/below.php'; $n++;"),
-        ("below.php", "<?php if ($_SERVER['REQUEST_URI'] === '/exit') { exit('left'); } try { include __DIR__ . '/throws.php'; } catch (Exception $e) { echo 'caught '; }"),
+        (
+            "two.php",
+            "<?php include __DIR__ . '/empty.php'; Samovar\\checkpoint(); include __DIR__ \
+                     . '/below.php'; $n++;",
+        ),
+        (
+            "below.php",
+            "<?php if ($_SERVER['REQUEST_URI'] === '/exit') { exit('left'); } try { \
+                       include __DIR__ . '/throws.php'; } catch (Exception $e) { echo 'caught '; \
+                       }",
+        ),
         ("throws.php", "<?php throw new Exception('thrown');"),
         ("broken.php", "<?php if (;"),
         ("suspends.php", "<?php Fiber::suspend(1); $GLOBALS['resumed'] = 1;"),
@@ -261,7 +275,7 @@ fn odd_boots_and_inclusions_answer_as_ever() {
 }
 
 #[test]
-fn a_boots_dear_functions_are_named_where_nothing_is_traced() {
+fn untraced_boot_lists_expensive_functions() {
     let app = app(&[(
         "index.php",
         "<?php class Kernel { static function boot() { burn(300); rest(); } }
@@ -270,7 +284,8 @@ fn a_boots_dear_functions_are_named_where_nothing_is_traced() {
         Kernel::boot(); Samovar\\checkpoint(); echo 'ok';",
     )]);
     let server = Server::at(app.path().join("index.php")).workers(1).start();
-    // How PHP is read must be found out first, which takes a while; from then on each boot is seen.
+    // The server must first find out how to read PHP's memory, which takes a while. From then on
+    // each boot is sampled.
     let found = eventually("the boot's functions", || {
         let found = explained(&server);
         let is_there = |name| of(&found["functions"], "function", name).is_some();
@@ -286,7 +301,8 @@ fn a_boots_dear_functions_are_named_where_nothing_is_traced() {
     let both = total("burn") + total("usleep");
     assert!(both > 0 && total("Kernel::boot") >= both, "{functions:#}");
     assert!(total("rest") >= total("usleep"), "{functions:#}");
-    // Time is that of the clock: of the rehearsal and the boot, and a late look may stand for some more.
+    // Times are wall-clock time of the rehearsal and the boot. A late sample may count for more
+    // than it lasted.
     let all =
         number(&found["boot"], "/all/wall_ns") + number(&found["boot"], "/rehearsal/all/wall_ns");
     assert!(total("{main}") <= all + all / 2, "{functions:#}\n{all}");
@@ -294,7 +310,7 @@ fn a_boots_dear_functions_are_named_where_nothing_is_traced() {
 }
 
 #[test]
-fn a_traced_boot_is_a_call_graph() {
+fn traced_boot_yields_call_graph() {
     let app = app(&[(
         "index.php",
         "<?php function busy($n) { $s = 0; while ($n--) { $s += strlen((string) $n); } return $s; }

@@ -1,4 +1,5 @@
-//! Call graphs of traced requests: who is traced, whether the figures are those of the program, in which formats they go.
+//! Call graphs of traced requests: the choice of requests, the accuracy of the figures, the output
+//! formats.
 
 mod page;
 
@@ -7,13 +8,14 @@ use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;
 use std::process::{Command, Output};
 
-/// A function that calls another one that does nothing again and again, one that calls nobody, and others of which counts are known.
-/// It says the shortest times that it has seen, which nobody has disturbed.
+/// A function that repeatedly calls an empty one, one that makes no calls, and others with known
+/// call counts. The script prints the shortest times that it measured, which are undisturbed.
 const PROGRAM: &str = r"<?php
 const TIMES = 20;
 function trivial($x) { return $x; }
 function caller() { $s = 0; for ($i = 0; $i < 20000; $i++) { $s += trivial($i); } return $s; }
-function alone() { $s = 0; for ($i = 0; $i < 20000; $i++) { $s = ($i * 7) ^ ($i << 3); } return $s; }
+function alone() {
+    $s = 0; for ($i = 0; $i < 20000; $i++) { $s = ($i * 7) ^ ($i << 3); } return $s; }
 function count_down($n) { return $n > 0 ? count_down($n - 1) : 0; }
 function numbers() { for ($i = 0; $i < 10; $i++) { yield trivial($i); } }
 class Shop { static function sum() { $s = 0; foreach (numbers() as $n) { $s += $n; } return $s; } }
@@ -35,10 +37,11 @@ try { thrower(); } catch (Exception) {}
 echo json_encode($best);
 ";
 const TIMES: u64 = 20;
-/// What tracing takes for each of these calls is some six times what they take: left in, it would be seen by far.
+/// Tracing one of these calls takes about six times as long as the call. If the figures included
+/// that, this limit would be exceeded by far.
 const FACTOR_MAX: f64 = 1.3;
-/// A neighbour that takes turns with our core makes it dearer than it was when it was found out, or found it out dearer than
-/// it is. One of these is left alone.
+/// A process that shares our core can make tracing slower than it was at calibration, or can
+/// disturb the calibration. At least one of these rounds is undisturbed.
 const ROUNDS_OF_SERVER: usize = 4;
 const ROUNDS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -65,23 +68,24 @@ fn number(graph: &Value, name: &str, key: &str) -> u64 {
     function(graph, name).and_then(|function| function[key].as_u64()).unwrap_or(0)
 }
 
-/// A server that traces whoever is drawn, which of those paths is everybody.
+/// Starts a server that traces all requests to paths below `/traced`.
 fn tracing(php: &str) -> Server {
     let config = "[profile]\ntrace = '1/1'\ntrace_paths = ['/traced*']\n";
     Server::script(php).workers(1).config(config).start()
 }
 
-/// Asks until one request more was traced: until then whoever traces is starting, or busy.
+/// Repeats the request until the number of traced requests grows. Before that, the tracing worker
+/// is starting or busy.
 fn ask_traced(server: &Server, request: &Request) -> String {
-    let before = server.status()["traced_total"].as_u64();
+    let before = server.status()["requests_traced_total"].as_u64();
     eventually("a traced request", || {
-        let answer = server.client().request(request).text();
-        (server.status()["traced_total"].as_u64() > before).then_some(answer)
+        let response = server.client().request(request).text();
+        (server.status()["requests_traced_total"].as_u64() > before).then_some(response)
     })
 }
 
 #[test]
-fn the_figures_are_those_of_the_program() {
+fn call_counts_match_program() {
     let server = tracing(PROGRAM);
     for _ in 0..3 {
         ask_traced(&server, &Request::get("/traced"));
@@ -101,13 +105,14 @@ fn the_figures_are_those_of_the_program() {
     ] {
         assert_eq!(number(&found, name, "calls"), 3 * calls, "{name}: {found:#}");
     }
-    // Deep calls of oneself are counted once: their time is no more than that of the request.
+    // Recursive calls are counted once: their time does not exceed that of the request.
     assert!(number(&found, "count_down", "wall") <= number(&found, "(request)", "wall"));
     assert!(graph(&server, "index.php /other").is_none(), "nobody else was traced");
 }
 
 #[allow(clippy::cast_precision_loss, reason = "times of a request are far below 2^52 ns")]
-/// How much dearer `caller` is than `alone`, by the graph of one request, as a multiple of what it is without tracing.
+/// Cost of `caller` relative to `alone` in one request's graph, as a multiple of the same ratio
+/// without tracing.
 fn distortion(server: &Server, round: &str) -> f64 {
     let best: Value = serde_json::from_str(&server.get("/other").text()).expect("JSON");
     ask_traced(server, &Request::get(&format!("/traced/{round}")));
@@ -119,10 +124,10 @@ fn distortion(server: &Server, round: &str) -> f64 {
 }
 
 #[test]
-fn what_tracing_takes_is_not_in_the_figures() {
+fn tracing_overhead_is_excluded_from_times() {
     let is_near = |factor: &f64| (1.0 / FACTOR_MAX..FACTOR_MAX).contains(factor);
     let mut seen = Vec::new();
-    // Each server finds out for itself.
+    // Each server calibrates separately.
     for rounds in ROUNDS.chunks(ROUNDS_OF_SERVER) {
         let server = tracing(PROGRAM);
         for round in rounds {
@@ -136,9 +141,10 @@ fn what_tracing_takes_is_not_in_the_figures() {
 }
 
 #[test]
-fn formats_are_those_of_other_tools() {
+fn call_graph_is_exported_as_callgrind_and_xhprof() {
     let server = tracing(
-        "<?php function a($x) { return b($x); } function b($x) { return $x . 'b'; } a(1); a($_SERVER['REQUEST_METHOD']); echo 'ok';",
+        "<?php function a($x) { return b($x); } function b($x) { return $x . 'b'; } a(1); \
+         a($_SERVER['REQUEST_METHOD']); echo 'ok';",
     );
     ask_traced(&server, &Request::get("/traced"));
     eventually("a graph", || graph(&server, "index.php /traced"));
@@ -157,8 +163,9 @@ fn formats_are_those_of_other_tools() {
     let file = server.folder().join("run.xhprof");
     let written = calls(&server, &["-o", &file.to_string_lossy()]);
     assert!(written.status.success(), "{}", text(&written.stderr));
-    // As XHProf's pages read it.
-    let read = "$a = unserialize(file_get_contents($argv[1])); echo $a['a==>b']['ct'], ' ', isset($a['main()']['wt']);";
+    // The same reading code as in XHProf's pages.
+    let read = "$a = unserialize(file_get_contents($argv[1])); \
+        echo $a['a==>b']['ct'], ' ', isset($a['main()']['wt']);";
     let php = Command::new("php").args(["-n", "-r", read, "--"]).arg(&file).output().expect("php");
     assert_eq!(text(&php.stdout), "2 1");
     let wrong = calls(&server, &["--function", "nobody"]);
@@ -166,10 +173,11 @@ fn formats_are_those_of_other_tools() {
 }
 
 #[test]
-fn who_signs_is_traced_and_nobody_else_through_reloads() {
+fn signed_requests_alone_are_traced_also_after_reload() {
     let config = "[profile]\ntrace_key = 'a key of a good length'\n";
-    // What returns the same each time is no call: opcache has put it in its place.
-    let app = "<?php Samovar\\checkpoint(); function below($x) { return $x + 4; } echo below(strlen($_SERVER['REQUEST_METHOD']));";
+    // A call with a constant result is not counted: opcache replaces it by the result.
+    let app = "<?php Samovar\\checkpoint(); function below($x) { return $x + 4; } \
+        echo below(strlen($_SERVER['REQUEST_METHOD']));";
     let server = Server::script(app).workers(1).config(config).start();
     let signature = text(&calls(&server, &["--sign", "10m"]).stdout).trim().to_owned();
     let signed = Request::get("/a").header("X-Samovar-Trace", &signature);
@@ -183,28 +191,29 @@ fn who_signs_is_traced_and_nobody_else_through_reloads() {
         assert_eq!(server.client().request(&request).text(), "7");
     }
     let after = server.status();
-    assert_eq!(before["traced_total"], after["traced_total"]);
-    assert_eq!(before["not_traced_total"], after["not_traced_total"]);
+    assert_eq!(before["requests_traced_total"], after["requests_traced_total"]);
+    assert_eq!(before["trace_requests_dropped_total"], after["trace_requests_dropped_total"]);
     server.reload().expect("a reload");
     assert_eq!(ask_traced(&server, &signed), "7");
     let found = eventually("three graphs", || {
         graph(&server, "index.php /a").filter(|graph| graph["requests"].as_u64() >= Some(3))
     });
-    // Each of them ran below the checkpoint, and each worker that traces returned to it.
+    // Each of the requests ran below the checkpoint, and each tracing worker returned to it.
     assert_eq!(function(&found, "below").map(|f| &f["calls"]), Some(&found["requests"]));
 }
 
-/// The cookie that an answer sets.
-fn token(answer: &samovar_testkit::http::Response) -> Option<String> {
-    let cookie = answer.all("set-cookie").into_iter().find_map(|value| {
+/// The trace cookie that the response sets.
+fn token(response: &samovar_testkit::http::Response) -> Option<String> {
+    let cookie = response.all("set-cookie").into_iter().find_map(|value| {
         value.strip_prefix("samovar_trace=").map(|rest| rest.split(';').next().map(str::to_owned))
     });
     cookie.flatten()
 }
 
 #[test]
-fn an_application_has_its_visitors_next_request_traced_in_each_model() {
-    let asks = "$_SERVER['REQUEST_URI'] === '/ask' ? (Samovar\\trace_next() ? 'it is' : 'no') : strtoupper($_SERVER['REQUEST_URI'])";
+fn trace_next_traces_next_request_of_visitor_in_each_model() {
+    let asks = "$_SERVER['REQUEST_URI'] === '/ask' ? (Samovar\\trace_next() ? 'it is' : 'no') : \
+        strtoupper($_SERVER['REQUEST_URI'])";
     for php in [
         format!("<?php echo {asks};"),
         format!("<?php Samovar\\checkpoint(); echo {asks};"),
@@ -213,42 +222,43 @@ fn an_application_has_its_visitors_next_request_traced_in_each_model() {
     ] {
         let config = "[profile]\ntrace_key = 'a key of a good length'\n";
         let server = Server::script(&php).workers(1).config(config).start();
-        let answer = server.get("/ask");
-        assert_eq!(answer.text(), "it is", "{php}");
-        assert!(answer.header("x-samovar-trace-next").is_none(), "{answer:?}");
-        let token = token(&answer).unwrap_or_else(|| panic!("{php}: {answer:?}"));
+        let response = server.get("/ask");
+        assert_eq!(response.text(), "it is", "{php}");
+        assert!(response.header("x-samovar-trace-next").is_none(), "{response:?}");
+        let token = token(&response).unwrap_or_else(|| panic!("{php}: {response:?}"));
         let mine = Request::get("/mine").header("Cookie", &format!("a=b; samovar_trace={token}"));
         let forged =
             Request::get("/mine").header("Cookie", &format!("samovar_trace={}", "0".repeat(32)));
         assert_eq!(server.client().request(&forged).text(), "/MINE");
         assert_eq!(ask_traced(&server, &mine), "/MINE", "{php}");
-        // Once.
-        let traced = server.status()["traced_total"].clone();
+        // The token is valid once.
+        let traced = server.status()["requests_traced_total"].clone();
         for _ in 0..3 {
             assert_eq!(server.client().request(&mine).text(), "/MINE");
         }
         let status = server.status();
-        assert_eq!((&status["traced_total"], &traced), (&1.into(), &1.into()), "{php}");
+        assert_eq!((&status["requests_traced_total"], &traced), (&1.into(), &1.into()), "{php}");
         let found = eventually("its graph", || graph(&server, "index.php /mine"));
         assert_eq!(number(&found, "strtoupper", "calls"), 1, "{found:#}");
     }
 }
 
 #[test]
-fn without_workers_that_trace_nobody_is_promised_anything() {
-    let php = "<?php echo Samovar\\trace_next() ? 'yes' : 'no'; ob_end_flush(); flush(); echo Samovar\\trace_next() ? 'yes' : 'no';";
+fn trace_next_without_tracing_or_after_headers_returns_false() {
+    let php = "<?php echo Samovar\\trace_next() ? 'yes' : 'no'; ob_end_flush(); flush(); \
+        echo Samovar\\trace_next() ? 'yes' : 'no';";
     let server = Server::script(php).workers(1).start();
-    let answer = server.get("/");
-    assert_eq!((answer.text().as_str(), token(&answer)), ("nono", None));
+    let response = server.get("/");
+    assert_eq!((response.text().as_str(), token(&response)), ("nono", None));
     let config = "[profile]\ntrace_key = 'a key of a good length'\n";
     let server = Server::script(php).workers(1).config(config).start();
-    let answer = server.get("/");
-    assert_eq!(answer.text(), "yesno", "headers were sent then");
-    assert!(token(&answer).is_some());
+    let response = server.get("/");
+    assert_eq!(response.text(), "yesno", "headers were sent then");
+    assert!(token(&response).is_some());
 }
 
 #[test]
-fn traced_requests_are_in_the_metrics() {
+fn traced_requests_are_counted_in_metrics() {
     let config = "admin = '127.0.0.1:0'\n[profile]\ntrace = '1/1'\ntrace_paths = ['/traced*']\n";
     let server = Server::script("<?php echo 'ok';").workers(1).config(config).start();
     for _ in 0..3 {
@@ -262,6 +272,10 @@ fn traced_requests_are_in_the_metrics() {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|number| number.parse::<u64>().ok())
     };
-    assert_eq!(value("samovar_traced_total"), Some(3), "{metrics}");
-    assert_eq!(value("samovar_not_traced_total"), status["not_traced_total"].as_u64(), "{metrics}");
+    assert_eq!(value("samovar_requests_traced_total"), Some(3), "{metrics}");
+    assert_eq!(
+        value("samovar_trace_requests_dropped_total"),
+        status["trace_requests_dropped_total"].as_u64(),
+        "{metrics}"
+    );
 }

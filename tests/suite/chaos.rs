@@ -1,34 +1,42 @@
-//! Everything that can go wrong around a server, alone and all at once, under a load of good requests.
+//! Faults around a server, one kind alone or all mixed, under a load of good requests.
 //!
-//! # What must hold
+//! # Invariants
 //!
-//! - The server is never aborted: it lives throughout, ends with 0 after SIGTERM, and no process of it is left.
-//! - No answer has a wrong byte: each good request carries a nonce, and its answer is known in advance.
-//! - No good request is lost that a healthy worker could have answered. Good requests are GET, HEAD, small POSTs,
-//!   uploads, files, pipelined GETs, on kept connections and fresh ones. None is excused but these:
-//!   - a GET on a *kept* connection that was closed before any byte of an answer is asked once more on a fresh
-//!     one, as browsers and proxies do (RFC 9112, 9.3.1); its second loss is a failure;
-//!   - where a kind kills workers (`Pardon::LostWork`): a POST, which must not be run twice, and an answer larger
-//!     than its window in the ring, of which the client may have half;
-//!   - where a kind fills `temp_dir` (`Pardon::NoSpool`): uploads;
-//!   - where a kind takes away threads and processes (`Pardon::NoThread`): uploads and files;
-//!   - where a script writes garbage over the ring, which is its neighbours' memory (`Pardon::Everything`): all, for
-//!     as long as the kind goes on and 2.5 s more, a wrong byte included. Then calm must return.
-//!
-//!   What a bad request gets is not looked at here, but that it gets an answer.
-//! - While a disturbance holds, the good clients get on: some more answers within the watchdog. How fast is for
-//!   `rates.rs` to measure, and no test asserts it but by a generous ratio.
-//! - Afterwards calm returns: all workers idle, no slot and no connection in use, memory and descriptors of the
-//!   front near the start.
+//! - The server never aborts: it runs throughout, exits with 0 after SIGTERM, and leaves no
+//!   process.
+//! - No response has a wrong byte: each good request carries a nonce, and its response is known in
+//!   advance.
+//! - No good request is lost that a healthy worker could have served. Good requests are GET, HEAD,
+//!   small POSTs, uploads, files and pipelined GETs, on kept and on fresh connections. Only these
+//!   losses are excused:
+//!   - A GET on a *kept* connection that was closed before any byte of a response is repeated once
+//!     on a fresh one, as browsers and proxies do (RFC 9112, 9.3.1). A second loss is a failure.
+//!   - Where a kind kills workers (`Pardon::LostWork`): a POST, which must not be run twice, and a
+//!     response larger than its window in the ring, of which the client may have half.
+//!   - Where a kind fills `temp_dir` (`Pardon::NoSpool`): uploads.
+//!   - Where a kind limits threads and processes (`Pardon::NoThread`): uploads and files.
+//!   - Where a script overwrites the ring, the memory of its neighbours (`Pardon::Everything`): all
+//!     losses, and also wrong bytes. This holds while the kind runs and for 2.5 s more. Then the
+//!     server must recover.
+//! - A bad request gets a response. Its content is not checked here.
+//! - During a disturbance the good clients make progress: some more responses arrive within the
+//!   watchdog's time. The rate is measured in `rates.rs`. Tests assert it only by a generous ratio.
+//! - Afterwards the server recovers: all workers idle, no slot and no connection in use, memory and
+//!   descriptors of the front near their initial values.
 //!
 //! # How to run it
 //!
-//! `cargo test -p samovar-tests --test chaos` runs each kind alone for `CHAOS_SECONDS` (2); a kind is a test, so
-//! `… --test chaos kill_workers` runs one. The ignored tests mix all of them, a test for each model, for
-//! `CHAOS_SECONDS` (60): `make chaos`. `CHAOS_ONLY=kill_workers,reload` leaves the others out, `CHAOS_MODEL=script`
-//! serves another model. `CHAOS_TRANSPORT=fastcgi` puts nginx between the good clients and the server, which speaks FastCGI to
-//! it, `CHAOS_TRANSPORT=h2` HAProxy, which speaks HTTP/2 over TLS. The seed is printed; `CHAOS_SEED=…` makes the same disturbances in the same order again
-//! (which request they meet is up to the machine). A kind that this machine does not permit says so on standard error.
+//! - `cargo test -p samovar-tests --test suite chaos::` runs each kind alone for `CHAOS_SECONDS`
+//!   (2). A kind is a test, so `… --test suite chaos::kill_workers` runs one.
+//! - `make chaos` runs the ignored tests. They mix all kinds for `CHAOS_SECONDS` (60), one test per
+//!   model.
+//! - `CHAOS_ONLY=kill_workers,reload` restricts the kinds. `CHAOS_MODEL=script` selects another
+//!   model.
+//! - `CHAOS_TRANSPORT=fastcgi` puts nginx between the good clients and the server, which it reaches
+//!   by FastCGI. `CHAOS_TRANSPORT=h2` puts HAProxy there, which uses HTTP/2 over TLS.
+//! - The seed is printed. `CHAOS_SEED=…` repeats the same disturbances in the same order. Which
+//!   requests they meet depends on the machine.
+//! - A kind that this machine does not permit is reported on standard error.
 
 mod clients;
 mod clock;
@@ -51,7 +59,7 @@ mod transport;
 use stage::Model;
 use transport::Transport;
 
-/// Each kind of disturbance is a test of its own name, in [`kinds::ALL`].
+/// Defines a test for each kind of disturbance in [`kinds::ALL`], under the kind's name.
 macro_rules! alone {
     ($($kind:ident),* $(,)?) => {
         $(
@@ -61,9 +69,9 @@ macro_rules! alone {
             }
         )*
 
-        /// Every kind of the table has a test.
+        /// Checks that each kind of the table has a test.
         #[test]
-        fn each_kind_has_its_test() {
+        fn each_kind_has_a_test() {
             let tests = [$(stringify!($kind)),*];
             let kinds: Vec<_> = kinds::ALL.iter().map(|kind| kind.name).collect();
             assert_eq!(tests.as_slice(), kinds.as_slice());
@@ -107,16 +115,16 @@ alone!(
     ring_truncated,
 );
 
-/// Kinds that end what the good clients' connections lead to.
+/// Kinds that end the server's side of the good clients' connections.
 const OVER_OTHERS: &[&str] = &["kill_workers", "errors", "reload"];
 
 #[test]
-fn through_nginx_by_fastcgi() {
+fn chaos_behind_nginx_over_fastcgi_loses_no_requests() {
     run::over(Transport::FastCgi, OVER_OTHERS, Model::Checkpoint);
 }
 
 #[test]
-fn through_haproxy_by_http2_and_tls() {
+fn chaos_behind_haproxy_over_http2_and_tls_loses_no_requests() {
     run::over(Transport::Secure, OVER_OTHERS, Model::Checkpoint);
 }
 

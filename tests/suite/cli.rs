@@ -1,7 +1,7 @@
-//! The command line from outside: where settings come from, what is said about wrong ones, status,
-//! stop.
+//! The command line as a whole: sources of settings, errors for wrong settings, status, stop.
 
 use samovar_testkit::{Server, Start, WATCHDOG, binary, eventually, family, workspace};
+use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A script that answers with a PHP setting.
+/// A script that responds with a PHP setting.
 fn setting() -> Start {
     Server::script(
         "<?php echo isset($_GET['sapi']) ? PHP_SAPI . ' ' . php_sapi_name()
@@ -38,7 +38,7 @@ fn memory_limit(start: Start) -> String {
 }
 
 #[test]
-fn a_flag_beats_the_environment_and_that_the_file() {
+fn flag_overrides_environment_and_environment_overrides_file() {
     let file = |start: Start| start.plain_ini().config("php.memory_limit = \"33M\"");
     let env = |start: Start| start.env("SAMOVAR_PHP", "memory_limit=44M");
     let flag = |start: Start| start.define("memory_limit", "55M");
@@ -55,7 +55,7 @@ fn a_flag_beats_the_environment_and_that_the_file() {
 }
 
 #[test]
-fn the_file_of_the_working_directory_is_read() {
+fn config_file_of_working_directory_is_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("samovar.toml"), "workers = 0\n").expect("our own folder");
     let refused = samovar(folder.path(), &["serve"]);
@@ -73,9 +73,9 @@ fn the_file_of_the_working_directory_is_read() {
     assert!(stderr(&output).contains("named.toml"), "{}", stderr(&output));
 }
 
-/// What is wrong in the file, and each of the words that must be said about it.
+/// Each file has an error. The message must contain each of the given parts.
 #[test]
-fn wrong_files_are_refused_with_line_and_hint() {
+fn invalid_config_file_is_rejected_with_line_and_hint() {
     for (toml, said) in [
         ("wrokers = 4", &[":1: unknown key `wrokers`", "hint: did you mean `workers`?"][..]),
         ("\n\nlisten_to = 1", &[":3: unknown key `listen_to`", "hint: "]),
@@ -90,7 +90,7 @@ fn wrong_files_are_refused_with_line_and_hint() {
         ("[limits]\nbody_bytes_max = \"0\"", &[":2: ", "a size from"]),
         ("trusted_proxies = [\"10.0.0.0/99\"]", &[":1: ", "10.0.0.0/8"]),
         ("access_log_format = \"apache\"", &[":1: ", "`combined` or `json`"]),
-        ("workers = ", &[":1: not TOML"]),
+        ("workers = ", &[":1: invalid TOML"]),
     ] {
         let (code, log) = Server::script("<?php").config(toml).refuse();
         assert_eq!(code, Some(2), "{toml:?}: {log}");
@@ -102,7 +102,7 @@ fn wrong_files_are_refused_with_line_and_hint() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_config_errors_are_reported_together() {
     let start = Server::script("<?php").config("workers = 0\nwrokers = 1\n[limits]\nqueue_max = 1");
     let start = start.env("SAMOVAR_STATIC_FILES", "perhaps").args(["--idle-timeout", "soon"]);
     let (code, log) = start.refuse();
@@ -114,13 +114,13 @@ fn all_mistakes_are_told_at_once() {
 }
 
 #[test]
-fn wrong_command_lines_are_refused() {
+fn invalid_command_line_is_rejected() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (args, said) in [
         (&["serve", "--wokers", "4"][..], &["unknown flag `--wokers`", "`--workers`"][..]),
         (&["serve", "--workers"], &["--workers", "whole number"]),
         (&["serve", "--workers", "none"], &["--workers", "from 1 to 1024"]),
-        (&["serve", "a", "b"], &["`b` is one argument too many"]),
+        (&["serve", "a", "b"], &["unexpected argument `b`"]),
         (&["serve", "/no/such/folder"], &["/no/such/folder", "hint: "]),
         (&["serve", "--php", "novalue"], &["novalue", "hint: "]),
         (&["serve", "--php-ini", "/no/such.ini"], &["/no/such.ini", "hint: "]),
@@ -140,9 +140,10 @@ fn wrong_command_lines_are_refused() {
 }
 
 #[test]
-fn help_names_every_flag() {
+fn help_lists_every_flag() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let settings = std::fs::read_to_string(workspace().join("docs/settings.md")).expect("docs");
+    let settings =
+        std::fs::read_to_string(workspace().join("docs/reference/settings.md")).expect("docs");
     let help = stdout(&samovar(folder.path(), &["serve", "--help"]));
     let documented: Vec<_> =
         settings.split("`--").skip(1).filter_map(|rest| rest.split([' ', '`']).next()).collect();
@@ -167,7 +168,7 @@ fn help_names_every_flag() {
 }
 
 #[test]
-fn several_addresses_are_listened_on() {
+fn server_listens_on_several_addresses() {
     let server = setting().args(["--listen", "127.0.0.1:0", "--listen", "[::1]:0"]).start();
     let status = server.status();
     let addresses: Vec<_> = status["listen"].as_array().expect("a list").iter().collect();
@@ -181,7 +182,7 @@ fn several_addresses_are_listened_on() {
 }
 
 #[test]
-fn an_address_in_use_is_told() {
+fn address_in_use_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("bound").to_string();
     let (code, log) = setting().args(["--listen", &address]).refuse();
@@ -190,7 +191,7 @@ fn an_address_in_use_is_told() {
 }
 
 #[test]
-fn wrong_workers_and_settings_of_php_are_told() {
+fn unusable_php_binary_is_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let broken = folder.path().join("samovar-php");
     std::fs::write(&broken, "#!/bin/sh\necho 'no PHP here' >&2\nexit 3\n").expect("our folder");
@@ -199,7 +200,7 @@ fn wrong_workers_and_settings_of_php_are_told() {
     for (args, said) in [
         (["--php-binary", "/no/such/php"], &["/no/such/php", "does not exist", "hint: "][..]),
         (["--php-binary", "4.4"], &["samovar-php4.4", "looked in", "hint: "]),
-        (["--php-binary", "/etc/passwd"], &["is no program", "hint: "]),
+        (["--php-binary", "/etc/passwd"], &["is not an executable file", "hint: "]),
         (["--php-binary", &broken], &["no PHP here", "exited with status 3", "hint: "]),
     ] {
         let (code, log) = setting().args(args).refuse();
@@ -211,7 +212,7 @@ fn wrong_workers_and_settings_of_php_are_told() {
 }
 
 #[test]
-fn php_ini_and_directives_reach_php() {
+fn php_ini_and_directives_take_effect() {
     const E_NOTICE: u32 = 8;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let ini = folder.path().join("my.ini");
@@ -234,7 +235,7 @@ fn php_ini_and_directives_reach_php() {
 }
 
 #[test]
-fn a_value_of_a_directive_is_taken_as_it_is() {
+fn directive_value_is_passed_literally() {
     for (toml, value) in [
         ("plain words", "plain words"),
         ("a; b", "a; b"),
@@ -250,15 +251,15 @@ fn a_value_of_a_directive_is_taken_as_it_is() {
 }
 
 #[test]
-fn an_extension_that_is_not_there_is_told_and_harms_nothing() {
+fn missing_extension_is_logged_and_requests_are_served() {
     let server = setting().define("extension", "no_such_extension").start();
     server.wait_for_log("no_such_extension");
     assert_eq!(server.get("/?sapi").text(), "fpm-fcgi fpm-fcgi");
 }
 
-/// Asks until two workers have answered; all answers.
+/// Sends requests until two workers have responded. Returns all responses.
 fn ask_two_workers(server: &Server, target: &str) -> Vec<serde_json::Value> {
-    let mut answers: Vec<serde_json::Value> = Vec::new();
+    let mut responses: Vec<serde_json::Value> = Vec::new();
     eventually("answers of two workers", || {
         let both: Vec<_> = (0..2)
             .map(|_| {
@@ -268,40 +269,44 @@ fn ask_two_workers(server: &Server, target: &str) -> Vec<serde_json::Value> {
             })
             .collect();
         for mut client in both {
-            answers.push(serde_json::from_slice(&client.read(false).body).expect("JSON"));
+            responses.push(serde_json::from_slice(&client.read(false).body).expect("JSON"));
         }
-        let mut pids: Vec<_> = answers.iter().filter_map(|a| a["pid"].as_i64()).collect();
+        let mut pids: Vec<_> = responses.iter().filter_map(|a| a["pid"].as_i64()).collect();
         pids.sort_unstable();
         pids.dedup();
         (pids.len() == 2).then_some(())
     });
-    answers
+    responses
 }
 
 #[test]
-fn opcache_is_on_and_shared_by_all_workers() {
+fn opcache_is_enabled_and_shared_by_all_workers() {
     let script = "<?php usleep(20000); $s = opcache_get_status();
         echo json_encode(['pid' => getmypid(), 'on' => $s['opcache_enabled'],
             'hits' => $s['opcache_statistics']['hits'],
             'misses' => $s['opcache_statistics']['misses'],
             'scripts' => count($s['scripts'])]);";
-    // Files that were written a moment ago are not cached otherwise.
+    // Without this setting, recently written files are not cached.
     let start = Server::script(script).workers(2).define("opcache.file_update_protection", "0");
     let server = start.start();
     server.get("/");
-    let answers = ask_two_workers(&server, "/");
-    for answer in &answers {
-        assert_eq!((&answer["on"], &answer["scripts"]), (&true.into(), &1.into()), "{answers:?}");
+    let responses = ask_two_workers(&server, "/");
+    for response in &responses {
+        assert_eq!(
+            (&response["on"], &response["scripts"]),
+            (&true.into(), &1.into()),
+            "{responses:?}"
+        );
     }
-    let last = answers.last().expect("answers");
-    assert!(last["hits"].as_u64().is_some_and(|hits| hits >= 1), "{answers:?}");
-    // A cache of each worker's own would miss in each.
-    let misses = answers.iter().filter_map(|a| a["misses"].as_u64()).max();
-    assert_eq!(misses, Some(1), "compiled once: {answers:?}");
+    let last = responses.last().expect("answers");
+    assert!(last["hits"].as_u64().is_some_and(|hits| hits >= 1), "{responses:?}");
+    // With a separate cache per worker, each worker would have a miss.
+    let misses = responses.iter().filter_map(|a| a["misses"].as_u64()).max();
+    assert_eq!(misses, Some(1), "compiled once: {responses:?}");
     let (before, pids) = (last["hits"].as_u64(), server.worker_pids());
     let later = ask_two_workers(&server, "/");
     assert!(later.last().expect("answers")["hits"].as_u64() > before, "{later:?}");
-    // Also by a worker that is forked later.
+    // A worker that is forked later shares the cache, too.
     server.kill_worker(pids[0]);
     eventually("its successor", || {
         let now = server.worker_pids();
@@ -313,14 +318,14 @@ fn opcache_is_on_and_shared_by_all_workers() {
 }
 
 #[test]
-fn opcache_can_be_switched_off() {
+fn opcache_can_be_disabled() {
     let script = "<?php echo json_encode(opcache_get_status() === false);";
     let server = Server::script(script).workers(1).define("opcache.enable", "0").start();
     assert_eq!(server.get("/").text(), "true");
 }
 
 #[test]
-fn status_tells_people_and_programs() {
+fn status_is_printed_as_text_and_json() {
     let server = setting().workers(2).start();
     for _ in 0..5 {
         server.get("/?sapi");
@@ -364,7 +369,7 @@ fn status_tells_people_and_programs() {
 }
 
 #[test]
-fn no_server_is_told() {
+fn missing_server_is_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for command in ["status", "stop"] {
         let socket = folder.path().join("absent.sock");
@@ -376,20 +381,20 @@ fn no_server_is_told() {
 }
 
 #[test]
-fn the_control_socket_is_private() {
+fn control_socket_is_private() {
     let server = setting().start();
     let mode = server.control().metadata().expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let control = server.control().to_string_lossy().into_owned();
     let (code, log) = setting().args(["--control", &control]).refuse();
     assert_eq!(code, Some(1));
-    assert!(log.contains("another server answers there") && log.contains("hint: "), "{log}");
+    assert!(log.contains("another server listens there") && log.contains("hint: "), "{log}");
     assert_eq!(server.get("/?sapi").status, 200, "the first server still has its socket");
     assert_eq!(server.status()["requests_total"], 1);
 }
 
 #[test]
-fn the_default_control_socket_is_found_by_itself() {
+fn default_control_socket_is_found_automatically() {
     let runtime = tempfile::tempdir().expect("a temporary folder");
     let root = runtime.path().join("public");
     std::fs::create_dir(&root).expect("our own folder");
@@ -402,9 +407,9 @@ fn the_default_control_socket_is_found_by_itself() {
         command.env("XDG_RUNTIME_DIR", runtime.path());
         command
     };
-    // No argument at all but the port: public/ of the working directory.
+    // Only the port is given: the document root is public/ of the working directory.
     let mut server = with_runtime(&["serve", "--listen", "127.0.0.1:0", "--workers", "1"])
-        // Who runs the tests may be root.
+        // The tests may run as root.
         .env("SAMOVAR_ALLOW_ROOT", "true")
         .stderr(Stdio::piped())
         .spawn()
@@ -431,7 +436,7 @@ fn the_default_control_socket_is_found_by_itself() {
 }
 
 #[test]
-fn the_log_says_nothing_about_a_quiet_life() {
+fn uneventful_run_logs_only_listening_address() {
     let server = setting().start();
     server.get("/?sapi");
     let log = server.stop();
@@ -443,4 +448,42 @@ fn the_log_says_nothing_about_a_quiet_life() {
         assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
     }
     assert!(WATCHDOG.as_secs() > 1);
+}
+
+/// Commands in the order of `samovar --help`.
+const COMMANDS: [&str; 14] = [
+    "serve", "check", "routes", "compare", "leaks", "spy", "profile", "calls", "boot", "status",
+    "top", "reload", "upgrade", "stop",
+];
+
+/// `docs/reference/cli.md` has the help of every command. `make reference` writes it.
+#[test]
+fn cli_page_has_help_of_every_command() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let help = |args: &[&str]| stdout(&samovar(folder.path(), args));
+    let listed = help(&["--help"]);
+    for command in COMMANDS {
+        assert!(listed.contains(&format!("\n  {command} ")), "`{command}` in:\n{listed}");
+    }
+    let mut page = String::from(
+        "<!-- Generated from the server: make reference -->\n\n# Command line\n\n\
+         `serve`, `check`, `routes`, `compare` and `leaks` also take the flags of all\n\
+         [settings](settings.md).\n",
+    );
+    let mut section = |title: &str, text: &str| {
+        // The first group of settings.
+        let text = text.split("\nServing:\n").next().unwrap_or_default();
+        let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();
+        let _ = writeln!(page, "\n## {title}\n\n```text\n{}\n```", lines.join("\n"));
+    };
+    section("samovar", &listed);
+    for command in COMMANDS {
+        section(&format!("samovar {command}"), &help(&[command, "--help"]));
+    }
+    let file = workspace().join("docs/reference/cli.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &page).expect("the page is written");
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == page, "docs/reference/cli.md does not match the server\nhint: make reference");
 }

@@ -1,4 +1,5 @@
-//! `samovar compare`: what a checkpoint gets wrong is found, what varies by nature is not, and nothing is left behind.
+//! `samovar compare`: finds wrong results of a checkpoint, ignores expected variation, and leaves
+//! no processes or files.
 
 use samovar_testkit::{binary, eventually, family, is_root, kill, processes_naming};
 use serde_json::Value;
@@ -12,7 +13,7 @@ const WRONG_USE: i32 = 2;
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
-/// The application is `index.php` of a folder of its own.
+/// Creates a folder with the application as `index.php`.
 fn application(php: &str) -> TempDir {
     let folder = TempDir::with_prefix("samovar-compare-test-").expect("a temporary folder");
     std::fs::write(folder.path().join("index.php"), format!("<?php\n{php}")).expect("our folder");
@@ -36,7 +37,7 @@ fn compare(folder: &Path, args: &[&str]) -> Output {
     command(folder, args).output().expect("the binary runs")
 }
 
-/// The exit status, the report, and each URL's differences in JSON.
+/// Exit status and JSON report, which contains the differences of each URL.
 fn report(folder: &TempDir, args: &[&str]) -> (Option<i32>, Value) {
     let output = compare(folder.path(), &[args, &["--json"]].concat());
     let report = serde_json::from_slice(&output.stdout);
@@ -47,7 +48,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
 
-/// Times, tokens, sessions, ports and a counter that all requests share: the pages differ, and are alike.
+/// Times, tokens, sessions, ports and a counter shared by all requests: the pages vary, and still
+/// count as equal.
 const HONEST: &str = r"
     for ($i = 0; $i < 3000; $i++) { $work = md5($i); }
     class Cart { static int $things = 0; }
@@ -59,15 +61,16 @@ const HONEST: &str = r"
     file_put_contents($log, 'x', FILE_APPEND);
     header('X-Id: ' . uniqid());
     setcookie('last', (string) hrtime(true));
-    echo '<p>At ', date('H:i:s'), ' token ', bin2hex(random_bytes(9)), ' ', base64_encode(random_bytes(9)),
-        ' visit ', filesize($log), ' of this session ', $_SESSION['seen'], ', the cart holds ', Cart::$things,
-        ' http://', $_SERVER['HTTP_HOST'], ':', $_SERVER['SERVER_PORT'], $_SERVER['REQUEST_URI'], '</p>';
+    echo '<p>At ', date('H:i:s'), ' token ', bin2hex(random_bytes(9)), ' ',
+        base64_encode(random_bytes(9)), ' visit ', filesize($log), ' of this session ',
+        $_SESSION['seen'], ', the cart holds ', Cart::$things, ' http://',
+        $_SERVER['HTTP_HOST'], ':', $_SERVER['SERVER_PORT'], $_SERVER['REQUEST_URI'], '</p>';
     if ($_SERVER['REQUEST_URI'] === '/missing') { http_response_code(404); }
     if ($_SERVER['REQUEST_URI'] === '/fails') { throw new Exception('always'); }
 ";
 
 #[test]
-fn an_application_that_is_equal_is_alike() {
+fn correct_checkpoint_compares_as_equal() {
     let folder = application(HONEST);
     let urls = ["--urls", "/", "/cart?a=b", "/missing", "/fails", "http://shop.example/"];
     let (code, report) = report(&folder, &[&urls[..], &["--times", "6"]].concat());
@@ -84,13 +87,17 @@ fn an_application_that_is_equal_is_alike() {
     let table = compare(folder.path(), &["--urls", "/", "--times", "2"]);
     assert_eq!(table.status.code(), Some(ALIKE), "{}", text(&table));
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
-    assert!(table.starts_with("checkpoint answers the one URL alike, at "), "{table}");
+    assert!(
+        table.starts_with("checkpoint: the response of the URL is the same as a script's, with "),
+        "{table}"
+    );
     assert!(table.contains("200 alike"), "{table}");
 }
 
-/// Each page shows one thing that stands above and should not.
+/// Each page shows one value that was computed above the checkpoint and is stale.
 const STALE: &str = r"
-    class Boot { static string $token; static string $now; static string $method; static array $query; }
+    class Boot {
+        static string $token; static string $now; static string $method; static array $query; }
     Boot::$token = bin2hex(random_bytes(8));
     Boot::$now = (string) microtime(true);
     Boot::$method = $_SERVER['REQUEST_METHOD'] ?? 'none';
@@ -108,7 +115,7 @@ const STALE: &str = r"
 ";
 
 #[test]
-fn what_is_stale_below_the_checkpoint_is_found() {
+fn stale_state_below_checkpoint_is_found() {
     let folder = application(STALE);
     let list = folder.path().join("urls.txt");
     std::fs::write(&list, "# all\n/\n/token\n/time\n\n/method\n/query?a=b\n/status\n")
@@ -134,8 +141,8 @@ fn what_is_stale_below_the_checkpoint_is_found() {
         found,
         [
             "/ none none",
-            "/token body stands still",
-            "/time head stands still",
+            "/token body constant",
+            "/time head constant",
             "/method body differs",
             "/query?a=b body differs",
             "/status head differs"
@@ -148,13 +155,16 @@ fn what_is_stale_below_the_checkpoint_is_found() {
     let table = compare(folder.path(), &["--urls", "/", "/method", "--times", "2"]);
     assert_eq!(table.status.code(), Some(DIFFERENT), "{}", text(&table));
     let table = text(&table);
-    assert!(table.contains("checkpoint answers 1 of 2 URLs otherwise than a script"), "{table}");
+    assert!(
+        table.contains("checkpoint: the responses of 1 of 2 URLs differ from a script's"),
+        "{table}"
+    );
     assert!(table.contains("200 DIFFERS"), "{table}");
 }
 
-/// However an application comes to be booted ahead, it is compared with its whole script.
+/// Each way to boot an application ahead is compared with the whole script.
 #[test]
-fn each_way_of_booting_ahead_is_compared() {
+fn each_way_of_booting_ahead_is_compared_with_script() {
     let handler = "echo 'Hello ', $_GET['name'] ?? 'nobody';";
     let file = "<?php class Library { static int $used = 0; }";
     for (php, args, model) in [
@@ -163,7 +173,7 @@ fn each_way_of_booting_ahead_is_compared() {
             &["--checkpoint-after", "library.php"][..],
             "checkpoint",
         ),
-        // Its own text does not say so: the first request finds out.
+        // The front controller's own text names no checkpoint; the first request finds the call.
         (format!("require 'boot.php'; {handler}"), &[], "checkpoint"),
         (format!("Samovar\\serve(function () {{ {handler} }});"), &[], "resident"),
         (format!("Samovar\\serve(function () {{ {handler} }}, 1);"), &[], "checkpoint"),
@@ -179,9 +189,9 @@ fn each_way_of_booting_ahead_is_compared() {
     }
 }
 
-/// A resident application remembers; a script does not.
+/// A resident application keeps state between requests; a script does not.
 #[test]
-fn what_a_resident_application_keeps_is_found() {
+fn state_kept_by_resident_application_is_found() {
     let folder = application(
         "Samovar\\serve(function () { static $visits = 0; echo 'visit ', ++$visits; });",
     );
@@ -191,12 +201,12 @@ fn what_a_resident_application_keeps_is_found() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_wrong_use() {
+fn comparison_without_booted_application_or_valid_urls_is_refused() {
     let folder = application("echo 'no checkpoint';");
     std::fs::write(folder.path().join("empty.txt"), "# none\n").expect("ours");
     for (args, said) in [
-        (&["--urls", "no-path"][..], "`no-path` cannot be asked for"),
-        (&["--urls", "empty.txt"], "names none"),
+        (&["--urls", "no-path"][..], "`no-path` cannot be requested"),
+        (&["--urls", "empty.txt"], "contains no URL"),
         (&["--times", "1"], "--times"),
         (&["--wrokers", "1"], "did you mean `--workers`"),
         (&["--times", "2"], "nothing to compare"),
@@ -205,22 +215,24 @@ fn what_cannot_be_compared_is_wrong_use() {
         assert_eq!(output.status.code(), Some(WRONG_USE), "{args:?}: {}", text(&output));
         assert!(text(&output).contains(said), "{args:?}: {}", text(&output));
     }
-    // A lock that is held above is a reason for whole scripts.
+    // A lock taken above the checkpoint makes the server run whole scripts.
     let folder = application(
-        "$lock = fopen(__DIR__ . '/sessions/lock', 'c'); flock($lock, LOCK_EX | LOCK_NB); Samovar\\checkpoint();",
+        "$lock = fopen(__DIR__ . '/sessions/lock', 'c'); flock($lock, LOCK_EX | LOCK_NB); \
+         Samovar\\checkpoint();",
     );
     let output = compare(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(WRONG_USE), "{}", text(&output));
-    assert!(text(&output).contains("lock files below the checkpoint"), "{}", text(&output));
+    assert!(text(&output).contains("lock files after the checkpoint"), "{}", text(&output));
 }
 
 #[test]
-fn a_server_that_does_not_start_says_why() {
+fn failed_server_start_is_explained_and_console_workers_stay_off() {
     let folder = application("Samovar\\checkpoint();");
     let output = compare(folder.path(), &["--php", "/nowhere/samovar-php"]);
     assert_ne!(output.status.code(), Some(ALIKE));
     assert!(text(&output).contains("/nowhere/samovar-php"), "{}", text(&output));
-    // Console workers are the real server's: here they would do their work twice.
+    // Console workers belong to the real server. If `compare` started them too, they would do their
+    // work twice.
     let script = folder.path().join("work.php");
     std::fs::write(&script, "<?php touch(__DIR__ . '/worked'); sleep(60);").expect("ours");
     std::fs::write(
@@ -233,9 +245,9 @@ fn a_server_that_does_not_start_says_why() {
     assert!(!folder.path().join("worked").exists());
 }
 
-/// Whichever way this command ends, its servers do.
+/// The servers end with the command, on SIGTERM and on SIGKILL.
 #[test]
-fn its_servers_end_with_it() {
+fn servers_of_compare_end_with_the_command() {
     let folder =
         application("Samovar\\checkpoint(); touch(__DIR__ . '/sessions/asked'); usleep(20000);");
     for signal in [SIGTERM, SIGKILL] {

@@ -1,4 +1,5 @@
-//! Answers that go out packed, files that lie packed beside others, and files that scripts have sent.
+//! Compressed responses, precompressed files next to the originals, and files sent on behalf of
+//! scripts.
 
 mod sendfile;
 
@@ -34,13 +35,14 @@ if (isset($_GET['pieces'])) {
     return;
 }
 for ($i = 0, $left = $bytes; $left > 0; $i++) {
-    $line = substr(sprintf("line %d of %08x and some text that is said again and again\n", $i, crc32("$i")), 0, $left);
+    $text = "line %d of %08x and some text that is said again and again\n";
+    $line = substr(sprintf($text, $i, crc32("$i")), 0, $left);
     $left -= strlen($line);
     echo $line;
 }
 "#;
 
-/// The same as the application writes.
+/// The same text that the application writes.
 fn text(bytes: usize) -> Vec<u8> {
     let mut table = [0u32; 256];
     for (index, entry) in table.iter_mut().enumerate() {
@@ -77,7 +79,7 @@ fn ask(server: &Server, target: &str, accept: &str) -> Response {
     server.client().request(&Request::get(target).header("Accept-Encoding", accept))
 }
 
-/// What another program makes of it.
+/// Decompresses `bytes` with a separate program.
 fn unpacked(coding: &str, bytes: &[u8]) -> Vec<u8> {
     let program = if coding == "br" { "brotli" } else { coding };
     let mut command = Command::new(program);
@@ -93,7 +95,7 @@ fn unpacked(coding: &str, bytes: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// What a client can read of the beginning of an answer.
+/// Decodes as much as possible from the first bytes of a response.
 fn beginning(coding: &str, bytes: &[u8]) -> Vec<u8> {
     let mut reader: Box<dyn Read + '_> = match coding {
         "br" => Box::new(brotli::Decompressor::new(bytes, 4096)),
@@ -115,17 +117,18 @@ fn check(response: &Response, coding: &str, expected: &[u8]) {
 }
 
 #[test]
-fn each_coding_and_size() {
+fn response_is_compressed_in_each_coding_and_size() {
     let server = server();
     for coding in ["zstd", "br", "gzip"] {
-        // In one piece; by a thread; in several pieces; more than the slot's window.
+        // Sizes: sent in one piece; compressed by a thread; in several pieces; larger than the
+        // slot's window.
         for bytes in [1_024, 5_000, 16_384, 16_385, 100_000, 2_000_000] {
             let response = ask(&server, &format!("/?bytes={bytes}"), coding);
             assert_eq!(response.status, 200);
             check(&response, coding, &text(bytes));
         }
     }
-    assert_eq!(server.status()["compressed_total"], 18);
+    assert_eq!(server.status()["responses_compressed_total"], 18);
     for (accept, expected) in [
         ("gzip, deflate, br, zstd", Some("zstd")),
         ("gzip;q=1, br;q=0.5", Some("gzip")),
@@ -140,7 +143,7 @@ fn each_coding_and_size() {
 }
 
 #[test]
-fn what_is_left_alone() {
+fn unsuitable_responses_are_not_compressed() {
     let server = server();
     for target in [
         "/?bytes=1000",
@@ -178,7 +181,7 @@ fn what_is_left_alone() {
 }
 
 #[test]
-fn validators_lengths_and_what_it_varies_by() {
+fn compressed_response_has_matching_etag_length_and_vary() {
     let server = server();
     let target =
         "/?headers[]=ETag:%20%22a%22&headers[]=Vary:%20Cookie&headers[]=Content-Length:%205000";
@@ -187,16 +190,17 @@ fn validators_lengths_and_what_it_varies_by() {
     assert_eq!(response.all("vary"), ["Cookie", "Accept-Encoding"]);
     assert_eq!(unpacked("br", &response.body), text(5000));
     assert_eq!(response.header("content-length"), Some(response.body.len().to_string().as_str()));
-    // Promised more than was written: the connection is cut, packed or not.
+    // The script announced more bytes than it wrote. The connection is cut, with and without
+    // compression.
     let mut client = server.client();
     let target = "/?headers[]=Content-Length:%2090000";
     let cut = client.request(&Request::get(target).header("Accept-Encoding", "gzip"));
     assert!(!cut.complete, "half an answer looks whole");
 }
 
-/// Each piece that the script flushes can be unpacked before the next one is written.
+/// Each flushed piece can be decompressed before the next one is written.
 #[test]
-fn what_is_flushed_arrives() {
+fn flushed_output_is_decodable_at_once() {
     let server = server();
     for coding in ["gzip", "br", "zstd"] {
         let gate = server.folder().join(format!("gate-{coding}"));
@@ -225,7 +229,7 @@ fn what_is_flushed_arrives() {
 }
 
 #[test]
-fn a_worker_that_dies_cuts_the_answer() {
+fn worker_death_truncates_compressed_response() {
     let server = server();
     for coding in ["gzip", "br", "zstd"] {
         let request = Request::get("/?die=1").header("Accept-Encoding", coding);
@@ -236,9 +240,9 @@ fn a_worker_that_dies_cuts_the_answer() {
     eventually("nothing is left in flight", || (server.status()["in_flight"] == 0).then_some(()));
 }
 
-/// The accounts of packed requests reach the access log as those of others.
+/// Usage of compressed requests reaches the access log like that of others.
 #[test]
-fn the_log_tells_what_was_sent_and_what_it_cost() {
+fn access_log_has_compressed_size_and_usage() {
     let server = start().args(["--access-log", "access.log", "--access-log-format", "json"]);
     let folder = server.folder().to_owned();
     let log = folder.join("access.log").display().to_string();
@@ -256,7 +260,7 @@ fn the_log_tells_what_was_sent_and_what_it_cost() {
 }
 
 #[test]
-fn a_location_may_forbid_it() {
+fn location_can_disable_compression() {
     let forbidden = "[[location]]\npath = \"/account/*\"\ncompression = false\n";
     let server = start().config(forbidden).start();
     assert_eq!(ask(&server, "/account/a", "gzip").header("content-encoding"), None);
@@ -264,7 +268,7 @@ fn a_location_may_forbid_it() {
 }
 
 #[test]
-fn off_unless_it_is_asked_for() {
+fn compression_is_off_by_default() {
     let server = Server::script(APP).workers(1).start();
     let response = ask(&server, "/", "gzip, br, zstd");
     assert_eq!((response.header("content-encoding"), response.header("vary")), (None, None));
@@ -278,7 +282,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8], age_s: u64) {
 }
 
 #[test]
-fn static_files_are_packed_too() {
+fn static_files_are_compressed() {
     let server = server();
     let root = server.folder().join("root");
     write(&root, "a.css", &text(200_000), 100);
@@ -292,7 +296,7 @@ fn static_files_are_packed_too() {
         let again = Request::get("/a.css").header("Accept-Encoding", coding);
         let again = server.client().request(&again.header("If-None-Match", &tag));
         assert_eq!(again.status, 304);
-        // Caches find what they have by what they are told here.
+        // Caches select the stored response by the headers of this 304.
         let told = [again.header("etag"), again.header("vary")];
         assert_eq!(told, [Some(tag.as_str()), Some("Accept-Encoding")]);
         let plain = Request::get("/a.css").header("If-None-Match", tag.trim_start_matches("W/"));
@@ -309,8 +313,8 @@ fn static_files_are_packed_too() {
 }
 
 #[test]
-fn packed_files_beside_others() {
-    // Whatever else a location has answers vary by.
+fn precompressed_files_are_served() {
+    // `Vary` values of a location are kept.
     let config = "[compression]\nprecompressed = true\n[[location]]\npath = \"/by-cookie.css\"\n\
                   headers = { Vary = \"Cookie\" }\n";
     let server = Server::script(APP).workers(1).config(config).start();
@@ -350,7 +354,7 @@ fn packed_files_beside_others() {
     assert_eq!((part.status, part.text().as_str()), (206, "gzip"));
     let head = Request::new("HEAD", "/a.css").header("Accept-Encoding", "gzip");
     assert_eq!(server.client().request(&head).header("content-length"), Some("7"));
-    // An empty body is no packed one.
+    // A response without a body has no content coding.
     for (name, value, status) in
         [("If-Match", "\"x\"", 412), ("Range", "bytes=99-", 416), ("If-None-Match", "*", 304)]
     {
@@ -359,16 +363,16 @@ fn packed_files_beside_others() {
         assert_eq!((none.status, none.header("content-encoding")), (status, None));
         assert_eq!(none.header("vary"), Some("Accept-Encoding"));
     }
-    // No link leads from one to the other.
+    // A symbolic link does not count as a precompressed file.
     let alone = ask(&server, "/alone.css", "gzip");
     assert_eq!((alone.text().as_str(), alone.header("vary")), ("alone", None));
-    // Nothing but packed files has no name of its own.
+    // A precompressed file requested by its own name is sent as it is.
     assert_eq!(ask(&server, "/a.css.gz", "gzip").header("content-encoding"), None);
 }
 
-/// A cache that learns by HEAD that its answer is good compares what the head of a GET would say.
+/// A cache that validates its stored response with HEAD compares these headers with those of a GET.
 #[test]
-fn a_head_is_that_of_the_packed_answer() {
+fn head_response_matches_compressed_get() {
     let server = server();
     write(&server.folder().join("root"), "a.css", &text(200_000), 100);
     let script = "/?headers[]=ETag:%20%22a%22&headers[]=Content-Length:%205000";
@@ -387,9 +391,9 @@ fn a_head_is_that_of_the_packed_answer() {
     }
 }
 
-/// As the guide says: not every program that packs keeps all of a file's time.
+/// As the guide says: some compressors do not keep the full precision of a file's time.
 #[test]
-fn packed_files_as_programs_write_them() {
+fn precompressed_files_of_common_programs_are_served() {
     let config = "[compression]\nprecompressed = true\n";
     let server = Server::script(APP).workers(1).config(config).start();
     let root = server.folder().join("root");

@@ -1,4 +1,4 @@
-//! Console workers (`[[console]]`): command-line scripts that are supervised beside HTTP.
+//! Console workers (`[[console]]`): supervised command-line scripts next to HTTP.
 
 use samovar_testkit::{Server, Start, eventually, workspace};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn app(front_controller: &str) -> Start {
     Server::at(workspace().join("tests/apps/console/public").join(front_controller)).workers(1)
 }
 
-/// The tables of one console worker.
+/// Settings of one console worker.
 fn worker(command: &str, more: &str) -> String {
     let console = workspace().join("tests/apps/console/bin/console");
     format!("[[console]]\nscript = '{}'\ncommand = '{command}'\n{more}\n", console.display())
@@ -23,7 +23,7 @@ fn consoles(server: &Server) -> Vec<Value> {
     server.status()["consoles"].as_array().cloned().unwrap_or_default()
 }
 
-/// What the console prints after the word, once it has.
+/// Waits until the console prints `word`. Returns the text after it.
 fn said(server: &Server, word: &str) -> String {
     eventually(word, || {
         let log = server.log();
@@ -43,7 +43,7 @@ fn restarts(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_console_is_the_command_line_and_shares_opcache_with_requests() {
+fn console_behaves_as_php_cli_and_requests_share_its_opcache() {
     let server = with("facts \"two words\" -v", "").start();
     let facts: Value = serde_json::from_str(&said(&server, "FACTS")).expect("JSON");
     assert_eq!(facts["sapi"], json!(["cli", "cli"]));
@@ -62,14 +62,14 @@ fn a_console_is_the_command_line_and_shares_opcache_with_requests() {
     server.wait_for_log("samovar::worker: to the error stream");
     server.wait_for_log("a notice of the script");
     assert!(!server.log().contains("NEVER"));
-    // Compiled with the other name of the SAPI.
+    // The console compiled this file under another SAPI name.
     assert_eq!(server.get("/?file=second").text(), r#"["fpm-fcgi","fpm-fcgi",false,"fpm-fcgi"]"#);
     server.stop();
 }
 
 #[test]
-fn what_a_request_has_compiled_is_right_on_the_console_too() {
-    // The second console starts when the first has failed twice: long after the request.
+fn script_compiled_by_request_is_correct_on_console() {
+    // The second console starts after the first has failed twice, long after the request.
     let server = app("index.php").config(&worker("first", "time_max = '900ms'")).start();
     assert_eq!(said(&server, "FIRST"), r#"["cli","cli",true,"cli"]"#);
     assert_eq!(server.get("/?file=first").text(), r#"["fpm-fcgi","fpm-fcgi",false,"fpm-fcgi"]"#);
@@ -82,7 +82,7 @@ fn what_a_request_has_compiled_is_right_on_the_console_too() {
 }
 
 #[test]
-fn a_stop_lets_consumers_finish_what_they_have_begun() {
+fn stop_lets_console_workers_finish_current_job() {
     let server = with("consume", "count = 3").start();
     let pids = eventually("three consoles", || Some(running(&server)).filter(|p| p.len() == 3));
     for pid in &pids {
@@ -96,18 +96,18 @@ fn a_stop_lets_consumers_finish_what_they_have_begun() {
 }
 
 #[test]
-fn one_that_does_not_leave_is_killed_after_its_time() {
+fn stubborn_console_worker_is_killed_after_stop_timeout() {
     let server = with("stubborn", "stop_timeout = '300ms'").start();
     server.wait_for_log("STUBBORN");
     let begun = Instant::now();
     let log = server.stop();
-    assert!(log.contains("has not left within its stop_timeout"), "{log}");
+    assert!(log.contains("did not exit within its stop_timeout"), "{log}");
     let took = begun.elapsed();
     assert!(took > Duration::from_millis(300), "{took:?}");
 }
 
 #[test]
-fn one_that_fails_is_started_again_with_waits_between() {
+fn failing_console_worker_is_restarted_with_backoff() {
     for (command, trace) in [
         ("fails", "status 7"),
         ("throws", "nobody catches this"),
@@ -117,7 +117,7 @@ fn one_that_fails_is_started_again_with_waits_between() {
         let server = with(command, "").start();
         server.wait_for_log(trace);
         eventually("restarts", || (restarts(&server) >= 4).then_some(()));
-        // The first two come at once, the next after 250 and 500 ms.
+        // The first two restarts are immediate, the next ones after 250 and 500 ms.
         let took = begun.elapsed();
         assert!(took >= Duration::from_millis(750), "{command}, {took:?}: {}", server.log());
         assert_eq!(server.get("/").status, 200, "requests do not notice");
@@ -127,20 +127,21 @@ fn one_that_fails_is_started_again_with_waits_between() {
 }
 
 #[test]
-fn memory_and_age_are_limits() {
+fn console_worker_restarts_at_memory_and_time_limit() {
     let server = with("grows", "memory_max = '100M'").start();
     eventually("a restart", || (restarts(&server) >= 1).then_some(()));
     server.stop();
     let server = with("consume", "time_max = '500ms'").start();
     let first = said(&server, "CONSUMES");
     eventually("a restart", || (restarts(&server) >= 1).then_some(()));
-    // What it has printed is read from its pipe, its end comes another way.
+    // The output arrives by the worker's pipe, the exit by another channel. Their order is
+    // undefined.
     server.wait_for_log(&format!("FINISHED {first}"));
     server.stop();
 }
 
 #[test]
-fn output_is_logged_in_pieces_and_never_blocks() {
+fn console_output_is_logged_in_pieces_without_blocking() {
     let server = with("chatters", "").start();
     server.wait_for_log("QUIET");
     let log = server.log();
@@ -151,7 +152,7 @@ fn output_is_logged_in_pieces_and_never_blocks() {
 }
 
 #[test]
-fn consumers_outlive_a_template_by_what_they_have_begun() {
+fn console_worker_finishes_current_job_after_template_death() {
     let server = with("consume", "").start();
     let [pid] = eventually("a console", || Some(running(&server)).filter(|p| p.len() == 1))[..]
     else {
@@ -172,7 +173,7 @@ fn parent_of(pid: i32) -> Option<i32> {
 }
 
 #[test]
-fn beside_a_checkpoint_they_are_what_they_are_elsewhere() {
+fn console_workers_next_to_checkpoint_behave_as_php_cli() {
     let server = app("checkpoint.php").config(&worker("facts", "count = 2")).start();
     let facts: Value = serde_json::from_str(&said(&server, "FACTS")).expect("JSON");
     assert_eq!(facts["sapi"], json!(["cli", "cli"]));
@@ -183,7 +184,7 @@ fn beside_a_checkpoint_they_are_what_they_are_elsewhere() {
 }
 
 #[test]
-fn a_second_signal_waits_for_nobody() {
+fn second_signal_stops_server_at_once() {
     let mut server = with("stubborn", "stop_timeout = '1h'").start();
     server.wait_for_log("STUBBORN");
     let address = server.address();
@@ -194,7 +195,7 @@ fn a_second_signal_waits_for_nobody() {
 }
 
 #[test]
-fn people_see_them_in_the_status() {
+fn status_lists_console_workers() {
     let server = with("consume", "name = 'mail'\ncount = 2").start();
     eventually("two consoles", || (running(&server).len() == 2).then_some(()));
     let output = std::process::Command::new(samovar_testkit::binary())

@@ -1,4 +1,5 @@
-//! The control socket: who says nothing, or nonsense, or asks for long, keeps nobody else from asking.
+//! The control socket: silent clients, invalid commands and long commands do not block other
+//! clients.
 
 use samovar_testkit::{Server, eventually};
 use std::io::{ErrorKind, Read, Write};
@@ -17,15 +18,15 @@ fn connect(server: &Server) -> UnixStream {
     UnixStream::connect(server.control()).expect("a control socket")
 }
 
-/// What it answers to these bytes, all of it.
-fn answer_to(server: &Server, bytes: &[u8]) -> String {
+/// Sends `bytes` and returns the whole response.
+fn response_to(server: &Server, bytes: &[u8]) -> String {
     let mut client = connect(server);
-    // It may have heard enough before the end.
+    // The server may respond before it has read everything.
     let _ = client.write_all(bytes);
     let _ = client.shutdown(std::net::Shutdown::Write);
-    let mut answer = Vec::new();
-    let _ = client.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
+    let mut response = Vec::new();
+    let _ = client.read_to_end(&mut response);
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 fn threads(server: &Server) -> usize {
@@ -34,38 +35,39 @@ fn threads(server: &Server) -> usize {
 }
 
 #[test]
-fn silent_clients_keep_nobody_from_asking_and_cost_no_thread() {
+fn silent_control_clients_block_no_client_and_use_no_thread() {
     let server = server();
     server.status();
     let before = threads(&server);
     let mut silent: Vec<_> = (0..5).map(|_| connect(&server)).collect();
     assert_eq!(server.status()["draining"], false);
-    // More than it keeps at a time.
+    // More than the server keeps open at the same time.
     silent.extend((0..200).map(|_| connect(&server)));
     for client in silent.iter_mut().step_by(3) {
-        // Half a line; those that were let go hear nothing of it.
+        // Half a line. Connections that the server has closed do not receive it.
         let _ = client.write_all(b"stat");
     }
     assert_eq!(server.status()["draining"], false);
     assert_eq!(threads(&server), before);
     for mut client in silent {
-        // The end, or what it had to say was not read.
+        // End of file, or a reset because the server did not read the half line.
         let end = client.read(&mut [0; 8]).map_err(|error| error.kind());
         assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{end:?}");
     }
 }
 
 #[test]
-fn nonsense_is_answered_or_let_go() {
+fn invalid_control_command_gets_error_or_is_closed() {
     let server = server();
-    let unknown = "{\"error\":\"unknown command; known are status, figures, profile, calls, boot, reload, upgrade and stop\"}\n";
+    let unknown = "{\"error\":\"unknown command; the commands are status, figures, profile, \
+                   calls, boot, reload, upgrade and stop\"}\n";
     for nonsense in [&b"dance\n"[..], b"\n", b"\xff\xfe\0\n", b"status stop\n", b"stop it"] {
-        assert_eq!(answer_to(&server, nonsense), unknown, "{nonsense:?}");
+        assert_eq!(response_to(&server, nonsense), unknown, "{nonsense:?}");
     }
-    assert_eq!(answer_to(&server, &vec![b'x'; 1 << 20]), unknown);
-    assert_eq!(answer_to(&server, b""), "");
+    assert_eq!(response_to(&server, &vec![b'x'; 1 << 20]), unknown);
+    assert_eq!(response_to(&server, b""), "");
     for plain in [&b"status\n"[..], b"status", b" status \r\n", b"status\nstop\n"] {
-        assert!(answer_to(&server, plain).starts_with("{\"version\""), "{plain:?}");
+        assert!(response_to(&server, plain).starts_with("{\"version\""), "{plain:?}");
     }
     // In pieces, as a slow terminal sends it.
     let mut client = connect(&server);
@@ -73,11 +75,11 @@ fn nonsense_is_answered_or_let_go() {
         client.write_all(piece).expect("a client that is heard");
         server.status();
     }
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.ends_with("}\n"), "{answer}");
+    let mut response = String::new();
+    client.read_to_string(&mut response).expect("an answer");
+    assert!(response.ends_with("}\n"), "{response}");
     for _ in 0..50 {
-        // Gone before the answer.
+        // The client disconnects before the response.
         connect(&server).write_all(b"status\n").expect("a client that is heard");
     }
     assert_eq!(server.get("/").text(), "up");
@@ -86,7 +88,7 @@ fn nonsense_is_answered_or_let_go() {
 }
 
 #[test]
-fn a_reload_that_takes_long_holds_up_nobody() {
+fn long_reload_blocks_no_control_client() {
     let start = Server::script("");
     let go = start.folder().join("go");
     let php = format!(
@@ -105,24 +107,24 @@ fn a_reload_that_takes_long_holds_up_nobody() {
     let mut others: Vec<_> = (0..20).map(|_| connect(&server)).collect();
     for other in &mut others {
         other.write_all(b"reload\n").expect("a client that is heard");
-        let mut answer = String::new();
-        other.read_to_string(&mut answer).expect("an answer");
-        assert!(answer.contains("another reload has not ended yet"), "{answer}");
+        let mut response = String::new();
+        other.read_to_string(&mut response).expect("an answer");
+        assert!(response.contains("another reload is in progress"), "{response}");
     }
-    // Many silent ones do not push out who waits for an answer.
+    // Many silent clients do not displace a client that waits for its response.
     let _silent: Vec<_> = (0..100).map(|_| connect(&server)).collect();
     assert_eq!(server.status()["reloading"], true);
     assert_eq!(threads(&server), before);
     std::fs::write(&go, "").expect("our own folder");
-    let mut answer = String::new();
-    waiting.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.starts_with("{\"generation\":2,"), "{answer}");
+    let mut response = String::new();
+    waiting.read_to_string(&mut response).expect("an answer");
+    assert!(response.starts_with("{\"generation\":2,"), "{response}");
     assert_eq!(server.get("/").text(), "up");
     server.stop();
 }
 
 #[test]
-fn who_cannot_reach_the_server_is_told_why() {
+fn unreachable_server_is_explained_with_hint() {
     let server = server();
     let folder = server.folder();
     let ask = |socket: &std::path::Path, uid: u32| {
@@ -138,17 +140,23 @@ fn who_cannot_reach_the_server_is_told_why() {
     let stale = folder.join("stale.sock");
     drop(UnixListener::bind(&stale).expect("a socket"));
     let text = ask(&stale, 0).expect("the binary runs");
-    assert!(text.contains("Connection refused") && text.contains("hint: its server has ended"));
+    assert!(
+        text.contains("Connection refused")
+            && text.contains("hint: the server exited without removing the socket")
+    );
     let text = ask(&folder.join("absent.sock"), 0).expect("the binary runs");
-    assert!(text.contains("hint: is it running?"), "{text}");
-    // Only root can be somebody else, who perhaps may not even start the program here.
+    assert!(text.contains("hint: check that the server is running"), "{text}");
+    // Only root can run the command as another user. That user may be unable to start the program
+    // here.
     std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).expect("our own folder");
     if let Some(text) = ask(&server.control(), NOBODY) {
-        assert!(text.contains("hint: its folder is another user's"), "{text}");
+        assert!(text.contains("hint: the folder of the socket belongs to another user"), "{text}");
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).expect("our own folder");
         let text = ask(&server.control(), NOBODY).expect("the binary runs");
         assert!(
-            text.contains("hint: it is the server of user 0, which that user and root may ask"),
+            text.contains(
+                "hint: the server belongs to user 0; only that user and root may send commands"
+            ),
             "{text}"
         );
     }

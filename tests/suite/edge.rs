@@ -1,4 +1,4 @@
-//! The server at the edge: TLS, HTTP/2, sockets in the file system, and proxies of all kinds in front of it.
+//! The server at the edge: TLS, HTTP/2, Unix sockets, and various proxies in front of it.
 
 mod alike;
 mod certificates;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const NAMES: &str = "DNS:localhost,IP:127.0.0.1";
 
-/// The application, also over TLS, with a certificate in a folder.
+/// The application over HTTP and TLS, with a certificate in `folder`.
 fn secure(folder: &Path) -> (Start, Certificate) {
     let certificate = Certificate::own(folder, "own", NAMES);
     (start(&certificate), certificate)
@@ -35,7 +35,7 @@ fn https(server: &Server) -> String {
     format!("https://{}", server.addresses("https://").first().expect("it listens"))
 }
 
-/// What curl brings: its exit code, and what it has written.
+/// Runs curl. Returns its exit code and its output.
 fn curl(args: &[&str]) -> (i32, String) {
     let output = Command::new("curl").args(["-sS", "-k", "-m", "20"]).args(args).output();
     let output = output.expect("curl is installed");
@@ -49,7 +49,7 @@ fn server_of(args: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("curl {args:?}: {code}, {e}: {text}"))
 }
 
-/// What `openssl s_client` says when it connects to `url`.
+/// Output of `openssl s_client` when it connects to `url`.
 fn handshake(url: &str, args: &[&str]) -> String {
     let address = url.trim_start_matches("https://");
     let output = Command::new("openssl")

@@ -1,4 +1,4 @@
-//! Every example is started by the commands of its README, and answers as the README says.
+//! Every example is started by the commands of its README, and responds as the README describes.
 
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, workspace};
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Asks a server, and panics at a wrong answer.
+/// Sends requests to a server, and panics on a wrong response.
 type Check = fn(&Server);
 
-/// What each example is asked, once for each command of its README.
+/// The check of each example, run once for each command of its README.
 const CHECKS: &[(&str, Check)] =
     &[("hello", hello), ("resident", resident), ("slim", slim), ("symfony", symfony)];
 
@@ -22,7 +22,7 @@ fn each_example_has_a_check() {
 }
 
 #[test]
-fn each_example_answers_as_its_readme_says() {
+fn each_example_responds_as_its_readme_describes() {
     for (example, check) in CHECKS {
         let commands = commands(example);
         assert!(!commands.is_empty(), "{example}: the README tells no `samovar serve` command");
@@ -32,7 +32,7 @@ fn each_example_answers_as_its_readme_says() {
             let server = Server::at(workspace().join(&target))
                 .relinked()
                 .plain_ini()
-                // Not into the source tree.
+                // Keeps generated files out of the source tree.
                 .env("APP_CACHE_DIR", &var.path().join("cache").display().to_string())
                 .env("APP_LOG_DIR", &var.path().join("log").display().to_string())
                 .start();
@@ -55,7 +55,7 @@ fn each_example_answers_as_its_readme_says() {
     }
 }
 
-/// What the README of an example serves, as paths from the workspace's folder.
+/// Paths that the README of an example serves, relative to the workspace.
 fn commands(example: &str) -> Vec<String> {
     let readme: PathBuf = ["examples", example, "README.md"].iter().collect();
     let text = std::fs::read_to_string(workspace().join(&readme))
@@ -88,7 +88,7 @@ fn resident(server: &Server) {
     stream(&mut server.client());
 }
 
-/// Each line comes when it is made, not all at the end.
+/// Each line arrives when it is written, not all at the end.
 fn stream(client: &mut Client) {
     client.send(&Request::get("/stream").bytes());
     assert_eq!(client.read_head().expect("a head").status, 200);

@@ -1,7 +1,7 @@
-//! Whom a running server tells of its requests: a collector, a Pinba server, the slow log, other services by a trace; and who
-//! tells it of theirs.
+//! Exporters of request data: a collector, a Pinba server, the slow log, and other services by
+//! trace headers. Also data received from other hosts.
 
-use samovar_testkit::collector::{Answer, Collector};
+use samovar_testkit::collector::{Collector, CollectorReply};
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::protoc::{self, METRICS, PINBA, TRACES};
 use samovar_testkit::{Server, Start, eventually};
@@ -16,10 +16,11 @@ mod prometheus;
 mod real;
 mod traces;
 
-/// Says which trace it was handed.
+/// Prints the trace headers and variables that it received.
 const PAGE: &str = r#"<?php
     if (isset($_GET['slow'])) { usleep(30_000); }
-    $handed = fn ($name) => [$_SERVER["HTTP_$name"] ?? null, $_SERVER[$name] ?? null, getenv($name) ?: null];
+    $handed = fn ($name) =>
+        [$_SERVER["HTTP_$name"] ?? null, $_SERVER[$name] ?? null, getenv($name) ?: null];
     echo json_encode(array_merge($handed('TRACEPARENT'), $handed('TRACESTATE')));"#;
 
 fn page(settings: &str) -> Start {
@@ -37,20 +38,20 @@ fn metrics(server: &Server) -> String {
     ask_admin(server, &Request::get("/metrics")).text()
 }
 
-/// The count that a sample has; 0 while there is none.
+/// Count of a sample; 0 if it does not exist.
 fn sample(server: &Server, name: &str) -> u64 {
     let metrics = metrics(server);
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// A port of UDP that was free a moment ago.
+/// A UDP port that was free a moment ago.
 fn udp_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.local_addr().expect("an address").port()
 }
 
-/// The first body of that path in which `wanted` is, as text.
+/// The first body sent to `path` that contains `wanted`, as text.
 fn posted(collector: &Collector, path: &str, message: (&str, &str), wanted: &str) -> String {
     eventually(&format!("{wanted} is sent to {path}"), || {
         let to_path = |head: &str| head.starts_with(&format!("post {path} "));
@@ -62,11 +63,11 @@ fn posted(collector: &Collector, path: &str, message: (&str, &str), wanted: &str
 }
 
 #[test]
-fn a_collector_is_sent_spans_and_figures() {
+fn collector_receives_spans_and_metrics() {
     let collector = Collector::start([]);
     let settings = format!(
-        "[insight]\nservice = 'shop'\notlp = '{}'\notlp_every = '50ms'\notlp_figures_every = '100ms'\n\
-         [insight.otlp_headers]\nauthorization = 'Bearer abc'\n",
+        "[insight]\nservice = 'shop'\notlp = '{}'\notlp_interval = '50ms'\notlp_metrics_interval = \
+         '100ms'\n[insight.otlp_headers]\nauthorization = 'Bearer abc'\n",
         collector.endpoint
     );
     let server = page(&settings).start();
@@ -83,10 +84,10 @@ fn a_collector_is_sent_spans_and_figures() {
 }
 
 #[test]
-fn a_collector_that_hangs_costs_spans_and_nothing_else() {
-    let collector = Collector::start(vec![Answer::Hang; 1_000]);
+fn hanging_collector_loses_spans_only() {
+    let collector = Collector::start(vec![CollectorReply::Hang; 1_000]);
     let settings = format!(
-        "[insight]\notlp = '{}'\notlp_every = '50ms'\notlp_bytes_max = '64K'\n",
+        "[insight]\notlp = '{}'\notlp_interval = '50ms'\notlp_bytes_max = '64K'\n",
         collector.endpoint
     );
     let server = page(&settings).start();
@@ -99,16 +100,19 @@ fn a_collector_that_hangs_costs_spans_and_nothing_else() {
             sample(&server, "samovar_insight_records_total{way=\"otlp_spans\",fate=\"lost\"}");
         (lost > 0).then_some(())
     });
-    assert_eq!(sample(&server, "samovar_insight_requests_lost_total"), 0);
-    // Which ends within the watchdog's time.
+    assert_eq!(sample(&server, "samovar_insight_requests_dropped_total"), 0);
+    // The stop must end within the watchdog's time.
     server.stop();
 }
 
 #[test]
-fn a_collector_s_address_and_headers_are_checked_at_the_start() {
+fn invalid_exporter_settings_are_refused_at_start() {
     for (settings, expected) in [
         ("[insight]\notlp = '127.0.0.1:4318'\n", "insight.otlp"),
-        ("[insight]\notlp = 'https://127.0.0.1:1'\notlp_roots = '/dev/null'\n", "no certificates"),
+        (
+            "[insight]\notlp = 'https://127.0.0.1:1'\notlp_ca_file = '/dev/null'\n",
+            "no trusted certificates",
+        ),
         ("[insight]\ntrace_share = '101%'\n", "insight.trace_share"),
         ("[insight]\npinba = 'nobody'\n", "insight.pinba"),
     ] {
@@ -118,7 +122,7 @@ fn a_collector_s_address_and_headers_are_checked_at_the_start() {
 }
 
 #[test]
-fn a_pinba_server_is_sent_each_request_that_php_has_run() {
+fn pinba_server_receives_each_php_request() {
     let pinba = UdpSocket::bind("127.0.0.1:0").expect("a port");
     pinba.set_read_timeout(Some(samovar_testkit::WATCHDOG)).expect("a time-out");
     let address = pinba.local_addr().expect("an address");
@@ -134,7 +138,7 @@ fn a_pinba_server_is_sent_each_request_that_php_has_run() {
 }
 
 #[test]
-fn other_machines_tell_of_their_requests_and_secrets_are_blotted_out() {
+fn pinba_packets_of_other_hosts_are_recorded_with_secrets_redacted() {
     let port = udp_port();
     let settings = format!("[insight]\npinba_listen = '127.0.0.1:{port}'\nredact = ['iban']\n");
     let server = page(&settings).start();
@@ -149,8 +153,8 @@ fn other_machines_tell_of_their_requests_and_secrets_are_blotted_out() {
     let route = eventually("their route is here", || {
         // A packet may be lost.
         fpm.send_to(&packet, ("127.0.0.1", port)).expect("a socket that sends");
-        let answer = ask_admin(&server, &Request::get("/api/routes/%2Fold.php"));
-        (answer.status == 200).then(|| answer.text())
+        let response = ask_admin(&server, &Request::get("/api/routes/%2Fold.php"));
+        (response.status == 200).then(|| response.text())
     });
     assert!(route.contains("(redacted)") && !route.contains("DE00"), "{route}");
     assert!(
@@ -165,7 +169,7 @@ fn lines(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn slow_requests_are_logged_and_the_log_follows_its_file() {
+fn slow_request_is_logged_and_log_reopens_after_rotation() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = folder.path().join("slow.log");
     let settings = format!(
@@ -192,7 +196,7 @@ fn slow_requests_are_logged_and_the_log_follows_its_file() {
 }
 
 #[test]
-fn a_slow_log_as_text_on_standard_output() {
+fn slow_log_is_written_as_text_to_stdout() {
     let server = page("[insight]\nslow_request = '25ms'\nslow_log = '-'\n").start();
     assert_eq!(server.get("/p/1?slow").status, 200);
     eventually("the slow request", || {
@@ -205,7 +209,7 @@ fn a_slow_log_as_text_on_standard_output() {
 }
 
 #[test]
-fn nobody_is_served_what_the_server_writes_about_requests() {
+fn slow_log_and_history_files_are_not_served() {
     let site = tempfile::tempdir().expect("a temporary folder");
     let at = |name: &str| site.path().join(name);
     std::fs::write(at("index.php"), "<?php echo 'the script';").expect("a file");

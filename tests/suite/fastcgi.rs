@@ -1,5 +1,6 @@
-//! FastCGI with others in front: nginx, Apache, Caddy and cgi-fcgi, beside php-fpm, which they ask the same. The conformance suite asks
-//! far more by way of nginx; here is what it has no place for: other web servers, crashes, reloads, connections.
+//! FastCGI with other web servers in front: nginx, Apache, Caddy and cgi-fcgi. They send the same
+//! requests to php-fpm, which is the reference. The conformance suite covers much more by way of
+//! nginx. These tests cover the rest: other web servers, crashes, reloads, connections.
 
 mod apache;
 mod caddy;
@@ -17,14 +18,14 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
-/// What PHP was told, and the body.
+/// Prints the variables that PHP received, and the body.
 const DUMP: &str = r"<?php
 header('Content-Type: application/json');
 header('X-Script: dump');
 echo json_encode(['server' => $_SERVER, 'body' => file_get_contents('php://input')]);
 ";
 
-/// Of `$_SERVER`, what cannot be the same, or is php-fpm's own environment.
+/// Entries of `$_SERVER` that cannot be equal, or come from php-fpm's own environment.
 const OTHERS: &[&str] = &[
     "HOME",
     "HTTP_HOST",
@@ -37,16 +38,16 @@ const OTHERS: &[&str] = &[
     "USER",
 ];
 
-/// `$_SERVER` and the body, of which what must differ is taken out.
+/// Status, and `$_SERVER` and body without the entries that differ by nature.
 fn told(address: SocketAddr, request: &Request) -> (u16, Value) {
-    let answer = Client::connect(address).request(request);
-    let text = answer.text();
+    let response = Client::connect(address).request(request);
+    let text = response.text();
     let mut found: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
     if let Some(variables) = found.get_mut("server").and_then(Value::as_object_mut) {
         variables.retain(|name, _| !OTHERS.contains(&name.as_str()));
     }
-    // Its text is the server's own.
-    (answer.status, if answer.status == 200 { found } else { Value::Null })
+    // The text of an error page is the server's own.
+    (response.status, if response.status == 200 { found } else { Value::Null })
 }
 
 fn open(path: &Path) {
@@ -59,7 +60,7 @@ struct Behind {
     folder: TempDir,
 }
 
-/// An application behind an nginx.
+/// Starts an application behind nginx.
 fn behind(php: &str, workers: usize) -> Behind {
     let folder = TempDir::with_prefix("samovar-fcgi-").expect("a temporary folder");
     let socket = folder.path().join("fcgi.sock").display().to_string();
@@ -70,7 +71,8 @@ fn behind(php: &str, workers: usize) -> Behind {
 }
 
 impl Behind {
-    /// GETs by several clients at once while `act` goes on: how many, and what was no good answer.
+    /// Sends GETs from several clients while `act` runs. Returns the number of good responses, and
+    /// the wrong ones.
     fn under_load(&self, expected: &str, act: impl FnOnce()) -> (usize, Vec<String>) {
         let (is_over, good) = (AtomicBool::new(false), AtomicUsize::new(0));
         let wrong = std::thread::scope(|scope| {
@@ -79,11 +81,11 @@ impl Behind {
                     scope.spawn(|| {
                         let mut wrong = Vec::new();
                         while !is_over.load(Ordering::Relaxed) {
-                            let answer = self.nginx.get("/a?b=c");
-                            if answer.status == 200 && answer.text().starts_with(expected) {
+                            let response = self.nginx.get("/a?b=c");
+                            if response.status == 200 && response.text().starts_with(expected) {
                                 good.fetch_add(1, Ordering::Relaxed);
                             } else {
-                                wrong.push(format!("{} {}", answer.status, answer.text()));
+                                wrong.push(format!("{} {}", response.status, response.text()));
                             }
                         }
                         wrong
@@ -99,7 +101,7 @@ impl Behind {
 }
 
 #[test]
-fn killed_workers_cost_no_get() {
+fn killed_worker_loses_no_get_behind_nginx() {
     let site = behind("<?php usleep(1000); echo 'ok';", 3);
     let (good, wrong) = site.under_load("ok", || {
         for _ in 0..8 {
@@ -112,7 +114,7 @@ fn killed_workers_cost_no_get() {
 }
 
 #[test]
-fn a_reload_costs_no_request() {
+fn reload_loses_no_request_behind_nginx() {
     let site = behind("<?php echo 'ok';", 2);
     let (good, wrong) = site.under_load("ok", || {
         for _ in 0..3 {
@@ -123,7 +125,7 @@ fn a_reload_costs_no_request() {
 }
 
 #[test]
-fn nginx_keeps_its_connections() {
+fn nginx_reuses_one_fastcgi_connection() {
     let site = behind("<?php echo 'ok';", 1);
     for _ in 0..50 {
         assert_eq!(site.nginx.get("/").text(), "ok");
@@ -134,22 +136,23 @@ fn nginx_keeps_its_connections() {
 }
 
 #[test]
-fn a_client_that_leaves_is_noticed() {
+fn client_disconnect_behind_nginx_ends_script() {
     let site = behind(
         "<?php if (($_GET['wait'] ?? '') === '') { echo 'ok'; exit; }\n\
-         ignore_user_abort(false); while (true) { echo str_repeat('x', 9000); flush(); usleep(1000); }",
+         ignore_user_abort(false); \
+         while (true) { echo str_repeat('x', 9000); flush(); usleep(1000); }",
         1,
     );
     let mut client = Client::connect(site.nginx.address());
     client.try_send(&Request::get("/?wait=1").bytes()).expect("a request");
     eventually("the script", || (site.server.status()["in_flight"] == 1).then_some(()));
     drop(client);
-    // The one worker is free again.
+    // The only worker is free again.
     assert_eq!(site.nginx.get("/").text(), "ok");
 }
 
 #[test]
-fn cgi_fcgi_asks_too() {
+fn cgi_fcgi_request_is_served() {
     let site = behind(DUMP, 1);
     let socket = site.folder.path().join("fcgi.sock");
     let mut asking = Command::new("cgi-fcgi")
@@ -174,9 +177,10 @@ fn cgi_fcgi_asks_too() {
     assert_eq!(found["server"]["FCGI_ROLE"], "RESPONDER");
 }
 
-/// People ask for all kinds of scripts; a web server that names them by another root is set up wrong.
+/// Clients request arbitrary scripts, so absent ones are not logged. A web server that uses another
+/// document root is misconfigured, and is logged.
 #[test]
-fn roots_that_differ_are_told_of_and_scripts_that_are_absent_are_not() {
+fn foreign_document_root_is_logged_and_absent_script_is_not() {
     let site = behind("<?php echo 'ok';", 1);
     let ask = |filename: &str| {
         let output = Command::new("cgi-fcgi")
@@ -194,20 +198,20 @@ fn roots_that_differ_are_told_of_and_scripts_that_are_absent_are_not() {
         let said = ask(filename);
         assert!(said.starts_with("Status: 404"), "{filename}: {said}");
     }
-    site.server.wait_for_log("a script that is not below the document root: 404");
+    site.server.wait_for_log("a script outside the document root: 404");
     let log = site.server.log();
     assert!(log.contains("/srv/elsewhere/index.php") && !log.contains("wp-login.php"), "{log}");
 }
 
 #[test]
-fn what_is_no_fastcgi_is_closed_and_counted() {
+fn non_fastcgi_connection_is_closed_and_counted() {
     let site = behind("<?php echo 'ok';", 1);
     let mut stream = UnixStream::connect(site.folder.path().join("fcgi.sock")).expect("it listens");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it reads");
     eventually("the count", || {
-        let why = &site.server.status()["fastcgi_refused_reasons"];
+        let why = &site.server.status()["fastcgi_rejected_reasons"];
         (why["version"] == 1).then_some(())
     });
-    site.server.wait_for_log("closed a FastCGI connection");
+    site.server.wait_for_log("closed FastCGI connection");
     assert_eq!(site.nginx.get("/").text(), "ok");
 }

@@ -1,4 +1,5 @@
-//! `fastcgi_pass`: scripts of some locations that an old php-fpm runs, as it runs them behind nginx.
+//! `fastcgi_pass`: the scripts of some locations run in an existing php-fpm, with the same results
+//! as behind nginx.
 
 mod addresses;
 mod faults;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Answers in many ways; the same file behind nginx and here.
+/// A script with many kinds of responses. nginx with php-fpm and Samovar serve the same file.
 const OLD: &str = r#"<?php
 switch ($_GET['do'] ?? '') {
     case 'server':
@@ -22,10 +23,12 @@ switch ($_GET['do'] ?? '') {
         break;
     case 'echo':
         $body = file_get_contents('php://input');
-        echo $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['CONTENT_LENGTH'], ' ', strlen($body), ' ', md5($body);
+        echo $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['CONTENT_LENGTH'], ' ',
+            strlen($body), ' ', md5($body);
         break;
     case 'files':
-        echo json_encode([$_POST, array_map(fn($f) => [$f['name'], $f['size'], md5_file($f['tmp_name'])], $_FILES)]);
+        $files = array_map(fn($f) => [$f['name'], $f['size'], md5_file($f['tmp_name'])], $_FILES);
+        echo json_encode([$_POST, $files]);
         break;
     case 'status':
         http_response_code((int) $_GET['code']);
@@ -100,14 +103,15 @@ switch ($_GET['do'] ?? '') {
         echo 'not read';
         break;
     default:
-        echo class_exists('Samovar\Request', false) ? 'new' : 'old', ' ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'] ?? '';
+        echo class_exists('Samovar\Request', false) ? 'new' : 'old', ' ', $_SERVER['REQUEST_URI'],
+            ' ', $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'] ?? '';
 }
 "#;
 const NEW: &str = r"<?php
 echo class_exists('Samovar\Request', false) ? 'new' : 'old', ' ', $_SERVER['REQUEST_URI'];
 ";
 
-/// A site of which `/old` has not moved.
+/// A site with the folder `/old`, which php-fpm still serves.
 fn site() -> TempDir {
     let root = TempDir::with_prefix("samovar-passing-").expect("a folder");
     // php-fpm's children may run as another user.
@@ -124,7 +128,8 @@ fn site() -> TempDir {
 
 fn locations(address: &str) -> String {
     format!(
-        "[[location]]\npath = \"/old/*\"\nfallback = \"/old/index.php\"\nfastcgi_pass = \"{address}\"\n"
+        "[[location]]\npath = \"/old/*\"\nfallback = \"/old/index.php\"\n\
+         fastcgi_pass = \"{address}\"\n"
     )
 }
 
@@ -132,7 +137,7 @@ fn server(root: &Path, address: &str) -> Start {
     Server::at(root).workers(2).config(&locations(address))
 }
 
-/// A whole one: site, php-fpm and server.
+/// A complete setup: site, php-fpm and server.
 struct Passing {
     root: TempDir,
     fpm: Fpm,
@@ -150,12 +155,12 @@ impl Passing {
         self.server.get(target)
     }
 
-    /// How often that has gone wrong.
+    /// Count of failures with this reason.
     fn trouble(&self, name: &str) -> u64 {
         trouble(&self.server, name)
     }
 
-    /// A file that scripts wait for.
+    /// Path of a file that scripts wait for.
     fn gate(&self, name: &str) -> String {
         self.root.path().join(name).display().to_string()
     }
@@ -165,16 +170,16 @@ impl Passing {
     }
 
     fn in_use(&self) -> u64 {
-        self.server.status()["fastcgi_passes_open"].as_u64().expect("a number")
+        self.server.status()["upstream_connections"].as_u64().expect("a number")
     }
 }
 
 fn trouble(server: &Server, name: &str) -> u64 {
-    server.status()["fastcgi_pass_troubles"][name].as_u64().expect("a number")
+    server.status()["upstream_errors"][name].as_u64().expect("a number")
 }
 
 #[test]
-fn what_has_not_moved_is_run_by_php_fpm() {
+fn scripts_of_fastcgi_location_run_in_php_fpm() {
     let site = Passing::start(2, |start| start.args(["--access-log", "-"]));
     for (target, expected) in [
         ("/", "new /"),
@@ -188,16 +193,16 @@ fn what_has_not_moved_is_run_by_php_fpm() {
         ("/old/b.php", "old /old/b.php"),
         ("/old/page.txt", "a page"),
     ] {
-        let answer = site.get(target);
-        assert_eq!((answer.status, answer.text().as_str()), (200, expected), "{target}");
+        let response = site.get(target);
+        assert_eq!((response.status, response.text().as_str()), (200, expected), "{target}");
     }
-    assert_eq!(site.server.status()["fastcgi_passes_total"], 6);
+    assert_eq!(site.server.status()["upstream_requests_total"], 6);
     let upstream = format!("upstream={}", site.fpm.address());
     eventually("the access log", || site.server.stdout().contains("/old/page.txt").then_some(()));
     let log = site.server.stdout();
     let passed: Vec<&str> = log.lines().filter(|line| line.contains(&upstream)).collect();
     assert_eq!(passed.len(), 6, "{log}");
-    // Without restart it is moved, and moved back.
+    // A reload changes the routes without a restart.
     let config = site.server.folder().join("samovar.toml");
     std::fs::write(&config, "").expect("our own file");
     site.server.reload().expect("settings that can be used");
@@ -207,9 +212,9 @@ fn what_has_not_moved_is_run_by_php_fpm() {
     assert_eq!(site.get("/old/b.php").text(), "old /old/b.php");
 }
 
-/// `$_SERVER` without what differs from server to server, and from request to request.
-fn told(answer: &Response) -> Value {
-    let mut told: Value = serde_json::from_slice(&answer.body).expect("$_SERVER");
+/// `$_SERVER` without entries that differ between servers or requests.
+fn told(response: &Response) -> Value {
+    let mut told: Value = serde_json::from_slice(&response.body).expect("$_SERVER");
     let table = told.as_object_mut().expect("an array with keys");
     for key in [
         "SERVER_SOFTWARE",
@@ -217,9 +222,9 @@ fn told(answer: &Response) -> Value {
         "REMOTE_PORT",
         "REQUEST_TIME",
         "REQUEST_TIME_FLOAT",
-        // nginx's fastcgi_params know no such thing.
+        // nginx's fastcgi_params have no such variable.
         "REQUEST_ID",
-        // nginx has its `server_name` there.
+        // nginx sends its `server_name` here.
         "SERVER_NAME",
     ] {
         table.remove(key);
@@ -228,7 +233,7 @@ fn told(answer: &Response) -> Value {
 }
 
 #[test]
-fn php_is_told_what_nginx_tells_it() {
+fn php_receives_same_variables_as_behind_nginx() {
     let site = Passing::start(2, |start| start);
     let oracle = Oracle::start(site.root.path());
     for request in [
@@ -253,13 +258,14 @@ fn php_is_told_what_nginx_tells_it() {
 }
 
 #[test]
-fn answers_are_those_behind_nginx() {
+fn upstream_responses_match_nginx() {
     let site = Passing::start(2, |start| start);
     let oracle = Oracle::start(site.root.path());
     let target = |what: &str| format!("/old/index.php?do={what}");
     let body = |bytes: usize| "0123456789abcdef".repeat(bytes / 16);
     let multipart = "--b\r\nContent-Disposition: form-data; name=\"t\"\r\n\r\ntext\r\n--b\r\n\
-                     Content-Disposition: form-data; name=\"f\"; filename=\"n.bin\"\r\n\r\nfile\r\n--b--\r\n";
+                     Content-Disposition: form-data; name=\"f\"; filename=\"n.bin\"\r\n\r\n\
+                     file\r\n--b--\r\n";
     for request in [
         Request::get(&target("status&code=404")),
         Request::get(&target("status&code=204")),
@@ -287,33 +293,33 @@ fn answers_are_those_behind_nginx() {
     ] {
         let (ours, theirs) =
             (site.server.client().request(&request), oracle.client().request(&request));
-        let shown = |answer: &Response| {
+        let shown = |response: &Response| {
             let names = ["location", "x-two", "set-cookie", "content-type", "content-length"];
             let headers: Vec<_> = names
                 .iter()
-                .map(|name| answer.all(name).iter().map(ToString::to_string).collect::<Vec<_>>())
+                .map(|name| response.all(name).iter().map(ToString::to_string).collect::<Vec<_>>())
                 .collect();
-            (answer.status, headers, answer.complete, answer.body.len())
+            (response.status, headers, response.complete, response.body.len())
         };
         let (mut left, mut right) = (shown(&ours), shown(&theirs));
         if matches!(ours.status, 204 | 304 | 404) || request.method() == "HEAD" {
-            // Where there is no body, or one of the server's own, lengths and types differ.
+            // Lengths and types differ if there is no body, or if the body is the server's own.
             (left.1, right.1, left.3, right.3) = (vec![], vec![], 0, 0);
         } else {
             assert_eq!(ours.body == theirs.body, left.0 != 404, "{request:?}: {}", ours.text());
         }
         assert_eq!(left, right, "{request:?}");
     }
-    // In chunks, its length is known when all of it is there.
+    // The length of a chunked body is known when all of it has arrived.
     let mut client = site.server.client();
     client.send(b"POST /old/?do=echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.send(b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n");
-    let answer = client.read(false).text();
-    assert!(answer.starts_with("POST 7 7 "), "{answer}");
+    let response = client.read(false).text();
+    assert!(response.starts_with("POST 7 7 "), "{response}");
 }
 
 #[test]
-fn bodies_pass_as_they_come_where_they_are_not_buffered() {
+fn unbuffered_body_is_forwarded_as_it_arrives() {
     let site = Passing::start(2, |start| start.args(["--request-buffering", "false"]));
     let body = vec![b'x'; 300_000];
     let request = Request::new("PUT", "/old/?do=echo").body(body);
@@ -323,7 +329,7 @@ fn bodies_pass_as_they_come_where_they_are_not_buffered() {
     eventually("it is at php-fpm", || (site.in_use() == 1).then_some(()));
     client.send(b"def");
     assert!(client.read(false).text().starts_with("PUT 6 6 "));
-    // Who leaves in the middle takes the request with him.
+    // A client that leaves in the middle ends its request.
     let mut client = site.server.client();
     client.send(b"PUT /old/?do=echo HTTP/1.1\r\nHost: t\r\nContent-Length: 6\r\n\r\nabc");
     eventually("it is at php-fpm", || (site.in_use() == 1).then_some(()));
@@ -332,7 +338,7 @@ fn bodies_pass_as_they_come_where_they_are_not_buffered() {
 }
 
 #[test]
-fn an_answer_goes_on_as_it_is_written() {
+fn upstream_response_is_streamed() {
     let site = Passing::start(2, |start| start);
     let mut client = site.server.client();
     let target = format!("/old/?do=flush&gate={}", site.gate("gate"));
@@ -346,18 +352,19 @@ fn an_answer_goes_on_as_it_is_written() {
 }
 
 #[test]
-fn connections_are_kept_where_it_is_wanted() {
-    let site = Passing::start(1, |start| start.args(["--fastcgi-kept-max", "1"]));
+fn upstream_connection_is_kept_if_configured() {
+    let site = Passing::start(1, |start| start.args(["--fastcgi-idle-connections-max", "1"]));
     for _ in 0..5 {
         assert_eq!(site.get("/old/b.php").text(), "old /old/b.php");
     }
-    // A request that must not be sent twice does not go over one, and gets the one process that has it.
+    // A request that must not be sent twice does not use a kept connection. It still gets the only
+    // process, which holds the kept connection.
     let form = Request::form("/old/?do=echo", "a=b");
     assert_eq!(site.server.client().request(&form).status, 200);
-    // One that php-fpm has closed is none.
+    // A connection that php-fpm has closed is not used.
     eventually("a process of php-fpm", || {
-        let answer = site.get("/old/?do=pid");
-        let pid = answer.text().parse::<i32>().ok()?;
+        let response = site.get("/old/?do=pid");
+        let pid = response.text().parse::<i32>().ok()?;
         site.server.kill_worker(pid);
         Some(())
     });
@@ -367,7 +374,7 @@ fn connections_are_kept_where_it_is_wanted() {
 }
 
 #[test]
-fn by_http2_and_packed_it_is_the_same() {
+fn upstream_response_is_equal_over_http2_and_compressed() {
     let site = Passing::start(2, |start| start);
     let url = |path: &str| format!("http://{}{path}", site.server.address());
     let curl = |args: &[&str]| {
@@ -379,12 +386,12 @@ fn by_http2_and_packed_it_is_the_same() {
     assert_eq!(plain.len(), 10_000_000);
     assert!(plain == curl(&["--http2-prior-knowledge", "--compressed", &long]));
     let echo = url("/old/?do=echo");
-    let answer = curl(&["--http2-prior-knowledge", "-d", "a=b", &echo]);
-    assert!(answer.starts_with("POST 3 3 "), "{answer}");
+    let response = curl(&["--http2-prior-knowledge", "-d", "a=b", &echo]);
+    assert!(response.starts_with("POST 3 3 "), "{response}");
 }
 
 #[test]
-fn people_are_told_who_runs_a_script() {
+fn routes_command_names_upstream_and_check_rejects_bad_settings() {
     let (root, folder) = (site(), tempfile::tempdir().expect("a folder"));
     let config = folder.path().join("samovar.toml");
     let ask = |text: &str, command: &str, more: &[&str]| {
@@ -400,7 +407,7 @@ fn people_are_told_who_runs_a_script() {
     };
     let text = format!("root = {:?}\n{}", root.path(), locations("127.0.0.1:9000"));
     let said = ask(&text, "routes", &["/old/a"]);
-    assert!(said.contains("its scripts are run by the php-fpm at 127.0.0.1:9000"), "{said}");
+    assert!(said.contains("scripts run by the php-fpm at 127.0.0.1:9000"), "{said}");
     assert!(said.contains("old/index.php, run by the php-fpm at 127.0.0.1:9000"), "{said}");
     assert!(!ask(&text, "routes", &["/new"]).contains("php-fpm"));
     let two = locations("127.0.0.1:9000\", \"php.example:9000").replace("= \"127", "= [\"127");
@@ -408,11 +415,11 @@ fn people_are_told_who_runs_a_script() {
     let said = ask(&two, "routes", &["/old/a"]);
     assert!(said.contains("by the php-fpm at 127.0.0.1:9000 or php.example:9000"), "{said}");
     for (wrong, hint) in [
-        ("fastcgi_pass = \"localhost\"", "no IP address or name with a port"),
-        ("fastcgi_pass = []", "there is none in it"),
-        ("fastcgi_pass = [\"a:1\", \"127.0.0.1:1\", \"A:1\"]", "one of them stands there twice"),
-        ("fastcgi_pass = \"unix:fpm.sock\"", "the path of a socket is absolute"),
-        ("fastcgi_pass = \"127.0.0.1:1\"\nscripts = false", "no script runs where"),
+        ("fastcgi_pass = \"localhost\"", "not an IP address or name with a port"),
+        ("fastcgi_pass = []", "the list is empty"),
+        ("fastcgi_pass = [\"a:1\", \"127.0.0.1:1\", \"A:1\"]", "one of them is listed twice"),
+        ("fastcgi_pass = \"unix:fpm.sock\"", "the path of a socket must be absolute"),
+        ("fastcgi_pass = \"127.0.0.1:1\"\nscripts = false", "no script runs if"),
         ("fastcgi_pass = \"127.0.0.1:1\"\ndeny = true", "no effect"),
         ("fastcgi_root = \"/srv\"\nindex = [\"a.php\"]", "there is no `fastcgi_pass`"),
         ("fastcgi_pass = \"127.0.0.1:1\"\nfastcgi_root = \"srv\"", "an absolute path"),
@@ -423,9 +430,9 @@ fn people_are_told_who_runs_a_script() {
     }
 }
 
-/// One that sees the folders under other names, as in a container.
+/// php-fpm sees the folders under other paths, as in a container.
 #[test]
-fn folders_may_lie_elsewhere_for_php_fpm() {
+fn fastcgi_root_changes_script_paths() {
     let site = Passing::start(2, |start| start);
     let elsewhere = TempDir::with_prefix("samovar-elsewhere-").expect("a folder");
     let seen = elsewhere.path().join("seen");
@@ -438,15 +445,15 @@ fn folders_may_lie_elsewhere_for_php_fpm() {
     assert_eq!(told["SCRIPT_NAME"], "/old/index.php");
 }
 
-/// php-fpm wants each parameter whole in one record.
+/// php-fpm requires that each parameter fits completely into one record.
 #[test]
-fn heads_of_more_than_a_record_arrive() {
+fn parameters_longer_than_one_record_arrive() {
     let site = Passing::start(1, |start| start.args(["--head-bytes-max", "64K"]));
     let mut request = Request::get("/old/?do=server");
     for n in 0..20 {
         request = request.header(&format!("X-Long-{n}"), &n.to_string().repeat(1000));
     }
-    // With what is told besides it is more than one record has.
+    // Together with the other parameters this exceeds one record.
     let rest = 65_300 - request.bytes().len();
     request = request.header("X-Longest", &"x".repeat(rest));
     let told = told(&site.server.client().request(&request));
@@ -456,9 +463,10 @@ fn heads_of_more_than_a_record_arrive() {
     assert_eq!(site.server.client().request(&request).status, 431);
 }
 
-/// A web server in front that speaks FastCGI, and php-fpm behind: what was told is passed on, but for what would steer PHP.
+/// A web server in front that speaks FastCGI, and php-fpm as upstream. The received parameters are
+/// forwarded, except those that would change PHP's settings.
 #[test]
-fn what_a_web_server_tells_is_passed_on() {
+fn parameters_of_web_server_in_front_are_forwarded() {
     let site = Passing::start(2, |start| start);
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("f.sock").display().to_string();
@@ -475,7 +483,7 @@ fn what_a_web_server_tells_is_passed_on() {
         let ours = Client::connect(nginx.address()).request(&request);
         assert_eq!(told(&ours), told(&oracle.client().request(&request)), "{request:?}");
     }
-    // By hand: php-fpm would obey these.
+    // Sent directly: php-fpm would apply these parameters.
     let script = site.root.path().join("old/index.php");
     let mut command = Command::new("cgi-fcgi");
     let output = command
@@ -496,7 +504,7 @@ fn what_a_web_server_tells_is_passed_on() {
 }
 
 #[test]
-fn the_end_of_the_server_waits_for_php_fpm() {
+fn stop_waits_for_request_at_php_fpm() {
     let mut site = Passing::start(1, |start| start);
     let mut client = site.server.client();
     let target = format!("/old/?do=wait&gate={}", site.gate("gate"));
@@ -510,7 +518,7 @@ fn the_end_of_the_server_waits_for_php_fpm() {
 
 /// Several requests at the same time, over many connections.
 #[test]
-fn many_at_the_same_time() {
+fn concurrent_upstream_requests_get_their_own_responses() {
     let site = Passing::start(3, |start| start);
     std::thread::scope(|scope| {
         for thread in 0..8 {

@@ -1,5 +1,5 @@
-//! Workers that die, hang or lie, clients that stall or leave, queues that are full, and the end:
-//! the server goes on, and nobody waits for ever.
+//! Faults: workers that die, hang or write garbage, clients that stall or leave, full queues, and
+//! the stop. The server keeps running, and every wait is bounded.
 
 mod boots;
 mod clients;

@@ -1,8 +1,9 @@
-//! Full-stack applications of frameworks: the same pages through nginx + php-fpm and through Samovar, in
-//! each execution model, by one visitor and by a crowd.
+//! Full-stack applications of frameworks: the same pages through nginx + php-fpm and through
+//! Samovar, in each execution model, by one visitor and by a crowd.
 //!
-//! A *walk* is what one visitor does (`samovar_testkit::walk`); a *crowd* are many at once in an order
-//! that a seed decides (`crowd.rs`). Both sides have copies of the application of their own.
+//! A *walk* is the visit of one client (`samovar_testkit::walk`). A *crowd* is a group of
+//! concurrent visitors whose order of requests is set by a seed (`crowd.rs`). Each side has its own
+//! copy of the application.
 
 mod crowd;
 mod debug;

@@ -1,4 +1,4 @@
-//! FrankenPHP's userland contract: worker scripts written for it run as they are.
+//! FrankenPHP's userland contract: worker scripts written for it run unchanged.
 
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, eventually, workspace};
@@ -10,7 +10,7 @@ fn script(name: &str) -> Start {
     Server::at(workspace().join("tests/apps/frankenphp").join(name)).relinked()
 }
 
-/// One worker, so that every request meets what the former one left.
+/// One worker, so that each request meets the state left by the previous one.
 fn pages() -> Start {
     script("index.php").workers(1)
 }
@@ -20,7 +20,7 @@ fn json_of(response: &Response) -> Value {
         .unwrap_or_else(|e| panic!("{e}: {} {}", response.status, response.text()))
 }
 
-/// Visits of this worker's memory, and its process.
+/// Number of visits counted in this worker's memory, and its process ID.
 fn visit(server: &Server) -> (u64, u64) {
     let text = server.get("/").text();
     let mut numbers = text.split(' ').map_while(|word| word.parse().ok());
@@ -33,7 +33,7 @@ fn model(server: &Server) -> String {
 }
 
 #[test]
-fn a_worker_script_of_the_documentation_runs_unchanged() {
+fn documented_frankenphp_worker_script_runs_unchanged() {
     let server = script("hello.php").workers(2).start();
     let first = server.get("/?name=Ann").text();
     assert!(first.starts_with("Hello Ann, booted at "), "{first}\n{}", server.log());
@@ -45,7 +45,7 @@ fn a_worker_script_of_the_documentation_runs_unchanged() {
 }
 
 #[test]
-fn superglobals_are_the_requests() {
+fn superglobals_hold_current_request() {
     let server = pages().start();
     let clean = json_of(&server.get("/globals"));
     assert_eq!(clean["worker"], "1");
@@ -74,7 +74,7 @@ fn superglobals_are_the_requests() {
 }
 
 #[test]
-fn what_the_loop_does_between_requests_reaches_no_client() {
+fn output_between_requests_reaches_no_client() {
     let server = pages().start();
     assert_eq!(server.get("/stray").text(), "");
     let next = server.get("/globals");
@@ -84,82 +84,82 @@ fn what_the_loop_does_between_requests_reaches_no_client() {
 }
 
 #[test]
-fn headers_are_read_sent_and_listed() {
+fn header_functions_read_send_and_list_headers() {
     let server = pages().start();
-    let answer = server.client().request(&Request::get("/headers").header("X-Mine", "yes"));
-    let seen = json_of(&answer);
+    let response = server.client().request(&Request::get("/headers").header("X-Mine", "yes"));
+    let seen = json_of(&response);
     assert_eq!(seen["asked"]["X-Mine"], "yes");
     assert_eq!((&seen["same"], &seen["alias"]), (&json!(true), &json!(true)));
     assert_eq!(
         (&seen["answered"]["X-One"], &seen["answered"]["X-Two"]),
         (&json!("1"), &json!("b"))
     );
-    assert_eq!(answer.all("x-two"), ["a", "b"]);
+    assert_eq!(response.all("x-two"), ["a", "b"]);
     let sent = server.get("/send");
     assert_eq!((sent.status, sent.text().as_str()), (202, "[1,false,0,true,0]"));
     assert_eq!(sent.header("link"), Some("</style.css>; rel=preload"), "the headers stay");
 }
 
 #[test]
-fn early_hints_come_before_the_answer() {
+fn early_hints_arrive_before_response() {
     let folder = tempfile::tempdir().expect("a folder");
     let go = folder.path().join("go");
     let server = pages().start();
     let mut client = server.client();
-    // The script waits for a file that is made when its hints are here.
+    // The script waits for a file, which is created when its hints have arrived.
     let target = format!("/hints?until={}", go.display());
     client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
     let hints = client.read_head().expect("early hints");
     assert_eq!(hints.status, 103);
     assert_eq!(hints.headers, [("link".to_owned(), "</style0.css>; rel=preload".to_owned())]);
     std::fs::write(&go, "").expect("our own folder");
-    let answer = client.read(false);
-    assert_eq!((answer.status, answer.text().as_str()), (200, "done"));
-    assert_eq!((answer.header("x-told"), answer.header("link")), (Some("1"), None));
+    let response = client.read(false);
+    assert_eq!((response.status, response.text().as_str()), (200, "done"));
+    assert_eq!((response.header("x-told"), response.header("link")), (Some("1"), None));
 }
 
-/// The links of each of the early hints, and the answer.
+/// Number of links in each of the early hints, and the response.
 fn with_hints(client: &mut Client) -> (Vec<usize>, Response) {
-    let (hints, answer) = client.read_with_interim(false).expect("an answer");
-    assert!(hints.iter().all(|h| h.status == 103) && answer.complete);
-    (hints.iter().map(|hint| hint.all("link").len()).collect(), answer)
+    let (hints, response) = client.read_with_interim(false).expect("an answer");
+    assert!(hints.iter().all(|h| h.status == 103) && response.complete);
+    (hints.iter().map(|hint| hint.all("link").len()).collect(), response)
 }
 
 #[test]
-fn early_hints_keep_their_place_between_answers() {
+fn early_hints_stay_in_order_with_pipelined_responses() {
     let server = pages().workers(2).start();
     let mut client = server.client();
-    // Pipelined behind an answer that fills all buffers, and read late.
+    // Pipelined after a response that fills all buffers, and read late.
     let ask = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     client
         .send(&[ask("/hints?bytes=8000000"), ask("/hints?times=3&ms=10"), ask("/hints")].concat());
     std::thread::sleep(Duration::from_millis(300));
     let (hints, large) = with_hints(&mut client);
     assert_eq!((hints.len(), large.body.len()), (1, 8_000_004));
-    let (hints, answer) = with_hints(&mut client);
+    let (hints, response) = with_hints(&mut client);
     assert_eq!(hints, [1, 2, 3], "each with all so far");
-    assert_eq!((answer.text().as_str(), answer.header("x-told")), ("done", Some("1,1,1")));
+    assert_eq!((response.text().as_str(), response.header("x-told")), ("done", Some("1,1,1")));
     assert_eq!(with_hints(&mut client).0.len(), 1);
-    let (hints, answer) = {
+    let (hints, response) = {
         client.send(&ask("/hints"));
         with_hints(&mut client)
     };
-    assert_eq!((hints.len(), answer.status), (1, 200), "the connection goes on");
+    assert_eq!((hints.len(), response.status), (1, 200), "the connection goes on");
 }
 
 #[test]
-fn early_hints_that_cannot_be_sent_do_no_harm() {
+fn unsendable_early_hints_are_dropped() {
     let server = pages().start();
-    // The connection's own, and none of a kind that is to be sent.
+    // Statuses of the connection itself, which a script must not send.
     for status in [100, 101] {
-        let answer = server.get(&format!("/hints?status={status}"));
-        assert_eq!((answer.status, answer.header("x-told")), (200, Some("3")), "{status}");
+        let response = server.get(&format!("/hints?status={status}"));
+        assert_eq!((response.status, response.header("x-told")), (200, Some("3")), "{status}");
     }
-    // HTTP/1.0 has no interim answers.
+    // HTTP/1.0 has no interim responses.
     let mut old = server.client();
     old.send(b"GET /hints HTTP/1.0\r\n\r\n");
     assert_eq!(with_hints(&mut old).0, [0usize; 0]);
-    // Some proxies take them for the answer.
+    // Some proxies take early hints for the response.
     for (settings, header, expected) in [
         ("", "", 1),
         ("", "X-Forwarded-For: 10.1.2.3\r\n", 0),
@@ -172,27 +172,27 @@ fn early_hints_that_cannot_be_sent_do_no_harm() {
         let server = pages().config(settings).start();
         let mut client = server.client();
         client.send(format!("GET /hints HTTP/1.1\r\nHost: a\r\n{header}\r\n").as_bytes());
-        let (hints, answer) = with_hints(&mut client);
-        let told = answer.header("x-told");
+        let (hints, response) = with_hints(&mut client);
+        let told = response.header("x-told");
         assert_eq!((hints.len(), told), (expected, Some("1")), "{settings}, {header}");
     }
-    // After the answer has begun it is too late; the head it began with had the link.
+    // It is too late after the response has begun. Its head contained the link.
     let mut late = server.client();
     late.send(b"GET /hints?early=1 HTTP/1.1\r\nHost: a\r\n\r\n");
-    let (hints, answer) = with_hints(&mut late);
-    assert_eq!((hints, answer.text().as_str()), (vec![1], "early 3 done"));
-    // More than there is room for: those beyond are left out.
+    let (hints, response) = with_hints(&mut late);
+    assert_eq!((hints, response.text().as_str()), (vec![1], "early 3 done"));
+    // Hints beyond the available space are left out.
     let mut much = server.client();
     much.send(b"GET /hints?times=400 HTTP/1.1\r\nHost: a\r\n\r\n");
-    let (hints, answer) = with_hints(&mut much);
+    let (hints, response) = with_hints(&mut much);
     assert!(hints.len() > 10 && hints.len() < 400, "{}", hints.len());
-    let told = answer.header("x-told").expect("what was told").split(',');
+    let told = response.header("x-told").expect("what was told").split(',');
     assert_eq!(told.filter(|t| *t == "1").count(), hints.len());
-    assert_eq!(answer.text(), "done");
+    assert_eq!(response.text(), "done");
 }
 
 #[test]
-fn an_answer_is_finished_before_its_request() {
+fn finished_response_is_sent_before_request_ends() {
     let server = pages().start();
     assert_eq!(server.get("/finish").text(), "answered");
     server.wait_for_log("finished: [true,false]");
@@ -200,7 +200,7 @@ fn an_answer_is_finished_before_its_request() {
 }
 
 #[test]
-fn the_worker_lives_on_after_exit_and_exceptions() {
+fn worker_survives_exit_and_exceptions() {
     let server = pages().start();
     let (_, pid) = visit(&server);
     for (path, status, text) in [
@@ -210,9 +210,9 @@ fn the_worker_lives_on_after_exit_and_exceptions() {
         ("/nest", 200, "frankenphp_handle_request() called while handling a request"),
         ("/nowhere", 404, ""),
     ] {
-        let answer = server.get(path);
-        assert_eq!(answer.status, status, "{path}: {}", answer.text());
-        assert!(answer.text().contains(text), "{path}: {}", answer.text());
+        let response = server.get(path);
+        assert_eq!(response.status, status, "{path}: {}", response.text());
+        assert!(response.text().contains(text), "{path}: {}", response.text());
     }
     assert!(server.get("/throw-late").text().starts_with("before"));
     assert_eq!(visit(&server), (2, pid));
@@ -220,7 +220,7 @@ fn the_worker_lives_on_after_exit_and_exceptions() {
 }
 
 #[test]
-fn the_worker_outlives_a_client_that_leaves() {
+fn worker_survives_client_disconnect() {
     let server = pages().define("output_buffering", "0").start();
     let (_, pid) = visit(&server);
     let mut client = server.client();
@@ -232,7 +232,7 @@ fn the_worker_outlives_a_client_that_leaves() {
 }
 
 #[test]
-fn requests_leave_no_memory_behind() {
+fn requests_leak_no_memory() {
     let server = pages().start();
     let mut client = server.client();
     let mut bytes_after = |requests: usize| {
@@ -247,7 +247,7 @@ fn requests_leave_no_memory_behind() {
 }
 
 #[test]
-fn the_callback_and_the_loop_may_be_of_any_kind() {
+fn any_callable_and_loop_in_fiber_work() {
     let php = "<?php final class Any {
             public function __call(string $name, array $given) { echo $name, count($given); }
         }
@@ -266,12 +266,12 @@ fn the_callback_and_the_loop_may_be_of_any_kind() {
 }
 
 #[test]
-fn after_a_fatal_error_a_fresh_worker_goes_on() {
+fn fatal_error_replaces_worker() {
     let server = pages().start();
     for path in ["/fatal", "/memory"] {
         let (_, pid) = visit(&server);
-        let answer = server.get(path);
-        assert_eq!(answer.status, 500, "{path}: {}", answer.text());
+        let response = server.get(path);
+        assert_eq!(response.status, 500, "{path}: {}", response.text());
         let (visits, next) = visit(&server);
         assert_eq!(visits, 1, "{path}");
         assert_ne!(next, pid, "{path}");
@@ -280,7 +280,7 @@ fn after_a_fatal_error_a_fresh_worker_goes_on() {
 }
 
 #[test]
-fn a_loop_that_ends_makes_room_for_a_fresh_worker() {
+fn ended_worker_loop_replaces_worker() {
     let server = pages().start();
     let (_, pid) = visit(&server);
     assert_eq!(visit(&server), (2, pid));
@@ -293,7 +293,7 @@ fn a_loop_that_ends_makes_room_for_a_fresh_worker() {
 }
 
 #[test]
-fn a_loop_limit_loses_no_request_under_load() {
+fn worker_loop_limit_loses_no_request_under_load() {
     const CLIENTS: usize = 8;
     const REQUESTS: usize = 60;
     let server = script("hello.php").workers(2).env("MAX_REQUESTS", "5").start();
@@ -302,9 +302,9 @@ fn a_loop_limit_loses_no_request_under_load() {
         std::thread::spawn(move || {
             let mut client = Client::connect(address);
             for i in 0..REQUESTS {
-                let answer = client.get(&format!("/?name={n}-{i}"));
-                assert_eq!(answer.status, 200);
-                assert!(answer.text().starts_with(&format!("Hello {n}-{i}, ")), "{answer:?}");
+                let response = client.get(&format!("/?name={n}-{i}"));
+                assert_eq!(response.status, 200);
+                assert!(response.text().starts_with(&format!("Hello {n}-{i}, ")), "{response:?}");
             }
         })
     };
@@ -322,7 +322,7 @@ fn a_loop_limit_loses_no_request_under_load() {
 }
 
 #[test]
-fn with_rollback_every_1_no_state_lives_on() {
+fn rollback_every_1_discards_state_after_each_request() {
     let server = pages().args(["--rollback-every", "1"]).start();
     let clean = server.get("/clean").text();
     let seen = json_of(&server.get("/clean"));
@@ -336,8 +336,8 @@ fn with_rollback_every_1_no_state_lives_on() {
         .collect();
     assert_eq!(pids.len(), 1, "the same process each time");
     for path in ["/dirty?with=a", "/dirty?with=b", "/exit", "/throw", "/break", "/stray"] {
-        let answer = server.get(path);
-        assert!(!path.starts_with("/dirty") || answer.text() == "1", "{}", answer.text());
+        let response = server.get(path);
+        assert!(!path.starts_with("/dirty") || response.text() == "1", "{}", response.text());
         assert_eq!(server.get("/clean").text(), clean, "after {path}");
     }
     for path in ["/memory", "/fatal"] {
@@ -351,7 +351,7 @@ fn with_rollback_every_1_no_state_lives_on() {
 }
 
 #[test]
-fn with_rollback_every_3_state_lives_for_three_requests() {
+fn rollback_every_3_keeps_state_for_three_requests() {
     let server = pages().args(["--rollback-every", "3"]).start();
     let (visits, pids): (Vec<_>, HashSet<_>) = (0..7).map(|_| visit(&server)).unzip();
     assert_eq!(visits, [1, 2, 3, 1, 2, 3, 1]);
@@ -361,7 +361,7 @@ fn with_rollback_every_3_state_lives_for_three_requests() {
 }
 
 #[test]
-fn what_is_logged_has_level_context_and_request() {
+fn frankenphp_log_has_level_context_and_request_id() {
     let server = pages().start();
     assert_eq!(server.get("/log").text(), "logged");
     for text in [
@@ -375,7 +375,7 @@ fn what_is_logged_has_level_context_and_request() {
     let server = pages().args(["--log-format", "json", "--log-level", "debug"]).start();
     server.get("/log");
     server.wait_for_log("\"message\":\"for debugging\",\"context\":{\"n\":1}}");
-    server.wait_for_log("\"message\":\"broken\""); // The last one.
+    server.wait_for_log("\"message\":\"broken\""); // The last message.
     let log = server.log();
     let line = log.lines().find(|line| line.contains("is high")).expect("a line");
     let event: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -384,7 +384,7 @@ fn what_is_logged_has_level_context_and_request() {
 }
 
 #[test]
-fn a_script_beside_the_application_is_no_worker() {
+fn other_script_is_not_in_worker_mode() {
     let server = Server::app("frankenphp").workers(1).start();
     let text = r#"["frankenphp_handle_request() called while not in worker mode",null]"#;
     assert_eq!(server.get("/beside.php").text(), text);
@@ -394,7 +394,7 @@ fn a_script_beside_the_application_is_no_worker() {
 }
 
 #[test]
-fn a_call_in_an_included_file_is_found_out_by_the_first_request() {
+fn worker_call_in_included_file_is_detected_by_first_request() {
     let server = script("included.php").workers(1).start();
     assert!(server.get("/?name=Ann").text().starts_with("Hello Ann, "), "{}", server.log());
     let booted = eventually("a resident worker", || {
@@ -405,7 +405,7 @@ fn a_call_in_an_included_file_is_found_out_by_the_first_request() {
 }
 
 #[test]
-fn environment_and_settings_can_say_that_it_is_a_worker_script() {
+fn environment_or_settings_declare_worker_script() {
     let says = |start: Start| start.env("FRANKENPHP_WORKER", "1");
     let is_set = |start: Start| start.config("compat = 'frankenphp'");
     let asked: [fn(Start) -> Start; 2] = [says, is_set];
@@ -417,26 +417,26 @@ fn environment_and_settings_can_say_that_it_is_a_worker_script() {
 }
 
 #[test]
-fn warm_up_requests_go_through_the_callback() {
+fn warmup_requests_run_the_callback() {
     let server = pages().args(["--warmup", "/"]).start();
     assert_eq!(visit(&server).0, 2);
 }
 
 #[test]
-fn a_boot_that_cannot_be_shared_is_repeated_by_each_worker() {
+fn unshareable_boot_is_repeated_by_each_worker() {
     let php = "<?php $pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
         $n = 0;
         while ($n < 2 && frankenphp_handle_request(function () use (&$n) { echo ++$n; }));";
     let server = Server::script(php).workers(1).start();
-    let answers: Vec<String> = (0..5).map(|_| server.get("/").text()).collect();
-    assert_eq!(answers, ["1", "2", "1", "2", "1"], "{}", server.log());
+    let responses: Vec<String> = (0..5).map(|_| server.get("/").text()).collect();
+    assert_eq!(responses, ["1", "2", "1", "2", "1"], "{}", server.log());
     assert_eq!(server.status()["image"]["refork_reasons"]["end"], 2);
 }
 
 #[test]
-fn a_script_that_ends_while_a_fiber_holds_its_request_ends_both() {
+fn script_end_within_fiber_ends_request_once() {
     for rollback in ["0", "1"] {
-        // As in production: an error that is not shown is a status.
+        // As in production: an error that is not displayed sets the status.
         let start = script("fiber.php").workers(1).define("output_buffering", "4096");
         let start = start.define("display_errors", "0");
         let server = start.args(["--rollback-every", rollback]).start();
@@ -446,7 +446,7 @@ fn a_script_that_ends_while_a_fiber_holds_its_request_ends_both() {
             let shut_down = server.log().matches("the request is shut down").count();
             let response = server.get(path);
             assert_eq!(response.status, status, "{path}: {}", server.log());
-            // Beyond the memory limit PHP gives up its output buffers.
+            // At the memory limit PHP discards its output buffers.
             let shown = path == "/memory" || response.text().starts_with("answered");
             assert!(shown, "{path}: {}", response.text());
             eventually("its shutdown function, once", || {

@@ -1,4 +1,5 @@
-//! Several threads of the front in a whole server: each model, each kind of listener, kills, and the numbers in the end.
+//! Several front threads in a whole server: each model, each kind of listener, killed workers, and
+//! the final counters.
 
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Certificate, Server, Start, eventually};
@@ -18,7 +19,7 @@ fn several(start: Start) -> Start {
     start.workers(2).args(["--front-threads", "3"])
 }
 
-/// The server's threads that serve connections.
+/// Threads of the server that serve connections.
 fn threads(server: &Server) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("a process");
     let name = |task: std::io::Result<std::fs::DirEntry>| {
@@ -30,7 +31,7 @@ fn threads(server: &Server) -> Vec<String> {
     fronts
 }
 
-/// Asks on connections of all threads, and has workers killed in between.
+/// Sends requests on connections of all threads, and kills workers in between.
 fn ask(server: &Server) {
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| Client::connect(server.address())).collect();
     for round in 0..ROUNDS {
@@ -53,21 +54,21 @@ fn ask(server: &Server) {
 }
 
 #[test]
-fn whole_scripts() {
+fn disable_checkpoint_are_served_by_several_front_threads() {
     let server = several(Server::script(&format!("<?php {BODY}"))).start();
     ask(&server);
     server.stop();
 }
 
 #[test]
-fn below_a_checkpoint() {
+fn checkpoint_requests_are_served_by_several_front_threads() {
     let server = several(Server::script(&format!("<?php Samovar\\checkpoint(); {BODY}"))).start();
     ask(&server);
     server.stop();
 }
 
 #[test]
-fn resident() {
+fn resident_requests_are_served_by_several_front_threads() {
     let script = format!("<?php Samovar\\serve(function () {{ {BODY} }});");
     let server = several(Server::script(&script)).start();
     ask(&server);
@@ -75,7 +76,7 @@ fn resident() {
 }
 
 #[test]
-fn a_socket_in_the_file_system_is_shared_out_too() {
+fn unix_socket_connections_are_distributed_to_front_threads() {
     let start = several(Server::script(&format!("<?php {BODY}")));
     let path = start.folder().join("web.sock");
     let listen = format!("unix:{}", path.display());
@@ -95,7 +96,7 @@ fn a_socket_in_the_file_system_is_shared_out_too() {
 }
 
 #[test]
-fn one_thread_is_what_few_cores_have() {
+fn few_cores_use_one_front_thread() {
     let server = Server::script("<?php echo 1;").workers(1).start();
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 16) {
         assert_eq!(threads(&server), ["front"]);
@@ -112,7 +113,8 @@ fn one_thread_is_what_few_cores_have() {
     server.stop();
 }
 
-/// A client of TLS that stays, and how its session began: `New` or `Reused`.
+/// Starts a TLS client that keeps its connection open. Also returns how its session began: `New` or
+/// `Reused`.
 fn stays(address: &str, session: &Path) -> (Child, String) {
     let mut client = Command::new("openssl")
         .args(["s_client", "-tls1_2", "-connect", address, "-sess_in"])
@@ -128,9 +130,9 @@ fn stays(address: &str, session: &Path) -> (Child, String) {
     (client, line.split(',').next().unwrap_or_default().to_owned())
 }
 
-/// A ticket is every thread's, whichever has issued it.
+/// A session ticket is valid in every thread, also in those that did not issue it.
 #[test]
-fn sessions_of_tls_are_resumed_by_all_threads() {
+fn tls_session_is_resumed_by_each_front_thread() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let own = Certificate::own(folder.path(), "own", "DNS:localhost,IP:127.0.0.1");
     let chain = own.chain.display().to_string();
@@ -146,7 +148,7 @@ fn sessions_of_tls_are_resumed_by_all_threads() {
         .expect("openssl runs");
     assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
     for _ in 0..2 {
-        // Those that stay are shared out evenly, so each thread has some of them.
+        // Open connections are distributed evenly, so each thread has some of them.
         let all: Vec<_> = (0..CLIENTS).map(|_| stays(&address, &session)).collect();
         let began: Vec<_> = all.iter().map(|(_, began)| began.as_str()).collect();
         assert_eq!(began, ["Reused"; CLIENTS]);

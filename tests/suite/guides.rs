@@ -1,19 +1,21 @@
-//! The guides are followed to the letter: a reader who types what they say gets what they say.
+//! The guides are followed literally: every command and file of a page is executed, and must have
+//! the described result.
 //!
-//! A page is followed from its first line to its last in a place of its own (`place.rs`). What each
-//! fenced block is stands in its info string (`page.rs`):
+//! A page is followed from its first line to its last on a separate simulated machine (`place.rs`).
+//! The info string of each fenced block defines its treatment (`page.rs`):
 //!
-//! | info string | what is done |
+//! | info string | action |
 //! |---|---|
 //! | `php public/index.php` | the file is written |
-//! | `php in public/index.php` | these lines must stand in the file |
-//! | `console` | each `$ command` is run; what follows must be its output, `…` standing for anything |
-//! | `text` | nothing: a picture made of letters. It is counted, and listed |
+//! | `php in public/index.php` | the file must contain these lines |
+//! | `console` | each `$ command` is run; the next lines are its output, `…` matches anything |
+//! | `text` | none: an ASCII picture. It is counted, and listed |
 //!
-//! Any other block, and one that is indented instead of fenced, is an error: none is passed over.
+//! Any other block, and any indented instead of fenced block, is an error. No block is skipped.
 //!
-//! A command is run by a shell, as it stands, except where this machine is not the reader's
-//! (`rules.rs`, each rule with a name), and except that ports and folders are the place's own.
+//! A shell runs each command unchanged, with two exceptions: rules for differences between this
+//! machine and the reader's (`rules.rs`, each rule with a name), and ports and folders, which are
+//! replaced.
 
 mod application;
 mod background;
@@ -29,7 +31,7 @@ mod walk;
 
 use catalogue::follow;
 
-/// A test for each page, and their list: none can be in one and not in the other.
+/// Defines a test for each page, and the list of the tested pages. Both have the same entries.
 macro_rules! pages {
     ($($test:ident: $page:literal,)+) => {
         const TESTED: &[&str] = &[$($page),+];
@@ -44,14 +46,14 @@ macro_rules! pages {
 }
 
 pages! {
-    getting_started: "getting-started",
-    plain_php: "plain-php",
-    symfony: "symfony",
-    slim: "slim",
-    psr15: "psr15",
-    wordpress: "wordpress",
-    laravel: "laravel",
-    parallel: "parallel",
-    shared_memory: "shared-memory",
-    fastcgi: "fastcgi",
+    quick_start: "start/quick-start",
+    plain_php: "start/plain-php",
+    symfony: "start/symfony",
+    slim: "start/slim",
+    psr15: "start/psr15",
+    wordpress: "start/wordpress",
+    laravel: "start/laravel",
+    parallel: "guide/parallel",
+    shared_memory: "guide/shared-memory",
+    from_php_fpm: "start/from-php-fpm",
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 as clients, proxies and attackers speak it, with PHP behind it.
+//! HTTP/1.1 of ordinary clients, proxies and attackers, with PHP scripts.
 
 mod lengths;
 mod refusals;
@@ -14,7 +14,7 @@ fn app() -> Start {
     Server::app("http").workers(2)
 }
 
-/// Sends bytes on a connection of their own and reads one answer.
+/// Sends bytes on a separate connection and reads one response.
 fn raw(server: &Server, bytes: impl AsRef<[u8]>) -> Response {
     let mut client = server.client();
     let _ = client.try_send(bytes.as_ref());
@@ -30,7 +30,7 @@ fn is_served(server: &Server) -> bool {
 }
 
 #[test]
-fn connections_are_kept_as_the_version_says() {
+fn connection_persistence_follows_http_version() {
     let server = app().start();
     for (head, is_kept) in [
         ("GET /a HTTP/1.1\r\nHost: t\r\n\r\n", true),
@@ -47,7 +47,7 @@ fn connections_are_kept_as_the_version_says() {
             assert!(client.is_closed(), "{head:?}");
         }
     }
-    // Chunks are not for HTTP/1.0: the end of the connection is the end of the answer.
+    // HTTP/1.0 has no chunks: the end of the connection is the end of the response.
     let old = raw(&server, "GET /chunked HTTP/1.0\r\n\r\n");
     assert_eq!((old.header("transfer-encoding"), old.body.len()), (None, 300_000));
     let new = server.get("/chunked");
@@ -63,18 +63,18 @@ fn connections_are_kept_as_the_version_says() {
     );
 }
 
-/// hyper could learn of such an answer's end without closing: one of some hundred connections hung.
+/// hyper could miss the end of such a response and not close. One of some hundred connections hung.
 #[test]
-fn the_end_of_an_old_connection_always_comes() {
+fn http_1_0_connection_is_always_closed() {
     let server = app().start();
     for n in 0..1500 {
-        let answer = raw(&server, "GET /pieces HTTP/1.0\r\n\r\n");
-        assert_eq!(answer.text(), "one two three", "request {n}");
+        let response = raw(&server, "GET /pieces HTTP/1.0\r\n\r\n");
+        assert_eq!(response.text(), "one two three", "request {n}");
     }
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_their_order() {
+fn pipelined_responses_are_in_order() {
     let server = app().start();
     let gate = server.folder().join("gate");
     let mut client = server.client();
@@ -85,7 +85,7 @@ fn pipelined_requests_are_answered_in_their_order() {
         all.extend(Request::get(&format!("/{n}")).bytes());
     }
     client.send(&all);
-    // Others are not held up by the first one.
+    // The first request does not delay others.
     assert!(is_served(&server));
     std::fs::write(&gate, "").expect("our own folder");
     assert_eq!(client.read(false).text(), "waited");
@@ -97,7 +97,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 }
 
 #[test]
-fn bodies_come_with_length_or_in_chunks() {
+fn body_with_length_or_chunks_reaches_php() {
     let server = app().define("post_max_size", "8M").start();
     let chunked = |body: &str| {
         raw(
@@ -113,13 +113,13 @@ fn bodies_come_with_length_or_in_chunks() {
         ("3\r\nabc\r\n0\r\nX-Trailer: ignored\r\n\r\n", "POST 3 3 abc"),
         ("A\r\n0123456789\r\n0\r\n\r\n", "POST 10 10 0123456789"),
     ] {
-        let answer = chunked(body);
-        assert_eq!((answer.status, answer.text().as_str()), (200, expected), "{body:?}");
+        let response = chunked(body);
+        assert_eq!((response.status, response.text().as_str()), (200, expected), "{body:?}");
     }
-    // PHP learns the length of a chunked body, also of one that does not fit into memory.
+    // PHP receives the length of a chunked body, also of one that does not fit into memory.
     let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
-    let answer = chunked(&(piece.repeat(40) + "0\r\n\r\n"));
-    assert!(answer.text().starts_with("POST 2621440 2621440 "), "{}", answer.text());
+    let response = chunked(&(piece.repeat(40) + "0\r\n\r\n"));
+    assert!(response.text().starts_with("POST 2621440 2621440 "), "{}", response.text());
     let long = Request::new("PUT", "/echo").body("y".repeat(2_000_000));
     let long = server.client().request(&long).text();
     assert!(long.starts_with("PUT 2000000 2000000 "), "{long}");
@@ -128,7 +128,7 @@ fn bodies_come_with_length_or_in_chunks() {
 }
 
 #[test]
-fn a_body_is_asked_for_only_when_it_is_wanted() {
+fn continue_is_sent_only_for_wanted_body() {
     let server = app().args(["--body-bytes-max", "1000"]).start();
     let head = |length: usize| {
         format!(
@@ -147,7 +147,7 @@ fn a_body_is_asked_for_only_when_it_is_wanted() {
 }
 
 #[test]
-fn heads_and_bodies_beyond_the_limits_are_refused() {
+fn head_or_body_over_limit_is_rejected() {
     let server = app()
         .args(["--head-bytes-max", "8K", "--headers-max", "20", "--body-bytes-max", "1000"])
         .start();
@@ -186,9 +186,9 @@ fn heads_and_bodies_beyond_the_limits_are_refused() {
     assert!(matches!(target.status, 414 | 431), "a long target: {}", target.status);
 }
 
-/// What may hide a second request from a proxy in front of us, or from us.
+/// Forms of requests that may hide a second request from a proxy in front, or from this server.
 #[test]
-fn smuggling_shapes_are_refused_and_nothing_behind_them_is_run() {
+fn smuggling_attempt_is_rejected_and_hidden_request_is_not_run() {
     let server = app().args(["--access-log", "-"]).start();
     let get = "GET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n";
     let post = |headers: &str, body: &str| {
@@ -248,10 +248,10 @@ fn smuggling_shapes_are_refused_and_nothing_behind_them_is_run() {
     ] {
         let mut client = server.client();
         let _ = client.try_send(&bytes);
-        let answer = client.try_read(false);
+        let response = client.try_read(false);
         assert!(
-            matches!(answer.as_ref().map(|a| a.status), Ok(400 | 413 | 501 | 505)),
-            "{name}: {answer:?}"
+            matches!(response.as_ref().map(|a| a.status), Ok(400 | 413 | 501 | 505)),
+            "{name}: {response:?}"
         );
         let rest = client.read_for(Duration::from_millis(300));
         assert_eq!(String::from_utf8_lossy(&rest), "", "{name}: nothing follows");
@@ -262,7 +262,7 @@ fn smuggling_shapes_are_refused_and_nothing_behind_them_is_run() {
 }
 
 #[test]
-fn another_protocol_is_not_served() {
+fn http2_preface_on_http1_connection_is_rejected() {
     let server = app().start();
     let mut client = server.client();
     client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -271,21 +271,25 @@ fn another_protocol_is_not_served() {
 }
 
 #[test]
-fn a_lone_line_feed_ends_a_line_for_everybody_or_for_nobody() {
+fn single_line_feed_is_line_end_or_rejected() {
     let server = app().start();
-    // Tolerated by RFC 9112, 2.2 as a line's end; what must not be is a third meaning.
-    let answer = raw(&server, "GET /lf HTTP/1.1\nHost: t\nConnection: close\n\n");
-    assert!(matches!(answer.status, 200 | 400), "{answer:?}");
+    // RFC 9112, 2.2 permits a single LF as the end of a line. It must not have any third meaning.
+    let response = raw(&server, "GET /lf HTTP/1.1\nHost: t\nConnection: close\n\n");
+    assert!(matches!(response.status, 200 | 400), "{response:?}");
     assert!(is_served(&server));
 }
 
 #[test]
-fn methods() {
+fn methods_are_passed_to_php_or_rejected() {
     let server = app().start();
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "X-UNKNOWN"] {
-        let answer = server.client().request(&Request::new(method, "/echo"));
-        assert_eq!(answer.status, 200, "{method}");
-        assert!(answer.text().starts_with(&format!("{method} ")), "{method}: {}", answer.text());
+        let response = server.client().request(&Request::new(method, "/echo"));
+        assert_eq!(response.status, 200, "{method}");
+        assert!(
+            response.text().starts_with(&format!("{method} ")),
+            "{method}: {}",
+            response.text()
+        );
     }
     for (request, status) in [
         ("TRACE / HTTP/1.1\r\nHost: t\r\n\r\n", 405),
@@ -293,16 +297,16 @@ fn methods() {
         ("get@ / HTTP/1.1\r\nHost: t\r\n\r\n", 400),
         ("OPTIONS * HTTP/1.1\r\nHost: t\r\n\r\n", 200),
     ] {
-        let answer = raw(&server, request);
-        assert_eq!(answer.status, status, "{request:?}");
+        let response = raw(&server, request);
+        assert_eq!(response.status, status, "{request:?}");
         if status == 405 {
-            assert!(answer.header("allow").is_some_and(|a| a.contains("GET")), "{answer:?}");
+            assert!(response.header("allow").is_some_and(|a| a.contains("GET")), "{response:?}");
         }
     }
 }
 
 #[test]
-fn head_is_get_without_its_body() {
+fn head_response_is_get_response_without_body() {
     let server = app().start();
     for target in ["/a", "/chunked", "/status?code=404", "/server"] {
         let mut client = server.client();
@@ -317,18 +321,18 @@ fn head_is_get_without_its_body() {
 }
 
 #[test]
-fn statuses_without_a_body_have_none() {
+fn status_without_body_sends_no_body() {
     let server = app().start();
     for code in [204, 304] {
         let mut client = server.client();
-        let answer = client.get(&format!("/status?code={code}"));
-        assert_eq!((answer.status, answer.header("transfer-encoding")), (code, None));
+        let response = client.get(&format!("/status?code={code}"));
+        assert_eq!((response.status, response.header("transfer-encoding")), (code, None));
         assert_eq!(client.get("/next").text(), "target /next", "{code}: nothing lies in between");
     }
 }
 
 #[test]
-fn hosts_and_forms_of_targets() {
+fn host_and_absolute_target_are_validated() {
     let server = app().start();
     for (request, status, host, uri) in [
         (
@@ -359,10 +363,10 @@ fn hosts_and_forms_of_targets() {
         ("GET /%zz HTTP/1.1\r\nHost: a\r\n", 400, "", ""),
         ("GET /a%00b HTTP/1.1\r\nHost: a\r\n", 400, "", ""),
     ] {
-        let answer = raw(&server, format!("{request}\r\n"));
-        assert_eq!(answer.status, status, "{request:?}: {}", answer.text());
+        let response = raw(&server, format!("{request}\r\n"));
+        assert_eq!(response.status, status, "{request:?}: {}", response.text());
         if status == 200 {
-            let server: Value = serde_json::from_slice(&answer.body).expect("$_SERVER");
+            let server: Value = serde_json::from_slice(&response.body).expect("$_SERVER");
             assert_eq!(
                 (&server["HTTP_HOST"], &server["REQUEST_URI"]),
                 (&host.into(), &uri.into()),
@@ -373,7 +377,7 @@ fn hosts_and_forms_of_targets() {
 }
 
 #[test]
-fn only_trusted_proxies_are_believed() {
+fn forwarded_headers_are_used_from_trusted_proxy_only() {
     let ask = Request::get("/server")
         .header("Host", "inner:80")
         .header("X-Forwarded-For", "6.6.6.6, 203.0.113.7")
@@ -408,7 +412,7 @@ fn only_trusted_proxies_are_believed() {
 }
 
 #[test]
-fn a_header_cannot_pose_as_another() {
+fn header_with_underscore_does_not_replace_another() {
     let server = app().start();
     let request = Request::get("/server")
         .header("X_Forwarded_For", "6.6.6.6")
@@ -423,7 +427,7 @@ fn a_header_cannot_pose_as_another() {
 }
 
 #[test]
-fn a_request_id_goes_all_the_way() {
+fn request_id_reaches_php_response_and_log() {
     let server = app().args(["--access-log", "-", "--access-log-format", "json"]).start();
     let long = "x".repeat(129);
     for (sent, is_taken) in [
@@ -437,27 +441,27 @@ fn a_request_id_goes_all_the_way() {
         if let Some(id) = sent {
             request = request.header("X-Request-Id", id);
         }
-        let answer = server.client().request(&request);
-        let id = answer.header("x-request-id").expect("every answer has an id").to_owned();
+        let response = server.client().request(&request);
+        let id = response.header("x-request-id").expect("every answer has an id").to_owned();
         assert_eq!(sent == Some(id.as_str()), is_taken, "{sent:?} became {id}");
         assert!(is_taken || id.len() == 32, "{id}");
-        assert_eq!(answer.text(), id, "{sent:?}: $_SERVER");
+        assert_eq!(response.text(), id, "{sent:?}: $_SERVER");
         server.wait_for_log(&format!("request_id={id} logged by the script"));
         eventually("the access log", || {
             server.stdout().contains(&format!("\"request_id\":\"{id}\"")).then_some(())
         });
     }
-    // One that the application sets is the one that its clients see; ours stays in the log.
+    // Clients receive an ID set by the application; the log keeps the server's ID.
     let own = Request::get("/own-id").header("X-Request-Id", "ours");
-    let answer = server.client().request(&own);
-    assert_eq!((answer.all("x-request-id"), answer.text().as_str()), (vec!["theirs"], "ours"));
+    let response = server.client().request(&own);
+    assert_eq!((response.all("x-request-id"), response.text().as_str()), (vec!["theirs"], "ours"));
     eventually("the access log", || server.stdout().contains(":\"ours\"").then_some(()));
-    // Of the server's own answers too.
+    // The server's own responses have one, too.
     assert!(server.get("/%zz").header("x-request-id").is_some());
 }
 
 #[test]
-fn the_access_log_tells_what_a_request_cost() {
+fn access_log_has_usage_of_request() {
     let server = app().args(["--access-log", "-", "--access-log-format", "json"]).start();
     let request = Request::form("/work?q=%22a%22", "a=b")
         .header("User-Agent", "quote\" back\\slash \u{1f980}")
@@ -486,7 +490,7 @@ fn the_access_log_tells_what_a_request_cost() {
 }
 
 #[test]
-fn the_combined_log_is_one_that_every_reader_knows() {
+fn combined_access_log_has_standard_format() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().to_string_lossy().into_owned();
     let server = app().args(["--access-log", &path]).start();
@@ -508,7 +512,7 @@ fn the_combined_log_is_one_that_every_reader_knows() {
 }
 
 #[test]
-fn error_pages_suit_their_reader() {
+fn error_page_format_follows_accept_header() {
     let server = app().start();
     let browser = Request::get("/%zz").header("Accept", "text/html,*/*;q=0.8");
     let page = server.client().request(&browser);
@@ -528,13 +532,13 @@ fn error_pages_suit_their_reader() {
 }
 
 #[test]
-fn without_buffering_a_script_sees_what_has_come() {
+fn unbuffered_script_reads_partial_body() {
     let server = app().args(["--request-buffering", "false"]).start();
     let mut client = server.client();
-    // PUT: PHP swallows the whole body of a POST before the script begins.
+    // PUT, because PHP reads the whole body of a POST before the script starts.
     client.send(b"PUT /live HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n");
     client.send(b"Content-Type: text/plain\r\n\r\n");
-    // PHP itself reads php://input in blocks of 16 KiB (SAPI_POST_BLOCK_SIZE).
+    // PHP reads php://input in blocks of 16 KiB (SAPI_POST_BLOCK_SIZE).
     let piece = |byte: &str| format!("5000\r\n{}\r\n", byte.repeat(0x5000));
     client.send(piece("a").as_bytes());
     assert_eq!(client.read_head().expect("a head, before the body has ended").status, 200);
@@ -553,7 +557,7 @@ fn without_buffering_a_script_sees_what_has_come() {
 }
 
 #[test]
-fn with_buffering_a_slow_body_keeps_no_worker() {
+fn buffered_slow_body_occupies_no_worker() {
     let server = app().workers(1).start();
     let mut slow = server.client();
     slow.send(b"POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 6\r\n\r\nabc");
@@ -564,7 +568,7 @@ fn with_buffering_a_slow_body_keeps_no_worker() {
 }
 
 #[test]
-fn beyond_the_limit_connections_wait() {
+fn connection_over_limit_waits_in_backlog() {
     let server = app().args(["--connections-max", "3"]).start();
     let gate = server.folder().join("gate");
     let wait = Request::get(&format!("/wait?file={}", gate.display()));
@@ -586,7 +590,7 @@ fn beyond_the_limit_connections_wait() {
 }
 
 #[test]
-fn idle_connections_are_closed_in_silence() {
+fn idle_connection_is_closed_without_response() {
     let server = app().args(["--idle-timeout", "1s"]).start();
     assert!(server.client().is_closed(), "one that never asked");
     let mut client = server.client();

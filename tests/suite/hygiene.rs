@@ -1,12 +1,12 @@
-//! The resident model: what one request set, the next one does not see, whatever ended the first;
-//! and what the application itself set at boot, or keeps in its statics, lives on.
+//! The resident model: a request does not see state of earlier requests, regardless of how they
+//! ended. State that the application set at boot or keeps in its statics persists.
 
 use samovar_testkit::http::{Request, Response};
 use samovar_testkit::{Server, Start, eventually, php};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// One worker, so that every request meets what the former one left.
+/// One worker, so that each request meets the state left by the previous one.
 fn hygiene() -> Start {
     let start = Server::app("hygiene").workers(1);
     start.env("HYGIENE_LOG", "/dev/null").define("variables_order", "EGPCS")
@@ -40,11 +40,13 @@ fn differences(before: &Value, after: &Value) -> Vec<String> {
     differ.map(|(key, value)| format!("{key}: {value} became {}", after[key.as_str()])).collect()
 }
 
-/// A request notes more possible roots than PHP waits for: nobody waits for the collector, unless code asks for it.
+/// A request creates more possible roots than PHP's collection threshold. The collector does not
+/// run during a request, unless the code calls it.
 #[test]
 fn garbage_cycles_are_collected_between_requests() {
     let server = Server::script(
-        "<?php class Cycle { public $own; static $ended = 0; function __destruct() { self::$ended++; } }
+        "<?php class Cycle {
+             public $own; static $ended = 0; function __destruct() { self::$ended++; } }
          Samovar\\serve(function () {
              $runs = gc_status()['runs']; $ended = Cycle::$ended;
              for ($i = 0; $i < 15000; $i++) { $cycle = new Cycle; $cycle->own = $cycle; }
@@ -55,16 +57,16 @@ fn garbage_cycles_are_collected_between_requests() {
     .workers(1)
     .start();
     eventually("a collection", || {
-        let answer = json_of(&server.get("/"));
-        assert_eq!(answer[0], json!([0, 0]), "in the middle of a request");
-        (answer[1].as_u64()? >= 14_999).then_some(())
+        let response = json_of(&server.get("/"));
+        assert_eq!(response[0], json!([0, 0]), "in the middle of a request");
+        (response[1].as_u64()? >= 14_999).then_some(())
     });
     let asked = json_of(&server.get("/?ask"))[2].as_u64();
     assert!(asked.is_some_and(|found| found >= 14_999), "{asked:?}");
 }
 
 #[test]
-fn nothing_of_a_request_is_left_for_the_next() {
+fn request_state_does_not_persist_into_next_request() {
     let server = hygiene().start();
     let clean = report(&server);
     let names = json_of(&server.get("/names"));
@@ -87,7 +89,7 @@ fn nothing_of_a_request_is_left_for_the_next() {
 }
 
 #[test]
-fn what_a_client_sends_is_not_seen_by_the_next() {
+fn request_input_does_not_persist_into_next_request() {
     let server = hygiene().start();
     let clean = report(&server);
     let multipart = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"n\"\r\n\r\nx\r\n\
@@ -110,7 +112,7 @@ fn what_a_client_sends_is_not_seen_by_the_next() {
 }
 
 #[test]
-fn what_was_set_at_boot_is_what_requests_start_from() {
+fn requests_start_from_boot_state() {
     let server = hygiene().start();
     let clean = report(&server);
     for (line, expected) in [
@@ -138,7 +140,7 @@ fn what_was_set_at_boot_is_what_requests_start_from() {
     assert_eq!(warned.header("x-boot-error"), Some("Undefined variable $undefined"));
     let thrown = server.get("/throw");
     assert_eq!((thrown.status, thrown.text().as_str()), (418, "boot handles: thrown"));
-    // The boot's shutdown function is not the requests'.
+    // Requests do not run the boot's shutdown function.
     let log = file_of(&server, "log");
     let mut ending = hygiene().env("HYGIENE_LOG", &log.to_string_lossy()).start();
     ending.get("/");
@@ -150,7 +152,7 @@ fn what_was_set_at_boot_is_what_requests_start_from() {
 }
 
 #[test]
-fn statics_and_globals_live_on() {
+fn statics_and_globals_persist() {
     let server = hygiene().start();
     let counts: Vec<_> = (0..3).map(|_| server.get("/counter").text()).collect();
     assert_eq!(counts, ["1 1", "2 2", "3 3"]);
@@ -161,7 +163,7 @@ fn statics_and_globals_live_on() {
 }
 
 #[test]
-fn however_a_request_ends_the_next_is_served() {
+fn next_request_is_served_after_any_end() {
     for (target, status, text, logged, is_booted_anew) in [
         ("/exit", 200, "before shutdown", "", false),
         ("/exit?with=bye", 200, "beforebye shutdown", "", false),
@@ -187,7 +189,7 @@ fn however_a_request_ends_the_next_is_served() {
         assert_eq!(differences(&clean, &report(&server)), [""; 0], "{target}");
         assert_eq!(server.worker_pids() != pid, is_booted_anew, "{target}: a fresh fork");
         assert_eq!(server.status()["worker_restarts_total"], 0, "{target}: nothing died");
-        // It happens again in the same way.
+        // A second time has the same result.
         assert_eq!(server.get(target).status, status, "{target} again");
         assert_eq!(server.get("/").text(), "at home", "{target} again");
         server.stop();
@@ -195,7 +197,7 @@ fn however_a_request_ends_the_next_is_served() {
 }
 
 #[test]
-fn a_fatal_error_shows_no_text_where_errors_are_not_displayed() {
+fn fatal_error_without_display_errors_has_empty_body() {
     let server = hygiene().define("display_errors", "0").start();
     for target in ["/throw-unhandled", "/memory", "/fatal"] {
         let ended = server.get(target);
@@ -205,9 +207,9 @@ fn a_fatal_error_shows_no_text_where_errors_are_not_displayed() {
 }
 
 #[test]
-fn a_time_limit_counts_for_its_request_only() {
+fn time_limit_applies_to_own_request_only() {
     let server = hygiene().start();
-    // The boot set 3 s; one request's second is not the next one's.
+    // The boot set 3 s; the limit of 1 s of one request does not apply to the next.
     assert_eq!(server.get("/time").status, 500);
     for _ in 0..3 {
         assert_eq!(server.get("/").text(), "at home");
@@ -216,7 +218,7 @@ fn a_time_limit_counts_for_its_request_only() {
 }
 
 #[test]
-fn shutdown_functions_and_destructors_run_once_and_in_their_request() {
+fn shutdown_functions_and_destructors_run_once_in_own_request() {
     let server = hygiene().start();
     let log = file_of(&server, "log");
     assert_eq!(server.get(&format!("/shutdown?log={}", log.display())).text(), "main");
@@ -230,7 +232,7 @@ fn shutdown_functions_and_destructors_run_once_and_in_their_request() {
 }
 
 #[test]
-fn a_header_callback_is_its_requests_own() {
+fn header_callback_applies_to_own_request_only() {
     let server = hygiene().start();
     let first = server.get("/callback");
     assert_eq!((first.header("x-dirt"), first.text().as_str()), (Some("callback"), "called back"));
@@ -239,7 +241,7 @@ fn a_header_callback_is_its_requests_own() {
 }
 
 #[test]
-fn uploaded_files_are_gone_with_their_request() {
+fn uploaded_files_are_removed_after_request() {
     let server = hygiene().start();
     let body = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"n\"\r\n\r\n\
                 content\r\n--b--\r\n";
@@ -253,7 +255,7 @@ fn uploaded_files_are_gone_with_their_request() {
 }
 
 #[test]
-fn sessions_belong_to_their_cookie() {
+fn session_follows_its_cookie() {
     let server = hygiene().start();
     let first = server.get("/session");
     let cookies = first.all("set-cookie");
@@ -268,7 +270,7 @@ fn sessions_belong_to_their_cookie() {
 }
 
 #[test]
-fn a_kept_input_stream_reads_no_other_requests_body() {
+fn retained_input_stream_reads_no_later_body() {
     let server = hygiene().start();
     let ask =
         |text: &str| server.client().request(&Request::post("/input", "text/plain", text)).text();
@@ -277,7 +279,7 @@ fn a_kept_input_stream_reads_no_other_requests_body() {
 }
 
 #[test]
-fn serve_cannot_be_nested() {
+fn nested_serve_call_throws() {
     let server = hygiene().start();
     let text = server.get("/nested").text();
     assert!(text.starts_with("Error: ") && text.contains("nested"), "{text}");
@@ -285,7 +287,7 @@ fn serve_cannot_be_nested() {
 }
 
 #[test]
-fn a_finished_request_goes_on_and_leaves_nothing() {
+fn finished_request_continues_and_leaves_no_state() {
     let server = hygiene().start();
     let clean = report(&server);
     let log = file_of(&server, "log");
@@ -295,7 +297,7 @@ fn a_finished_request_goes_on_and_leaves_nothing() {
 }
 
 #[test]
-fn scripts_beside_a_resident_application_run_as_scripts() {
+fn other_scripts_run_as_scripts_next_to_resident_application() {
     let server = hygiene().start();
     assert_eq!(server.get("/counter").text(), "1 1");
     for _ in 0..2 {
@@ -316,7 +318,7 @@ fn scripts_beside_a_resident_application_run_as_scripts() {
 }
 
 #[test]
-fn a_request_object_tells_all_about_its_request() {
+fn request_object_has_all_request_data() {
     let server = messages();
     let request = Request::form("/all?a=1&b[]=2", "c=3&d[x]=4")
         .header("Host", "shop.example:81")
@@ -361,7 +363,7 @@ fn a_request_object_tells_all_about_its_request() {
 }
 
 #[test]
-fn a_request_body_can_be_read_as_a_stream() {
+fn request_body_is_readable_as_stream() {
     let server = messages();
     let body: Vec<u8> = (0..1_000_000u32).map(|n| b'a' + (n % 23) as u8).collect();
     let put = |target: &str| {
@@ -373,7 +375,7 @@ fn a_request_body_can_be_read_as_a_stream() {
     assert_eq!(put("/stream-body"), server_md5(&text));
 }
 
-/// PHP's own md5, so that the test needs none.
+/// Computes the MD5 with PHP, so that the test needs no implementation of it.
 fn server_md5(text: &str) -> String {
     let script = "<?php echo md5(stream_get_contents(STDIN));";
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -386,7 +388,7 @@ fn server_md5(text: &str) -> String {
 }
 
 #[test]
-fn a_request_object_is_inert_after_its_request() {
+fn request_object_is_empty_after_its_request() {
     let server = messages();
     let keep = Request::form("/keep?a=1", "b=2").header("Cookie", "c=3").header("X-Test", "yes");
     assert_eq!(server.client().request(&keep).text(), "kept");
@@ -406,7 +408,7 @@ fn a_request_object_is_inert_after_its_request() {
 }
 
 #[test]
-fn what_a_handler_returns_is_the_answer() {
+fn handler_return_value_becomes_response() {
     let server = messages();
     for (target, status, body) in [
         ("/", 200, "at home"),
@@ -421,12 +423,12 @@ fn what_a_handler_returns_is_the_answer() {
         ("/both", 200, "echoed, returned"),
         ("/empty", 204, ""),
     ] {
-        let answer = server.get(target);
-        assert_eq!((answer.status, answer.complete), (status, true), "{target}");
+        let response = server.get(target);
+        assert_eq!((response.status, response.complete), (status, true), "{target}");
         assert!(
-            answer.text() == body,
+            response.text() == body,
             "{target}: {}",
-            &answer.text()[..answer.text().len().min(99)]
+            &response.text()[..response.text().len().min(99)]
         );
     }
     let made = server.get("/new");
@@ -443,13 +445,13 @@ fn what_a_handler_returns_is_the_answer() {
 }
 
 #[test]
-fn a_generator_streams_piece_by_piece() {
+fn generator_response_is_streamed() {
     let server = messages();
     let file = file_of(&server, "gate");
     let mut client = server.client();
     client.send(&Request::get(&format!("/gated?file={}", file.display())).bytes());
     for n in 0..3 {
-        // The piece is made only now: no buffer can have held it back.
+        // The piece is created only now, so no buffer can have held it back.
         std::fs::write(file.with_extension(n.to_string()), "").expect("our own folder");
         if n == 0 {
             assert_eq!(client.read_head().expect("a head").status, 200);
@@ -461,7 +463,7 @@ fn a_generator_streams_piece_by_piece() {
 }
 
 #[test]
-fn wrong_answers_are_500_and_logged() {
+fn invalid_response_gets_500_and_is_logged() {
     let server = messages();
     for (target, logged) in [
         ("/return-int", "int returned"),
@@ -470,8 +472,8 @@ fn wrong_answers_are_500_and_logged() {
         ("/return-object", "stdClass"),
         ("/list-header", "name => value"),
     ] {
-        let answer = server.get(target);
-        assert_eq!(answer.status, 500, "{target}: {}", answer.text());
+        let response = server.get(target);
+        assert_eq!(response.status, 500, "{target}: {}", response.text());
         server.wait_for_log(logged);
         assert_eq!(server.get("/").text(), "at home", "after {target}");
     }

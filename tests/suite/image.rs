@@ -1,6 +1,7 @@
-//! The image process, its fall-backs, and what `samovar status` says about them.
+//! The image process, its fallbacks, and its entries in `samovar status`.
 //!
-//! What requests cannot leak stands in isolation.rs; here is how an image comes about, and what ends a worker.
+//! State that requests must not leak is the subject of isolation.rs. These tests cover the creation
+//! of an image, and the reasons that end a worker.
 
 mod findings;
 mod leaving;
@@ -10,7 +11,7 @@ use samovar_testkit::{Server, Start, eventually};
 use serde_json::Value;
 use std::net::TcpListener;
 
-/// One worker, so that every request meets what the former one left.
+/// One worker, so that each request meets the state left by the previous one.
 fn script(php: &str) -> Start {
     Server::script(&format!("<?php\n{php}")).workers(1)
 }
@@ -23,7 +24,7 @@ fn mode(server: &Server) -> String {
     image(server)["mode"].as_str().unwrap_or("none").to_owned()
 }
 
-/// Three answers, which must be equal.
+/// Sends three requests. Their responses must be equal.
 fn thrice(server: &Server, target: &str) -> String {
     let first = server.get(target).text();
     for _ in 0..2 {
@@ -40,7 +41,7 @@ fn silent() -> (TcpListener, u16) {
 }
 
 #[test]
-fn a_checkpoint_may_stand_at_any_depth() {
+fn checkpoint_at_any_depth_shares_image() {
     let below = "$n++; echo \"$n \", $_GET['a'] ?? '-';";
     for (name, php) in [
         ("top", format!("$n = 1; Samovar\\checkpoint(); {below}")),
@@ -62,7 +63,8 @@ fn a_checkpoint_may_stand_at_any_depth() {
         (
             "fiber",
             format!(
-                "$f = new Fiber(function () {{ $n = 1; Samovar\\checkpoint(); Fiber::suspend(); {below} }});
+                "$f = new Fiber(function () {{
+                     $n = 1; Samovar\\checkpoint(); Fiber::suspend(); {below} }});
                  $f->start(); $f->resume();"
             ),
         ),
@@ -77,7 +79,7 @@ fn a_checkpoint_may_stand_at_any_depth() {
 }
 
 #[test]
-fn output_and_headers_of_above_are_every_answers() {
+fn output_and_headers_above_checkpoint_are_in_every_response() {
     let server = script(
         "header('X-Above: yes'); http_response_code(203); setcookie('boot', '1'); echo 'above ';
          ob_start(fn ($text) => strtoupper($text)); echo 'in a buffer ';
@@ -86,10 +88,13 @@ fn output_and_headers_of_above_are_every_answers() {
     )
     .start();
     for n in ["1", "2"] {
-        let answer = server.get(&format!("/?n={n}"));
-        assert_eq!((answer.status, answer.text().as_str()), (203, "above IN A BUFFER BELOW"));
-        assert_eq!((answer.header("x-above"), answer.header("x-below")), (Some("yes"), Some(n)));
-        assert_eq!(answer.all("set-cookie"), ["boot=1"]);
+        let response = server.get(&format!("/?n={n}"));
+        assert_eq!((response.status, response.text().as_str()), (203, "above IN A BUFFER BELOW"));
+        assert_eq!(
+            (response.header("x-above"), response.header("x-below")),
+            (Some("yes"), Some(n))
+        );
+        assert_eq!(response.all("set-cookie"), ["boot=1"]);
     }
     let long = script(
         "echo str_repeat('x', 10000); Samovar\\checkpoint(); echo headers_sent() ? 'sent' : 'no';",
@@ -99,7 +104,7 @@ fn output_and_headers_of_above_are_every_answers() {
 }
 
 #[test]
-fn only_the_front_controller_has_a_checkpoint() {
+fn checkpoint_in_other_script_is_ignored() {
     let server =
         script("$n = 0; Samovar\\checkpoint(); Samovar\\checkpoint(); echo ++$n, getmypid();")
             .start();
@@ -115,7 +120,7 @@ fn only_the_front_controller_has_a_checkpoint() {
 }
 
 #[test]
-fn a_checkpoint_in_an_included_file_is_found_by_the_first_request() {
+fn checkpoint_in_included_file_is_found_by_first_request() {
     let server = script("require __DIR__ . '/inc.inc';").start();
     let inc = "<?php $n = 0; Samovar\\checkpoint(); echo ++$n;";
     std::fs::write(server.folder().join("root/inc.inc"), inc).expect("our own folder");
@@ -129,9 +134,10 @@ fn a_checkpoint_in_an_included_file_is_found_by_the_first_request() {
     assert_eq!(server.status()["worker_restarts_total"], 0);
 }
 
-/// The worker that meets `serve()` in a request has booted for that visitor: no other may have its boot.
+/// The worker that calls `serve()` within a request has booted for that visitor. No other visitor
+/// may get this boot.
 #[test]
-fn what_the_first_visitor_brings_is_nobody_elses() {
+fn input_of_first_visitor_is_not_in_image() {
     let server = script("require __DIR__ . '/inc.inc';").start();
     let inc = "<?php $who = $_GET['who'] ?? 'nobody'; Samovar\\serve(fn () => $who);";
     std::fs::write(server.folder().join("root/inc.inc"), inc).expect("our own folder");
@@ -144,11 +150,13 @@ fn what_the_first_visitor_brings_is_nobody_elses() {
 }
 
 #[test]
-fn checkpoint_after_needs_no_change_of_the_application() {
-    let app = "$n = 0; require_once 'boot.inc'; require_once 'boot.inc'; echo ++$n, ' ', $booted, ' ', f(), count(debug_backtrace());";
+fn checkpoint_after_works_with_unchanged_application() {
+    let app = "$n = 0; require_once 'boot.inc'; require_once 'boot.inc'; \
+        echo ++$n, ' ', $booted, ' ', f(), count(debug_backtrace());";
     let start = script(app);
     let root = start.folder().join("root");
-    let boot = "<?php $booted = ($booted ?? 0) + 1; function f() { static $k = 0; return ++$k; } return 7;";
+    let boot = "<?php $booted = ($booted ?? 0) + 1; \
+        function f() { static $k = 0; return ++$k; } return 7;";
     std::fs::write(root.join("boot.inc"), boot).expect("our own folder");
     let server = start.args(["--checkpoint-after", "boot.inc"]).start();
     assert_eq!(thrice(&server, "/"), "1 1 10");
@@ -163,15 +171,17 @@ fn checkpoint_after_needs_no_change_of_the_application() {
 
     let (code, log) = script("").args(["--checkpoint-after", "nowhere.php"]).refuse();
     assert_eq!(code, Some(2), "{log}");
-    assert!(log.contains("names no file"), "{log}");
+    assert!(log.contains("does not name a file"), "{log}");
 }
 
 #[test]
-fn warm_up_leaves_what_it_loads_and_nothing_else() {
-    let loader = "spl_autoload_register(function ($c) { if ($c === 'Lazy') { eval('class Lazy { public static $n = 0; }'); error_log('loaded'); } });";
+fn warmup_keeps_loaded_classes_and_discards_output() {
+    let loader = "spl_autoload_register(function ($c) { if ($c === 'Lazy') { \
+        eval('class Lazy { public static $n = 0; }'); error_log('loaded'); } });";
     let server = script(&format!(
         "{loader} Samovar\\warmup(function () {{
-             echo 'unseen'; header('X-Unseen: 1'); http_response_code(500); session_start(); new Lazy(); Lazy::$n = 5;
+             echo 'unseen'; header('X-Unseen: 1'); http_response_code(500);
+             session_start(); new Lazy(); Lazy::$n = 5;
              throw new Exception('not fatal');
          }});
          Samovar\\checkpoint();
@@ -183,12 +193,13 @@ fn warm_up_leaves_what_it_loads_and_nothing_else() {
         "there 61",
         "state that the application's own warm-up leaves is kept"
     );
-    let answer = server.get("/");
-    assert_eq!((answer.status, answer.header("x-unseen")), (200, None));
+    let response = server.get("/");
+    assert_eq!((response.status, response.header("x-unseen")), (200, None));
     assert!(server.log().contains("the warm-up threw Exception: not fatal"), "{}", server.log());
     assert_eq!(server.stop().matches("loaded").count(), 1);
 
-    let below = "if ($_SERVER['REQUEST_URI'] === '/warm?a=1' && $_GET['a'] === '1') { new Lazy(); Lazy::$n = 9; }
+    let below = "if ($_SERVER['REQUEST_URI'] === '/warm?a=1' && $_GET['a'] === '1') {
+                 new Lazy(); Lazy::$n = 9; }
          echo class_exists('Lazy', false) ? 'there ' . Lazy::$n : 'missing';";
     let start = script(&format!("{loader} Samovar\\checkpoint(); {below}"));
     let server = start.args(["--warmup", "/warm?a=1", "--warmup", "/other"]).start();
@@ -200,16 +211,18 @@ fn warm_up_leaves_what_it_loads_and_nothing_else() {
     assert_eq!(thrice(&server, "/"), "there 9", "a handler's own state is kept");
 }
 
-/// A pattern that PHP still has takes less time than one of the same length that is new in each request.
+/// A pattern cached by PHP takes less time than a new one of the same length in each request.
 #[test]
-fn warm_up_leaves_the_patterns_that_it_compiles() {
+fn warmup_keeps_compiled_patterns() {
     let pattern = format!("/^({})+x", "[a-z]|[0-9]b|".repeat(400));
     for locale in ["C", "C.UTF-8"] {
         let below = format!(
             "setlocale(LC_ALL, '{locale}');
-             function took($pattern) {{ $from = hrtime(true); preg_match($pattern, 'abc'); return hrtime(true) - $from; }}
+             function took($pattern) {{
+                 $from = hrtime(true); preg_match($pattern, 'abc'); return hrtime(true) - $from; }}
              $new = took('{pattern}' . hrtime(true) . '$/u');
-             echo 4 * took('{pattern}$/u') < $new ? 'there' : 'compiled', ' ', setlocale(LC_CTYPE, 0);"
+             echo 4 * took('{pattern}$/u') < $new ? 'there' : 'compiled', ' ',
+                 setlocale(LC_CTYPE, 0);"
         );
         let serve = || script(&format!("Samovar\\checkpoint(); {below}"));
         let compiled = |server: &Server| {
@@ -222,12 +235,15 @@ fn warm_up_leaves_the_patterns_that_it_compiles() {
     }
 }
 
-/// PHP leaves the script's folder at its end. Whatever runs after it sees that; what runs in the next request does not.
+/// PHP leaves the script's folder at the script's end. Code that runs after it sees that; code of
+/// the next request does not.
 #[test]
-fn code_after_the_script_runs_where_it_runs_under_php_fpm() {
-    let ends = "register_shutdown_function($say)|$GLOBALS['o'] = new Ends|ob_start(fn ($t) => $t . $say())|\
+fn code_after_script_end_has_working_directory_of_php_fpm() {
+    let ends = "register_shutdown_function($say)|$GLOBALS['o'] = new Ends|\
+        ob_start(fn ($t) => $t . $say())|\
         set_error_handler($say)|\
-        @ini_set('iconv.output_encoding', 'nonsense'); set_error_handler($say); ob_start('ob_iconv_handler'); echo '.'|\
+        @ini_set('iconv.output_encoding', 'nonsense'); set_error_handler($say); \
+        ob_start('ob_iconv_handler'); echo '.'|\
         session_set_save_handler(new Ends); session_start()|1|\
         Samovar\\async(function () use ($say) { try { sleep(9); } finally { $say(); } })";
     for end in ends.split('|') {
@@ -259,7 +275,7 @@ fn code_after_the_script_runs_where_it_runs_under_php_fpm() {
 }
 
 #[test]
-fn serve_rolls_back_as_often_as_it_is_told() {
+fn serve_rolls_back_at_configured_interval() {
     let handler = "$n = 0; Samovar\\serve(function () use (&$n) {
         static $k = 0; $k++; $n++;
         if (isset($_GET['fatal'])) { trigger_error('as fatal as it gets', E_USER_ERROR); }
@@ -269,8 +285,8 @@ fn serve_rolls_back_as_often_as_it_is_told() {
     for (every, counts) in [("1", "1 1, 1 1, 1 1, 1 1"), ("3", "1 1, 2 2, 3 3, 1 1")] {
         let server = script(&handler.replace("EVERY", every)).start();
         let pids = server.worker_pids();
-        let answers: Vec<_> = (0..4).map(|_| server.get("/").text()).collect();
-        assert_eq!(answers.join(", "), counts);
+        let responses: Vec<_> = (0..4).map(|_| server.get("/").text()).collect();
+        assert_eq!(responses.join(", "), counts);
         for target in ["/?fatal=1", "/?grow=1"] {
             assert_eq!(server.get(target).status, if target == "/?grow=1" { 200 } else { 500 });
             assert_eq!(server.get("/").text(), "1 1", "after {target}, rollbackEvery {every}");
@@ -283,14 +299,16 @@ fn serve_rolls_back_as_often_as_it_is_told() {
     assert!(server.get("/").text().contains("must be greater than or equal to 0"));
 }
 
-/// How a server is to be started differently.
+/// A change to a server's start.
 type Change = fn(Start) -> Start;
 
 #[test]
-fn it_works_however_php_and_the_kernel_are_configured() {
-    let php = "class A { public static $n = 0; } ini_set('precision', '12'); $list = range(1, 1000);
+fn rollback_works_with_each_php_and_kernel_configuration() {
+    let php =
+        "class A { public static $n = 0; } ini_set('precision', '12'); $list = range(1, 1000);
          Samovar\\checkpoint();
-         A::$n++; $list[] = str_repeat('x', 3 << 20); ini_set('precision', '5'); define('D', 1); putenv('LEAK=1');
+         A::$n++; $list[] = str_repeat('x', 3 << 20); ini_set('precision', '5');
+         define('D', 1); putenv('LEAK=1');
          usort($list, fn ($a, $b) => strlen((string) $a) <=> strlen((string) $b));
          for ($i = 0, $sum = 0; $i < 20000; $i++) { $sum += $i % 7; }
          echo A::$n, count($list), $sum, class_exists('Preloaded') ? 'preloaded' : '';";
@@ -327,7 +345,7 @@ fn it_works_however_php_and_the_kernel_are_configured() {
 }
 
 #[test]
-fn status_says_what_an_image_is_and_costs() {
+fn status_has_size_and_costs_of_image() {
     let server = script("Samovar\\checkpoint(); echo 'hello';").workers(2).start();
     for _ in 0..20 {
         server.get("/");

@@ -1,7 +1,7 @@
-//! The checkpoint model: nothing leaks from a request into the next, whatever it did and however it
-//! ended, and no two requests draw the same random numbers.
+//! The checkpoint model: no state leaks from a request into the next, regardless of its actions and
+//! its end. No two requests draw the same random numbers.
 //!
-//! The items that try to leak, one thing each, stand in tests/apps/isolation/items.
+//! The items that try to leak, one thing each, are in tests/apps/isolation/items.
 
 mod beside;
 mod clients;

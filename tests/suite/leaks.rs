@@ -1,4 +1,5 @@
-//! `samovar leaks`: what was planted is named, with its line and what it means; what is clean is not accused.
+//! `samovar leaks`: planted leaks are reported with their line and meaning, and clean applications
+//! have no findings.
 
 mod growth;
 mod planted;
@@ -11,9 +12,9 @@ use std::process::Stdio;
 
 const SIGTERM: i32 = 15;
 
-/// Each in an application of its own, which is resident.
+/// Each leak is in a separate resident application.
 #[test]
-fn each_planted_leak_is_named() {
+fn each_planted_leak_is_reported() {
     let mut wrong = Vec::new();
     for leak in planted::LEAKS {
         let folder = application(&planted::resident(leak.above, leak.handler));
@@ -27,7 +28,7 @@ fn each_planted_leak_is_named() {
 }
 
 #[test]
-fn nothing_is_named_in_a_clean_application() {
+fn clean_application_has_no_findings() {
     let mut wrong = Vec::new();
     for (above, handler) in planted::CLEAN {
         for php in [planted::resident(above, handler), planted::below(above, handler)] {
@@ -41,9 +42,9 @@ fn nothing_is_named_in_a_clean_application() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What lives below a checkpoint is compared with the image, and rolled back all the same.
+/// State left below a checkpoint is compared with the image, although it is rolled back.
 #[test]
-fn what_a_request_leaves_below_a_checkpoint_is_named() {
+fn state_left_below_checkpoint_is_reported() {
     let above = "class Cart { static array $things = []; static ?string $owner = null; }
         function counter() { static $n = 0; return ++$n; }";
     let handler = "Cart::$things[] = 'tea'; Cart::$owner = bin2hex(random_bytes(4)); counter();
@@ -63,9 +64,9 @@ fn what_a_request_leaves_below_a_checkpoint_is_named() {
     assert_eq!(of("precision"), ["put_back"], "{report:#}");
 }
 
-/// The loop is the script's own; its front controller tells nothing of it until a request comes.
+/// The loop is in the script itself. Its model is unknown until the first request.
 #[test]
-fn worker_scripts_of_frankenphp_are_looked_at() {
+fn leak_in_frankenphp_worker_script_is_reported() {
     let folder = application(
         "class Hub { static array $seen = []; }
          $answer = function () { Hub::$seen[] = random_bytes(8); echo 'hello'; };
@@ -76,9 +77,9 @@ fn worker_scripts_of_frankenphp_are_looked_at() {
     assert_eq!(problems(&report), ["Hub::$seen"], "{report:#}");
 }
 
-/// The line for samovar.toml has what loads all the rest, and no more.
+/// The proposed line for samovar.toml contains the targets that load all the rest, and no others.
 #[test]
-fn what_requests_load_is_to_be_warmed_up() {
+fn files_loaded_by_requests_yield_warmup_line() {
     let folder = application(
         "spl_autoload_register(fn ($class) => require __DIR__ . \"/$class.inc\");
          Samovar\\checkpoint();
@@ -97,16 +98,16 @@ fn what_requests_load_is_to_be_warmed_up() {
     assert_eq!(report["warmup"], expected, "{report:#}");
     let said = text(&leaks(folder.path(), &urls));
     assert!(said.contains("warmup = [\"/both\"]"), "{said}");
-    // Followed, nothing is left to be said.
+    // With the proposed line, nothing is left to report.
     std::fs::write(folder.path().join("samovar.toml"), "warmup = [\"/both\"]\n").expect("ours");
     let (_, report) = stage::report(&folder, &urls);
     assert_eq!(report["warmup"], Value::Array(Vec::new()), "{report:#}");
 }
 
 #[test]
-fn what_goes_wrong_is_said() {
+fn failing_requests_are_reported() {
     for (handler, said) in [
-        ("static $n = 0; if ($n++ > 0) { undefined_function(); }", "was another at first"),
+        ("static $n = 0; if ($n++ > 0) { undefined_function(); }", "after another one at first"),
         ("ini_set('memory_limit', '8M'); str_repeat('x', 1 << 26);", "a fatal error"),
     ] {
         let folder = application(&planted::resident("", handler));
@@ -118,9 +119,9 @@ fn what_goes_wrong_is_said() {
     let folder = application("echo 'no checkpoint';");
     let output = leaks(folder.path(), &["--times", "3"]);
     assert_eq!(output.status.code(), Some(WRONG_USE), "{}", text(&output));
-    assert!(text(&output).contains("nothing to look at"), "{}", text(&output));
+    assert!(text(&output).contains("nothing to examine"), "{}", text(&output));
     for (args, said) in
-        [(&["--times", "2"][..], "--times"), (&["--urls", "x"], "`x` cannot be asked for")]
+        [(&["--times", "2"][..], "--times"), (&["--urls", "x"], "`x` cannot be requested")]
     {
         let output = leaks(folder.path(), args);
         assert_eq!(output.status.code(), Some(WRONG_USE), "{args:?}: {}", text(&output));
@@ -128,9 +129,9 @@ fn what_goes_wrong_is_said() {
     }
 }
 
-/// Tables that are larger than the limits are cut, and the answer comes all the same.
+/// Tables larger than the limits are truncated, and the report is still produced.
 #[test]
-fn a_large_application_is_looked_at_in_part() {
+fn large_application_is_checked_partially() {
     let folder = application(&planted::resident(
         "class Big { static array $rows = []; static array $own = []; }
          for ($i = 0; $i < 150000; $i++) { Big::$rows[$i >> 10][] = [$i, [$i, 'x']]; }",
@@ -142,7 +143,7 @@ fn a_large_application_is_looked_at_in_part() {
 }
 
 #[test]
-fn its_server_and_its_folder_end_with_it() {
+fn server_and_folder_of_leaks_end_with_the_command() {
     let folder = application(&planted::resident("", "touch(__DIR__ . '/sessions/asked');"));
     let mut running = command(folder.path(), &["--times", "1000", "--urls", "/", "/a", "/b"]);
     let mut running = running.stderr(Stdio::null()).spawn().expect("the binary runs");

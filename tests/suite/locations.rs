@@ -1,6 +1,7 @@
-//! `[[location]]`: beside nginx where it means the same, and what only Samovar says.
+//! `[[location]]`: compared with nginx where both have the same meaning, and features that only
+//! Samovar has.
 
-mod told;
+mod variables;
 
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Oracle, Server, Start, binary};
@@ -8,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-const INDEX: &str = "<?php echo 'app ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['SCRIPT_NAME'], \
-                     ' ', $_SERVER['PATH_INFO'] ?? '', ' ', $_SERVER['DOCUMENT_ROOT'] === __DIR__ ? '' : 'root?';";
-const TOOL: &str = "<?php echo 'tool ', $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['SCRIPT_FILENAME'] === __FILE__ ? \
-                    'own' : $_SERVER['SCRIPT_FILENAME'];";
+const INDEX: &str = "<?php echo 'app ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['SCRIPT_NAME'], ' \
+                     ', $_SERVER['PATH_INFO'] ?? '', ' ', $_SERVER['DOCUMENT_ROOT'] === __DIR__ ? \
+                     '' : 'root?';";
+const TOOL: &str = "<?php echo 'tool ', $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['SCRIPT_FILENAME'] \
+                    === __FILE__ ? 'own' : $_SERVER['SCRIPT_FILENAME'];";
 
-/// A site and a tool that lies elsewhere.
+/// A site, and a tool in another folder.
 struct Site {
     folder: TempDir,
 }
@@ -99,7 +101,7 @@ location ^~ /tools/db/ {
 location ~ \.css$ { add_header Cache-Control max-age=3600; }
 ";
 
-/// Status, body of what went well, where it is instead (without host), and how long it may be kept.
+/// Status, body of a 200 response, `Location` without host, and `Cache-Control`.
 fn essence(response: &Response) -> (u16, String, String, String) {
     let body = if response.status == 200 { response.text() } else { String::new() };
     let location = response.header("location").unwrap_or_default();
@@ -109,9 +111,10 @@ fn essence(response: &Response) -> (u16, String, String, String) {
     (response.status, body, location, cache)
 }
 
-/// The alias's scripts are asked for by name: nginx has no `index` for them that reaches its inner location.
+/// The alias's scripts are requested by name: nginx has no `index` for them that reaches its inner
+/// location.
 #[test]
-fn as_nginx_has_them() {
+fn locations_match_nginx() {
     let site = Site::new();
     let server = site.server(LOCATIONS).start();
     let folder = site.folder.path().display().to_string();
@@ -159,9 +162,9 @@ fn as_nginx_has_them() {
     }
 }
 
-/// Where nginx lets something through that a file system might take for the same name.
+/// nginx permits these spellings, but a file system may treat them as the same name.
 #[test]
-fn refusals_are_stricter_than_nginx() {
+fn denied_location_is_stricter_than_nginx() {
     let site = Site::new();
     let server = site.server(LOCATIONS).start();
     for target in [
@@ -180,9 +183,10 @@ fn refusals_are_stricter_than_nginx() {
     assert_eq!(server.get("/open.php").status, 403);
 }
 
-/// An application takes what stands behind its script's name for the path; nginx's `internal` is for this.
+/// An application uses the text after its script's name as the path. In nginx, `internal` has this
+/// purpose.
 #[test]
-fn refusals_hold_behind_the_front_controller() {
+fn denied_path_after_front_controller_is_denied() {
     let site = Site::new();
     let server = site.server(LOCATIONS).start();
     for (target, status) in [
@@ -195,15 +199,16 @@ fn refusals_hold_behind_the_front_controller() {
         ("/index.php/secretive", 200),
         ("/index.php/old/a", 200),
     ] {
-        let answer = server.get(target);
-        assert_eq!(answer.status, status, "{target}: {}", answer.text());
-        assert!(status == 200 || !answer.text().contains("app "), "{target}");
+        let response = server.get(target);
+        assert_eq!(response.status, status, "{target}: {}", response.text());
+        assert!(status == 200 || !response.text().contains("app "), "{target}");
     }
 }
 
-/// Below an alias, between two of them, and out of the root to a listed target: a link has the rules of where it leads.
+/// Below an alias, between two aliases, and out of the root to a listed target: the rules of the
+/// link's target apply.
 #[test]
-fn links_lead_around_no_refusal() {
+fn symlink_does_not_bypass_denied_location() {
     let site = Site::new();
     for (name, text) in [
         ("tool/private/a.txt", "private"),
@@ -237,7 +242,8 @@ fn links_lead_around_no_refusal() {
     }
     let base = site.folder.path().display().to_string();
     let config = format!(
-        "link_targets = [\"{base}\"]\ndeny_files = [\"/data/*\", \"storage/hidden/*\"]\nallow_files = [\"/allowed.txt\"]\n{}",
+        "link_targets = [\"{base}\"]\ndeny_files = [\"/data/*\", \
+         \"storage/hidden/*\"]\nallow_files = [\"/allowed.txt\"]\n{}",
         r#"
 [[location]]
 path = ["/secret/*", "/tool/private/*", "/storage/closed/*"]
@@ -267,8 +273,8 @@ alias = "FOLDER/other"
         "/shortcut/a.txt",
         "/short.txt",
     ] {
-        let answer = server.get(target);
-        assert_eq!(answer.status, 403, "{target}: {}", answer.text());
+        let response = server.get(target);
+        assert_eq!(response.status, 403, "{target}: {}", response.text());
     }
     for (target, text) in [
         ("/tool/js/a.js", "js"),
@@ -279,7 +285,7 @@ alias = "FOLDER/other"
     ] {
         assert_eq!(server.get(target).text(), text, "{target}");
     }
-    // What `deny_files` names is absent, by whatever name.
+    // Files listed in `deny_files` are absent under each of their names.
     for target in [
         "/data/a.txt",
         "/data.txt",
@@ -293,7 +299,7 @@ alias = "FOLDER/other"
 }
 
 #[test]
-fn folders_elsewhere() {
+fn alias_serves_other_folder() {
     let site = Site::new();
     let server = site.server(LOCATIONS).start();
     let shown = server.get("/tools/db/");
@@ -342,7 +348,7 @@ fn ask(server: &Server, host: &str, target: &str) -> Response {
 }
 
 #[test]
-fn hosts_pages_and_headers() {
+fn location_hosts_fallback_pages_and_headers_apply() {
     let site = Site::new();
     let server = site.server(PAGES).start();
     for host in ["old.example", "OLD.example:8080", "old.example."] {
@@ -350,7 +356,7 @@ fn hosts_pages_and_headers() {
         assert_eq!(moved.status, 308, "{host}");
         assert_eq!(moved.header("location"), Some("https://new.example/a/b?c"));
     }
-    // What was decided for one host is not for another.
+    // The cached decision for one host does not apply to another.
     assert_eq!(ask(&server, "other.example", "/a/b?c").status, 200);
     assert_eq!(ask(&server, "old.example", "/a/b?c").status, 308);
     let page = server.get("/spa/any/where");
@@ -371,7 +377,7 @@ fn hosts_pages_and_headers() {
 }
 
 #[test]
-fn a_reload_picks_them_up() {
+fn reload_applies_changed_locations() {
     let site = Site::new();
     let server = site.server("").start();
     let file = server.folder().join("samovar.toml");
@@ -382,15 +388,12 @@ fn a_reload_picks_them_up() {
     assert_eq!(server.get("/a.css").status, 403);
     write("[[location]]\npath = \"css\\\\.[a-z]+/\"\ndeny = true\n");
     let said = server.reload().expect_err("it refuses");
-    assert!(
-        said.contains("samovar.toml:2: `path` of a `[[location]]` is not allowed so"),
-        "{said}"
-    );
+    assert!(said.contains("samovar.toml:2: `path` of a `[[location]]` is not allowed"), "{said}");
     assert_eq!(server.get("/a.css").status, 403, "the old rules hold");
 }
 
 #[test]
-fn routes_says_what_happens() {
+fn routes_command_explains_decision() {
     let site = Site::new();
     let config = site.path("samovar.toml");
     let folder = site.folder.path().display().to_string();
@@ -409,47 +412,47 @@ fn routes_says_what_happens() {
     assert_eq!(
         text,
         format!(
-            "host     a.example\npath     /uploads/%65vil.php\n         which is /uploads/evil.php\n\
-             fits     {file}:7\nrule     {file}:7: no PHP runs there\n\
-             answer   403, refused: no PHP runs there, by the location of line 7\n"
+            "host     a.example\npath     /uploads/%65vil.php\n         normalized to \
+             /uploads/evil.php\nmatch    {file}:7\nrule     {file}:7: no PHP scripts\nresponse \
+             403, rejected: PHP scripts disabled by the location in line 7\n"
         )
     );
     let (_, text, _) = routes("/tools/db/js/a.js", &["--json"]);
     assert!(text.contains("\"tables\":[11]") && text.contains("/tool/js/a.js"), "{text}");
     let (code, _, said) = routes("no-path", &[]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("hint: such as /a/b"), "{said}");
+    assert!(said.contains("hint: pass /a/b"), "{said}");
 }
 
 #[test]
-fn what_cannot_be_is_refused_at_the_start() {
+fn invalid_location_is_refused_at_start() {
     let site = Site::new();
     for (table, said) in [
-        ("path = \"/a/*\"", "nothing is said of what is to hold there"),
+        ("path = \"/a/*\"", "the table has no settings for these paths"),
         ("path = \"a/b\"\ndeny = true", "a path begins with `/`"),
         ("path = \"/a?b\"\ndeny = true", "queries are not compared"),
         ("path = \"/%61\"\ndeny = true", "paths are compared decoded"),
-        ("path = []\ndeny = true", "there is none"),
-        ("host = \"a:80\"\ndeny = true", "it is a name without scheme and port"),
+        ("path = []\ndeny = true", "the list is empty"),
+        ("host = \"a:80\"\ndeny = true", "it must be a name without scheme and port"),
         ("path = \"/a/*\"\nalias = \"/no/such\"", "there is no such folder"),
-        ("path = \"/a*\"\nalias = \"/\"", "`path` names no folder"),
+        ("path = \"/a*\"\nalias = \"/\"", "`path` does not name a folder"),
         ("path = \"/a\"\nredirect = \"//b\"", "`redirect` takes a path such as"),
-        ("path = \"/a/*\"\nredirect = \"/a/b\"", "it leads to where it comes from"),
+        ("path = \"/a/*\"\nredirect = \"/a/b\"", "it redirects to itself"),
         ("path = \"/a\"\nredirect = \"/b/*\"", "not every `path` has one `*`"),
         ("path = \"/a\"\nredirect = \"/b\"\nstatus = 200", "`status` takes 301"),
         ("path = \"/a\"\ndeny = true\nstatus = 301", "there is no `redirect`"),
-        ("path = \"/a\"\nredirect = \"/b\"\nstatus = 410", "it is none of a redirect"),
+        ("path = \"/a\"\nredirect = \"/b\"\nstatus = 410", "it is not the status of a redirect"),
         ("path = \"/a\"\nstatus = 410\nalias = \"/\"", "the other keys would have no effect"),
-        ("variables = { HTTP_HOST = \"a\" }", "are the client's"),
+        ("variables = { HTTP_HOST = \"a\" }", "are reserved for client data"),
         ("variables = { SCRIPT_FILENAME = \"/a\" }", "the server sets one of them itself"),
         ("body_bytes_max = \"many\"", "`body_bytes_max` takes a number of bytes"),
         ("path = \"/a\"\ndeny = true\nscripts = false", "the other keys would have no effect"),
         ("headers = { Content-Length = \"1\" }", "the server sets one of them itself"),
         ("headers = { A = \"b\\r\\nc: d\" }", "a value is longer"),
         ("error_pages = { 404 = \"/no/such\" }", "there is no such file"),
-        ("error_pages = { 200 = \"/no/such\" }", "a status is one from 400"),
-        ("fallback = \"app.html\"", "it does not name a file by its path"),
-        ("index = [\"a/b\"]", "a file's name has no `/`"),
+        ("error_pages = { 200 = \"/no/such\" }", "a status is a number from 400"),
+        ("fallback = \"app.html\"", "it is not the path of a file"),
+        ("index = [\"a/b\"]", "a file name has no `/`"),
         ("pfad = \"/a\"\ndeny = true", "unknown key `location.pfad`"),
     ] {
         let (code, log) = site.server(&format!("[[location]]\n{table}")).refuse();
@@ -457,11 +460,11 @@ fn what_cannot_be_is_refused_at_the_start() {
         assert!(log.contains(said) && log.contains("hint: "), "{table}: {log}");
     }
     let (_, log) = site.server("[location]\npath = \"/a\"").refuse();
-    assert!(log.contains("hint: each of them begins with a line `[[location]]`"), "{log}");
+    assert!(log.contains("hint: begin each of them with a line `[[location]]`"), "{log}");
 }
 
 #[test]
-fn the_root_need_not_be_named_by_its_real_path() {
+fn root_given_by_symlink_keeps_location_rules() {
     let site = Site::new();
     let link = site.path("current");
     std::os::unix::fs::symlink(site.path("site"), &link).expect("a link");

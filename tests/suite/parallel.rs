@@ -1,4 +1,5 @@
-//! Tasks: what one request asks of several others at once, in each execution model, against real servers.
+//! Tasks: concurrent queries of one request to several servers, in each execution model, against
+//! real servers.
 
 mod beside;
 mod clients;

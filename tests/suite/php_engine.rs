@@ -1,5 +1,5 @@
-//! Another libphp than the installed one (`php_engine`): a copy of that does for all that the server has to do with it.
-//! That `make php-engine` builds one is not for tests: it takes minutes.
+//! A libphp other than the installed one (`php_engine`). A copy of the installed file is sufficient
+//! for the server's part. The tests do not run `make php-engine`, which takes minutes.
 
 use samovar_testkit::{Server, binary, eventually, workspace};
 use serde_json::Value;
@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// What PHP and its programs see of the way it was loaded; and that pages work.
+/// Prints whether PHP and its child programs can see how libphp was loaded, and checks that pages
+/// work.
 const PAGE: &str = r"<?php
     $booted = array_sum(range(1, 100));
     Samovar\checkpoint();
     echo json_encode([
-        $booted, getenv('LD_PRELOAD'), $_ENV['LD_PRELOAD'] ?? null, shell_exec('echo $LD_PRELOAD'), mt_rand(),
+        $booted, getenv('LD_PRELOAD'), $_ENV['LD_PRELOAD'] ?? null,
+        shell_exec('echo $LD_PRELOAD'), mt_rand(),
     ]);
 ";
 
@@ -20,7 +22,7 @@ fn worker() -> PathBuf {
     binary().with_file_name("samovar-php")
 }
 
-/// What a worker says of the libphp that it is given.
+/// Facts that a worker reports about the given libphp.
 fn facts(engine: Option<&Path>) -> Value {
     let mut command = Command::new(worker());
     command.arg("--engine").envs(engine.map(|engine| ("LD_PRELOAD", engine)));
@@ -31,7 +33,8 @@ fn installed() -> PathBuf {
     facts(None)["file"].as_str().expect("a path").into()
 }
 
-/// A copy of the installed libphp, with `texts` in place of others: each replaces one that is as long or longer.
+/// A copy of the installed libphp with some texts replaced. Each new text is at most as long as the
+/// old one.
 fn copy(folder: &Path, name: &str, texts: &[(&[u8], &[u8])]) -> PathBuf {
     let mut bytes = std::fs::read(installed()).expect("libphp");
     for (from, to) in texts {
@@ -64,7 +67,7 @@ fn words(output: &Output) -> String {
 }
 
 #[test]
-fn a_libphp_elsewhere_is_what_workers_have() {
+fn configured_libphp_is_used_by_workers() {
     let folder = folder();
     let engine = copy(folder.path(), "libphp-of-our-own.so", &[]);
     let start = Server::script(PAGE).workers(1).relinked();
@@ -76,7 +79,7 @@ fn a_libphp_elsewhere_is_what_workers_have() {
         assert_eq!(Value::from(seen), serde_json::json!([5050, false, null, "\n"]));
         drawn.push(random[0].clone());
     }
-    // The worker's own function in place of libphp's seeds them.
+    // The seed comes from the worker's own function, which replaces libphp's.
     assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2], "a rollback gives the same: {drawn:?}");
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", server.worker_pid()));
     let maps = maps.expect("a worker's memory");
@@ -93,13 +96,13 @@ fn a_libphp_elsewhere_is_what_workers_have() {
     let shown =
         Command::new(binary()).arg("status").arg("--control").arg(server.control()).output();
     let shown = words(&shown.expect("the binary runs"));
-    assert!(shown.contains(&format!(" of {}", text(&engine))), "{shown}");
+    assert!(shown.contains(&format!(" in {}", text(&engine))), "{shown}");
 
-    // One that is gone, or another by now, ends a reload and nothing else.
+    // A missing or replaced file fails a reload, and has no other effect.
     std::fs::write(folder.path().join("new"), "no library").expect("our own folder");
     std::fs::rename(folder.path().join("new"), &engine).expect("our own folder");
     let why = server.reload().expect_err("it is no library");
-    assert!(why.contains("as PHP's engine"), "{why}");
+    assert!(why.contains("as the PHP engine"), "{why}");
     assert_eq!(server.get("/").status, 200);
     std::fs::remove_file(&engine).expect("our own file");
     let why = server.reload().expect_err("it is gone");
@@ -108,14 +111,14 @@ fn a_libphp_elsewhere_is_what_workers_have() {
 }
 
 #[test]
-fn what_is_installed_needs_no_setting() {
+fn installed_libphp_needs_no_setting() {
     let server = Server::script(PAGE).workers(1).start();
     assert_eq!(server.get("/").status, 200);
     assert_eq!(server.status()["engine"], Value::Null);
 }
 
 #[test]
-fn what_is_no_libphp_for_this_worker_is_refused() {
+fn incompatible_libphp_is_refused() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("words.so"), "these are words, and no library").expect("our own folder");
@@ -130,16 +133,16 @@ fn what_is_no_libphp_for_this_worker_is_refused() {
     let threads = api.replace("NTS", "XTS");
     let older = copy(folder.path(), "older.so", &[(version.as_bytes(), older.as_bytes())]);
     let threads = copy(folder.path(), "threads.so", &[(api.as_bytes(), threads.as_bytes())]);
-    // `libphp.so`: as long as another name of a library, so that it takes nobody's place.
+    // The replacement for `libphp.so` has the same length, so that it overwrites no other name.
     let named = copy(folder.path(), "libphp-named.so", &[(b"\0libphp.so\0", b"\0libtea.so\0")]);
     for (engine, why) in [
         (at("no-such.so"), &["does not exist"][..]),
-        (at(""), &["is no file"]),
+        (at(""), &["is not a file"]),
         (at("words.so"), &["cannot be preloaded", "PHP was loaded from `", "hint: "]),
         (at("other.so"), &["PHP was loaded from `", "hint: "]),
         (older, &["its PHP is ", "this worker was built for ", "hint: "]),
         (threads, &["it is built as `", "hint: "]),
-        (named, &["loaded beside it", "hint: "]),
+        (named, &["was loaded too", "hint: "]),
     ] {
         let said = check(&engine);
         let words = words(&said);
@@ -152,12 +155,12 @@ fn what_is_no_libphp_for_this_worker_is_refused() {
         .args(["--php-engine", &text(&at("other.so"))])
         .refuse();
     assert_eq!(code, Some(1), "{log}");
-    assert!(log.contains("as PHP's engine"), "{log}");
+    assert!(log.contains("as the PHP engine"), "{log}");
 }
 
-/// Debian's security updates leave PHP's version as it is.
+/// Debian's security updates do not change PHP's version number.
 #[test]
-fn an_engine_that_is_older_than_what_is_installed_is_told() {
+fn engine_older_than_installed_libphp_is_reported() {
     const LONG: &[u8] = b"This program is free software; you can redistribute it and/or modify";
     let folder = folder();
     let of = |beside: &str| format!("samovar-php-engine: 8.2.0-1 beside {beside}\0").into_bytes();
@@ -167,7 +170,8 @@ fn an_engine_that_is_older_than_what_is_installed_is_told() {
     let said = check(&former);
     let shown = words(&said);
     assert!(said.status.success(), "it is a warning: {shown}");
-    for word in ["warning  engine: ", "made of 8.2.0-1", "was replaced since", "make php-engine"] {
+    for word in ["warning  engine: ", "built from 8.2.0-1", "was replaced since", "make php-engine"]
+    {
         assert!(shown.contains(word), "`{word}` is missing in:\n{shown}");
     }
     let server = Server::at(workspace().join("examples/hello/public"))
@@ -183,9 +187,9 @@ fn an_engine_that_is_older_than_what_is_installed_is_told() {
     }
 }
 
-/// An engine binds its own names when it is linked, but for those that the worker has as well.
+/// An engine binds its own symbols at link time, except those that the worker also defines.
 #[test]
-fn the_engines_recipe_knows_what_the_worker_replaces() {
+fn engine_recipe_lists_symbols_replaced_by_worker() {
     let names = |file: &Path| {
         let mut command = Command::new("nm");
         command.args(["-D", "--defined-only", "--format=posix"]).arg(file);
@@ -202,14 +206,14 @@ fn the_engines_recipe_knows_what_the_worker_replaces() {
         .filter(|n| *n != "}")
         .collect();
     assert_eq!(both, listed, "scripts/php-engine/own.list");
-    // A variable that the program has a copy of would be another one than the engine's.
+    // A variable with a copy in the program would differ from the engine's variable.
     let relocations = Command::new("readelf").arg("-rW").arg(worker()).output();
     let relocations = String::from_utf8_lossy(&relocations.expect("binutils").stdout).into_owned();
     assert!(!relocations.contains("_COPY"), "the worker has copies of libphp's variables");
 }
 
 #[test]
-fn whoever_turns_the_jit_on_is_told() {
+fn enabled_jit_is_warned_about() {
     let folder = folder();
     let own = folder.path().join("99-own.ini");
     std::fs::write(&own, "opcache.jit = 1255\nopcache.jit_buffer_size = 16M\n").expect("our own");
@@ -220,7 +224,7 @@ fn whoever_turns_the_jit_on_is_told() {
         (&["-d", "opcache.jit=tracing"], None, None),
         (&["-d", room, "-d", "opcache.jit=off"], None, None),
         (&["-d", room, "-d", "opcache.jit=tracing"], None, Some("tracing")),
-        // Debian's file for opcache is read after this one, and says `off`.
+        // Debian's file for opcache is read after this one, and sets `off`.
         (&["--php-ini", &own], None, None),
         (&[], Some(&scanned), Some("1255")),
         (&["-d", "opcache.jit=disable"], Some(&scanned), None),
@@ -245,13 +249,13 @@ fn whoever_turns_the_jit_on_is_told() {
             Some(mode) => eventually("the log says so, too", || {
                 told_mode(&server.log()).filter(|told| told == mode).map(drop)
             }),
-            // Whoever is warned is so before there is a worker.
+            // A warning would have been logged before the first worker started.
             None => assert_eq!(told_mode(&server.log()), None, "{flags:?} {scanned}"),
         }
     }
 }
 
-/// How the JIT compiles, by a warning in this text.
+/// JIT mode named by a warning in this text.
 fn told_mode(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("(`opcache.jit=")?;
     rest.split_once('`').map(|(mode, _)| mode.to_owned())

@@ -1,6 +1,6 @@
 //! php-src's own tests, each as a request to the server: forms, uploads, cookies, output buffers.
 //!
-//! `scripts/php-src.sh` fetches them. Tests with the same INI section share a server, which is
+//! `scripts/php-src.sh` downloads them. Tests with the same INI section share a server that is
 //! started with these settings.
 
 pub(crate) mod case;
@@ -14,30 +14,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A task that waits and goes on, as long as the test's own code runs, waits and ends.
+/// A task that repeatedly waits and continues while the test's own code runs, waits and ends.
 const BESIDE: &str =
     "\\Samovar\\async(static function (): void { while (true) { \\Samovar\\delay(0.0005); } });";
 
 #[test]
-fn the_tests_of_php_src() {
+fn php_src_tests_pass() {
     let root = run::document_root("tests");
     let cases = run::cases(root.path());
     let differences: Vec<_> = EXPECTED_DIFFERENCES.iter().collect();
-    answer_as_expected(&cases, root.path(), &differences);
+    response_as_expected(&cases, root.path(), &differences);
 }
 
-/// Those that one server can run, which is half of them.
+/// Tests that one server can run, about half of them.
 #[test]
-fn the_tests_of_php_src_beside_a_task() {
+fn php_src_tests_pass_next_to_a_task() {
     let root = run::document_root("tests");
     let mut cases = run::cases(root.path());
     cases.retain_mut(|case| case.section("INI").is_none() && begins_with(case, BESIDE));
     let differences: Vec<_> =
         EXPECTED_DIFFERENCES.iter().chain(DIFFERENCES_BESIDE_A_TASK).collect();
-    answer_as_expected(&cases, root.path(), &differences);
+    response_as_expected(&cases, root.path(), &differences);
 }
 
-/// Has the test's code begin with that, in the same line. False: something else must come first.
+/// Inserts `code` at the beginning of the test's code, in the same line. Returns false if another
+/// statement must come first.
 fn begins_with(case: &mut Case, code: &str) -> bool {
     const OPEN: &str = "<?php";
     let Some(file) = case.sections.get_mut("FILE") else { return false };
@@ -50,16 +51,16 @@ fn begins_with(case: &mut Case, code: &str) -> bool {
     true
 }
 
-fn answer_as_expected(cases: &[Case], root: &Path, differences: &[&Difference]) {
+fn response_as_expected(cases: &[Case], root: &Path, differences: &[&Difference]) {
     let verdicts = TempDir::new().expect("a temporary folder");
     let outcomes = run::all(cases, root, verdicts.path(), &[]);
     report(&outcomes, &run::matching(verdicts.path()), differences);
 }
 
-/// As much of an answer as one wants to read.
-fn beginning(answer: &[u8]) -> String {
+/// The beginning of a response, short enough for a message.
+fn beginning(response: &[u8]) -> String {
     const CHARS_MAX: usize = 600;
-    String::from_utf8_lossy(answer).chars().take(CHARS_MAX).collect()
+    String::from_utf8_lossy(response).chars().take(CHARS_MAX).collect()
 }
 
 fn report(
@@ -77,8 +78,8 @@ fn report(
                 skipped += 1;
                 continue;
             }
-            Outcome::Answered(_) if matching.contains(*name) => None,
-            Outcome::Answered(answer) => Some(format!("answers\n{}", beginning(answer))),
+            Outcome::Delivery(_) if matching.contains(*name) => None,
+            Outcome::Delivery(response) => Some(format!("answers\n{}", beginning(response))),
             Outcome::Broken(why) => Some(why.clone()),
         };
         match (failure, expected) {

@@ -1,4 +1,4 @@
-//! `[[pool]]`: several applications in one server, each with workers, a queue and limits of its own.
+//! `[[pool]]`: several applications in one server, each with its own workers, queue and limits.
 
 mod hanging;
 mod life;
@@ -15,17 +15,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Says whose it is, what was asked for, and by which limit of memory.
+/// Prints the application's name, the target, and the memory limit.
 const SAYS: &str = "echo NAME, ' ', $_SERVER['REQUEST_URI'], ' ', ini_get('memory_limit');";
 
-/// Does what the query says: waits for a file, loops, takes memory, dies, forks, answers at length, fills the log.
+/// Actions selected by the query: waits for a file, loops, allocates memory, dies, forks, sends a
+/// long response, floods the log.
 const TRICKS: &str = "
-    if (isset($_GET['fork'])) { for ($i = 0; $i < 30; $i++) { if (pcntl_fork() === 0) { usleep(300000); posix_kill(getmypid(), SIGKILL); } } }
+    if (isset($_GET['fork'])) { for ($i = 0; $i < 30; $i++) {
+        if (pcntl_fork() === 0) { usleep(300000); posix_kill(getmypid(), SIGKILL); } } }
     if (isset($_GET['big'])) { for ($i = 0; $i < 300; $i++) { echo str_repeat('x', 100000); } }
     if (isset($_GET['log'])) { for ($i = 0; $i < 3000; $i++) { error_log('something is wrong'); } }
     while (isset($_GET['until']) && !file_exists($_GET['until'])) { usleep(5000); }
     if (isset($_GET['loop'])) { while (true); }
-    if (isset($_GET['eat'])) { ini_set('memory_limit', -1); $all = []; while (true) { $all[] = str_repeat('x', 1 << 20); } }
+    if (isset($_GET['eat'])) { ini_set('memory_limit', -1); $all = [];
+        while (true) { $all[] = str_repeat('x', 1 << 20); } }
     if (isset($_GET['die'])) { posix_kill(getmypid(), SIGKILL); }
 ";
 
@@ -35,7 +38,7 @@ struct Sites {
 }
 
 impl Sites {
-    /// `shop` runs whole scripts, `api` below a checkpoint, `blog` is resident.
+    /// `shop` runs whole scripts, `api` runs below a checkpoint, `blog` is resident.
     fn new() -> Sites {
         let sites = Sites { folder: TempDir::with_prefix("samovar-pools-").expect("a folder") };
         let says = |name: &str| SAYS.replace("NAME", &format!("'{name}'"));
@@ -64,7 +67,7 @@ impl Sites {
         self.folder.path().join(name)
     }
 
-    /// The shop with these pools; `FOLDER` is the folder of all applications.
+    /// A server of the shop with these pools; `FOLDER` is the folder of all applications.
     fn server(&self, pools: &str) -> Start {
         let pools = pools.replace("FOLDER", &self.folder.path().display().to_string());
         Server::at(self.path("shop")).workers(2).config(&pools)
@@ -92,7 +95,7 @@ root = 'FOLDER/blog'
 workers = 1
 ";
 
-/// What `samovar ARGS` prints, and its exit code.
+/// Output of `samovar ARGS`, and its exit code.
 fn samovar(args: &[&str], folder: &Path) -> (Option<i32>, String) {
     let mut command = Command::new(binary());
     let output = command.args(args).current_dir(folder).output().expect("the binary runs");
@@ -107,7 +110,7 @@ fn pool(server: &Server, name: &str) -> Value {
     pools.find(|pool| pool["name"] == name).expect("the pool").clone()
 }
 
-/// The processes of a pool's workers.
+/// Process IDs of a pool's workers.
 fn workers(server: &Server, name: &str) -> Vec<i32> {
     let status = server.status();
     let all = status["workers"].as_array().expect("workers").iter();

@@ -1,4 +1,5 @@
-//! What the sampler sees of a running server: known shares, waits, reloads, workers that die under its eyes.
+//! Samples of a running server by the profiler: known shares, waits, reloads, and workers that die
+//! while they are sampled.
 
 mod kills;
 mod push;

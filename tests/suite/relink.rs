@@ -1,4 +1,5 @@
-//! PHP whose code was written anew in memory: everything is as it was, but for how its functions call each other.
+//! PHP with relinked code in memory: the behaviour is unchanged; only the calls between its
+//! functions differ.
 
 mod engine;
 mod refusals;
@@ -7,7 +8,7 @@ use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;
 use std::process::Command;
 
-/// Uses a bit of everything that libphp and extensions have, with results that are always the same.
+/// Uses many parts of libphp and its extensions. The results are always the same.
 const PAGE: &str = r"<?php
     $booted = array_map(fn ($n) => str_repeat(chr(97 + $n % 26), $n), range(1, 200));
     HERE
@@ -17,15 +18,20 @@ const PAGE: &str = r"<?php
         $words[] = sprintf('%05.2f %s %s', $n / 3, md5($word), ucfirst(substr($word, 0, 3)));
     }
     usort($words, fn ($a, $b) => strcmp($b, $a));
-    echo json_encode($words), preg_replace_callback('/[aeiou]+/', fn ($m) => strtoupper($m[0]), implode(' ', $words));
-    echo mb_convert_case('grüße aus dem teehaus', MB_CASE_TITLE), date(DATE_ATOM, 86400 * 365), serialize(new DateTimeImmutable('@0'));
+    echo json_encode($words),
+        preg_replace_callback('/[aeiou]+/', fn ($m) => strtoupper($m[0]), implode(' ', $words));
+    echo mb_convert_case('grüße aus dem teehaus', MB_CASE_TITLE), date(DATE_ATOM, 86400 * 365),
+        serialize(new DateTimeImmutable('@0'));
     try { intdiv(1, 0); } catch (DivisionByZeroError $e) { echo get_class($e), $e->getLine(); }
     $generate = (function () { yield from [1, 2, 3]; return 4; })();
     foreach ($generate as $n) { echo $n; }
-    echo $generate->getReturn(), (new ReflectionFunction('array_map'))->getNumberOfParameters(), crc32(gzcompress('tea')), hash('sha256', 'tea');
+    echo $generate->getReturn(), (new ReflectionFunction('array_map'))->getNumberOfParameters(),
+        crc32(gzcompress('tea')), hash('sha256', 'tea');
     $doc = new DOMDocument(); $doc->loadXML('<cups><cup>1</cup></cups>'); echo $doc->saveXML();
-    $fiber = new Fiber(function () { echo Fiber::suspend(7); }); echo $fiber->start(); $fiber->resume(8);
-    $lite = new PDO('sqlite::memory:'); echo $lite->query('SELECT sum(1) FROM (SELECT 1 UNION ALL SELECT 2)')->fetchColumn();
+    $fiber = new Fiber(function () { echo Fiber::suspend(7); });
+    echo $fiber->start(); $fiber->resume(8);
+    $lite = new PDO('sqlite::memory:');
+    echo $lite->query('SELECT sum(1) FROM (SELECT 1 UNION ALL SELECT 2)')->fetchColumn();
     $all = ob_get_clean(); echo substr($all, -200), strlen($all), md5($all);
 ";
 
@@ -37,9 +43,9 @@ fn linking(server: &Server) -> Value {
     server.status()["linking"].clone()
 }
 
-/// KB of libphp's code in a worker that are no longer the file's.
+/// KB of libphp's code in a worker that differ from the file.
 fn own_code_kb(server: &Server) -> u64 {
-    // Its first worker may be one that leaves.
+    // The first worker may be about to leave.
     let smaps = eventually("a worker's memory", || {
         std::fs::read_to_string(format!("/proc/{}/smaps", server.worker_pid())).ok()
     });
@@ -57,7 +63,7 @@ fn own_code_kb(server: &Server) -> u64 {
 }
 
 #[test]
-fn pages_are_the_same_and_calls_are_direct() {
+fn relinked_pages_are_equal_and_calls_are_direct() {
     let (direct, built) = (start("", "true"), start("", "false"));
     let first = direct.get("/").text();
     assert!(first.contains("DivisionByZeroError"), "{first}");
@@ -74,12 +80,15 @@ fn pages_are_the_same_and_calls_are_direct() {
     assert_eq!(own_code_kb(&built), 0);
     let text = Command::new(binary()).arg("status").arg("--control").arg(direct.control()).output();
     let text = String::from_utf8_lossy(&text.expect("the binary runs").stdout).into_owned();
-    assert!(!text.contains("relinked"), "all is well, so there is nothing to say: {text}");
+    assert!(
+        !text.contains("not linked directly"),
+        "all is well, so there is nothing to say: {text}"
+    );
 }
 
-/// Code is no part of what a rollback brings back, and costs it nothing.
+/// Code is not part of the memory that a rollback restores, and adds no cost to it.
 #[test]
-fn an_image_is_as_without() {
+fn relinked_image_has_no_extra_cost() {
     let told = ["true", "false"].map(|relink| {
         let server = start("Samovar\\checkpoint();", relink);
         let first = server.get("/").text();
@@ -99,9 +108,9 @@ fn an_image_is_as_without() {
     assert!(told[0].abs_diff(told[1]) < 1 << 20, "bytes of the image, with and without: {told:?}");
 }
 
-/// A deploy boots PHP anew, and a console worker is a fork of it, too.
+/// A deploy boots PHP again, and a console worker is also a fork of it.
 #[test]
-fn each_generation_is_relinked() {
+fn each_generation_and_console_worker_is_relinked() {
     let server = start("", "true");
     let first = server.get("/").text();
     server.reload().expect("nothing has changed");

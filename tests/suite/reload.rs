@@ -1,4 +1,5 @@
-//! `samovar reload`: a new generation takes over, and no request notices. Or it does not come up, and nobody notices.
+//! `samovar reload`: a new generation takes over without a lost request. If it cannot start, the
+//! old one continues.
 
 mod generations;
 mod probes;
@@ -11,14 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How the front controller of a release begins and ends, by model.
+/// Beginning and end of a release's front controller, by model.
 const MODELS: [(&str, &str, &str); 3] = [
     ("script", "(", ")();"),
     ("resident", "Samovar\\serve(", ", 0);"),
     ("checkpoint", "Samovar\\serve(", ", 1);"),
 ];
 
-/// Releases in folders, and the link that names the one to be served.
+/// Releases in folders, and the symbolic link that names the served one.
 struct Site {
     folder: TempDir,
 }
@@ -32,7 +33,7 @@ impl Site {
         self.folder.path().join(below)
     }
 
-    /// A release whose front controller is this text.
+    /// Creates a release with this front controller.
     fn release(&self, name: &str, php: &str) -> &Site {
         let public = self.path(name).join("public");
         std::fs::create_dir_all(&public).expect("a folder");
@@ -43,7 +44,7 @@ impl Site {
         self
     }
 
-    /// One that says its name, in a model.
+    /// Creates a release that prints its name, in a model.
     fn says(&self, name: &str, model: (&str, &str, &str)) -> &Site {
         let (_, begin, end) = model;
         self.release(
@@ -60,7 +61,7 @@ impl Site {
         )
     }
 
-    /// One that says its name, and whose boot takes until there is that file.
+    /// Creates a release that prints its name. Its boot waits until the file `go` exists.
     fn boots_when(&self, name: &str, go: &Path) -> &Site {
         let php = format!(
             "<?php while (!file_exists('{}')) {{ usleep(5000); }}
@@ -70,7 +71,7 @@ impl Site {
         self.release(name, &php)
     }
 
-    /// As a deploy does: the link is replaced at once.
+    /// Replaces the link atomically, as a deploy does.
     fn link(&self, name: &str) {
         let (new, link) = (self.path("new"), self.path("current"));
         std::os::unix::fs::symlink(name, &new).expect("a link");
@@ -93,12 +94,12 @@ fn states(server: &Server) -> Vec<String> {
     workers.filter_map(|w| w["state"].as_str().map(str::to_owned)).collect()
 }
 
-/// Processes of the server's tree: templates, images, workers.
+/// Number of processes in the server's tree: templates, images, workers.
 fn processes(server: &Server) -> usize {
     descendants(server.pid())
 }
 
-/// As many as belong to a generation of two workers that is whole.
+/// Waits for a complete generation of two workers, and returns the number of its processes.
 fn at_rest(server: &Server) -> usize {
     eventually("all workers", || (states(server).len() == 2).then_some(()));
     processes(server)
@@ -114,13 +115,13 @@ fn children(pid: i32) -> Vec<i32> {
     text.split_whitespace().filter_map(|p| p.parse().ok()).collect()
 }
 
-/// Nothing of an attempt is left: as many processes as before.
+/// Waits until no process of an attempt is left, as before.
 fn settles_to(server: &Server, before: usize) {
     eventually("the attempt's processes end", || (processes(server) == before).then_some(()));
 }
 
 #[test]
-fn a_deploy_takes_over_in_each_model() {
+fn reload_takes_over_deploy_in_each_model() {
     for model in MODELS {
         let site = Site::new();
         site.says("one", model).says("two", model);
@@ -130,14 +131,14 @@ fn a_deploy_takes_over_in_each_model() {
         assert_eq!(server.get("/").text(), root("one"));
         assert_eq!(server.get("/page.txt").text(), "one");
         assert_eq!(server.get("/other.php").text(), "other one");
-        // Beside a resident application scripts have workers of their own.
+        // Next to a resident application, scripts have separate workers.
         let workers = if model.0 == "script" { 2 } else { 4 };
         eventually("all workers", || (states(&server).len() == workers).then_some(()));
         let before = processes(&server);
         site.link("two");
         assert_eq!(server.get("/").text(), root("one"), "a link alone changes nothing: {model:?}");
         let said = server.reload().expect("a reload");
-        assert!(said.starts_with("generation 2 serves, after "), "{said}");
+        assert!(said.starts_with("generation 2 serves after "), "{said}");
         for _ in 0..4 {
             assert_eq!(server.get("/").text(), root("two"), "{model:?}");
         }
@@ -158,11 +159,11 @@ fn a_deploy_takes_over_in_each_model() {
     }
 }
 
-/// How many requests are answered between two reloads.
-const ANSWERS: u32 = 200;
+/// Number of responses between two reloads.
+const RESPONSES: u32 = 200;
 
 #[test]
-fn no_request_is_lost_under_load() {
+fn reload_under_load_loses_no_request() {
     for model in MODELS {
         let site = Site::new();
         let names = ["one", "two", "three", "four"];
@@ -170,37 +171,37 @@ fn no_request_is_lost_under_load() {
             site.says(name, model);
         }
         let server = site.serve().start();
-        let (ended, answered) = (AtomicBool::new(false), AtomicU32::new(0));
-        // The clients get on meanwhile.
-        let some_answers = || {
-            let before = answered.load(Ordering::Relaxed);
+        let (ended, responded) = (AtomicBool::new(false), AtomicU32::new(0));
+        // The clients make progress meanwhile.
+        let some_responses = || {
+            let before = responded.load(Ordering::Relaxed);
             eventually("answers", || {
-                (answered.load(Ordering::Relaxed) >= before + ANSWERS).then_some(())
+                (responded.load(Ordering::Relaxed) >= before + RESPONSES).then_some(())
             });
         };
         let seen: Vec<Vec<String>> = thread::scope(|scope| {
             let clients: Vec<_> = (0..6)
                 .map(|number| {
-                    let (server, ended, answered) = (&server, &ended, &answered);
+                    let (server, ended, responded) = (&server, &ended, &responded);
                     scope.spawn(move || {
                         let mut client = server.client();
                         let mut seen = Vec::new();
                         let mut requests = 0u32;
                         while !ended.load(Ordering::Relaxed) {
-                            // Half of them keep their connection, some take their time.
+                            // Half of the clients keep their connection; some requests are slow.
                             if number % 2 == 0 {
                                 client = server.client();
                             }
-                            let answer = client.get(if requests.is_multiple_of(16) {
+                            let response = client.get(if requests.is_multiple_of(16) {
                                 "/?ms=30"
                             } else {
                                 "/"
                             });
-                            assert_eq!((answer.status, answer.complete), (200, true));
+                            assert_eq!((response.status, response.complete), (200, true));
                             requests += 1;
-                            answered.fetch_add(1, Ordering::Relaxed);
+                            responded.fetch_add(1, Ordering::Relaxed);
                             let name =
-                                answer.text().split(' ').next().unwrap_or_default().to_owned();
+                                response.text().split(' ').next().unwrap_or_default().to_owned();
                             if seen.last() != Some(&name) {
                                 seen.push(name);
                             }
@@ -210,18 +211,19 @@ fn no_request_is_lost_under_load() {
                 })
                 .collect();
             for name in &names[1..] {
-                some_answers();
+                some_responses();
                 site.link(name);
                 server.reload().expect("a reload");
                 let now = server.get("/").text();
                 assert!(now.starts_with(name), "asked after the reload, answered by `{now}`");
             }
-            some_answers();
+            some_responses();
             ended.store(true, Ordering::Relaxed);
             clients.into_iter().map(|client| client.join().expect("a client")).collect()
         });
         for seen in seen {
-            // For a moment both generations have workers, so a name may come back, but none that is older than one step.
+            // For a moment both generations have workers, so an older name may appear again, but
+            // only from the previous step.
             let at = |name: &String| names.iter().position(|n| n == name).expect("a known name");
             assert!(seen.windows(2).all(|w| at(&w[1]) + 1 >= at(&w[0])), "{model:?}: {seen:?}");
             assert_eq!(seen.last().map(String::as_str), Some("four"), "{model:?}");
@@ -234,7 +236,7 @@ fn no_request_is_lost_under_load() {
 }
 
 #[test]
-fn a_request_that_runs_is_finished_by_the_old_generation() {
+fn running_request_is_finished_by_old_generation() {
     let site = Site::new();
     site.says("one", MODELS[2]).says("two", MODELS[2]);
     let server = site.serve().start();
@@ -255,7 +257,7 @@ fn a_request_that_runs_is_finished_by_the_old_generation() {
 }
 
 #[test]
-fn one_that_does_not_end_is_killed_when_the_drain_is_over() {
+fn endless_request_of_old_generation_is_killed_after_drain_timeout() {
     let site = Site::new();
     site.says("one", MODELS[1]).says("two", MODELS[1]);
     let server = site.serve().args(["--drain-timeout", "1s"]).start();
@@ -265,8 +267,8 @@ fn one_that_does_not_end_is_killed_when_the_drain_is_over() {
     let begun = Instant::now();
     site.link("two");
     server.reload().expect("a reload");
-    server.wait_for_log("workers of an older generation are killed");
-    server.wait_for_log("this request is cut off");
+    server.wait_for_log("killing workers of an older generation");
+    server.wait_for_log("request aborted");
     assert!(server.log().contains("request=\"POST /\" request_id=\""), "{}", server.log());
     let took = begun.elapsed();
     assert!(took > Duration::from_secs(1), "{took:?}");
@@ -277,9 +279,10 @@ fn one_that_does_not_end_is_killed_when_the_drain_is_over() {
     server.stop();
 }
 
-/// A release that cannot come up changes nothing, whatever is wrong with it; the next one does.
+/// A release that cannot start changes nothing, for each kind of fault. The next release takes
+/// over.
 #[test]
-fn a_release_that_does_not_boot_changes_nothing() {
+fn release_that_does_not_boot_keeps_old_generation() {
     let wrongs = [
         ("<?php Samovar\\serve(fn () => 1); this is no PHP", "the application's boot failed"),
         (
@@ -291,7 +294,7 @@ fn a_release_that_does_not_boot_changes_nothing() {
             "<?php posix_kill(posix_getpid(), 9); Samovar\\serve(fn () => 1);",
             "the application's boot failed",
         ),
-        ("<?php sleep(3600); Samovar\\serve(fn () => 1);", "has not booted within `timeouts.boot`"),
+        ("<?php sleep(3600); Samovar\\serve(fn () => 1);", "did not boot within `timeouts.boot`"),
     ];
     for model in &MODELS[1..] {
         let site = Site::new();
@@ -305,11 +308,11 @@ fn a_release_that_does_not_boot_changes_nothing() {
             let name = format!("wrong{at}");
             site.release(&name, php);
             site.link(&name);
-            // Little time for what does not come up anyway, and none of the others'.
+            // A short timeout for the release that never boots, and not for the others.
             write(if php.contains("sleep") { "timeouts.boot = '2s'" } else { "" });
             let why = server.reload().expect_err("no reload");
             assert!(
-                why.contains("the old generation goes on") && why.contains(expected),
+                why.contains("the old generation keeps serving") && why.contains(expected),
                 "{php}: {why}"
             );
             assert!(server.get("/").text().starts_with("one "), "{php}");
@@ -327,7 +330,7 @@ fn a_release_that_does_not_boot_changes_nothing() {
 }
 
 #[test]
-fn a_signal_reloads_too() {
+fn signal_reloads() {
     let site = Site::new();
     site.says("one", MODELS[0]).says("two", MODELS[0]);
     let server = site.serve().start();
@@ -337,22 +340,22 @@ fn a_signal_reloads_too() {
     assert!(server.get("/").text().starts_with("two "));
     std::fs::write(server.folder().join("samovar.toml"), "nonsense").expect("a file");
     server.ask_to_reload();
-    server.wait_for_log("samovar: no reload, the old generation goes on: ");
+    server.wait_for_log("reload failed, the old generation keeps serving");
     server.stop();
 }
 
 #[test]
-fn one_reload_at_a_time_and_none_while_the_server_stops() {
+fn concurrent_reload_and_reload_during_stop_are_refused() {
     let site = Site::new();
     let go = site.path("go");
     site.says("one", MODELS[2]).boots_when("slow", &go);
-    let mut server = site.serve().args(["--rehearse", "false"]).start();
+    let mut server = site.serve().args(["--prewarm-boot", "false"]).start();
     site.link("slow");
     thread::scope(|scope| {
         let first = scope.spawn(|| server.reload());
         eventually("the reload", || (server.status()["reloading"] == true).then_some(()));
         let why = server.reload().expect_err("one at a time");
-        assert!(why.contains("another reload has not ended yet"), "{why}");
+        assert!(why.contains("another reload is in progress"), "{why}");
         assert!(server.get("/").text().starts_with("one "), "nobody waits for it");
         std::fs::write(&go, "").expect("our own folder");
         first.join().expect("a thread").expect("a reload");
@@ -365,7 +368,7 @@ fn one_reload_at_a_time_and_none_while_the_server_stops() {
         server.terminate();
         let why = reload.join().expect("a thread").expect_err("no reload");
         assert!(
-            why.contains("the server is stopping") || why.contains("the server has ended"),
+            why.contains("the server is stopping") || why.contains("the server has exited"),
             "{why}"
         );
     });
@@ -373,7 +376,7 @@ fn one_reload_at_a_time_and_none_while_the_server_stops() {
 }
 
 #[test]
-fn generations_that_are_still_busy_are_limited() {
+fn number_of_busy_generations_is_limited() {
     let site = Site::new();
     let gate = site.path("go");
     let waits = format!(
@@ -398,15 +401,15 @@ fn generations_that_are_still_busy_are_limited() {
         assert_eq!(server.get("/").status, 200);
         std::fs::write(&gate, "").expect("our own file");
     });
-    // Their templates may be a moment behind them.
+    // The templates may end a moment after their workers.
     eventually("a reload", || server.reload().ok());
     assert_eq!(generation(&server), 9);
     server.stop();
 }
 
-/// A deploy script may be faster than the server it has just started.
+/// A deploy script may reload a server that is still starting.
 #[test]
-fn a_reload_that_comes_while_the_server_boots_waits_for_it() {
+fn reload_during_server_boot_waits_for_it() {
     let site = Site::new();
     let go = site.path("go");
     site.boots_when("one", &go).boots_when("two", &go);
@@ -414,7 +417,7 @@ fn a_reload_that_comes_while_the_server_boots_waits_for_it() {
     let start = Server::at(site.path("current/public")).workers(1).args(["--log-level", "info"]);
     let said = thread::scope(|scope| {
         let server = scope.spawn(move || start.start());
-        // The only server whose boot waits for this file: it is told by the folder it serves.
+        // The server with this boot is identified by the folder that it serves.
         let pid = eventually("the server", || find_process("serve", &site.path("current/public")));
         eventually("its boot", || (children(pid).len() == 1).then_some(()));
         eventually("its image process", || {
@@ -423,11 +426,11 @@ fn a_reload_that_comes_while_the_server_boots_waits_for_it() {
         });
         site.link("two");
         assert!(signal(pid, "USR2"));
-        // It is on its way before the boot goes on.
+        // The signal arrives before the boot continues.
         thread::sleep(Duration::from_millis(300));
         std::fs::write(go, "").expect("our own folder");
         let server = server.join().expect("it starts");
-        server.wait_for_log("reload: it waits until the server itself has booted");
+        server.wait_for_log("reload: waiting for the boot of the server");
         server.wait_for_log("generation 2 serves");
         let said = server.get("/").text();
         server.stop();
@@ -442,7 +445,7 @@ fn signal(pid: i32, name: &str) -> bool {
     kill.is_ok_and(|status| status.success())
 }
 
-/// A process of ours by two of its arguments.
+/// Finds a process of this user by two of its arguments.
 fn find_process(first: &str, second: &std::path::Path) -> Option<i32> {
     let second = second.to_string_lossy().into_owned();
     let entries = std::fs::read_dir("/proc").ok()?.flatten();

@@ -1,10 +1,10 @@
-//! The checkpoint model: every answer is, byte for byte, the first answer of a fresh process, whatever
-//! others asked before.
+//! The checkpoint model: every response equals, byte for byte, the first response of a fresh
+//! process, regardless of other requests before.
 //!
-//! A *scene* is what one newcomer does, with cookies of their own. Each is played once where processes
-//! are fresh by nature (nginx + php-fpm), and then a thousand requests long in random order, by two
-//! clients at once, on a server that rolls back. `PRISTINE_SEED` repeats an order, `PRISTINE_REQUESTS`
-//! makes it longer.
+//! A *scene* is the visit of one new client with its own cookies. Each scene runs once with fresh
+//! processes (nginx + php-fpm). Then scenes of a thousand requests run in random order, from two
+//! clients at once, on a server that rolls back. `PRISTINE_SEED` repeats an order,
+//! `PRISTINE_REQUESTS` makes it longer.
 
 mod connection;
 mod differential;

@@ -1,5 +1,5 @@
-//! What PHP's processes can reach of the machine: the files that `sandbox` names, no process outside, and of the control
-//! socket only how the server is.
+//! Access of PHP's processes to the machine: only the files listed in `sandbox`, no other
+//! processes, and only the status command of the control socket.
 
 mod neighbours;
 
@@ -7,7 +7,7 @@ use samovar_testkit::http::Client;
 use samovar_testkit::{Server, Start, eventually, is_root};
 use std::path::{Path, PathBuf};
 
-/// ?do=write|read|remove|run|kill|peek|ask, and what with: says how it went.
+/// ?do=write|read|remove|run|kill|peek|ask with its arguments: prints the result.
 const PAGE: &str = r#"<?php
 function page(): string
 {
@@ -24,12 +24,15 @@ function page(): string
             exec("$of 2>&1", $lines, $code);
             return "$code: " . implode("\n", $lines);
         })(),
-        'kill' => posix_kill((int) $of, (int) ($_GET['signal'] ?? 0)) ?: posix_strerror(posix_get_last_error()),
+        'kill' => posix_kill((int) $of, (int) ($_GET['signal'] ?? 0))
+            ?: posix_strerror(posix_get_last_error()),
         'upload' => @move_uploaded_file($_FILES['file']['tmp_name'], $of),
-        'session' => session_start() && ($_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1) > 0 && session_write_close(),
+        'session' => session_start() && ($_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1) > 0
+            && session_write_close(),
         default => 'served',
     };
-    return is_string($done) ? $done : ($done ? 'done' : 'refused: ' . (error_get_last()['message'] ?? ''));
+    return is_string($done) ? $done
+        : ($done ? 'done' : 'refused: ' . (error_get_last()['message'] ?? ''));
 }
 "#;
 
@@ -43,7 +46,7 @@ fn page(end: &str) -> Start {
     Server::script(&format!("{PAGE}{end}\n")).workers(1)
 }
 
-/// A folder of the server's own, made if it is not there.
+/// A folder below the server's own, created if missing.
 fn folder(of: &Start, name: &str) -> PathBuf {
     let path = of.folder().join(name);
     std::fs::create_dir_all(&path).expect("a folder of ours");
@@ -54,7 +57,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Writes go to `var` and the folders of sessions and uploads.
+/// Permits writes only to `var` and the folders of sessions and uploads.
 fn confined(start: Start) -> (Start, PathBuf, PathBuf) {
     let [var, other] = ["var", "other"].map(|name| folder(&start, name));
     let mut start = start;
@@ -66,9 +69,9 @@ fn confined(start: Start) -> (Start, PathBuf, PathBuf) {
 }
 
 fn ask(client: &mut Client, what: &str) -> String {
-    let answer = client.get(&format!("/?do={what}"));
-    assert_eq!(answer.status, 200, "{what}: {answer:?}");
-    answer.text()
+    let response = client.get(&format!("/?do={what}"));
+    assert_eq!(response.status, 200, "{what}: {response:?}");
+    response.text()
 }
 
 fn is_denied(said: &str) -> bool {
@@ -76,7 +79,7 @@ fn is_denied(said: &str) -> bool {
 }
 
 #[test]
-fn php_writes_where_it_may_and_nowhere_else() {
+fn writes_outside_sandbox_are_denied() {
     for (model, end) in MODELS {
         let (start, var, other) = confined(page(end));
         std::fs::write(other.join("there"), "as it was").expect("our folder");
@@ -99,7 +102,7 @@ fn php_writes_where_it_may_and_nowhere_else() {
                 let said = ask(&denied);
                 assert!(is_denied(&said), "{model}: {denied}: {said}");
             }
-            // A link below what is allowed leads to nothing more.
+            // A symbolic link in a permitted folder gives no further access.
             let link = text(&var.join("link"));
             assert_eq!(ask(&format!("link&of={}&to={link}", other.display())), "done", "{model}");
             assert!(is_denied(&ask(&format!("write&of={link}/file"))), "{model}");
@@ -124,7 +127,7 @@ fn php_writes_where_it_may_and_nowhere_else() {
 }
 
 #[test]
-fn workers_that_come_later_and_reloads_are_held_too() {
+fn later_workers_and_generations_are_confined() {
     let (start, _, other) = confined(page("Samovar\\checkpoint(); echo page();"));
     let server = start.start();
     let outside = text(&other.join("file"));
@@ -140,7 +143,7 @@ fn workers_that_come_later_and_reloads_are_held_too() {
 }
 
 #[test]
-fn php_reads_where_it_may() {
+fn reads_outside_sandbox_are_denied() {
     let (start, var, other) = confined(page("Samovar\\checkpoint(); echo page();"));
     std::fs::write(other.join("secret"), "x").expect("our folder");
     let readable = folder(&start, "data");
@@ -164,9 +167,9 @@ fn php_reads_where_it_may() {
     server.stop();
 }
 
-/// What a page does with the server's processes, and its neighbours': confined, nothing.
+/// A confined page can do nothing with processes of the server or of other servers.
 #[test]
-fn processes_outside_are_out_of_reach() {
+fn signals_and_memory_of_other_processes_are_denied() {
     let (start, ..) = confined(page("echo page();"));
     let (server, neighbour) = (start.start(), page("echo page();").start());
     let mut client = server.client();
@@ -176,7 +179,7 @@ fn processes_outside_are_out_of_reach() {
             let said = ask(&format!("kill&of={pid}&signal={signal}"));
             assert_eq!(said, "Operation not permitted", "{pid}, {signal}");
         }
-        // Root may look at what perf may look at, confined or not.
+        // Root may read the same files as perf, with and without the sandbox.
         let files = if is_root() { &["mem"][..] } else { &["mem", "environ", "maps"] };
         for file in files {
             let said = ask(&format!("read&of=/proc/{pid}/{file}"));
@@ -191,7 +194,7 @@ fn processes_outside_are_out_of_reach() {
 }
 
 #[test]
-fn a_sandbox_that_cannot_be_is_refused_before_anything_is_served() {
+fn invalid_sandbox_is_refused_at_start() {
     for flag in ["--sandbox-write", "--sandbox-read"] {
         let (code, said) = page("").args([flag, "/no/such/folder"]).refuse();
         assert_eq!(code, Some(1), "{said}");
@@ -201,9 +204,9 @@ fn a_sandbox_that_cannot_be_is_refused_before_anything_is_served() {
     }
 }
 
-/// A page has the rights of the server's user, whom the control socket's mode lets in.
+/// A page has the rights of the server's user, which the mode of the control socket permits.
 #[test]
-fn php_gives_the_server_no_orders() {
+fn control_commands_from_php_are_denied() {
     let server = page("echo page();").start();
     let control = server.folder().join("control.sock");
     let binary = samovar_testkit::binary();
@@ -214,13 +217,14 @@ fn php_gives_the_server_no_orders() {
     for words in ["stop", "reload", "upgrade"] {
         let said = order(words);
         assert!(
-            !said.starts_with("0: ") && said.contains("a process of this server may not do that"),
+            !said.starts_with("0: ")
+                && said.contains("a process of this server may not send this command"),
             "{words}: {said}"
         );
     }
-    server.wait_for_log("a process of this server gives it orders");
+    server.wait_for_log("a process of this server sent a command");
     assert!(order("status").starts_with("0: "), "how it is may be known");
-    // Nor does what a page leaves behind.
+    // A process that a page leaves running has no access either.
     let left = format!(
         "(setsid {} stop --control {} > {} 2>&1 &)",
         binary.display(),
@@ -232,7 +236,7 @@ fn php_gives_the_server_no_orders() {
         let said = std::fs::read_to_string(server.folder().join("said")).ok()?;
         said.contains("hint: ").then_some(said)
     });
-    assert!(said.contains("may not do that"), "{said}");
+    assert!(said.contains("may not send this command"), "{said}");
     assert_eq!(
         (server.get("/").text(), &server.status()["generation"]),
         ("served".to_owned(), &1.into())
@@ -241,7 +245,7 @@ fn php_gives_the_server_no_orders() {
 }
 
 #[test]
-fn unless_it_is_told_that_it_may() {
+fn control_commands_from_php_are_permitted_by_setting() {
     let server = page("echo page();").args(["--control-from-php"]).workers(2).start();
     let control = server.folder().join("control.sock");
     let command =

@@ -1,5 +1,5 @@
-//! The server as a service of its machine: with whose rights it runs, what a service manager gives it and is told, and
-//! whether it would start at all.
+//! The server as a system service: the user it runs as, the interface to a service manager, and
+//! `samovar check`.
 
 mod manager;
 
@@ -26,14 +26,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What this is tested with: as root, a user that root becomes; else the tester's own, and nothing to become.
+/// A server that becomes another user. Requires root.
 fn as_user(php: &str) -> Start {
     let start = Server::script(php).without_root();
     let folder = start.folder();
     for path in [folder.to_owned(), folder.join("sessions"), folder.join("uploads")] {
         chown(path, Some(UID), Some(UID)).expect("root may");
     }
-    // The workspace may be where that user cannot look.
+    // That user may have no access to the workspace.
     let worker = folder.join("samovar-php");
     std::fs::copy(binary().with_file_name("samovar-php"), &worker).expect("a copy");
     let worker = worker.to_string_lossy().into_owned();
@@ -41,14 +41,14 @@ fn as_user(php: &str) -> Start {
 }
 
 #[test]
-fn root_is_refused_unless_it_is_meant() {
+fn running_as_root_needs_permission() {
     if !is_root() {
         let (code, log) = Server::script("<?php").args(["--user", "root"]).refuse();
         assert_eq!(code, Some(1), "{log}");
         assert!(log.contains("PHP would run as root") && log.contains("hint: "), "{log}");
         let (code, log) = Server::script("<?php").args(["--user", USER]).refuse();
         assert_eq!(code, Some(1), "{log}");
-        assert!(log.contains("cannot become `www-data`: only root can"), "{log}");
+        assert!(log.contains("cannot switch to the user `www-data`: only root can"), "{log}");
         return;
     }
     for start in [
@@ -58,7 +58,7 @@ fn root_is_refused_unless_it_is_meant() {
     ] {
         let (code, log) = start.refuse();
         assert_eq!(code, Some(1), "{log}");
-        for word in ["PHP would run as root", "hint: `user = \"www-data\"`", "--allow-root"] {
+        for word in ["PHP would run as root", "hint: set `user = \"www-data\"`", "--allow-root"] {
             assert!(log.contains(word), "{log}");
         }
         assert!(!log.contains("listening"), "{log}");
@@ -73,9 +73,10 @@ fn root_is_refused_unless_it_is_meant() {
     }
 }
 
-/// A right to ports below 1024, as a unit gives it that starts the server as its user, is the server's: pages could open such ports.
+/// The capability for ports below 1024, as given by a unit that starts the server as its user. Only
+/// the server keeps it; pages could open such ports otherwise.
 #[test]
-fn a_right_that_the_server_was_given_is_not_phps() {
+fn capability_of_server_is_not_passed_to_php() {
     if !is_root() {
         return;
     }
@@ -86,7 +87,8 @@ fn a_right_that_the_server_was_given_is_not_phps() {
         };
         ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"].map(line)
     };
-    let page = "<?php isset($_GET['run']) ? passthru('cat /proc/self/status') : readfile('/proc/self/status');";
+    let page = "<?php isset($_GET['run']) ? passthru('cat /proc/self/status') : \
+                readfile('/proc/self/status');";
     let start = Server::script(page).without_root().workers(1);
     for path in ["", "sessions", "uploads"].map(|name| start.folder().join(name)) {
         chown(path, Some(UID), Some(UID)).expect("root may");
@@ -110,7 +112,7 @@ fn a_right_that_the_server_was_given_is_not_phps() {
 }
 
 #[test]
-fn users_that_are_not_there_are_told() {
+fn unknown_user_or_group_is_reported() {
     for (args, said) in [
         (["--user", "no-such-user", "--group", "0"], "there is no user `no-such-user`"),
         (["--user", "root", "--group", "no-such-group"], "there is no group `no-such-group`"),
@@ -121,17 +123,18 @@ fn users_that_are_not_there_are_told() {
     }
     let (code, log) = Server::script("<?php").args(["--group", USER]).refuse();
     assert_eq!(code, Some(2), "{log}");
-    assert!(log.contains("stands without a `user`"), "{log}");
+    assert!(log.contains("needs a `user`"), "{log}");
 }
 
-/// Real, effective, saved and file system's number of a process, of users or groups; and its other groups.
+/// Real, effective, saved and file system ID of a process, of users or groups; or its supplementary
+/// groups.
 fn numbers(pid: i32, of: &str) -> Vec<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(of)).unwrap_or_default();
     line.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// All groups of a user: what is installed on a machine may add some.
+/// All groups of a user. Installed packages may add some.
 fn groups_of(user: &str) -> Vec<u32> {
     let output = Command::new("id").args(["-G", user]).output().expect("coreutils");
     let text = String::from_utf8(output.stdout).expect("numbers");
@@ -150,24 +153,26 @@ fn tree(pid: i32) -> Vec<i32> {
 }
 
 #[test]
-fn a_server_of_root_becomes_its_user_for_good() {
+fn server_started_by_root_changes_user_permanently() {
     if !is_root() {
         return;
     }
     let php = "<?php Samovar\\checkpoint();
         static $count = 0; $GLOBALS['dirt'] = str_repeat('x', 1 << 20); $count++;
-        if (isset($_GET['back'])) { exit(json_encode([posix_setuid(0), posix_seteuid(0), posix_geteuid()])); }
-        echo json_encode(['uid' => posix_getuid(), 'euid' => posix_geteuid(), 'gid' => posix_getgid(),
+        if (isset($_GET['back'])) {
+            exit(json_encode([posix_setuid(0), posix_seteuid(0), posix_geteuid()])); }
+        echo json_encode([
+            'uid' => posix_getuid(), 'euid' => posix_geteuid(), 'gid' => posix_getgid(),
             'groups' => posix_getgroups(), 'home' => getenv('HOME'), 'user' => getenv('USER'),
             'count' => $count, 'shadow' => @file_get_contents('/etc/shadow')]);";
     let start = as_user(php).workers(2);
     let log = start.folder().join("access.log").to_string_lossy().into_owned();
-    // A port that only root may have, on an address that nobody else uses.
+    // A port reserved for root, on an address that no other process uses.
     let server = start.args(["--listen", "127.71.3.9:81", "--access-log", &log]).start();
     for _ in 0..4 {
-        let answer: Value = serde_json::from_slice(&server.get("/").body).expect("JSON");
+        let response: Value = serde_json::from_slice(&server.get("/").body).expect("JSON");
         assert_eq!(
-            answer,
+            response,
             serde_json::json!({"uid": UID, "euid": UID, "gid": UID, "groups": groups_of(USER),
                 "home": "/var/www", "user": USER, "count": 1, "shadow": false}),
         );
@@ -192,7 +197,7 @@ fn a_server_of_root_becomes_its_user_for_good() {
     assert_eq!(status["image"]["refork_total"], 0, "{status}");
     assert_eq!(server.get("/?back").text(), format!("[false,false,{UID}]"));
     assert_eq!(server.control().metadata().expect("a socket").uid(), UID);
-    // The log can be rotated: what it could open once it can open again.
+    // The log can be rotated: a file opened once can be opened again.
     std::fs::rename(&log, format!("{log}.1")).expect("our own file");
     server.ask_to_reopen();
     eventually("a new log", || {
@@ -201,13 +206,13 @@ fn a_server_of_root_becomes_its_user_for_good() {
     });
     assert_eq!(Path::new(&log).metadata().expect("a file").uid(), UID);
     server.reload().expect("a reload");
-    let answer: Value = serde_json::from_slice(&server.get("/").body).expect("JSON");
-    assert_eq!(answer["uid"], UID);
+    let response: Value = serde_json::from_slice(&server.get("/").body).expect("JSON");
+    assert_eq!(response["uid"], UID);
     server.stop();
 }
 
 #[test]
-fn workers_of_a_server_that_changed_its_user_die_with_it() {
+fn workers_of_server_with_changed_user_end_with_it() {
     if !is_root() {
         return;
     }
@@ -225,7 +230,7 @@ fn workers_of_a_server_that_changed_its_user_die_with_it() {
 }
 
 #[test]
-fn what_the_user_cannot_use_is_told() {
+fn files_inaccessible_to_user_are_reported() {
     if !is_root() {
         return;
     }
@@ -236,7 +241,7 @@ fn what_the_user_cannot_use_is_told() {
     };
     let cases = [
         (["--php-ini", "/etc/shadow"], "cannot read `/etc/shadow`"),
-        (["--temp-dir", "/root"], "cannot write into `temp_dir`, `/root`"),
+        (["--temp-dir", "/root"], "cannot write to `temp_dir`, `/root`"),
         (["--access-log", "/root/samovar-test.log"], "`/root/samovar-test.log`"),
         (["--control", "/root/samovar-test.sock"], "`/root/samovar-test.sock`"),
     ];
@@ -259,14 +264,14 @@ fn what_the_user_cannot_use_is_told() {
 }
 
 #[test]
-fn another_users_server_is_told_from_one_that_is_not_there() {
+fn server_of_other_user_is_distinguished_from_absent_one() {
     if !is_root() {
         return;
     }
     let server = Server::script("<?php echo 1;").start();
     let folder = server.folder().to_owned();
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).expect("our own");
-    // The same program, where that user can run it.
+    // A copy of the program that the user can run.
     let program = folder.join("samovar");
     std::fs::copy(binary(), &program).expect("a copy");
     let control = server.control();
@@ -279,19 +284,18 @@ fn another_users_server_is_told_from_one_that_is_not_there() {
         .expect("setpriv runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    for word in ["Permission denied", "hint: it is the server of user 0", "sudo -u '#0' samovar"] {
+    for word in ["Permission denied", "hint: the server belongs to user 0", "sudo -u '#0' samovar"]
+    {
         assert!(said.contains(word), "`{word}` is missing in:\n{said}");
     }
 }
-
-// ---- samovar check -------------------------------------------------------------------------------
 
 fn root_flag() -> &'static str {
     if is_root() { "--allow-root" } else { "--allow-root=false" }
 }
 
 #[test]
-fn check_says_whether_a_server_would_start() {
+fn check_reports_whether_server_would_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let inside = folder.path();
     std::fs::create_dir(inside.join("public")).expect("our own folder");
@@ -301,7 +305,7 @@ fn check_says_whether_a_server_would_start() {
     let said = text(&well.stdout);
     assert_eq!((well.status.code(), text(&well.stderr).as_str()), (Some(0), ""), "{said}");
     for word in
-        ["ok       settings: no file", "ok       root: `", "has PHP 8.", "ok       listen: "]
+        ["ok       settings: no file", "ok       root: `", "runs PHP 8.", "ok       listen: "]
     {
         assert!(said.contains(word), "`{word}` is missing in:\n{said}");
     }
@@ -313,18 +317,18 @@ fn check_says_whether_a_server_would_start() {
     for (args, code, about, said) in [
         (&["--workers", "0"][..], 2, "settings", "`--workers 0` is not allowed"),
         (&["nowhere"], 2, "settings", "does not exist"),
-        (&["--php-binary", "/bin/true"], 1, "worker", "it is no samovar-php"),
+        (&["--php-binary", "/bin/true"], 1, "worker", "it is not a samovar-php"),
         (&["--php-binary", "4.4"], 1, "worker", "samovar-php4.4"),
         (&["--listen", "192.0.2.1:80"], 1, "listen", "cannot bind `192.0.2.1:80`"),
         (&["--access-log", "/no/such/folder/log"], 1, "access log", "/no/such/folder"),
         (&["--control", "/no/such/folder/socket"], 1, "control", "/no/such/folder"),
-        (&["--admin", "0.0.0.0:0"], 1, "admin", "`admin` on 0.0.0.0:0 would show"),
-        (&["--admin", "192.0.2.1:80"], 1, "admin", "`admin` on 192.0.2.1:80 would show"),
+        (&["--admin", "0.0.0.0:0"], 1, "admin", "`admin` on 0.0.0.0:0 would expose"),
+        (&["--admin", "192.0.2.1:80"], 1, "admin", "`admin` on 192.0.2.1:80 would expose"),
         (
-            &["--insight-otlp", "https://127.0.0.1:1", "--insight-otlp-roots", "/dev/null"],
+            &["--insight-otlp", "https://127.0.0.1:1", "--insight-otlp-ca-file", "/dev/null"],
             1,
             "otlp",
-            "no certificates",
+            "no trusted certificates",
         ),
         (&["--user", "no-such-user"], 1, "user", "there is no user `no-such-user`"),
     ] {
@@ -344,7 +348,7 @@ fn check_says_whether_a_server_would_start() {
 }
 
 #[test]
-fn check_says_where_sessions_lie() {
+fn check_reports_session_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let inside = folder.path();
     std::fs::create_dir(inside.join("public")).expect("our own folder");
@@ -352,12 +356,12 @@ fn check_says_where_sessions_lie() {
     let (there, nowhere) = (inside.display().to_string(), "/no/such/folder");
     for (path, handler, said) in [
         (there.as_str(), "files", Some(("ok", there.as_str()))),
-        // How deep the folders are, and the files' mode.
+        // Depth of the folders, and mode of the files.
         (&format!("2;0600;{there}"), "files", Some(("ok", there.as_str()))),
         ("/dev/shm", "files", Some(("ok", "/dev/shm"))),
         (nowhere, "files", Some(("warning", nowhere))),
         ("", "files", Some(("ok", "/tmp"))),
-        // PHP takes that only from session_set_save_handler().
+        // PHP accepts this value only from session_set_save_handler().
         (nowhere, "user", Some(("warning", nowhere))),
         (nowhere, "redis", None),
     ] {
@@ -384,7 +388,7 @@ fn check_says_where_sessions_lie() {
 }
 
 #[test]
-fn check_starts_nothing_beside_a_server_that_runs() {
+fn check_accepts_running_server() {
     let server = Server::script("<?php echo 1;").start();
     let address: SocketAddr = server.address();
     let (listen, control) = (address.to_string(), server.control().to_string_lossy().into_owned());
@@ -392,13 +396,13 @@ fn check_starts_nothing_beside_a_server_that_runs() {
     let output = samovar(&args, server.folder());
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("is in use by a server that runs"), "{said}");
-    assert!(said.contains("a server answers at"), "{said}");
+    assert!(said.contains("is in use, probably by a running server"), "{said}");
+    assert!(said.contains("a server already listens on"), "{said}");
     assert_eq!(server.get("/").text(), "1");
 }
 
 #[test]
-fn check_looks_at_files_as_the_user_that_the_server_would_be() {
+fn check_tests_files_as_configured_user() {
     if !is_root() {
         return;
     }
@@ -408,14 +412,12 @@ fn check_looks_at_files_as_the_user_that_the_server_would_be() {
     let output = samovar(&["check", "--user", USER, "--listen", "127.0.0.1:0"], folder.path());
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("ok       user: it becomes `www-data`"), "{said}");
+    assert!(said.contains("ok       user: the server switches to the user `www-data`"), "{said}");
     assert!(said.contains("error    files: this user cannot read the folder"), "{said}");
 }
 
-// ---- PHP's own program ---------------------------------------------------------------------------
-
 #[test]
-fn phps_own_program_is_told_from_a_worker() {
+fn php_cli_binary_as_worker_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let php = folder.path().join("php");
     let script = "#!/bin/sh\necho 'PHP 8.2.29 (cli) (built: today) (NTS)'\necho 'Usage: php' >&2\n";
@@ -425,7 +427,7 @@ fn phps_own_program_is_told_from_a_worker() {
         Server::script("<?php").args(["--php-binary", &php.to_string_lossy()]).refuse();
     assert_eq!(code, Some(1), "{log}");
     for word in
-        ["it is no samovar-php", "PHP 8.2.29 (cli)", "hint: --php-binary takes a samovar-php"]
+        ["it is not a samovar-php", "PHP 8.2.29 (cli)", "hint: --php-binary takes a samovar-php"]
     {
         assert!(log.contains(word), "`{word}` is missing in:\n{log}");
     }
@@ -433,8 +435,9 @@ fn phps_own_program_is_told_from_a_worker() {
 }
 
 #[test]
-fn directives_that_nobody_knows_are_named_and_lists_are_taken() {
-    let php = "<?php echo json_encode([get_cfg_var('list'), get_cfg_var('no.such_directive'), ini_get('memory_limit')]);";
+fn unknown_directive_is_reported_and_list_directive_is_set() {
+    let php = "<?php echo json_encode([get_cfg_var('list'), get_cfg_var('no.such_directive'), \
+               ini_get('memory_limit')]);";
     let server = Server::script(php)
         .workers(1)
         .args(["--php", "list[a]=1", "--php", "list[b]=x y", "--php", "no.such_directive=7"])
@@ -447,10 +450,10 @@ fn directives_that_nobody_knows_are_named_and_lists_are_taken() {
 }
 
 #[test]
-fn applications_see_what_they_know_of_nginx_and_php_fpm() {
+fn server_software_and_sapi_name_resemble_nginx_and_php_fpm() {
     let php = "<?php echo PHP_SAPI, '|', php_sapi_name(), '|', $_SERVER['SERVER_SOFTWARE'];";
     let plain = Server::script(php).workers(1).start();
-    // WordPress: links without index.php; MediaWiki: no path behind index.php.
+    // WordPress checks for links without index.php, MediaWiki for a path after index.php.
     let said = plain.get("/").text();
     assert_eq!(said, "fpm-fcgi|fpm-fcgi|Samovar (like nginx)");
     assert!(said.split('|').nth(2).is_some_and(|software| software.contains("nginx")));
@@ -465,11 +468,11 @@ fn applications_see_what_they_know_of_nginx_and_php_fpm() {
 }
 
 #[test]
-fn the_log_is_a_file_that_can_be_moved_away() {
+fn moved_log_file_is_reopened() {
     let start = Server::script("<?php error_log($_GET['say']); echo 'ok';").workers(1);
     let path = start.folder().join("samovar.log");
     let server = start.config(&format!("log = '{}'", path.display()));
-    // The line that says where it listens goes there, too.
+    // The line with the listening address is also in the file.
     let server = server.start_unheard(Stdio::null());
     let logged = || std::fs::read_to_string(&path).unwrap_or_default();
     let wait_for = |text: &str| {
@@ -481,7 +484,7 @@ fn the_log_is_a_file_that_can_be_moved_away() {
     let moved = path.with_extension("1");
     std::fs::rename(&path, &moved).expect("our own file");
     server.ask_to_reopen();
-    // What comes before the signal is heard is in the old file.
+    // Lines before the signal takes effect are in the old file.
     eventually("a new file", || {
         assert_eq!(server.get("/?say=two").text(), "ok");
         path.exists().then_some(())
@@ -493,16 +496,17 @@ fn the_log_is_a_file_that_can_be_moved_away() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_told_at_the_start() {
+fn unwritable_log_is_reported_at_start() {
     let (code, log) = Server::script("<?php").config("log = '/no/such/folder/log'").refuse();
     assert_eq!(code, Some(1), "{log}");
     assert!(log.contains("cannot write the log `/no/such/folder/log`: "), "{log}");
-    assert!(log.contains("hint: its folder must exist"), "{log}");
+    assert!(log.contains("hint: create its folder"), "{log}");
 }
 
-/// The units of deploy/systemd say what the command line understands, and what it needs to hear from systemd.
+/// The units of deploy/systemd contain only arguments that the command line accepts, and the
+/// settings that systemd needs.
 #[test]
-fn the_units_that_we_give_away_start_a_server() {
+fn shipped_systemd_units_are_accepted() {
     let unit = std::fs::read_to_string(workspace().join("deploy/systemd/samovar@.service"));
     let unit = unit.expect("a unit");
     let value_of = |key: &str| {
@@ -528,7 +532,7 @@ fn the_units_that_we_give_away_start_a_server() {
     let check: Vec<_> = ["check"].into_iter().chain(serve.iter().map(String::as_str)).collect();
     let found = samovar(&[&check, root].concat(), folder.path());
     assert!(found.status.success(), "{}{}", text(&found.stdout), text(&found.stderr));
-    // Nobody listens there; that it is understood is what matters.
+    // No server listens there; the command only has to accept the arguments.
     let reload = arguments(value_of("ExecReload"), "reload");
     let reload: Vec<_> = ["reload"].into_iter().chain(reload.iter().map(String::as_str)).collect();
     let said = text(&samovar(&reload, folder.path()).stderr);

@@ -1,4 +1,5 @@
-//! What workers share beside requests: the same in all models, whole whoever is killed, there after a reload.
+//! State shared by workers across requests: equal in all models, consistent after a worker was
+//! killed, present after a reload.
 
 mod apcu;
 mod breaker;
@@ -17,21 +18,21 @@ fn start(model: &str) -> Start {
 
 fn at(start: Start, model: &str) -> Start {
     let start = start.workers(3).env("MODEL", model);
-    if model == "script" { start.args(["--whole-scripts"]) } else { start }
+    if model == "script" { start.args(["--disable-checkpoint"]) } else { start }
 }
 
 fn ask(server: &Server, path: &str) -> Value {
-    let answer = server.get(path);
-    assert_eq!(answer.status, 200, "{path}: {}\n{}", answer.text(), server.log());
-    serde_json::from_slice(&answer.body)
-        .unwrap_or_else(|e| panic!("{path}: {e}: {}", answer.text()))
+    let response = server.get(path);
+    assert_eq!(response.status, 200, "{path}: {}\n{}", response.text(), server.log());
+    serde_json::from_slice(&response.body)
+        .unwrap_or_else(|e| panic!("{path}: {e}: {}", response.text()))
 }
 
 fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// Several clients at once; what each of them was answered.
+/// Sends requests from several clients at once. Returns all responses.
 fn crowd(server: &Server, path: &str, clients: usize, requests: usize) -> Vec<Value> {
     std::thread::scope(|scope| {
         let ask = || (0..requests).map(|_| ask(server, path)).collect::<Vec<_>>();
@@ -41,15 +42,15 @@ fn crowd(server: &Server, path: &str, clients: usize, requests: usize) -> Vec<Va
 }
 
 #[test]
-fn what_one_worker_counts_all_see() {
+fn counter_is_shared_by_all_workers() {
     for model in MODELS {
         let server = start(model).start();
-        let answers = crowd(&server, "/visit", 6, 20);
-        let mut pids: Vec<_> = answers.iter().map(|answer| number(&answer[2])).collect();
+        let responses = crowd(&server, "/visit", 6, 20);
+        let mut pids: Vec<_> = responses.iter().map(|response| number(&response[2])).collect();
         pids.sort_unstable();
         pids.dedup();
         assert!(pids.len() > 1, "{model}: one worker has answered all");
-        let mut seen: Vec<_> = answers.iter().map(|answer| number(&answer[0])).collect();
+        let mut seen: Vec<_> = responses.iter().map(|response| number(&response[0])).collect();
         seen.sort_unstable();
         assert_eq!(seen, (1..=120).collect::<Vec<_>>(), "{model}: each visit counts once");
         assert_eq!(ask(&server, "/counter"), json!([120, 240]), "{model}");
@@ -59,7 +60,7 @@ fn what_one_worker_counts_all_see() {
 }
 
 #[test]
-fn a_table_does_what_its_methods_say() {
+fn table_methods_behave_as_documented() {
     for model in MODELS {
         let server = start(model).start();
         let walked = ask(&server, "/walk");
@@ -89,7 +90,7 @@ fn a_table_does_what_its_methods_say() {
 }
 
 #[test]
-fn what_is_refused_says_why() {
+fn rejected_call_reports_reason() {
     let server = start("script").start();
     let said = ask(&server, "/refusals");
     let check = |what: &str, class: &str, text: &str| {
@@ -118,7 +119,8 @@ fn what_is_refused_says_why() {
     check("clone", "Error", "clone");
     check("serialize", "Exception", "not allowed");
     check("by reference", "Error", "by value");
-    // What was refused has taken nothing: the table holds what it can, and says when that is all.
+    // Rejected calls have allocated nothing: the table holds its full number of rows, and then
+    // reports that it is full.
     let filled = ask(&server, "/fill");
     assert_eq!(filled[0], json!(100));
     let full = filled[1].as_str().unwrap_or_default();
@@ -128,7 +130,7 @@ fn what_is_refused_says_why() {
 }
 
 #[test]
-fn nothing_is_torn_or_lost_when_workers_are_killed() {
+fn killed_workers_leave_consistent_shared_state() {
     for model in MODELS {
         let server = start(model).start();
         ask(&server, "/visit");
@@ -137,9 +139,9 @@ fn nothing_is_torn_or_lost_when_workers_are_killed() {
             for _ in 0..4 {
                 scope.spawn(|| {
                     while !is_over.load(std::sync::atomic::Ordering::SeqCst) {
-                        // Of a worker that is killed, or is none yet, nothing is expected.
-                        let answer = server.get("/hammer");
-                        assert!(answer.status != 200 || answer.text() == "[true]", "{model}");
+                        // A killed or starting worker has no expected response.
+                        let response = server.get("/hammer");
+                        assert!(response.status != 200 || response.text() == "[true]", "{model}");
                     }
                 });
             }
@@ -156,9 +158,9 @@ fn nothing_is_torn_or_lost_when_workers_are_killed() {
         });
         let check = ask(&server, "/check");
         assert_eq!(check[0], json!(true), "{model}: a torn row");
-        // The sum's row is counted, and is no other.
+        // The row of the sum counts as one more.
         assert_eq!(number(&check[1]), number(&check[2]) + 1, "{model}");
-        // Each step counts after it has added.
+        // Each step increments the counter after the addition.
         let sum = number(&ask(&server, "/sum"));
         let counted = number(&ask(&server, "/counter")[0]) - 1;
         assert!((counted..=counted + 25).contains(&sum), "{model}: {counted} ≤ {sum}");
@@ -168,7 +170,7 @@ fn nothing_is_torn_or_lost_when_workers_are_killed() {
 }
 
 #[test]
-fn a_process_that_a_request_forks_is_one_more() {
+fn forked_child_shares_state() {
     let server = start("script").extensions(&["pcntl", "posix"]).start();
     assert_eq!(ask(&server, "/fork"), json!([100, true, 5]));
     assert_eq!(ask(&server, "/counter")[0], json!(100));
@@ -176,7 +178,7 @@ fn a_process_that_a_request_forks_is_one_more() {
 }
 
 #[test]
-fn a_reload_keeps_what_has_not_changed() {
+fn reload_keeps_unchanged_tables() {
     for model in MODELS {
         let app = copy_of(&workspace().join("tests/apps/shared"));
         let server = at(Server::at(app.path()), model).start();
@@ -196,7 +198,7 @@ fn a_reload_keeps_what_has_not_changed() {
 }
 
 #[test]
-fn console_workers_share_too() {
+fn console_workers_share_state() {
     let script = workspace().join("tests/apps/shared/count.php");
     let console = format!("[[console]]\nscript = '{}'\ncommand = 'count'\n", script.display());
     let server = Server::app("shared").args(["--shared-bytes-max", "4M"]).config(&console).start();
@@ -208,7 +210,7 @@ fn console_workers_share_too() {
 }
 
 #[test]
-fn operators_see_what_is_shared() {
+fn shared_objects_are_in_status_and_metrics() {
     let server = start("resident").args(["--admin", "127.0.0.1:0"]).start();
     ask(&server, "/walk");
     ask(&server, "/visit");
@@ -225,25 +227,29 @@ fn operators_see_what_is_shared() {
         "samovar_shared_rows{kind=\"table\",name=\"rows\"} 3",
         "samovar_shared_rows_max{kind=\"table\",name=\"rows\"} 100",
         "samovar_shared_bytes_max 67108864",
-        "samovar_shared_refused_total 0",
+        "samovar_shared_objects_rejected_total 0",
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
 }
 
 #[test]
-fn a_lock_is_held_by_one() {
+fn lock_is_exclusive() {
     for model in MODELS {
         let server = start(model).start();
-        for answer in crowd(&server, "/alone", 6, 10) {
-            assert_eq!((&answer[0], &answer[2]), (&json!(1), &json!(0)), "{model}: two at once");
+        for response in crowd(&server, "/alone", 6, 10) {
+            assert_eq!(
+                (&response[0], &response[2]),
+                (&json!(1), &json!(0)),
+                "{model}: two at once"
+            );
         }
         for _ in 0..2 {
             let held = ask(&server, "/hold");
             let text = |what: &str| held[what].as_str().unwrap_or_default();
             assert_eq!(held["at first"], json!([false, false]), "{model}");
             assert_eq!(held["acquired"], json!([true, true, true]), "{model}");
-            assert!(text("again").starts_with("Error: This request holds"), "{held}");
+            assert!(text("again").starts_with("Error: This request already holds"), "{held}");
             assert_eq!(held["by another object"], json!([false, true]), "{model}");
             assert_eq!(held["released"], json!([true, false, true, false, true]), "{model}");
             assert_eq!(held["destroyed"], json!([true, false]), "{model}");
@@ -258,7 +264,7 @@ fn a_lock_is_held_by_one() {
 }
 
 #[test]
-fn a_lock_does_not_outlive_its_request() {
+fn lock_is_released_at_end_of_request() {
     for model in MODELS {
         let server = start(model).extensions(&["pcntl", "posix"]).start();
         for end in ["exit", "fatal", "exception", "death", "return"] {
@@ -275,7 +281,7 @@ fn a_lock_does_not_outlive_its_request() {
 }
 
 #[test]
-fn a_limiter_counts_for_all_workers() {
+fn limiter_counts_across_workers() {
     for model in MODELS {
         let server = start(model).start();
         let limited = ask(&server, "/limit?key=one");
@@ -294,11 +300,11 @@ fn a_limiter_counts_for_all_workers() {
             assert!(text(what).starts_with("ValueError"), "{limited}");
         }
         let allowed = |key: &str, clients, requests| {
-            let answers = crowd(&server, &format!("/attempt?key={key}"), clients, requests);
-            answers.iter().filter(|answer| **answer == json!([true])).count()
+            let responses = crowd(&server, &format!("/attempt?key={key}"), clients, requests);
+            responses.iter().filter(|response| **response == json!([true])).count()
         };
         assert_eq!(allowed("two", 6, 5), 5, "{model}: all workers take from one bucket");
-        // More keys than there is room for: each is allowed, and nothing fails.
+        // More keys than the limiter can hold: each is allowed, and no call fails.
         for key in 0..100 {
             assert_eq!(allowed(&format!("many-{key}"), 1, 1), 1, "{model}");
         }
@@ -313,7 +319,7 @@ fn a_limiter_counts_for_all_workers() {
 }
 
 #[test]
-fn a_cache_gives_back_what_was_put_in() {
+fn cache_returns_stored_values() {
     for model in MODELS {
         let server = start(model).start();
         for _ in 0..2 {
@@ -351,9 +357,9 @@ fn a_cache_gives_back_what_was_put_in() {
     }
 }
 
-/// Under any other server the classes of the Composer package stand in.
+/// In other servers the classes of the Composer package replace the functions.
 #[test]
-fn the_polyfill_does_the_same() {
+fn polyfill_returns_same_results() {
     let server = start("script").start();
     let program = "require $argv[1]; chdir(dirname($argv[2])); $_SERVER['REQUEST_URI'] = $argv[3]; \
                    parse_str(parse_url($argv[3], PHP_URL_QUERY) ?? '', $_GET); require $argv[2];";
@@ -371,7 +377,7 @@ fn the_polyfill_does_the_same() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let theirs: Value =
             serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}: {text}"));
-        // `operations` is a list, all others have names.
+        // `operations` is a list; all others have names.
         let Some(ours) = ours.as_object() else {
             assert_eq!(
                 ours.as_array().map(|all| &all[1..]),
@@ -392,30 +398,33 @@ fn the_polyfill_does_the_same() {
     }
 }
 
-/// What the polyfill leaves to PHP: it has no memory to run out of, and classes of PHP are constructed and iterated in
-/// PHP's way.
+/// Cases that the polyfill leaves to PHP: it has no memory limit of its own, and PHP classes are
+/// constructed and iterated in PHP's way.
 const OF_THE_ENGINE: [&str; 3] = ["too large a table", "twice", "by reference"];
 
 #[test]
-fn one_request_makes_what_all_wait_for() {
+fn cache_value_is_made_by_one_request() {
     for model in MODELS {
         let server = start(model).extensions(&["posix"]).start();
         let made = |server: &Server| number(&ask(server, "/counter")[1]);
-        let answers = crowd(&server, "/make?key=page", 6, 4);
-        assert!(answers.iter().all(|answer| answer == &answers[0]), "{model}: {answers:?}");
+        let responses = crowd(&server, "/make?key=page", 6, 4);
+        assert!(
+            responses.iter().all(|response| response == &responses[0]),
+            "{model}: {responses:?}"
+        );
         assert_eq!(made(&server), 1, "{model}: it was made once");
-        // A maker that is no more is followed by the next.
+        // After a maker has died, the next request becomes the maker.
         for end in ["exit", "death", "exception"] {
             server.get(&format!("/make?key={end}&end={end}"));
-            let answer = ask(&server, &format!("/make?key={end}"));
+            let response = ask(&server, &format!("/make?key={end}"));
             assert!(
-                answer[0].as_str().is_some_and(|text| text.starts_with("value")),
+                response[0].as_str().is_some_and(|text| text.starts_with("value")),
                 "{model}: {end}"
             );
         }
-        // What has ended is given to all but the one that makes it anew.
+        // All requests but the new maker receive the stale value.
         let before = ask(&server, "/make?key=stale&ttl=0.001&stale=600");
-        let answers = crowd(&server, "/make?key=stale&ttl=600&stale=600", 6, 1);
-        assert!(answers.contains(&before), "{model}: {answers:?}");
+        let responses = crowd(&server, "/make?key=stale&ttl=600&stale=600", 6, 1);
+        assert!(responses.contains(&before), "{model}: {responses:?}");
     }
 }

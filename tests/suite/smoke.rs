@@ -3,7 +3,7 @@
 use samovar_testkit::{Oracle, Server, family, workspace};
 
 #[test]
-fn the_first_page_is_the_oracles() {
+fn first_page_matches_php_fpm() {
     let root = workspace().join("examples/hello/public");
     let server = Server::at(&root).start();
     let oracle = Oracle::start(&root);
@@ -23,9 +23,10 @@ fn the_first_page_is_the_oracles() {
     server.stop();
 }
 
-/// What the runner looks for after each test: it sees a server that is there, and none that is not.
+/// The runner's check after each test: it finds the processes of a running server, and none of a
+/// stopped one.
 #[test]
-fn processes_that_are_left_are_seen() {
+fn remaining_processes_are_detected() {
     let server = Server::at(workspace().join("examples/hello/public")).workers(2).start();
     let (name, value) = server.marker();
     let left = family::with(name, &value);

@@ -1,7 +1,9 @@
-//! Requests that are made to be read in two ways: by a server in front and by this one, or by HTTP/2 and HTTP/1.1.
+//! Requests made for two interpretations: by a server in front and by this one, or in HTTP/2 and
+//! HTTP/1.1.
 //!
-//! Each shape of the corpus is sent directly and through proxies. What must hold: the server refuses it and closes, or
-//! the application sees exactly the requests that were meant; behind a proxy, exactly those that the proxy passed on.
+//! Each shape of the corpus is sent directly and through proxies. Without a proxy, the server must
+//! reject it and close, or the application must see exactly the intended requests. With a proxy,
+//! the application must see exactly the requests that the proxy forwarded.
 
 mod corpus;
 mod direct;
@@ -13,7 +15,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Notes each request as the application sees it.
+/// Records each request as the application sees it.
 const NOTES: &str = r"<?php
 $seen = [
     'id' => $_SERVER['HTTP_X_FRONT'] ?? null,
@@ -23,14 +25,15 @@ $seen = [
     'headers' => count(getallheaders()),
     'body' => file_get_contents('php://input'),
 ];
-$line = json_encode($seen, JSON_THROW_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES);
+$line = json_encode($seen,
+    JSON_THROW_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES);
 file_put_contents(__DIR__ . '/.seen', $line . PHP_EOL, FILE_APPEND | LOCK_EX);
 echo 'seen';
 ";
-/// What follows each shape on its connection.
+/// Request sent after each shape on its connection.
 const END: &str = "GET /end HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
 
-/// The application, and what it has noted.
+/// The application, and its recorded requests.
 struct Noted {
     server: Server,
     root: TempDir,
@@ -49,14 +52,14 @@ impl Noted {
         self.root.path().join(".seen")
     }
 
-    /// All that was noted so far. A line that is being written is left out.
+    /// All recorded requests so far, without an incomplete last line.
     fn all(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.file()).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|line| serde_json::from_str(line).expect("a note")).collect()
     }
 
-    /// `METHOD target body` of what was noted since it was asked last.
+    /// `METHOD target body` of each request recorded since the last call.
     fn take(&self) -> Vec<String> {
         let all = self.all().iter().map(shown).collect();
         let _ = std::fs::remove_file(self.file());

@@ -1,5 +1,5 @@
-//! `samovar spy` beside php-fpm, Apache, Samovar's own workers and PHP's command line: what a stuck process does, and what is said to
-//! somebody who may not look.
+//! `samovar spy` for php-fpm, Apache, Samovar's own workers and PHP's command line: the stack of a
+//! stuck process, and the error for a user without permission.
 
 mod apache;
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const NOBODY: u32 = 65534;
 
-/// Waits for a lock that a test holds, three calls deep.
+/// Waits for a lock that the test holds, three calls deep.
 const STUCK: &str = r"<?php
 class Report { static function write($file) {
     $f = fopen($file, 'c');
@@ -34,7 +34,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The stacks of these processes, once one of them waits for the lock.
+/// Stacks of these processes, as soon as one of them waits for the lock.
 fn stuck(arguments: &[&str], lock: &Path) -> Value {
     let state = format!("flock {}", lock.display());
     eventually("a process waits for the lock", || {
@@ -61,7 +61,7 @@ fn check(stack: &Value, script: &Path) {
     assert_eq!(stack["php"], php::version());
 }
 
-/// A lock that is held, and a request that waits for it.
+/// Takes a lock, and sends a request that waits for it while `look` runs.
 fn with_a_stuck_request(address: SocketAddr, folder: &Path, look: impl FnOnce(&Path)) {
     let path = folder.join("the.lock");
     let held = File::create(&path).expect("a file");
@@ -78,7 +78,7 @@ fn with_a_stuck_request(address: SocketAddr, folder: &Path, look: impl FnOnce(&P
 }
 
 #[test]
-fn a_stuck_worker_of_php_fpm_is_explained() {
+fn stack_of_stuck_php_fpm_worker_is_shown() {
     let root = TempDir::new().expect("a folder");
     std::fs::set_permissions(root.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .expect("ours");
@@ -94,7 +94,7 @@ fn a_stuck_worker_of_php_fpm_is_explained() {
 }
 
 #[test]
-fn a_stuck_worker_of_ours_is_explained() {
+fn stack_of_stuck_samovar_worker_is_shown() {
     let server = Server::script(STUCK).workers(2).start();
     with_a_stuck_request(server.address(), server.folder(), |lock| {
         let pids: Vec<_> = server.worker_pids().iter().map(ToString::to_string).collect();
@@ -104,7 +104,7 @@ fn a_stuck_worker_of_ours_is_explained() {
     });
 }
 
-/// PHP's command line, running for ever; it ends with the test.
+/// PHP's command line in an endless loop, killed on drop.
 struct Busy {
     child: Child,
     _folder: TempDir,
@@ -136,7 +136,7 @@ impl Drop for Busy {
 }
 
 #[test]
-fn recordings_are_written_in_each_format() {
+fn recording_is_written_in_each_format() {
     let busy =
         Busy::start("function work() { for ($i = 0; $i < 1000; $i++); }\nwhile (true) { work(); }");
     let record = |format: &str| {
@@ -161,7 +161,7 @@ fn recordings_are_written_in_each_format() {
 }
 
 #[test]
-fn the_name_of_a_file_tells_its_format() {
+fn recording_format_follows_file_name() {
     let busy = Busy::start("while (true) { usleep(100); }");
     let folder = TempDir::new().expect("a folder");
     for (name, begins) in [
@@ -177,7 +177,7 @@ fn the_name_of_a_file_tells_its_format() {
     }
     let refused = spy(&[&busy.pid(), "-o", "profile.png"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("cannot tell the format"), "{refused:?}");
+    assert!(text(&refused.stderr).contains("cannot infer the format"), "{refused:?}");
     let nowhere = spy(&[&busy.pid(), "--duration", "1h", "-o", "/nowhere/a.svg"]);
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(text(&nowhere.stderr).contains("cannot write `/nowhere/a.svg`: "), "{nowhere:?}");
@@ -186,28 +186,29 @@ fn the_name_of_a_file_tells_its_format() {
     assert_eq!(full.status.code(), Some(1));
     let said = text(&full.stderr);
     assert!(
-        said.contains("cannot write `/dev/full`: ") && said.ends_with("disk full?\n"),
+        said.contains("cannot write `/dev/full`: ") && said.ends_with("free space of the disk\n"),
         "{said}"
     );
 }
 
 #[test]
-fn a_recording_ends_with_what_it_records() {
+fn recording_ends_with_recorded_process() {
     let busy = Busy::start("while (true) { usleep(100); }");
     let pid = busy.pid();
     let recording =
         std::thread::spawn(move || spy(&[&pid, "--duration", "1h", "--format", "collapsed"]));
     let pid = busy.pid();
-    // Its stack is read by now, or it will find nobody, and says so.
+    // The recorder has found the process by now. If it has not, it reports that the process is
+    // gone.
     eventually("it is looked at", || spy(&[&pid, "--stack"]).status.success().then_some(()));
     drop(busy);
     let out = recording.join().expect("it ends");
     assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
 }
 
-/// An update has taken PHP's file away, and it goes on.
+/// An update has removed PHP's file while the process runs.
 #[test]
-fn a_php_whose_file_is_gone_is_read() {
+fn stack_of_php_with_removed_binary_is_shown() {
     let folder = TempDir::new().expect("a folder");
     let (program, script) = (folder.path().join("php-of-old"), folder.path().join("busy.php"));
     let find = format!("command -v {}", php::program("php"));
@@ -216,7 +217,7 @@ fn a_php_whose_file_is_gone_is_read() {
     std::fs::copy(installed.trim(), &program).expect("copied");
     std::fs::write(&script, "<?php\nfunction works() { while (true) { } }\nworks();")
         .expect("ours");
-    // A process that another test forks has what we wrote the copy through open for a moment.
+    // A process forked by another test holds the copy open for writing for a moment.
     let child = eventually("a copy runs as well", || {
         match Command::new(&program).arg("-n").arg(&script).stdout(Stdio::null()).spawn() {
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => None,
@@ -232,13 +233,13 @@ fn a_php_whose_file_is_gone_is_read() {
 }
 
 #[test]
-fn who_may_not_look_is_told_why() {
-    // Only root can become somebody else.
+fn missing_permission_is_explained_with_hint() {
+    // Only root can run the command as another user.
     if !is_root() {
         return;
     }
     let busy = Busy::start("while (true) { usleep(100); }");
-    // Nobody may not search the folder that the binary is in.
+    // The user `nobody` has no access to the folder of the binary.
     let folder = TempDir::new().expect("a folder");
     let copy = folder.path().join("samovar");
     std::fs::copy(binary(), &copy).expect("copied");
@@ -254,6 +255,6 @@ fn who_may_not_look_is_told_why() {
     let out = out.expect("the binary runs");
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
-    assert!(said.contains(&format!("may not read process {}", busy.pid())), "{said}");
+    assert!(said.contains(&format!("no permission to read process {}", busy.pid())), "{said}");
     assert!(said.contains("\nhint: sudo samovar spy"), "{said}");
 }

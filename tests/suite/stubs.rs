@@ -1,19 +1,20 @@
-//! The IDE stubs say what the server has, and the server is built from what they say.
+//! The IDE stubs describe the server's functions, and the server's function signatures are
+//! generated from the stubs.
 
 use samovar_testkit::{Server, php, workspace};
 use std::process::Command;
 
 #[test]
-fn the_stubs_describe_what_is_loaded() {
+fn stubs_match_loaded_functions() {
     let server =
         Server::at(workspace().join("php/stubs/check.php")).args(["--compat", "apcu"]).start();
-    let answer = server.get("/");
-    assert_eq!((answer.status, answer.text().as_str()), (200, "ok"), "{}", server.log());
+    let response = server.get("/");
+    assert_eq!((response.status, response.text().as_str()), (200, "ok"), "{}", server.log());
 }
 
-/// What the engine is told of our functions is generated from the stubs, and checked in.
+/// The engine's signature tables are generated from the stubs, and are checked in.
 #[test]
-fn the_signatures_are_those_of_the_stubs() {
+fn generated_signatures_match_stubs() {
     let told = Command::new(php::program("php"))
         .arg("-n")
         .arg(workspace().join("scripts/arginfo.php"))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
-/// Burns a millisecond of the processor's time, however much others want of it.
+/// Uses a millisecond of CPU time, regardless of other load.
 const PAGE: &str = r"<?php
 $used = function () {
     $all = getrusage();
@@ -26,10 +26,10 @@ fn top(server: &Server, args: &[&str]) -> Output {
     command.output().expect("the binary runs")
 }
 
-/// A terminal of 30 lines and 120 columns, as util-linux's `script` makes one.
+/// A terminal of 30 lines and 120 columns, created with util-linux's `script`.
 struct Terminal {
     script: Child,
-    /// Until it is closed.
+    /// `None` after the input was closed.
     keys: Option<ChildStdin>,
     screen: Tap,
 }
@@ -71,15 +71,15 @@ impl Terminal {
 }
 
 impl Drop for Terminal {
-    /// What runs on it ends with the terminal, also where a test has failed.
+    /// Ends the program on the terminal, also after a failed test.
     fn drop(&mut self) {
         let _ = self.script.kill();
         let _ = self.script.wait();
     }
 }
 
-/// What was written, one space between words: on a terminal they are put in their places by control sequences, and blanks are
-/// not written at all.
+/// The written words with one space between them. On a terminal they are positioned by control
+/// sequences, and blanks are not written.
 fn words(written: &str) -> String {
     let mut plain = String::new();
     let mut rest = written;
@@ -94,7 +94,7 @@ fn words(written: &str) -> String {
 }
 
 #[test]
-fn on_a_terminal_it_shows_what_goes_on_until_a_key_ends_it() {
+fn top_on_terminal_updates_until_key_press() {
     let server = server("admin = '127.0.0.1:0'\n");
     for n in 0..30 {
         assert_eq!(server.get(&format!("/shop/{n}")).status, 200);
@@ -106,18 +106,18 @@ fn on_a_terminal_it_shows_what_goes_on_until_a_key_ends_it() {
         server.control().display()
     ));
     terminal.shows("index.php /shop/{n}");
-    terminal.shows(": well");
+    terminal.shows(": healthy");
     terminal.press("\t");
     terminal.shows("GEN");
     terminal.press("3");
-    terminal.shows("PHP has waited for nobody yet");
+    terminal.shows("No waits of PHP yet");
     terminal.press("q");
     terminal.close();
     server.stop();
 }
 
 #[test]
-fn a_server_that_ends_is_told_of_and_the_terminal_is_left_as_it_was() {
+fn top_reports_ended_server_and_restores_terminal() {
     let server = server("");
     let binary = samovar_testkit::binary();
     let mut terminal = Terminal::open(&format!(
@@ -127,15 +127,15 @@ fn a_server_that_ends_is_told_of_and_the_terminal_is_left_as_it_was() {
     ));
     terminal.shows("Requests are not measured");
     server.stop();
-    terminal.shows("no news: cannot reach the server");
+    terminal.shows("no update: cannot reach the server");
     terminal.press("q");
-    // The alternate screen is left.
+    // The alternate screen was left.
     terminal.shows("\u{1b}[?1049l");
     terminal.close();
 }
 
 #[test]
-fn into_a_pipe_it_prints_once() {
+fn top_into_pipe_prints_once() {
     let server = server("admin = '127.0.0.1:0'\n");
     assert_eq!(server.get("/shop/1").status, 200);
     eventually("the request is in the figures", || {
@@ -143,14 +143,14 @@ fn into_a_pipe_it_prints_once() {
         assert!(said.status.success());
         let text = String::from_utf8(said.stdout).expect("text");
         assert!(!text.contains('\u{1b}'), "{text}");
-        let tables = ["ROUTE", "index.php /shop/{n}", "STATE", ": well"];
+        let tables = ["ROUTE", "index.php /shop/{n}", "STATE", ": healthy"];
         tables.iter().all(|expected| text.contains(expected)).then_some(())
     });
     server.stop();
 }
 
 #[test]
-fn json_has_the_rates_of_the_time_between() {
+fn top_json_contains_rates_of_interval() {
     let server = server("admin = '127.0.0.1:0'\n");
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let rows: Value = std::thread::scope(|scope| {
@@ -172,12 +172,12 @@ fn json_has_the_rates_of_the_time_between() {
     let number = |name: &str| rows[name].as_f64().expect("a number");
     let route = &rows["routes"][0];
     assert_eq!(route["route"], "index.php /shop/{n}");
-    // Each burns a millisecond.
+    // Each request uses a millisecond.
     let cpu_ms = route["cpu_ms_each"].as_f64().expect("a number");
     assert!((0.5..10.0).contains(&cpu_ms), "{route}");
     assert!(number("workers_cores") > 0.0 && number("server_cores") > 0.0, "{rows}");
     assert_eq!(rows["workers"].as_array().map(Vec::len), Some(2));
-    // A look in the middle of the load may find a request that waits.
+    // During the load, a request may be waiting.
     let at_rest: Value =
         serde_json::from_slice(&top(&server, &["--json", "--every", "1s"]).stdout).expect("JSON");
     assert_eq!(at_rest["troubles"], serde_json::json!([]));
@@ -185,18 +185,18 @@ fn json_has_the_rates_of_the_time_between() {
 }
 
 #[test]
-fn the_first_line_of_the_status_says_whether_it_is_well() {
+fn first_line_of_status_reports_health() {
     let server = server("");
     let mut command = Command::new(samovar_testkit::binary());
     let said = command.args(["status", "--control"]).arg(server.control()).output();
     let text = String::from_utf8(said.expect("the binary runs").stdout).expect("text");
     let first = text.lines().next().expect("a line");
-    assert!(first.contains(": well  (pid"), "{first}");
+    assert!(first.contains(": healthy  (pid"), "{first}");
     server.stop();
 }
 
 #[test]
-fn without_a_server_it_says_so() {
+fn top_without_server_reports_error() {
     let said = Command::new(samovar_testkit::binary())
         .args(["top", "--control", "/nonexistent/samovar.sock"])
         .output()

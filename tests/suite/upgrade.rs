@@ -1,5 +1,5 @@
-//! `samovar upgrade`: another server takes the running one's place, and nobody who asks for pages notices. Or it does not, and
-//! nobody notices that either.
+//! `samovar upgrade`: another server replaces the running one, without a lost request. If it
+//! cannot, the old one continues.
 
 mod failing;
 mod handed;
@@ -11,11 +11,11 @@ use load::Load;
 use samovar_testkit::{Server, Start, eventually};
 use std::path::PathBuf;
 
-/// Upgrades of one server in the suite; the three models make thirty.
+/// Number of upgrades of one server in the suite; the three models make thirty.
 const ROUNDS: usize = 10;
-/// Of one whose front has several threads.
+/// Number of upgrades of a server with several front threads.
 const ROUNDS_OF_THREADS: usize = 3;
-/// The same in `make nightly`.
+/// Number of upgrades in `make nightly`.
 const ROUNDS_NIGHTLY: usize = 100;
 
 const SIGTERM: i32 = 15;
@@ -26,13 +26,13 @@ const CHECKPOINT: &str = "<?php Samovar\\checkpoint(); echo 'page ', $_SERVER['R
 const RESIDENT: &str =
     "<?php Samovar\\serve(fn ($request) => new Samovar\\Response('page ' . $request->method()));";
 
-/// The processes of a server, by its folder's name in their environment.
+/// Number of processes of a server, found by its folder's name in their environment.
 fn processes(server: &Server) -> usize {
     let (name, value) = server.marker();
     samovar_testkit::family::with(name, &value).len()
 }
 
-/// What lies in its folder and below.
+/// Files in the server's folder and below.
 fn files(server: &Server) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![server.folder().to_owned()];
@@ -48,11 +48,11 @@ fn files(server: &Server) -> Vec<PathBuf> {
     found
 }
 
-/// Connections to the server's socket for commands, and to its pages, that may be open at a look: fewer than a descriptor for each
-/// upgrade or attempt would come to.
+/// Tolerance for connections to the control socket and to pages that are open during the check. It
+/// is lower than one descriptor per upgrade or attempt.
 const DESCRIPTORS_LATER: u64 = 2;
 
-/// What a server has beside its pages.
+/// Resources that a server holds.
 #[derive(Debug, PartialEq, Eq)]
 struct Belongings {
     descriptors: u64,
@@ -69,7 +69,8 @@ impl Belongings {
         }
     }
 
-    /// Waits until nothing more is there. Connections that end are noticed a moment later, descriptors with them.
+    /// Waits until the server holds no further resources. Closed connections are noticed with a
+    /// delay, and so are their descriptors.
     fn are_all(&self, server: &Server, what: &str) {
         let mut last = None;
         eventually(&format!("nothing is left of {what}"), || {
@@ -87,7 +88,8 @@ impl Belongings {
     }
 }
 
-/// Upgrades it again and again, and nobody who asks meanwhile is refused or left without an answer.
+/// Upgrades the server repeatedly. No concurrent request may be refused or remain without a
+/// response.
 fn again_and_again(start: Start, rounds: usize) {
     let server = start.workers(2).start();
     server.upgrade([]).expect("the first");
@@ -114,29 +116,29 @@ fn again_and_again(start: Start, rounds: usize) {
 }
 
 #[test]
-fn no_request_is_lost_in_the_script_model() {
+fn upgrade_in_script_model_loses_no_request() {
     again_and_again(Server::script(SCRIPT), ROUNDS);
 }
 
 #[test]
-fn no_request_is_lost_in_the_checkpoint_model() {
+fn upgrade_in_checkpoint_model_loses_no_request() {
     again_and_again(Server::script(CHECKPOINT), ROUNDS);
 }
 
 #[test]
-fn no_request_is_lost_in_the_resident_model() {
+fn upgrade_in_resident_model_loses_no_request() {
     again_and_again(Server::script(RESIDENT), ROUNDS);
 }
 
 #[test]
-fn no_request_is_lost_by_several_threads() {
+fn upgrade_with_several_front_threads_loses_no_request() {
     let start = Server::script(CHECKPOINT).args(["--front-threads", "3"]);
     again_and_again(start, ROUNDS_OF_THREADS);
 }
 
 #[test]
 #[ignore = "takes minutes: make nightly"]
-fn a_hundred_times() {
+fn hundred_upgrades_lose_no_request() {
     for php in [SCRIPT, CHECKPOINT, RESIDENT] {
         again_and_again(Server::script(php), ROUNDS_NIGHTLY);
     }

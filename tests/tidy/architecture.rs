@@ -1,13 +1,14 @@
-//! ARCHITECTURE.md names files that exist.
+//! Checks that ARCHITECTURE.md names only files that exist.
 //!
-//! It shortens paths: `queue.rs` stands below a heading that names the crate. So a name must be the end of a path.
+//! The document shortens paths: `queue.rs` appears under a heading that names the crate. So each
+//! name must be the end of a path.
 
 use crate::tree::{files, is_kind, none, read};
 
 const KINDS: [&str; 9] = ["rs", "c", "h", "md", "php", "toml", "py", "svg", "sh"];
 
 #[test]
-fn files_and_folders_it_names_are_there() {
+fn architecture_document_names_existing_files() {
     let files = files();
     let text = read("ARCHITECTURE.md");
     let missing: Vec<_> = quoted(&text)
@@ -17,7 +18,7 @@ fn files_and_folders_it_names_are_there() {
     none("ARCHITECTURE.md names what is not there", &missing);
 }
 
-/// What stands between single backticks, but for blocks of code.
+/// Texts between single backticks, except in code blocks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").step_by(2).flat_map(|part| part.split('`').skip(1).step_by(2))
 }
@@ -29,7 +30,8 @@ fn alternatives(name: &str) -> Vec<String> {
     inside.split(',').map(|one| format!("{before}{one}{after}")).collect()
 }
 
-/// A file of a kind that we write, or a folder. `NAME` and `*` stand for others, and `/proc/…` is the kernel's.
+/// Whether the name is a file of a kind that we write, or a folder. `NAME` and `*` are
+/// placeholders, and `/proc/…` is the kernel's.
 fn is_ours(name: &str) -> bool {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
     let is_named = !name.contains("NAME") && !name.starts_with(['/', '.']);
@@ -46,7 +48,7 @@ fn is_there(name: &str, files: &[String]) -> bool {
 }
 
 #[test]
-fn names_are_told_from_other_words() {
+fn file_names_are_distinguished_from_other_words() {
     assert_eq!(alternatives("php/{a,b}.php"), ["php/a.php", "php/b.php"]);
     assert!(is_ours("front/src/route.rs") && is_ours("src/Symfony/") && is_ours("sapi.c"));
     assert!(

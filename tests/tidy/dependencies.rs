@@ -1,4 +1,5 @@
-//! docs/decisions/dependencies.md gives a reason for each crate that we use, and for no other.
+//! Checks that docs/internals/decisions/dependencies.md gives a reason for each crate that we use,
+//! and lists no others.
 
 use crate::licences;
 use crate::tree::{none, only, read};
@@ -8,22 +9,23 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 #[test]
-fn each_dependency_has_its_reason() {
+fn dependency_document_lists_exactly_the_used_crates() {
     let used = direct();
-    let listed: BTreeSet<_> = listed(&read("docs/decisions/dependencies.md"));
-    none("without a line in docs/decisions/dependencies.md", &only(&used, &listed));
-    none("in docs/decisions/dependencies.md, and not used", &only(&listed, &used));
+    let listed: BTreeSet<_> = listed(&read("docs/internals/decisions/dependencies.md"));
+    none("without a line in docs/internals/decisions/dependencies.md", &only(&used, &listed));
+    none("in docs/internals/decisions/dependencies.md, and not used", &only(&listed, &used));
 }
 
 #[test]
-fn no_crate_is_declared_for_nobody() {
+fn workspace_dependencies_are_all_used() {
     let unused = only(&declared(&read("Cargo.toml")), &direct());
     none("in Cargo.toml, and used by no crate", &unused);
 }
 
-/// What cargo-deny checks where it is installed: every crate that is linked or built with.
+/// The checks that cargo-deny performs where it is installed, for every crate that is linked or
+/// used in the build.
 #[test]
-fn licences_and_sources_are_those_of_deny_toml() {
+fn dependencies_have_allowed_licences_and_sources() {
     let deny = read("deny.toml");
     let allowed = licences::allowed(&deny);
     let whole = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
@@ -64,7 +66,7 @@ fn external(metadata: &Value) -> impl Iterator<Item = &Value> {
     all.iter().filter(|package| !package["source"].is_null())
 }
 
-/// The crates that those of the workspace name.
+/// Crates that the workspace's crates depend on directly.
 fn direct() -> BTreeSet<String> {
     let ours = metadata(&["--no-deps"]);
     let packages = ours["packages"].as_array().expect("packages");
@@ -81,7 +83,7 @@ fn declared(manifest: &str) -> BTreeSet<String> {
     keys.map(|(key, _)| key.to_owned()).collect()
 }
 
-/// The first column of the table; a remark in parentheses may follow a name.
+/// The first column of the table. A remark in parentheses may follow a name.
 fn listed(page: &str) -> BTreeSet<String> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")).skip(1);
     rows.filter_map(|row| row.split_once(" |"))

@@ -1,12 +1,12 @@
-//! Examples in doc comments are run: rustdoc is spared the crates that have none.
+//! Checks that examples in doc comments are run. rustdoc skips the crates that have none.
 
 use crate::tree::{files, is_kind, none, read};
 
-/// Fences of what is no Rust that could be run.
+/// Languages of code blocks that are not runnable Rust.
 const OTHERS: [&str; 3] = ["text", "ignore", "console"];
 
 #[test]
-fn examples_stand_in_crates_whose_examples_are_run() {
+fn crates_without_doctests_have_no_examples() {
     let all = files();
     let is_spared = |file: &str| {
         let manifest = file.split_once("/src/").map(|(folder, _)| format!("{folder}/Cargo.toml"));
@@ -23,7 +23,7 @@ fn examples_stand_in_crates_whose_examples_are_run() {
     none("take `doctest = false` out of the crate's Cargo.toml", &found);
 }
 
-/// Whether a fence is opened in a doc comment for what rustdoc would take for Rust.
+/// Whether a doc comment opens a code block that rustdoc would take for Rust.
 fn has_example(text: &str) -> bool {
     let mut is_open = false;
     text.lines().filter_map(fence).any(|language| {
@@ -32,7 +32,7 @@ fn has_example(text: &str) -> bool {
     })
 }
 
-/// What stands behind a fence's three backticks.
+/// The text after the three backticks of a fence.
 fn fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
@@ -40,7 +40,7 @@ fn fence(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn an_example_is_known_by_its_fence() {
+fn examples_are_recognized_by_their_fence() {
     assert!(has_example("/// Adds.\n/// ```\n/// add(1);\n/// ```\n"));
     assert!(has_example("    /// ```no_run\n    /// ```\n"));
     assert!(!has_example("//! ```text\n//! A → B\n//! ```\nlet x = \"```\";\n"));

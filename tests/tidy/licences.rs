@@ -1,4 +1,4 @@
-//! Reads a crate's licence, an SPDX expression, and says whether deny.toml allows it.
+//! Parses a crate's licence, an SPDX expression, and checks whether deny.toml allows it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ pub(crate) fn allowed(deny: &str) -> BTreeSet<&str> {
     inside.split('"').skip(1).step_by(2).collect()
 }
 
-/// Whether we may choose licences that are all on the list. No licence at all is none of them.
+/// Whether the expression lets us choose licences that are all on the list. An empty expression is
+/// not allowed.
 pub(crate) fn is_allowed(expression: &str, allowed: &BTreeSet<&str>) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<_> = spaced.split_whitespace().collect();
@@ -68,7 +69,7 @@ impl<'a> Reader<'a> {
 }
 
 #[test]
-fn expressions_are_read_as_spdx_has_them() {
+fn spdx_expressions_are_evaluated() {
     let list = allowed("[licenses]\nallow = [\"MIT\", \"Apache-2.0\", \"Unicode-3.0\"]\n");
     for fine in [
         "MIT",

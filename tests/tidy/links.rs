@@ -1,11 +1,12 @@
-//! Every link of the documents leads to a file, and to a heading in it.
+//! Checks that every link in the documents leads to an existing file, and to an existing heading in
+//! it.
 
 use crate::tree::{files, is_kind, none, read};
 use samovar_testkit::workspace;
 use std::path::{Component, Path, PathBuf};
 
 #[test]
-fn links_of_the_documents_lead_somewhere() {
+fn document_links_lead_to_existing_files_and_headings() {
     let mut dead = Vec::new();
     for file in files().iter().filter(|f| is_kind(f, &["md"])) {
         let text = read(file);
@@ -18,7 +19,7 @@ fn links_of_the_documents_lead_somewhere() {
     none("dead links", &dead);
 }
 
-/// The targets of `[text](target)`, but for those in blocks of code and between backticks.
+/// The targets of `[text](target)`, except in code blocks and between backticks.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|part| part.split("](").skip(1)).filter_map(|rest| {
@@ -48,7 +49,7 @@ fn is_heading(text: &str, wanted: Option<&str>) -> Result<(), String> {
     if is_there { Ok(()) } else { Err("no such heading".to_owned()) }
 }
 
-/// What a heading's link is called: lower case, without punctuation, words joined by `-`.
+/// The anchor of a heading: lower case, without punctuation, words joined by `-`.
 fn anchor(heading: &str) -> String {
     heading
         .trim()
@@ -58,7 +59,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// Without `..`: a folder on the way may be one that only the link names.
+/// Resolves `..` without the file system: a folder of the path may exist only in the link.
 fn normal(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in path.components() {
@@ -71,7 +72,7 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn links_and_headings_are_read_as_a_browser_shows_them() {
+fn links_and_headings_are_parsed_like_in_browsers() {
     let text = "[a](b.md#c) `[no](x)` ```\n[no](y)\n``` ![d](e.svg) [f](https://g)";
     assert_eq!(links(text).collect::<Vec<_>>(), ["b.md#c", "x", "e.svg", "https://g"]);
     assert_eq!(anchor(" Where to `place` it, and why"), "where-to-place-it-and-why");

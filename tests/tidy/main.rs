@@ -1,4 +1,4 @@
-//! The tree is as its documents say, and keeps to its habits: all that can be checked without a server.
+//! Checks that the tree matches its documents and conventions: all checks that need no server.
 
 mod architecture;
 mod dependencies;
@@ -6,6 +6,7 @@ mod examples;
 mod licences;
 mod links;
 mod names;
+mod reference;
 mod rooms;
 mod sizes;
 mod sleeps;

@@ -1,11 +1,11 @@
-//! Names that every checkout can hold.
+//! Checks file names: unique ignoring case, and no `mod.rs`.
 
 use crate::tree::{files, none};
 use std::collections::BTreeMap;
 
-/// macOS and Windows would keep one of the two.
+/// macOS and Windows would keep only one of the two files.
 #[test]
-fn no_two_files_differ_only_in_case() {
+fn file_names_are_unique_ignoring_case() {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in files() {
         all.entry(file.to_lowercase()).or_default().push(file);
@@ -16,7 +16,7 @@ fn no_two_files_differ_only_in_case() {
 }
 
 #[test]
-fn no_module_is_a_mod_rs() {
+fn module_files_are_not_named_mod_rs() {
     let found: Vec<_> = files().into_iter().filter(|file| file.ends_with("/mod.rs")).collect();
     none("`foo.rs` beside `foo/` instead of", &found);
 }

@@ -1,10 +1,11 @@
-//! The worker's C is built of rooms, whose includes point one way: a room knows those below it, never one above.
+//! Checks the layers ("rooms") of the worker's C code: includes point one way. A room may include
+//! the rooms below it, never one above.
 
 use crate::tree::{files, is_kind, none, read};
 use std::collections::BTreeSet;
 
 const CSRC: &str = "crates/worker/csrc/";
-/// From the lowest up: each includes from itself and from those before it.
+/// From the lowest up: each room includes only itself and the rooms listed before it.
 const ROOMS: [&str; 12] = [
     "memory",
     "outside",
@@ -16,16 +17,17 @@ const ROOMS: [&str; 12] = [
     "loads",
     "tasks",
     "functions",
-    "census",
+    "heap_walk",
     "model",
 ];
-/// Where the parts of all rooms are composed. Its includes go everywhere; only C files may include it.
+/// The header that composes the parts of all rooms. It may include every room; only C files may
+/// include it.
 const COMPOSED: &str = "persistent.h";
-/// Where versions of PHP are told apart.
+/// The only file that distinguishes PHP versions.
 const VERSIONS: &str = "compat.h";
 
 #[test]
-fn includes_point_down() {
+fn rooms_include_only_lower_rooms() {
     let mut wrong = Vec::new();
     for (file, text) in sources() {
         wrong.extend(
@@ -38,7 +40,7 @@ fn includes_point_down() {
 }
 
 #[test]
-fn each_room_is_in_the_order() {
+fn every_room_is_listed_in_the_order() {
     let sources = sources();
     let rooms: BTreeSet<_> =
         sources.iter().filter_map(|(file, _)| file.split_once('/')).map(|(room, _)| room).collect();
@@ -46,7 +48,7 @@ fn each_room_is_in_the_order() {
 }
 
 #[test]
-fn versions_of_php_are_told_apart_in_one_file() {
+fn php_versions_are_distinguished_in_one_file() {
     let others: Vec<_> = sources()
         .into_iter()
         .filter(|(file, text)| file != VERSIONS && text.contains("PHP_VERSION_ID"))
@@ -56,7 +58,7 @@ fn versions_of_php_are_told_apart_in_one_file() {
 }
 
 #[test]
-fn directions_are_told_apart() {
+fn upward_includes_are_rejected() {
     for (file, included) in [
         ("outside/kept.c", "outside/kept.h"),
         ("outside/kept.c", "memory/image.h"),
@@ -78,13 +80,14 @@ fn directions_are_told_apart() {
     }
 }
 
-/// The place of a file's room in the order; none: it stands beside the rooms.
+/// The index of the file's room in the order; `None` for files outside the rooms.
 fn rank(file: &str) -> Option<usize> {
     let (room, _) = file.split_once('/')?;
     ROOMS.iter().position(|name| *name == room)
 }
 
-/// Beside the rooms, headers are what all of them know; C files and `module.h` are above all.
+/// Headers outside the rooms are available to all rooms. C files outside the rooms and `module.h`
+/// are above all rooms.
 fn may_include(file: &str, included: &str) -> bool {
     let is_header = is_kind(file, &["h"]);
     match (rank(file), rank(included)) {

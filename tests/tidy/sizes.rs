@@ -1,11 +1,11 @@
-//! No file grows into a room that nobody finds anything in.
+//! Checks that no file is too long to navigate.
 
 use crate::tree::{files, is_kind, none, read};
 
 const LINES_MAX: usize = 650;
 
 #[test]
-fn no_file_is_too_long() {
+fn source_files_are_not_too_long() {
     let mut found = Vec::new();
     for file in files().iter().filter(|f| is_kind(f, &["rs", "c", "h", "php", "py", "sh"])) {
         let lines = read(file).lines().count();

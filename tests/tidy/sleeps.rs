@@ -1,8 +1,9 @@
-//! Tests wait on conditions. Where time itself is the subject, a line here says so.
+//! Checks that tests wait for conditions instead of sleeping. Tests of time itself are listed here
+//! as exceptions.
 
 use crate::tree::{files, is_kind, none, read};
 
-/// File, sleeps in it, why.
+/// File, number of sleeps in it, reason.
 const ALLOWED: &[(&str, usize, &str)] = &[
     ("bench/load/tests/load/server.rs", 2, "a server that answers late"),
     ("crates/admin/examples/demo/main.rs", 1, "the rate of requests"),
@@ -67,7 +68,7 @@ fn tests_do_not_sleep() {
     );
 }
 
-/// Whole files of tests, and what they share. The applications under test may be as slow as they like.
+/// Whether the whole file is test code or shared by tests. Applications under test may sleep.
 fn is_test(file: &str) -> bool {
     if is_kind(file, &["php"]) {
         return file.starts_with("php/tests/") && !file.starts_with("php/tests/apps/");
@@ -78,7 +79,8 @@ fn is_test(file: &str) -> bool {
     is_kind(file, &["rs"]) && is_whole && !file.starts_with("tests/tidy")
 }
 
-/// Calls in the file's own language: a PHP script in a Rust string is the application's.
+/// Counts sleep calls in the file's own language. A PHP script in a Rust string belongs to the
+/// application under test.
 fn count(file: &str, text: &str) -> usize {
     let calls: &[&str] = if is_kind(file, &["rs"]) {
         &["thread::sleep", "time::sleep"]

@@ -1,4 +1,4 @@
-//! The polyfill has the functions and methods that the stubs describe, word for word.
+//! Checks that the polyfill has exactly the functions and methods that the stubs declare.
 
 use crate::tree::{none, only, read};
 use std::collections::BTreeSet;
@@ -22,9 +22,9 @@ const POLYFILL: [&str; 15] = [
 ];
 
 #[test]
-fn the_polyfill_is_what_the_stubs_say() {
+fn polyfill_has_the_signatures_of_the_stubs() {
     let stubs = read("php/stubs/samovar.php");
-    // The classes and functions of the namespace; what comes after it has no polyfill.
+    // The classes and functions of the namespace; the part after it has no polyfill.
     let (_, rest) = stubs.split_once("namespace Samovar {").expect("the namespace");
     let (namespace, _) = rest.split_once("\nnamespace {").expect("its end");
     let mut described = signatures(namespace);
@@ -37,8 +37,9 @@ fn the_polyfill_is_what_the_stubs_say() {
     none("in php/polyfill, and not in the stubs", &only(&ours, &described));
 }
 
-/// `function name(parameters): type` of what others may call. Constructors keep what they are given in their own way,
-/// and static methods are how the polyfill's requests are made.
+/// `function name(parameters): type` of the public API. Constructors are skipped, because the
+/// polyfill's take other parameters. Static methods are skipped, because they create the polyfill's
+/// requests.
 fn signatures(php: &str) -> BTreeSet<String> {
     php.lines()
         .map(str::trim)

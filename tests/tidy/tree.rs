@@ -1,13 +1,14 @@
-//! The files of the repository, wherever it was unpacked: what is built, fetched or measured is left out.
+//! Lists the files of the repository, wherever it was unpacked. Built, fetched and measured files
+//! are left out.
 
 use samovar_testkit::workspace;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Deeper than any folder of ours.
+/// Larger than the depth of any folder of ours.
 const DEPTH_MAX: usize = 24;
 
-/// Paths below the workspace, with `/`, in order; links are not followed.
+/// Paths relative to the workspace, with `/`, sorted. Links are not followed.
 pub(crate) fn files() -> Vec<String> {
     let mut found = Vec::new();
     walk(&workspace(), "", DEPTH_MAX, &mut found);
@@ -45,18 +46,23 @@ pub(crate) fn read(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether the name ends in one of these, such as `rs`.
+/// Whether the name ends with one of these extensions, such as `rs`.
 pub(crate) fn is_kind(path: &str, kinds: &[&str]) -> bool {
     path.rsplit_once('.').is_some_and(|(_, kind)| kinds.contains(&kind))
 }
 
-/// Fails with all that was found, a line each.
+/// Fails with all findings, one per line.
 #[track_caller]
 pub(crate) fn none(what: &str, found: &[String]) {
     assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
 }
 
-/// Those of `all` that are not in `known`.
+/// Elements of `all` that are not in `known`.
 pub(crate) fn only(all: &BTreeSet<String>, known: &BTreeSet<String>) -> Vec<String> {
     all.difference(known).cloned().collect()
+}
+
+/// Whether there is a file at this path of the workspace.
+pub(crate) fn exists(path: &str) -> bool {
+    workspace().join(path).is_file()
 }

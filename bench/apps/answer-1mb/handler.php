@@ -6,7 +6,7 @@ namespace Samovar\Bench\Large;
 
 const BYTES = 1_048_576;
 
-/** 1 MiB, made anew for each request as a report would be. */
+/** 1 MiB, built again for each request, as a report would be. */
 function answer(): string
 {
     $line = "A line of a long report: sixty-four bytes, with its line feed.\n\n";

@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * The boot: an autoloader, 300 class files, a container that has made an object of each. Answers the container.
+ * The boot: an autoloader, 300 class files, and a container that has created an object of each.
+ * Returns the container.
  */
 
 use Samovar\Bench\Bootstrap\Container;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Bench\Bootstrap;
 
-// The services that a request uses: a few of many, as is usual.
+// The services that a request uses: a few of many, as usual.
 const USED = [
     \Generated\Catalog\Service07::class, \Generated\Cart\Service29::class, \Generated\Customer\Service13::class,
     \Generated\Pricing\Service21::class, \Generated\Stock\Service04::class, \Generated\Delivery\Service18::class,
@@ -12,7 +12,7 @@ const USED = [
     \Generated\Report\Service16::class,
 ];
 
-/** A table of what they say. */
+/** A table of their labels and totals. */
 function answer(Container $container): string
 {
     $rows = '';

@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /*
- * Writes an application of 300 class files, as services of one are: each has a few properties, some other services and
- * a few methods. Written anew for each server, into its own folder: the files are the same to the byte.
+ * Writes an application of 300 class files, similar to services of a real one: each has a few
+ * properties, some other services and a few methods. Written again for each server, into its own
+ * folder; the files are byte-identical.
  */
 
 namespace Samovar\Bench\Bootstrap;
@@ -16,14 +17,15 @@ const AREAS = [
 ];
 const CLASSES_PER_AREA = 30;
 
-/** The name of the service with that number, below the namespace Generated. */
+/** Name of the service with that number, below the namespace Generated. */
 function serviceName(int $number): string
 {
     return sprintf('%s\Service%02d', AREAS[$number % count(AREAS)], intdiv($number, count(AREAS)));
 }
 
 /**
- * The services that a service is given: up to three with a smaller number, so that there are no circles.
+ * The services that a service depends on: up to three with a smaller number, so that there are no
+ * cycles.
  *
  * @return list<int>
  */
@@ -34,7 +36,7 @@ function needs(int $number): array
     return array_values(array_unique(array_filter($candidates, static fn (int $n): bool => $n >= 0 && $n < $number)));
 }
 
-/** The text of a service's file. */
+/** Text of a service's file. */
 function serviceText(int $number): string
 {
     [$area, $class] = explode('\\', serviceName($number));
@@ -103,7 +105,7 @@ function serviceText(int $number): string
         PHP;
 }
 
-/** The text of the file that says how each service is made. */
+/** Text of the file that defines how each service is created. */
 function definitionsText(int $count): string
 {
     $lines = '';
@@ -124,7 +126,8 @@ function definitionsText(int $count): string
     return "<?php\n\ndeclare(strict_types=1);\n\nuse Samovar\\Bench\\Bootstrap\\Container;\n\nreturn [\n$lines];\n";
 }
 
-/** Opcache keeps no file that is younger than two seconds (opcache.file_update_protection): these are born older. */
+/** Opcache does not cache a file younger than two seconds (opcache.file_update_protection): these
+ * files get an older time. */
 function write(string $file, string $text): void
 {
     file_put_contents($file, $text);

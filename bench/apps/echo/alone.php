@@ -9,7 +9,7 @@ use function Samovar\Bench\Echoing\respond;
 require dirname(__DIR__) . '/alone.php';
 require __DIR__ . '/handler.php';
 
-// There is no php://input to fill in the command line: the body is at hand.
+// The command line has no php://input to fill, so the body is prepared here.
 $body = file_get_contents(__DIR__ . '/body.json');
 
 run(static function () use ($body): void {

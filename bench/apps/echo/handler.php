@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Samovar\Bench\Echoing;
 
-// The request's headers that the handler looks at, in lower case.
+// Request headers that the handler reads, in lower case.
 const HEADERS = ['content-type', 'accept', 'accept-language', 'authorization', 'user-agent', 'x-request-id'];
 
 /**
- * A small API's work: the body is decoded, the headers are looked at, and both go back as JSON.
+ * The work of a small API: decodes the body, reads the headers, and returns facts of both as JSON.
  *
- * @param array<string, string|null> $headers those of HEADERS
+ * @param array<string, string|null> $headers the headers in HEADERS
  *
  * @return array{0: int, 1: string} status and body
  */
@@ -34,7 +34,7 @@ function answer(string $body, array $headers): array
 }
 
 /**
- * The headers as superglobals have them.
+ * The headers, from the superglobals.
  *
  * @return array<string, string|null>
  */
@@ -50,7 +50,7 @@ function headersOfServer(array $server): array
     ];
 }
 
-/** With superglobals from end to end. */
+/** Reads from and writes to superglobals. */
 function respond(string $body): void
 {
     [$status, $json] = answer($body, headersOfServer($_SERVER));

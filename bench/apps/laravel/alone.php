@@ -16,7 +16,7 @@ const VISITORS = 64;
 $app = require __DIR__ . '/bootstrap/app.php';
 $worker = new Worker($app);
 
-/** The page, and the cookies that its visitor is given. */
+/** The page, and the cookies that its visitor receives. */
 $visit = static function () use ($worker): array {
     $cookies = [];
     $worker->handle(Request::capture(), static function (Response $response) use (&$cookies): void {
@@ -29,7 +29,7 @@ $visit = static function () use ($worker): array {
     return $cookies;
 };
 
-// As the servers' visitors do, they come back with a session: each is let in once.
+// As visitors of the servers do, these return with a session: each one starts a session first.
 ob_start();
 $visitors = array_map(static fn (): array => $visit(), range(1, VISITORS));
 ob_end_clean();

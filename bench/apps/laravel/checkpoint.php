@@ -10,8 +10,8 @@ $app = require __DIR__ . '/bootstrap/app.php';
 $kernel = $app->make(Kernel::class);
 $kernel->bootstrap();
 
-// One page ahead, in a clone of the application that is thrown away: classes, the compiled view and what services keep
-// for good stay, what belongs to a visitor does not.
+// Renders one page ahead, in a clone of the application that is then dropped. Classes, the compiled
+// view and the permanent state of services stay; data of a visitor do not.
 Samovar\warmup(static function () use ($app): void {
     (new Worker($app))->handle(Request::create('/'), static fn () => null);
 });

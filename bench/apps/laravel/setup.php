@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * What a deploy does: the server's folders, and the configuration in one file, as "artisan config:cache" leaves it.
+ * The steps of a deploy: creates the server's folders, and the configuration in one file, as
+ * "artisan config:cache" leaves it.
  */
 
 use Illuminate\Contracts\Http\Kernel;

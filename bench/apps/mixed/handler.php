@@ -7,7 +7,8 @@ namespace Samovar\Bench\Mixed;
 const SHORT_MICROSECONDS = 1_000;
 const LONG_MICROSECONDS = 50_000;
 
-/** Sleeps rather than works, so that the cores are free: what is measured is which request waits behind which. */
+/** Sleeps instead of computing, so that the cores are free: the measurement shows which requests
+ * wait for others. */
 function answer(string $path): string
 {
     usleep($path === '/long' ? LONG_MICROSECONDS : SHORT_MICROSECONDS);
@@ -15,7 +16,7 @@ function answer(string $path): string
     return "answered $path\n";
 }
 
-/** With superglobals from end to end. */
+/** Reads from and writes to superglobals. */
 function respond(): void
 {
     header('Content-Type: text/plain');

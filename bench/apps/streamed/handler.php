@@ -6,7 +6,7 @@ namespace Samovar\Bench\Streamed;
 
 const PIECES = 100;
 
-/** nginx waits for more of an answer unless the answer asks it not to. */
+/** nginx buffers a response unless the response disables it. */
 const HEADERS = ['Content-Type' => 'text/plain', 'X-Accel-Buffering' => 'no'];
 
 /**
@@ -21,7 +21,7 @@ function pieces(): iterable
     }
 }
 
-/** Each piece is on its way before the next is made. */
+/** Sends each piece before the next is created. */
 function respond(): void
 {
     foreach (HEADERS as $name => $value) {

@@ -12,7 +12,7 @@ use Symfony\Component\HttpFoundation\Response;
 require __DIR__ . '/environment.php';
 require dirname(__DIR__, 3) . '/examples/symfony/autoload.php';
 
-/** The example's resident kernel, for servers that hand requests over as objects of their own. */
+/** The example's resident kernel, for servers that pass requests as objects of their own. */
 final class Application
 {
     private function __construct(private readonly Kernel $kernel)
@@ -29,7 +29,7 @@ final class Application
     }
 
     /**
-     * @param Closure(Response): void $send what is done between the answer and the end of the request
+     * @param Closure(Response): void $send runs between the response and the end of the request
      */
     public function handle(Request $request, Closure $send): void
     {

@@ -16,7 +16,7 @@ const VISITORS = 64;
 
 $application = Application::boot();
 
-/** The page, and the session's id that its visitor is given. */
+/** The page, and the session id that its visitor receives. */
 $visit = static function () use ($application): string {
     $id = '';
     $application->handle(Request::createFromGlobals(), static function (Response $response) use (&$id): void {
@@ -27,7 +27,7 @@ $visit = static function () use ($application): string {
     return $id;
 };
 
-// As the servers' visitors do, they come back with a session: each is let in once.
+// As visitors of the servers do, these return with a session: each one starts a session first.
 ob_start();
 $ids = array_map(static fn (): string => $visit(), range(1, VISITORS));
 ob_end_clean();

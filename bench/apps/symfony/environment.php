@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * The application is examples/symfony of this repository. Each server has a cache of its own, beside the others'.
+ * The application is examples/symfony of this repository. Each server has its own cache, separate
+ * from the others.
  */
 
 $_SERVER['APP_CACHE_DIR'] = $_ENV['APP_CACHE_DIR'] = getenv('BENCH_VAR') . '/cache';

@@ -2,6 +2,7 @@
 
 declare(strict_types=1);
 
-// It calls Samovar\serve(): these words here make the server boot it at its start.
+// Calls Samovar\serve(). The server finds this name in the text and boots the application at its
+// start.
 require __DIR__ . '/environment.php';
 require dirname(__DIR__, 3) . '/examples/symfony/public/resident.php';

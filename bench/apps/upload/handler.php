@@ -7,7 +7,7 @@ namespace Samovar\Bench\Upload;
 const BYTES = 10_485_760;
 
 /**
- * Looks whether the file came whole. It reads nothing of it: what is measured is the way to PHP.
+ * Checks that the file arrived completely. Does not read it: the measurement is about the way to PHP.
  *
  * @param array<string, array<string, mixed>> $files as in $_FILES
  *
@@ -23,7 +23,7 @@ function answer(array $files): array
     return [200, "{$file['name']}: {$file['size']} bytes\n"];
 }
 
-/** With superglobals from end to end. */
+/** Reads from and writes to superglobals. */
 function respond(): void
 {
     [$status, $text] = answer($_FILES);

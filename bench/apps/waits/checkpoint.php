@@ -6,7 +6,8 @@ use function Samovar\Bench\Waits\answer;
 
 require __DIR__ . '/handler.php';
 
-// The connection is made below, in each request, as under php-fpm: docs/guide/checkpoint-model.md recommends it.
+// The connection is opened below the checkpoint, in each request, as under php-fpm:
+// docs/guide/checkpoint-model.md recommends it.
 Samovar\checkpoint();
 
 header('Content-Type: text/plain');

@@ -6,7 +6,8 @@ namespace Samovar\Bench\Waits;
 
 use PDO;
 
-/** The connection, kept for as long as the process keeps its memory: made by the first request that asks. */
+/** The connection, kept as long as the process keeps its memory. The first request that needs it
+ * opens it. */
 function database(): PDO
 {
     static $database = null;
@@ -16,7 +17,7 @@ function database(): PDO
     ]);
 }
 
-/** Two questions one after the other, each answered after 10 ms. */
+/** Two queries, one after the other, each with a result after 10 ms. */
 function answer(): string
 {
     $text = '';

@@ -1,8 +1,9 @@
-//! Constant rate: releases each request when it is due, to whichever connection is free.
+//! Constant rate: releases each request when it is due, to any free connection.
 //!
-//! A permit of the semaphore is a request that is due and not yet taken; with all connections busy
-//! permits pile up, at most as many as the schedule has. Connections take turns (the semaphore is
-//! fair), and number the requests in the order they take them: that is the order they were due.
+//! A permit of the semaphore is a request that is due and not yet taken. While all connections are
+//! busy, permits accumulate, at most as many as the schedule has. The semaphore is fair.
+//! Connections number the requests in the order in which they take them, which is the order in
+//! which they were due.
 
 use crate::schedule::Schedule;
 use anyhow::Context;
@@ -28,12 +29,12 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Requests for so many takers.
+    /// Creates requests for `takers` connections.
     pub(crate) fn new(schedule: Schedule, takers: usize) -> Arrivals {
         Arrivals { schedule, takers, due: Semaphore::new(0), taken: Cell::new(0) }
     }
 
-    /// Waits until a request is due and takes it: when it was due. None after the last.
+    /// Waits until a request is due and takes it. Returns when it was due; `None` after the last.
     pub(crate) async fn take(&self) -> Option<Duration> {
         self.due.acquire().await.expect("the semaphore is never closed").forget();
         let number = self.taken.get();
@@ -44,12 +45,12 @@ impl Arrivals {
         Some(self.schedule.due(number))
     }
 
-    /// Those that no connection has taken.
+    /// Number of requests that no connection has taken.
     pub(crate) fn untaken(&self) -> u64 {
         self.schedule.total() - self.taken.get()
     }
 
-    /// Keeps to the schedule until its end, then tells each taker that there are no more.
+    /// Releases requests by the schedule until its end, then signals the end to each taker.
     pub(crate) async fn release(&self, timer: &Timer, start: Instant) {
         let mut released = 0;
         loop {
@@ -63,8 +64,8 @@ impl Arrivals {
     }
 }
 
-/// A timer of the kernel's own. Tokio's has steps of a millisecond: of 5,000 requests per second
-/// five would come at once, and each late.
+/// A kernel timer. Tokio's timer has steps of a millisecond: with 5,000 requests per second, five
+/// would be sent at once, and each late.
 #[derive(Debug)]
 pub(crate) struct Timer(AsyncFd<OwnedFd>);
 
@@ -73,8 +74,8 @@ impl Timer {
     pub(crate) fn new() -> anyhow::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let file = timerfd_create(TimerfdClockId::Monotonic, flags).context("no timer")?;
-        // SAFETY: the descriptor is new and owned: the `AsyncFd` keeps it, it stays open and the
-        // same until that is dropped, which deregisters it first.
+        // SAFETY: the descriptor is new and owned. The `AsyncFd` keeps it, so it stays open and the
+        // same until the `AsyncFd` is dropped, which deregisters it first.
         let registered = unsafe { AsyncFd::register_with_interest(file, Interest::READABLE) };
         Ok(Timer(registered.context("no timer")?))
     }
@@ -84,7 +85,8 @@ impl Timer {
         let once = Itimerspec { it_interval: Timespec::default(), it_value };
         timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)
             .expect("an open timer takes any time");
-        // Not read: setting it anew takes the expiry back, and saves a system call each time.
+        // Not read: the next `timerfd_settime` clears the expiry, which saves a system call each
+        // time.
         self.0.readable().await.expect("the event loop runs").clear_ready();
     }
 }

@@ -1,8 +1,9 @@
-//! One connection: sends a request, reads its answer whole, is used again when both sides can.
+//! One connection: sends a request and reads its complete response. It is used again if both sides
+//! allow it.
 
-use crate::answer::Asked;
 use crate::input::Input;
 use crate::request::Request;
+use crate::response::Asked;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,27 +11,27 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long a server that closes after its answer may take to do it.
+/// Maximum wait for a server that closes after its response.
 const CLOSE_WAIT: Duration = Duration::from_millis(100);
 
-/// Why a request has no good answer.
+/// Why a request has no good response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// No connection to send it on.
+    /// No connection could be opened.
     Connect,
-    /// The connection ended before any byte of an answer.
+    /// The connection ended before any byte of a response.
     Io,
-    /// The answer began and did not end, or is none.
+    /// The response is incomplete or invalid.
     Incomplete,
-    /// It would come too late; `drive` says so.
+    /// The response would be too late; `drive` sets this.
     Timeout,
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// With its head and framing.
+    /// Bytes of its head, framing and body.
     pub(crate) bytes: u64,
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct Reply {
 pub(crate) struct Connection {
     server: SocketAddr,
     reuse: bool,
-    /// Taken out while a request is under way: one that is given up takes its connection along.
+    /// Taken out while a request is in flight: an abandoned request also drops its connection.
     idle: Option<TcpStream>,
     /// The server is about to close it.
     ending: Option<TcpStream>,
@@ -47,27 +48,30 @@ pub(crate) struct Connection {
     input: Input,
 }
 
-/// What became of a request's bytes.
+/// Result of sending a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Sent {
     Whole,
-    /// The server answered, or closed, before it had all; perhaps there is an answer to read.
+    /// The server responded or closed before it had received everything; there may be a response to
+    /// read.
     Stopped,
 }
 
 impl Connection {
-    /// With `reuse` it serves many requests.
+    /// Creates a connection. With `reuse` it serves many requests.
     pub(crate) fn new(server: SocketAddr, reuse: bool) -> Connection {
         let (output, input) = (Vec::new(), Input::new());
         Connection { server, reuse, idle: None, ending: None, output, input }
     }
 
-    /// Opens it before there is a request. A failure is not told: the first request will meet it.
+    /// Opens the connection before there is a request. A failure is not reported: the first request
+    /// will fail, too.
     pub(crate) async fn open(&mut self) {
         self.idle = connect(self.server).await.ok();
     }
 
-    /// Sends a request and reads its answer. Dropped before its end, it closes the connection.
+    /// Sends a request and reads its response. If the future is dropped before its end, the
+    /// connection is closed.
     pub(crate) async fn exchange(
         &mut self,
         request: &Request,
@@ -92,15 +96,16 @@ impl Connection {
         Ok(reply)
     }
 
-    /// Waits for the server to close a connection of no more use. The side that closes first keeps
-    /// its port for a minute (`TIME_WAIT`): with a connection per request the client would run out.
+    /// Waits for the server to close a connection that is no longer used. The side that closes
+    /// first keeps its port for a minute (`TIME_WAIT`): with one connection per request the client
+    /// would run out of ports.
     pub(crate) async fn settle(&mut self) {
         if let Some(stream) = self.ending.take() {
             let _ = timeout(CLOSE_WAIT, stream.readable()).await;
         }
     }
 
-    /// The first bytes of the last answer.
+    /// First bytes of the last response.
     pub(crate) fn sample(&self) -> &[u8] {
         self.input.beginning()
     }
@@ -112,14 +117,15 @@ async fn connect(server: SocketAddr) -> Result<TcpStream, Failure> {
     Ok(stream)
 }
 
-/// Whether an idle connection is still one: a server may close it at any time, which is no error.
-/// Costs no system call where nothing happened, for tokio knows that from its last look.
+/// Whether an idle connection is still usable: a server may close it at any time, which is not an
+/// error. If nothing happened, this costs no system call, because tokio knows that from its last
+/// check.
 fn is_quiet(stream: &TcpStream) -> bool {
     let read = stream.try_read(&mut [0]);
     read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// Sends all of it, and stops when the server answers or closes meanwhile.
+/// Sends everything; stops if the server responds or closes in the meantime.
 async fn send(stream: &TcpStream, mut bytes: &[u8], input: &mut Input) -> Sent {
     while !bytes.is_empty() {
         match stream.try_write(bytes) {
@@ -138,7 +144,7 @@ async fn send(stream: &TcpStream, mut bytes: &[u8], input: &mut Input) -> Sent {
     Sent::Whole
 }
 
-/// Reads an answer, and says whether the connection stays open.
+/// Reads a response, and returns whether the connection stays open.
 async fn receive(
     stream: &mut TcpStream,
     asked: Asked,

@@ -1,25 +1,25 @@
-//! The timeout of a connection's requests, at next to no cost for those that are answered.
+//! The timeout of a connection's requests, at almost no cost for those that get a response.
 //!
-//! A timer for each request would be set and taken back tens of thousands of times per second. Here
-//! it is set once, and again only when it fires: then the request it was set for is long answered,
-//! and it moves on to the deadline of the one under way.
+//! A timer per request would be set and cancelled tens of thousands of times per second. Here the
+//! timer is set once, and again only when it fires. By then the request that it was set for usually
+//! has its response, and the timer moves on to the deadline of the current request.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A timer that never fires later than the deadline of the request under way.
+/// A timer that never fires later than the deadline of the current request.
 #[derive(Debug)]
 pub(crate) struct Deadline(Pin<Box<Sleep>>);
 
 impl Deadline {
-    /// For deadlines none of which is before the one that came before it.
+    /// Creates the timer. Each deadline must be no earlier than the previous one.
     pub(crate) fn new(first: Instant) -> Deadline {
         Deadline(Box::pin(sleep_until(first)))
     }
 
-    /// What the future gives; None if it gives nothing until then.
+    /// The result of the future; `None` if it is not ready by the deadline.
     pub(crate) async fn until<T>(
         &mut self,
         deadline: Instant,
@@ -53,11 +53,11 @@ mod tests {
     const STEP: Duration = Duration::from_millis(20);
 
     #[tokio::test]
-    async fn moves_on_from_request_to_request() {
+    async fn timer_moves_on_to_deadline_of_next_request() {
         let start = Instant::now();
         let mut deadline = Deadline::new(start + STEP);
         assert_eq!(deadline.until(start + STEP, ready(1)).await, Some(1));
-        // The first deadline passes here, and is not this request's.
+        // The first deadline passes here, but is not that of this request.
         let slow = async {
             sleep(STEP * 3).await;
             2
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ends_a_request_but_not_before_its_deadline() {
+    async fn request_ends_no_earlier_than_its_deadline() {
         let start = Instant::now();
         let mut deadline = Deadline::new(start + STEP);
         for steps in [2, 3] {

@@ -1,7 +1,8 @@
-//! The run: opens the connections, drives each until the window ends, waits for what is under way.
+//! The run: opens the connections, drives each until the window ends, and waits for requests in
+//! flight.
 //!
-//! All of it is on one thread, a task for each connection. What the tasks share (targets, counters,
-//! arrivals) is in cells, borrowed between two awaits and never across one.
+//! Everything runs on one thread, one task per connection. The data that the tasks share (targets,
+//! counters, arrivals) are in cells, borrowed between two awaits and never across one.
 
 use crate::arrivals::{Arrivals, Timer};
 use crate::connection::{Connection, Failure};
@@ -18,12 +19,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-/// Without it a closed loop would do nothing but connect to a server that is down.
+/// Pause after a failure. Without it, a closed loop would only connect to a server that is down.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
-/// How much of an answer is shown.
+/// Maximum bytes of a response that are shown.
 const SAMPLE_BYTES_MAX: usize = 4096;
 
-/// What the connections share.
+/// Data that the connections share.
 #[derive(Debug)]
 struct Run {
     targets: RefCell<Targets>,
@@ -33,7 +34,7 @@ struct Run {
     timeout: Duration,
 }
 
-/// Measures as the options say.
+/// Measures according to the options.
 pub(crate) async fn run(options: &Options, targets: Targets) -> anyhow::Result<Report> {
     if options.show {
         show(options, &targets).await;
@@ -53,7 +54,7 @@ pub(crate) async fn run(options: &Options, targets: Targets) -> anyhow::Result<R
         }
     };
     sleep_until(run.end).await;
-    // What is still under way after that is hung.
+    // Requests that are in flight after that are hung.
     let _ = timeout_at(run.end + options.grace_seconds, all_of(&mut tasks)).await;
     let facts = Facts {
         window: options.seconds,
@@ -64,7 +65,8 @@ pub(crate) async fn run(options: &Options, targets: Targets) -> anyhow::Result<R
     Ok(Report::new(&run.measure.borrow(), facts))
 }
 
-/// Opens all connections before the clock starts, so that connecting is no request's latency.
+/// Opens all connections before the clock starts, so that connecting is not part of a request's
+/// latency.
 async fn open(options: &Options) -> Vec<Connection> {
     let reuse = !options.new_connections;
     let limit = options.timeout_seconds;
@@ -81,7 +83,7 @@ async fn open(options: &Options) -> Vec<Connection> {
     opening.join_all().await
 }
 
-/// Sends requests on each connection one after another.
+/// Sends requests on each connection, one after another.
 fn closed_loop(run: &Rc<Run>, connections: Vec<Connection>, tasks: &mut JoinSet<()>) {
     for mut connection in connections {
         let run = Rc::clone(run);
@@ -102,8 +104,8 @@ fn closed_loop(run: &Rc<Run>, connections: Vec<Connection>, tasks: &mut JoinSet<
     }
 }
 
-/// Sends requests when they are due, on whichever connection is free. A request begins when it is
-/// due, not when a connection is free for it: waiting for one is latency that the server caused.
+/// Sends requests when they are due, on any free connection. A request begins when it is due, not
+/// when a connection is free: waiting for one is latency that the server caused.
 fn constant_rate(
     run: &Rc<Run>,
     connections: Vec<Connection>,
@@ -134,7 +136,7 @@ async fn all_of(tasks: &mut JoinSet<()>) {
 }
 
 impl Run {
-    /// The clock starts here.
+    /// Starts the clock.
     fn start(options: &Options, targets: Targets) -> Run {
         let measure = RefCell::new(Measure::new(targets.class_names()));
         let start = Instant::now();
@@ -142,12 +144,12 @@ impl Run {
         Run { targets: RefCell::new(targets), measure, start, end, timeout }
     }
 
-    /// The timer for the requests of one connection.
+    /// Timer for the requests of one connection.
     fn deadline(&self) -> Deadline {
         Deadline::new(self.start + self.timeout)
     }
 
-    /// One request, counted: from `begun` on latency and timeout count.
+    /// One counted request. Latency and timeout count from `begun`.
     async fn exchange(
         &self,
         connection: &mut Connection,
@@ -159,7 +161,7 @@ impl Run {
         let exchange = connection.exchange(&choice.request, number);
         let end = begun + self.timeout;
         let sent = Instant::now();
-        // One that waited too long for a connection is not sent: nobody waits for it any more.
+        // A request that waited too long for a connection is not sent: its timeout is over.
         let ended = if sent < end { deadline.until(end, exchange).await } else { None };
         let result = ended.unwrap_or(Err(Failure::Timeout));
         let now = Instant::now();
@@ -170,30 +172,30 @@ impl Run {
     }
 }
 
-/// How much of the time from `sent` to `answered` was before `end`, as a part of one.
-fn share_before(end: Instant, sent: Instant, answered: Instant) -> f64 {
-    if answered <= end {
+/// Fraction of the time from `sent` to `responded` that was before `end`.
+fn share_before(end: Instant, sent: Instant, responded: Instant) -> f64 {
+    if responded <= end {
         return 1.0;
     }
     let before = end.saturating_duration_since(sent);
-    before.as_secs_f64() / answered.duration_since(sent).as_secs_f64()
+    before.as_secs_f64() / responded.duration_since(sent).as_secs_f64()
 }
 
-/// Asks once, beside the measurement, and prints the answer.
+/// Sends one request before the measurement and prints the response.
 async fn show(options: &Options, targets: &Targets) {
     let mut connection = Connection::new(options.url.address, false);
-    let answer = timeout(options.timeout_seconds, connection.exchange(targets.first(), 0)).await;
-    match answer.unwrap_or(Err(Failure::Timeout)) {
+    let response = timeout(options.timeout_seconds, connection.exchange(targets.first(), 0)).await;
+    match response.unwrap_or(Err(Failure::Timeout)) {
         Ok(reply) => {
             let sample = connection.sample();
             let sample = &sample[..sample.len().min(SAMPLE_BYTES_MAX)];
             eprintln!("{}\n({} bytes)", String::from_utf8_lossy(sample).trim_end(), reply.bytes);
         }
-        Err(failure) => eprintln!("no answer: {failure:?}"),
+        Err(failure) => eprintln!("no response: {failure:?}"),
     }
 }
 
-/// What this process has used of the CPU so far.
+/// CPU time that this process has used so far.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.try_into().unwrap_or_default()
@@ -206,10 +208,10 @@ mod tests {
     use tokio::time::Instant;
 
     #[test]
-    fn an_answer_counts_by_its_part_in_the_window() {
+    fn response_counts_by_its_part_in_the_window() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        for (sent, answered, percent) in [
+        for (sent, responded, percent) in [
             (10, 20, 100),
             (90, 100, 100),
             (99, 100, 100),
@@ -218,10 +220,10 @@ mod tests {
             (100, 101, 0),
             (110, 120, 0),
         ] {
-            let share = share_before(at(100), at(sent), at(answered));
+            let share = share_before(at(100), at(sent), at(responded));
             assert!(
                 (share * 100.0 - f64::from(percent)).abs() < 0.01,
-                "{sent} to {answered}: {share}"
+                "{sent} to {responded}: {share}"
             );
         }
     }

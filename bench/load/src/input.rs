@@ -1,17 +1,19 @@
-//! What a connection brings: reads until an answer is whole, and keeps no more than one read of it.
+//! Input of a connection: reads until a response is complete, and keeps no more than one read of
+//! it.
 
-use crate::answer::{Asked, Framing, Head};
 use crate::connection::Failure;
+use crate::response::{Asked, Framing, Head};
 use std::io::{self, ErrorKind};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// What one read can bring; and no head is longer.
+/// Maximum bytes of one read, and maximum length of a head.
 const READ_BYTES_MAX: usize = 64 * 1024;
-/// 100 Continue, 103 Early Hints: more than a few before one answer are an error.
-const INTERIM_ANSWERS_MAX: usize = 16;
+/// Maximum number of interim responses (100 Continue, 103 Early Hints); more before one response
+/// are an error.
+const INTERIM_RESPONSES_MAX: usize = 16;
 
-/// The bytes of one answer at a time.
+/// The bytes of one response at a time.
 #[derive(Debug)]
 pub(crate) struct Input {
     buffer: Box<[u8]>,
@@ -21,26 +23,27 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn new() -> Input {
-        // Zeroed by the kernel, page by page as answers need them: many connections are cheap.
+        // Zeroed by the kernel, page by page as responses need them: many connections are cheap.
         Input { buffer: vec![0; READ_BYTES_MAX].into(), filled: 0, received: 0 }
     }
 
-    /// Makes ready for the next answer.
+    /// Prepares for the next response.
     pub(crate) fn begin(&mut self) {
         (self.filled, self.received) = (0, 0);
     }
 
-    /// How much the answer had, interim answers included.
+    /// Bytes of the response, including interim responses.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// What the last read left, for an answer of one read: the answer.
+    /// The bytes of the last read: the whole response if it took one read.
     pub(crate) fn beginning(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
 
-    /// Looks for bytes that came early; true if there are none, and no end of the connection.
+    /// Checks for bytes that arrived early. Returns true if there are none and the connection has
+    /// not ended.
     pub(crate) fn is_none_yet(&mut self, stream: &TcpStream) -> bool {
         match stream.try_read(&mut self.buffer[self.filled..]) {
             Ok(count) => {
@@ -51,7 +54,7 @@ impl Input {
         }
     }
 
-    /// Reads on; false at the end of the connection.
+    /// Reads more. Returns false at the end of the connection.
     async fn more(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
         let count = stream.read(&mut self.buffer[self.filled..]).await?;
         self.add(count);
@@ -63,7 +66,7 @@ impl Input {
         self.received += count as u64;
     }
 
-    /// Reads until the head is whole; interim answers are passed over.
+    /// Reads until the head is complete, and skips interim responses.
     pub(crate) async fn read_head(
         &mut self,
         stream: &mut TcpStream,
@@ -73,7 +76,7 @@ impl Input {
         loop {
             match Head::parse(&self.buffer[..self.filled], asked) {
                 Ok(Some(head)) if !head.is_interim() => return Ok(head),
-                Ok(Some(head)) if interim < INTERIM_ANSWERS_MAX => {
+                Ok(Some(head)) if interim < INTERIM_RESPONSES_MAX => {
                     interim += 1;
                     self.buffer.copy_within(head.length..self.filled, 0);
                     self.filled -= head.length;
@@ -92,7 +95,7 @@ impl Input {
         if self.received == 0 { Failure::Io } else { Failure::Incomplete }
     }
 
-    /// Reads what follows the head until the body is whole.
+    /// Reads until the body is complete.
     pub(crate) async fn read_body(
         &mut self,
         stream: &mut TcpStream,
@@ -104,7 +107,8 @@ impl Input {
             let rest = &self.buffer[from..self.filled];
             let progress = framing.take(rest).map_err(|_| Failure::Incomplete)?;
             if progress.ended {
-                // Bytes after the end were not asked for: then the end is not where the head said.
+                // Bytes after the end were not requested: then the end is not where the head
+                // announced it.
                 let exact = progress.used == rest.len();
                 return if exact { Ok(()) } else { Err(Failure::Incomplete) };
             }

@@ -1,11 +1,14 @@
-//! The load generator of `bench/`: asks one server and says in JSON how it answered.
+//! The load generator of `bench/`: sends requests to one server and prints figures about its
+//! responses as JSON.
 //!
-//! One thread, so that the server beside it on the same cores loses as little as can be. The way of
-//! a request: `drive` begins it, in a closed loop or when `schedule` and `arrivals` say; `targets`
-//! chooses it, `request` has its bytes; `connection` sends it, `input` reads the answer until
-//! `answer` finds it whole; `measure` counts it, `report` prints the sums.
+//! It has one thread, to take as little as possible from the server on the same cores. The way of a
+//! request:
+//!
+//! - `drive` begins it, in a closed loop or as scheduled by `schedule` and `arrivals`
+//! - `targets` selects it, `request` has its bytes
+//! - `connection` sends it, `input` reads until `response` finds the response complete
+//! - `measure` counts it, `report` prints the sums
 
-mod answer;
 mod arrivals;
 mod connection;
 mod deadline;
@@ -15,6 +18,7 @@ mod measure;
 mod options;
 mod report;
 mod request;
+mod response;
 mod schedule;
 mod targets;
 mod url;
@@ -28,7 +32,7 @@ use std::process::ExitCode;
 use targets::Targets;
 use tokio::runtime::{Builder, LocalOptions};
 
-/// Bad arguments; clap ends with the same.
+/// Exit code for bad arguments, the same as clap's.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What was measured: counters, and a histogram of latency for each class.
+//! Measured values: counters, and a histogram of latency per class.
 
 use crate::connection::{Failure, Reply};
 use hdrhistogram::Histogram;
@@ -9,18 +9,18 @@ use std::time::Duration;
 const SIGNIFICANT_DIGITS: u8 = 3;
 const LATENCY_NS_MAX: u64 = 24 * 3600 * 1_000_000_000; // No timeout is longer.
 
-/// Requests that were begun and have no good answer, by cause.
+/// Requests that were begun and have no good response, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Errors {
     pub(crate) connect: u64,
     pub(crate) io: u64,
-    /// Answered whole, but not with 2xx or 3xx.
+    /// Complete response, but not with 2xx or 3xx.
     pub(crate) status: u64,
     pub(crate) timeout: u64,
     pub(crate) incomplete: u64,
 }
 
-/// Good answers of one class. Errors have no latency here: one that fails fast would look good.
+/// Good responses of one class. Errors have no latency here: a fast failure would look good.
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) name: String,
@@ -31,12 +31,12 @@ pub(crate) struct Class {
 #[derive(Debug)]
 pub(crate) struct Measure {
     pub(crate) classes: Vec<Class>,
-    /// Of all whole answers.
+    /// Status codes of all complete responses.
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) errors: Errors,
     pub(crate) bytes: u64,
-    /// Good answers within the window. One that was under way at its end counts in part: where the
-    /// window is short beside the latency, whole ones alone would be too few.
+    /// Good responses within the window. A request in flight at its end counts in part: if the
+    /// window is short compared with the latency, complete ones alone would be too few.
     pub(crate) in_window: f64,
     begun: u64,
     ended: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Outcome {
     pub(crate) class: usize,
     pub(crate) result: Result<Reply, Failure>,
     pub(crate) latency: Duration,
-    /// Which part of its time on the connection was before the window's end: 0 to 1.
+    /// Fraction of its time on the connection that was before the window's end: 0 to 1.
     pub(crate) in_window: f64,
 }
 
@@ -66,7 +66,7 @@ impl Measure {
         }
     }
 
-    /// A request begins; gives its running number, from 1 on.
+    /// Begins a request. Returns its running number, starting at 1.
     pub(crate) fn begin(&mut self) -> u64 {
         self.begun += 1;
         self.begun
@@ -75,7 +75,7 @@ impl Measure {
     pub(crate) fn end(&mut self, outcome: &Outcome) {
         self.ended += 1;
         match outcome.result {
-            Ok(reply) => self.answered(reply, outcome),
+            Ok(reply) => self.responded(reply, outcome),
             Err(Failure::Connect) => self.errors.connect += 1,
             Err(Failure::Io) => self.errors.io += 1,
             Err(Failure::Incomplete) => self.errors.incomplete += 1,
@@ -83,7 +83,7 @@ impl Measure {
         }
     }
 
-    fn answered(&mut self, reply: Reply, outcome: &Outcome) {
+    fn responded(&mut self, reply: Reply, outcome: &Outcome) {
         *self.statuses.entry(reply.status).or_default() += 1;
         self.bytes += reply.bytes;
         if !(200..400).contains(&reply.status) {
@@ -95,12 +95,12 @@ impl Measure {
         self.classes[outcome.class].latency_ns.saturating_record(latency_ns);
     }
 
-    /// Requests that were begun and have neither an answer nor failed.
+    /// Requests that were begun and have neither a response nor failed.
     pub(crate) fn under_way(&self) -> u64 {
         self.begun - self.ended
     }
 
-    /// The latency of all classes.
+    /// Latency of all classes.
     pub(crate) fn latency_ns(&self) -> Histogram<u64> {
         let mut sum = histogram();
         for class in &self.classes {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_that_of_good_answers_by_class() {
+    fn latency_counts_good_responses_by_class() {
         let mut measure = Measure::new(["short", "long"].into_iter());
         for (class, status, millis) in [(0, 200, 1), (0, 200, 3), (1, 200, 500), (1, 503, 9000)] {
             measure.begin();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits() {
+    fn latency_has_three_exact_digits() {
         let mut measure = Measure::new(["a"].into_iter());
         measure.begin();
         end(&mut measure, 0, Ok(reply(200)), 12_345);

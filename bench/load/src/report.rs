@@ -1,4 +1,4 @@
-//! The result as JSON. What each figure means stands in bench/README.md.
+//! The result as JSON. bench/README.md explains each figure.
 
 use crate::measure::{Errors, Measure};
 use hdrhistogram::Histogram;
@@ -8,20 +8,21 @@ use std::time::Duration;
 
 const NS_PER_US: f64 = 1000.0;
 
-/// What is printed. The sum of requests, errors and hung is the number of requests that were due.
+/// The printed result. The sum of requests, errors and hung is the number of requests that were
+/// due.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
-    /// How long requests were begun.
+    /// Time in which requests were begun.
     seconds: f64,
-    /// Answered whole, with 2xx or 3xx; also in the grace time.
+    /// Complete responses with 2xx or 3xx, also in the grace time.
     requests: u64,
-    /// Answers within the window, per second; one under way at its end counts in part.
+    /// Responses within the window, per second; a request in flight at its end counts in part.
     rate: f64,
     statuses: BTreeMap<u16, u64>,
     errors: Errors,
-    /// Without an answer when the grace time was over.
+    /// Requests without a response at the end of the grace time.
     hung: u64,
-    /// Of those, the ones for which no connection was free.
+    /// The part of them for which no connection was free.
     unsent: u64,
     bytes: u64,
     latency_us: Latency,
@@ -35,7 +36,7 @@ struct Class {
     latency_us: Latency,
 }
 
-/// Of good answers; null where there is none.
+/// Latency of good responses; null if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Latency {
     mean: Option<f64>,
@@ -46,14 +47,14 @@ struct Latency {
     max: Option<f64>,
 }
 
-/// What the client itself needed. At a share near 1 it measures itself.
+/// Resources that the client itself used. At a share near 1 it measures itself.
 #[derive(Clone, Debug, Serialize)]
 struct Client {
     cpu_us: Option<f64>,
     cpu_share: f64,
 }
 
-/// What is known beside the counters.
+/// Facts other than the counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) window: Duration,
@@ -115,7 +116,7 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// To so many parts of one.
+/// Rounds to multiples of one `parts`-th.
 fn round(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts
 }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn figures() {
+    fn report_contains_every_figure() {
         let mut measure = Measure::new(["a", "b"].into_iter());
         for microseconds in 1..=1000 {
             measure.begin();
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn without_answers() {
+    fn report_without_responses_has_null_times() {
         let report = report(&Measure::new(["a"].into_iter()));
         assert_eq!(report["latency_us"]["p50"], Value::Null);
         assert_eq!(report["client"]["cpu_us"], Value::Null);

@@ -1,19 +1,19 @@
-//! A request as bytes: made once for each target, copied out for each sending.
+//! A request as bytes: built once per target, copied for each transmission.
 
-use crate::answer::Asked;
+use crate::response::Asked;
 use std::io::Write;
 use std::rc::Rc;
 
-/// Where a path holds this, each sending has a number of its own.
+/// Placeholder in a path for a number that differs in each transmission.
 const NUMBER: &str = "{n}";
-/// A body up to this size is copied behind the head, so that both leave in one system call.
+/// Maximum size of a body that is copied after the head, so that both leave in one system call.
 const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
-/// What the client itself says; a target that said it too would contradict it.
+/// Headers that the client itself sets. In a target they would be contradictory.
 const OWN_HEADERS: [&str; 3] = ["connection", "content-length", "transfer-encoding"];
-/// Methods whose meaning expects a body, so that its absence is said too (RFC 9110, 8.6).
+/// Methods whose meaning expects a body, so that a missing body is also declared (RFC 9110, 8.6).
 const METHODS_WITH_BODY: [&str; 3] = ["POST", "PUT", "PATCH"];
 
-/// What a target says of its requests.
+/// A target's description of its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts<'a> {
     pub(crate) method: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct Parts<'a> {
 /// A request that can be sent many times.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// The head, parted where the number goes.
+    /// The head, split at the places of the number.
     pieces: Vec<Box<[u8]>>,
     body: Rc<[u8]>,
     asked: Asked,
@@ -36,7 +36,7 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn new(parts: &Parts) -> Result<Request, String> {
         check(parts)?;
-        // The path alone is parted: a header may hold the mark and mean it.
+        // Only the path is split: a header may contain the placeholder literally.
         let mut pieces: Vec<String> = parts.path.split(NUMBER).map(str::to_owned).collect();
         pieces[0].insert_str(0, &format!("{} ", parts.method));
         pieces.last_mut().expect("split gives one at least").push_str(&after_path(parts));
@@ -45,12 +45,13 @@ impl Request {
         Ok(Request { pieces, body: parts.body.clone().unwrap_or_default(), asked })
     }
 
-    /// Writes the head, and the body when it is small; gives what is still to be sent after that.
+    /// Writes the head, and the body if it is small. Returns the bytes that are still to be sent
+    /// after that.
     pub(crate) fn copy_out(&self, number: u64, out: &mut Vec<u8>) -> &[u8] {
         out.clear();
         out.extend_from_slice(&self.pieces[0]);
         for piece in &self.pieces[1..] {
-            write!(out, "{number}").expect("memory takes what is written");
+            write!(out, "{number}").expect("writing to memory cannot fail");
             out.extend_from_slice(piece);
         }
         if self.body.len() > COPIED_BODY_BYTES_MAX {
@@ -60,7 +61,7 @@ impl Request {
         &[]
     }
 
-    /// What kind of answer belongs to it.
+    /// Determines the form of its response.
     pub(crate) fn asked(&self) -> Asked {
         self.asked
     }
@@ -90,27 +91,27 @@ fn after_path(parts: &Parts) -> String {
 
 fn check(parts: &Parts) -> Result<(), String> {
     if !is_token(parts.method) {
-        return Err(format!("the method `{}` is not a word", parts.method.escape_debug()));
+        return Err(format!("invalid method `{}`", parts.method.escape_debug()));
     }
     if !parts.path.starts_with('/') || !parts.path.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(
-            "the path `{}` is none\nhint: it begins with a slash; blanks and letters beyond ASCII \
-             are written as %20",
+            "invalid path `{}`\n\
+             hint: start it with a slash; encode spaces and non-ASCII letters as %20",
             parts.path.escape_debug()
         ));
     }
     for (name, value) in parts.headers {
         if !is_token(name) || value.contains(['\r', '\n', '\0']) {
-            return Err(format!("the header `{}` is none", name.escape_debug()));
+            return Err(format!("invalid header `{}`", name.escape_debug()));
         }
         if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            return Err(format!("the header `{name}` is the client's own"));
+            return Err(format!("the header `{name}` is set by the client itself"));
         }
     }
     Ok(())
 }
 
-/// A token of RFC 9110, 5.6.2.
+/// Whether it is a token of RFC 9110, 5.6.2.
 fn is_token(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_letter)
@@ -137,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn plain() {
+    fn plain_request_has_line_and_host() {
         assert_eq!(text(&PARTS, 1), "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n");
     }
 
     #[test]
-    fn numbered_path() {
+    fn placeholder_in_path_becomes_number() {
         let path = "/a{n}?n={n}";
         assert_eq!(
             text(&Parts { path, ..PARTS }, 42),
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_body_and_close() {
+    fn request_contains_headers_body_and_close() {
         let headers = [("host".into(), "a.test".into()), ("Cookie".into(), "n={n}".into())];
         let body = Some(b"hello".as_slice().into());
         assert_eq!(
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_body_is_not_copied() {
+    fn large_body_is_not_copied() {
         let body = vec![b'x'; COPIED_BODY_BYTES_MAX + 1];
         let request = Request::new(&Parts { body: Some(body.clone().into()), ..PARTS }).unwrap();
         let mut out = Vec::new();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn refused() {
+    fn invalid_parts_are_rejected() {
         for method in ["", "GET /", "G\r\n"] {
             assert!(Request::new(&Parts { method, ..PARTS }).is_err(), "{method:?}");
         }

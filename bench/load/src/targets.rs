@@ -1,7 +1,7 @@
-//! What to ask for: the lines of --targets, and which is next.
+//! Requests to send: the lines of --targets, and the selection of the next one.
 //!
-//! The class of each request is drawn by weight. Within a class the lines take turns, so that every
-//! visitor comes equally often.
+//! The class of each request is drawn by weight. Within a class the lines are used in turn, so that
+//! all visitors are equally frequent.
 
 use crate::options::Options;
 use crate::request::{Parts, Request};
@@ -32,17 +32,17 @@ struct Line {
     body_file: Option<PathBuf>,
 }
 
-/// What all lines share.
+/// Data that all lines share.
 #[derive(Debug)]
 struct Frame<'a> {
     authority: &'a str,
     path: &'a str,
     close: bool,
-    /// Where relative files are: beside the file that names them.
+    /// Base folder of relative files: that of the file which names them.
     folder: &'a Path,
 }
 
-/// The targets, and the state of choosing among them.
+/// The targets, and the state of the selection.
 #[derive(Debug)]
 pub(crate) struct Targets {
     classes: Vec<Class>,
@@ -59,7 +59,7 @@ struct Class {
     next: usize,
 }
 
-/// A request and the place of its class in `Targets::class_names`.
+/// A request, and the index of its class in `Targets::class_names`.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) class: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Choice {
 }
 
 impl Targets {
-    /// Reads the file that the options name; without one there is one target, the URL.
+    /// Reads the file from the options. Without a file, the URL is the only target.
     pub(crate) fn load(options: &Options) -> anyhow::Result<Targets> {
         let url = &options.url;
         let file = options.targets.as_deref();
@@ -81,11 +81,11 @@ impl Targets {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read `{name}`"))?;
         parse(&text)
             .and_then(|lines| Targets::from_lines(&lines, &frame, options.seed))
-            .with_context(|| format!("targets of `{name}`"))
+            .with_context(|| format!("invalid targets in `{name}`"))
     }
 
     fn from_lines(lines: &[(usize, Line)], frame: &Frame, seed: u64) -> anyhow::Result<Targets> {
-        ensure!(!lines.is_empty(), "there is none");
+        ensure!(!lines.is_empty(), "no targets");
         ensure!(lines.len() <= LINES_MAX, "more than {LINES_MAX} lines");
         let mut targets =
             Targets { classes: Vec::new(), weight: 0.0, random: Rng::with_seed(seed) };
@@ -93,14 +93,14 @@ impl Targets {
         for (number, line) in lines {
             targets.add(line, frame, &mut files).with_context(|| format!("line {number}"))?;
         }
-        ensure!(targets.weight > 0.0, "all weights are zero");
+        ensure!(targets.weight > 0.0, "all weights are 0");
         ensure!(targets.classes.len() <= CLASSES_MAX, "more than {CLASSES_MAX} classes");
         Ok(targets)
     }
 
     fn add(&mut self, line: &Line, frame: &Frame, files: &mut Files) -> anyhow::Result<()> {
         let weight = line.weight.unwrap_or(1.0);
-        ensure!(weight.is_finite() && weight >= 0.0, "the weight {weight} is below zero");
+        ensure!(weight.is_finite() && weight >= 0.0, "negative weight {weight}");
         let headers: Vec<_> = line.headers.clone().into_iter().collect();
         let request = Request::new(&Parts {
             method: line.method.as_deref().unwrap_or("GET"),
@@ -118,7 +118,7 @@ impl Targets {
         Ok(())
     }
 
-    /// The class of that name, as it comes first.
+    /// The class of that name, added if it is new.
     fn class(&mut self, name: &str) -> &mut Class {
         let found = self.classes.iter().position(|class| class.name == name);
         let place = found.unwrap_or_else(|| {
@@ -153,7 +153,7 @@ impl Targets {
             left -= class.weight;
             left < 0.0
         });
-        // Rounding may leave a little; then it is the last that can be drawn at all.
+        // Rounding may leave a small rest: then the last class that can be drawn is used.
         found
             .or_else(|| self.classes.iter().rposition(|class| class.weight > 0.0))
             .expect("from_lines saw a weight above zero")
@@ -163,7 +163,7 @@ impl Targets {
 /// Bodies by file: lines that name the same file share its memory.
 type Files = HashMap<PathBuf, Rc<[u8]>>;
 
-/// The lines with their numbers; empty ones are left out.
+/// The lines with their numbers, without empty ones.
 fn parse(text: &str) -> anyhow::Result<Vec<(usize, Line)>> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
@@ -176,7 +176,7 @@ fn parse(text: &str) -> anyhow::Result<Vec<(usize, Line)>> {
 
 fn body(line: &Line, folder: &Path, files: &mut Files) -> anyhow::Result<Option<Rc<[u8]>>> {
     match (&line.body, &line.body_file) {
-        (Some(_), Some(_)) => Err(anyhow!("both body and body_file")),
+        (Some(_), Some(_)) => Err(anyhow!("body and body_file are mutually exclusive")),
         (Some(text), None) => Ok(Some(text.as_bytes().into())),
         (None, Some(file)) => read(folder.join(file), files).map(Some),
         (None, None) => Ok(None),
@@ -231,31 +231,31 @@ mod tests {
     "#;
 
     #[test]
-    fn defaults() {
+    fn empty_target_is_get_of_url_path() {
         assert_eq!(next(&mut targets("{}").unwrap(), 2), ["all GET /url"; 2]);
     }
 
     #[test]
-    fn classes_are_drawn_by_the_sum_of_their_weights() {
+    fn class_is_drawn_by_sum_of_its_weights() {
         let mut count = BTreeMap::<String, u32>::new();
         for line in next(&mut targets(VISITORS).unwrap(), 10_000) {
             *count.entry(line).or_default() += 1;
         }
         assert_eq!(count.len(), 3);
         assert!((400..600).contains(&count["long POST /long"]), "{count:?}");
-        // The two visitors take turns.
+        // The two visitors alternate.
         assert!(count["short GET /1"].abs_diff(count["short GET /2"]) <= 1, "{count:?}");
     }
 
     #[test]
-    fn the_same_seed_draws_the_same() {
+    fn same_seed_gives_same_requests() {
         let draw = |seed| next(&mut targets_in(Path::new(""), VISITORS, seed).unwrap(), 200);
         assert_eq!(draw(4), draw(4));
         assert_ne!(draw(4), draw(5));
     }
 
     #[test]
-    fn weight_zero_is_never_drawn() {
+    fn target_with_weight_zero_is_never_drawn() {
         let text = r#"{"class":"a","weight":0}
                       {"class":"b","weight":1}
                       {"class":"c","weight":0}"#;
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_from_a_file_beside_the_targets() {
+    fn body_file_is_relative_to_targets_file() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("body.json"), "{}").unwrap();
         let line = r#"{"method":"POST","body_file":"body.json"}"#;
@@ -274,15 +274,18 @@ mod tests {
     }
 
     #[test]
-    fn refused() {
+    fn invalid_targets_are_rejected() {
         for (text, why) in [
-            ("", "there is none"),
+            ("", "no targets"),
             ("{}\n{\"paht\":\"/\"}", "line 2: unknown field `paht`"),
-            ("{\"weight\":-1}", "line 1: the weight -1"),
-            ("{\"weight\":0}", "all weights are zero"),
-            ("{\"body\":\"a\",\"body_file\":\"b\"}", "line 1: both body and body_file"),
+            ("{\"weight\":-1}", "line 1: negative weight -1"),
+            ("{\"weight\":0}", "all weights are 0"),
+            (
+                "{\"body\":\"a\",\"body_file\":\"b\"}",
+                "line 1: body and body_file are mutually exclusive",
+            ),
             ("{\"body_file\":\"/no/such\"}", "line 1: cannot read `/no/such`"),
-            ("{}\n\n{\"path\":\"x\"}", "line 3: the path `x`"),
+            ("{}\n\n{\"path\":\"x\"}", "line 3: invalid path `x`"),
         ] {
             let message = format!("{:#}", targets(text).unwrap_err());
             assert!(message.contains(why), "{text}: {message}");

@@ -1,26 +1,26 @@
-//! Where the server is: `http://HOST[:PORT][/PATH]`, taken apart and looked up once.
+//! Address of the server: `http://HOST[:PORT][/PATH]`, parsed and resolved once.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
 const SCHEME: &str = "http://";
 const DEFAULT_PORT: u16 = 80;
 
-/// The server and the path that was named with it.
+/// The server, and the path in its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// What the Host header says.
+    /// Value of the Host header.
     pub(crate) authority: String,
-    /// Begins with a slash; with the query.
+    /// Starts with a slash and includes the query.
     pub(crate) path: String,
     pub(crate) address: SocketAddr,
 }
 
 impl Url {
-    /// Takes a URL apart and looks its host up. IPv4 comes first: `localhost` is mostly meant so.
+    /// Parses a URL and resolves its host. IPv4 comes first: `localhost` usually means that.
     pub(crate) fn parse(text: &str) -> Result<Url, String> {
-        let rest = text
-            .strip_prefix(SCHEME)
-            .ok_or_else(|| format!("a URL begins with {SCHEME}\nhint: TLS is not spoken here"))?;
+        let rest = text.strip_prefix(SCHEME).ok_or_else(|| {
+            format!("the URL must start with {SCHEME}\nhint: TLS is not supported")
+        })?;
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
@@ -33,7 +33,7 @@ fn look_up(authority: &str) -> Result<SocketAddr, String> {
     let full = if has_port { authority.to_owned() } else { format!("{authority}:{DEFAULT_PORT}") };
     let found: Vec<SocketAddr> = full
         .to_socket_addrs()
-        .map_err(|error| format!("cannot look up `{authority}`: {error}"))?
+        .map_err(|error| format!("cannot resolve `{authority}`: {error}"))?
         .collect();
     let chosen = found.iter().find(|address| address.is_ipv4()).or(found.first());
     chosen.copied().ok_or_else(|| format!("`{authority}` has no address"))
@@ -44,7 +44,7 @@ mod tests {
     use super::Url;
 
     #[test]
-    fn parts() {
+    fn url_is_split_into_its_parts() {
         for (text, authority, path, address) in [
             ("http://127.0.0.1:8080", "127.0.0.1:8080", "/", "127.0.0.1:8080"),
             ("http://127.0.0.1:8080/a/b?c=d#e", "127.0.0.1:8080", "/a/b?c=d", "127.0.0.1:8080"),
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn refused() {
+    fn invalid_url_is_rejected() {
         for text in ["", "127.0.0.1:80", "https://127.0.0.1/", "http://", "http://127.0.0.1:x/"] {
             assert!(Url::parse(text).is_err(), "{text}");
         }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Bench\RoadRunner;
 
-/** A request as RoadRunner tells it. */
+/** A request as RoadRunner sends it. */
 final class Request
 {
     /**
@@ -24,7 +24,7 @@ final class Request
     ) {
     }
 
-    /** A header's values, joined. Go writes the names as in "Content-Type". */
+    /** A header's values, joined. Go writes names as "Content-Type". */
     public function header(string $name): ?string
     {
         $values = $this->headers[ucwords($name, '-')] ?? null;
@@ -33,7 +33,7 @@ final class Request
     }
 
     /**
-     * $_SERVER as a server would fill it.
+     * $_SERVER, filled as by a server.
      *
      * @return array<string, string>
      */

@@ -11,7 +11,7 @@ declare(strict_types=1);
  *   bytes 6-9   CRC-32 of bytes 0-5, little endian
  *   bytes 10-11 streams, not used here
  *
- * A request's and an answer's one option is the length of the head, with which the payload begins.
+ * A request or response has one option: the length of the head, with which the payload begins.
  */
 
 namespace Samovar\Bench\RoadRunner;
@@ -28,7 +28,8 @@ const CODEC_PROTO = 0x80;
 /**
  * @param resource $pipe
  *
- * @return array{0: int, 1: list<int>, 2: string}|null flags, options and payload; null at the pipe's end
+ * @return array{0: int, 1: list<int>, 2: string}|null flags, options and payload; null at the
+ * pipe's end
  */
 function readFrame($pipe): ?array
 {
@@ -70,7 +71,7 @@ function writeFrame($pipe, int $flags, array $options, string $payload): void
 /**
  * @param resource $pipe
  *
- * @return string|null null when there is nothing more
+ * @return string|null null at the end of the pipe
  */
 function readExactly($pipe, int $bytes): ?string
 {

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Heads of requests and answers, as JSON or as messages of protobuf (http.v1 of RoadRunner's API):
+ * Heads of requests and responses, as JSON or as messages of protobuf (http.v1 of RoadRunner's API):
  *
  *   Request      1 remote address, 2 protocol, 3 method, 4 URI, 5 headers, 6 cookies, 7 query
  *   Response     1 status, 2 headers
@@ -16,7 +16,7 @@ namespace Samovar\Bench\RoadRunner;
 
 use RuntimeException;
 
-// Kinds of values in protobuf's encoding.
+// Value types in protobuf's encoding.
 const VARINT = 0;
 const BYTES = 2;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""RoadRunner's side of the pipe, as its documentation says: does worker.php answer? RoadRunner itself is not needed."""
+"""Tests worker.php with RoadRunner's side of the pipe, after its documentation. RoadRunner itself is not needed."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def frame(flags, payload, options=()):
 
 
 def read_frame(pipe):
-    """Flags, options and payload of the next frame."""
+    """Reads flags, options and payload of the next frame."""
     head = pipe.read(12)
     begin, flags, length, crc, _ = struct.unpack("<BBIIH", head)
     assert crc == zlib.crc32(head[:6])
@@ -59,7 +59,7 @@ def json_head(method, headers, cookies=None):
 
 
 class Worker:
-    """A worker's process, and its end of the pipes; a context manager."""
+    """A worker's process and its end of the pipes; a context manager."""
 
     def __init__(self, workload):
         self.var = tempfile.TemporaryDirectory()
@@ -77,7 +77,7 @@ class Worker:
         return read_frame(self.process.stdout)
 
     def request(self, codec, method="GET", headers=None, body=b"", cookies=None):
-        """Head and body of the answer."""
+        """Returns head and body of the response."""
         write = json_head if codec == JSON else proto_head
         head = write(method, {"Host": "127.0.0.1:8080", **(headers or {})}, cookies)
         flags, options, payload = self.ask(codec, head + body, (len(head),))
@@ -95,7 +95,7 @@ class Worker:
 
 
 class WorkerTest(unittest.TestCase):
-    def test_says_its_pid_and_stops_when_told(self):
+    def test_worker_sends_pid_and_stops_on_command(self):
         with Worker("hello") as worker:
             flags, _, payload = worker.ask(CONTROL, b'{"pid":true}')
             self.assertEqual((flags, json.loads(payload)), (CONTROL, {"pid": worker.process.pid}))
@@ -103,7 +103,7 @@ class WorkerTest(unittest.TestCase):
             worker.process.stdin.flush()
             self.assertEqual(worker.process.wait(10), 0)
 
-    def test_answers_in_json(self):
+    def test_json_request_gets_json_response(self):
         with Worker("hello") as worker:
             for _ in range(3):
                 head, body = worker.request(JSON)
@@ -111,14 +111,14 @@ class WorkerTest(unittest.TestCase):
                                  {"status": 200, "headers": {"Content-Type": ["text/html; charset=UTF-8"]}})
                 self.assertEqual(body, "Hello, World!")
 
-    def test_answers_in_protobuf(self):
+    def test_protobuf_request_gets_protobuf_response(self):
         with Worker("hello") as worker:
             head, body = worker.request(PROTO)
             value = field(2, field(1, "Content-Type") + field(2, field(1, "text/html; charset=UTF-8")))
             self.assertEqual(head, varint(1 << 3) + varint(200) + value)
             self.assertEqual(body, "Hello, World!")
 
-    def test_hands_headers_and_body_over(self):
+    def test_handler_receives_headers_and_body(self):
         sent = (APPS / "echo/body.json").read_bytes()
         headers = {"Content-Type": "application/json", "Authorization": "Bearer x", "Accept-Language": "de,en",
                    "User-Agent": "test", "X-Request-Id": "7"}
@@ -129,13 +129,13 @@ class WorkerTest(unittest.TestCase):
                 self.assertEqual((answer["authorized"], answer["language"], answer["agent"], answer["request"]),
                                  (True, "de", "test", "7"))
 
-    def test_serves_the_applications(self):
+    def test_worker_serves_the_workloads(self):
         for workload, expected in (("bootstrap", "Catalog 72"), ("symfony", "You have been here once")):
             with self.subTest(workload), Worker(workload) as worker:
                 for codec in (JSON, PROTO):
                     self.assertIn(expected, worker.request(codec)[1])
 
-    def test_a_session_is_its_visitors(self):
+    def test_session_belongs_to_one_visitor(self):
         with Worker("symfony") as worker:
             visitors = []
             for _ in range(2):

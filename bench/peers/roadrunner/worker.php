@@ -3,10 +3,12 @@
 declare(strict_types=1);
 
 /*
- * RoadRunner's PHP side: reads requests from a pipe, calls a workload's handler and writes its answers.
+ * RoadRunner's PHP side: reads requests from a pipe, calls a workload's handler and writes its
+ * responses.
  *
- * Ours, after the documentation of goridge's frames and of RoadRunner's messages, since Composer's packages cannot be
- * had here. test_worker.py beside it speaks RoadRunner's side with it; it has not been run by RoadRunner itself.
+ * Written for this repository, after the documentation of goridge's frames and of RoadRunner's
+ * messages, because Composer's packages are not available here. test_worker.py in this folder acts
+ * as RoadRunner's side; this file has not been run by RoadRunner itself.
  */
 
 namespace Samovar\Bench\RoadRunner;
@@ -16,14 +18,14 @@ require __DIR__ . '/frames.php';
 require __DIR__ . '/messages.php';
 
 /**
- * Answers requests until RoadRunner says stop, or is gone.
+ * Serves requests until RoadRunner sends a stop or closes the pipe.
  *
- * @param callable(Request): array{0: int, 1: array<string, list<string>>, 2: string} $handler answers status, headers
- *     and body
+ * @param callable(Request): array{0: int, 1: array<string, list<string>>, 2: string} $handler
+ *     returns status, headers and body
  */
 function serve(callable $handler): void
 {
-    // The pipe must hold frames alone.
+    // The pipe may contain only frames.
     ob_start(static function (string $output): string {
         fwrite(STDERR, $output);
 
@@ -40,7 +42,8 @@ function serve(callable $handler): void
             continue;
         }
         $head = substr($payload, 0, $options[0]);
-        // RoadRunner's versions differ in how they write the head; the answer is written in the same way.
+        // RoadRunner's versions differ in the format of the head; the response uses the format of
+        // the request.
         $json = $head[0] === '{';
         [$status, $headers, $body] = $handler(readRequest($head, substr($payload, $options[0]), $json));
         $answer = writeResponse($status, $headers, $json);

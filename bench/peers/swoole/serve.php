@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Swoole's HTTP server around a workload's handler, after Swoole's documentation. It has not been run on the machine
- * that this repository's figures come from: Swoole is not in Debian.
+ * Swoole's HTTP server around a workload's handler, after Swoole's documentation. It has not been
+ * run on the machine of this repository's figures: Swoole is not in Debian.
  */
 
 namespace Samovar\Bench\Swoole;
@@ -20,8 +20,8 @@ use Swoole\Http\Server;
  */
 function serve(callable $handler): void
 {
-    // In the base mode each worker has connections of its own; in the process mode a master process has them all and
-    // hands requests on.
+    // In base mode each worker has its own connections. In process mode a master process has all
+    // connections and passes requests on.
     $mode = getenv('BENCH_SWOOLE_MODE') === 'process' ? SWOOLE_PROCESS : SWOOLE_BASE;
     $server = new Server('127.0.0.1', (int) $_SERVER['argv'][1], $mode);
     $server->set([

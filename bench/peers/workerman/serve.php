@@ -14,7 +14,8 @@ use Workerman\Protocols\Http\Response;
 use Workerman\Worker;
 
 /**
- * Serves until SIGINT, which is Workerman's signal to stop. Arguments: "start", which Workerman reads, and the port.
+ * Serves until SIGINT, which is Workerman's signal to stop. Arguments: "start", which Workerman
+ * reads, and the port.
  *
  * @param callable(Request): Response $handler
  */
@@ -28,7 +29,8 @@ function serve(callable $handler): void
     TcpConnection::$defaultMaxPackageSize = 64 * 1024 * 1024;
     $worker = new Worker('http://127.0.0.1:' . $_SERVER['argv'][2]);
     $worker->count = (int) getenv('BENCH_WORKERS');
-    // Each worker has a listening socket of its own, so that the kernel spreads connections over them.
+    // Each worker has its own listening socket, so that the kernel distributes connections among
+    // them.
     $worker->reusePort = true;
     $worker->onMessage = static function (TcpConnection $connection, Request $request) use ($handler): void {
         $connection->send($handler($request));

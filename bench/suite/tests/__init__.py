@@ -1,1 +1,1 @@
-"""Tests of what decides, without servers."""
+"""Tests of the decisions, without servers."""

@@ -1,4 +1,4 @@
-"""Releases, the link to one of them, who watches a new one come; what a way to deploy changes in a server's files."""
+"""Releases, the link to the current one, and the watcher; replacements of a deploy in a server's files."""
 
 import pathlib
 import tempfile
@@ -9,7 +9,7 @@ from suite.launch import Launch
 
 
 def asking(*answers):
-    """Visitors who are answered by these releases, and at last by the last one again and again."""
+    """Visitors who get responses from these releases, and then repeatedly from the last one."""
     left = list(answers)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
@@ -20,7 +20,7 @@ class Links(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def test_a_link_is_made_and_replaced(self):
+    def test_switch_creates_and_replaces_link(self):
         link = self.folder / "server/current"
         for name in ("r0", "r1"):
             (self.folder / name).mkdir()
@@ -28,7 +28,7 @@ class Links(unittest.TestCase):
             self.assertEqual(link.resolve().name, name)
         self.assertEqual([path.name for path in link.parent.iterdir()], ["current"])
 
-    def test_what_a_broken_off_switch_left_is_no_hindrance(self):
+    def test_switch_succeeds_after_interrupted_switch(self):
         link = self.folder / "current"
         (self.folder / "r0").mkdir()
         (self.folder / "current.new").symlink_to("nowhere")
@@ -37,27 +37,27 @@ class Links(unittest.TestCase):
 
 
 class Watchers(unittest.TestCase):
-    def test_old_answers_count_from_the_first_new_one_on(self):
+    def test_old_responses_count_after_first_new_response(self):
         watcher = releases.Watcher("", "r1", asking("r0", None, "r0", "r1", "r0", None, "r1"))
         seen_at, old_afterwards = watcher.see()
         self.assertIsNotNone(seen_at)
         self.assertEqual(old_afterwards, 1)
 
-    def test_a_release_that_does_not_come_is_given_up(self):
+    def test_watcher_gives_up_on_missing_release(self):
         watcher = releases.Watcher("", "r1", asking("r0"))
         self.assertEqual(watcher.see(seconds_max=0.05), (None, 0))
         self.assertFalse(watcher.is_alive())
 
-    def test_nobody_there_is_no_release(self):
+    def test_unreachable_server_has_no_release(self):
         self.assertIsNone(releases.ask("127.0.0.1:1"))
 
 
 class Weights(unittest.TestCase):
-    def test_before_is_the_median_and_since_the_greatest(self):
+    def test_memory_is_median_before_and_maximum_since(self):
         readings = [(1, 10), (2, 30), (3, 20), (4, 90), (5, 40)]
         self.assertEqual(deploys.weights(readings, 4), {"before": 20, "greatest": 90})
 
-    def test_without_readings_on_both_sides_there_is_none(self):
+    def test_memory_without_readings_on_both_sides_is_none(self):
         for readings in ([], [(1, 10)], [(5, 10)]):
             self.assertIsNone(deploys.weights(readings, 4))
 
@@ -68,17 +68,17 @@ class Changes(unittest.TestCase):
         launch = Launch((), 1, site.var, {}, {site.var / "fpm.conf": "[global]\nerror_log = x\n"})
         return deploys.changed(servers.Kind("k", "t", "fpm", "php-fpm", "", "", lambda _: launch), changes), site
 
-    def test_words_of_a_file_are_others(self):
+    def test_changed_server_has_replaced_text(self):
         kind, site = self.kind(deploys.WAITS)
         self.assertEqual(kind.launch(site).files[site.var / "fpm.conf"],
                          "[global]\nprocess_control_timeout = 10s\nerror_log = x\n")
 
-    def test_words_that_are_not_there_cannot_be_changed(self):
+    def test_replacement_of_missing_text_is_error(self):
         kind, site = self.kind(("fpm.conf", "[none]", ""))
         with self.assertRaises(ValueError):
             kind.launch(site)
 
-    def test_what_is_changed_is_what_the_suite_writes(self):
+    def test_replaced_texts_exist_in_generated_files(self):
         site = servers.Site("deploy", pathlib.Path("/srv/index.php"), pathlib.Path("/var"), 1, 1, 1, {})
         texts = {"fpm.conf": servers.nginx.fpm_text(site.var, 1),
                  "nginx.conf": servers.nginx.nginx_text(site.var, 1, site.entry, 0)}

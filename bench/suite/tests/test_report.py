@@ -15,7 +15,7 @@ def sample():
 
 
 class Numbers(unittest.TestCase):
-    def test_three_figures_that_count(self):
+    def test_number_has_three_significant_digits(self):
         self.assertEqual([report.adaptive(n) for n in (0.0516, 8.25, 49.66, 493.4, 12345, None)],
                          ["0.052", "8.25", "49.7", "493", "12,345", "–"])
         self.assertEqual([report.signed(n) for n in (15.04, -0.5, None)], ["+15.0", "-0.500", "–"])
@@ -27,42 +27,42 @@ class Results(unittest.TestCase):
     def setUp(self):
         self.raw = sample()
 
-    def test_a_table_has_as_many_cells_in_each_line(self):
+    def test_table_lines_have_equal_number_of_cells(self):
         for name, workload in self.raw["workloads"].items():
             lines = report.main_table(workload, workload["connections"]).splitlines()
             self.assertEqual({line.count("|") for line in lines}, {lines[0].count("|")}, name)
             self.assertEqual(len(lines), 2 + len(workload["servers"]))
 
-    def test_samovar_stands_out_and_an_error_is_named_in_its_row(self):
+    def test_table_highlights_samovar_and_shows_error_in_row(self):
         text = report.results(self.raw)
         self.assertIn("| **Samovar, resident** |", text)
         self.assertRegex(text, r"\| Broken \| \*\*error\*\*: does not start: no such thing \|")
 
-    def test_a_log_s_lines_and_bars_do_not_break_the_table(self):
+    def test_error_with_line_ends_and_bars_is_one_cell(self):
         hello = self.raw["workloads"]["hello"]
         hello["servers"]["broken"]["error"] = "a | b\nc"
         self.assertIn("| Broken | **error**: a / b c |", report.main_table(hello, hello["connections"]))
 
-    def test_what_is_missing_is_named_with_its_install_line(self):
-        self.assertIn("- Absent: missing. To install it: pecl install absent", report.results(self.raw))
+    def test_missing_server_is_listed_with_install_command(self):
+        self.assertIn("- Absent: missing. Install it with: pecl install absent", report.results(self.raw))
 
-    def test_a_workload_that_could_not_run_is_an_error_and_not_fatal(self):
+    def test_failed_workload_is_shown_as_error(self):
         self.raw["workloads"]["laravel"] = {"description": "x", "error": "Debian packages are missing: apt-get"}
         self.assertIn("## laravel\n\n**error**: Debian packages", report.results(self.raw))
         self.assertNotIn("laravel", readme.section(self.raw, "there"))
 
-    def test_a_client_without_time_left_is_named(self):
+    def test_client_at_its_limit_is_reported(self):
         hello = self.raw["workloads"]["hello"]
         rounds = hello["servers"]["php-fpm"]["rounds"]
         for share, is_named in ((0.9, False), (0.95, True)):
             for found in rounds:
                 found["client"] = {"cpu_us": 5.0, "cpu_share": share if found["pass"] == "closed" else 0.2}
             text = report.workload_section("hello", hello)
-            self.assertEqual("- nginx + php-fpm: **the client was the limit** (closed loop: 95 % of its core)." in text,
+            self.assertEqual("- nginx + php-fpm: **limited by the client** (closed loop: 95 % of its core)." in text,
                              is_named)
             self.assertNotIn("constant rate:", text)
 
-    def test_trials_and_interruptions_are_called_so(self):
+    def test_trial_and_interrupted_run_are_marked(self):
         self.raw["settings"]["rounds"], self.raw["complete"] = 1, False
         text = report.results(self.raw)
         self.assertIn("Interrupted", text)
@@ -72,14 +72,14 @@ class Results(unittest.TestCase):
         self.assertNotIn("Interrupted", text)
         self.assertNotIn("A trial", text)
 
-    def test_it_says_how_to_do_it_again(self):
+    def test_results_contain_command_to_repeat(self):
         text = report.results(self.raw)
         for part in (self.raw["command"], self.raw["machine"]["cpu"], "opcache.validate_timestamps=1"):
             self.assertIn(part, text)
 
 
 class Readme(unittest.TestCase):
-    def test_has_a_row_for_each_workload_the_plots_and_where_it_comes_from(self):
+    def test_readme_section_has_rows_plots_and_origin(self):
         raw = sample()
         text = readme.section(raw, "bench/results/x")
         self.assertEqual(text, readme.section(raw, "bench/results/x"))
@@ -88,7 +88,7 @@ class Readme(unittest.TestCase):
         for part in ("(bench/results/x/cpu.svg)", raw["command"], raw["started"][:10], "nginx + php-fpm"):
             self.assertIn(part, text)
 
-    def test_a_peer_gets_a_column_when_it_was_measured(self):
+    def test_measured_peer_gets_column(self):
         raw = sample()
         self.assertNotIn("Broken", readme.section(raw, "x"))
         broken = raw["workloads"]["hello"]["servers"]["broken"]
@@ -109,21 +109,21 @@ class Plots(unittest.TestCase):
             names = self.plots.draw_all(raw, pathlib.Path(folder))
             return {name: (pathlib.Path(folder) / name).read_text() for name in names}
 
-    def test_all_are_drawn_and_the_same_figures_make_the_same_files(self):
+    def test_plots_are_complete_and_reproducible(self):
         drawn = self.draw(sample())
         self.assertEqual(list(drawn), ["cpu.svg", "latency.svg", "memory.svg"])
         self.assertEqual(drawn, self.draw(sample()))
         for text in drawn.values():
             self.assertIn("</svg>", text)
 
-    def test_what_was_not_measured_is_not_drawn(self):
+    def test_plot_without_figures_is_not_drawn(self):
         raw = sample()
         raw["memory"], raw["settings"]["ladder"] = [], None
         self.assertEqual(list(self.draw(raw)), ["cpu.svg"])
         raw["workloads"] = {}
         self.assertEqual(self.draw(raw), {})
 
-    def test_labels_keep_their_order_and_a_distance(self):
+    def test_labels_keep_order_and_distance(self):
         from suite import style
         self.assertEqual(style.spread_apart([0.9, 0.1, 0.5], 0.1), [0.9, 0.1, 0.5])
         near = style.spread_apart([0.50, 0.52, 0.9, 0.51], 0.1)
@@ -131,7 +131,7 @@ class Plots(unittest.TestCase):
         placed = sorted(near)
         self.assertTrue(all(b - a >= 0.1 - 1e-9 for a, b in zip(placed, placed[1:])))
 
-    def test_ticks_are_round(self):
+    def test_axis_ticks_are_round_numbers(self):
         self.assertEqual(self.plots.nice_ticks(0.9, 30), [1, 2, 5, 10, 20])
 
 

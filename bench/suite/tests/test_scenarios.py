@@ -1,4 +1,4 @@
-"""bench/scenarios: recorded figures -> tables; options; which entries a workload has. Without servers."""
+"""bench/scenarios: recorded figures -> tables; options; entries of a workload. Without servers."""
 
 import argparse
 import pathlib
@@ -29,7 +29,7 @@ def record(**servers):
 
 
 def turn(max_ms, new_after, bad, io=0, hung=0, weighed=False, pss_kib=None):
-    """A turn of bench/scenarios/deploy.py, with 100 good answers."""
+    """A turn of bench/scenarios/deploy.py, with 100 good responses."""
     errors = {"connect": 0, "io": io, "status": sum(bad.values()), "timeout": 0, "incomplete": 0}
     done = {"release": "r1", "command_s": new_after / 2, "new_after_s": new_after, "old_afterwards": 1} \
         if new_after else None
@@ -40,13 +40,13 @@ def turn(max_ms, new_after, bad, io=0, hung=0, weighed=False, pss_kib=None):
 
 
 def cells(table, title):
-    """The cells of the row that begins with the title."""
+    """The cells of the row whose first cell is the title."""
     row = next(line for line in table.splitlines() if line.startswith(f"| {title} |"))
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 class Gains(unittest.TestCase):
-    def test_more_requests_and_less_cpu_are_both_gains(self):
+    def test_more_requests_and_less_cpu_are_gains(self):
         found = record(a=server("a", 100, 1000.0), b=server("b", 80, 1100.0))
         a, b = (scenario.measured(found, key) for key in "ab")
         self.assertAlmostEqual(scenario.gain(b, a), 0.1)
@@ -54,17 +54,17 @@ class Gains(unittest.TestCase):
         self.assertIsNone(scenario.gain(b, None))
         self.assertEqual([scenario.percent(value) for value in (0.1, -0.25, None)], ["+10 %", "-25 %", "–"])
 
-    def test_what_was_not_measured_is_none(self):
+    def test_unmeasured_figure_is_none(self):
         found = record(a=server("a"))
         self.assertEqual((scenario.measured(found, "a"), scenario.measured(found, "b")), (None, None))
 
-    def test_an_error_is_one_cell(self):
+    def test_error_is_one_cell(self):
         self.assertEqual(scenario.error_of({"error": "a\n| b"}), "**error**: a / b")
         self.assertEqual(scenario.error_of({"error": None}), "**error**: not measured")
 
 
 class Tables(unittest.TestCase):
-    def test_a_rollback_is_above_its_limit_or_not(self):
+    def test_rollback_above_limit_is_marked(self):
         def result(part, pages, *rounds):
             made = [{"us": us, "faults": 10, "searched": 1, "reforks": 0} for us in rounds]
             return {"part": part, "pages": pages, "error": None if rounds else "no answer", "rounds": made}
@@ -79,7 +79,7 @@ class Tables(unittest.TestCase):
         self.assertEqual([cells(table, at)[1] for at in ("1", "2")], ["500 (500–500)", "20 (20–20)"])
         self.assertIn("no answer", cells(table, "lost")[1])
 
-    def test_bootstrap_is_what_a_way_costs_over_resident(self):
+    def test_bootstrap_cost_is_difference_to_resident(self):
         table = bootstrap.table(raw({"symfony": record(**{
             "php-fpm": server("nginx + php-fpm", 500), "resident": server("resident", 100),
             "checkpoint": server("checkpoint", error="does not start")})}))
@@ -87,7 +87,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(cells(table, "nginx + php-fpm")[-1], "2")
         self.assertIn("does not start", cells(table, "checkpoint")[1])
 
-    def test_preload_stands_beside_its_twin_and_what_is_published(self):
+    def test_preload_is_compared_with_twin_and_published_figure(self):
         table = preload.table(raw({"symfony": {**record(**{
             "classic": server("Samovar", 100, 1000.0), "classic-preload": server("Samovar, preloaded", 80, 1200.0)}),
             "classes": [12]}}))
@@ -102,7 +102,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(cells(table, "PSR-7")[2:7], ["+10.0", "1,500", "+50 %", "+17 %", "-25 %"])
         self.assertEqual(cells(table, "superglobals")[4:7], ["+100 %", "less", ""])
 
-    def test_growth_has_words_and_three_readings(self):
+    def test_growth_table_has_verdict_and_three_readings(self):
         readings = [{"requests": n, "refork_total": 0, "rollbacks_total": n + 1, "rollback_us_p50": 20.5,
                      "rollback_us_p99": 99.0, "tree": {"pss_kib": 20480}, "workers": {
                          "7": {"pss_kib": 9216, "uss_kib": 1024, "descriptors": 9, "mappings": 700, "hot_pages": 70}}}
@@ -117,7 +117,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(cells(table, "checkpoint")[8:], ["0", "20.5", "99.0"])
         self.assertEqual(table.count("| checkpoint |"), 3)
 
-    def test_recycling_counts_what_was_recycled_and_lost(self):
+    def test_recycle_table_counts_recycled_workers_and_lost_requests(self):
         status = {"worker_restarts_total": 0, "image": {"rollbacks_total": 401, "refork_total": 0}}
         table = recycle.table(raw({
             "recycle": record(**{"no-leak": server("no leak", 30), "rollback": server("rollback", 45, status=status)}),
@@ -129,7 +129,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(cells(table, "resident")[1:], ["8.0", "7.0–9.0", "3"])
         self.assertIn("gone", cells(table, "checkpoint")[1])
 
-    def test_a_deploy_s_lost_requests_count_and_its_weighed_latencies_do_not(self):
+    def test_memory_turn_counts_lost_requests_but_not_latencies(self):
         rounds = [turn(10, 0.2, {"502": 3}), turn(30, 0.4, {}, io=2, hung=1),
                   turn(900, 9.0, {"502": 1}, weighed=True, pss_kib={"before": 1024, "greatest": 2048})]
         table = deploy.table(raw({"deploy": {"description": "a page", "servers": {
@@ -145,7 +145,7 @@ class Tables(unittest.TestCase):
         self.assertEqual((row[2], row[7:]), ("0", ["–"] * 4))
         self.assertIn("does not start", cells(table, "broken")[1])
 
-    def test_a_function_s_instructions_are_those_of_all_files_compiled_into_it(self):
+    def test_function_instructions_include_inlined_files(self):
         said = ("Ir\n"
                 "1,200 ( 60.0%)  /src/a.rs:front::encode [/bin/x]\n"
                 "  300 ( 15.0%)  /rust/vec.rs:front::encode\n"
@@ -153,13 +153,13 @@ class Tables(unittest.TestCase):
                 "2,000 (100.0%)  PROGRAM TOTALS\n")
         self.assertEqual(dict(instructions.functions(said)), {"front::encode": 1500, "_int_free": 500})
 
-    def test_an_interrupted_run_says_so(self):
+    def test_interrupted_run_is_marked(self):
         for made in (bootstrap, deploy, preload, psr7, growth, recycle):
             self.assertIn("Interrupted", made.table({**raw({}), "complete": False}))
 
 
 class Inputs(unittest.TestCase):
-    def test_further_entries_are_whole_paths(self):
+    def test_further_entries_are_full_paths(self):
         with tempfile.TemporaryDirectory() as folder:
             own = pathlib.Path(folder) / "own.php"
             own.write_text("<?php\n")
@@ -167,7 +167,7 @@ class Inputs(unittest.TestCase):
         self.assertEqual(found.entry("own"), own.resolve())
         self.assertIn("resident", found.entries)
 
-    def test_every_scenario_s_files_are_there(self):
+    def test_files_of_every_scenario_exist(self):
         wanted = [(scenario.APPS / name, scenario.SCENARIO_APPS / f"bootstrap/{name}.php")
                   for name in bootstrap.WORKLOADS]
         wanted += [(scenario.APPS / name, psr7.APP / f"{name}-{way}.php")
@@ -182,11 +182,11 @@ class Inputs(unittest.TestCase):
             entry = way.model if way.model in ("resident", "checkpoint") else "fpm"
             self.assertTrue(scenario.workload(deploy.APP).entry(entry).is_file(), way.title)
 
-    def test_a_growth_limit_is_so_many_requests_worth(self):
+    def test_growth_limit_equals_growth_of_given_requests(self):
         self.assertEqual(recycle.growth_bytes(300), 30_000_000)
         self.assertEqual(recycle.growth_bytes(1), 1 << 20)
 
-    def test_options_that_cannot_be_are_refused(self):
+    def test_invalid_options_are_rejected(self):
         self.assertEqual(scenario.positive("7"), 7)
         some = scenario.some_of(("a", "b"))
         self.assertEqual((some("b"), some("a,b")), ("b", "a,b"))
@@ -195,14 +195,14 @@ class Inputs(unittest.TestCase):
             with self.assertRaises(argparse.ArgumentTypeError):
                 check(text)
 
-    def test_recyclings_of_a_server_that_counts_none(self):
+    def test_recyclings_of_server_without_counter_are_none(self):
         self.assertIsNone(recycle.recycled({}))
         self.assertEqual(recycle.recycled({"status": {"worker_restarts_total": 2}}),
                          {"rollbacks": 0, "forks": 0, "restarts": 2})
 
 
 class Engine(unittest.TestCase):
-    def test_ratios_are_those_of_the_same_round(self):
+    def test_ratios_compare_figures_of_same_round(self):
         text = engine.table(raw({"laravel-checkpoint": record(installed=server("installed", 200),
                                                               engine=server("engine", 180)),
                                  "hello-fpm": record(installed=server("installed", 20),

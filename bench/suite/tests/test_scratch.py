@@ -1,4 +1,4 @@
-"""The folders of a run: where sessions lie, and that nothing is left."""
+"""The folders of a run: the place of sessions, and complete removal."""
 
 import unittest
 
@@ -6,7 +6,7 @@ from suite import scratch
 
 
 class Scratch(unittest.TestCase):
-    def test_sessions_go_with_the_folder(self):
+    def test_sessions_are_removed_with_the_folder(self):
         folder = scratch.make("samovar-test-")
         try:
             sessions = scratch.sessions(folder / "symfony/alone")

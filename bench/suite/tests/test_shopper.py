@@ -1,4 +1,4 @@
-"""What a shopper takes for wrong."""
+"""The responses that a shopper considers wrong."""
 
 import unittest
 
@@ -16,12 +16,12 @@ class Greeting(unittest.TestCase):
         self.shopper = shopper.Shopper(1, 3, seed=1)
         self.shopper.locale = "de"
 
-    def test_own_name_language_and_flash(self):
+    def test_page_with_own_name_language_and_flash_is_accepted(self):
         self.shopper.must_greet(page())
         self.shopper.flash = "soak03 thinks"
         self.shopper.must_greet(page(flash="Behalten: soak03 thinks"))
 
-    def test_all_else_is_a_fault(self):
+    def test_any_other_page_is_a_fault(self):
         for wrong in (page(name="soak04"), page(locale="fr"), page(flash="of another one")):
             with self.assertRaises(shopper.Fault):
                 self.shopper.must_greet(wrong)
@@ -29,7 +29,7 @@ class Greeting(unittest.TestCase):
         with self.assertRaises(shopper.Fault):
             self.shopper.must_greet(page())
 
-    def test_order_is_the_seeds(self):
+    def test_seed_determines_order_of_steps(self):
         picks = [[shopper.Shopper(1, number, seed).random.random() for number in (3, 4)] for seed in (1, 1, 2)]
         self.assertEqual(picks[0], picks[1])
         self.assertEqual(len({*picks[0], *picks[2]}), 4)

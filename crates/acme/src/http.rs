@@ -1,4 +1,4 @@
-//! How an authority is asked: blocking, on the keeper's own thread, over TLS alone.
+//! HTTP client for the authority: blocking, on the keeper's own thread, over TLS only.
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use ureq::Agent;
 
-/// What is read of an answer; a certificate with its chain has some kilobytes.
-const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
-/// How long each step of a request may take.
+/// Maximum bytes read of a response; a certificate with its chain has some kilobytes.
+const RESPONSE_BYTES_MAX: u64 = 1024 * 1024;
+/// Timeout for each step of a request.
 const STEP: Duration = Duration::from_secs(20);
-/// What asks; clones are the same.
+/// HTTP client; clones share their state.
 #[derive(Clone)]
 pub(crate) struct Asker {
     agent: Agent,
@@ -23,12 +23,12 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// One that trusts those of a file, or those that the machine trusts.
+    /// Creates a client that trusts the certificates in a file, or those that the machine trusts.
     pub(crate) fn new(roots: Option<&Path>) -> Result<Asker, NoRoots> {
         Ok(Asker { agent: agent::secure(STEP, roots)?, told: Arc::default() })
     }
 
-    /// How long the authority wanted to be left alone when it last refused something.
+    /// Returns the `Retry-After` wait of the authority's last error response, if it had one.
     pub(crate) fn told(&self) -> Option<Duration> {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,7 +40,7 @@ impl Asker {
         kind: Option<&str>,
         body: &Bytes,
     ) -> Result<Response<Full<Bytes>>, ureq::Error> {
-        let mut answer = if *method == Method::POST {
+        let mut response = if *method == Method::POST {
             let kind = kind.unwrap_or("application/jose+json");
             self.agent.post(url).header(header::CONTENT_TYPE.as_str(), kind).send(&body[..])?
         } else if *method == Method::HEAD {
@@ -48,13 +48,13 @@ impl Asker {
         } else {
             self.agent.get(url).call()?
         };
-        if answer.status().is_client_error() || answer.status().is_server_error() {
-            let told = answer.headers().get(header::RETRY_AFTER).and_then(|v| v.to_str().ok());
+        if response.status().is_client_error() || response.status().is_server_error() {
+            let told = response.headers().get(header::RETRY_AFTER).and_then(|v| v.to_str().ok());
             *self.told.lock().unwrap_or_else(PoisonError::into_inner) =
                 told.and_then(|text| waits::retry_after(text, SystemTime::now()));
         }
-        let bytes = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
-        let (parts, _) = answer.into_parts();
+        let bytes = response.body_mut().with_config().limit(RESPONSE_BYTES_MAX).read_to_vec()?;
+        let (parts, _) = response.into_parts();
         Ok(Response::from_parts(parts, Full::new(Bytes::from(bytes))))
     }
 }
@@ -72,8 +72,8 @@ impl HttpClient for Asker {
                 Err(never) => match never {},
             };
             let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            let answer = asker.ask(&parts.method, &parts.uri.to_string(), kind, &body);
-            answer.map(BytesResponse::from).map_err(|error| Error::Other(Box::new(error)))
+            let response = asker.ask(&parts.method, &parts.uri.to_string(), kind, &body);
+            response.map(BytesResponse::from).map_err(|error| Error::Other(Box::new(error)))
         })
     }
 }

@@ -1,23 +1,32 @@
-//! Certificates that an authority issues by itself (ACME, RFC 8555): fetched, kept on a disk, renewed.
+//! Certificates that an authority issues automatically (ACME, RFC 8555): ordered, stored on disk,
+//! renewed.
 //!
-//! A thread of its own does all of it ([`Keeper`]); it knows neither settings nor listeners: a [`Plan`] says what is
-//! wanted, a [`Stage`] puts proofs and certificates where clients and authorities find them. Nothing that goes wrong
-//! here ends anything, or takes a certificate away that there is: it is told, with what to do, and tried again.
+//! One thread does all of this ([`Keeper`]). It knows neither settings nor listeners: a [`Plan`]
+//! lists the wanted certificates, and a [`Stage`] presents proofs and certificates to authorities
+//! and clients. A failure here never ends the server and never removes an existing certificate. It
+//! is reported with a hint, and the attempt is repeated.
 //!
-//! Reading order: `plan` what is wanted, `validity` when something is due, `store` the files, `trouble` what goes wrong,
-//! `http` how an authority is asked, `account` who asks, `order` one certificate, `keeper` the thread.
+//! Reading order:
+//! - `plan`: the wanted certificates
+//! - `validity`: times of renewals and retries
+//! - `store`: the files
+//! - `trouble`: errors and hints
+//! - `http`: client for the authority
+//! - `account`: account at the authority
+//! - `order`: one certificate
+//! - `keeper`: the thread
 
 mod account;
+mod failure;
 mod http;
-mod keeper;
 mod order;
 mod plan;
+mod renewal_thread;
 mod stage;
 mod store;
-mod trouble;
 mod validity;
 
-pub use keeper::{DomainStatus, Keeper};
 pub use plan::{External, Plan, Way};
+pub use renewal_thread::{DomainStatus, Keeper};
 pub use stage::{Proof, Stage};
 pub use store::prepare as prepare_folder;

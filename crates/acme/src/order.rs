@@ -1,9 +1,9 @@
-//! One certificate: order, proof, and what comes of it.
+//! One order: proof of control over the name, then the certificate.
 
 use crate::account::Known;
+use crate::failure::AcmeFailure;
 use crate::plan::Way;
 use crate::stage::{Proof, Stage};
-use crate::trouble::Trouble;
 use instant_acme::{
     AuthorizationStatus, ChallengeType, Error, Identifier, KeyAuthorization, NewOrder, Order,
     OrderStatus, RetryPolicy,
@@ -11,19 +11,19 @@ use instant_acme::{
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use std::time::Duration;
 
-/// How long an authority may take to look for a proof, and then to issue: it is asked in between.
+/// Time limit for the authority to check a proof, and then to issue. The order is polled meanwhile.
 const DECISION: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(500))
     .backoff(1.5)
     .timeout(Duration::from_secs(90));
 
-/// Fetches a certificate: PEM, the chain and then its key.
+/// Orders a certificate. Returns PEM: the chain, then its key.
 pub(crate) async fn obtain(
     known: &Known,
     domain: &str,
     way: Way,
     stage: &dyn Stage,
-) -> Result<Vec<u8>, Trouble> {
+) -> Result<Vec<u8>, AcmeFailure> {
     let fetched = fetch(known, domain, way, stage).await;
     fetched.map_err(|trouble| trouble.after(known.asker.told()))
 }
@@ -33,34 +33,34 @@ async fn fetch(
     domain: &str,
     way: Way,
     stage: &dyn Stage,
-) -> Result<Vec<u8>, Trouble> {
+) -> Result<Vec<u8>, AcmeFailure> {
     let identifiers = [Identifier::Dns(domain.to_owned())];
     let order = known.account.new_order(&NewOrder::new(&identifiers)).await;
-    let mut order = order.map_err(|e| Trouble::of("the order", &e, Some(way)))?;
-    // Shown until the authority has decided, however this ends.
+    let mut order = order.map_err(|e| AcmeFailure::of("the order", &e, Some(way)))?;
+    // The proofs stay visible until the authority has decided, also if an error returns early.
     let mut shown = Shown { stage, proofs: Vec::new() };
     prove(&mut order, domain, way, &mut shown).await?;
     let status = order.poll_ready(&DECISION).await;
     let status = match status {
         Ok(OrderStatus::Invalid) => return Err(why_not(&mut order, way).await),
         Err(Error::Api(problem)) => {
-            // The order's own word is short; what the authority saw is in the authorization.
-            let plain = Trouble::of("the proof", &Error::Api(problem), Some(way));
+            // The order's error is short; the authorization has the details.
+            let plain = AcmeFailure::of("the challenge", &Error::Api(problem), Some(way));
             return Err(seen(&mut order, way).await.unwrap_or(plain));
         }
-        other => other.map_err(|e| Trouble::of("the proof", &e, Some(way)))?,
+        other => other.map_err(|e| AcmeFailure::of("the challenge", &e, Some(way)))?,
     };
     if status != OrderStatus::Ready {
-        return Err(Trouble::new(
-            format!("the order is {status:?} after the proof"),
-            "it is tried again",
+        return Err(AcmeFailure::new(
+            format!("the order is {status:?} after the challenge"),
+            "wait for the next attempt",
         ));
     }
     drop(shown);
     issue(&mut order, domain).await
 }
 
-/// What is shown, until it is dropped.
+/// Proofs that are shown until this is dropped.
 struct Shown<'a> {
     stage: &'a dyn Stage,
     proofs: Vec<Proof>,
@@ -72,24 +72,24 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// Shows what the authority wants to see, and says so.
+/// Shows the proofs that the authority requires, and notifies the authority.
 async fn prove(
     order: &mut Order,
     domain: &str,
     way: Way,
     shown: &mut Shown<'_>,
-) -> Result<(), Trouble> {
-    let wrong = |error: &Error| Trouble::of("the authorization", error, Some(way));
+) -> Result<(), AcmeFailure> {
+    let wrong = |error: &Error| AcmeFailure::of("the authorization", error, Some(way));
     let mut authorizations = order.authorizations();
     while let Some(found) = authorizations.next().await {
         let mut found = found.map_err(|e| wrong(&e))?;
         match found.status {
             AuthorizationStatus::Pending => {}
-            // Shown lately, and believed yet.
+            // A recent proof is still valid.
             AuthorizationStatus::Valid => continue,
             other => {
-                let what = format!("the authorization is {other:?} before anything was shown");
-                return Err(Trouble::new(what, "it is tried again"));
+                let message = format!("the authorization is {other:?} before the challenge");
+                return Err(AcmeFailure::new(message, "wait for the next attempt"));
             }
         }
         let kind = match way {
@@ -97,32 +97,43 @@ async fn prove(
             Way::TlsAlpn01 => ChallengeType::TlsAlpn01,
         };
         let mut challenge = found.challenge(kind).ok_or_else(|| {
-            Trouble::new(
-                format!("the authority does not look at {}", way.name()),
-                "leave `acme.challenge` out, and have `listen` answer on port 80 as well as 443",
+            AcmeFailure::new(
+                format!("the authority does not offer the challenge {}", way.name()),
+                "remove `acme.challenge`, and listen on port 80 and on port 443",
             )
         })?;
         let proof = proof(domain, way, &challenge.token, &challenge.key_authorization())?;
         shown.stage.show(&proof).map_err(|error| {
-            Trouble::new(format!("cannot show a proof: {error}"), "it is tried again")
+            AcmeFailure::new(
+                format!("cannot publish the challenge response: {error}"),
+                "wait for the next attempt",
+            )
         })?;
         shown.proofs.push(proof);
-        challenge.set_ready().await.map_err(|e| Trouble::of("the proof", &e, Some(way)))?;
+        challenge.set_ready().await.map_err(|e| AcmeFailure::of("the challenge", &e, Some(way)))?;
     }
     Ok(())
 }
 
-fn proof(domain: &str, way: Way, token: &str, answer: &KeyAuthorization) -> Result<Proof, Trouble> {
+fn proof(
+    domain: &str,
+    way: Way,
+    token: &str,
+    response: &KeyAuthorization,
+) -> Result<Proof, AcmeFailure> {
     let failed = |error: rcgen::Error| {
-        Trouble::new(format!("cannot make a certificate as a proof: {error}"), "it is tried again")
+        AcmeFailure::new(
+            format!("cannot create the challenge certificate: {error}"),
+            "wait for the next attempt",
+        )
     };
     match way {
         Way::Http01 => {
-            Ok(Proof::Token { token: token.to_owned(), answer: answer.as_str().to_owned() })
+            Ok(Proof::Token { token: token.to_owned(), response: response.as_str().to_owned() })
         }
         Way::TlsAlpn01 => {
             let mut params = CertificateParams::new(vec![domain.to_owned()]).map_err(failed)?;
-            let digest = answer.digest();
+            let digest = response.digest();
             params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest.as_ref())];
             let key = KeyPair::generate().map_err(failed)?;
             let certificate = params.self_signed(&key).map_err(failed)?;
@@ -135,37 +146,40 @@ fn proof(domain: &str, way: Way, token: &str, answer: &KeyAuthorization) -> Resu
     }
 }
 
-/// What the authority says of a proof that it has looked for.
-async fn seen(order: &mut Order, way: Way) -> Option<Trouble> {
+/// Returns the error that the authority reports for a proof, if there is one.
+async fn seen(order: &mut Order, way: Way) -> Option<AcmeFailure> {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut found)) = authorizations.next().await {
         let state = found.refresh().await.ok()?;
         let problem = state.challenges.iter().find_map(|challenge| challenge.error.clone());
         if let Some(problem) = problem {
-            return Some(Trouble::of("the proof", &Error::Api(problem), Some(way)));
+            return Some(AcmeFailure::of("the challenge", &Error::Api(problem), Some(way)));
         }
     }
     None
 }
 
-async fn why_not(order: &mut Order, way: Way) -> Trouble {
+async fn why_not(order: &mut Order, way: Way) -> AcmeFailure {
     seen(order, way).await.unwrap_or_else(|| {
-        Trouble::new(
-            "the authority has refused the order and does not say why",
-            "it is tried again",
+        AcmeFailure::new(
+            "the authority rejected the order without a reason",
+            "wait for the next attempt",
         )
     })
 }
 
-async fn issue(order: &mut Order, domain: &str) -> Result<Vec<u8>, Trouble> {
+async fn issue(order: &mut Order, domain: &str) -> Result<Vec<u8>, AcmeFailure> {
     let failed = |error: rcgen::Error| {
-        Trouble::new(format!("cannot make a key and its request: {error}"), "it is tried again")
+        AcmeFailure::new(
+            format!("cannot create a key and its certificate request: {error}"),
+            "wait for the next attempt",
+        )
     };
     let mut params = CertificateParams::new(vec![domain.to_owned()]).map_err(failed)?;
     params.distinguished_name = DistinguishedName::new();
     let key = KeyPair::generate().map_err(failed)?;
     let request = params.serialize_request(&key).map_err(failed)?;
-    let wrong = |error: &Error| Trouble::of("the certificate", error, None);
+    let wrong = |error: &Error| AcmeFailure::of("the certificate", error, None);
     order.finalize_csr(request.der()).await.map_err(|e| wrong(&e))?;
     let chain = order.poll_certificate(&DECISION).await.map_err(|e| wrong(&e))?;
     Ok([chain.trim_end(), "\n", &key.serialize_pem()].concat().into_bytes())

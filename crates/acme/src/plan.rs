@@ -1,35 +1,35 @@
-//! What is wanted.
+//! The wanted certificates.
 
 use std::path::PathBuf;
 
-/// Which certificates, from whom, and where they are kept.
+/// The wanted certificates, their authority, and the folder where they are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Names in lower case; each gets a certificate of its own, so that one that cannot be had keeps none of the others
-    /// from theirs.
+    /// Names in lower case. Each gets its own certificate, so that a failure for one name does not
+    /// affect the others.
     pub domains: Vec<String>,
-    /// The authority's directory: begins with `https://`.
+    /// URL of the authority's directory; begins with `https://`.
     pub directory: String,
-    /// PEM file with whom to trust as its server; `None`: what the machine trusts.
+    /// PEM file with the root certificates to trust for its server; `None`: those of the machine.
     pub roots: Option<PathBuf>,
-    /// Whom the authority may write to.
+    /// Contact address for the authority.
     pub email: Option<String>,
-    /// Whether its terms are agreed to.
+    /// Whether the operator agrees to the authority's terms.
     pub agrees: bool,
-    /// An account that it has made otherwise.
+    /// Existing account at the authority, created by other means.
     pub external: Option<External>,
-    /// Where account and certificates are kept.
+    /// Folder for the account and the certificates.
     pub folder: PathBuf,
-    /// How it is shown whose a name is, the likeliest first.
+    /// Ways to prove control over a name, the one most likely to succeed first.
     pub ways: Vec<Way>,
 }
 
-/// An account that an authority has made otherwise.
+/// An account that the authority created by other means (external account binding).
 #[derive(Clone, PartialEq, Eq)]
 pub struct External {
-    /// Its id.
+    /// Id of the account.
     pub id: String,
-    /// Its key, in base64url.
+    /// Key of the account, in base64url.
     pub key: String,
 }
 
@@ -39,17 +39,17 @@ impl std::fmt::Debug for External {
     }
 }
 
-/// How an authority is shown whose a name is.
+/// Way to prove control over a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It asks for a file on port 80.
+    /// The authority fetches a file on port 80.
     Http01,
-    /// It looks at a certificate on port 443.
+    /// The authority checks a certificate on port 443.
     TlsAlpn01,
 }
 
 impl Way {
-    /// As RFC 8555 and 8737 call it.
+    /// Name of the challenge in RFC 8555 and RFC 8737.
     pub fn name(self) -> &'static str {
         match self {
             Way::Http01 => "http-01",

@@ -1,46 +1,47 @@
-//! Where certificates are used, and proofs shown: somebody else's listeners.
+//! Interface to the listeners, which use the certificates and show the proofs.
 
-/// Puts what is fetched and shown where others find it. Called by the keeper's thread, and must not wait.
+/// Publishes certificates and proofs. Called by the keeper's thread; implementations must not
+/// block.
 pub trait Stage: Send + Sync + 'static {
-    /// These names are looked after: certificates of others go.
+    /// Sets the managed names. Certificates of other names are removed.
     fn look_after(&self, domains: &[String]);
 
     /// Uses a certificate (PEM: chain and key) for `domain` from now on.
     ///
     /// # Errors
-    /// Where it cannot be used; says why. The one before stays.
+    /// The certificate cannot be used; the text gives the reason. The previous one stays in use.
     fn install(&self, domain: &str, pem: &[u8]) -> Result<(), String>;
 
     /// Shows a proof to the authority.
     ///
     /// # Errors
-    /// Where it cannot be shown.
+    /// The proof cannot be shown.
     fn show(&self, proof: &Proof) -> Result<(), String>;
 
-    /// Shows it no more.
+    /// Stops showing a proof.
     fn hide(&self, proof: &Proof);
 
-    /// Says something that whoever started the server waits for.
+    /// Prints a message for the operator who started the server.
     fn say(&self, text: &str);
 }
 
-/// What an authority looks for.
+/// Proof that an authority checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// A file below `/.well-known/acme-challenge/`, by HTTP.
+    /// A file below `/.well-known/acme-challenge/`, fetched over HTTP.
     Token {
-        /// The file's name.
+        /// Name of the file.
         token: String,
-        /// What it holds.
-        answer: String,
+        /// Content of the file.
+        response: String,
     },
-    /// A certificate, in handshakes that ask for it.
+    /// A certificate, presented in TLS handshakes that request it.
     Handshake {
-        /// The name that it is asked for by.
+        /// Server name in the request.
         domain: String,
-        /// DER.
+        /// Certificate in DER.
         certificate: Vec<u8>,
-        /// DER, PKCS #8.
+        /// Private key in DER, PKCS #8.
         key: Vec<u8>,
     },
 }

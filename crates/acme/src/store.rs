@@ -1,4 +1,4 @@
-//! Account and certificates as files: the server's alone, and never half a one.
+//! Account and certificates as files: private to the server, and never partially written.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -6,28 +6,29 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a file that are read.
+/// Maximum bytes read of a file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// As many bytes as a certificate with its chain and key may well have.
+/// Size of a trial file: room for a certificate with its chain and key.
 const TRIAL_BYTES: usize = 32 * 1024;
-/// Longest name of an authority's folder.
+/// Maximum length of the name of an authority's folder.
 const SLUG_BYTES_MAX: usize = 120;
 
 const ACCOUNT: &str = "account.json";
 
-/// What tells that a file has changed: its inode, size and time.
+/// Identifies a version of a file: inode, size and modification time.
 pub(crate) type Stamp = Option<(u64, u64, i64, i64)>;
 
-/// The files of one authority.
+/// Files of one authority.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
 }
 
-/// Makes the folder for its owner alone, where it is missing; folders above it are everybody's to pass.
+/// Creates the folder with access only for its owner, if it does not exist. Missing parent folders
+/// are created with mode 0755.
 ///
 /// # Errors
-/// Where it cannot be made, or is none.
+/// The folder cannot be created, or the path is not a folder.
 pub fn prepare(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
     if folder.metadata().is_ok_and(|found| found.is_dir()) {
         return Ok(());
@@ -43,7 +44,8 @@ pub fn prepare(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
 }
 
 impl Store {
-    /// Each authority has a folder of its own: with another one all is fetched anew, and the old is there to go back to.
+    /// Each authority has its own folder. A change of the authority orders all certificates again,
+    /// and the old ones remain for a change back.
     pub(crate) fn new(folder: &Path, directory: &str) -> Store {
         Store { folder: folder.join(slug(directory)) }
     }
@@ -52,7 +54,8 @@ impl Store {
         &self.folder
     }
 
-    /// The only process that orders; `None`: another one does. Ends with the file.
+    /// Makes this process the only one that orders. Returns `None` if another process holds the
+    /// lock. Closing the file releases it.
     pub(crate) fn lock(&self) -> io::Result<Option<File>> {
         self.prepare()?;
         let mut options = OpenOptions::new();
@@ -72,7 +75,8 @@ impl Store {
         prepare(&self.folder, None)
     }
 
-    /// Whether a certificate could be kept: nobody should be asked for one that is lost with the next start.
+    /// Checks that a certificate could be stored. Without this check, certificates would be ordered
+    /// that are lost at the next start.
     pub(crate) fn try_out(&self) -> io::Result<()> {
         self.prepare()?;
         self.write("trial", &vec![b'x'; TRIAL_BYTES])?;
@@ -87,12 +91,12 @@ impl Store {
         self.write(ACCOUNT, bytes)
     }
 
-    /// Puts an account aside that cannot be used.
+    /// Renames the file of an account that cannot be used.
     pub(crate) fn put_account_aside(&self) -> io::Result<()> {
         fs::rename(self.folder.join(ACCOUNT), self.folder.join("account.unusable"))
     }
 
-    /// PEM: chain and key in one file, so that they can never be of two orders.
+    /// Returns PEM. Chain and key are in one file, so that they always belong to the same order.
     pub(crate) fn certificate(&self, domain: &str) -> io::Result<Option<Vec<u8>>> {
         self.read(&file_of(domain))
     }
@@ -109,9 +113,9 @@ impl Store {
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let path = self.folder.join(name);
         match fs::metadata(&path) {
-            // A pipe would be waited for.
+            // Opening a named pipe would block.
             Ok(found) if !found.is_file() || found.len() > FILE_BYTES_MAX => {
-                return Err(io::Error::other("it is no file, or a very large one"));
+                return Err(io::Error::other("it is not a regular file, or too large"));
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -122,11 +126,12 @@ impl Store {
         Ok(Some(bytes))
     }
 
-    /// All of it or nothing, whatever happens in between.
+    /// Writes atomically: the file has either its old or its complete new content, also after a
+    /// crash.
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.prepare()?;
         let unfinished = self.folder.join(format!(".{name}.{}", std::process::id()));
-        // Of a process of that number that was killed.
+        // A killed process with the same id may have left this file.
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -145,7 +150,7 @@ impl Store {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600).custom_flags(no_follow());
         let mut file = options.open(path)?;
-        // Whatever the umask is.
+        // Set explicitly: `mode` above is subject to the umask.
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
         file.write_all(bytes)?;
         file.sync_all()
@@ -153,7 +158,7 @@ impl Store {
 }
 
 fn no_follow() -> i32 {
-    // The two have the same values in the kernel's interface; flags of it are positive.
+    // Both types have the same values in the kernel's interface; its flags are positive.
     i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
 }
 
@@ -161,7 +166,8 @@ fn file_of(domain: &str) -> String {
     format!("{domain}.pem")
 }
 
-/// `https://ca.example/acme/dir` → `ca.example-acme-dir`: the name of a folder, never a way out of one.
+/// Converts `https://ca.example/acme/dir` to `at-ca.example-acme-dir`: a folder name that cannot
+/// escape from the parent folder.
 fn slug(directory: &str) -> String {
     let rest = directory.split_once("://").map_or(directory, |(_, rest)| rest);
     let plain = |c: char| match c {
@@ -178,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_named_after_authorities() {
+    fn slug_of_directory_is_a_safe_folder_name() {
         for (directory, expected) in [
             ("https://ca.example/directory", "at-ca.example-directory"),
             ("https://CA.example:14000/a/../b?c=/d/", "at-ca.example-14000-a-..-b-c--d"),
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_whole_and_private() {
+    fn store_files_are_complete_and_private() {
         let above = tempfile::tempdir().expect("a temporary folder");
         let folder = above.path().join("a/b/acme");
         let store = Store::new(&folder, "https://ca.example/dir");
@@ -214,17 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time() {
+    fn lock_is_held_by_one_process() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let store = Store::new(folder.path(), "https://ca.example/dir");
-        let held = store.lock().expect("a lock").expect("nobody has it");
+        let held = store.lock().expect("a lock").expect("no process holds it");
         assert!(store.lock().expect("no error").is_none());
         drop(held);
         assert!(store.lock().expect("no error").is_some());
     }
 
     #[test]
-    fn what_is_no_file_is_told() {
+    fn path_that_is_not_a_file_is_an_error() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let store = Store::new(folder.path(), "https://ca.example/dir");
         fs::create_dir_all(store.folder.join("a.example.pem")).expect("our own folder");

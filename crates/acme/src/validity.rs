@@ -1,21 +1,24 @@
-//! When a certificate is due: pure functions of its dates, the clock and what went wrong.
+//! Times of renewals and retries: pure functions of the certificate's dates, the clock and the
+//! failures.
 
 use std::time::{Duration, SystemTime};
 use x509_parser::pem::Pem;
 
-/// The share of its life after which a certificate is renewed: the rest is for authorities that are down.
+/// Share of its life after which a certificate is renewed. The rest is a reserve for outages of the
+/// authority.
 const RENEWAL: (u32, u32) = (2, 3);
-/// Renewals of many servers are spread over this share of a life before that.
+/// Renewals are spread over 1/40 of the life before that time, so that many servers do not renew at
+/// once.
 const JITTER_SHARE: u32 = 40;
-/// The first wait after something went wrong; doubled each time, up to the longest.
+/// Wait after the first failure; doubled after each further one, up to the maximum.
 const RETRY_FIRST: Duration = Duration::from_mins(1);
 const RETRY_LONGEST: Duration = Duration::from_hours(6);
-/// Doublings until then.
+/// Number of doublings until the maximum is reached.
 const DOUBLINGS_MAX: u32 = 9;
-/// An authority that wants to be left alone for longer is asked again all the same.
+/// Upper limit for a wait that the authority requests.
 const LEFT_ALONE_LONGEST: Duration = Duration::from_hours(48);
 
-/// From when until when a certificate is valid.
+/// Start and end of a certificate's validity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     pub(crate) from: SystemTime,
@@ -23,11 +26,11 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Of the first certificate in a PEM text.
+    /// Reads the dates of the first certificate in a PEM text.
     pub(crate) fn read(pem: &[u8]) -> Result<Validity, String> {
         let blocks = Pem::iter_from_buffer(pem).filter_map(Result::ok);
         let first = blocks.into_iter().find(|block| block.label == "CERTIFICATE");
-        let first = first.ok_or("it holds no certificate")?;
+        let first = first.ok_or("it contains no certificate")?;
         let parsed = first.parse_x509().map_err(|error| error.to_string())?;
         let dates = parsed.validity();
         let (from, until) = (at(dates.not_before.timestamp()), at(dates.not_after.timestamp()));
@@ -37,12 +40,12 @@ impl Validity {
         }
     }
 
-    /// How long it is valid.
+    /// Returns the length of the validity.
     pub(crate) fn life(&self) -> Duration {
         self.until.duration_since(self.from).unwrap_or_default()
     }
 
-    /// When it is to be renewed. `share`: 0 to 1, of the jitter.
+    /// Returns the time of the renewal. `share`: part of the jitter to use, 0 to 1.
     pub(crate) fn renewal(&self, share: f64) -> SystemTime {
         let (part, of) = RENEWAL;
         let early = (self.life() / JITTER_SHARE).mul_f64(share.clamp(0.0, 1.0));
@@ -56,11 +59,12 @@ fn at(seconds: i64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// How long to wait after the `failures`th failure in a row. `share`: 0 to 1, of the jitter.
+/// Returns the wait after `failures` consecutive failures. `share`: part of the jitter to use, 0 to
+/// 1.
 pub(crate) fn pause(failures: u32, asked: Option<Duration>, share: f64) -> Duration {
     let doublings = failures.saturating_sub(1).min(DOUBLINGS_MAX);
     let plain = (RETRY_FIRST * 2u32.pow(doublings)).min(RETRY_LONGEST);
-    // From 3/4 to 5/4 of it: servers that were refused together do not come back together.
+    // From 3/4 to 5/4 of it, so that servers that failed at the same time do not retry together.
     let plain = plain.mul_f64(0.75 + share.clamp(0.0, 1.0) / 2.0);
     plain.max(asked.unwrap_or_default().min(LEFT_ALONE_LONGEST))
 }
@@ -70,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn renewal_comes_after_two_thirds_of_a_life() {
+    fn renewal_is_due_after_two_thirds_of_life() {
         let day = Duration::from_hours(24);
         let from = SystemTime::UNIX_EPOCH + 20_000 * day;
         let validity = Validity { from, until: from + 90 * day };
@@ -82,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_authorities_are_heeded() {
+    fn pause_grows_and_respects_requested_wait() {
         let minute = Duration::from_mins(1);
         let middle = |failures, asked| pause(failures, asked, 0.5);
         assert_eq!([1, 2, 3].map(|n| middle(n, None)), [minute, 2 * minute, 4 * minute]);
@@ -96,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_the_first_certificates() {
+    fn validity_is_read_from_first_certificate() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let made = samovar_testkit::Certificate::own(folder.path(), "a", "DNS:a.example");
         let pem = std::fs::read(&made.chain).expect("our own file");

@@ -1,42 +1,44 @@
-//! Who may ask.
+//! Access control of the admin listener.
 //!
-//! Without a token everybody who reaches the listener may, which is why it is loopback's by default. A browser reaches
-//! loopback too, for any page that it shows: a name that resolves to 127.0.0.1 would make this listener that page's own
-//! origin (DNS rebinding). So `Host` must be an address, `localhost`, or a name that the settings know.
+//! Without a token, every client that reaches the listener has access; so it listens on loopback by
+//! default. A browser reaches loopback too, on behalf of any page it displays: a host name that
+//! resolves to 127.0.0.1 would make this listener part of that page's origin (DNS rebinding). So
+//! `Host` must be an address, `localhost`, or a name from the settings.
 //!
-//! Scrapers send the token as `Bearer`. A person's browser asks for a name and a password, and sends them as `Basic`: the
-//! token is the password, the name may be any.
+//! Scrapers send the token as `Bearer`. A browser asks its user for a name and a password, and
+//! sends them as `Basic`: the token is the password, the name is ignored.
 
-use crate::answer::{self, Answer};
+use crate::response::{self, AdminResponse};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::net::IpAddr;
 
-/// Whom the listener answers.
+/// Access rules of the listener.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// What `Authorization: Bearer …` must say, or the password of `Basic` be; `None`: nothing.
+    /// Token that must be sent as `Authorization: Bearer …` or as the password of `Basic`; `None`:
+    /// no token is required.
     pub token: Option<String>,
-    /// Names that `Host` may say beside addresses and `localhost`.
+    /// Host names accepted in `Host`, in addition to addresses and `localhost`.
     pub hosts: Vec<String>,
 }
 
-/// Why a request is not answered.
+/// Reason why access is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// `Host` is a name that nobody has allowed.
+    /// `Host` is a name that is not allowed.
     Host,
-    /// The token is missing or another.
+    /// The token is missing or wrong.
     Token,
 }
 
 impl Denied {
-    pub(crate) fn answer(self) -> Answer {
-        let mut answer = answer::text(self.status(), format!("{}\n", self.advice()));
+    pub(crate) fn respond(self) -> AdminResponse {
+        let mut response = response::text(self.status(), format!("{}\n", self.advice()));
         if self == Denied::Token {
             let asked = HeaderValue::from_static("Basic realm=\"samovar\", charset=\"UTF-8\"");
-            answer.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
         }
-        answer
+        response
     }
 
     fn status(self) -> StatusCode {
@@ -46,21 +48,20 @@ impl Denied {
         }
     }
 
-    /// What to do about it, for whoever reads the answer.
+    /// Returns advice for the client, as the body of the response.
     fn advice(self) -> &'static str {
         match self {
-            Denied::Host => {
-                "this name is not allowed here; allow it with `admin_hosts`, or ask by address"
-            }
+            Denied::Host => "host name not allowed: add it to `admin_hosts`, or use the IP address",
             Denied::Token => {
-                "send `Authorization: Bearer` with the token of `admin_token`, or it as the password"
+                "send the token of `admin_token` as `Authorization: Bearer`, or as the password"
             }
         }
     }
 }
 
 impl Access {
-    /// Checks a request; whether a load balancer's question needs the token is up to the caller.
+    /// Checks a request. The caller decides whether the path needs the token: a load balancer's
+    /// health check does not.
     pub(crate) fn check(&self, headers: &HeaderMap, needs_token: bool) -> Result<(), Denied> {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
         if !self.knows(host) {
@@ -99,7 +100,7 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
     password.is_some_and(|password| is_same(password, token.as_bytes()))
 }
 
-/// What base64 of RFC 4648 says, padded or not; `None` if it is none.
+/// Decodes base64 (RFC 4648), with or without padding. Returns `None` if the text is invalid.
 fn of_base64(text: &[u8]) -> Option<Vec<u8>> {
     let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
     let mut bytes = Vec::with_capacity(text.len());
@@ -124,7 +125,7 @@ fn of_base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Takes the same time wherever the two differ.
+/// Compares in constant time: the position of a difference does not change the duration.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |found, (a, b)| found | (a ^ b));
     a.len() == b.len() && std::hint::black_box(differences) == 0
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_page_chose_are_refused() {
+    fn host_header_with_unknown_name_is_rejected() {
         let access = Access { token: None, hosts: vec!["ops.example".into()] };
         for (host, expected) in [
             ("127.0.0.1:9090", Ok(())),
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read() {
+    fn base64_with_and_without_padding_is_decoded() {
         for (text, expected) in [
             ("", Some("")),
             ("Zg==", Some("f")),
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_where_there_is_one() {
+    fn request_without_configured_token_is_rejected() {
         let access = Access { token: Some("secret".into()), hosts: vec![] };
         for (said, expected) in [
             ("Bearer secret", Ok(())),

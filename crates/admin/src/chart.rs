@@ -1,7 +1,8 @@
-//! Charts as SVG: drawn here, without scripts, coloured by the style sheet in light and dark.
+//! Charts as SVG: drawn by the server, without scripts, coloured by the style sheet in light and
+//! dark.
 //!
-//! All have the same size and margins, so that times stand below each other. Each says in words what it shows, for those
-//! who do not see it; each column has a title that a pointer brings up.
+//! All charts have the same size and margins, so that their time axes align. Each has a text for
+//! screen readers, and each column has a title that appears under the pointer.
 
 mod axis;
 mod bars;
@@ -17,7 +18,8 @@ pub(crate) use lines::{Layer, Lines};
 use maud::{Markup, html};
 use samovar_insight::store::Event;
 
-/// A text from outside without what no document may hold, not even escaped.
+/// Removes control characters, which no document may contain, not even escaped, from a text from
+/// outside.
 pub(crate) fn without_controls(text: &str) -> String {
     let is_none = |c: char| c.is_control() || c == '\u{fffe}' || c == '\u{ffff}';
     text.chars().map(|c| if is_none(c) { '?' } else { c }).collect()
@@ -29,14 +31,14 @@ const LEFT: f64 = 66.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 28.0;
-/// Height of what is drawn on.
+/// Height of the drawing area.
 const TALL: f64 = HEIGHT - TOP - BOTTOM;
-/// Width of what is drawn on.
+/// Width of the drawing area.
 const WIDE: f64 = WIDTH - LEFT - RIGHT;
-/// Events drawn on one chart, the latest.
+/// Maximum number of events drawn on one chart; the latest ones are drawn.
 const EVENTS_MAX: usize = 40;
 
-/// A span of time along the lower edge, seconds since 1970.
+/// Time range of the horizontal axis, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 struct Along {
     from: u64,
@@ -49,7 +51,7 @@ impl Along {
         LEFT + (at - self.from as f64) / wide * WIDE
     }
 
-    /// A line for each event, with what happened.
+    /// Draws a line with a description for each event.
     fn events(self, events: &[Event]) -> Markup {
         let inside = events.iter().filter(|event| (self.from..self.to).contains(&event.at));
         let skipped = inside.clone().count().saturating_sub(EVENTS_MAX);
@@ -57,7 +59,9 @@ impl Along {
             @for event in inside.skip(skipped) {
                 @let x = self.x(event.at as f64);
                 g class=(event_class(event)) {
-                    title { (crate::human::clock(event.at)) " " (event.kind.name()) ": " (event.text) }
+                    title {
+                        (crate::format::clock(event.at)) " " (event.kind.name()) ": " (event.text)
+                    }
                     path d=(format!("M{x:.1} {TOP}V{:.1}", TOP + TALL)) {}
                     path.head d=(format!("M{:.1} {:.1}h10l-5 8z", x - 5.0, TOP - 9.0)) {}
                 }
@@ -66,7 +70,7 @@ impl Along {
     }
 }
 
-/// How an event is drawn: what was meant, and what went wrong.
+/// Returns the style class of an event: intended events differ from failures.
 pub(crate) fn event_class(event: &Event) -> &'static str {
     use samovar_insight::store::EventKind;
     match event.kind {
@@ -79,12 +83,13 @@ pub(crate) fn event_class(event: &Event) -> &'static str {
     }
 }
 
-/// The chart around what is drawn: its name, a sentence about it, and the picture.
+/// Returns a chart's frame around the drawing: its title, a note, and the picture.
 fn figure(title: &str, note: &str, said: &str, drawn: &Markup, below: &Markup) -> Markup {
     html! {
         figure.chart {
             figcaption { h3 { (title) } @if !note.is_empty() { p { (note) } } }
-            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("{title}. {said}")) {
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
+                aria-label=(format!("{title}. {said}")) {
                 (drawn)
             }
             (below)
@@ -92,7 +97,7 @@ fn figure(title: &str, note: &str, said: &str, drawn: &Markup, below: &Markup) -
     }
 }
 
-/// In place of a chart that would be empty.
+/// Returns a note in place of an empty chart.
 pub(crate) fn empty(title: &str, why: &str) -> Markup {
     html! {
         figure.chart { figcaption { h3 { (title) } } p.empty { (why) } }

@@ -1,21 +1,22 @@
-//! What has changed: each route's last ten minutes against ten others, from the history.
+//! Change of each route: its last ten minutes compared with ten earlier minutes from the history.
 
 use crate::Sources;
 use samovar_insight::store::{EventKind, RouteSum};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Seconds that are compared.
+/// Length of the compared periods in seconds.
 const WINDOW_S: u64 = 600;
-/// Seconds for which a comparison is good: reading a thousand routes' minutes takes a tenth of one.
+/// Time in seconds for which a comparison is cached: reading the minutes of a thousand routes takes
+/// a tenth of a second.
 const GOOD_FOR_S: u64 = 30;
-/// Requests on both sides without which a change is chance.
+/// Minimum number of requests on both sides; with fewer, a change may be chance.
 const REQUESTS_MIN: u64 = 20;
 const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 3_600;
 const DAY_S: u64 = 86_400;
 
-/// What the last minutes are compared with.
+/// Period that the last minutes are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Hour,
@@ -26,7 +27,7 @@ pub(crate) enum Base {
 impl Base {
     pub(crate) const ALL: [Base; 3] = [Base::Hour, Base::Day, Base::Reload];
 
-    /// In links.
+    /// Name in links.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Base::Hour => "hour",
@@ -48,16 +49,16 @@ impl Base {
     }
 }
 
-/// Two spans of time and what was in them, by route.
+/// Two periods with their figures by route.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     pub(crate) now: HashMap<String, RouteSum>,
     pub(crate) then: HashMap<String, RouteSum>,
-    /// Why there is nothing to compare; empty if there is.
+    /// Reason why no comparison is possible; empty if it is.
     pub(crate) why_not: String,
 }
 
-/// By how much a route has changed: 0.5 is half more.
+/// Relative change of a route: 0.5 is an increase by half.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Change {
     pub(crate) p95: Option<f64>,
@@ -85,13 +86,13 @@ impl Comparison {
 
 type Held = Option<(u64, Arc<Comparison>)>;
 
-/// The last comparison with each base.
+/// Cache of the last comparison with each base.
 #[derive(Debug, Default)]
 pub(crate) struct Comparisons(Mutex<[Held; Base::ALL.len()]>);
 
 impl Comparisons {
     pub(crate) fn get(&self, base: Base, sources: &Sources, now: u64) -> Arc<Comparison> {
-        // A panic amid reading has left the comparisons before it.
+        // A panic while reading leaves the previous comparisons, which are valid.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = &mut held[base as usize];
         match place {
@@ -105,19 +106,19 @@ impl Comparisons {
     }
 }
 
-/// The two spans: (from, to) now and then.
+/// The two periods as (from, to): now and then.
 type Spans = ((u64, u64), (u64, u64));
 
 fn compare(base: Base, sources: &Sources, now: u64) -> Comparison {
     let Some(store) = sources.store() else {
-        return Comparison::impossible("changes are read from the history, and there is none");
+        return Comparison::impossible("no history to compare with");
     };
     let reload = || {
         let events = sources.events(now.saturating_sub(30 * DAY_S), now + 1);
         events.iter().rev().find(|event| event.kind == EventKind::Reload).map(|event| event.at)
     };
     let Some((here, there)) = spans(base, now, reload) else {
-        return Comparison::impossible("there was no reload, or none long enough ago");
+        return Comparison::impossible("no reload in the history, or the last one is too recent");
     };
     let sums = |(from, to)| store.sums(from, to).map(HashMap::from_iter);
     match (sums(here), sums(there)) {
@@ -134,7 +135,7 @@ fn spans(base: Base, now: u64, reload: impl Fn() -> Option<u64>) -> Option<Spans
         Base::Hour => shifted(HOUR_S),
         Base::Day => shifted(DAY_S),
         Base::Reload => {
-            // The minute it happened in is both.
+            // The minute of the reload belongs to both generations, so it is left out.
             let at = reload()?;
             let (before, after) = (at - at % MINUTE_S, at.next_multiple_of(MINUTE_S));
             let here = (after.max(from), to);
@@ -150,7 +151,7 @@ mod tests {
     use samovar_insight::store::RouteSum;
 
     #[test]
-    fn whole_minutes_are_compared() {
+    fn spans_consist_of_whole_minutes() {
         let of = |base, reload| spans(base, 100_030, || reload);
         assert_eq!(of(Base::Hour, None), Some(((99_420, 100_020), (95_820, 96_420))));
         assert_eq!(of(Base::Day, None), Some(((99_420, 100_020), (13_020, 13_620))));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn few_requests_change_by_chance() {
+    fn change_of_few_requests_is_none() {
         let sum = |requests, ns| {
             let mut wall = Histogram::default();
             (0..requests).for_each(|_| wall.add(ns));

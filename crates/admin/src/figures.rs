@@ -1,8 +1,8 @@
-//! Series and heat maps cut into the pieces that a chart shows.
+//! Time series and heat maps, divided into the pieces that a chart shows.
 
 use samovar_insight::{HEAT_ROWS, Moment, Series};
 
-/// What happened in one piece of time. Times in ns.
+/// Figures of one piece of time. Times in ns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Piece {
     pub(crate) requests: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Piece {
     pub(crate) cpu_ns: u64,
     pub(crate) rollback_ns: u64,
     pub(crate) waiting_ns: u64,
-    /// CPU of the server itself.
+    /// CPU time of the server itself.
     pub(crate) front_ns: u64,
     pub(crate) heat: [u64; HEAT_ROWS],
 }
@@ -32,12 +32,13 @@ impl Piece {
         }
     }
 
-    /// CPU time in PHP itself.
+    /// CPU time of PHP itself.
     pub(crate) fn php_ns(&self) -> u64 {
         self.cpu_ns.saturating_sub(self.rollback_ns)
     }
 
-    /// The time that `q` of the requests are not above, read off the heat map; `None` without requests.
+    /// Returns the approximate quantile `q` of the durations, from the heat map; `None` without
+    /// requests.
     pub(crate) fn about_ns(&self, q: f64) -> Option<u64> {
         let all: u64 = self.heat.iter().sum();
         let wanted = q * all as f64;
@@ -55,24 +56,24 @@ impl Piece {
     }
 }
 
-/// From where to where a row of the heat map goes.
+/// Returns the bounds of a heat map's row.
 pub(crate) fn row_bounds_ns(row: usize) -> (u64, u64) {
     let top = |row: usize| 100_000_u64 << row;
     (if row == 0 { 0 } else { top(row - 1) }, top(row))
 }
 
-/// Equal pieces of time up to now.
+/// Pieces of equal length, up to now.
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces {
-    /// Where the first begins, seconds since 1970.
+    /// Start of the first piece, in seconds since 1970.
     pub(crate) from: u64,
-    /// Seconds of each.
+    /// Length of a piece in seconds.
     pub(crate) step: u64,
     pub(crate) all: Vec<Piece>,
 }
 
 impl Pieces {
-    /// The last `count` pieces of `step` seconds before `end`, all of them over.
+    /// Returns the last `count` complete pieces of `step` seconds before `end`.
     pub(crate) fn of(series: &Series, end: u64, step: u64, count: usize) -> Pieces {
         let end = end - end % series.step();
         let from = end.saturating_sub(step * count as u64);
@@ -90,7 +91,7 @@ impl Pieces {
         self.from + self.step * self.all.len() as u64
     }
 
-    /// What the last ones come to.
+    /// Returns the sum of the last `count` pieces.
     pub(crate) fn last(&self, count: usize) -> Piece {
         let mut sum = Piece::default();
         for piece in self.all.iter().rev().take(count) {
@@ -107,7 +108,7 @@ impl Pieces {
         sum
     }
 
-    /// A value for each piece.
+    /// Returns a value for each piece.
     pub(crate) fn each(&self, value: impl Fn(&Piece) -> Option<f64>) -> Vec<Option<f64>> {
         self.all.iter().map(value).collect()
     }
@@ -123,7 +124,7 @@ mod tests {
     use samovar_insight::{Aggregate, Batch, Finished, Limits, Numbers, heat_row};
 
     #[test]
-    fn pieces_are_equal_and_over() {
+    fn pieces_have_equal_length_and_are_complete() {
         let mut figures = Aggregate::new(Limits { routes_max: 1, slow_ns: u64::MAX });
         for at in [99, 100, 104, 105, 119, 120] {
             let mut batch = Batch::default();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_read_off_the_heat_map() {
+    fn quantile_is_estimated_from_heat_map() {
         let mut piece = Piece::default();
         assert_eq!(piece.about_ns(0.5), None);
         for ns in [1_000_000, 1_100_000, 1_200_000, 90_000_000] {

@@ -1,10 +1,10 @@
-//! What is around every page of the dashboard.
+//! Frame around every page of the dashboard.
 
-use crate::human;
+use crate::format;
 use crate::query::link;
 use maud::{DOCTYPE, Markup, html};
 
-/// (path, name) of the pages that one goes to.
+/// Pages in the menu: (path, name).
 const PAGES: [(&str, &str); 10] = [
     ("/", "Overview"),
     ("/routes", "Routes"),
@@ -18,18 +18,18 @@ const PAGES: [(&str, &str); 10] = [
     ("/history", "History"),
 ];
 
-/// Where a page is, and what is said of it.
+/// Address and metadata of a page.
 pub(crate) struct Around<'a> {
     pub(crate) title: &'a str,
-    /// The path of the page that the menu marks.
+    /// Path of the menu's marked entry.
     pub(crate) path: &'a str,
-    /// Its address, to load it again.
+    /// Address of the page, for the link that reloads it.
     pub(crate) address: &'a str,
     pub(crate) is_live: bool,
     pub(crate) now: u64,
 }
 
-/// A whole page.
+/// Returns a whole page.
 pub(crate) fn page(around: &Around, main: &Markup) -> Markup {
     let live = link("/live", &[("of", around.address)]);
     html! {
@@ -45,25 +45,31 @@ pub(crate) fn page(around: &Around, main: &Markup) -> Markup {
                 script src="/assets/live.js" defer {}
             }
             body data-live=[around.is_live.then_some(live)] {
-                a.skip href="#main" { "To the contents" }
+                a.skip href="#main" { "Skip to content" }
                 header {
-                    a.brand href="/" { img src="/assets/icon.svg" alt="" width="22" height="22"; "Samovar" }
+                    a.brand href="/" {
+                        img src="/assets/icon.svg" alt="" width="22" height="22"; "Samovar"
+                    }
                     nav aria-label="Pages" {
                         @for (path, name) in PAGES {
-                            a href=(path) aria-current=[(path == around.path).then_some("page")] { (name) }
+                            a href=(path) aria-current=[(path == around.path).then_some("page")] {
+                                (name)
+                            }
                         }
                     }
                     form.find action="/request" role="search" {
-                        input type="search" name="id" placeholder="Request id" aria-label="Request id" required;
+                        input type="search" name="id" placeholder="Request ID"
+                            aria-label="Request ID" required;
                     }
                 }
                 main #main { (main) }
                 footer {
                     span {
-                        "As of " time datetime=(datetime(around.now)) { (human::moment(around.now)) }
+                        "As of "
+                        time datetime=(datetime(around.now)) { (format::moment(around.now)) }
                         ". All times are UTC. "
                     }
-                    a href=(around.address) { "Load again" }
+                    a href=(around.address) { "Reload page" }
                     span #live role="status" {}
                 }
             }
@@ -71,17 +77,17 @@ pub(crate) fn page(around: &Around, main: &Markup) -> Markup {
     }
 }
 
-/// As HTML's `time` wants it.
+/// Formats a time for HTML's `time` element.
 pub(crate) fn datetime(unix: u64) -> String {
-    format!("{}T{}Z", human::date(unix), human::clock(unix))
+    format!("{}T{}Z", format::date(unix), format::clock(unix))
 }
 
-/// A moment, in full for whoever points at it.
+/// Returns a time as text, with the full time in its attribute.
 pub(crate) fn moment(unix: u64) -> Markup {
-    html! { time datetime=(datetime(unix)) { (human::moment(unix)) } }
+    html! { time datetime=(datetime(unix)) { (format::moment(unix)) } }
 }
 
-/// A part of a page, which a live page replaces as one.
+/// Returns a part of a page; a live page replaces it as a unit.
 pub(crate) fn part(id: &str, title: &str, inside: &Markup) -> Markup {
     html! {
         section id=(id) data-part {
@@ -91,24 +97,24 @@ pub(crate) fn part(id: &str, title: &str, inside: &Markup) -> Markup {
     }
 }
 
-/// A figure with its name.
+/// Returns a figure with its name.
 pub(crate) fn tile(name: &str, value: &str, note: &str) -> Markup {
     html! {
         div.tile { dt { (name) } dd { (value) @if !note.is_empty() { small { (note) } } } }
     }
 }
 
-/// A name from outside that may be empty.
+/// Returns a name from outside, with a placeholder if it is empty.
 pub(crate) fn named(name: &str) -> Markup {
     html! { @if name.is_empty() { span.faint { "(no name)" } } @else { (name) } }
 }
 
-/// A link to a route's page.
+/// Returns a link to a route's page.
 pub(crate) fn route_link(route: &str) -> Markup {
     html! { a.name href=(link("/route", &[("name", route)])) { (named(route)) } }
 }
 
-/// In place of a table without rows.
+/// Returns a note in place of a table without rows.
 pub(crate) fn nothing(why: &str) -> Markup {
     html! { p.empty { (why) } }
 }

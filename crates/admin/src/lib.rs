@@ -1,43 +1,45 @@
-//! admin: what operators see, over a listener of its own that no client of the site reaches.
+//! admin: pages for operators, on a separate listener that the site's clients do not reach.
 //!
-//! A thread with a runtime of its own, and one that makes pages, so that no question asked here takes time from requests. It reads figures from
-//! crates/insight and asks the server about itself through [`Host`]; it changes nothing. In reading order:
+//! It has a thread with its own runtime, and a thread that renders pages, so that its requests take
+//! no time from the site's requests. It reads figures from crates/insight and queries the server
+//! through [`Host`]. Does not change any state of the server. In reading order:
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `listener.rs` | the thread: connections, their limits, the end |
-//! | `access.rs` | who may ask: the token, and names that a browser may have been led to |
-//! | `answer.rs` | answers, and the headers that all have |
-//! | `pages.rs` | which path is which page |
-//! | `pages/…` | `/metrics`, `/health` and `/ready`, `/api/…`, and the dashboard, a file for each page |
-//! | `reader.rs` | the thread that makes pages |
-//! | `memory.rs` | the processes' memory |
-//! | `live.rs` | a page that is sent again and again |
-//! | `frame.rs` | what is around every page of the dashboard |
+//! | `listener.rs` | thread of the listener: connections, their limits, the end |
+//! | `access.rs` | access control: the token, and the accepted host names |
+//! | `response.rs` | responses, and the headers that all have |
+//! | `pages.rs` | path → page |
+//! | `pages/…` | `/metrics`, `/health`, `/ready`, `/api/…`; the dashboard, a file for each page |
+//! | `reader.rs` | thread that renders pages |
+//! | `memory.rs` | memory of the processes |
+//! | `live.rs` | stream of page updates |
+//! | `frame.rs` | frame around every page of the dashboard |
 //! | `query.rs` | names from outside in links |
-//! | `figures.rs`, `compare.rs` | what pages are made of: series, changes against another time; the server's own words are those of crates/wire |
-//! | `well.rs` | is it well? |
+//! | `figures.rs` | data of the pages: time series (the status is defined in crates/wire) |
+//! | `compare.rs` | data of the pages: changes since another time |
+//! | `well.rs` | health check |
 //! | `chart.rs` | charts as SVG |
-//! | `human.rs` | figures as people read them |
-//! | `assets/` | style sheet, script and icon |
+//! | `human.rs` | figures formatted for people |
+//! | `assets/` | style sheet, scripts and icon |
 
-// What is shown is a float, and never negative; counts beyond 2⁵³ are no server's.
+// Displayed values are floats and never negative. No server counts beyond 2⁵³.
 #![allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
 
 mod access;
-mod answer;
 mod chart;
 mod compare;
 mod figures;
+mod format;
 mod frame;
-mod human;
+mod health;
 mod listener;
 mod live;
 mod memory;
 mod pages;
 mod query;
 mod reader;
-mod well;
+mod response;
 
 pub use access::Access;
 pub use listener::{Admin, AdminError};
@@ -53,18 +55,20 @@ use samovar_profile::loads::Explained;
 use samovar_wire::Status;
 use std::sync::Arc;
 
-/// The server as this crate asks it.
+/// Interface to the server.
 pub trait Host: Send + Sync {
-    /// What `samovar status --json` prints.
+    /// Returns the status, as `samovar status --json` prints it.
     fn status(&self) -> Status;
 
-    /// Whether requests should be sent here now, in words: `Err` if they should not. Of one pool, or of all.
+    /// Returns whether requests should be sent to this server now, as text; `Err` if they should
+    /// not. For one pool, or for all.
     fn ready(&self, pool: Option<&str>) -> Result<String, String>;
 
     /// Writes the server's own metrics: workers, connections, queue, image.
     fn metrics(&self, page: &mut Exposition);
 
-    /// What requests of a pool's route called on a day (since 1970), each as it is usual if nobody says; `None`: none is traced.
+    /// Returns the call graph of a pool's route on a day (since 1970). Arguments that are `None`
+    /// have the usual defaults. Returns `None` if requests are not traced.
     fn calls(
         &self,
         _pool: Option<&str>,
@@ -74,21 +78,22 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// What a pool's boot went to (`None`: the default one's), and what requests still load; `None`: nothing was booted ahead.
+    /// Returns the cost of a pool's boot (`None`: the default pool) and the files that its requests
+    /// still load. Returns `None` if no application was booted.
     fn boot(&self, _pool: Option<&str>) -> Option<Explained> {
         None
     }
 
-    /// What its workers were seen at; `None`: nobody looks.
+    /// Returns the profiles of the workers; `None` if the sampler is off.
     fn profiles(&self) -> Option<Arc<Profiles>> {
         None
     }
 }
 
-/// Events that a page looks at, the latest.
+/// Maximum number of events on a page; the latest ones are shown.
 const EVENTS_MAX: u32 = 2_000;
 
-/// What all pages read.
+/// Data sources of all pages.
 pub(crate) struct Sources {
     pub(crate) host: Box<dyn Host>,
     pub(crate) insight: Option<Arc<Insight>>,
@@ -101,7 +106,7 @@ impl Sources {
         Sources { host, insight, comparisons: Comparisons::default(), kernel: Kernel::default() }
     }
 
-    /// Sees whether the kernel is to be asked about memory.
+    /// Reads the processes' memory from the kernel, if a new reading is due.
     pub(crate) fn look_at_memory(&self) {
         self.kernel.look(|| {
             let status = self.host.status();
@@ -109,18 +114,19 @@ impl Sources {
         });
     }
 
-    /// The history; `None` where there is none, or none that can be read.
+    /// Returns the history; `None` if there is none or it cannot be read.
     pub(crate) fn store(&self) -> Option<Store> {
-        // Opened for each question: a file that was moved aside is not held on to.
+        // Opened for each query, so that a file that was moved away is not kept open.
         Store::reader(self.insight.as_ref()?.history_path()?).ok()
     }
 
-    /// What happened in `from..to`; from before the start, too, where there is a history.
+    /// Returns the events in `from..to`. With a history, this includes events before the server's
+    /// start.
     pub(crate) fn events(&self, from: u64, to: u64) -> Vec<Event> {
         let recent = self.insight.as_ref().map(|insight| insight.events()).unwrap_or_default();
         let stored = self.store().and_then(|store| store.latest_events(from, to, EVENTS_MAX).ok());
         let mut events = stored.unwrap_or_default();
-        // The last ones are not on disk yet.
+        // The latest events are not on disk yet.
         let inside = recent.into_iter().filter(|event| (from..to).contains(&event.at));
         let fresh: Vec<_> = inside.filter(|event| !events.contains(event)).collect();
         events.extend(fresh);

@@ -1,10 +1,10 @@
-//! The thread: connections, their limits, the end.
+//! Thread of the listener: connections, their limits, the end.
 
 use crate::access::Access;
-use crate::answer::{self, Answer};
 use crate::live::{Live, STREAMS_MAX};
 use crate::query::Query;
 use crate::reader::{Reader, Unread};
+use crate::response::{self, AdminResponse};
 use crate::{Host, Sources, pages};
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -22,46 +22,48 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{LocalSet, spawn_local};
 
-/// Connections at once; more wait in the listener's queue.
+/// Maximum number of connections at a time; further ones wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a client may take for a request's head.
+/// Timeout for the head of a request.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// How long an answer may take to be read.
-const ANSWER_LIMIT: Duration = Duration::from_mins(1);
-/// How long those may take who have come before another server answers in this one's place: a page that is live begins again there.
+/// Timeout for a whole connection: its request, its response, and the sending.
+const RESPONSE_LIMIT: Duration = Duration::from_mins(1);
+/// Maximum time for connections that were accepted before another server takes over the sockets. A
+/// live page then reconnects to that server.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
-/// How often somebody who waits for the end of the listeners looks whether it has come.
+/// Interval at which [`Admin::wait_until_closed`] checks whether the listeners are closed.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long to wait after an error of accept, so that no loop of them takes the core.
+/// Pause after an error of accept, so that repeated errors do not use a whole core.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why there is no listener.
+/// Error at the start of the listener.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start the admin listener: {0}")]
 pub struct AdminError(#[from] std::io::Error);
 
-/// A running listener. Ends when dropped.
+/// A running listener. Dropping it ends the listener.
 #[derive(Debug)]
 pub struct Admin {
     phase: watch::Sender<Phase>,
-    /// Its listeners are closed.
+    /// Whether its listening sockets are closed.
     is_closed: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How far a listener is.
+/// Phase of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Another server answers on its sockets.
+    /// Another server accepts on its sockets.
     Held,
     Serving,
-    /// Another one does so again. Those are answered yet who have come before.
+    /// Another server accepts on its sockets again. Connections that were accepted before are still
+    /// served.
     Left,
     Ended,
 }
 
 impl Admin {
-    /// Answers on bound sockets, in a thread of its own.
+    /// Starts serving on bound sockets, in a thread of its own.
     pub fn start(
         listeners: Vec<TcpListener>,
         access: Access,
@@ -73,7 +75,7 @@ impl Admin {
         Ok(admin)
     }
 
-    /// As [`Self::start`], but answers nobody until [`Self::begin`].
+    /// Like [`Self::start`], but accepts no connection until [`Self::begin`].
     pub fn hold(
         listeners: Vec<TcpListener>,
         access: Access,
@@ -100,17 +102,18 @@ impl Admin {
         Ok(Admin { phase, is_closed, thread: Some(thread) })
     }
 
-    /// Answers from now on.
+    /// Accepts connections from now on.
     pub fn begin(&self) {
         self.phase.send_replace(Phase::Serving);
     }
 
-    /// Answers nobody who comes from now on: another server does. Returns at once.
+    /// Accepts no connections from now on: another server does. Returns at once.
     pub fn leave(&self) {
         self.phase.send_replace(Phase::Left);
     }
 
-    /// Waits until that is so, for at most `limit`; false: somebody may be answered yet.
+    /// Waits until the listening sockets are closed, for at most `limit`. Returns false if they are
+    /// not closed by then.
     pub fn wait_until_closed(&self, limit: Duration) -> bool {
         let since = Instant::now();
         while !self.is_closed.load(Ordering::Acquire) {
@@ -122,7 +125,7 @@ impl Admin {
         true
     }
 
-    /// Answers nobody any more.
+    /// Ends the listener and all connections.
     pub fn end(&self) {
         self.phase.send_replace(Phase::Ended);
     }
@@ -132,7 +135,7 @@ impl Drop for Admin {
     fn drop(&mut self) {
         self.end();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been told by the panic hook.
+            // A panic of the thread was already reported by the panic hook.
             let _ = thread.join();
         }
     }
@@ -144,7 +147,7 @@ async fn serve_until(
     service: Arc<Service>,
     is_closed: &AtomicBool,
 ) {
-    // The sender's end is an end too.
+    // A dropped sender also ends the listener.
     if phase.wait_for(|phase| *phase != Phase::Held).await.is_err() {
         return;
     }
@@ -156,23 +159,23 @@ async fn serve_until(
         accepting.push(local.spawn_local(async move {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => accept(listener, service, room).await,
-                Err(error) => tracing::error!(%error, "the admin listener cannot be used"),
+                Err(error) => tracing::error!(%error, "admin listener failed"),
             }
         }));
     }
     let whole = async {
-        // The sender's end is an end too.
+        // A dropped sender also ends the listener.
         let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
         for task in accepting {
             task.abort();
-            // Waits until the listener is closed; "aborted" is what it says.
+            // Waits until the listener is closed. The result is always an "aborted" error.
             let _ = task.await;
         }
         is_closed.store(true, Ordering::Release);
         let rest = room.acquire_many(CONNECTIONS_MAX as u32);
         tokio::select! {
             _ = phase.wait_for(|phase| *phase == Phase::Ended) => {}
-            // All of them have been answered, or that has taken them too long.
+            // All connections are finished, or the timeout has passed.
             _ = tokio::time::timeout(LEAVE_LIMIT, rest) => {}
         }
     };
@@ -183,7 +186,7 @@ struct Service {
     access: Access,
     sources: Arc<Sources>,
     reader: Reader,
-    /// Places for pages that are sent again and again.
+    /// Permits for streams of page updates.
     streams: Arc<Semaphore>,
 }
 
@@ -200,34 +203,37 @@ async fn accept(listener: tokio::net::TcpListener, service: Arc<Service>, room: 
 }
 
 async fn converse(stream: TcpStream, service: Arc<Service>, _permit: OwnedSemaphorePermit) {
-    let answer = service_fn(move |request| {
+    let response = service_fn(move |request| {
         let service = Arc::clone(&service);
-        async move { Ok::<_, Infallible>(service.answer(&request).await) }
+        async move { Ok::<_, Infallible>(service.respond(&request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), answer);
-    // Neither who is too slow nor who left is anybody's trouble but his own.
-    let _ = tokio::time::timeout(ANSWER_LIMIT, connection).await;
+        .serve_connection(TokioIo::new(stream), response);
+    // Errors and timeouts of one client are of no interest.
+    let _ = tokio::time::timeout(RESPONSE_LIMIT, connection).await;
 }
 
 impl Service {
-    async fn answer(&self, request: &Request<Incoming>) -> Answer {
+    async fn respond(&self, request: &Request<Incoming>) -> AdminResponse {
         let path = request.uri().path();
         if let Err(denied) = self.access.check(request.headers(), pages::needs_token(path)) {
-            return denied.answer();
+            return denied.respond();
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return answer::text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            return response::text(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method not allowed: use GET or HEAD\n",
+            );
         }
         let query = Query::new(request.uri().query().unwrap_or_default());
         if path == "/live" {
             return self.live(&query);
         }
-        if let Some(answer) = pages::at_once(request.headers(), (path, &query), &self.sources) {
-            return answer;
+        if let Some(response) = pages::at_once(request.headers(), (path, &query), &self.sources) {
+            return response;
         }
         let path = path.to_owned();
         let asked = self.reader.ask(move |sources| pages::made(&path, &query, sources));
@@ -238,23 +244,23 @@ impl Service {
         made.unwrap_or_else(unread)
     }
 
-    fn live(&self, query: &Query) -> Answer {
+    fn live(&self, query: &Query) -> AdminResponse {
         let Ok(permit) = Arc::clone(&self.streams).try_acquire_owned() else {
-            return answer::text(StatusCode::SERVICE_UNAVAILABLE, "too many pages are live\n");
+            return response::text(StatusCode::SERVICE_UNAVAILABLE, "too many live pages\n");
         };
         let of = query.get("of").unwrap_or_default();
-        Live::new(&of, self.reader.clone(), permit).map_or_else(answer::not_found, answer::live)
+        Live::new(&of, self.reader.clone(), permit).map_or_else(response::not_found, response::live)
     }
 }
 
-fn unread(why: Unread) -> Answer {
+fn unread(why: Unread) -> AdminResponse {
     match why {
         Unread::Busy => {
-            answer::text(StatusCode::SERVICE_UNAVAILABLE, "too many pages are asked for\n")
+            response::text(StatusCode::SERVICE_UNAVAILABLE, "too many concurrent requests\n")
         }
         Unread::Broken => {
-            let said = "the page could not be made: the server's log says why\n";
-            answer::text(StatusCode::INTERNAL_SERVER_ERROR, said)
+            let said = "cannot create the page: see the server's log\n";
+            response::text(StatusCode::INTERNAL_SERVER_ERROR, said)
         }
     }
 }

@@ -1,7 +1,8 @@
-//! A page that is sent again and again, as server-sent events: `/live?of=` and the page's address.
+//! Repeated updates of a page as server-sent events: `/live?of=` and the page's address.
 //!
-//! The browser puts the parts that have changed into the page it shows (`assets/live.js`). A stream ends after a while and the
-//! browser begins another, so that one who has gone without a word holds a place for that long at most.
+//! The browser puts the changed parts into the displayed page (`assets/live.js`). A stream ends
+//! after a while and the browser opens another one. So a client that disappeared without closing
+//! its connection holds a permit only for that long.
 
 use crate::pages::dashboard;
 use crate::query::Query;
@@ -16,17 +17,17 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Streams at once.
+/// Maximum number of streams at a time.
 pub(crate) const STREAMS_MAX: usize = 16;
-/// From one page to the next.
+/// Interval between two updates.
 const STEP: Duration = Duration::from_secs(2);
-/// Pages of a stream; the connection's own limit is a minute.
+/// Number of updates in a stream; the connection's own timeout is a minute.
 const STEPS_MAX: u32 = 25;
 
-/// The body of a stream.
+/// Body of a stream.
 pub(crate) struct Live {
     reader: Reader,
-    /// The page that is being made.
+    /// The page that is being rendered.
     awaited: Option<oneshot::Receiver<Option<String>>>,
     path: String,
     query: Query,
@@ -36,7 +37,8 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// A stream of the page `of` (`/routes?sort=p99`); `None` if it is none that changes.
+    /// Creates a stream of the page `of` (for example `/routes?sort=p99`). Returns `None` if the
+    /// page is not a live one.
     pub(crate) fn new(of: &str, reader: Reader, permit: OwnedSemaphorePermit) -> Option<Live> {
         let (path, query) = of.split_once('?').unwrap_or((of, ""));
         if !dashboard::is_live(path) {
@@ -57,7 +59,7 @@ impl Live {
 }
 
 impl Live {
-    /// Has the page made.
+    /// Requests the page from the reader.
     fn next(&self) -> Result<oneshot::Receiver<Option<String>>, Unread> {
         let (path, query) = (self.path.clone(), self.query.clone());
         self.reader.ask(move |sources| {
@@ -83,7 +85,7 @@ impl Body for Live {
                 self.steps_left -= 1;
                 match self.next() {
                     Ok(awaited) => awaited,
-                    // The browser begins another stream.
+                    // The browser opens another stream.
                     Err(_) => return Poll::Ready(None),
                 }
             }
@@ -97,7 +99,7 @@ impl Body for Live {
     }
 }
 
-/// Lines of a name from outside stay lines of data.
+/// Encodes a page as an event. Line ends in names from outside cannot end the event.
 fn event(page: &str) -> String {
     let mut event = String::with_capacity(page.len() + 64);
     event.push_str("retry: 500\nevent: page\n");
@@ -115,7 +117,7 @@ mod tests {
     use super::event;
 
     #[test]
-    fn no_name_ends_an_event() {
+    fn line_end_in_name_does_not_end_event() {
         let found = event("<p>a\n\nevent: evil\rdata: x\r\nid: 7</p>");
         let lines = [
             "retry: 500",

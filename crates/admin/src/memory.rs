@@ -1,36 +1,37 @@
-//! What memory the server's processes have, as the kernel counts it: their own, and their part of what they share.
+//! Memory of the server's processes, as the kernel counts it: private memory, and the share of
+//! shared memory.
 //!
-//! The kernel walks all pages of a process for an answer, a millisecond for each hundred megabytes, so it is asked rarely, and
-//! only while somebody wants to know.
+//! The kernel walks all pages of a process for this, a millisecond per hundred megabytes. So it is
+//! read rarely, and only while a page needs it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it is seen whether the kernel is to be asked.
+/// Interval at which the thread checks whether a reading is due.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
-/// How long an answer is good.
+/// Time for which a reading is cached.
 const GOOD_FOR: Duration = Duration::from_secs(15);
-/// Processes that are looked at; of more, the rest is left out.
+/// Maximum number of processes that are read; further ones are left out.
 const PROCESSES_MAX: usize = 300;
 
-/// Bytes of one process, or several.
+/// Memory of one or several processes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Pages that nobody else has.
+    /// Private pages.
     pub(crate) own: u64,
-    /// Of pages that n processes share, an nth.
+    /// Proportional share of shared pages: of pages that n processes share, an nth.
     pub(crate) shared: u64,
 }
 
-/// The server itself, and its workers together.
+/// Memory of the server itself, and of all its workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memories {
     pub(crate) server: Memory,
     pub(crate) workers: Memory,
 }
 
-/// The last answers.
+/// The last reading.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
     held: Mutex<Option<(Instant, Memories)>>,
@@ -38,13 +39,13 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// The last answer; `None` until there is one, shortly after this was first asked.
+    /// Returns the last reading. Returns `None` until there is one, shortly after the first call.
     pub(crate) fn memories(&self) -> Option<Memories> {
         self.is_wanted.store(true, Ordering::Relaxed);
         self.held.lock().unwrap_or_else(PoisonError::into_inner).map(|(_, memories)| memories)
     }
 
-    /// Asks the kernel, if somebody has wanted to know since the last time, and that is some time ago.
+    /// Reads the memory again, if it was requested since the last reading and that is old enough.
     pub(crate) fn look(&self, processes: impl FnOnce() -> (u32, Vec<i64>)) {
         let held = *self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let is_good = held.is_some_and(|(at, _)| at.elapsed() < GOOD_FOR);
@@ -62,7 +63,7 @@ impl Kernel {
     }
 }
 
-/// Nothing of a process that has gone, or is another user's.
+/// Returns the memory of a process; zero if it has ended or belongs to another user.
 fn of(pid: i64) -> Memory {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     parse(&text)
@@ -83,7 +84,7 @@ mod tests {
     use super::{Kernel, Memory, parse};
 
     #[test]
-    fn what_the_kernel_says_is_read() {
+    fn smaps_rollup_is_parsed() {
         let text = "Rss: 900 kB\nPss:    300 kB\nPss_Dirty: 9 kB\nPrivate_Clean: 80 kB\n\
                     Private_Dirty:   20 kB\n";
         assert_eq!(parse(text), Memory { own: 100 << 10, shared: 200 << 10 });
@@ -92,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_asked_when_somebody_wants_to_know() {
+    fn memory_is_read_only_when_requested() {
         let kernel = Kernel::default();
         let own = std::process::id();
-        kernel.look(|| panic!("nobody has asked"));
+        kernel.look(|| panic!("memory was not requested"));
         assert_eq!(kernel.memories(), None);
         kernel.look(|| (own, vec![own.into()]));
         let found = kernel.memories().expect("an answer");

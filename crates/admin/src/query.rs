@@ -1,14 +1,14 @@
-//! The part of an address behind `?`, and links that have one.
+//! The query of an address (after `?`), and links with a query.
 //!
-//! Names from outside stand there, not in paths: a route called `..` is a name like any other, and a browser would take
-//! it for a step up.
+//! Names from outside are passed in queries, not in paths: a route can be called `..`, which a
+//! browser would resolve as the parent folder.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Bytes of a value that is looked at: the longest name, encoded.
+/// Maximum bytes of a decoded value: the longest name, encoded.
 const VALUE_BYTES_MAX: usize = 4 * 1024;
 
-/// What was asked with.
+/// The query of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query(String);
 
@@ -17,11 +17,11 @@ impl Query {
         Query(text.to_owned())
     }
 
-    /// The first value of that name, decoded.
+    /// Returns the first value with this name, decoded.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         let mut pairs = self.0.split('&').filter_map(|pair| pair.split_once('='));
         let (_, value) = pairs.find(|(key, _)| *key == name)?;
-        // A form writes a space so.
+        // Forms encode a space as `+`.
         let value = value.get(..VALUE_BYTES_MAX).unwrap_or(value).replace('+', " ");
         percent_decode_str(&value).decode_utf8().ok().map(std::borrow::Cow::into_owned)
     }
@@ -31,7 +31,7 @@ impl Query {
     }
 }
 
-/// `/route?name=%2Fa`.
+/// Returns a link such as `/route?name=%2Fa`.
 pub(crate) fn link(path: &str, pairs: &[(&str, &str)]) -> String {
     let mut link = path.to_owned();
     for (at, (name, value)) in pairs.iter().enumerate() {
@@ -48,7 +48,7 @@ mod tests {
     use super::{Query, link};
 
     #[test]
-    fn what_a_link_says_is_read_again() {
+    fn link_parameters_are_decoded_by_query() {
         for name in ["/a b/{n}", "a&b=c?d#e", "javascript:alert(1)", "..", "ä\u{1f}\n", "+", ""] {
             let made = link("/route", &[("name", name), ("by", "x")]);
             let (path, query) = made.split_once('?').unwrap();

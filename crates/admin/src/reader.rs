@@ -1,8 +1,8 @@
-//! The thread that makes pages: what reads the history or all figures takes its time there, and not from whoever asks whether
-//! the server is ready.
+//! Thread that renders pages. Slow reads of the history or of all figures run there, so that they
+//! do not delay readiness checks.
 //!
-//! Pages are made one after the other. What waits has a limit; who comes beyond it is told so. Between pages the thread looks
-//! at the processes' memory, while somebody wants to know.
+//! Pages are rendered one after another. The queue has a limit; requests beyond it are rejected
+//! with an error. Between pages the thread reads the processes' memory, as long as a page needs it.
 
 use crate::Sources;
 use crate::memory;
@@ -13,21 +13,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// Pages that wait to be made: one for each connection that there may be, and each stream.
+/// Maximum number of queued pages: one for each possible connection and stream.
 const JOBS_MAX: usize = 64;
 
 type Job = Box<dyn FnOnce(&Sources) + Send>;
 
-/// The thread's other end. It ends when all of these are gone.
+/// Sender for jobs. The thread ends when all clones are dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader(SyncSender<Job>);
 
-/// Why there is no page.
+/// Reason why there is no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// Too many are waited for.
+    /// The queue is full.
     Busy,
-    /// A bug ended it; the log says where.
+    /// Rendering panicked; the log has the location.
     Broken,
 }
 
@@ -41,16 +41,17 @@ impl Reader {
         Ok(Reader(jobs))
     }
 
-    /// Has something made; it comes through the receiver, whose end without it is [`Unread::Broken`].
+    /// Queues a job. Its result arrives at the receiver. If the receiver closes without a result,
+    /// that is [`Unread::Broken`].
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         make: impl FnOnce(&Sources) -> T + Send + 'static,
     ) -> Result<oneshot::Receiver<T>, Unread> {
         let (tell, told) = oneshot::channel();
         let job: Job = Box::new(move |sources| {
-            // Nobody makes a page for who has left.
+            // Skips the job if the client has disconnected.
             if !tell.is_closed() {
-                // Neither does anybody mind if he leaves now.
+                // The client may also disconnect now; the error is ignored.
                 let _ = tell.send(make(sources));
             }
         });
@@ -66,7 +67,7 @@ fn run(wanted: &Receiver<Job>, sources: &Sources) {
     let mut looked = Instant::now();
     loop {
         match wanted.recv_timeout(memory::LOOK) {
-            // A panic has been told by the panic hook, and is the end of that page alone.
+            // A panic was already reported by the panic hook, and affects only this page.
             Ok(job) => drop(catch_unwind(AssertUnwindSafe(|| job(sources)))),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,

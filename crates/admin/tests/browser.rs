@@ -1,4 +1,5 @@
-//! The dashboard as Chromium shows it: from the overview to a slow request, live, in both colours and on a phone.
+//! The dashboard in Chromium: from the overview to a slow request, live updates, light and dark
+//! colours, and a phone.
 
 #[path = "../examples/demo/called.rs"]
 mod called;
@@ -13,7 +14,7 @@ use samovar_admin::{Access, Admin};
 use serde_json::json;
 use std::net::TcpListener;
 
-/// Minutes that are invented: enough for a comparison with an hour ago.
+/// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
 const PAGES: [&str; 14] = [
     "/",
@@ -55,10 +56,10 @@ fn start_with(minutes: u64) -> Dashboard {
 }
 
 #[test]
-fn one_comes_from_the_overview_to_a_slow_request() {
+fn overview_links_lead_to_a_slow_request() {
     let (dashboard, mut browser) = (start(), Chromium::start());
-    browser.go(&dashboard.at, "Routes that take most CPU");
-    assert_eq!(browser.ask("document.querySelector('h1').innerText"), "It is well");
+    browser.go(&dashboard.at, "Routes by CPU time");
+    assert_eq!(browser.ask("document.querySelector('h1').innerText"), "Healthy");
     assert_eq!(browser.ask("document.querySelectorAll('figure.chart svg').length"), 6);
     let reload = "document.querySelector('svg .event title').textContent.includes('took over')";
     assert_eq!(browser.ask(reload), true, "events are drawn");
@@ -70,11 +71,11 @@ fn one_comes_from_the_overview_to_a_slow_request() {
     let first = "document.querySelector('tbody th').innerText";
     assert_eq!(browser.ask(first), "admin_report", "the slowest is first");
 
-    browser.follow("tbody th a", "How long requests took");
-    for text in ["10.0.0.5:5432", "Where the time goes", "The last 6 hours", "Timers"] {
+    browser.follow("tbody th a", "Request duration");
+    for text in ["10.0.0.5:5432", "Time per request, by part", "The last 6 hours", "Timers"] {
         browser.wait_for_text(text);
     }
-    browser.follow("a[href^='/request?id=']", "Its time");
+    browser.follow("a[href^='/request?id=']", "Timeline");
     for text in ["in the queue", "CPU in PHP", "tcp 10.0.0.5:5432", "to the client"] {
         browser.wait_for_text(text);
     }
@@ -82,7 +83,7 @@ fn one_comes_from_the_overview_to_a_slow_request() {
 }
 
 #[test]
-fn a_flame_graph_zooms_and_finds() {
+fn flame_graph_zooms_and_marks_functions() {
     let (dashboard, mut browser) = (start(), Chromium::start());
     browser.go(&format!("{}/profile?generation=3", dashboard.at), "Functions");
     assert_eq!(browser.ask("document.querySelectorAll('.flame svg > g').length"), 11);
@@ -90,7 +91,8 @@ fn a_flame_graph_zooms_and_finds() {
     browser.wait_for("!document.querySelector('#tools').hidden");
     let width = |name: &str| {
         format!(
-            "Math.round(document.querySelector('.flame g[data-name=\"{name}\"] rect').getAttribute('width'))"
+            "Math.round(document.querySelector('.flame g[data-name=\"{name}\"] rect')\
+             .getAttribute('width'))"
         )
     };
     let narrow = browser.ask(&width("Prices::discounts")).as_u64().expect("a number");
@@ -107,18 +109,21 @@ fn a_flame_graph_zooms_and_finds() {
     assert!(told.as_str().is_some_and(|told| told.starts_with("Prices::discounts — ")), "{told}");
     browser.click("#reset");
     assert_eq!(browser.ask(&width("Prices::discounts")), narrow);
-    browser.ask("(find => { find.value = 'twig'; find.dispatchEvent(new Event('input')); })(document.querySelector('#find'))");
+    let find = "(find => { find.value = 'twig'; find.dispatchEvent(new Event('input')); })\
+                (document.querySelector('#find'))";
+    browser.ask(find);
     assert_eq!(browser.ask("document.querySelectorAll('.flame .found').length"), 2);
     let told = browser.ask(said);
     assert!(told.as_str().is_some_and(|told| told.contains("25.00 % in 2 boxes")), "{told}");
-    // Against the generation before: one function became dearer.
+    // Compared with the previous generation, one function became slower.
     browser.go(&format!("{}/profile", dashboard.at), "Functions");
     browser.ask("document.querySelector('select[name=than]').value = 'reload'");
     browser.click(".ask button");
-    browser.wait_for_text("What became dearer");
+    browser.wait_for_text("Functions by change");
     assert_eq!(browser.ask("document.querySelector('tbody th').innerText"), "Prices::discounts");
     let fill = browser.ask(
-        "document.querySelector('.flame g[data-name=\"Prices::discounts\"] rect').getAttribute('fill')",
+        "document.querySelector('.flame g[data-name=\"Prices::discounts\"] rect')\
+         .getAttribute('fill')",
     );
     assert!(fill.as_str().is_some_and(|fill| fill.starts_with("hsl(5,")), "red: {fill}");
     assert_eq!(browser.errors, Vec::<String>::new());
@@ -130,9 +135,9 @@ fn picture(browser: &mut Chromium) -> usize {
 }
 
 #[test]
-fn calls_are_sorted_and_followed() {
+fn calls_page_sorts_and_links_functions() {
     let (dashboard, mut browser) = (start(), Chromium::start());
-    browser.go(&dashboard.at, "Routes that take most CPU");
+    browser.go(&dashboard.at, "Routes by CPU time");
     browser.follow("nav a[href='/calls']", "All figures are per request");
     assert_eq!(browser.ask("document.querySelector('h1').innerText"), "Calls of shop_show");
     let first = "document.querySelector('tbody th').innerText";
@@ -143,7 +148,7 @@ fn calls_are_sorted_and_followed() {
     browser.follow("th a[href*='by=total']", "All figures are per request");
     assert_eq!(browser.ask(first), "(request)");
     assert!(picture(&mut browser) > 10_000);
-    // Into a function, and on to the one that it calls.
+    // Opens a function, then one of its callees.
     browser.follow("th a[href*='function=Shop']", "Called by");
     assert_eq!(
         browser.ask("document.querySelector('#callers tbody th').innerText"),
@@ -161,10 +166,10 @@ fn calls_are_sorted_and_followed() {
 }
 
 #[test]
-fn a_boot_is_explained() {
+fn boot_page_shows_cost_of_boot() {
     let (dashboard, mut browser) = (start(), Chromium::start());
-    browser.go(&dashboard.at, "Routes that take most CPU");
-    browser.follow("nav a[href='/boot']", "Where the time went");
+    browser.go(&dashboard.at, "Routes by CPU time");
+    browser.follow("nav a[href='/boot']", "Time by part");
     let text = |of: &str| format!("document.querySelector('{of}').innerText");
     let advised = browser.ask(&text("#advice pre"));
     assert_eq!(advised, "warmup = [\"/\", \"/cart\", \"/c/kettles\"]");
@@ -177,26 +182,26 @@ fn a_boot_is_explained() {
 }
 
 #[test]
-fn a_page_is_live_until_one_pauses_it() {
+fn live_page_updates_until_paused() {
     let (dashboard, mut browser) = (start(), Chromium::start());
-    browser.go(&dashboard.at, "Routes that take most CPU");
+    browser.go(&dashboard.at, "Routes by CPU time");
     browser.wait_for("document.querySelector('#live[data-state=live]')");
-    // What is on the page gives way to what is sent.
+    // An update replaces the content of the page.
     browser.ask("document.querySelector('#tiles dd').innerText = 'stale'");
     browser.wait_for("document.querySelector('#tiles dd').innerText !== 'stale'");
     browser.click("#live button");
     assert_eq!(browser.ask("document.querySelector('#live').dataset.state"), "paused");
     assert_eq!(browser.errors, Vec::<String>::new());
-    // Without the script, all is there all the same, but for the live part.
+    // Without the script the page works, except for live updates.
     browser.tell("Network.enable", &json!({}));
     browser.tell("Network.setBlockedURLs", &json!({"urls": ["*live.js"]}));
-    browser.go(&format!("{}/routes", dashboard.at), "Load again");
+    browser.go(&format!("{}/routes", dashboard.at), "Reload page");
     assert_eq!(browser.ask("document.querySelectorAll('tbody tr').length"), 11);
     assert_eq!(browser.ask("document.querySelector('#live').children.length"), 0);
 }
 
 #[test]
-fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
+fn pages_fit_a_phone_and_follow_colour_scheme() {
     let (dashboard, mut browser) = (start(), Chromium::start());
     let phone =
         json!({"width": PHONE_WIDTH, "height": 844, "deviceScaleFactor": 1, "mobile": true});
@@ -206,7 +211,8 @@ fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
         let width = browser.ask("document.documentElement.scrollWidth");
         assert_eq!(width, PHONE_WIDTH, "{page} is as wide as the phone");
         let unnamed = "[...document.querySelectorAll('svg:not([aria-hidden])')]
-            .filter(svg => svg.getAttribute('role') !== 'img' || !svg.getAttribute('aria-label')).length";
+            .filter(svg => svg.getAttribute('role') !== 'img' || !svg.getAttribute('aria-label'))
+            .length";
         assert_eq!(browser.ask(unnamed), 0, "{page}: charts are named");
         let headless = "[...document.querySelectorAll('table')]
             .filter(table => !table.querySelector('thead th[scope=col]')).length";
@@ -220,7 +226,7 @@ fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
         assert!(picture(&mut browser) > 10_000);
     }
     assert_ne!(grounds[0], grounds[1]);
-    // The keyboard's first stop is the way past the menu.
+    // The keyboard's first stop is the link that skips the menu.
     for kind in ["rawKeyDown", "keyUp"] {
         let key = json!({"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9});
         browser.tell("Input.dispatchKeyEvent", &key);
@@ -229,26 +235,28 @@ fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
     assert_eq!(browser.errors, Vec::<String>::new());
 }
 
-/// (name, page, what it shows when it is all there, width, height, colours)
+/// (name, page, text that shows that the page is complete, width, height, colours)
 const PICTURES: [(&str, &str, &str, u32, u32, &str); 8] = [
-    ("overview", "/", "Routes that take most CPU", 1180, 1060, "light"),
-    ("route", "/route?name=shop%5Flist", "How long requests took", 1180, 1060, "light"),
-    ("request", "", "Its time", 1180, 860, "dark"),
+    ("overview", "/", "Routes by CPU time", 1180, 1060, "light"),
+    ("route", "/route?name=shop%5Flist", "Request duration", 1180, 1060, "light"),
+    ("request", "", "Timeline", 1180, 860, "dark"),
     ("routes", "/routes", "p95 change", 1180, 620, "dark"),
-    ("profile", "/profile?than=reload", "What became dearer", 1180, 760, "light"),
-    ("boot", "/boot", "Where the time went", 1180, 900, "light"),
-    ("phone", "/", "Routes that take most CPU", PHONE_WIDTH, 844, "dark"),
-    ("phone-route", "/route?name=shop%5Flist", "How long requests took", PHONE_WIDTH, 844, "light"),
+    ("profile", "/profile?than=reload", "Functions by change", 1180, 760, "light"),
+    ("boot", "/boot", "Time by part", 1180, 900, "light"),
+    ("phone", "/", "Routes by CPU time", PHONE_WIDTH, 844, "dark"),
+    ("phone-route", "/route?name=shop%5Flist", "Request duration", PHONE_WIDTH, 844, "light"),
 ];
 
-/// Makes the pictures of docs/guide/dashboard.md in the folder that `PICTURES` names.
+/// Makes the pictures of docs/guide/dashboard.md in the folder that the environment variable
+/// `PICTURES` names.
 #[test]
-#[ignore = "writes pictures: PICTURES=docs/images cargo test -p samovar-admin --test browser -- --ignored pictures"]
-fn pictures_for_the_guide() {
+#[ignore = "writes pictures: PICTURES=docs/images cargo test -p samovar-admin --test browser -- \
+            --ignored pictures"]
+fn pictures_of_the_guide_are_written() {
     let folder = std::env::var_os("PICTURES").expect("PICTURES names a folder");
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let (dashboard, mut browser) = (start_with(invented::MINUTES), Chromium::start());
-    browser.go(&format!("{}/route?name=shop%5Flist", dashboard.at), "How long requests took");
+    browser.go(&format!("{}/route?name=shop%5Flist", dashboard.at), "Request duration");
     browser.wait_for("document.querySelector('a[href^=\"/request?id=\"]')");
     let slow =
         browser.ask("document.querySelector('a[href^=\"/request?id=\"]').getAttribute('href')");
@@ -269,7 +277,7 @@ fn pictures_for_the_guide() {
     assert_eq!(browser.errors, Vec::<String>::new());
 }
 
-/// Base 64 (RFC 4648).
+/// Decodes base64 (RFC 4648).
 fn decoded(text: &str) -> Vec<u8> {
     let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let value = |b: u8| digits.iter().position(|d| *d == b).expect("base 64") as u32;

@@ -1,23 +1,25 @@
-//! What PHP would start with, asked of a worker's program before a server starts it: whether its JIT is on, and where its sessions lie.
+//! Query about PHP, sent to a worker's program before a server starts it: whether its JIT is on,
+//! and where its sessions are stored.
 
 use crate::options::WorkerOptions;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The worker's argument: which php.ini (empty: the built-in search), then `NAME=VALUE` for each directive.
+/// The worker's flag, followed by the php.ini to use (empty: the built-in search), then
+/// `NAME=VALUE` for each directive.
 pub const ASK_FLAG: &str = "--ask";
-/// What the lines of its answer begin with.
+/// Prefixes of the lines of its reply.
 const JIT: &str = "JIT: ";
 const SESSIONS: &str = "Sessions: ";
-/// Of the directives that decide about the JIT.
+/// Prefix of the directives that affect the JIT.
 const OPCACHE: &str = "opcache.";
 const SESSION_HANDLER: &str = "session.save_handler";
 const SESSION_PATH: &str = "session.save_path";
-/// A place of sessions that may have a password in it is another machine's.
+/// A session path with this text is on another machine and may contain a password.
 const ELSEWHERE: &str = "://";
 
-/// What decides about the answer.
+/// Settings that determine the reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhpQuestion {
     php_ini: Option<PathBuf>,
@@ -25,7 +27,7 @@ pub struct PhpQuestion {
 }
 
 impl PhpQuestion {
-    /// As a server's settings have it.
+    /// Creates the query from a server's settings.
     #[must_use]
     pub fn new(php_ini: Option<&Path>, define: &BTreeMap<String, String>) -> PhpQuestion {
         let own = define.iter().filter(|(name, value)| decides(name, value));
@@ -41,7 +43,7 @@ impl PhpQuestion {
         [ASK_FLAG.into(), ini].into_iter().chain(directives).collect()
     }
 
-    /// What stands behind the flag; what is no directive is left out.
+    /// Parses the words after the flag. Words that are not directives are left out.
     #[must_use]
     pub fn from_words(words: &[String]) -> PhpQuestion {
         let (ini, directives) = words.split_first().map_or(("", words), |(i, d)| (i.as_str(), d));
@@ -52,7 +54,7 @@ impl PhpQuestion {
         }
     }
 
-    /// For a PHP that is started for the answer alone.
+    /// Options for a PHP that is started only for this reply.
     #[must_use]
     pub fn options(self) -> WorkerOptions {
         let bare = WorkerOptions::bare(PathBuf::from("/"));
@@ -60,24 +62,25 @@ impl PhpQuestion {
     }
 }
 
-/// All others stay away: they may be secrets, and arguments are seen by everybody.
+/// Whether a directive is passed. All others are left out: they may be secrets, and arguments are
+/// visible to all users.
 fn decides(name: &str, value: &str) -> bool {
     name.starts_with(OPCACHE)
         || name == SESSION_HANDLER
         || name == SESSION_PATH && !value.contains(ELSEWHERE)
 }
 
-/// What PHP says.
+/// PHP's reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PhpAnswer {
-    /// How the JIT compiles, if it does.
+pub struct PhpResponse {
+    /// Mode of the JIT, if it is on.
     pub jit: Option<String>,
-    /// The folder of sessions, where they are files.
+    /// Folder of the sessions, if they are files.
     pub sessions: Option<String>,
 }
 
-impl PhpAnswer {
-    /// What the worker prints.
+impl PhpResponse {
+    /// The text that the worker prints.
     #[must_use]
     pub fn text(&self) -> String {
         let line = |what: &str, value: &Option<String>| {
@@ -86,34 +89,35 @@ impl PhpAnswer {
         line(JIT, &self.jit) + &line(SESSIONS, &self.sessions)
     }
 
-    /// Of what the worker has printed; extensions may have said something, too.
+    /// Parses the worker's output, which may contain lines of extensions.
     #[must_use]
-    pub fn of(said: &str) -> PhpAnswer {
+    pub fn of(said: &str) -> PhpResponse {
         let value = |what: &str| {
             let value = said.lines().find_map(|line| line.strip_prefix(what))?;
             Some(value.to_owned()).filter(|value| !value.is_empty())
         };
-        PhpAnswer { jit: value(JIT), sessions: value(SESSIONS) }
+        PhpResponse { jit: value(JIT), sessions: value(SESSIONS) }
     }
 }
 
-/// What whoever turned it on is told.
+/// Warning for an operator who has turned on the JIT.
 #[must_use]
 pub fn jit_warning(mode: &str) -> String {
     format!(
-        "PHP's JIT is on (`opcache.jit={mode}`): that of PHP 8.2 has computed wrong numbers, and what it compiles is in no \
-         profile by its lines\nhint: opcache.jit = disable; pages that wait or print gain nothing by it"
+        "PHP's JIT is enabled (`opcache.jit={mode}`): the JIT of PHP 8.2 has computed wrong \
+         numbers, and profiles have no lines of the code that it compiles\nhint: set opcache.jit = \
+         disable; pages that wait or print gain nothing from the JIT"
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PhpAnswer, PhpQuestion};
+    use super::{PhpQuestion, PhpResponse};
     use std::collections::BTreeMap;
     use std::path::Path;
 
     #[test]
-    fn a_question_arrives_without_secrets() {
+    fn query_omits_secrets() {
         let define = [
             ("opcache.jit", "tracing"),
             ("db.password", "secret"),
@@ -134,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_found_among_other_words() {
+    fn reply_is_found_among_other_output() {
         let known = Some("1255".to_owned());
         let folder = Some("/var/lib/php/sessions".to_owned());
         for (jit, sessions) in
             [(known.clone(), folder.clone()), (None, folder), (known, None), (None, None)]
         {
-            let answer = PhpAnswer { jit, sessions };
-            assert_eq!(PhpAnswer::of(&format!("Warning: x\n{}", answer.text())), answer);
+            let response = PhpResponse { jit, sessions };
+            assert_eq!(PhpResponse::of(&format!("Warning: x\n{}", response.text())), response);
         }
-        assert_eq!(PhpAnswer::of("JIT: \nSessions: \n"), PhpAnswer::default());
+        assert_eq!(PhpResponse::of("JIT: \nSessions: \n"), PhpResponse::default());
     }
 }

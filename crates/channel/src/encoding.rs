@@ -1,4 +1,5 @@
-//! Messages as bytes and back. What cannot be read is an error that names it, never a panic.
+//! Encodes and decodes messages. An unreadable message is an error that contains an excerpt, never
+//! a panic.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
@@ -8,29 +9,30 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Longest message on a channel, bytes: a console worker's command of 4 KiB, of which each character may have to be
-/// escaped.
+/// Maximum length of a message on a channel, bytes: a console worker's command of 4 KiB, each
+/// character of which may have to be escaped.
 pub const MESSAGE_BYTES_MAX: usize = 8192;
 
-/// Longest text of an event, bytes. The event with the most texts fits a message, however they are escaped.
+/// Maximum length of a text in an event, bytes. The event with the most texts fits a message, even
+/// with all characters escaped.
 pub const LINE_BYTES_MAX: usize = 400;
 
-/// Texts of a [`Finding`](crate::Finding).
+/// Number of texts of a [`Finding`](crate::Finding).
 const LINES_MAX: usize = 5;
-/// Names and punctuation of any event.
+/// Maximum bytes of an event's names and punctuation.
 const FRAME_BYTES_MAX: usize = 200;
-// Control characters are gone from a line, so that JSON escapes its quotes and backslashes at most.
+// A line has no control characters, so JSON escapes at most its quotes and backslashes.
 const _: () = assert!(LINES_MAX * 2 * LINE_BYTES_MAX + FRAME_BYTES_MAX <= MESSAGE_BYTES_MAX);
 
-/// What stands where a text was cut.
+/// Marks the end of a truncated text.
 const CUT: &str = "…";
 
-/// Most of what is shown of a message that is not understood, bytes.
+/// Maximum length of the excerpt of a message that is not understood, bytes.
 const EXCERPT_BYTES_MAX: usize = 200;
 
 /// A message that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a message of {bytes} bytes does not fit; at most {MESSAGE_BYTES_MAX} do")]
+#[error("a message of {bytes} bytes is too long; the maximum is {MESSAGE_BYTES_MAX}")]
 pub struct TooLong {
     /// The message's length.
     pub bytes: usize,
@@ -52,19 +54,21 @@ impl Garbled {
     }
 }
 
-/// A message as it is sent.
+/// Encodes a message.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, TooLong> {
-    // Only maps whose keys are no strings, and values that refuse, have no JSON; no message has either.
+    // JSON cannot represent maps whose keys are not strings, nor values that refuse; no message has
+    // either.
     let bytes = serde_json::to_vec(message).unwrap_or_default();
     if bytes.len() > MESSAGE_BYTES_MAX { Err(TooLong { bytes: bytes.len() }) } else { Ok(bytes) }
 }
 
-/// A message as it was sent.
+/// Decodes a message.
 pub fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Garbled> {
     serde_json::from_slice(bytes).map_err(|error| Garbled::new(&error, bytes))
 }
 
-/// One line of at most [`LINE_BYTES_MAX`] bytes: no control characters, and cut where it is longer.
+/// One line of at most [`LINE_BYTES_MAX`] bytes: without control characters, and truncated if it is
+/// longer.
 fn line(text: &str) -> Cow<'_, str> {
     let clean: Cow<'_, str> = if text.contains(char::is_control) {
         text.replace(char::is_control, " ").into()
@@ -78,12 +82,12 @@ fn line(text: &str) -> Cow<'_, str> {
     format!("{kept}{CUT}").into()
 }
 
-/// The field as [`line()`] has it.
+/// Serializes a field in the form of [`line()`].
 pub(crate) fn one_line<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&line(text))
 }
 
-/// Lives as their numbers.
+/// Serializes incarnations as numbers.
 pub(crate) mod incarnation {
     use samovar_ring::Incarnation;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -95,12 +99,12 @@ pub(crate) mod incarnation {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Incarnation, D::Error> {
         let number = u32::deserialize(from)?;
-        let refused = || serde::de::Error::custom(format_args!("{number} numbers no worker"));
+        let refused = || serde::de::Error::custom(format_args!("{number} is not a worker number"));
         Incarnation::new(number).ok_or_else(refused)
     }
 }
 
-/// What the system calls a string: text, or else the bytes as they are.
+/// A string of the operating system: text, or the raw bytes if it is not UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OsText {
@@ -124,7 +128,7 @@ impl OsText {
     }
 }
 
-/// What holds names of files, which need not be text.
+/// Types that hold file names, which need not be text.
 pub(crate) trait Names: Sized {
     type Form: Serialize + DeserializeOwned;
     fn pack(&self) -> Self::Form;
@@ -161,7 +165,7 @@ impl Names for Vec<OsString> {
     }
 }
 
-/// For fields that hold [`Names`]: nothing of them is lost.
+/// Serializes fields of type [`Names`] without loss.
 pub(crate) mod lossless {
     use super::Names;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

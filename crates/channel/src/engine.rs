@@ -1,106 +1,114 @@
-//! Which libphp a worker has: what one says of itself before PHP starts, and whether it is the one that was meant.
+//! Identity of a worker's libphp: the facts that it reports before PHP starts, and the check that
+//! it is the intended one.
 
 use crate::encoding::lossless;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The flag by which `samovar-php` prints an [`EngineFacts`] as JSON, and leaves.
+/// The flag with which `samovar-php` prints an [`EngineFacts`] as JSON and exits.
 pub const ENGINE_FLAG: &str = "--engine";
 
-/// The variable by which the dynamic linker is told to load a libphp before it looks for one.
+/// The variable that makes the dynamic linker load a given libphp before it searches for one.
 pub const ENGINE_VARIABLE: &str = "LD_PRELOAD";
 
-/// What the libphp that was loaded says of itself, read from its constants: nothing of it has run.
+/// Facts about the loaded libphp, read from its constants: none of its code has run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EngineFacts {
-    /// The library's file, as the dynamic linker has it.
+    /// The library's file, according to the dynamic linker.
     #[serde(with = "lossless")]
     pub file: PathBuf,
-    /// `PHP_VERSION`; empty: it has none to be found.
+    /// `PHP_VERSION`; empty if it was not found.
     pub php: String,
-    /// How modules for it are built: `API20220829,NTS`.
+    /// Build API of its modules, such as `API20220829,NTS`.
     pub api: String,
-    /// GNU's build id in hexadecimal; empty: none.
+    /// GNU's build id in hexadecimal; empty if there is none.
     pub build_id: String,
-    /// Of which source package `make php-engine` made it; empty: it was made by others.
+    /// Source package from which `make php-engine` built it; empty if it was built otherwise.
     pub source: String,
-    /// The build id of the libphp that was installed then.
+    /// Build id of the libphp that was installed at that time.
     pub beside: String,
-    /// Another libphp that is loaded as well.
+    /// Another libphp that is also loaded.
     pub other: Option<String>,
     /// `PHP_VERSION` of the headers that the worker was built with.
     pub built_php: String,
-    /// The same of the API.
+    /// Build API of these headers.
     pub built_api: String,
 }
 
 impl EngineFacts {
-    /// As `samovar-php` prints it.
+    /// The JSON that `samovar-php` prints.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Only maps whose keys are no strings, and values that refuse, have no JSON.
+        // JSON cannot represent maps whose keys are not strings, nor values that refuse.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// As it was printed: the first line that is one, since the dynamic linker may have said something before.
+    /// Parses the printed JSON: the first line that is valid, because the dynamic linker may have
+    /// printed something before.
     #[must_use]
     pub fn from_words(said: &str) -> Option<EngineFacts> {
         said.lines().find_map(|line| serde_json::from_str(line).ok())
     }
 
-    /// Whether it is that file, and a libphp for this worker and its extensions.
+    /// Checks that it is the wanted file, and a libphp for this worker and its extensions.
     ///
     /// # Errors
     ///
-    /// Why not, with a hint.
+    /// The reason, with a hint.
     pub fn fits(&self, wanted: &Path) -> Result<(), String> {
         let same = |a: &Path, b: &Path| a == b || a.canonicalize().ok() == b.canonicalize().ok();
         if !same(&self.file, wanted) {
             return Err(format!(
                 "PHP was loaded from `{}` instead\n\
-                 hint: it must be a libphp for this machine whose soname is libphp.so, such as `make php-engine` makes",
+                 hint: use a libphp for this machine with the soname libphp.so; `make php-engine` \
+                 builds one",
                 self.file.display()
             ));
         }
         if let Some(other) = &self.other {
             return Err(format!(
-                "`{other}` was loaded beside it\nhint: its soname must be libphp.so, or it does not take that one's place"
+                "`{other}` was loaded too\nhint: use an engine with the soname libphp.so; \
+                 otherwise it does not replace the other libphp"
             ));
         }
         let Self { php, api, built_php, built_api, .. } = self;
         if php != built_php {
-            let php = if php.is_empty() { "of no known version" } else { php };
+            let php = if php.is_empty() { "of unknown version" } else { php };
             return Err(format!(
                 "its PHP is {php}; this worker was built for {built_php}\n\
-                 hint: make both anew for the PHP that is installed: `make build php-engine`"
+                 hint: build both for the installed PHP: `make build php-engine`"
             ));
         }
         if api != built_api {
             return Err(format!(
-                "it is built as `{api}`; worker and extensions are `{built_api}`\nhint: `make php-engine` builds one alike"
+                "it is built as `{api}`; worker and extensions are `{built_api}`\nhint: build a \
+                 matching engine with `make php-engine`"
             ));
         }
         Ok(())
     }
 
-    /// What has become of the installed libphp since this engine was made, if it is another one by now.
+    /// The change of the installed libphp since this engine was made, if it is a different one now.
     #[must_use]
     pub fn outdated(&self, installed: &EngineFacts) -> Option<String> {
-        let hint = "hint: `make php-engine` makes one of the PHP that is installed now; then `samovar reload`";
+        let hint = "hint: build an engine of the installed PHP with `make php-engine`, then run \
+                    `samovar reload`";
         if installed.php.is_empty() || installed.file == self.file {
             return None;
         }
         if installed.php != self.php {
             return Some(format!(
-                "the installed libphp is {}, the engine {}: it lacks what was mended in between, and extensions are of another version\n{hint}",
+                "the installed libphp is {}, the engine {}: the fixes in between are missing, and \
+                 extensions have another version\n{hint}",
                 installed.php, self.php
             ));
         }
         let is_known = !self.beside.is_empty() && !installed.build_id.is_empty();
         (is_known && self.beside != installed.build_id).then(|| {
             format!(
-                "the installed libphp {} was replaced since the engine was made of {}: it lacks what was mended in between\n{hint}",
+                "the installed libphp {} was replaced since the engine was built from {}: the \
+                 fixes in between are missing\n{hint}",
                 installed.php, self.source
             )
         })
@@ -132,16 +140,16 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_and_what_does_not() {
+    fn only_matching_libphp_is_accepted() {
         assert_eq!(facts().fits(Path::new("/opt/libphp8.2.so")), Ok(()));
         for (said, word) in [
             (refused(|f| f.file = "/usr/lib/libphp.so".into()), "`/usr/lib/libphp.so` instead"),
-            (refused(|f| f.other = Some("/usr/lib/libphp.so".into())), "loaded beside it"),
+            (refused(|f| f.other = Some("/usr/lib/libphp.so".into())), "was loaded too"),
             (
                 refused(|f| f.php = "8.2.30".into()),
                 "its PHP is 8.2.30; this worker was built for 8.2.36",
             ),
-            (refused(|f| f.php.clear()), "of no known version"),
+            (refused(|f| f.php.clear()), "of unknown version"),
             (refused(|f| f.api = "API20220829,TS".into()), "it is built as `API20220829,TS`"),
         ] {
             assert!(said.contains(word) && said.contains("\nhint: "), "{said}");
@@ -149,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_libphp_that_was_renewed_is_told() {
+    fn replaced_libphp_is_reported_as_outdated() {
         let installed = |php: &str, build_id: &str| EngineFacts {
             file: "/usr/lib/libphp.so".into(),
             php: php.into(),
@@ -161,9 +169,9 @@ mod tests {
         assert!(
             said("8.2.37", "cc").is_some_and(|text| text.contains("is 8.2.37, the engine 8.2.36"))
         );
-        // Debian's own patches leave PHP's version alone.
+        // Debian's own patches do not change PHP's version.
         assert!(said("8.2.36", "cc").is_some_and(|text| text.contains("was replaced since")));
-        // Nothing is known of the installed one, or of what this one was made beside.
+        // The installed libphp is unknown, or the one that this engine was built from.
         assert_eq!(said("", ""), None);
         assert_eq!(said("8.2.36", ""), None);
         let copy = EngineFacts { source: String::new(), beside: String::new(), ..facts() };

@@ -1,14 +1,14 @@
-//! What template and image process say of themselves.
+//! Reports of the template and the image process.
 
 use crate::encoding::one_line;
 use crate::order::WorkerId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What the supervisor is told, by the template and by the image process.
+/// A report to the supervisor, from the template or the image process.
 ///
-/// Texts are for people and come from processes that PHP has run in: each is sent as one line of at most
-/// [`LINE_BYTES_MAX`](crate::LINE_BYTES_MAX) bytes, and ends with `…` where it was cut.
+/// Texts are for people and come from processes that PHP has run in. Each is sent as one line of at
+/// most [`LINE_BYTES_MAX`](crate::LINE_BYTES_MAX) bytes, and ends with `…` if it was truncated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -17,70 +17,70 @@ pub enum Event {
         /// PHP's version.
         #[serde(serialize_with = "one_line")]
         php: String,
-        /// The front controller's own text says that it is to be booted ahead of its requests.
+        /// Whether the front controller's own text requests a boot ahead of its requests.
         resident: bool,
         /// How its code is linked.
         linking: Linking,
-        /// Which libphp it is, if the settings name one.
+        /// The libphp in use, if the settings name one.
         engine: Option<Engine>,
     },
     /// A worker was forked.
     Forked {
-        /// The worker's place and life.
+        /// Cell and incarnation of the worker.
         worker: WorkerId,
-        /// The process's number.
+        /// Process id.
         pid: i32,
     },
     /// A worker has ended.
     Died {
-        /// The worker's place and life.
+        /// Cell and incarnation of the worker.
         worker: WorkerId,
-        /// The process's number.
+        /// Process id.
         pid: i32,
-        /// How it ended, from `wait`.
+        /// Status from `wait`.
         status: i32,
     },
     /// A worker could not be forked.
     Failed {
-        /// The worker's place and life.
+        /// Cell and incarnation of the worker.
         worker: WorkerId,
-        /// Why not.
+        /// The reason.
         #[serde(serialize_with = "one_line")]
         why: String,
     },
     /// The application boots in that process, ahead of all requests.
     Booting {
-        /// The process's number.
+        /// Process id.
         pid: i32,
     },
-    /// The application's boot ended without asking for requests.
+    /// The application's boot ended without a call for requests.
     BootFailed,
-    /// What the application's boot came to.
+    /// Result of the application's boot.
     Image(Image),
-    /// What stands against sharing or rolling back the booted application.
+    /// A preflight finding that prevents sharing or rolling back the booted application.
     Finding(Finding),
-    /// The template is there.
+    /// Reply to a ping: the template is alive.
     Pong,
     /// A console worker was forked.
     ConsoleForked {
-        /// As the order to fork has it.
+        /// The supervisor's number, from the order to fork.
         life: u32,
-        /// The process's number.
+        /// Process id.
         pid: i32,
     },
     /// A console worker could not be forked.
     ConsoleFailed {
-        /// As the order to fork has it.
+        /// The supervisor's number, from the order to fork.
         life: u32,
-        /// Why not.
+        /// The reason.
         #[serde(serialize_with = "one_line")]
         why: String,
     },
     /// A console worker has ended.
     ConsoleDied {
-        /// The process's number.
+        /// Process id.
         pid: i32,
-        /// How it ended, from `wait`.
+        /// Status from `wait`.
         status: i32,
     },
 }
@@ -91,7 +91,7 @@ pub struct Engine {
     /// Its file.
     #[serde(serialize_with = "one_line")]
     pub file: String,
-    /// Of which source package it was made here; empty: nobody knows.
+    /// Source package from which it was built here; empty if that is unknown.
     #[serde(serialize_with = "one_line")]
     pub source: String,
 }
@@ -99,28 +99,28 @@ pub struct Engine {
 /// How PHP's code calls its own functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Linking {
-    /// Whether that was changed.
+    /// Whether the calls were changed.
     pub state: LinkingState,
-    /// Why not.
+    /// The reason if they were not.
     #[serde(serialize_with = "one_line")]
     pub why: String,
     /// Libraries whose code was changed: libphp, and extensions.
     pub libraries: u64,
     /// Calls that are direct now.
     pub calls: u64,
-    /// Loads of an address that need no table now.
+    /// Loads of an address that no longer need the table.
     pub loads: u64,
-    /// Calls that go by way of the table as before.
+    /// Calls that still go through the table.
     pub left: u64,
 }
 
-/// Whether PHP's code was linked anew in memory.
+/// Whether PHP's code was relinked in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkingState {
-    /// It was.
+    /// It was relinked.
     Direct,
-    /// Nobody has asked for it, or the processor is of another kind.
+    /// It was not requested, or the processor is not supported.
     #[default]
     Off,
     /// Something was not as expected: nothing was changed.
@@ -128,7 +128,7 @@ pub enum LinkingState {
 }
 
 impl LinkingState {
-    /// The word for it, in `samovar status`.
+    /// Its name in `samovar status`.
     pub fn word(self) -> &'static str {
         match self {
             LinkingState::Direct => "direct",
@@ -138,25 +138,26 @@ impl LinkingState {
     }
 }
 
-/// What the image process says to the template.
+/// A message from the image process to the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageWord {
-    /// It stays, and forks booted workers.
+    /// It stays alive and forks booted workers.
     Ready,
-    /// Each worker must boot by itself.
+    /// Each worker must boot on its own.
     BootPerWorker,
-    /// Nothing can be rolled back: each request runs the whole script.
+    /// No rollback is possible: each request runs the whole script.
     Script,
-    /// The boot ended without asking for requests.
+    /// The boot ended without a call for requests.
     Failed,
-    /// The answer to a ping.
+    /// Reply to a ping.
     Pong,
-    /// An order to fork was carried out, or has failed: one that a dead image process has left undone is known.
+    /// An order to fork was carried out or has failed. So the order that a dead image process left
+    /// undone is known.
     Done,
 }
 
-/// How workers come to the booted application.
+/// How workers get the booted application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageMode {
@@ -164,9 +165,9 @@ pub enum ImageMode {
     Shared,
     /// They are forked from the booted application, without rollback.
     Resident,
-    /// Each boots by itself.
+    /// Each worker boots on its own.
     Worker,
-    /// There is none: each request runs the whole script.
+    /// There is no booted application: each request runs the whole script.
     #[default]
     Script,
 }
@@ -175,7 +176,7 @@ impl ImageMode {
     const ALL: [ImageMode; 4] =
         [ImageMode::Shared, ImageMode::Resident, ImageMode::Worker, ImageMode::Script];
 
-    /// The word for it, in `samovar status` and in csrc/boundary.h.
+    /// Its name in `samovar status` and in csrc/boundary.h.
     pub fn word(self) -> &'static str {
         match self {
             ImageMode::Shared => "shared",
@@ -185,61 +186,63 @@ impl ImageMode {
         }
     }
 
-    /// The mode that a word means; one that is not known cannot be shared.
+    /// The mode with that name. An unknown name means a mode without sharing.
     pub fn of(word: &str) -> ImageMode {
         ImageMode::ALL.into_iter().find(|mode| mode.word() == word).unwrap_or_default()
     }
 
-    /// Whether there is a process that workers are forked from.
+    /// Whether workers are forked from a booted process.
     pub fn is_shared(self) -> bool {
         matches!(self, ImageMode::Shared | ImageMode::Resident)
     }
 }
 
-/// What the application's boot came to.
+/// Result of the application's boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// How workers come to it.
+    /// How workers get the application.
     pub mode: ImageMode,
-    /// Bytes of memory in it.
+    /// Bytes of memory in the image.
     pub bytes: u64,
-    /// How many mappings are in it.
+    /// Number of mappings in the image.
     pub regions: u64,
-    /// What the boot took.
+    /// Duration of the boot.
     pub boot: Duration,
 }
 
-/// One thing that the boot has left open. Texts come from the application's process: for people only.
+/// A resource that the boot has left open. The texts come from the application's process: for
+/// people only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// A word, as `connection`.
+    /// A word, such as `connection`.
     #[serde(serialize_with = "one_line")]
     pub kind: String,
     /// `note`, or the fall-back: `worker`, `script`.
     #[serde(serialize_with = "one_line")]
     pub action: String,
-    /// What the thing found is.
+    /// Description of the resource.
     #[serde(serialize_with = "one_line")]
     pub what: String,
-    /// `file:line` that opened it, or empty.
+    /// `file:line` that opened it; may be empty.
     #[serde(serialize_with = "one_line")]
     pub place: String,
-    /// What to do about it.
+    /// Advice to the operator.
     #[serde(serialize_with = "one_line")]
     pub advice: String,
 }
 
-/// What a worker that traces says of a request that is over. Its call graph comes with it, in a sealed memory file.
+/// A tracing worker's message about a finished request. Its call graph comes with it, in a sealed
+/// memory file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphNote {
-    /// How long the graph is.
+    /// Length of the graph.
     pub bytes: u64,
 }
 
-/// What a process says that has booted the application, or run a request of it: what that has loaded. The text comes with it, in a
-/// sealed memory file.
+/// A message from a process that has booted the application, or run a request of it. The list of
+/// loaded files comes with it as a text, in a sealed memory file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadsNote {
-    /// How long the text is.
+    /// Length of the text.
     pub bytes: u64,
 }

@@ -1,4 +1,5 @@
-//! The one exit status that means something. A file of its own: the worker's build script reads it for C.
+//! The only exit status with a meaning. In a file of its own, because the worker's build script
+//! reads it for C.
 
-/// Exit status of a worker that has noted in the ring why it leaves, and is to be replaced at once.
+/// Exit status of a worker that has noted its reason in the ring and must be replaced at once.
 pub const EXIT_REPLACE: i32 = 83;

@@ -1,25 +1,29 @@
-//! supervisor ↔ template ↔ image process: what they say to each other, and how a template is told what it is for.
+//! supervisor ↔ template ↔ image process: the messages between them, and the start data of a
+//! template.
 //!
-//! A message is one JSON document in one datagram of a `SOCK_SEQPACKET` pair ([`Socket`]), with at most one descriptor
-//! beside it. Each end has a type that says which messages go which way:
+//! A message is one JSON document in one datagram of a `SOCK_SEQPACKET` pair ([`Socket`]), with at
+//! most one file descriptor attached. The type of each end defines the messages in each direction:
 //!
-//! | from | to | says |
+//! | from | to | message |
 //! |---|---|---|
 //! | supervisor | template | [`Order`] |
 //! | template, and image process | supervisor | [`Event`] |
 //! | template | image process | [`ImageOrder`] |
 //! | image process | template | [`ImageWord`] |
-//! | worker that traces | who reads call graphs | [`GraphNote`] |
-//! | image process, and worker | who explains boots | [`LoadsNote`] |
+//! | worker that traces | reader of call graphs | [`GraphNote`] |
+//! | image process, and worker | reader that explains boots | [`LoadsNote`] |
 //!
-//! The end of a channel is the end of who reads it: a template whose supervisor has closed stops its workers and
-//! leaves. With an order to fork comes the pipe that the process prints to, if it has one of its own.
+//! The end of a channel ends its reader: a template whose supervisor has closed the channel stops
+//! its workers and exits. An order to fork carries the pipe that the process prints to, if it has
+//! its own.
 //!
-//! Before all that the server may ask the worker's program which libphp it has ([`EngineFacts`]), and the supervisor starts the template with a [`Start`] in a sealed memory file: the numbers of the
-//! descriptors that it inherits, and the [`WorkerOptions`]. Nothing of it stands on the command line.
+//! Before all that, the server may query the worker's program for its libphp ([`EngineFacts`]). The
+//! supervisor starts the template with a [`Start`] in a sealed memory file: the numbers of the
+//! inherited descriptors, and the [`WorkerOptions`]. None of this is on the command line.
 //!
-//! JSON, because a message may come from a process that PHP has run in, or from another version's binary: what is not
-//! understood is an error that names it ([`Garbled`]). Nothing here is said per request.
+//! The format is JSON, because a message may come from a process that PHP has run in, or from a
+//! binary of another version. A message that is not understood is an error with an excerpt
+//! ([`Garbled`]). Ordinary requests cause no message.
 
 mod asked;
 mod encoding;
@@ -32,7 +36,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use asked::{ASK_FLAG, PhpAnswer, PhpQuestion, jit_warning};
+pub use asked::{ASK_FLAG, PhpQuestion, PhpResponse, jit_warning};
 pub use encoding::{Garbled, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, TooLong, decode, encode};
 pub use engine::{ENGINE_FLAG, ENGINE_VARIABLE, EngineFacts};
 pub use event::{

@@ -1,4 +1,5 @@
-//! How a template is started: its descriptors and the settings of its workers, in a sealed memory file.
+//! Start data of a template: its descriptors and the settings of its workers, in a sealed memory
+//! file.
 
 use crate::encoding::lossless;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -12,14 +13,14 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// The flag that names the descriptor of the memory file; a word for people follows.
+/// The flag that names the descriptor of the memory file. A word for people follows.
 pub const START_FLAG: &str = "--template";
 
-/// Longest memory file, bytes: what Linux allows all arguments of a program together.
+/// Maximum length of the memory file, bytes: Linux's limit for all arguments of a program together.
 pub const START_BYTES_MAX: u64 = 2 << 20;
 
-/// The settings that PHP's processes have need of, resolved.
-#[allow(clippy::struct_excessive_bools)] // Settings that are on or off, and have nothing to do with each other.
+/// The settings that PHP processes need, resolved.
+#[allow(clippy::struct_excessive_bools)] // Independent settings that are on or off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerOptions {
     /// The document root.
@@ -28,7 +29,7 @@ pub struct WorkerOptions {
     /// The front controller, if there is one.
     #[serde(with = "lossless")]
     pub app: Option<PathBuf>,
-    /// The file whose first inclusion ends in a checkpoint.
+    /// The file whose first inclusion ends with a checkpoint.
     #[serde(with = "lossless")]
     pub checkpoint_after: Option<PathBuf>,
     /// The file that each request below a checkpoint includes first.
@@ -36,50 +37,53 @@ pub struct WorkerOptions {
     pub checkpoint_resume: Option<PathBuf>,
     /// Targets of the requests that are made before the image is taken.
     pub warmup: Vec<String>,
-    /// How often an application is booted ahead that says it can be.
+    /// Number of boots ahead, for an application that supports them.
     pub boots: Boots,
-    /// The libphp that the template was started with; `None`: the one that the dynamic linker finds.
+    /// The libphp that the template was started with; `None`: the one found by the dynamic linker.
     #[serde(with = "lossless")]
     pub engine: Option<PathBuf>,
-    /// Calls of libphp's own functions are made direct.
+    /// Whether calls of libphp's own functions are made direct.
     pub relink: bool,
     /// Growth of PHP's heap after which a resident worker rolls back, bytes.
     pub growth_bytes_max: u64,
-    /// Tasks of one request in flight at once.
+    /// Maximum number of tasks of one request in flight.
     pub tasks_max: usize,
     /// Stack of a task, bytes.
     pub task_stack_bytes: u64,
-    /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
+    /// Number of requests after which a `FrankenPHP` worker script rolls back; 0: never.
     pub rollback_every: usize,
-    /// A folder for censuses of what requests leave behind: none are taken without it.
+    /// Folder for heap walks of objects that requests leave; without it there are none.
     #[serde(with = "lossless")]
-    pub census: Option<PathBuf>,
-    /// Call graphs of requests are taken down, all of them: this template's workers have lanes of their own.
+    pub heap_walk: Option<PathBuf>,
+    /// Whether the call graphs of all requests are recorded: this template's workers have their own
+    /// lanes.
     pub traces: bool,
-    /// There are such workers: a request may ask for them.
+    /// Whether there are such workers, so that a request may select them.
     pub may_trace: bool,
-    /// The front controller is told to be a worker script for `FrankenPHP`; otherwise its text says so or not.
+    /// Whether the settings declare the front controller as a worker script for `FrankenPHP`;
+    /// otherwise its text decides.
     pub frankenphp: bool,
-    /// Size of the cache behind `apcu_fetch()` and its like, bytes; 0: there are none.
+    /// Size of the cache for `apcu_fetch()` and the related functions, bytes; 0: these functions do
+    /// not exist.
     pub apcu_bytes: u64,
-    /// php.ini instead of the built-in one.
+    /// php.ini to use instead of the built-in one.
     #[serde(with = "lossless")]
     pub php_ini: Option<PathBuf>,
-    /// Directives stronger than php.ini.
+    /// Directives that override php.ini.
     pub define: BTreeMap<String, String>,
-    /// What PHP calls itself: `PHP_SAPI`.
+    /// PHP's name for its SAPI: `PHP_SAPI`.
     pub sapi_name: String,
-    /// What `$_SERVER` calls the server: `SERVER_SOFTWARE`.
+    /// Name of the server in `$_SERVER`: `SERVER_SOFTWARE`.
     pub server_software: String,
-    /// What log lines call the pool; empty: there is one.
+    /// Name of the pool in log lines; empty if there is only one.
     pub pool: String,
-    /// Log lines are JSON.
+    /// Whether log lines are JSON.
     pub json_log: bool,
-    /// What `frankenphp_log` is told for debugging is logged.
+    /// Whether debug messages of `frankenphp_log` are logged.
     pub debug_log: bool,
 }
 
-/// How often an application is booted ahead that says it can be.
+/// Number of boots ahead, for an application that supports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Boots {
     /// Once for the caches, then for good.
@@ -91,7 +95,8 @@ pub enum Boots {
 }
 
 impl WorkerOptions {
-    /// What tests begin with: no application, nothing set. A server's come from the table of settings.
+    /// Options that tests start from: no application, nothing set. A server's options come from the
+    /// table of settings.
     pub fn bare(root: PathBuf) -> WorkerOptions {
         WorkerOptions {
             root,
@@ -106,7 +111,7 @@ impl WorkerOptions {
             tasks_max: 256,
             task_stack_bytes: 512 << 10,
             rollback_every: 0,
-            census: None,
+            heap_walk: None,
             traces: false,
             may_trace: false,
             frankenphp: false,
@@ -122,47 +127,47 @@ impl WorkerOptions {
     }
 }
 
-/// Everything that a template is told before it has started.
+/// All data that a template receives before it starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// The supervisor's process, without which there is nothing to do.
+    /// Process id of the supervisor. The template does not run without it.
     pub parent: i32,
     /// The inherited socket to the supervisor.
     pub channel: RawFd,
     /// The inherited memory file of the ring.
     pub ring: RawFd,
-    /// The inherited eventfds that wake the fronts, one for each.
-    pub bells: Vec<RawFd>,
-    /// The inherited memory file of what workers share beside requests.
+    /// The inherited eventfds that wake the fronts, one each.
+    pub notifiers: Vec<RawFd>,
+    /// The inherited memory file of the data that workers share apart from requests.
     pub shared: RawFd,
-    /// The inherited memory file of what is published.
+    /// The inherited memory file of the published values.
     pub published: RawFd,
-    /// The inherited socket on which the server is asked to publish.
+    /// The inherited socket for requests to publish a value.
     pub publishing: RawFd,
-    /// The inherited socket that call graphs go to, of a template that traces.
+    /// The inherited socket for call graphs, of a template that traces.
     pub traces: Option<RawFd>,
-    /// The inherited socket on which is told what was loaded, if somebody listens.
+    /// The inherited socket for reports of loaded files, if there is a reader.
     pub loads: Option<RawFd>,
-    /// The settings of PHP's processes.
+    /// The settings of the PHP processes.
     pub options: WorkerOptions,
 }
 
-/// Why there is no [`Start`] in a descriptor.
+/// Why a descriptor holds no [`Start`].
 #[derive(Debug, Error)]
 pub enum NoStart {
     /// It cannot be read.
     #[error("its memory file cannot be read: {0}")]
     Io(#[from] io::Error),
     /// It is longer than [`START_BYTES_MAX`].
-    #[error("its memory file has {0} bytes; at most {START_BYTES_MAX} can be read")]
+    #[error("its memory file has {0} bytes; the maximum is {START_BYTES_MAX}")]
     TooLong(u64),
-    /// It is not understood, as one of another version may not be.
-    #[error("its memory file is not understood: {0}")]
+    /// It is not understood; for example, because it is from another version.
+    #[error("its memory file cannot be parsed: {0}")]
     Garbled(#[from] serde_json::Error),
 }
 
 impl Start {
-    /// A memory file that says all this, and can be changed by nobody.
+    /// Writes this to a sealed memory file, which no process can change.
     pub fn seal(&self) -> io::Result<OwnedFd> {
         let bytes = serde_json::to_vec(self)?;
         if bytes.len() as u64 > START_BYTES_MAX {
@@ -177,20 +182,21 @@ impl Start {
         Ok(file.into())
     }
 
-    /// What the memory file says.
+    /// Reads the memory file.
     pub fn read(file: OwnedFd) -> Result<Start, NoStart> {
         let file = File::from(file);
         let bytes = file.metadata()?.len();
         if bytes > START_BYTES_MAX {
             return Err(NoStart::TooLong(bytes));
         }
-        // At a position of its own: the writer's stands at the end, and is shared.
+        // Reads at an explicit position: the file's own position is shared with the writer, and is
+        // at the end.
         let mut text = vec![0; usize::try_from(bytes).unwrap_or(0)];
         file.read_exact_at(&mut text, 0)?;
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// The template's arguments. The last is for whoever looks at a list of processes.
+    /// The template's arguments. The last one is for people who read a list of processes.
     pub fn arguments(&self, file: &OwnedFd) -> [OsString; 3] {
         let served = self.options.app.as_ref().unwrap_or(&self.options.root);
         [START_FLAG.into(), file.as_raw_fd().to_string().into(), served.into()]

@@ -1,4 +1,4 @@
-//! What processes are told to do: by the supervisor, and by the template.
+//! Orders to processes, from the supervisor and from the template.
 
 use crate::encoding::{self, lossless};
 use samovar_ring::{Incarnation, WORKERS_MAX};
@@ -6,25 +6,25 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What a worker is for.
+/// Purpose of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Any request; the application decides by its first call whether it stays resident.
     Any,
-    /// Any request, and the application is known to be booted ahead of its requests.
+    /// Any request; the application is known to be booted ahead of its requests.
     Boot,
-    /// Only scripts beside the front controller.
+    /// Only scripts other than the front controller.
     Script,
 }
 
-/// A worker as the ring knows it.
+/// Identity of a worker in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerId {
     /// Its cell in the ring, below [`WORKERS_MAX`].
     #[serde(deserialize_with = "cell")]
     pub cell: usize,
-    /// Which of the processes in that cell.
+    /// Incarnation of the process in that cell.
     #[serde(with = "encoding::incarnation")]
     pub life: Incarnation,
 }
@@ -37,58 +37,62 @@ fn cell<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     Err(serde::de::Error::custom(format_args!("the ring has {WORKERS_MAX} cells, not {cell}")))
 }
 
-/// What the supervisor tells the template.
+/// An order from the supervisor to the template.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Fork a worker; answered by [`Event::Forked`](crate::Event::Forked) or
+    /// Fork a worker. The reply is [`Event::Forked`](crate::Event::Forked) or
     /// [`Event::Failed`](crate::Event::Failed).
     Fork {
-        /// The worker's place and life.
+        /// Cell and incarnation of the worker.
         worker: WorkerId,
-        /// What it is for.
+        /// Its purpose.
         role: Role,
     },
-    /// Fork a console worker; answered likewise. The pipe for its output comes with it.
+    /// Fork a console worker. The reply is [`Event::ConsoleForked`](crate::Event::ConsoleForked) or
+    /// [`Event::ConsoleFailed`](crate::Event::ConsoleFailed). The pipe for its output comes with
+    /// the order.
     Console(ConsoleOrder),
-    /// Answer with [`Event::Pong`](crate::Event::Pong), and ask the image process likewise.
+    /// Reply with [`Event::Pong`](crate::Event::Pong), and ping the image process as well.
     Ping {
-        /// How many such questions the image process may leave unanswered before it is killed; 0: any number.
+        /// Number of pings that the image process may leave unanswered before it is killed; 0: any
+        /// number.
         looks: u32,
-        /// How many such questions its boot may last; 0: any number.
+        /// Maximum duration of its boot, in pings; 0: unlimited.
         boot_looks: u32,
     },
 }
 
-/// Which script a console worker runs, and where.
+/// The script that a console worker runs, and its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsoleOrder {
-    /// The supervisor's number for the process.
+    /// The supervisor's number of the process.
     pub life: u32,
-    /// The command's name, for the script to see.
+    /// Name of the command, visible to the script.
     pub name: String,
-    /// Which of its command's processes it is, from 1.
+    /// Number of the process among those of its command, from 1.
     pub number: usize,
     /// The script's working directory.
     #[serde(with = "lossless")]
     pub folder: PathBuf,
-    /// The script that is run.
+    /// The script to run.
     #[serde(with = "lossless")]
     pub script: PathBuf,
-    /// What the script is given.
+    /// Arguments of the script.
     #[serde(with = "lossless")]
     pub arguments: Vec<OsString>,
 }
 
-/// What the template tells the image process.
+/// An order from the template to the image process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageOrder {
-    /// Fork a worker. The supervisor is told what came of it, the template [`ImageWord::Done`](crate::ImageWord::Done).
+    /// Fork a worker. The supervisor receives the result, the template receives
+    /// [`ImageWord::Done`](crate::ImageWord::Done).
     Fork {
-        /// The worker's place and life.
+        /// Cell and incarnation of the worker.
         worker: WorkerId,
     },
-    /// Answer with [`ImageWord::Pong`](crate::ImageWord::Pong).
+    /// Reply with [`ImageWord::Pong`](crate::ImageWord::Pong).
     Ping,
 }

@@ -1,4 +1,5 @@
-//! An end of a channel: `SOCK_SEQPACKET`, one message per datagram, a descriptor beside it (unix(7), `SCM_RIGHTS`).
+//! An end of a channel: `SOCK_SEQPACKET`, one message per datagram, with at most one file
+//! descriptor attached (unix(7), `SCM_RIGHTS`).
 
 use crate::encoding::{Garbled, MESSAGE_BYTES_MAX, decode, encode};
 use crate::event::{Event, GraphNote, ImageWord, LoadsNote};
@@ -15,7 +16,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// An end that says one kind of messages and hears another.
+/// An end that sends one type of message and receives another.
 #[derive(Debug)]
 pub struct Socket<Says, Hears> {
     fd: OwnedFd,
@@ -24,30 +25,30 @@ pub struct Socket<Says, Hears> {
 
 /// The supervisor's end of a template's channel.
 pub type SupervisorEnd = Socket<Order, Event>;
-/// The template's end, which the image process writes to as well.
+/// The template's end. The image process writes to it as well.
 pub type TemplateEnd = Socket<Event, Order>;
 /// The template's end of the image process's channel.
 pub type TemplateImageEnd = Socket<ImageOrder, ImageWord>;
 /// The image process's end.
 pub type ImageEnd = Socket<ImageWord, ImageOrder>;
 
-/// A tracing worker's end of the socket that call graphs go to, and their reader's.
+/// The end of the socket for call graphs, of a tracing worker and of their reader.
 pub type GraphEnd = Socket<GraphNote, GraphNote>;
-/// The end of the socket on which is told what was loaded, of who tells and of who listens.
+/// The end of the socket for reports of loaded files, of their sender and of their reader.
 pub type LoadsEnd = Socket<LoadsNote, LoadsNote>;
 
-/// What a look at the socket has brought.
+/// Result of a receive.
 #[derive(Debug)]
 pub enum Heard<M> {
     /// A message, and the descriptor that was passed with it.
     Message(M, Option<OwnedFd>),
-    /// Something that is none.
+    /// Something that is not a message.
     Garbled(Garbled),
     /// The other side has closed its end.
     End,
 }
 
-/// Both ends of a new channel; programs inherit neither.
+/// Creates both ends of a channel. Both are closed on exec.
 pub fn pair<A, B>() -> io::Result<(Socket<A, B>, Socket<B, A>)> {
     let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
     let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
@@ -55,12 +56,13 @@ pub fn pair<A, B>() -> io::Result<(Socket<A, B>, Socket<B, A>)> {
 }
 
 impl<Says: Serialize, Hears: DeserializeOwned> Socket<Says, Hears> {
-    /// Sends one message; waits for room.
+    /// Sends one message. Waits for room.
     pub fn send(&self, message: &Says) -> io::Result<()> {
         self.send_as(message, None, SendFlags::empty())
     }
 
-    /// Sends one message and a copy of a descriptor, if there is one. Never waits: who does not read may be stopped.
+    /// Sends one message and, if given, a copy of a descriptor. Never waits, because a process that
+    /// does not read may be stopped.
     pub fn send_now(&self, message: &Says, passed: Option<BorrowedFd<'_>>) -> io::Result<()> {
         self.send_as(message, passed, SendFlags::DONTWAIT)
     }
@@ -84,12 +86,12 @@ impl<Says: Serialize, Hears: DeserializeOwned> Socket<Says, Hears> {
         Ok(())
     }
 
-    /// The next message; waits for it.
+    /// Receives the next message. Waits for it.
     pub fn hear(&self) -> io::Result<Heard<Hears>> {
         Ok(self.receive(RecvFlags::empty())?)
     }
 
-    /// The next message, if one is there.
+    /// Receives the next message, if there is one.
     pub fn hear_now(&self) -> io::Result<Option<Heard<Hears>>> {
         match self.receive(RecvFlags::DONTWAIT) {
             Ok(heard) => Ok(Some(heard)),
@@ -108,7 +110,7 @@ impl<Says: Serialize, Hears: DeserializeOwned> Socket<Says, Hears> {
             rustix::net::recvmsg(&self.fd, &mut [part], &mut control, flags)
         });
         let got = match got {
-            // It has closed without having read all.
+            // The other end was closed before it had read everything.
             Err(Errno::CONNRESET) => return Ok(Heard::End),
             got => got?,
         };
@@ -130,7 +132,7 @@ impl<Says: Serialize, Hears: DeserializeOwned> Socket<Says, Hears> {
         })
     }
 
-    /// The same end under another number.
+    /// The same end under another descriptor number.
     pub fn try_clone(&self) -> io::Result<Socket<Says, Hears>> {
         self.fd.try_clone().map(Socket::from)
     }

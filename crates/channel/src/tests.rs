@@ -1,4 +1,4 @@
-//! Every message there is comes back as it went, whatever stands in it.
+//! Every message decodes to the message that was encoded, with any content.
 
 use crate::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Short texts with all that a grammar may stumble over.
+/// Short texts with all characters that may break a parser.
 fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(
         prop_oneof![
@@ -32,18 +32,18 @@ fn text() -> impl Strategy<Value = String> {
     .prop_map(|chars| chars.into_iter().collect())
 }
 
-/// Texts of any length, of few characters that follow each other often.
+/// Texts of any length, with long runs of few characters.
 fn long_text() -> impl Strategy<Value = String> {
     let run = (any::<char>(), 0..200usize).prop_map(|(c, often)| String::from_iter(vec![c; often]));
     proptest::collection::vec(run, 0..8).prop_map(|runs| runs.concat())
 }
 
-/// As an event has it: one line.
+/// A text as events contain it: one line.
 fn clean() -> impl Strategy<Value = String> {
     text().prop_map(|text| text.replace(char::is_control, " "))
 }
 
-/// Names that the system allows, and need not be text.
+/// Names that the operating system allows, which need not be text.
 fn name() -> impl Strategy<Value = OsString> {
     prop_oneof![
         text().prop_map(OsString::from),
@@ -174,21 +174,21 @@ fn options() -> impl Strategy<Value = WorkerOptions> {
 
 proptest! {
     #[test]
-    fn orders_come_back_as_they_went(order in order()) {
-        // Names of bytes take four times their room.
+    fn encoded_order_decodes_to_same_order(order in order()) {
+        // Names of raw bytes take four times their length.
         if let Ok(bytes) = encode(&order) {
             prop_assert_eq!(decode::<Order>(&bytes), Ok(order));
         }
     }
 
     #[test]
-    fn events_come_back_as_they_went(event in event()) {
+    fn encoded_event_decodes_to_same_event(event in event()) {
         let bytes = encode(&event).expect("every event fits");
         prop_assert_eq!(decode::<Event>(&bytes), Ok(event));
     }
 
     #[test]
-    fn an_event_fits_and_is_one_line_whatever_its_texts_are(
+    fn event_with_any_texts_fits_and_is_one_line(
         texts in proptest::array::uniform5(long_text())
     ) {
         let [kind, action, what, place, advice] = texts;
@@ -210,16 +210,16 @@ proptest! {
 }
 
 proptest! {
-    // Many texts each.
+    // Each case has many texts.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_start_comes_back_as_it_went(options in options(), parent in any::<i32>()) {
+    fn sealed_start_is_read_back_unchanged(options in options(), parent in any::<i32>()) {
         let start = Start {
             parent,
             channel: 3,
             ring: 4,
-            bells: vec![5; 1 + usize::from(parent % 5 == 0)],
+            notifiers: vec![5; 1 + usize::from(parent % 5 == 0)],
             shared: 6,
             published: 7,
             publishing: 8,
@@ -241,7 +241,7 @@ fn heard(event: &Event) -> Event {
 }
 
 #[test]
-fn a_text_that_is_too_long_is_cut_and_says_so() {
+fn overlong_text_is_truncated_and_marked() {
     let longest = "x".repeat(LINE_BYTES_MAX);
     assert_eq!(heard(&finding(&longest)), finding(&longest), "nothing is cut that fits");
     let cut = format!("{}…", "x".repeat(LINE_BYTES_MAX - 3));
@@ -253,7 +253,7 @@ fn a_text_that_is_too_long_is_cut_and_says_so() {
 }
 
 #[test]
-fn the_longest_event_fits() {
+fn longest_event_fits_into_message() {
     let text = "\\\"".repeat(LINE_BYTES_MAX);
     let event = Event::Finding(Finding {
         kind: text.clone(),
@@ -277,7 +277,7 @@ fn console(argument: &str) -> Order {
 }
 
 #[test]
-fn an_order_that_is_too_long_is_refused() {
+fn overlong_order_is_rejected() {
     let frame = encode(&console("")).expect("a short order").len();
     let longest = console(&"x".repeat(MESSAGE_BYTES_MAX - frame));
     let bytes = encode(&longest).expect("it just fits");
@@ -287,14 +287,17 @@ fn an_order_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn what_is_not_understood_is_named() {
+fn decode_error_contains_excerpt() {
     for (text, why) in [
         ("", "EOF"),
         ("fork 3 7 any", "expected value"),
         (r#"{"dance":{}}"#, "unknown variant `dance`"),
         (r#"{"fork":{"worker":{"cell":4096,"life":1},"role":"any"}}"#, "4096 cells, not 4096"),
-        (r#"{"fork":{"worker":{"cell":1,"life":0},"role":"any"}}"#, "0 numbers no worker"),
-        (r#"{"fork":{"worker":{"cell":1,"life":99999999},"role":"any"}}"#, "numbers no worker"),
+        (r#"{"fork":{"worker":{"cell":1,"life":0},"role":"any"}}"#, "0 is not a worker number"),
+        (
+            r#"{"fork":{"worker":{"cell":1,"life":99999999},"role":"any"}}"#,
+            "is not a worker number",
+        ),
         (r#"{"fork":{"worker":{"cell":1,"life":1},"role":"dance"}}"#, "unknown variant `dance`"),
         (r#"{"fork":{"worker":{"cell":-1,"life":1},"role":"any"}}"#, "invalid value"),
         (r#"{"ping":{"looks":1,"boot_looks":1}}{"ping":{}}"#, "trailing characters"),
@@ -306,7 +309,7 @@ fn what_is_not_understood_is_named() {
 }
 
 #[test]
-fn modes_come_back_as_they_went_and_an_unknown_one_is_not_shared() {
+fn mode_names_round_trip_and_unknown_mode_is_not_shared() {
     for word in ["shared", "resident", "worker", "script"] {
         assert_eq!(ImageMode::of(word).word(), word);
         assert_eq!(ImageMode::of(word).is_shared(), ["shared", "resident"].contains(&word));
@@ -315,7 +318,7 @@ fn modes_come_back_as_they_went_and_an_unknown_one_is_not_shared() {
 }
 
 #[test]
-fn a_descriptor_travels_with_a_message() {
+fn descriptor_is_passed_with_message() {
     let (supervisor, template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
     let (mut pipe, output) = std::io::pipe().expect("a pipe");
     supervisor.send_now(&console("x"), Some(output.as_fd())).expect("room");
@@ -329,7 +332,7 @@ fn a_descriptor_travels_with_a_message() {
 }
 
 #[test]
-fn an_end_is_told_from_silence() {
+fn closed_end_differs_from_missing_message() {
     let (supervisor, template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
     assert!(matches!(supervisor.hear_now(), Ok(None)));
     template.send(&Event::Pong).expect("room");
@@ -342,9 +345,9 @@ fn an_end_is_told_from_silence() {
     assert!(matches!(supervisor.hear(), Ok(Heard::End)), "closed with something unread");
 }
 
-/// As a process that has gone mad may.
+/// As a faulty process may send it.
 #[test]
-fn what_is_no_message_is_heard_as_such() {
+fn invalid_message_is_reported_as_garbled() {
     let (supervisor, template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
     let say = |bytes: &[u8]| {
         rustix::net::send(&template, bytes, rustix::net::SendFlags::empty()).expect("room");
@@ -360,7 +363,7 @@ fn what_is_no_message_is_heard_as_such() {
 }
 
 #[test]
-fn nobody_waits_for_one_who_does_not_read() {
+fn send_now_does_not_wait_for_stopped_reader() {
     let (supervisor, _template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
     let full = (0..100_000)
         .find_map(|_| supervisor.send_now(&Order::Ping { looks: 1, boot_looks: 1 }, None).err());
@@ -368,13 +371,13 @@ fn nobody_waits_for_one_who_does_not_read() {
 }
 
 #[test]
-fn a_start_that_is_sealed_cannot_be_written() {
+fn sealed_start_cannot_be_written() {
     let options = WorkerOptions::bare("/srv".into());
     let mut start = Start {
         parent: 1,
         channel: 3,
         ring: 4,
-        bells: vec![5],
+        notifiers: vec![5],
         shared: 6,
         published: 7,
         publishing: 8,
@@ -386,11 +389,11 @@ fn a_start_that_is_sealed_cannot_be_written() {
     assert!(start.arguments(&file).contains(&"/srv".into()));
     assert!(File::from(file).write_all(b"x").is_err());
     start.options.warmup = vec!["x".repeat(1 << 20); 3];
-    assert!(start.seal().expect_err("too long").to_string().contains("at most 2097152"));
+    assert!(start.seal().expect_err("too long").to_string().contains("the maximum is 2097152"));
 }
 
 #[test]
-fn a_start_of_another_version_is_an_error() {
+fn start_of_other_version_is_an_error() {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::memfd_create("test", flags).expect("a memory file"));
     file.write_all(br#"{"parent":1,"channel":3,"ring":4,"bells":[5],"options":{}}"#).expect("room");

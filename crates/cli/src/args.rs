@@ -1,10 +1,10 @@
-//! argv → what to do. The flags of `serve` derive from the table of settings.
+//! Command line → the command to run. The flags of `serve` derive from the table of settings.
 
 mod command;
 mod help;
 #[cfg(test)]
 mod tests;
-mod wrong;
+mod usage_error;
 
 use crate::commands::routes::RoutesOptions;
 use crate::top::TopOptions;
@@ -17,84 +17,87 @@ use samovar_config::{Problems, Settings, Sources};
 use samovar_wire::ReloadOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use wrong::{Early, early};
+use usage_error::{Early, early};
 
-/// What the user asked for.
+/// Command that the user requested.
 #[derive(Debug)]
 pub(crate) enum Invocation {
-    /// Run the server.
+    /// Runs the server.
     Serve {
-        /// The settings as they are now.
+        /// Current settings.
         settings: Box<Settings>,
-        /// To be looked at again by a reload.
+        /// Sources of the settings; a reload reads them again.
         sources: Box<Sources>,
     },
-    /// Say whether a server would start.
+    /// Checks whether a server would start.
     Check {
-        /// What was typed, resolved by the command itself: it reports the mistakes.
+        /// Sources of the settings. The command resolves them itself, so that it can report the
+        /// mistakes.
         sources: Box<Sources>,
-        /// Answer in JSON.
+        /// Whether the output is JSON.
         json: bool,
     },
-    /// Say which rules a path meets.
+    /// Shows the rules that apply to a path.
     Routes {
-        /// The rules.
+        /// Settings with the rules.
         settings: Box<Settings>,
-        /// The path.
+        /// The path and the options.
         asked: RoutesOptions,
     },
-    /// Ask the application as scripts and as it says, and compare.
+    /// Compares the application as whole scripts and as configured.
     Compare(Box<compare::CompareOptions>),
-    /// Ask the application, and say what its requests leave behind.
+    /// Sends requests to the application and reports data that they leave in the process.
     Leaks(Box<leaks::LeaksOptions>),
-    /// Say what PHP processes do, whoever started them.
+    /// Shows the stacks of PHP processes, of any server.
     Spy(Box<spy::SpyOptions>),
-    /// Ask a running server what its workers did.
+    /// Shows profiles of a running server's workers.
     Profile(Box<profile::ProfileOptions>),
-    /// Say what traced requests of a running server have called.
+    /// Shows call graphs of a running server's traced requests.
     Calls(Box<calls::CallsOptions>),
-    /// Say what the boot of a running server went to.
+    /// Shows the cost of a running server's boot.
     Boot(boot::BootOptions),
-    /// Ask a running server how it is.
+    /// Shows the state of a running server.
     Status {
-        /// Answer in JSON.
+        /// Whether the output is JSON.
         json: bool,
-        /// Its socket, from flag, environment or file; `None`: discover it.
+        /// Socket of the server, from flag, environment or file; `None`: discover it.
         control: Option<PathBuf>,
     },
-    /// Show what a running server does, again and again.
+    /// Shows the activity of a running server, repeatedly.
     Top(TopOptions),
-    /// Ask a running server to boot the application anew.
+    /// Reloads a running server: boots its application again.
     Reload {
-        /// Its socket; `None`: discover it.
+        /// Socket of the server; `None`: discover it.
         control: Option<PathBuf>,
-        /// How it is to go about it.
+        /// Options of the reload.
         options: ReloadOptions,
     },
-    /// Ask a running server to have another one take its place.
+    /// Replaces a running server by a new process.
     Upgrade {
-        /// Its socket; `None`: discover it.
+        /// Socket of the server; `None`: discover it.
         control: Option<PathBuf>,
-        /// The new one's binary; `None`: as it was started.
+        /// Binary of the new server; `None`: the path that the running server was started with.
         binary: Option<PathBuf>,
     },
-    /// Ask a running server to drain and end.
+    /// Drains a running server and ends it.
     Stop {
-        /// Its socket; `None`: discover it.
+        /// Socket of the server; `None`: discover it.
         control: Option<PathBuf>,
     },
 }
 
-/// What this process was asked for, by command line, environment and file.
+/// Parses this process's command line, environment and file.
 pub(crate) fn parse() -> Result<Invocation, Early> {
     let sources = Sources::of_process().map_err(|error| {
-        let hint = "start samovar in a folder that exists and that you may read";
-        Early::Wrong(format!("samovar: cannot tell the working directory: {error}\nhint: {hint}"))
+        let hint = "start samovar in a folder that exists and that you can read";
+        Early::Wrong(format!(
+            "samovar: cannot determine the working directory: {error}\nhint: {hint}"
+        ))
     })?;
     parse_from(std::env::args_os(), sources)
 }
 
-/// Reads `argv`, the program's name included, and resolves it with the other `sources`.
+/// Parses `argv`, the program's name included, and resolves the settings with the other `sources`.
 fn parse_from(
     argv: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     sources: Sources,
@@ -105,8 +108,8 @@ fn parse_from(
             let sources = serve_sources(matches, sources);
             let mut settings = Box::new(sources.resolve()?);
             if let Some(of) = matches.get_one(companion::FLAG) {
-                let census = matches.get_one(companion::CENSUS_FLAG);
-                companion::become_one(&mut settings, *of, census);
+                let heap_walk = matches.get_one(companion::HEAP_WALK_FLAG);
+                companion::become_one(&mut settings, *of, heap_walk);
             }
             Ok(Invocation::Serve { settings, sources: Box::new(sources) })
         }

@@ -1,4 +1,4 @@
-//! Whether a binary that the settings name is a worker of this server, asked before it is told to be one.
+//! Check whether a binary from the settings is a worker of this server, before it is used as one.
 
 use anyhow::{Result, anyhow, bail};
 use samovar_config::{PhpBinary, Settings};
@@ -8,17 +8,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long it may take to say its version.
+/// Timeout for the binary to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
-/// What is wrong with one that does not say it.
+/// Hint for a binary that does not print it.
 const HINT: &str =
     "--php-binary takes a samovar-php that runs on this machine, or a version such as 8.2";
-/// How often it is looked whether it has.
+/// Interval at which the process's end is checked.
 const LOOK: Duration = Duration::from_millis(2);
-/// What is read of its words, bytes: less than a pipe holds, so it never waits for the reader.
+/// Maximum bytes read of its output: less than a pipe's capacity, so the process never blocks on
+/// the reader.
 const WORDS_BYTES_MAX: u64 = 16 * 1024;
 
-/// Asks a binary that was named by its path; what was found by its name is believed.
+/// Checks a binary that the settings name by its path. A binary found by name is not checked.
 pub(crate) fn recognise(settings: &Settings, program: &Path) -> Result<()> {
     if matches!(settings.php_binary, Some(PhpBinary::Path(_))) {
         version(program)?;
@@ -26,37 +27,39 @@ pub(crate) fn recognise(settings: &Settings, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The PHP version that a worker binary was built for.
+/// Returns the PHP version that a worker binary was built for.
 pub(crate) fn version(program: &Path) -> Result<String> {
-    let what = || format!("cannot use `{}` as worker", program.display());
+    let what = || format!("cannot use `{}` as a worker", program.display());
     let said = ask(program, &["--version".into()], None, HINT)
         .map_err(|error| anyhow!("{}: {error}", what()))?;
     let Some((own, php)) = parse(&said) else {
         let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
         bail!(
-            "{}: it is no samovar-php; asked for its version it says: {first}\n\
-             hint: --php-binary takes a samovar-php, which has PHP built in, or a version such as 8.2; not PHP's own program",
+            "{}: it is not a samovar-php; its response to --version: {first}\nhint: --php-binary \
+             takes a samovar-php, which includes PHP, or a version such as 8.2; PHP's own binary \
+             does not work",
             what()
         );
     };
     if own != env!("CARGO_PKG_VERSION") {
         let ours = env!("CARGO_PKG_VERSION");
         bail!(
-            "{}: it belongs to samovar {own}, this is samovar {ours}\n\
-             hint: install both from the same release",
+            "{}: its version is samovar {own}, this is samovar {ours}\nhint: install both from \
+             the same release",
             what()
         );
     }
     Ok(php.to_owned())
 }
 
-/// Its version and PHP's: `samovar-php 0.1.0 (PHP 8.2.29)`.
+/// Parses its version and PHP's version: `samovar-php 0.1.0 (PHP 8.2.29)`.
 fn parse(said: &str) -> Option<(&str, &str)> {
     let rest = said.trim().strip_prefix("samovar-php ")?;
     rest.strip_suffix(')')?.split_once(" (PHP ")
 }
 
-/// What it prints, asked with those words and with a variable of the environment beside the server's own.
+/// Runs the program with these arguments and an additional environment variable. Returns its
+/// output.
 pub(crate) fn ask(
     program: &Path,
     words: &[OsString],
@@ -74,10 +77,10 @@ pub(crate) fn ask(
         match child.try_wait()? {
             Some(status) => break status,
             None if since.elapsed() > VERSION_LIMIT => {
-                // Gone already is as good.
+                // The process may have ended already; the error is ignored.
                 let _ = child.kill();
                 let _ = child.wait();
-                bail!("it does not say its version within {} s", VERSION_LIMIT.as_secs());
+                bail!("it did not print its version within {} s", VERSION_LIMIT.as_secs());
             }
             None => std::thread::sleep(LOOK),
         }
@@ -87,12 +90,13 @@ pub(crate) fn ask(
         let code =
             status.code().map_or("was killed".to_owned(), |c| format!("exited with status {c}"));
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        bail!("asked for its version it {code}: {last}\nhint: {hint}");
+        bail!("it {code} when called with --version: {last}\nhint: {hint}");
     }
     Ok(said)
 }
 
-/// What it has written, as far as it fits. Its children may hold the pipes, so the end is not waited for.
+/// Reads the process's output, up to the limit. Its children may keep the pipes open, so the
+/// function does not wait for their end.
 fn output(child: &mut Child) -> String {
     let mut text = Vec::new();
     if let Some(out) = &child.stdout {
@@ -107,7 +111,7 @@ fn output(child: &mut Child) -> String {
 fn read_what_is_there(pipe: &(impl std::os::fd::AsFd + ?Sized), text: &mut Vec<u8>) {
     let Ok(own) = pipe.as_fd().try_clone_to_owned() else { return };
     if rustix::fs::fcntl_setfl(&own, rustix::fs::OFlags::NONBLOCK).is_ok() {
-        // A pipe that is empty and open says so: that is the end for us.
+        // An empty, open pipe returns an error, which ends the read.
         let _ = std::fs::File::from(own).take(WORDS_BYTES_MAX).read_to_end(text);
     }
 }
@@ -118,7 +122,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_worker_is_told_from_other_programs() {
+    fn version_accepts_only_worker_binaries() {
         assert_eq!(parse("samovar-php 0.1.0 (PHP 8.2.29)\n"), Some(("0.1.0", "8.2.29")));
         assert_eq!(parse("PHP 8.2.29 (cli) (built: now)"), None);
         let folder = std::env::temp_dir().join(format!("samovar-binary-{}", std::process::id()));
@@ -126,10 +130,16 @@ mod tests {
         let own = env!("CARGO_PKG_VERSION");
         for (at, (script, expected)) in [
             (format!("echo 'samovar-php {own} (PHP 8.2.9)'"), Ok("8.2.9")),
-            ("echo 'PHP 8.2.9 (cli)'".to_owned(), Err("it is no samovar-php")),
-            ("echo 'samovar-php 0.0.1 (PHP 8.2.9)'".to_owned(), Err("it belongs to samovar 0.0.1")),
-            ("echo why >&2; exit 3".to_owned(), Err("exited with status 3: why")),
-            // A child of it keeps the pipe.
+            ("echo 'PHP 8.2.9 (cli)'".to_owned(), Err("it is not a samovar-php")),
+            (
+                "echo 'samovar-php 0.0.1 (PHP 8.2.9)'".to_owned(),
+                Err("its version is samovar 0.0.1"),
+            ),
+            (
+                "echo why >&2; exit 3".to_owned(),
+                Err("it exited with status 3 when called with --version: why"),
+            ),
+            // A child process keeps the pipe open.
             (format!("sleep 5 & echo 'samovar-php {own} (PHP 8.2.9)'"), Ok("8.2.9")),
         ]
         .into_iter()

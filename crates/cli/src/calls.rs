@@ -1,6 +1,7 @@
-//! `samovar calls`: what the traced requests of a running server have called, as a table or for others' tools.
+//! `samovar calls`: call graphs of a running server's traced requests, as a table or for other
+//! tools.
 //!
-//! It asks the control socket. `options.rs` is what was asked for, `show.rs` the table.
+//! Queries the control socket. `options.rs` parses the flags, `show.rs` formats the table.
 
 mod options;
 mod show;
@@ -11,12 +12,12 @@ use anyhow::{Context, Result, bail};
 use options::Format;
 pub(crate) use options::{CallsOptions, command, hint, parse};
 use samovar_profile::calls::{Graph, export};
-use samovar_wire::{CallsAnswer, CallsQuestion, Request};
+use samovar_wire::{CallsQuestion, CallsResponse, Request};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long an answer is waited for: a week of graphs is read for it.
-const ANSWER_LIMIT: Duration = Duration::from_secs(15);
+/// Timeout for the response: the server reads a week of graphs for it.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(asked: &CallsOptions) -> Result<ExitCode> {
     let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
@@ -26,26 +27,28 @@ pub(crate) fn run(asked: &CallsOptions) -> Result<ExitCode> {
         day: asked.day,
         sign_s: asked.sign.map(|span| span.as_secs().max(1)),
     };
-    let line = client::ask(&path, &Request::Calls(Box::new(question)), ANSWER_LIMIT)?;
-    let answer: CallsAnswer = understand(&line)?;
-    if let Some(why) = answer.error {
+    let line = client::ask(&path, &Request::Calls(Box::new(question)), RESPONSE_LIMIT)?;
+    let response: CallsResponse = understand(&line)?;
+    if let Some(why) = response.error {
         bail!("{}", client::printable(&why));
     }
-    if let Some(signature) = answer.signature {
+    if let Some(signature) = response.signature {
         terminal::print(&show::signature(&client::printable(&signature)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let read = |value| serde_json::from_value::<Graph>(value);
-    let why = "the answer is no call graph\nhint: is `samovar` of another version than the server?";
-    let graph = read(answer.graph.clone()).context(why)?;
-    let before = read(answer.before.clone()).context(why)?;
+    let why = "the response is not a call graph\nhint: check that `samovar` and the server have \
+               the same version";
+    let graph = read(response.graph.clone()).context(why)?;
+    let before = read(response.before.clone()).context(why)?;
     if !graph.is_sound() || !before.is_sound() {
         bail!(why);
     }
     if graph.requests == 0 {
         bail!(
-            "no request was traced\nhint: `samovar status --json` counts them (traced_total); those that find the \
-             workers for it busy are not traced (not_traced_total)"
+            "no request was traced\nhint: see requests_traced_total and \
+             trace_requests_dropped_total in `samovar status --json`; requests are dropped if the \
+             tracing workers are busy"
         );
     }
     let bytes = match asked.format {
@@ -54,7 +57,7 @@ pub(crate) fn run(asked: &CallsOptions) -> Result<ExitCode> {
         Some(Format::XhprofSerialized) => export::serialized(&export::xhprof(&graph)),
         None if asked.json => json(&serde_json::to_value(&graph)?)?,
         None => {
-            let shown = show::Shown { answer: &answer, graph: &graph, before: &before };
+            let shown = show::Shown { response: &response, graph: &graph, before: &before };
             terminal::print(&shown.text(asked.order, asked.function.as_deref())?)?;
             return Ok(ExitCode::SUCCESS);
         }

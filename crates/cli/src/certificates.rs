@@ -1,17 +1,18 @@
-//! Certificates that an authority issues: settings → what is wanted, and the listeners' side of it.
+//! Certificates that an authority issues: settings → plan, and the interface to the listeners.
 
 use crate::logging::Logs;
 use samovar_acme::{External, Keeper, Plan, Proof, Stage, Way};
-use samovar_config::{AcmeChallenge, Listener, Place, Protocol, Settings};
+use samovar_config::{AcmeChallenge, Endpoint, Listener, Protocol, Settings};
 use samovar_front::Tls;
 use samovar_supervisor::identity::Identity;
 use std::sync::Arc;
 
-/// Where authorities ask.
+/// Port on which authorities check HTTP challenges.
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
 
-/// Makes the folder while the server may; one that cannot be made is told, and tried again when it is needed.
+/// Creates the folder while the server has the rights for it. A failure is reported, and creation
+/// is repeated when the folder is needed.
 pub(crate) fn prepare(settings: &Settings, identity: Option<&Identity>) {
     if settings.acme.domains.is_empty() {
         return;
@@ -21,17 +22,17 @@ pub(crate) fn prepare(settings: &Settings, identity: Option<&Identity>) {
         tracing::warn!(
             folder = %settings.acme.folder.display(),
             %error,
-            "cannot make the folder of certificates (hint: `acme.folder` names another one)"
+            "cannot create the folder of certificates (hint: `acme.folder` selects another one)"
         );
     }
 }
 
-/// Looks after the certificates that the settings want; nothing is ordered yet.
+/// Creates the keeper of the certificates in the settings; it orders nothing yet.
 pub(crate) fn keeper(settings: &Settings, tls: &Arc<Tls>, logs: &Logs) -> Keeper {
     Keeper::new(plan(settings), OnTls { tls: Arc::clone(tls), logs: logs.clone() })
 }
 
-/// What the settings want.
+/// Converts the settings to a plan.
 pub(crate) fn plan(settings: &Settings) -> Plan {
     let acme = &settings.acme;
     let external = acme.eab_id.clone().zip(acme.eab_key.clone());
@@ -47,8 +48,8 @@ pub(crate) fn plan(settings: &Settings) -> Plan {
     }
 }
 
-/// How the listeners can show whose a name is, the likeliest first: those that stand where authorities ask, then those that
-/// something in front may lead to.
+/// Returns the challenge types that the listeners support, most likely ones first: listeners on the
+/// port that authorities use, then those that a proxy may forward to.
 fn ways(listen: &[Listener], challenge: AcmeChallenge) -> Vec<Way> {
     let way = |listener: &Listener| {
         let (way, port) = match listener.protocol {
@@ -56,7 +57,7 @@ fn ways(listen: &[Listener], challenge: AcmeChallenge) -> Vec<Way> {
             Protocol::Https => (Way::TlsAlpn01, HTTPS_PORT),
             Protocol::FastCgi => return None,
         };
-        let is_there = matches!(&listener.place, Place::Tcp(at) if at.port == port);
+        let is_there = matches!(&listener.place, Endpoint::Tcp(at) if at.port == port);
         Some((!is_there, way))
     };
     let mut found: Vec<(bool, Way)> = listen.iter().filter_map(way).collect();
@@ -75,7 +76,7 @@ fn ways(listen: &[Listener], challenge: AcmeChallenge) -> Vec<Way> {
     ways
 }
 
-/// Handshakes and requests of this server.
+/// TLS handshakes and HTTP requests of this server, as used for challenges.
 struct OnTls {
     tls: Arc<Tls>,
     logs: Logs,
@@ -92,8 +93,8 @@ impl Stage for OnTls {
 
     fn show(&self, proof: &Proof) -> Result<(), String> {
         match proof.clone() {
-            Proof::Token { token, answer } => {
-                self.tls.show_token(token, answer);
+            Proof::Token { token, response } => {
+                self.tls.show_token(token, response);
                 Ok(())
             }
             Proof::Handshake { domain, certificate, key } => {
@@ -121,7 +122,7 @@ mod tests {
     use samovar_config::names::by_flag;
 
     #[test]
-    fn proofs_are_shown_where_they_are_looked_for() {
+    fn challenges_match_the_listeners() {
         for (listen, challenge, expected) in [
             (":80?redirect,https://:443", "auto", &[Way::Http01, Way::TlsAlpn01][..]),
             ("127.0.0.1:8080,https://:443", "auto", &[Way::TlsAlpn01, Way::Http01]),

@@ -1,4 +1,5 @@
-//! The commands beside `serve`: each looks or asks, prints what it is told, and ends.
+//! Commands other than `serve`: each inspects settings or queries a server, prints the result, and
+//! ends.
 
 pub(crate) mod check;
 pub(crate) mod reload;

@@ -1,4 +1,5 @@
-//! A server that another command has started for itself: it answers, does nothing besides, and ends with that command.
+//! Companion server: started by another command for its own use. It answers requests, does nothing
+//! else, and ends with that command.
 
 use clap::{Arg, value_parser};
 use samovar_config::Settings;
@@ -6,17 +7,17 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag of `serve`: the process that waits for the server.
+/// Flag of `serve`: process id of the command that uses the companion.
 pub(crate) const FLAG: &str = "companion-of";
 
-/// Another flag of `serve`: the folder into which its workers write censuses.
-pub(crate) const CENSUS_FLAG: &str = "census-into";
+/// Flag of `serve`: the folder for the workers' heap walks.
+pub(crate) const HEAP_WALK_FLAG: &str = "census-into";
 
 pub(crate) fn arguments() -> [Arg; 2] {
     [
         Arg::new(FLAG).long(FLAG).value_parser(value_parser!(i32)).hide(true),
-        Arg::new(CENSUS_FLAG)
-            .long(CENSUS_FLAG)
+        Arg::new(HEAP_WALK_FLAG)
+            .long(HEAP_WALK_FLAG)
             .value_parser(value_parser!(PathBuf))
             .requires(FLAG)
             .hide(true),
@@ -24,18 +25,19 @@ pub(crate) fn arguments() -> [Arg; 2] {
 }
 
 static IS_COMPANION: AtomicBool = AtomicBool::new(false);
-static CENSUS: OnceLock<PathBuf> = OnceLock::new();
+static HEAP_WALK: OnceLock<PathBuf> = OnceLock::new();
 
-/// The folder into which workers write censuses; no other server has one.
-pub(crate) fn census() -> Option<PathBuf> {
-    CENSUS.get().cloned()
+/// Returns the folder for the workers' heap walks; only a companion has one.
+pub(crate) fn heap_walk() -> Option<PathBuf> {
+    HEAP_WALK.get().cloned()
 }
 
-/// In a server that was started by another command: without what the real one would do besides answering.
-pub(crate) fn become_one(settings: &mut Settings, of: i32, census: Option<&PathBuf>) {
+/// Changes the settings to those of a companion: everything that a real server does besides
+/// answering requests is off.
+pub(crate) fn become_one(settings: &mut Settings, of: i32, heap_walk: Option<&PathBuf>) {
     settings.consoles.clear();
-    if let Some(folder) = census {
-        let _only_once = CENSUS.set(folder.clone());
+    if let Some(folder) = heap_walk {
+        let _only_once = HEAP_WALK.set(folder.clone());
     }
     IS_COMPANION.store(true, Ordering::Relaxed);
     end_with_parent();
@@ -45,15 +47,16 @@ pub(crate) fn become_one(settings: &mut Settings, of: i32, census: Option<&PathB
     }
 }
 
-/// Whether this is such a server.
+/// Returns whether this process is a companion.
 pub(crate) fn is_one() -> bool {
     IS_COMPANION.load(Ordering::Relaxed)
 }
 
-/// To be said again after a change of user, which forgets it.
+/// Makes this process end with its parent. Must be called again after a change of user, which
+/// clears the kernel's setting.
 pub(crate) fn end_with_parent() {
     if is_one() {
-        // Without it the server is stopped all the same, unless this command is killed.
+        // If setting it fails, the parent still stops the server, unless the parent is killed.
         let signal = Some(rustix::process::Signal::TERM);
         let _ = rustix::process::set_parent_process_death_signal(signal);
     }

@@ -1,11 +1,13 @@
-//! `samovar compare`: the same requests as whole scripts and as the application says; what differs, and what each costs.
+//! `samovar compare`: sends the same requests to whole scripts and to the application as
+//! configured, and reports differences and costs.
 //!
-//! Two servers of its own run the application, one of them with `whole_scripts`. In each round three new visitors walk
-//! through all URLs, each URL asked of a script, of the booted application and of a script again. What differs between
-//! scripts varies by nature (a time, a token); all else must be the same.
+//! Two separate servers run the application, one of them with `disable_checkpoint`. In each round
+//! three new visitors request all URLs: each URL once from the scripts, once from the booted
+//! application, and once more from the scripts. Text that differs between the scripts varies by
+//! nature (a time, a token). All other text must be equal.
 
-mod alike;
 mod cost;
+mod diff;
 mod page;
 mod report;
 mod servers;
@@ -26,49 +28,50 @@ use std::process::ExitCode;
 
 const ROUNDS: u32 = 10;
 const ROUNDS_MAX: u32 = 10_000;
-/// The flag as clap names it where its value is wrong, and what it takes.
+/// Flag as clap names it when its value is wrong, and its allowed values.
 pub(crate) const TIMES: &str = "--times <N>";
 pub(crate) const TIMES_HINT: &str = "it takes a whole number from 2 to 10000";
-/// Answers differ, or there was none.
+/// Exit code if responses differ or are missing.
 const EXIT_DIFFERENT: u8 = 1;
-/// Nothing to compare: the application is not booted ahead.
+/// Exit code if there is nothing to compare: the application is not booted.
 const EXIT_USAGE: u8 = 2;
 
 const HELP: &str = "\
-Starts two servers of its own on free ports of 127.0.0.1, with the settings that samovar serve would
-have: one runs the whole script for each request, the other has the checkpoint or Samovar\\serve().
-Each URL is asked of both in turn, by visitors with cookies of their own: 2 × N times as a script, N
-times below the checkpoint. They are really run, so choose such as change nothing.
+Starts two servers on free ports of 127.0.0.1, with the settings that samovar serve would have. One
+runs the whole script for each request, the other one uses the checkpoint or Samovar\\serve().
+Each URL is requested from both in turn, by clients with separate cookies: 2 × N times as a script,
+N times after the checkpoint. The requests really run, so use URLs that change nothing.
 
-An answer differs when its status, headers or body are none that a script gives. What two answers
-of scripts have different, such as a time or a token, may be different; but where each script's
-answer has another value and the checkpoint's have the same, that is reported as well.
+A response differs if its status, headers or body match no script's response. Parts that differ
+between two responses of scripts, such as a time or a token, may differ. If such a part is different
+in each script's response and constant after the checkpoint, that is reported as well.
 
-CPU is the whole server's per request, front, rollback and all; the first round does not count.
+CPU is the CPU time of the whole server per request, including front and rollback. The first round
+is not counted.
 
 Examples:
   samovar compare public/index.php --urls / /about '/search?q=tea'
   samovar compare --urls urls.txt --times 50
   samovar compare --checkpoint-after vendor/autoload.php --urls / --json
 
-Exit codes: 0 all alike, 1 some differ or were not answered, 2 wrong use: flags, settings, or
-an application that is not booted ahead.";
+Exit codes: 0 all responses are the same, 1 some differ or failed, 2 wrong flags or settings, or the
+application cannot be booted before its requests.";
 
-/// What the user asked for.
+/// Options of the command.
 #[derive(Debug)]
 pub(crate) struct CompareOptions {
     targets: Vec<Target>,
     rounds: u32,
     json: bool,
-    /// The settings' flags, as given, for both servers.
+    /// Flags of the settings, as typed, for both servers.
     flags: Vec<OsString>,
     workers: usize,
 }
 
-/// The command, with the flags that are its own.
+/// Returns the definition of the command with its own flags.
 pub(crate) fn command() -> Command {
     Command::new("compare")
-        .about("Asks an application as scripts and below its checkpoint; says what differs")
+        .about("Compares the responses of an application as a script and after its checkpoint")
         .after_help(HELP)
         .arg(targets::argument())
         .arg(
@@ -77,7 +80,7 @@ pub(crate) fn command() -> Command {
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(2..=i64::from(ROUNDS_MAX)))
                 .overrides_with("times")
-                .help(format!("Rounds: how often each is asked [default: {ROUNDS}]")),
+                .help(format!("Rounds: number of requests per URL [default: {ROUNDS}]")),
         )
 }
 
@@ -116,13 +119,13 @@ pub(crate) fn run(asked: &CompareOptions) -> Result<ExitCode> {
     Ok(if report.are_alike() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_DIFFERENT) })
 }
 
-/// Caches are filled, and an application that only a request finds out about is booted.
+/// Fills caches. Also boots an application whose checkpoint is found only by a request.
 fn warm_up(asked: &CompareOptions, pair: &Pair, progress: &mut Progress) -> Result<()> {
     let (mut one, mut other) = (Visitor::default(), Visitor::default());
     for (n, target) in asked.targets.iter().enumerate() {
-        progress.say(|| format!("warming up, URL {} of {}", n + 1, asked.targets.len()));
+        progress.say(|| format!("warm-up, URL {} of {}", n + 1, asked.targets.len()));
         for (visitor, server) in [(&mut one, &pair.script), (&mut other, &pair.booted)] {
-            // What fails here fails again when it counts.
+            // A failure here occurs again in a counted round.
             let _ = visitor.get(server.address(), target);
             server.must_live()?;
         }
@@ -130,13 +133,14 @@ fn warm_up(asked: &CompareOptions, pair: &Pair, progress: &mut Progress) -> Resu
     Ok(())
 }
 
-/// One round: three new visitors, each with its own way through all URLs.
+/// Runs one round: three new visitors, each of which requests all URLs.
 fn walk(pair: &Pair, pages: &mut [Page], counts: bool, mut tell: impl FnMut(usize)) -> Result<()> {
     let (mut before, mut below, mut after) =
         (Visitor::default(), Visitor::default(), Visitor::default());
     for (n, page) in pages.iter_mut().enumerate() {
         tell(n);
-        // In this order: a clock's hand, or a counter, is between what the scripts have shown.
+        // In this order, a clock or a counter of the booted application has a value between those
+        // of the scripts.
         page.ask_script(&mut before, pair, counts);
         page.ask_booted(&mut below, pair, counts);
         page.ask_script(&mut after, pair, counts);

@@ -1,8 +1,10 @@
-//! The control socket: `samovar status`, `samovar reload` and `samovar stop` ask here.
+//! Control socket: `samovar status`, `samovar reload`, `samovar stop` and other commands send their
+//! requests here.
 //!
-//! crates/wire has the words of both ends. The server's: `socket` is the file, `clients` hears several at once, `server`
-//! answers, `report` is what a status is made of. The commands': `client`. The socket's file has mode 0600: who may
-//! write to it may stop the server.
+//! crates/wire defines the messages of both ends. Server's end: `socket` is the socket's file,
+//! `clients` serves several clients at once, `server` answers requests, `report` creates a status.
+//! Commands' end: `client`. The file has mode 0600: a process that may write to it can stop the
+//! server.
 
 pub(crate) mod client;
 pub(crate) mod clients;

@@ -1,4 +1,4 @@
-//! settings → the options of those who run by them. At the start and for each reload.
+//! Settings → options of the components, at the start and at each reload.
 
 mod front;
 mod push;

@@ -1,7 +1,8 @@
-//! How many descriptors the server may have, and how many connections that allows.
+//! File descriptors: the limit, and the number of connections that it allows.
 //!
-//! The soft limit is raised to what the settings need, as far as the hard one goes. PHP gets the old one back: programs
-//! that it starts may close descriptors one by one up to the limit, and `select()` knows 1,024 of them.
+//! The soft limit is raised to the number that the settings need, at most to the hard limit. PHP
+//! gets the original limit: programs that it starts may close descriptors one by one up to the
+//! limit, and `select()` supports only 1,024.
 
 use anyhow::{Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -9,34 +10,37 @@ use samovar_config::Settings;
 use samovar_supervisor::sampled_descriptors;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Listeners, ring, channels of templates, logs, pipes that programs hold open, control socket and its clients.
+/// Descriptors for listeners, ring, template channels, logs, pipes that programs keep open, the
+/// control socket and its clients.
 const OWN: u64 = 64;
-/// The same of each further pool.
+/// Same for each further pool.
 const OWN_OF_POOL: u64 = 24;
-/// Of each further thread of the front: its epoll, and what wakes it.
+/// Descriptors for each further thread of the front: its epoll, and those that wake it.
 const OWN_OF_THREAD: u64 = 4;
-/// And, in each pool, its bell and the runtime's copy.
+/// Additional descriptors per thread and pool: the notifier and the runtime's duplicate.
 const BELLS: u64 = 2;
-/// One descriptor per this many connections is kept for a file: static ones, bodies and answers that wait on the disk.
+/// Number of connections per descriptor that is reserved for files: static files, and bodies and
+/// responses that are spilled to disk.
 const CONNECTIONS_PER_FILE: u64 = 8;
-/// Kept for files in any case.
+/// Minimum number of descriptors reserved for files.
 const FILES_MIN: u64 = 16;
-/// Where descriptors begin that no process of PHP inherits, if there may be so many: an image can put back 512 of them, and 32 pools have
-/// some nine each that templates do inherit.
+/// Lowest number for descriptors that PHP's processes do not inherit, if the limit allows it. An
+/// image can restore 512 descriptors, and 32 pools have about nine each that templates do inherit.
 const HIGH: i32 = 1_024;
-/// With fewer there is no serving.
+/// Minimum number of connections to serve.
 const CONNECTIONS_MIN: u64 = 16;
 
-/// The same with a high number, so that low ones are left for what templates inherit.
+/// Returns a duplicate with a high number, so that low numbers are free for descriptors that
+/// templates inherit.
 pub(crate) fn put_high<T: AsFd + From<OwnedFd>>(low: T) -> T {
     match rustix::io::fcntl_dupfd_cloexec(low.as_fd(), HIGH) {
         Ok(high) => T::from(high),
-        // So many are not allowed: then there are not so many connections either.
+        // The limit does not allow such numbers. Then there are few connections, too.
         Err(_) => low,
     }
 }
 
-/// Raises the soft limit as far as it is of use; returns what it was.
+/// Raises the soft limit as far as it is needed; returns the original limit.
 pub(crate) fn raise(settings: &Settings) -> Result<Rlimit> {
     let before = getrlimit(Resource::Nofile);
     let soft = before.current.unwrap_or(u64::MAX);
@@ -50,14 +54,15 @@ pub(crate) fn raise(settings: &Settings) -> Result<Rlimit> {
     let limit = limit();
     if allowed(settings, limit) < CONNECTIONS_MIN {
         bail!(
-            "cannot serve with {limit} descriptors\n\
-             hint: raise the hard limit of open files (`ulimit -Hn`, LimitNOFILE= in the unit)"
+            "{limit} descriptors are too few to serve\nhint: raise the hard limit of open files \
+             (`ulimit -Hn`, LimitNOFILE= in the unit)"
         );
     }
     Ok(before)
 }
 
-/// `limits.connections_max`, or fewer, if there are not descriptors enough; says so then.
+/// Returns `limits.connections_max`, or less if there are not enough descriptors; then logs a
+/// warning.
 pub(crate) fn connections_max(settings: &Settings) -> usize {
     let wanted = settings.limits.connections_max;
     let limit = limit();
@@ -66,8 +71,8 @@ pub(crate) fn connections_max(settings: &Settings) -> usize {
         tracing::warn!(
             connections_max = wanted,
             open_files_max = limit,
-            "there are descriptors for {allowed} connections only; more wait (hint: raise the hard \
-             limit of open files, `ulimit -Hn` or LimitNOFILE= in the unit, to {})",
+            "the limit of open files allows only {allowed} connections; further ones wait (hint: \
+             raise the hard limit of open files, `ulimit -Hn` or LimitNOFILE= in the unit, to {})",
             needed(settings)
         );
     }
@@ -78,12 +83,13 @@ fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Whether there are some to spare for what is only quicker with them.
+/// Returns whether there are spare descriptors, for optional uses that only improve speed.
 pub(crate) fn abound(settings: &Settings) -> bool {
     limit() >= needed(settings)
 }
 
-/// For all connections that the settings allow, and for files of workers that the sampler keeps open.
+/// Returns the number of descriptors for all connections that the settings allow, and for the
+/// workers' files that the sampler keeps open.
 fn needed(settings: &Settings) -> u64 {
     let connections = settings.limits.connections_max as u64;
     let pools = settings.pools.iter().map(|pool| pool.settings.workers.max);
@@ -92,13 +98,14 @@ fn needed(settings: &Settings) -> u64 {
     others(settings) + sampled + connections + connections.div_ceil(CONNECTIONS_PER_FILE)
 }
 
-/// How many connections so many descriptors allow.
+/// Returns the number of connections that this limit allows.
 fn allowed(settings: &Settings, limit: u64) -> u64 {
     let left = limit.saturating_sub(others(settings));
     left / (CONNECTIONS_PER_FILE + 1) * CONNECTIONS_PER_FILE
 }
 
-/// What is not a connection's. Each worker prints into a pipe, during a reload those of two generations.
+/// Returns the number of descriptors for other purposes than connections. Each worker's output is a
+/// pipe; during a reload there are two generations of workers.
 fn others(settings: &Settings) -> u64 {
     let consoles: u64 = settings.consoles.iter().map(|console| console.count as u64).sum();
     let pool = |pool: &samovar_config::Pool| OWN_OF_POOL + 2 * pool.settings.workers.max as u64;
@@ -114,7 +121,7 @@ mod tests {
     use samovar_config::Sources;
 
     #[test]
-    fn what_is_needed_is_what_is_allowed() {
+    fn needed_descriptors_allow_all_connections() {
         let mut settings = Sources::new(env!("CARGO_MANIFEST_DIR")).resolve().expect("defaults");
         for connections in [1, 16, 4096, 100_000] {
             settings.limits.connections_max = connections;

@@ -1,35 +1,36 @@
-//! Call graphs of traced requests: the socket between the workers of each pool that take them down and crates/profile, which
-//! keeps them.
+//! Call graphs of traced requests: the sockets between each pool's tracing workers and
+//! crates/profile, which stores the graphs.
 
 use crate::{descriptors, pools};
 use anyhow::{Context, Result};
 use samovar_channel::GraphEnd;
 use samovar_config::{DEFAULT_POOL, Settings};
-use samovar_insight::Turn;
+use samovar_insight::HandoverGate;
 use samovar_profile::calls::{Calls, CallsOptions, Selected};
 use samovar_supervisor::Tracer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is appended to the name of the history's file.
+/// Suffix appended to the path of the history's file.
 const SUFFIX: &str = ".calls";
-/// Of notes on their way, each with a graph behind it: some twenty. More is lost, and nobody waits.
+/// Send buffer of the socket: enough for about twenty messages, each with a graph attached. Further
+/// graphs are lost; the sender never blocks.
 const WAITING_BYTES: usize = 16 * 1_024;
 
 /// Both ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Graphs {
     pub(crate) calls: Arc<Calls>,
-    /// Of each pool, the default one first; `None`: none of its requests is traced.
+    /// Tracer of each pool, the default pool first; `None`: the pool's requests are not traced.
     pub(crate) tracers: Vec<Option<Tracer>>,
-    /// What the pools are called, in the same order.
+    /// Names of the pools, in the same order.
     names: Vec<String>,
     key: Option<String>,
 }
 
 impl Graphs {
-    /// Opens what is kept, when its turn has come; `None`: nothing is traced.
-    pub(crate) fn open(settings: &Settings, turn: Turn) -> Result<Option<Graphs>> {
+    /// Opens the store as soon as its turn comes. Returns `None` if no requests are traced.
+    pub(crate) fn open(settings: &Settings, handover_gate: HandoverGate) -> Result<Option<Graphs>> {
         let (mut ends, mut tracers) = (Vec::new(), Vec::new());
         for (name, own) in pools::settings(settings) {
             if !own.profile.traces() {
@@ -37,9 +38,9 @@ impl Graphs {
                 continue;
             }
             let (graphs, ours): (GraphEnd, GraphEnd) =
-                samovar_channel::pair().context("cannot make the socket of call graphs")?;
+                samovar_channel::pair().context("cannot create the socket for call graphs")?;
             rustix::net::sockopt::set_socket_send_buffer_size(&graphs, WAITING_BYTES)
-                .context("cannot limit the socket of call graphs")?;
+                .context("cannot limit the socket for call graphs")?;
             ends.push((key_of(name).to_owned(), descriptors::put_high(ours)));
             let workers = own.profile.trace_workers;
             tracers.push(Some(Tracer { workers, graphs: Arc::new(graphs) }));
@@ -57,9 +58,9 @@ impl Graphs {
             path,
             bytes_max: settings.profile.bytes_max,
             trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
-            turn,
+            handover_gate,
         });
-        let calls = Arc::new(calls.context("cannot start to keep call graphs")?);
+        let calls = Arc::new(calls.context("cannot start the store of call graphs")?);
         Ok(Some(Graphs {
             calls,
             tracers,
@@ -68,8 +69,8 @@ impl Graphs {
         }))
     }
 
-    /// What requests of a pool's route have called on a day. Who names no pool may have a route by its name among those of all pools, as
-    /// `export: /a`; otherwise he means the default one.
+    /// Returns the call graph of a pool's route on a day. Without a pool, the route may contain the
+    /// pool's name, as in `export: /a`; otherwise the default pool is meant.
     pub(crate) fn select(
         &self,
         pool: Option<&str>,
@@ -90,7 +91,8 @@ impl Graphs {
         };
         if self.tracers[at].is_none() {
             return Err(format!(
-                "no request of pool `{pool}` is traced\nhint: set profile.trace there, or profile.trace_key, and start the server anew"
+                "no request of pool `{pool}` is traced\nhint: set profile.trace or \
+                 profile.trace_key there, and restart the server"
             ));
         }
         let mut selected = self.calls.select(key_of(pool), day, route)?;
@@ -98,14 +100,15 @@ impl Graphs {
         Ok(selected)
     }
 
-    /// A signature that holds for so many seconds; `None`: there is no key.
+    /// Returns a signature that is valid for this number of seconds; `None`: there is no key.
     pub(crate) fn sign(&self, span_s: u64) -> Option<String> {
         let key = self.key.as_deref()?;
         Some(samovar_front::trace_signature(key, samovar_profile::now().saturating_add(span_s)))
     }
 }
 
-/// By which crates/profile keeps a pool's graphs: the same whether there are others or not.
+/// Returns the name under which crates/profile stores a pool's graphs; it is the same with and
+/// without other pools.
 fn key_of(pool: &str) -> &str {
     if pool == DEFAULT_POOL { "" } else { pool }
 }

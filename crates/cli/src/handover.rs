@@ -1,5 +1,6 @@
-//! One server hands over to the next: `words` are what they say, `predecessor` is the next one's side, `claim` is which of the two goes on.
+//! Handover from one server to the next: `words` are the messages, `predecessor` is the new
+//! server's side, `claim` decides which of the two serves.
 
 pub(crate) mod claim;
+pub(crate) mod messages;
 pub(crate) mod predecessor;
-pub(crate) mod words;

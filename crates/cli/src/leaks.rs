@@ -1,12 +1,14 @@
-//! `samovar leaks`: what requests leave behind in the process that answers them, by name and line.
+//! `samovar leaks`: finds data that requests leave in the process that runs them, by name and
+//! source line.
 //!
-//! A server of its own runs the application. Its only worker writes a census of what there is in its process, before the
-//! first request and behind each: of a resident application in one process that is not rolled back meanwhile, so that what
-//! grows is seen to grow; below a checkpoint against the image.
+//! A separate server runs the application. Its only worker writes a heap walk (census) of its
+//! process before the first request and after each one. A resident application runs in one process
+//! without rollbacks, so that growth is visible between requests. An application with a checkpoint
+//! is compared with its image.
 
-mod census;
 mod differ;
 mod folder;
+mod heap_walk;
 mod holdings;
 mod judge;
 mod naming;
@@ -32,47 +34,49 @@ use std::process::ExitCode;
 const TIMES: u32 = 10;
 const TIMES_MIN: u32 = 3;
 const TIMES_MAX: u32 = 1000;
-/// What is said of requests that went wrong.
+/// Maximum number of reported failures of requests.
 const FAILURES_MAX: usize = 100;
-/// Something would be met by the next request, or a request failed.
+/// Exit code if something would affect the next request, or a request failed.
 const EXIT_LEAKS: u8 = 1;
-/// Nothing to look at: the application is not booted ahead.
+/// Exit code if there is nothing to check: the application is not booted.
 const EXIT_USAGE: u8 = 2;
 
 const HELP: &str = "\
-Starts a server of its own on a free port of 127.0.0.1, with the settings that samovar serve would
-have and one worker, and asks it for each URL N times. They are really run, so choose such as change
-nothing. Behind each request the worker lists what there is in its process: static properties and
-variables, globals, constants, ini settings, handlers, autoloaders, stream wrappers, classes and
-functions, environment, locale, timezone and other settings, descriptors, mappings, children.
+Starts a server with one worker on a free port of 127.0.0.1, with the settings that samovar serve
+would have, and requests each URL N times. The requests really run, so use URLs that change nothing.
+After each request the worker lists the state of its process: static properties and variables,
+globals, constants, ini settings, handlers, autoloaders, stream wrappers, classes and functions,
+environment, locale, timezone and other settings, descriptors, mappings, child processes.
 
-With Samovar\\serve() or a worker script of FrankenPHP the requests follow each other in one process,
-which shows what grows, what is carried from one to the next, and what is a cache. Below a
-checkpoint each request begins with the image: what it has changed is shown, and would stay if the
-application were resident.
+With Samovar\\serve() or a worker script of FrankenPHP all requests run in one process, which shows
+growth, state carried over to the next request, and caches. After a checkpoint each request begins
+with the image: the command shows its changes, which would persist in a resident application.
 
 Examples:
   samovar leaks public/index.php --urls / /about '/search?q=tea'
   samovar leaks --urls urls.txt --times 50 --json
 
-Exit codes: 0 nothing leaks, 1 something does or a request failed, 2 wrong use: flags, settings, or
-an application that is not booted ahead.";
+Exit codes: 0 nothing leaks, 1 something leaks or a request failed, 2 wrong flags or settings, or
+the application cannot be booted before its requests.";
 
-/// What the user asked for.
+/// Options of the command.
 #[derive(Debug)]
 pub(crate) struct LeaksOptions {
     targets: Vec<Target>,
     times: u32,
     json: bool,
-    /// The settings' flags, as given.
+    /// Flags of the settings, as typed.
     flags: Vec<OsString>,
     settings: Box<Settings>,
 }
 
-/// The command, with the flags that are its own.
+/// Returns the definition of the command with its own flags.
 pub(crate) fn command() -> Command {
     Command::new("leaks")
-        .about("Says what requests leave behind in a process: may the application be resident?")
+        .about(
+            "Finds state that requests leave in a process, to check whether the application \
+                can be resident",
+        )
         .after_help(HELP)
         .arg(targets::argument())
         .arg(
@@ -81,7 +85,10 @@ pub(crate) fn command() -> Command {
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(i64::from(TIMES_MIN)..=i64::from(TIMES_MAX)))
                 .overrides_with("times")
-                .help(format!("How often each is asked, from {TIMES_MIN} on [default: {TIMES}]")),
+                .help(format!(
+                    "Number of requests per URL, at least {TIMES_MIN} [default: \
+                               {TIMES}]"
+                )),
         )
 }
 
@@ -97,15 +104,16 @@ pub(crate) fn parse(matches: &ArgMatches, settings: Settings) -> Result<LeaksOpt
 
 pub(crate) fn run(asked: &LeaksOptions) -> Result<ExitCode> {
     let folder = Folder::new(&asked.settings)?;
-    let census: OsString = format!("--{}", companion::CENSUS_FLAG).into();
-    let more = [census, folder.path().into()];
+    let heap_walk: OsString = format!("--{}", companion::HEAP_WALK_FLAG).into();
+    let more = [heap_walk, folder.path().into()];
     let server = Server::start("leaks", &asked.flags, 1, &more)?;
-    // An application that only a request finds out about is booted by it. It may fail: the next ones tell.
+    // This request boots an application whose checkpoint is found only by a request. It may fail;
+    // the following requests show that.
     if let Model::Scripts(_) = Model::now(&server)? {
         let _ = Visitor::default().get(server.address(), &asked.targets[0]);
     }
     if let Model::Scripts(why) = Model::wait(&server)? {
-        terminal::complain(&format!("samovar: nothing to look at: {why}"));
+        terminal::complain(&format!("samovar: nothing to examine: {why}"));
         return Ok(ExitCode::from(EXIT_USAGE));
     }
     let script = asked.settings.front_controller.as_ref();
@@ -114,7 +122,7 @@ pub(crate) fn run(asked: &LeaksOptions) -> Result<ExitCode> {
     let mut walk = Walk { folder, server, series, failures: Vec::new(), failing: None };
     let mut progress = Progress::new();
     for (n, target) in asked.targets.iter().enumerate() {
-        // The same visitor: a session is built up once.
+        // All requests have the same visitor, so that a session is started only once.
         let mut visitor = Visitor::default();
         for time in 0..asked.times {
             progress.say(|| {
@@ -129,13 +137,13 @@ pub(crate) fn run(asked: &LeaksOptions) -> Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_LEAKS) })
 }
 
-/// The way through all URLs.
+/// State of the run through all URLs.
 struct Walk {
-    /// Dropped last, after the server that writes there.
+    /// Dropped before `folder`, into which its worker writes.
     server: Server,
     series: Series,
     failures: Vec<String>,
-    /// The URL whose first answer was an error: that is how it is.
+    /// The URL whose first response was an error; its further errors are not reported.
     failing: Option<usize>,
     folder: Folder,
 }
@@ -143,39 +151,40 @@ struct Walk {
 impl Walk {
     fn step(&mut self, visitor: &mut Visitor, n: usize, time: u32, target: &Target) -> Result<()> {
         let workers = server::workers(&self.server)?;
-        let answer = visitor.get(self.server.address(), target);
+        let response = visitor.get(self.server.address(), target);
         self.server.must_live()?;
-        let answer = match answer {
-            Ok(answer) => answer,
+        let response = match response {
+            Ok(response) => response,
             Err(error) => {
                 self.fail(target, &format!("{error:#}"));
                 return Ok(());
             }
         };
-        if answer.status >= 500 && time == 0 {
+        if response.status >= 500 && time == 0 {
             self.failing = Some(n);
         }
-        if answer.status >= 500 && self.failing != Some(n) {
+        if response.status >= 500 && self.failing != Some(n) {
             self.fail(
                 target,
-                &format!("the answer's status is {}, and was another at first", answer.status),
+                &format!("the response status is {}, after another one at first", response.status),
             );
         }
         let is_over = || Ok(server::workers(&self.server)? != workers);
-        let Some(census) = self.folder.take(answer.id.as_deref().unwrap_or_default(), is_over)?
+        let Some(heap_walk) =
+            self.folder.take(response.id.as_deref().unwrap_or_default(), is_over)?
         else {
-            let hint = "a file that is no PHP, or a worker that has died or was replaced";
-            self.fail(target, &format!("no census was written behind it ({hint})"));
+            let hint = "the file is not PHP, or the worker died or was replaced";
+            self.fail(target, &format!("no heap walk was written after it ({hint})"));
             return Ok(());
         };
-        if census.fatal {
+        if heap_walk.fatal {
             self.fail(target, "it ends in a fatal error");
             return Ok(());
         }
-        if !self.series.knows(census.process) {
-            self.series.begin(self.folder.image(census.process)?);
+        if !self.series.knows(heap_walk.process) {
+            self.series.begin(self.folder.image(heap_walk.process)?);
         }
-        self.series.add(n, census);
+        self.series.add(n, heap_walk);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! What boots and requests load: the socket between the processes of each pool that tell it and crates/profile, which explains it.
+//! Loads of boots and requests: the sockets between each pool's processes and crates/profile, which
+//! evaluates the reports.
 
 use crate::descriptors;
 use anyhow::{Context, Result};
@@ -6,22 +7,24 @@ use samovar_channel::LoadsEnd;
 use samovar_profile::loads::Loads;
 use std::sync::Arc;
 
-/// Of notes on their way, each with a report behind it: some twenty. More is lost, and nobody waits.
+/// Send buffer of the socket: enough for about twenty messages, each with a report attached.
+/// Further reports are lost; the sender never blocks.
 const WAITING_BYTES: usize = 16 * 1_024;
 
-/// Who explains it, and the ends that the templates of each of these pools inherit: by the socket it is known whose word it is.
+/// Returns the receiver, and the socket ends that the templates of each pool inherit. The socket
+/// identifies the pool of a report.
 pub(crate) fn open<'a>(
     pools: impl Iterator<Item = &'a str>,
 ) -> Result<(Loads, Vec<Arc<LoadsEnd>>)> {
     let (mut listened, mut telling) = (Vec::new(), Vec::new());
     for name in pools {
         let (theirs, ours): (LoadsEnd, LoadsEnd) =
-            samovar_channel::pair().context("cannot make the socket of what is loaded")?;
+            samovar_channel::pair().context("cannot create the socket for load reports")?;
         rustix::net::sockopt::set_socket_send_buffer_size(&theirs, WAITING_BYTES)
-            .context("cannot limit the socket of what is loaded")?;
+            .context("cannot limit the socket for load reports")?;
         listened.push((name.to_owned(), descriptors::put_high(ours)));
         telling.push(Arc::new(theirs));
     }
-    let loads = Loads::start(listened).context("cannot start the thread that explains boots")?;
+    let loads = Loads::start(listened).context("cannot start the thread for boot reports")?;
     Ok((loads, telling))
 }

@@ -1,7 +1,8 @@
-//! What the server says about itself, and what its processes print: lines on stderr, quiet by default.
+//! The server's log: its own messages, and the output of its processes. Lines on stderr, few by
+//! default.
 //!
-//! All of it goes through one queue (crates/log): neither a reader that stops nor a full disk holds up or ends the
-//! server.
+//! All lines go through one queue (crates/log): neither a reader that stops nor a full disk blocks
+//! or ends the server.
 
 mod event;
 
@@ -9,12 +10,12 @@ use anyhow::{Context, Result, anyhow};
 use event::Lines;
 use samovar_config::{LogFormat, LogTarget, Settings};
 use samovar_front::{log_in_words, log_target_of};
-use samovar_log::{Format, Intake, Line, Log, Notice, Target, Trouble};
+use samovar_log::{Format, Intake, Line, Log, LogProblem, Notice, Target};
 use samovar_supervisor::OUTPUT_TARGET;
 use std::time::{Duration, Instant, SystemTime};
 use tracing_subscriber::EnvFilter;
 
-/// How long the end of the server waits for the log's reader.
+/// Maximum time that the server's stop waits for the log's reader.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// The server's log.
@@ -22,11 +23,11 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Logs {
     log: Log,
     format: Format,
-    /// Where processes print.
+    /// Collector of the processes' output.
     pub(crate) intake: Intake,
 }
 
-/// Begins to write what is said to `tracing`, and what processes print. Once per process.
+/// Starts the log for `tracing` events and the processes' output. Must be called once per process.
 pub(crate) fn start(settings: &Settings) -> Result<Logs> {
     samovar_log::survive_file_limits();
     let format = match settings.log_format {
@@ -37,14 +38,14 @@ pub(crate) fn start(settings: &Settings) -> Result<Logs> {
     let logs = Log::start("log", Target::Stderr, notice)
         .and_then(|log| Intake::start(log.clone()).map(|intake| Logs { log, format, intake }))
         .context("cannot start the log")?;
-    // What console workers print is not the server's own: it is wanted whatever the level is.
+    // The output of console workers is not the server's own, so no log level hides it.
     let level = settings.log_level.word();
     let filter = EnvFilter::new(format!("{level},{OUTPUT_TARGET}=info"));
     let log = logs.log.clone();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(move || log.clone())
-        // It would print its own troubles with `eprintln!`.
+        // The subscriber would print its own errors with `eprintln!`.
         .log_internal_errors(false)
         .event_format(Lines(format))
         .init();
@@ -52,7 +53,7 @@ pub(crate) fn start(settings: &Settings) -> Result<Logs> {
 }
 
 impl Logs {
-    /// Says a line that no level hides. Never waits.
+    /// Logs a line regardless of the log level. Never blocks.
     pub(crate) fn say(&self, text: &str) {
         self.log.put(match self.format {
             Format::Text => format!("samovar: {text}\n"),
@@ -60,7 +61,8 @@ impl Logs {
         });
     }
 
-    /// Goes to where the settings say from now on. To be called with the rights that it is opened anew with.
+    /// Switches to the target in the settings. Must be called with the rights with which the target
+    /// will be opened again later.
     pub(crate) fn settle(&self, settings: &Settings) -> Result<()> {
         let to = &settings.log;
         let target = match log_target_of(to, "samovar") {
@@ -70,28 +72,31 @@ impl Logs {
         self.log.redirect(target).map_err(|error| {
             let hint = match to {
                 LogTarget::Syslog { .. } => {
-                    "rsyslog, syslog-ng or systemd-journald must run, and the server's user be allowed to write to its socket"
+                    "start rsyslog, syslog-ng or systemd-journald, and let the server's user \
+                     write to its socket"
                 }
                 LogTarget::Journal { .. } => {
-                    "systemd-journald must run; in a container, `log = \"-\"` is what its engine collects"
+                    "start systemd-journald; in a container, use `log = \"-\"`, which the \
+                     container engine collects"
                 }
-                _ => "its folder must exist, and be one that the server's user may write into",
+                _ => "create its folder, and make it writable for the server's user",
             };
             anyhow!("cannot write the {}: {error}\nhint: {hint}", log_in_words("log", to))
         })
     }
 
-    /// A file that was moved away is opened again with the next line.
+    /// Makes the next line open the file again, for a file that was moved away.
     pub(crate) fn reopen(&self) {
         self.log.reopen();
     }
 
-    /// Lines that were lost because nobody read them, or could not be written.
+    /// Returns the number of lines that were not read in time or could not be written.
     pub(crate) fn lost(&self) -> u64 {
         self.log.lost()
     }
 
-    /// The end: the last words of processes, behind them `why`, and all is written now or never.
+    /// Writes the last output of processes, then `why`, then all queued lines, within a limit. For
+    /// the server's stop.
     pub(crate) fn finish(&self, why: Option<String>) {
         let begun = Instant::now();
         self.intake.drain(FLUSH_LIMIT / 2);
@@ -102,7 +107,7 @@ impl Logs {
     }
 }
 
-/// Held by the main thread: a panic that ends it is still written.
+/// Held by the main thread, so that a panic that ends it is still written.
 pub(crate) struct LastWords<'a>(pub(crate) &'a Logs);
 
 impl Drop for LastWords<'_> {
@@ -113,8 +118,8 @@ impl Drop for LastWords<'_> {
     }
 }
 
-/// A line of the log about itself, in the form of its other lines; written where no level hides it.
-fn of_itself(format: Format, trouble: &Trouble) -> String {
+/// Returns a line about the log itself, in the form of its other lines; no log level hides it.
+fn of_itself(format: Format, trouble: &LogProblem) -> String {
     own_line(format, "warn", "samovar::log", &format!("log: {trouble}"))
 }
 
@@ -129,15 +134,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_is_a_line_like_others() {
-        let trouble = Trouble::Lost { lines: 1234, error: None };
+    fn lost_lines_are_reported_as_log_line() {
+        let trouble = LogProblem::Lost { lines: 1234, error: None };
         let text = of_itself(Format::Text, &trouble);
         assert!(
-            text.ends_with("Z  WARN samovar::log: log: 1,234 lines were lost while nobody read\n"),
+            text.ends_with(
+                "Z  WARN samovar::log: log: 1,234 lines were lost: the log queue was full\n"
+            ),
             "{text}"
         );
         let json = of_itself(Format::Json, &trouble);
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-        assert_eq!(json["message"], "log: 1,234 lines were lost while nobody read");
+        assert_eq!(json["message"], "log: 1,234 lines were lost: the log queue was full");
     }
 }

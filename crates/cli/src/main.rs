@@ -1,9 +1,17 @@
-//! The command `samovar`: one file per subcommand, this one picks it.
+//! The command `samovar`: selects the subcommand; each one has its own file.
 //!
-//! The rooms, each knowing only those before it (`tests/rooms.rs`): what commands print (`terminal`) and the server
-//! logs (`logging`, `panics`); what the process is and may (`service`, `descriptors`, `rights`, `binary`, `companion`); settings as
-//! others take them (`convert`); what looks at workers (`sampling`); the `control` socket; `reload`, the server's part of it; `serve`; the other
-//! `commands`, `top`, `spy` and `profile`; `trial`, servers that `compare` and `leaks` start for themselves; `args`, what was asked for.
+//! Modules by layer; a layer uses only the ones before it (`tests/rooms.rs`):
+//!
+//! - output of commands (`terminal`) and the server's log (`logging`, `panics`)
+//! - the process and its rights (`service`, `descriptors`, `rights`, `binary`, `companion`)
+//! - settings of other crates (`convert`)
+//! - sampling of workers (`sampling`)
+//! - the `control` socket
+//! - `reload`, the server's side of it
+//! - `serve`
+//! - the other `commands`, `top`, `spy` and `profile`
+//! - `trial`: servers that `compare` and `leaks` start for themselves
+//! - `args`: the command line
 
 mod args;
 mod binary;
@@ -42,12 +50,13 @@ use handover::predecessor::Predecessor;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before this process opens anything, which would get the number of what is missing.
+    // Must run before this process opens any descriptor. A new descriptor could get the number of
+    // an inherited one that is missing.
     let predecessor = match Predecessor::of_environment() {
         Ok(predecessor) => predecessor,
         Err(error) => {
             terminal::complain(&format!(
-                "samovar: cannot take over from the server that has started this one: {error}"
+                "samovar: cannot take over from the previous server: {error}"
             ));
             return ExitCode::FAILURE;
         }

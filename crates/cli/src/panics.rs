@@ -1,16 +1,18 @@
-//! Bugs: where a panic happened goes into the log. What it costs is decided where it is caught (front's `mishap.rs`).
+//! Panics: logs where a panic happened. Its effect is decided where it is caught (front's
+//! `mishap.rs`).
 
 use std::backtrace::Backtrace;
 use std::panic::{PanicHookInfo, set_hook};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Back traces are long, and whoever can cause one panic can cause many.
+/// Minimum time between two backtraces: they are long, and a client that can cause one panic can
+/// cause many.
 const BACKTRACE_PERIOD: Duration = Duration::from_secs(10);
 
 static LAST_BACKTRACE: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Has panics written to the log instead of to standard error.
+/// Makes panics go to the log instead of standard error.
 pub(crate) fn report_to_log() {
     set_hook(Box::new(report));
 }
@@ -22,13 +24,13 @@ fn report(panic: &PanicHookInfo<'_>) {
         thread = thread.name().unwrap_or("?"),
         at = panic.location().map(ToString::to_string),
         backtrace,
-        "samovar has a bug: {} (hint: please report this line)",
+        "bug in samovar: {} (hint: please report this line)",
         panic.payload_as_str().unwrap_or("no message")
     );
 }
 
 fn is_backtrace_due() -> bool {
-    // A panic under this lock would be one too many.
+    // A panic while this lock is held must not cause another one.
     let Ok(mut last) = LAST_BACKTRACE.try_lock() else { return false };
     let is_due = last.is_none_or(|last| last.elapsed() > BACKTRACE_PERIOD);
     if is_due {

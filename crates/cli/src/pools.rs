@@ -1,4 +1,4 @@
-//! Pools, as the rest of the server has to do with them: those beside the default one, and all by their names.
+//! Pools for the rest of the server: those other than the default one, and all by name.
 
 use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_front::FrontHandle;
@@ -7,7 +7,7 @@ use samovar_shared::Shared;
 use samovar_supervisor::{Command, Handle};
 use std::sync::Arc;
 
-/// One of `[[pool]]`.
+/// One `[[pool]]`.
 #[derive(Clone)]
 pub(crate) struct Pool {
     pub(crate) name: String,
@@ -17,12 +17,12 @@ pub(crate) struct Pool {
     pub(crate) published: Publishing,
 }
 
-/// Those beside the default one, in the order of the file. Cheap to clone.
+/// Pools other than the default one, in the order of the file. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Pools(pub(crate) Arc<[Pool]>);
 
 impl Pools {
-    /// Tells each of them what the default one is told.
+    /// Sends each of these pools a command; the caller sends it to the default pool.
     pub(crate) fn tell(&self, command: impl Fn() -> Command) {
         self.0.iter().for_each(|pool| pool.supervisor.send(command()));
     }
@@ -31,19 +31,20 @@ impl Pools {
         self.0.iter()
     }
 
-    /// All, by name, the default one first; that has none where it is alone.
+    /// Returns all pools by name, the default pool first; its name is empty if it is the only one.
     pub(crate) fn with_default(&self, supervisor: &Handle) -> Vec<(String, Handle)> {
         let first = if self.is_empty() { "" } else { DEFAULT_POOL };
         let others = self.iter().map(|pool| (pool.name.clone(), pool.supervisor.clone()));
         std::iter::once((first.to_owned(), supervisor.clone())).chain(others).collect()
     }
 
-    /// All names, the default one's first.
+    /// Returns all names, the default pool's first.
     pub(crate) fn names(&self) -> Vec<&str> {
         std::iter::once(DEFAULT_POOL).chain(self.iter().map(|pool| &*pool.name)).collect()
     }
 
-    /// The supervisor of the pool of that name, `None`: of the default one, which is `first`; or that there is no such pool.
+    /// Returns the supervisor of the pool with this name. `None` is the default pool, whose
+    /// supervisor is `first`. Returns an error if there is no such pool.
     pub(crate) fn supervisor(
         &self,
         name: Option<&str>,
@@ -63,15 +64,15 @@ impl Pools {
     }
 }
 
-/// Names and settings of all pools, the default one first.
+/// Returns names and settings of all pools, the default pool first.
 pub(crate) fn settings(of: &Settings) -> impl Iterator<Item = (&str, &Settings)> {
     let others = of.pools.iter().map(|pool| (&*pool.name, &pool.settings));
     std::iter::once((DEFAULT_POOL, of)).chain(others)
 }
 
-/// There is no pool of that name, but there are these.
+/// Returns the error message for an unknown pool, with the known ones.
 pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
     let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
     let name = name.escape_debug();
-    format!("there is no pool `{name}`\nhint: this server has {}", known.join(", "))
+    format!("there is no pool `{name}`\nhint: the pools are {}", known.join(", "))
 }

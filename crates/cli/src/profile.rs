@@ -1,7 +1,7 @@
-//! `samovar profile`: where the time of a running server's requests went, by what its sampler has seen.
+//! `samovar profile`: time of a running server's requests by function, from its sampler.
 //!
-//! It asks the control socket, and says the answer as a table (`table.rs`) or a file (`picture.rs`), both made of `shown.rs`.
-//! `options.rs` is what was asked for.
+//! Queries the control socket, and prints the response as a table (`table.rs`) or writes it as a
+//! file (`picture.rs`); both use `shown.rs`. `options.rs` parses the flags.
 
 pub(crate) mod options;
 mod picture;
@@ -14,13 +14,13 @@ use anyhow::{Result, bail};
 pub(crate) use options::{OF_POOL, ProfileOptions, command, hint, parse};
 use samovar_profile::now;
 use samovar_spy::profile::Part;
-use samovar_wire::{ProfileAnswer, ProfileQuestion, Request};
+use samovar_wire::{ProfileQuestion, ProfileResponse, Request};
 use shown::Shown;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long an answer is waited for: a day of profiles is read for it.
-const ANSWER_LIMIT: Duration = Duration::from_secs(15);
+/// Timeout for the response: the server reads a day of profiles for it.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(asked: &ProfileOptions) -> Result<ExitCode> {
     let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
@@ -33,16 +33,17 @@ pub(crate) fn run(asked: &ProfileOptions) -> Result<ExitCode> {
         generation: asked.generation,
         against: asked.against,
     };
-    let line = client::ask(&path, &Request::Profile(Box::new(question)), ANSWER_LIMIT)?;
-    let answer: ProfileAnswer = understand(&line)?;
-    if let Some(why) = answer.error {
+    let line = client::ask(&path, &Request::Profile(Box::new(question)), RESPONSE_LIMIT)?;
+    let response: ProfileResponse = understand(&line)?;
+    if let Some(why) = response.error {
         bail!("{}", client::printable(&why));
     }
-    let shown = Shown::of(asked, &answer)?;
+    let shown = Shown::of(asked, &response)?;
     if shown.now.profile.total().samples == 0 {
         let part = if asked.part == Part::Waiting { "waiting" } else { "running" };
         bail!(
-            "no worker was seen {part} in that time\nhint: without --on-cpu and --waiting all is shown"
+            "no samples {part} in that time\nhint: leave out --on-cpu and --waiting to show all \
+             samples"
         );
     }
     match asked.format {

@@ -1,4 +1,5 @@
-//! Files that are published: read before the server starts, or a reload takes over, so that a wrong one changes nothing.
+//! Files whose values are published. They are read before the server starts or a reload takes over,
+//! so an invalid file changes nothing.
 
 use anyhow::{Context, Result, bail};
 use samovar_config::Settings;
@@ -7,16 +8,16 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// A JSON text has at most so many times the bytes of the value that it is.
+/// Maximum size of a JSON text, as a multiple of its value's size.
 const TEXT_PER_VALUE_MAX: u64 = 4;
 
-/// A value that was read, to be published under its name.
+/// A value read from a file, with the name under which it is published.
 pub(crate) struct FromFile {
     name: String,
     encoded: Vec<u8>,
 }
 
-/// How much may be published.
+/// Returns the limits of published values.
 pub(crate) fn limits(settings: &Settings) -> Limits {
     Limits {
         bytes_max: settings.shared.published_bytes_max,
@@ -25,7 +26,7 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// Reads all of them.
+/// Reads all files.
 pub(crate) fn read(settings: &Settings) -> Result<Vec<FromFile>> {
     let bytes_max = settings.shared.published_value_bytes_max.saturating_mul(TEXT_PER_VALUE_MAX);
     let one = |(name, path): (&String, &std::path::PathBuf)| {
@@ -39,18 +40,20 @@ pub(crate) fn read(settings: &Settings) -> Result<Vec<FromFile>> {
 fn read_one(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
-        bail!("it is no regular file");
+        bail!("it is not a regular file");
     }
     let mut text = Vec::new();
-    // One byte more tells that there are too many.
+    // Reads one byte more than the limit, to detect a file that is too large.
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut text)?;
     if text.len() as u64 > bytes_max {
-        bail!("it has more than {bytes_max} bytes\nhint: raise `shared.published_value_bytes_max`");
+        bail!(
+            "it is larger than {bytes_max} bytes\nhint: raise `shared.published_value_bytes_max`"
+        );
     }
-    from_json(&text).context("it is no JSON")
+    from_json(&text).context("it is not valid JSON")
 }
 
-/// Publishes them. What was there already changes nothing.
+/// Publishes the values. An unchanged value is not published again.
 pub(crate) fn publish(publisher: &Publisher, values: &[FromFile]) -> Result<()> {
     for value in values {
         publisher.publish(value.name.as_bytes(), &value.encoded)?;

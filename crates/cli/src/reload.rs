@@ -1,24 +1,24 @@
-//! What the server does about `samovar reload` and SIGUSR2.
+//! Server's side of `samovar reload` and SIGUSR2.
 //!
-//! All settings are read again. The supervisor boots the application by them in new workers; when these are up, the
-//! front is given its part, and they take over.
+//! All settings are read again. The supervisor boots the application with them in new workers. When
+//! these are ready, the front gets its part of the settings, and the new workers take over.
 
 mod gate;
+mod multi_pool;
 mod parts;
-mod round;
-mod together;
+mod transaction;
 
 use crate::convert::{check_limits, front_settings, supervisor_settings};
 use crate::engine;
 use crate::pools::unknown;
 use crate::publish;
 use anyhow::{Context, Result, anyhow, bail};
+use multi_pool::Round;
 pub(crate) use parts::{Parts, Reloader};
 use parts::{Prepared, Read, Served, Which};
-use round::Round;
 use samovar_config::{Pool, Settings, needs_restart, pools_need_restart};
 use samovar_front::{PreparedTls, ValidSettings};
-use samovar_wire::{ReloadAnswer, ReloadOptions};
+use samovar_wire::{ReloadOptions, ReloadResponse};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -29,16 +29,16 @@ impl Reloader {
         Reloader(Arc::new(parts), Arc::new(Mutex::new(serving)))
     }
 
-    /// Begins a reload of all pools, or of one. `done` is called once, on some thread, and must not block; the answer's `error`
-    /// says whether it came to nothing, or not to all.
+    /// Begins a reload of all pools, or of one. `done` is called once, on any thread, and must not
+    /// block. The `error` of its argument is set if all or some pools failed.
     pub(crate) fn begin(
         &self,
         options: &ReloadOptions,
-        done: impl FnOnce(ReloadAnswer) + Send + 'static,
+        done: impl FnOnce(ReloadResponse) + Send + 'static,
     ) {
         let since = Instant::now();
         if let Err(why) = self.0.state.begins_reload() {
-            return done(ReloadAnswer::refused(why.to_owned()));
+            return done(ReloadResponse::refused(why.to_owned()));
         }
         let (wanted, read) =
             match self.wanted(options).and_then(|wanted| Ok((wanted, self.read()?))) {
@@ -47,7 +47,7 @@ impl Reloader {
                     let why = format!("{error:#}");
                     self.0.note_refusal(&why);
                     self.0.state.has_reloaded(0, false);
-                    return done(ReloadAnswer::refused(why));
+                    return done(ReloadResponse::refused(why));
                 }
             };
         let plan = self.plan(read, options);
@@ -60,20 +60,21 @@ impl Reloader {
         }
         let failed: Vec<usize> = refused.iter().map(|(pool, _)| pool.at).collect();
         if let Some(why) = plan.together.as_ref().and_then(|whole| whole.refusal(&failed, self)) {
-            // Nothing is begun that could not take over.
+            // Nothing is started that could not take over.
             refused.extend(prepared.drain(..).map(|(pool, _)| (pool, why.clone())));
         }
         let tells_boot = !prepared.is_empty();
         let (own, needs_restart, needs_all) =
             (self.clone(), plan.needs_restart.clone(), plan.needs_all.clone());
-        let finish = move |mut answer: ReloadAnswer| {
+        let finish = move |mut response: ReloadResponse| {
             let Reloader(parts, _) = &own;
-            answer.needs_restart = if answer.generation > 0 { needs_restart } else { Vec::new() };
-            answer.needs_all = needs_all;
-            answer.milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
+            response.needs_restart =
+                if response.generation > 0 { needs_restart } else { Vec::new() };
+            response.needs_all = needs_all;
+            response.milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
             let serves = parts.supervisor.report().generation;
-            parts.state.has_reloaded(answer.generation.max(serves), tells_boot);
-            done(answer);
+            parts.state.has_reloaded(response.generation.max(serves), tells_boot);
+            done(response);
         };
         let is_one = self.0.pools.is_empty();
         let round = Round::new(prepared.len() + refused.len(), is_one, Box::new(finish));
@@ -83,7 +84,7 @@ impl Reloader {
         let plan = Arc::new(plan);
         let orders: Vec<_> = prepared
             .into_iter()
-            .map(|(pool, ready)| together::ordered(pool, ready, options, &plan))
+            .map(|(pool, ready)| transaction::ordered(pool, ready, options, &plan))
             .collect();
         let gate = plan.together.is_some().then(|| self.gate(&plan));
         for (pool, why) in refused {
@@ -98,7 +99,7 @@ impl Reloader {
         }
     }
 
-    /// Which pools are to be reloaded.
+    /// Returns the pools to reload.
     fn wanted(&self, options: &ReloadOptions) -> Result<Vec<Which<'_>>> {
         let is_wanted =
             |pool: &Which<'_>| options.pool.as_deref().is_none_or(|name| name == pool.name);
@@ -110,17 +111,19 @@ impl Reloader {
         Ok(wanted)
     }
 
-    /// Whether PHP's processes may give orders: as the server was started.
+    /// Returns whether PHP's processes may send commands that change the server. The value from the
+    /// server's start applies.
     pub(crate) fn obeys_php(&self) -> bool {
         self.0.first.control_from_php
     }
 
-    /// The longest `timeouts.boot` of the generations that serve.
+    /// Returns the longest `timeouts.boot` of the serving generations.
     pub(crate) fn boot_limit(&self) -> Duration {
         self.served().iter().map(|served| served.settings.timeouts.boot).max().unwrap_or_default()
     }
 
-    /// All settings anew. Pools that the server does not have are left out, those that it has and the file has not stay.
+    /// Reads all settings again. Pools that the server does not have are ignored. Pools that the
+    /// file no longer has stay.
     fn read(&self) -> Result<Read> {
         let parts = &self.0;
         let mut settings = parts.sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
@@ -129,7 +132,8 @@ impl Reloader {
         restart.extend(pools_need_restart(&parts.first, &settings));
         let served = self.served();
         let found = std::mem::take(&mut settings.pools);
-        // As the default pool's generation was begun with: that says which requests are whose.
+        // The table of pools stays that of the default pool's generation: it assigns requests to
+        // pools.
         let (all, own) = served.split_first().context("there is a default pool")?;
         settings.pools = (all.settings.pools.iter().zip(own))
             .map(|(now, own)| {
@@ -145,7 +149,7 @@ impl Reloader {
         Ok(Read { settings, needs_restart: restart })
     }
 
-    /// Everything that can be wrong before a process is started.
+    /// Performs all checks that are possible before a process is started.
     fn prepare(
         &self,
         pool: Which<'_>,
@@ -183,7 +187,8 @@ impl Reloader {
         Ok(Prepared { serving: next, of_supervisor, of_front, may_change_model, files, tls })
     }
 
-    /// Reads them again. A server that has given up root may lack the right to: then the old ones hold.
+    /// Reads the certificates again. A server that has given up root may lack the rights; then the
+    /// old certificates stay.
     fn certificates(&self, settings: &Settings) -> Result<Option<PreparedTls>> {
         let has_some = !settings.tls.certificates.is_empty() || !settings.acme.domains.is_empty();
         let Some(tls) = self.0.tls.as_ref().filter(|_| has_some) else {
@@ -192,7 +197,7 @@ impl Reloader {
         match tls.prepare(settings) {
             Ok(prepared) => Ok(Some(prepared)),
             Err(error) if error.is_for_want_of_rights() => {
-                tracing::warn!(%error, "the certificates stay what they are");
+                tracing::warn!(%error, "keeping the old certificates");
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -200,14 +205,15 @@ impl Reloader {
     }
 }
 
-/// What is made once, when the server starts.
+/// Keeps settings that are fixed at the server's start.
 fn keep(settings: &mut Settings, first: &Settings) {
     settings.limits.queue_max = first.limits.queue_max;
-    // Whether traces are collected is decided once: the front must not promise spans that nobody sends.
+    // Collecting of traces is fixed at the start: the front must not announce spans that are never
+    // sent.
     settings.insight.otlp = first.insight.otlp.clone();
     settings.insight.enabled = first.insight.enabled;
-    // Root may have made it, for this user.
+    // Root may have created the folder for this user.
     settings.acme.folder.clone_from(&first.acme.folder);
-    // Whether there are workers that trace, likewise.
+    // The existence of tracing workers is fixed at the start, too.
     settings.profile = first.profile.clone();
 }

@@ -1,4 +1,4 @@
-//! Whose rights the server has: root only on request, another user once the listeners are bound.
+//! User and rights of the server: root only on request; another user after the listeners are bound.
 
 use anyhow::{Result, anyhow, bail};
 use rustix::fs::{Access, access};
@@ -6,7 +6,7 @@ use samovar_config::Settings;
 use samovar_supervisor::identity::{self, Identity, effective_uid};
 use std::path::Path;
 
-/// The user to become; `None`: the one that the server has been started by.
+/// Returns the user to switch to; `None`: the server keeps the user that started it.
 pub(crate) fn identity(settings: &Settings) -> Result<Option<Identity>> {
     let now = effective_uid();
     let Some(user) = &settings.user else {
@@ -15,9 +15,10 @@ pub(crate) fn identity(settings: &Settings) -> Result<Option<Identity>> {
         }
         return Ok(None);
     };
-    let hint = "hint: `user` and `group` take names or numbers that `getent passwd` and `getent group` know";
+    let hint = "hint: `user` and `group` must be names or numbers known to `getent passwd` and \
+                `getent group`";
     let identity = Identity::find(user, settings.group.as_deref())
-        .map_err(|error| anyhow!("cannot become `{user}`: {error}\n{hint}"))?;
+        .map_err(|error| anyhow!("cannot switch to the user `{user}`: {error}\n{hint}"))?;
     if identity.uid == 0 && !settings.allow_root {
         return Err(refusal());
     }
@@ -25,56 +26,67 @@ pub(crate) fn identity(settings: &Settings) -> Result<Option<Identity>> {
         0 => Ok(Some(identity)),
         same if same == identity.uid => Ok(None),
         _ => bail!(
-            "cannot become `{user}`: only root can\n\
-             hint: start the server as root or as `{user}`, or leave `user` out"
+            "cannot switch to the user `{user}`: only root can\nhint: start the server as root or \
+             as `{user}`, or leave out `user`"
         ),
     }
 }
 
 fn refusal() -> anyhow::Error {
     anyhow!(
-        "PHP would run as root, and each hole in the application would be one in the machine\n\
-         hint: `user = \"www-data\"` (--user www-data) has the server become that user once it listens; \
-         --allow-root if root is meant"
+        "PHP would run as root, and a vulnerability of the application would give root \
+         access\nhint: set `user = \"www-data\"` (--user www-data) to switch to that user after \
+         the listeners are bound; pass --allow-root to run as root"
     )
 }
 
-/// Whatever it holds of keys and requests is for itself, and not for PHP, which runs as the same user.
+/// Protects this process's memory, which holds keys and requests, from PHP, which runs as the same
+/// user.
 pub(crate) fn conceal_memory() -> Result<()> {
-    identity::conceal_memory()
-        .map_err(|error| anyhow!("cannot keep the server's memory from other processes: {error}"))
+    identity::conceal_memory().map_err(|error| {
+        anyhow!("cannot protect the server's memory from other processes: {error}")
+    })
 }
 
-/// Becomes it, and looks whether it can use what the settings name.
+/// Switches to the user, and checks that it can access the paths in the settings.
 pub(crate) fn assume(identity: &Identity, settings: &Settings, php: &Path) -> Result<()> {
-    identity.assume().map_err(|error| anyhow!("cannot become `{}`: {error}", identity.name))?;
-    // The change has undone it where a machine's `fs.suid_dumpable` says so.
+    identity
+        .assume()
+        .map_err(|error| anyhow!("cannot switch to the user `{}`: {error}", identity.name))?;
+    // The switch resets the protection, depending on the machine's `fs.suid_dumpable`.
     conceal_memory()?;
-    tracing::info!(user = identity.name, uid = identity.uid, gid = identity.gid, "root no more");
+    tracing::info!(
+        user = identity.name,
+        uid = identity.uid,
+        gid = identity.gid,
+        "switched to another user"
+    );
     match obstacles(settings, Some(php)).as_slice() {
         [] => {
             if let Some(file) = unreadable_file(settings) {
                 tracing::warn!(
                     file = %file.display(),
                     user = identity.name,
-                    "no reload will work: this user cannot read the file of settings"
+                    "reloads will fail: this user cannot read the settings file"
                 );
             }
             Ok(())
         }
         [first, ..] => bail!(
-            "`{}` {first}\nhint: give that user the right, or choose another `user`",
+            "`{}` {first}\nhint: grant the permission, or choose another `user`",
             identity.name
         ),
     }
 }
 
-/// The file of settings, where this process may not read it: the server starts by what it has read, and cannot again.
+/// Returns the file of settings if this process may not read it: the server starts with the
+/// settings it has read, but cannot read them again.
 pub(crate) fn unreadable_file(settings: &Settings) -> Option<&Path> {
     settings.config_file.as_deref().filter(|file| access(*file, Access::READ_OK).is_err())
 }
 
-/// What of the settings, and of the worker's program, this process may not use, each as the end of a sentence.
+/// Returns the paths of the settings, and the worker's program, that this process may not access,
+/// each as the end of a sentence.
 pub(crate) fn obstacles(settings: &Settings, php: Option<&Path>) -> Vec<String> {
     let read = Access::READ_OK;
     let folder = Access::READ_OK | Access::EXEC_OK;
@@ -87,7 +99,7 @@ pub(crate) fn obstacles(settings: &Settings, php: Option<&Path>) -> Vec<String> 
         }
     };
     look(&settings.root, folder, "read the folder");
-    // A process whose program it cannot read may not look at itself, as a rollback does.
+    // A process cannot inspect itself, as a rollback does, if it may not read its program.
     if let Some(program) = php {
         look(program, folder, "read and run");
     }
@@ -97,11 +109,11 @@ pub(crate) fn obstacles(settings: &Settings, php: Option<&Path>) -> Vec<String> 
         .chain(booted);
     files.flatten().for_each(|file| look(file, read, "read"));
     settings.consoles.iter().for_each(|console| look(&console.script, read, "read"));
-    look(&settings.temp_dir, write, "write into `temp_dir`,");
+    look(&settings.temp_dir, write, "write to `temp_dir`,");
     found
 }
 
-/// What PHP and its children see of the change.
+/// Returns the environment variables of PHP that change with the user.
 pub(crate) fn environment(identity: Option<&Identity>) -> Vec<(String, Option<String>)> {
     let Some(Identity { name, home, .. }) = identity else { return Vec::new() };
     let home = (!home.is_empty()).then(|| home.clone());
@@ -109,7 +121,7 @@ pub(crate) fn environment(identity: Option<&Identity>) -> Vec<(String, Option<St
         ("USER".to_owned(), Some(name.clone())),
         ("LOGNAME".to_owned(), Some(name.clone())),
         ("HOME".to_owned(), home),
-        // Root's, if it has one.
+        // The value would be root's.
         ("XDG_RUNTIME_DIR".to_owned(), None),
     ]
 }

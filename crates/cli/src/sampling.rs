@@ -1,10 +1,11 @@
-//! The supervisor's sampler and crates/profile, put together: what is seen of workers goes where it is kept and asked for.
+//! Connects the supervisor's sampler with crates/profile, which stores its samples and answers
+//! queries.
 
 use crate::convert::push_options;
 use crate::descriptors;
 use anyhow::{Context, Result};
 use samovar_config::{DEFAULT_POOL, Settings};
-use samovar_insight::{Fate, Model, Scene, Turn};
+use samovar_insight::{Fate, HandoverGate, Model, Scene};
 use samovar_profile::{At, Options, Profiles, Pusher, Sample};
 use samovar_ring::RequestLine;
 use samovar_spy::profile::Weight;
@@ -15,12 +16,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What is appended to the name of the history's file.
+/// Suffix appended to the path of the history's file.
 const SUFFIX: &str = ".profiles";
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Both of them.
+/// The sampler and the profiles.
 #[derive(Debug)]
 pub(crate) struct Sampling {
     pub(crate) profiles: Arc<Profiles>,
@@ -32,12 +33,12 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// Opens what is kept, when its turn has come; `None`: nobody is to look at workers. `is_measured`: crates/insight tells of
-    /// requests' ends.
+    /// Opens the profiles as soon as their turn comes. Returns `None` if workers need not be
+    /// sampled. `is_measured`: crates/insight reports ends of requests.
     pub(crate) fn open(
         settings: &Settings,
         is_measured: bool,
-        turn: Turn,
+        handover_gate: HandoverGate,
     ) -> Result<Option<Sampling>> {
         let hertz = u32::try_from(settings.profile.hertz).unwrap_or(u32::MAX);
         let slow = is_measured.then_some(settings.insight.slow_request);
@@ -59,10 +60,10 @@ impl Sampling {
             is_told: is_measured,
             default_pool: DEFAULT_POOL,
             trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
-            turn,
+            handover_gate,
             push: pusher.clone(),
         });
-        let profiles = Arc::new(profiles.context("cannot start to keep profiles")?);
+        let profiles = Arc::new(profiles.context("cannot start the store of profiles")?);
         Ok(Some(Sampling {
             profiles,
             sampler: OnceLock::new(),
@@ -73,7 +74,8 @@ impl Sampling {
         }))
     }
 
-    /// Begins to look at the workers of these pools, the default one first; they have no names where there is one.
+    /// Starts sampling the workers of these pools, the default pool first. The name is empty if
+    /// there is one pool.
     pub(crate) fn begin(&self, pools: Vec<(String, Handle)>) -> Result<()> {
         let (names, workers): (Vec<String>, Vec<Handle>) = pools.into_iter().unzip();
         let sampling = supervisor::Sampling {
@@ -84,13 +86,13 @@ impl Sampling {
         let observer = Box::new(Seen { profiles: Arc::clone(&self.profiles), names });
         let sampler = Sampler::start(&workers, sampling, observer);
         if let Some(sampler) = sampler.context("cannot start the sampler")? {
-            // Nobody else has begun.
+            // The sampler is started only once.
             let _ = self.sampler.set(sampler);
         }
         Ok(())
     }
 
-    /// How it fares.
+    /// Returns the state of the sampler.
     pub(crate) fn status(&self) -> ProfileStatus {
         let report = self.sampler.get().map(Sampler::report).unwrap_or_default();
         let pushed =
@@ -102,13 +104,13 @@ impl Sampling {
             cpu_seconds: report.cpu.as_secs_f64(),
             minutes_lost_total: self.profiles.minutes_lost(),
             trouble: report.trouble,
-            pushed_total: pushed(Fate::Passed),
-            push_lost_total: pushed(Fate::Lost),
-            push_refused_total: pushed(Fate::Refused),
+            pushes_total: pushed(Fate::Passed),
+            pushes_dropped_total: pushed(Fate::Lost),
+            pushes_rejected_total: pushed(Fate::Refused),
         }
     }
 
-    /// The end: the last minute is kept.
+    /// Ends the sampler and stores the last minute, for the server's stop.
     pub(crate) fn finish(&self) {
         if let Some(sampler) = self.sampler.get() {
             sampler.finish();
@@ -117,17 +119,17 @@ impl Sampling {
     }
 }
 
-/// Who sends profiles elsewhere, if somebody is to.
+/// Returns the pusher of profiles, if one is configured.
 fn pusher(settings: &Settings) -> Result<Option<Pusher>> {
     let Some((endpoint, options)) = push_options(settings) else { return Ok(None) };
     if settings.profile.hertz == 0 {
-        tracing::warn!("there is nothing for `profile.push` to send: `profile.hertz` is 0");
+        tracing::warn!("`profile.push` is set, but there are no profiles: `profile.hertz` is 0");
     }
     let pusher = Pusher::start(options);
     pusher.with_context(|| format!("`profile.push` = `{endpoint}`")).map(Some)
 }
 
-/// The sampler's observer.
+/// Observer of the sampler.
 struct Seen {
     profiles: Arc<Profiles>,
     names: Vec<String>,
@@ -173,11 +175,11 @@ impl Observer for Seen {
     }
 
     fn turned(&mut self) {
-        self.profiles.turn();
+        self.profiles.handover_gate();
     }
 }
 
-/// Id, script and path.
+/// Returns id, script and path.
 fn parts(line: &RequestLine) -> (&str, &str, &str) {
     (&line.id, &line.script, &line.path)
 }

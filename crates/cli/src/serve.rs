@@ -1,6 +1,7 @@
-//! `samovar serve`: settle what is needed, bind, start, run, drain.
+//! `samovar serve`: settle, bind, start, run, drain.
 
 pub(crate) mod advice;
+pub(crate) mod exporters;
 mod hooks;
 mod limits;
 mod link;
@@ -8,7 +9,6 @@ pub(crate) mod listen;
 pub(crate) mod operators;
 mod pools;
 mod succession;
-pub(crate) mod ways;
 
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
@@ -24,6 +24,7 @@ use crate::service::{Service, ServiceState, Watchdog};
 use crate::upgrade::Upgrader;
 use crate::{binary, certificates, companion, descriptors, engine, loads, panics, rights};
 use anyhow::{Context, Error, Result, anyhow};
+use exporters::SlowLogFile;
 use hooks::Hooks;
 use limits::Limits;
 use operators::Measured;
@@ -31,7 +32,7 @@ use rustix::process::Rlimit;
 use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, FrontHandle, SupervisorLink, Tls};
 use samovar_insight::pinba::listener::PinbaIn;
-use samovar_insight::{Insight, Intake, Turn};
+use samovar_insight::{HandoverGate, Insight, Intake};
 use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
 use samovar_ring::Ring;
@@ -45,7 +46,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use succession::{Beginning, Entrances, Stage, Succession};
-use ways::SlowLogFile;
 
 /// Serves until SIGTERM, SIGINT or `samovar stop`.
 pub(crate) fn run(
@@ -53,9 +53,10 @@ pub(crate) fn run(
     sources: Sources,
     predecessor: Option<&Predecessor>,
 ) -> Result<ExitCode> {
-    // Before it knows anything that is worth reading.
+    // Must run before the process has any secret in its memory.
     rights::conceal_memory()?;
-    // Before this process opens anything, which would get the number of a socket that is missing.
+    // Must run before this process opens any descriptor. A new descriptor could get the number of
+    // an inherited socket that is missing.
     let inherited = listen::inherit(predecessor);
     let logs = logging::start(&settings)?;
     panics::report_to_log();
@@ -81,21 +82,21 @@ fn serve(
     run_until_drained(started)
 }
 
-/// What is known before anything is opened.
+/// Values that are determined before anything is opened.
 struct Settled {
     since: Instant,
     settings: Settings,
     sources: Sources,
-    /// The limit of open files that PHP is to have.
+    /// Limit of open files for PHP.
     open_files: Rlimit,
     service: Service,
-    /// The user to become once everything is bound.
+    /// User to switch to once all addresses are bound.
     identity: Option<Identity>,
-    /// The worker binary, found but not asked yet.
+    /// Worker binary, found but not checked yet.
     php: PathBuf,
-    /// Those of the other pools.
+    /// Worker binaries of the other pools.
     php_of_pools: Vec<PathBuf>,
-    /// The server that this one is to take over from.
+    /// Server that this one replaces.
     predecessor: Option<Predecessor>,
 }
 
@@ -127,28 +128,29 @@ fn settle(
     })
 }
 
-/// What the outside reaches: HTTP clients, and commands.
+/// Opened endpoints for HTTP clients and commands.
 struct Opened {
     listeners: Vec<Bound>,
-    /// Its keys may be readable for root alone.
+    /// TLS keys; only root may be able to read their files.
     tls: Option<Arc<Tls>>,
     admin: Vec<TcpListener>,
     pinba: Option<PinbaIn>,
-    /// As they are, where `listen` says port 0: `http://127.0.0.1:8080`, `unix:/run/samovar.sock`.
+    /// Bound addresses, with the real port if `listen` has port 0: `http://127.0.0.1:8080`,
+    /// `unix:/run/samovar.sock`.
     addresses: Vec<String>,
     control: Socket,
 }
 
-/// Binds everything, and is root no more.
+/// Binds all addresses, and gives up root.
 fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result<Opened> {
     let Settled { settings, identity, php, php_of_pools, predecessor, .. } = settled;
     let before = predecessor.as_ref();
     let tls = Tls::load(settings)?;
     let listeners = listen::listen(settings, inherited, identity.as_ref(), before)?;
     let admin = operators::bind(settings, before)?;
-    let pinba = ways::bind(settings, before)?;
+    let pinba = exporters::bind(settings, before)?;
     certificates::prepare(settings, identity.as_ref());
-    // Before any process exists; glibc has all threads change.
+    // Must run before any child process exists. glibc changes the user of all threads.
     if let Some(identity) = identity {
         rights::assume(identity, settings, php)?;
         companion::end_with_parent();
@@ -166,10 +168,10 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
     Ok(Opened { listeners, tls, admin, pinba, addresses, control })
 }
 
-/// What runs beside the main thread, and what that thread is to run.
+/// Components that run next to the main thread, and data for the main thread.
 struct Started {
     supervisor: Running,
-    /// Of each pool, the default one first.
+    /// Settings of each pool, the default pool first.
     of_supervisor: Vec<samovar_supervisor::Settings>,
     hooks: Hooks,
     front: JoinHandle<Result<()>>,
@@ -177,11 +179,11 @@ struct Started {
     slow_log: SlowLogFile,
     sampling: Option<Arc<Sampling>>,
     graphs: Option<Graphs>,
-    /// Closed in the end, whoever holds them.
+    /// Closes the entrances at the end, even if clones of them exist.
     _entrances: Closing,
 }
 
-/// The end of what takes something in.
+/// Closes the entrances when dropped.
 struct Closing(Entrances, Upgrader);
 
 impl Drop for Closing {
@@ -194,8 +196,8 @@ impl Drop for Closing {
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let Settled { since, settings, sources, open_files, service, identity, php, .. } = settled;
     let (php, predecessor) = ((php, settled.php_of_pools), settled.predecessor);
-    // When what the server before writes to is free.
-    let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
+    // The turn comes when the previous server's files are free.
+    let handover_gate = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let follows = predecessor.is_some();
     let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
     let Prepared { ring, shared, published, supervisor, of_pools } =
@@ -203,13 +205,13 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
     let Measured { intake, insight, slow_log, sampling } =
-        operators::measure(&settings, pinba, &turn)?;
+        operators::measure(&settings, pinba, &handover_gate)?;
     let of_front = (listeners, tls.clone(), ring, link, intake);
     let (front, front_handle, pools) = open_front(&settings, of_front, of_pools, follows)?;
     let keeper = tls.as_ref().map(|tls| certificates::keeper(&settings, tls, logs));
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
-    let (graphs, loads, ears) = ears(&settings, turn)?;
+    let (graphs, loads, ears) = ears(&settings, handover_gate)?;
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
     let status = StatusSources {
         started: since,
@@ -295,7 +297,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     })
 }
 
-/// What serves all pools; one that follows another server waits for its turn.
+/// Creates the front of all pools. If it follows another server, it waits for its turn.
 fn open_front(
     settings: &Settings,
     (listeners, tls, ring, link, intake): (
@@ -317,9 +319,12 @@ fn open_front(
     Ok((front, handle, pools))
 }
 
-/// Who hears of what workers of each pool load, and whose call graphs are taken down.
-fn ears(settings: &Settings, turn: Turn) -> Result<(Option<Graphs>, Loads, Vec<Ears>)> {
-    let graphs = Graphs::open(settings, turn)?;
+/// Creates the receivers of load reports and call graphs of each pool.
+fn ears(
+    settings: &Settings,
+    handover_gate: HandoverGate,
+) -> Result<(Option<Graphs>, Loads, Vec<Ears>)> {
+    let graphs = Graphs::open(settings, handover_gate)?;
     let (loads, telling) = loads::open(crate::pools::settings(settings).map(|(name, _)| name))?;
     let tracer = |at: usize| graphs.as_ref().and_then(|graphs| graphs.tracers[at].clone());
     let of = |(at, loads)| Ears { tracer: tracer(at), loads };
@@ -327,7 +332,7 @@ fn ears(settings: &Settings, turn: Turn) -> Result<(Option<Graphs>, Loads, Vec<E
     Ok((graphs, loads, ears))
 }
 
-/// What workers share, and who starts them.
+/// Memory shared with the workers, and the supervisor.
 struct Prepared {
     ring: Ring,
     shared: Shared,
@@ -340,10 +345,10 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     let fronts = front_threads(settings);
     let ring =
         Ring::shared_by(fronts, settings.limits.queue_max).context("cannot create the ring")?;
-    // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
-    // inherit the mask.
+    // Signals are blocked here, because threads inherit the mask. Only the log's threads exist
+    // already; they block signals on their own.
     let shared = Shared::create(settings.shared.bytes_max)
-        .context("cannot create the memory that workers share")?;
+        .context("cannot create the shared memory of the workers")?;
     let files = publish::read(settings)?;
     let published = Publishing::new(shared.clone(), publish::limits(settings))
         .context("cannot create the memory of published values")?;
@@ -351,7 +356,7 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
         .context("cannot start the supervisor")?;
     publish::publish(published.publisher(), &files).context("cannot publish a file")?;
-    published.start().context("cannot start the thread that publishes")?;
+    published.start().context("cannot start the publishing thread")?;
     let of_pools = pools::prepare(settings, fronts, &mut supervisor)?;
     if follows {
         supervisor.hold_consoles();
@@ -362,7 +367,8 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
 fn start_front(front: Front, supervisor: Handle, pools: Pools) -> Result<JoinHandle<Result<()>>> {
     let run = move || {
         let result = run_front(front);
-        // Drained: nothing is in flight, the workers may leave. Of a broken front nobody waits for anything.
+        // After a drain nothing is in flight, and the workers may leave. After a failure of the
+        // front, they need not finish anything.
         let end = || if result.is_ok() { Command::Stop } else { Command::StopNow };
         supervisor.send(end());
         pools.tell(end);
@@ -371,28 +377,30 @@ fn start_front(front: Front, supervisor: Handle, pools: Pools) -> Result<JoinHan
     Ok(std::thread::Builder::new().name("front".into()).spawn(run)?)
 }
 
-/// A panic that nothing smaller has caught ends the front, and with it the server: whoever started it starts another.
+/// Runs the front. A panic that is not caught at a lower level ends the front, and with it the
+/// server; the service manager restarts it.
 fn run_front(front: Front) -> Result<()> {
     let run = std::panic::AssertUnwindSafe(|| front.run());
     let ended = std::panic::catch_unwind(run);
-    ended.map_err(|_| anyhow!("the front panicked: the log says where"))?.context("the front ended")
+    ended.map_err(|_| anyhow!("the front panicked: see the log"))?.context("the front failed")
 }
 
-/// The main thread is the supervisor's. It ends when the front has drained and the workers have left.
+/// Runs the supervisor on the main thread. Returns when the front has drained and the workers have
+/// left.
 fn run_until_drained(mut started: Started) -> Result<()> {
     let Started { supervisor, of_supervisor, front, insight, slow_log, sampling, graphs, .. } =
         started;
     let ended = samovar_supervisor::run(supervisor, of_supervisor, &mut started.hooks)?;
-    // After a second signal nobody is left to answer what the front still waits for.
+    // After a second signal no worker is left to answer the front's pending requests.
     match ended {
         Ended::StoppedNow => Ok(()),
         Ended::Drained | Ended::Broken => {
             let ended = front.join().map_err(|_| anyhow!("the front's thread panicked"))?;
-            // The front has told of its last request.
+            // The front has reported its last request.
             if let Some(insight) = insight {
                 insight.finish();
             }
-            // Then the routes of all that was seen are known.
+            // The routes of all samples are known now.
             if let Some(sampling) = sampling {
                 sampling.finish();
             }

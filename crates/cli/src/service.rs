@@ -1,5 +1,5 @@
-//! server → service manager: ready, reloading, stopping, alive (`sd_notify`). One datagram each, to the socket that
-//! `$NOTIFY_SOCKET` names; without one nothing is told.
+//! Server → service manager: ready, reloading, stopping, alive (`sd_notify`). Each message is one
+//! datagram to the socket in `$NOTIFY_SOCKET`; without the variable nothing is sent.
 
 use samovar_supervisor::monotonic_us;
 use samovar_supervisor::successor::CHANNEL_VARIABLE;
@@ -9,7 +9,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a service manager tells the process that it starts. No descendant is told: it would take it for its own.
+/// Environment variables from the service manager. They are removed for child processes, which
+/// would take them for their own.
 pub(crate) const VARIABLES: [&str; 7] = [
     CHANNEL_VARIABLE,
     "NOTIFY_SOCKET",
@@ -20,19 +21,19 @@ pub(crate) const VARIABLES: [&str; 7] = [
     "LISTEN_FDNAMES",
 ];
 
-/// How long a manager may take to have room for a message that must not be lost.
+/// Timeout for the service manager to accept a message that must not be lost.
 const INSIST_LIMIT: Duration = Duration::from_secs(1);
 const INSIST_PAUSE: Duration = Duration::from_millis(5);
 
-/// Signs of life per time in which the manager wants one.
+/// Number of keep-alive messages per watchdog interval.
 const SIGNS_PER_WATCHDOG: u32 = 3;
 
-/// Where the service manager listens. Cheap to clone.
+/// Socket of the service manager. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Service(Option<Arc<UnixDatagram>>);
 
 impl Service {
-    /// As the environment says; what cannot be reached is logged, and nothing else.
+    /// Connects to the socket from the environment. A failure is only logged.
     pub(crate) fn of_environment() -> Service {
         let Some(name) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
             return Service::default();
@@ -46,26 +47,27 @@ impl Service {
         }
     }
 
-    /// Tells that requests are answered.
+    /// Reports that the server serves.
     fn ready(&self, status: &str) {
         self.say(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// A new generation boots; [`Self::ready`] follows, whatever comes of it.
+    /// Reports that a new generation boots. [`Self::ready`] must follow, regardless of the result.
     fn reloading(&self) {
-        // What `Type=notify-reload` asks for.
+        // Required by `Type=notify-reload`.
         self.say(&format!(
-            "RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=the application boots anew",
+            "RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=booting the application again",
             monotonic_us()
         ));
     }
 
-    /// Tells that the server drains.
+    /// Reports that the server drains.
     fn stopping(&self) {
-        self.say("STOPPING=1\nSTATUS=requests in flight are finished");
+        self.say("STOPPING=1\nSTATUS=finishing requests in flight");
     }
 
-    /// As [`Self::say`], for what must not be lost: waits a moment for a manager that has much to read.
+    /// Like [`Self::say`], for messages that must not be lost: waits for a moment if the manager's
+    /// queue is full.
     fn insist(&self, text: &str) {
         let begun = Instant::now();
         let is_full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
@@ -78,12 +80,13 @@ impl Service {
     }
 
     fn say(&self, text: &str) {
-        // A manager that does not listen any more needs no news.
+        // The manager may have stopped listening; the error is ignored.
         let _ = self.0.as_ref().map(|socket| socket.send(text.as_bytes()));
     }
 }
 
-/// What the server is at, what was last told of it, and to whom: the sources of news are many. Cheap to clone.
+/// State of the server for the service manager. It is shared because many components report
+/// changes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceState {
     service: Service,
@@ -94,32 +97,32 @@ pub(crate) struct ServiceState {
 #[derive(Clone, Copy, Debug)]
 struct Now {
     phase: Phase,
-    /// Reloads that were asked for and have not ended.
+    /// Number of reloads that have begun and not ended.
     reloads: usize,
-    /// Another server is being started.
+    /// Whether another server is being started.
     upgrades: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It has been started by a server that goes on until this one is told to: that one speaks.
+    /// Started by a server that still serves; only that server sends messages.
     Following,
     Starting,
     Serving,
-    /// Another server goes on, and speaks.
+    /// Another server serves and sends messages.
     Followed,
     Stopping,
 }
 
 impl ServiceState {
-    /// `follows`: another server goes on until [`Self::begins`].
+    /// `follows`: another server serves until [`Self::serves`] is called.
     pub(crate) fn new(service: Service, addresses: Vec<String>, follows: bool) -> ServiceState {
         let phase = if follows { Phase::Following } else { Phase::Starting };
         let now = Now { phase, reloads: 0, upgrades: false };
         ServiceState { service, addresses: addresses.into(), now: Arc::new(Mutex::new(now)) }
     }
 
-    /// The first generation is up.
+    /// Reports that the first generation serves.
     pub(crate) fn serves(&self, generation: u64) {
         let mut now = self.now();
         if matches!(now.phase, Phase::Starting | Phase::Following) {
@@ -128,12 +131,15 @@ impl ServiceState {
         }
     }
 
-    /// Called when a reload begins; why it must not. [`Self::has_reloaded`] follows.
+    /// Begins a reload, or returns the reason why it must not begin. [`Self::has_reloaded`] must
+    /// follow.
     pub(crate) fn begins_reload(&self) -> Result<(), &'static str> {
         let mut now = self.now();
         if now.upgrades {
-            return Err("another server is being started in the place of this one\n\
-                 hint: it reads everything anew, too");
+            return Err(
+                "an upgrade is in progress\nhint: it reads the settings and the application \
+                 again, too",
+            );
         }
         if now.phase == Phase::Followed {
             return Err("another server has taken over from this one");
@@ -142,14 +148,15 @@ impl ServiceState {
         Ok(())
     }
 
-    /// The application boots anew.
+    /// Reports that the application boots again.
     pub(crate) fn reloads(&self) {
         if self.now().phase == Phase::Serving {
             self.service.reloading();
         }
     }
 
-    /// A reload has ended, whatever came of it. `told`: this was said to boot.
+    /// Ends a reload, regardless of its result. `told`: whether [`Self::reloads`] was called for
+    /// it.
     pub(crate) fn has_reloaded(&self, generation: u64, told: bool) {
         let mut now = self.now();
         now.reloads = now.reloads.saturating_sub(1);
@@ -158,18 +165,19 @@ impl ServiceState {
         }
     }
 
-    /// Called when another server is to be started; why it must not. [`Self::has_not_upgraded`] or [`Self::hands_over`] follows.
+    /// Begins an upgrade, or returns the reason why it must not begin. [`Self::has_not_upgraded`]
+    /// or [`Self::hands_over`] must follow.
     pub(crate) fn begins_upgrade(&self) -> Result<(), &'static str> {
         let mut now = self.now();
         match now.phase {
             Phase::Following | Phase::Starting => {
-                Err("the server has not booted yet\nhint: try again when it has")
+                Err("the server has not booted yet\nhint: try again after its boot")
             }
             Phase::Followed => Err("another server has taken over from this one"),
             Phase::Stopping => Err("the server is stopping"),
-            Phase::Serving if now.upgrades => Err("another upgrade has not ended yet"),
+            Phase::Serving if now.upgrades => Err("another upgrade is in progress"),
             Phase::Serving if now.reloads > 0 => {
-                Err("a reload has not ended yet\nhint: try again when it has")
+                Err("a reload is in progress\nhint: try again after it")
             }
             Phase::Serving => {
                 now.upgrades = true;
@@ -178,7 +186,7 @@ impl ServiceState {
         }
     }
 
-    /// This server goes on.
+    /// The upgrade has failed and this server continues.
     pub(crate) fn has_not_upgraded(&self) {
         let mut now = self.now();
         now.upgrades = false;
@@ -189,7 +197,8 @@ impl ServiceState {
         }
     }
 
-    /// The process of that number is the server from now on; false: this one is to stop.
+    /// The process with this id is the server from now on. Returns false if this server is stopping
+    /// instead.
     pub(crate) fn hands_over(&self, pid: i32) -> bool {
         let mut now = self.now();
         if now.phase != Phase::Serving {
@@ -205,12 +214,12 @@ impl ServiceState {
         self.now().phase == Phase::Stopping
     }
 
-    /// Whether the service manager hears this server, and no other one.
+    /// Returns whether this server, and no other one, sends messages to the service manager.
     fn speaks(&self) -> bool {
         !matches!(self.now().phase, Phase::Following | Phase::Followed)
     }
 
-    /// Called when the server drains, by each who has it drain.
+    /// Reports that the server drains. Several components may call it.
     pub(crate) fn stops(&self) {
         let mut now = self.now();
         if matches!(now.phase, Phase::Starting | Phase::Serving) {
@@ -219,7 +228,7 @@ impl ServiceState {
         }
     }
 
-    /// Held while news is sent, so that none overtakes another.
+    /// The lock is held while a message is sent, so that messages keep their order.
     fn now(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -237,7 +246,7 @@ fn connect(name: &std::ffi::OsStr) -> std::io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// Tells the service manager that the supervisor's thread lives.
+/// Reports to the service manager that the supervisor's thread is alive.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     service: Service,
@@ -246,7 +255,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// `$WATCHDOG_USEC`, if that is meant for this process.
+    /// Creates a watchdog from `$WATCHDOG_USEC`, if that is meant for this process.
     pub(crate) fn of_environment(service: Service) -> Watchdog {
         let variable = |name| std::env::var(name).ok();
         let pid = variable("WATCHDOG_PID");
@@ -254,13 +263,14 @@ impl Watchdog {
         Watchdog { service, every, last: Instant::now() }
     }
 
-    /// Whether `$WATCHDOG_USEC`, if it is there, is meant for this process, and so for its successor.
+    /// Returns whether `$WATCHDOG_USEC`, if set, is meant for this process, and therefore for its
+    /// successor.
     pub(crate) fn is_of_this_process() -> bool {
         let pid = std::env::var("WATCHDOG_PID").ok();
         pid.is_none_or(|pid| pid.parse() == Ok(std::process::id()))
     }
 
-    /// Called at each turn of the supervisor; speaks when it is time.
+    /// Called at each turn of the supervisor; sends a message if it is due.
     pub(crate) fn turn(&mut self, state: &ServiceState) {
         let Some(every) = self.every else { return };
         if self.last.elapsed() >= every && state.speaks() {
@@ -270,7 +280,7 @@ impl Watchdog {
     }
 }
 
-/// Between two signs of life.
+/// Returns the interval between two keep-alive messages.
 fn watchdog_time(us: Option<&str>, pid: Option<&str>) -> Option<Duration> {
     if pid.is_some_and(|pid| pid.parse() != Ok(std::process::id())) {
         return None;
@@ -279,7 +289,7 @@ fn watchdog_time(us: Option<&str>, pid: Option<&str>) -> Option<Duration> {
     Some(Duration::from_micros(us) / SIGNS_PER_WATCHDOG)
 }
 
-/// `STATUS=` of a server that serves.
+/// Returns `STATUS=` for a server that serves.
 fn serving(generation: u64, addresses: &[String]) -> String {
     let mut text = format!("generation {generation} serves");
     for address in addresses {
@@ -294,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn abstract_and_other_names_are_reached() {
+    fn abstract_and_path_sockets_receive_messages() {
         let folder = std::env::temp_dir().join(format!("samovar-notify-{}", std::process::id()));
         let at_path = UnixDatagram::bind(&folder).expect("a socket");
         let name = format!("samovar-notify-{}", std::process::id());
@@ -314,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watchdog_is_told_in_time_and_only_by_whom_it_watches() {
+    fn watchdog_interval_is_a_third_and_only_for_own_pid() {
         let own = std::process::id().to_string();
         let ms = |us, pid| watchdog_time(us, pid).map(|every| every.as_millis());
         assert_eq!(ms(Some("3000000"), None), Some(1000));

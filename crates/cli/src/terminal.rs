@@ -1,9 +1,9 @@
-//! What the commands print for the person, or program, that called them. The server itself logs (`logging.rs`).
+//! Output of commands for their caller. The server itself logs (`logging.rs`).
 
 use anyhow::{Context, Result};
 use std::io::{self, ErrorKind, Write};
 
-/// Prints on standard output. Who has stopped reading has read enough.
+/// Prints to standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -14,12 +14,12 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
-/// A line on standard error. One that fails has nobody to be told.
+/// Prints a line to standard error. An error is ignored, because it cannot be reported.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// An error with its causes, for a person: hints come last, whichever of them has one.
+/// Formats an error with its causes for people; all hints come last.
 pub(crate) fn words(error: &anyhow::Error) -> String {
     let (mut what, mut hints) = (Vec::new(), String::new());
     for cause in error.chain() {
@@ -38,13 +38,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_stand_behind_what_went_wrong() {
+    fn error_text_has_hints_at_the_end() {
         let full = io::Error::from(ErrorKind::StorageFull);
         let cause = full.to_string();
-        let error = anyhow::Error::from(full).context("cannot write `a`\nhint: is the disk full?");
-        assert_eq!(words(&error), format!("cannot write `a`: {cause}\nhint: is the disk full?"));
+        let error = anyhow::Error::from(full)
+            .context("cannot write `a`\nhint: check the free space of the disk");
+        assert_eq!(
+            words(&error),
+            format!("cannot write `a`: {cause}\nhint: check the free space of the disk")
+        );
         let both = error.context("no picture\nhint: try again");
-        let hints = "\nhint: try again\nhint: is the disk full?";
+        let hints = "\nhint: try again\nhint: check the free space of the disk";
         assert_eq!(words(&both), format!("no picture: cannot write `a`: {cause}{hints}"));
         assert_eq!(words(&anyhow::anyhow!("plain")), "plain");
     }

@@ -1,14 +1,16 @@
-//! `samovar top`: what a running server does now, by route, worker and wait: on a terminal again and again, elsewhere once.
+//! `samovar top`: current activity of a running server by route, worker and wait; repeatedly in a
+//! terminal, once elsewhere.
 //!
-//! It asks the control socket twice, and shows what was between: `sample.rs` asks, `rows.rs` subtracts and sorts, `table.rs`
-//! says what a table has, `screen.rs` draws it for a terminal, `keys.rs` is what keys do, `plain.rs` prints it for a pipe.
+//! Queries the control socket twice, and shows the differences. `sample.rs` queries, `rows.rs`
+//! subtracts and sorts, `table.rs` defines the tables, `screen.rs` draws for a terminal, `keys.rs`
+//! handles keys, `plain.rs` prints for a pipe.
 
 mod keys;
 mod plain;
 mod rows;
 mod sample;
-mod screen;
 mod table;
+mod terminal_screen;
 
 use crate::terminal;
 use anyhow::{Context, Result};
@@ -21,28 +23,28 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 pub(crate) use table::Kind;
 
-/// What the user asked for.
+/// Options of the command.
 #[derive(Debug)]
 pub(crate) struct TopOptions {
-    /// The server's socket; `None`: discover it.
+    /// Socket of the server; `None`: discover it.
     pub(crate) control: Option<PathBuf>,
-    /// Answer in JSON, once.
+    /// Whether the output is JSON, printed once.
     pub(crate) json: bool,
-    /// From one look to the next.
+    /// Interval between two samples.
     pub(crate) every: Duration,
-    /// The table that is shown first, by its name.
+    /// The table that is shown first.
     pub(crate) first: Kind,
 }
 
-/// The shortest and the longest time between two looks.
+/// Minimum and maximum interval between two samples.
 pub(crate) const EVERY: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_mins(10));
 
-/// clap's name of the flag, and what is said when its value is wrong.
+/// Flag as clap names it, and the hint for a wrong value.
 pub(crate) const EVERY_ARGUMENT: &str = "--every <TIME>";
 pub(crate) const EVERY_HINT: &str =
     "it takes a time from `100ms` to `10m`, such as `500ms` or `2s`";
-/// The same of the other one.
+/// Same for the other flag.
 pub(crate) const TABLE_ARGUMENT: &str = "--table <TABLE>";
 pub(crate) const TABLE_HINT: &str = "it takes `routes`, `workers` or `waits`";
 
@@ -58,9 +60,10 @@ pub(crate) fn run(options: TopOptions) -> Result<()> {
     terminal::print(&if options.json { plain::json(&rows) } else { plain::text(&rows) })
 }
 
-/// Draws until somebody has seen enough. The terminal is as before in the end, after a panic too.
+/// Draws until the user ends the command. The terminal is restored at the end, also after a panic.
 fn watch(path: &Path, every: Duration, first: Kind) -> Result<()> {
-    // The first answer says whether there is a server; then one that ends is waited for.
+    // The first sample must succeed: it shows that there is a server. Later failures are displayed,
+    // and sampling continues.
     let mut last = Sample::take(path)?;
     let mut terminal = ratatui::try_init().context("cannot draw on this terminal")?;
     let mut view = View::new(first);
@@ -68,8 +71,8 @@ fn watch(path: &Path, every: Duration, first: Kind) -> Result<()> {
     let mut trouble = None;
     let mut due = Instant::now() + every.min(FIRST_LOOK);
     let result = loop {
-        if let Err(error) =
-            terminal.draw(|frame| screen::draw(frame, &rows, &mut view, trouble.as_deref()))
+        if let Err(error) = terminal
+            .draw(|frame| terminal_screen::draw(frame, &rows, &mut view, trouble.as_deref()))
         {
             break Err(error).context("cannot draw on this terminal");
         }
@@ -99,10 +102,10 @@ fn watch(path: &Path, every: Duration, first: Kind) -> Result<()> {
     result
 }
 
-/// The first rates are there that soon.
+/// Delay of the second sample, so that the first rates appear soon.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
 
-/// The next key, if one is pressed in time.
+/// Returns the next key, if one is pressed in time.
 fn wait_for_key(due: Instant) -> std::io::Result<Option<Event>> {
     loop {
         let left = due.saturating_duration_since(Instant::now());

@@ -1,8 +1,9 @@
-//! Servers that a command starts for itself, and how it asks them: what `compare` and `leaks` have in common.
+//! Servers that a command starts for itself, and requests to them: common code of `compare` and
+//! `leaks`.
 
-pub(crate) mod answer;
 pub(crate) mod model;
 pub(crate) mod progress;
+pub(crate) mod response;
 pub(crate) mod server;
 pub(crate) mod targets;
 pub(crate) mod visitor;

@@ -1,13 +1,15 @@
-//! `samovar upgrade` and SIGRTMIN in the server that serves: another one is started, gets the listeners, boots, and takes over.
+//! `samovar upgrade` and SIGRTMIN in the running server: starts a new server, hands over the
+//! listeners, waits for its boot, and lets it take over.
 //!
-//! Until it has said that it is ready, and then that it has begun, nothing changes here: what goes wrong before costs a process. Once it
-//! has been told to begin, the claim says which of the two goes on.
+//! Nothing changes in this server until the new one has reported that it is ready, and then that it
+//! serves. An earlier failure only costs a process. After the order to take over, the claim decides
+//! which of the two serves.
 
 use crate::companion;
 use crate::control::server::UpgradeDone;
 use crate::handover::claim::Claim;
+use crate::handover::messages::{Reply, ServingEnd, Word};
 use crate::handover::predecessor::Predecessor;
-use crate::handover::words::{Answer, ServingEnd, Word};
 use crate::service::ServiceState;
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,7 +17,7 @@ use rustix::process::Rlimit;
 use samovar_channel::Heard;
 use samovar_front::listeners::Handed;
 use samovar_supervisor::successor::{self, Successor, SuccessorCommand};
-use samovar_wire::{UpgradeAnswer, UpgradeOptions};
+use samovar_wire::{UpgradeOptions, UpgradeResponse};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,30 +27,32 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, TrySendError, channe
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the new server may take beside `timeouts.boot`, by which it says itself that it is late.
+/// Additional time for the new server after `timeouts.boot`; at that limit the new server itself
+/// reports that it is late.
 const MARGIN: Duration = Duration::from_secs(5);
-/// How long it may take to begin, once it is ready and told to. Then it is told no more.
+/// Timeout for the new server to begin after the order. After it, this server tries to take the
+/// claim back.
 const GO_LIMIT: Duration = Duration::from_secs(10);
-/// How often it is looked whether this server is to stop meanwhile.
+/// Interval at which this server checks whether it must stop meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a server that is given up may take to leave.
+/// Timeout for an abandoned new server to end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
-/// How long the end of this server waits until that is done.
+/// Maximum time that this server's end waits for that.
 const END_LIMIT: Duration = Duration::from_secs(4);
-/// How long its status is waited for, after its end was seen.
+/// Timeout for the exit status after the new server has ended.
 const STATUS_LIMIT: Duration = Duration::from_secs(1);
-/// What is kept of its last words.
+/// Maximum bytes kept of the new server's last output.
 const WORDS_BYTES_MAX: usize = 2_048;
-/// Ends of children that are remembered.
+/// Maximum number of remembered exits of children.
 const ENDINGS_MAX: usize = 8;
-/// Lines of its last words that are repeated.
+/// Maximum number of lines of its last output that are shown.
 const WORDS_LINES_MAX: usize = 4;
-/// Upgrades that wait for the one before: none, which is said.
+/// Capacity of the queue of upgrades. A further upgrade is rejected with an error.
 const JOBS_MAX: usize = 1;
-/// How long whoever has asked may take to read the answer before this server may end.
+/// Timeout for the client to read the response before this server may end.
 const TELL_LIMIT: Duration = Duration::from_secs(1);
 
-/// What there is to hand over, beside the front's listeners.
+/// Descriptors to hand over in addition to the front's listeners.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     pub(crate) admin: Vec<(String, OwnedFd)>,
@@ -56,23 +60,25 @@ pub(crate) struct Inventory {
     pub(crate) control: Option<(PathBuf, OwnedFd)>,
 }
 
-/// What the rest of this server has to do with it.
+/// Interface to the other components of this server.
 pub(crate) trait Serving: Send + Sync {
-    /// The front's listeners.
+    /// Returns the front's listeners.
     fn listeners(&self) -> std::io::Result<Vec<Handed>>;
-    /// Whether the application has booted as it should.
+    /// Returns whether the application has booted successfully.
     fn boots(&self) -> bool;
-    /// `timeouts.boot`.
+    /// Returns `timeouts.boot`.
     fn boot_limit(&self) -> Duration;
-    /// Another server goes on: from its return this one takes in nothing any more, and ends when it has finished.
+    /// Another server takes over. When the function returns, this server accepts no more input; it
+    /// ends when it has finished its requests.
     fn leave(&self);
-    /// Has the supervisor take a turn.
+    /// Makes the supervisor take a turn.
     fn nudge(&self);
-    /// Console workers that are left; `None`: more may begin.
+    /// Returns the console workers that still run; `None`: more may start.
     fn consoles(&self) -> Option<Vec<(String, usize)>>;
 }
 
-/// How children have ended that nobody else knows: the supervisor's thread reaps them all.
+/// Exit statuses of children that no other component knows: the supervisor's thread reaps all
+/// children.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Endings(Arc<Mutex<VecDeque<(i32, i32)>>>);
 
@@ -88,30 +94,30 @@ impl Endings {
     }
 }
 
-/// What an upgrade is made of.
+/// Components of an upgrade.
 pub(crate) struct Parts {
     pub(crate) state: ServiceState,
     pub(crate) serving: Box<dyn Serving>,
     pub(crate) inventory: Inventory,
-    /// Variables that the new server has otherwise than this one.
+    /// Environment variables that differ for the new server.
     pub(crate) environment: Vec<(String, Option<String>)>,
     pub(crate) open_files: Rlimit,
     pub(crate) endings: Endings,
     pub(crate) predecessor: Option<Predecessor>,
     pub(crate) wanted: Wanted,
-    /// An upgrade is under way.
+    /// Whether an upgrade is running.
     pub(crate) is_busy: AtomicBool,
-    /// This server ends.
+    /// Whether this server is ending.
     pub(crate) ends: AtomicBool,
 }
 
 type Started = std::io::Result<(Successor, OwnedFd)>;
 
-/// A server that is to be started, and who is told.
+/// A server to start, and the channel for the result.
 pub(crate) type Wanted = Mutex<Option<(SuccessorCommand, Sender<Started>)>>;
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each is whole whoever has panicked.
+    // The values are valid even after a panic of a thread that held a lock.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -123,14 +129,15 @@ pub(crate) struct Upgrader {
     parts: Arc<Parts>,
 }
 
-/// The server that goes on, while this one finishes.
+/// The server that has taken over, while this one finishes its requests.
 struct Following {
     channel: ServingEnd,
     told: Option<Word>,
 }
 
 impl Upgrader {
-    /// Starts the thread that does it: a server on its way dies with the thread that has started it.
+    /// Starts the upgrade thread. It must live on: the kernel kills a starting server when the
+    /// thread that started it ends.
     pub(crate) fn start(parts: Parts) -> std::io::Result<Upgrader> {
         let (jobs, wanted) = sync_channel::<(UpgradeOptions, UpgradeDone)>(JOBS_MAX);
         let (parts, following) = (Arc::new(parts), Arc::<Mutex<Option<Following>>>::default());
@@ -147,24 +154,25 @@ impl Upgrader {
         Ok(upgrader)
     }
 
-    /// Begins one, or says why not. `done` is called once, on some thread, and must not block.
+    /// Begins an upgrade, or reports the reason why it cannot begin. `done` is called once, on any
+    /// thread, and must not block.
     pub(crate) fn begin(&self, options: UpgradeOptions, done: UpgradeDone) {
         if let Err(why) = self.parts.begin() {
-            return done(UpgradeAnswer::refused(why), sync_channel(0).0);
+            return done(UpgradeResponse::refused(why), sync_channel(0).0);
         }
-        // There is one at a time, and its thread lives as long as this server.
+        // Upgrades run one at a time; their thread lives as long as this server.
         if let Err(TrySendError::Full((_, done)) | TrySendError::Disconnected((_, done))) =
             self.jobs.try_send((options, done))
         {
             self.parts.state.has_not_upgraded();
             done(
-                UpgradeAnswer::refused("another upgrade has not ended yet".to_owned()),
+                UpgradeResponse::refused("another upgrade is in progress".to_owned()),
                 sync_channel(0).0,
             );
         }
     }
 
-    /// The end of this server: a server on its way goes, too, even one that is stopped.
+    /// Abandons a starting server, even a stopped one, for this server's end.
     pub(crate) fn finish(&self) {
         self.parts.ends.store(true, Ordering::Release);
         let begun = Instant::now();
@@ -173,11 +181,11 @@ impl Upgrader {
         }
     }
 
-    /// Called at each turn of the supervisor, on its thread: a server is started that is wanted, and whoever goes on is told
-    /// which console workers are left.
+    /// Called at each turn of the supervisor, on its thread. Starts a requested server, and reports
+    /// the remaining console workers to the server that has taken over.
     pub(crate) fn turn(&self) {
         if let Some((command, tell)) = lock(&self.parts.wanted).take() {
-            // Whoever wanted it waits.
+            // The requesting thread is waiting.
             let _ = tell.send(Successor::start(&command));
         }
         let mut following = lock(&self.following);
@@ -185,7 +193,7 @@ impl Upgrader {
         let Some(word) = self.parts.serving.consoles().map(|left| Word::consoles(&left)) else {
             return;
         };
-        // Not taken: it is said again at the next turn.
+        // If the message cannot be sent, it is sent again at the next turn.
         if told.as_ref() != Some(&word) && channel.send_now(&word, None).is_ok() {
             *told = Some(word);
         }
@@ -195,19 +203,17 @@ impl Upgrader {
 impl Parts {
     fn begin(&self) -> Result<(), String> {
         if std::process::id() == 1 {
-            return Err("this server is process 1: its end is the end of its container\n\
-                 hint: start another container, or this one with `--init`"
+            return Err("this server is process 1: its exit would end the container\nhint: start \
+                        another container, or this one with `--init`"
                 .to_owned());
         }
         if companion::is_one() {
-            return Err(
-                "this server has been started by another command, and ends with it".to_owned()
-            );
+            return Err("this server was started by another command, and exits with it".to_owned());
         }
         if let Some(pid) = self.predecessor.as_ref().and_then(Predecessor::pid) {
             return Err(format!(
-                "the server before this one (process {pid}) still finishes its requests\n\
-                 hint: try again when it has ended; `timeouts.drain` says how long that may take"
+                "the previous server (process {pid}) still finishes its requests\nhint: try again \
+                 after its exit, at the latest after `timeouts.drain`"
             ));
         }
         self.state.begins_upgrade().map_err(str::to_owned)
@@ -224,24 +230,27 @@ impl Parts {
             Err(error) => {
                 self.state.has_not_upgraded();
                 let why = format!("{error:#}");
-                tracing::warn!("no upgrade, this server goes on: {why}");
-                done(UpgradeAnswer::refused(why), sync_channel(0).0);
+                tracing::warn!("upgrade failed, this server keeps serving: {why}");
+                done(UpgradeResponse::refused(why), sync_channel(0).0);
             }
             Ok((channel, pid, version)) => {
                 let milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
                 tracing::info!(pid, version, "another server has taken over");
                 *lock(following) = Some(Following { channel, told: None });
-                // First: whoever has heard that another one serves is to meet that one, whatever is asked next.
+                // Comes first: a client that learns of the new server must reach that one with its
+                // next request.
                 self.serving.leave();
                 let (until, told) = sync_channel::<()>(0);
-                done(UpgradeAnswer { pid, version, milliseconds, error: None }, until);
-                // This server may have nothing to finish: its end waits until whoever has asked is told.
+                done(UpgradeResponse { pid, version, milliseconds, error: None }, until);
+                // This server may have no requests to finish, so its end waits until the client has
+                // received the response.
                 let _: Result<(), RecvTimeoutError> = told.recv_timeout(TELL_LIMIT);
             }
         }
     }
 
-    /// Whoever goes on, its process and its version. After an error there is nobody.
+    /// Returns the channel to the new server, its process id and its version. After an error there
+    /// is no new server.
     fn attempt(&self, options: &UpgradeOptions) -> Result<(ServingEnd, i32, String)> {
         let program = program(options.binary.as_deref())?;
         let command = SuccessorCommand {
@@ -268,19 +277,20 @@ impl Parts {
         }
     }
 
-    /// On the supervisor's thread, which reaps all children: a start that fails must be reaped by whoever has tried it.
+    /// Starts the process on the supervisor's thread. That thread reaps all children, and a failed
+    /// start must be reaped by the thread that tried it.
     fn start(&self, command: SuccessorCommand) -> Started {
         let (tell, told) = channel();
         *lock(&self.wanted) = Some((command, tell));
         self.serving.nudge();
-        // Without the supervisor this server ends.
+        // Without a supervisor this server is ending.
         told.recv().unwrap_or_else(|_| Err(ErrorKind::BrokenPipe.into()))
     }
 
     fn carry_out(&self, attempt: &mut Attempt<'_>) -> Result<()> {
-        let claim = Claim::new().context("cannot make a pipe")?;
+        let claim = Claim::new().context("cannot create a pipe")?;
         if let Err(error) = self.hand_over(&attempt.channel, &claim) {
-            // It has not even waited for them.
+            // The new process ended before it received them.
             return Err(match error.kind() {
                 ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => attempt.ended(),
                 _ => anyhow!("cannot hand over the listeners: {error}"),
@@ -292,21 +302,24 @@ impl Parts {
         if !self.state.hands_over(attempt.successor.pid) {
             bail!("the server is stopping");
         }
-        attempt.channel.send_now(&Word::Go, None).context("the new server does not listen")?;
+        attempt.channel.send_now(&Word::Go, None).context("the new server does not respond")?;
         self.let_begin(attempt, &claim)
     }
 
-    /// The new server has been told to begin. After an error it does not serve, and never will.
+    /// Waits for the new server to begin, after the order. After an error the new server does not
+    /// serve, and never will.
     fn let_begin(&self, attempt: &mut Attempt<'_>, claim: &Claim) -> Result<()> {
         if let Some(result) = attempt.took(GO_LIMIT) {
             return result;
         }
         if claim.take() {
-            bail!("the new server has not begun in time\nhint: is the machine out of memory?");
+            bail!(
+                "the new server did not start in time\nhint: check the free memory of the machine"
+            );
         }
         let pid = attempt.successor.pid;
-        tracing::warn!(pid, "another server has begun, and is slow to say so");
-        // Both serve meanwhile. This one may end: that one goes on.
+        tracing::warn!(pid, "the new server has started, but its confirmation is late");
+        // Both servers serve meanwhile. This one may end, because the other one continues.
         while !self.ends.load(Ordering::Acquire) {
             if let Some(result) = attempt.took(LOOK) {
                 return result;
@@ -339,7 +352,7 @@ impl Parts {
 struct Attempt<'a> {
     channel: ServingEnd,
     successor: Successor,
-    /// The last that it has printed, before it knew where to.
+    /// Its last output before it had its log.
     words: Vec<u8>,
     version: String,
     endings: &'a Endings,
@@ -355,17 +368,17 @@ impl Attempt<'_> {
             let Some(rest) = deadline.checked_duration_since(Instant::now()) else {
                 return Err(self.late());
             };
-            if self.has_said(&Answer::Ready, rest.min(LOOK))? {
+            if self.has_said(&Reply::Ready, rest.min(LOOK))? {
                 return Ok(());
             }
         }
     }
 
-    /// Waits for as long, or until it serves, or has failed to; `None`: it has said neither.
+    /// Waits until it serves or has failed, for at most `limit`; `None`: neither happened.
     fn took(&mut self, limit: Duration) -> Option<Result<()>> {
         let deadline = Instant::now() + limit;
         while let Some(rest) = deadline.checked_duration_since(Instant::now()) {
-            match self.has_said(&Answer::Took, rest.min(LOOK)) {
+            match self.has_said(&Reply::Took, rest.min(LOOK)) {
                 Ok(false) => {}
                 told => return Some(told.map(drop)),
             }
@@ -373,24 +386,24 @@ impl Attempt<'_> {
         None
     }
 
-    /// Whether it says this within the limit.
-    fn has_said(&mut self, awaited: &Answer, limit: Duration) -> Result<bool> {
+    /// Returns whether it sends this message within the limit.
+    fn has_said(&mut self, awaited: &Reply, limit: Duration) -> Result<bool> {
         match self.hear(limit)? {
-            Some(Answer::Failed { why }) => bail!("the new server does not start: {why}"),
-            Some(Answer::Hello { version }) => self.version = version,
-            Some(answer) => return Ok(answer == *awaited),
+            Some(Reply::Failed { why }) => bail!("the new server failed to start: {why}"),
+            Some(Reply::Hello { version }) => self.version = version,
+            Some(response) => return Ok(response == *awaited),
             None => {}
         }
         Ok(false)
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<Option<Answer>> {
+    fn hear(&mut self, limit: Duration) -> Result<Option<Reply>> {
         let limit = Timespec::try_from(limit).ok();
-        // Whatever it was, both are looked at.
+        // The result of `poll` is ignored: the output and the channel are read in any case.
         let _ = poll(&mut [PollFd::new(&self.channel, PollFlags::IN)], limit.as_ref());
         self.successor.read_words(&mut self.words, WORDS_BYTES_MAX);
         match self.channel.hear_now()? {
-            Some(Heard::Message(answer, _)) => Ok(Some(answer)),
+            Some(Heard::Message(response, _)) => Ok(Some(response)),
             Some(Heard::End) => Err(self.ended()),
             Some(Heard::Garbled(_)) | None => Ok(None),
         }
@@ -399,15 +412,15 @@ impl Attempt<'_> {
     fn late(&self) -> anyhow::Error {
         if self.version.is_empty() {
             return anyhow!(
-                "the new binary has not said that it is a server\n\
-                 hint: is it samovar, of a version that knows `samovar upgrade`?{}",
+                "the new binary did not identify itself as a server\nhint: use a samovar that \
+                 supports `samovar upgrade`{}",
                 self.last_words()
             );
         }
-        anyhow!("the new server is not ready in time\nhint: a longer `timeouts.boot` may help")
+        anyhow!("the new server is not ready in time\nhint: raise `timeouts.boot`")
     }
 
-    /// It has closed the channel.
+    /// Returns the error for a closed channel.
     fn ended(&mut self) -> anyhow::Error {
         let has_ended = self.successor.wait(STATUS_LIMIT);
         self.successor.read_words(&mut self.words, WORDS_BYTES_MAX);
@@ -417,7 +430,7 @@ impl Attempt<'_> {
             std::thread::sleep(LOOK);
             status = self.endings.of(self.successor.pid);
         }
-        let how = status.map_or_else(|| "does not listen".to_owned(), successor::ending);
+        let how = status.map_or_else(|| "does not respond".to_owned(), successor::ending);
         anyhow!("the new server {how}{}", self.last_words())
     }
 
@@ -426,11 +439,11 @@ impl Attempt<'_> {
         let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         match &lines[lines.len().saturating_sub(WORDS_LINES_MAX)..] {
             [] => String::new(),
-            last => format!("\nits last words: {}", last.join("\n")),
+            last => format!("\nits last output: {}", last.join("\n")),
         }
     }
 
-    /// It leaves when the channel ends, or is killed.
+    /// Ends the process: it exits when the channel closes, or is killed.
     fn give_up(self) {
         let Attempt { channel, successor, .. } = self;
         drop(channel);
@@ -440,7 +453,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The binary to start.
+/// Returns the binary to start.
 fn program(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = named {
         return Ok(path.to_owned());
@@ -451,6 +464,9 @@ fn program(named: Option<&Path>) -> Result<PathBuf> {
         .and_then(|name| successor::resolve(name, std::env::var_os("PATH").as_deref()));
     found.with_context(|| {
         let name = name.unwrap_or_default();
-        format!("cannot find `{}` any more\nhint: `samovar upgrade --binary PATH`", name.display())
+        format!(
+            "cannot find `{}` any more\nhint: run `samovar upgrade --binary PATH`",
+            name.display()
+        )
     })
 }

@@ -1,7 +1,8 @@
-//! The rooms of this crate: none knows a higher one, and no files import each other in a circle.
+//! Checks the layers of this crate: no module uses a higher one, and no files import each other in
+//! a circle.
 
 #[test]
-fn rooms_know_only_lower_ones() {
+fn modules_use_only_lower_layers() {
     let rooms = [
         "terminal",
         "logging",

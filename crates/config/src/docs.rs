@@ -1,4 +1,4 @@
-//! The table as a page of the manual: `docs/settings.md`.
+//! Generates the manual page `docs/reference/settings.md` from the table.
 
 use std::fmt::Write as _;
 
@@ -13,18 +13,18 @@ const INTRODUCTION: &str = "\
 
 # Settings
 
-Each setting can be given in three places. The command line wins over the environment, the
-environment over the file, the file over the default.
+Each setting can be given in three places. The command line overrides the environment, the
+environment overrides the file, and the file overrides the default.
 
-- **Command line**: `samovar serve [PATH] --workers 8`. A flag given twice: the last one holds,
-  unless it says that it can be given several times.
-- **Environment**: `SAMOVAR_WORKERS=8`. An empty variable counts as not set; lists are separated by
-  commas.
-- **File**: `workers = 8` in `samovar.toml` of the working directory, or in the file that
-  `--config FILE` or `SAMOVAR_CONFIG` names. Relative paths start at the file's folder.
+- **Command line**: `samovar serve [PATH] --workers 8`. If a flag is given twice, the last value
+  applies. Flags marked as repeatable collect all values.
+- **Environment**: `SAMOVAR_WORKERS=8`. An empty variable counts as not set. Separate the items
+  of a list by commas.
+- **File**: `workers = 8` in `samovar.toml` of the working directory, or in the file of
+  `--config FILE` or `SAMOVAR_CONFIG`. Relative paths start at the folder of the file.
 
-An unknown name or a value that is not allowed is an error that says where it stands and what is
-allowed; all of them are reported at once.
+An unknown name or a value that is not allowed is an error. The message contains its place and the
+allowed values. All errors are reported at once.
 
 ```toml
 root = \"public\"
@@ -39,11 +39,11 @@ opcache.validate_timestamps = false
 body_bytes_max = \"64M\"
 
 [timeouts]
-answer = \"30s\"
+response = \"30s\"
 ```
 ";
 
-/// The page `docs/settings.md`.
+/// Returns the page `docs/reference/settings.md`.
 pub fn settings_md() -> String {
     let mut page = INTRODUCTION.to_owned();
     for group in Group::ALL {
@@ -103,28 +103,30 @@ fn default(setting: &Setting) -> String {
     }
 }
 
-/// What may stand in a `[[console]]`.
+/// The keys of a `[[console]]`.
 fn console_section() -> String {
     let mut page = format!(
         "\n## Console workers\n\n### `[[{KEY}]]`\n\n\
-         Long-running console commands beside HTTP, such as message consumers: \
-         [the guide](guide/consumers.md).\n\
-         A table for each command, in the file alone; up to {TABLES_MAX} of them. A reload applies it. Those of a \
-         [pool](guide/pools.md) are called `[[{KEY_OF_POOL}]]`, and stand below its table.\n\n\
-         ```toml\n[[{KEY}]]\ncommand = \"messenger:consume async --time-limit=3600\"\ncount = 2\n```\n\n\
+         Long-running console commands that run in addition to HTTP, such as message consumers: \
+         [the guide](../guide/console-workers.md).\n\
+         One table per command, only in the file; at most {TABLES_MAX}. A reload applies changes. \
+         In a [pool](../guide/pools.md) the tables are `[[{KEY_OF_POOL}]]`, below the table of the \
+         pool.\n\n\
+         ```toml\n[[{KEY}]]\ncommand = \"messenger:consume async --time-limit=3600\"\n\
+         count = 2\n```\n\n\
          {TABLE}"
     );
     rows(&mut page, &console::FIELDS);
     page
 }
 
-/// What may stand in a `[[location]]`.
+/// The keys of a `[[location]]`.
 fn location_section() -> String {
     let mut page = format!(
         "\n## Locations\n\n### `[[{}]]`\n\n\
-         What holds for some paths or hosts: [the guide](guide/locations.md).\n\
-         Tables in the file alone; up to {} of them. Of each key, the first table that fits and has it counts. A reload \
-         applies it.\n\n\
+         Settings for some paths or hosts: [the guide](../guide/locations.md).\n\
+         Only in the file; at most {} tables. For each key, the first matching table that has the \
+         key applies. A reload applies changes.\n\n\
          ```toml\n[[location]]\npath = \"/uploads/*\"\nscripts = false\n```\n\n\
          {TABLE}",
         location::KEY,
@@ -134,28 +136,41 @@ fn location_section() -> String {
     page
 }
 
-/// What may stand in a `[[pool]]`.
+/// The keys of a `[[pool]]`.
 fn pool_section() -> String {
     let mut page = format!(
         "\n## Pools\n\n### `[[{}]]`\n\n\
-         Applications beside the one that the other settings name, each with workers and a queue of its own: \
-         [the guide](guide/pools.md).\n\
-         Tables in the file alone; up to {} of them. The first that fits counts. A reload applies what is in them; other \
-         names, or another order, wait for a restart.\n\n\
-         ```toml\n[[pool]]\nname = \"api\"\nmatch = \"/api/*\"\nroot = \"api/public\"\nworkers = 2\n\n\
+         Further applications, each with its own workers and queue: \
+         [the guide](../guide/pools.md).\n\
+         Only in the file; at most {} tables. The first matching table applies. A reload applies \
+         changes inside the tables; a change of their names or their order needs a restart.\n\n\
+         ```toml\n[[pool]]\nname = \"api\"\nmatch = \"/api/*\"\nroot = \"api/public\"\n\
+         workers = 2\n\n\
          [pool.php]\nmemory_limit = \"512M\"\n\n[pool.limits]\nqueue_max = 64\n```\n\n\
          {TABLE}",
         pool::KEY,
         pool::TABLES_MAX
     );
     rows(&mut page, &pool::FIELDS);
-    let own: Vec<String> = pool::OWN.iter().map(|key| format!("`{key}`")).collect();
+    let mut by_group: Vec<(&str, Vec<String>)> = Vec::new();
+    for key in pool::OWN {
+        let group = key.split_once('.').map_or("no table", |(group, _)| group);
+        match by_group.iter_mut().find(|(known, _)| *known == group) {
+            Some((_, keys)) => keys.push(format!("`{key}`")),
+            None => by_group.push((group, vec![format!("`{key}`")])),
+        }
+    }
+    let own = by_group.iter().map(|(group, keys)| format!("| {group} | {} |\n", keys.join(", ")));
+    let own: String = own.collect();
     let lost: Vec<String> = pool::OF_APPLICATION.iter().map(|key| format!("`{key}`")).collect();
     let _ = write!(
         page,
-        "\nFurther keys are these settings, which hold as they stand outside of the tables where a pool does not say \
-         otherwise: {}. A pool has the console workers that stand below it, as `[[{}]]`, and no others.\n\nWith a `root` of its own a pool does not take over {}: they are about another application.\n",
-        own.join(", "),
+        "\nA pool can also have these settings; a pool that does not set them has the values \
+         outside the tables:\n\n| table | keys |\n|---|---|\n{own}\n\
+         A pool has only its own console workers, the tables `[[{}]]` \
+         below it.\n\n\
+         A pool with its own `root` does not inherit {}, because they describe another \
+         application.\n",
         console::KEY_OF_POOL,
         lost.join(", ")
     );
@@ -172,8 +187,8 @@ fn rows(page: &mut String, fields: &[Field]) {
 
 fn on_reload(setting: &Setting) -> &'static str {
     match setting.on_reload {
-        OnReload::Applied => "applies it",
-        OnReload::Kept(_) => "a change waits for a restart",
+        OnReload::Applied => "applied",
+        OnReload::Kept(_) => "needs a restart",
     }
 }
 
@@ -182,12 +197,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_up_to_date() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+    fn settings_page_is_up_to_date() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/settings.md");
+        let page = samovar_testkit::markdown::wrapped(&settings_md());
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(file, settings_md()).unwrap();
+            std::fs::write(file, &page).unwrap();
         }
-        let stands = std::fs::read_to_string(file).unwrap_or_default();
-        assert!(stands == settings_md(), "run: UPDATE=1 cargo test -p samovar-config docs");
+        let found = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(found == page, "docs/reference/settings.md is old\nhint: make reference");
     }
 }

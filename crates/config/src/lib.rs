@@ -1,15 +1,21 @@
-//! flags, environment, file → settings: one table says what can be set, everything else derives.
+//! Flags, environment, file → settings. One table defines all settings; everything else is derived
+//! from it.
 //!
-//! Two stages. What was typed is collected with where it was typed ([`Sources`]: command line,
-//! `SAMOVAR_…` variables, `samovar.toml`); then it is laid over the defaults, the file first, the
-//! command line last, and checked into [`Settings`]. All mistakes are reported together.
+//! There are two stages. The first collects the typed values with their origin ([`Sources`]:
+//! command line, `SAMOVAR_…` variables, `samovar.toml`). The second applies them over the defaults,
+//! the file first and the command line last, and checks them into [`Settings`]. All mistakes are
+//! reported together.
 //!
-//! The rooms, lower ones first; none knows those below it in this list (`tests/rooms.rs`): `problem` (what is wrong,
-//! and what to do), [`schema`] (what can be set), `locate` (the two things that depend on the machine: socket and
-//! worker), [`sources`] (what was typed, and how it meets), [`docs`] (the manual page).
+//! The modules, lower ones first; no module depends on one below it in this list
+//! (`tests/rooms.rs`):
+//! - `problem`: a mistake and its hint
+//! - [`schema`]: the available settings
+//! - `locate`: the two values that depend on the machine, socket and worker binary
+//! - [`sources`]: the typed values and how they are merged
+//! - [`docs`]: the manual page
 //!
-//! To add a setting: one row in `schema/table/`, one field in [`schema::settings`],
-//! `UPDATE=1 cargo test`.
+//! To add a setting: one row in `schema/table/`, one field in [`schema::settings`], `UPDATE=1 cargo
+//! test`.
 
 pub mod docs;
 mod locate;
@@ -25,7 +31,7 @@ pub use schema::address::Listen;
 pub use schema::binary::PhpBinary;
 pub use schema::compression::{Coding, Compression};
 pub use schema::console::ConsoleCommand;
-pub use schema::listener::{Listener, Place, Protocol, Role};
+pub use schema::listener::{Endpoint, Listener, Protocol, Role};
 pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;

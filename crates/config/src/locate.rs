@@ -1,4 +1,4 @@
-//! The two things that lie where the machine says: the control socket and the worker binary.
+//! The two paths that depend on the machine: the control socket and the worker binary.
 
 mod control_socket;
 mod worker_binary;

@@ -1,16 +1,17 @@
-//! What is wrong with what was typed, and what to do about it.
+//! Mistakes in the typed values, with hints.
 
 use std::io;
 
-/// One mistake: where, what, and a hint.
+/// One mistake: its place, a description, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}\nhint: {hint}")]
 pub struct Problem {
-    /// One line, the place first: ``samovar.toml:3: `workers = 0` is not allowed``.
+    /// One line that starts with the place: ``samovar.toml:3: `workers = 0` is not allowed``.
     pub message: String,
-    /// What is allowed, or what to do; one line.
+    /// Allowed values, or the action to take; one line.
     pub hint: String,
-    /// Line in the file, counted from 1; what comes from elsewhere is listed after the file's.
+    /// Line in the file, counted from 1. Problems from other sources are listed after those of the
+    /// file.
     pub(crate) line: usize,
 }
 
@@ -24,7 +25,8 @@ impl Problem {
     }
 }
 
-/// Every mistake in the settings, in the order of the file, then of environment and command line.
+/// All mistakes in the settings: first those of the file in its order, then those of the
+/// environment and the command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.0.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Problems(Vec<Problem>);
@@ -35,7 +37,7 @@ impl Problems {
         Problems(problems)
     }
 
-    /// The mistakes, at least one.
+    /// Returns the mistakes, at least one.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.0.iter()
     }
@@ -50,7 +52,7 @@ impl<'a> IntoIterator for &'a Problems {
     }
 }
 
-/// The system's words without the error number.
+/// The system's error text without the error number.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),

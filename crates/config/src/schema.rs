@@ -1,23 +1,34 @@
-//! What can be set. Reading order: [`table`], [`setting`] (what a row of it holds, what is allowed), [`settings`]
-//! (what comes out; `sheet` is how it is declared), [`address`] and [`listener`] (the entries of `listen`), `compression` (how answers are packed), `console` (the tables `[[console]]`),
-//! `location` (the tables `[[location]]`), `log_target` (where logs go), `pool` (the tables `[[pool]]`), [`send_folder`] (a row of `[sendfile]`), `notation` (sizes, times, addresses), `domain` (names of the server, and what follows from them), `finish` (what only
-//! the machine knows), [`names`] (what was meant by a mistyped one).
+//! The available settings. Reading order:
+//! - [`table`]: all settings, one row each
+//! - [`setting`]: the content of a row, and the allowed values
+//! - [`settings`]: the resulting types; `sheet` declares them
+//! - [`address`] and [`listener`]: the entries of `listen`
+//! - `compression`: how responses are compressed
+//! - `console`: the tables `[[console]]`
+//! - `location`: the tables `[[location]]`
+//! - `log_target`: destinations of logs
+//! - `pool`: the tables `[[pool]]`
+//! - [`send_folder`]: an entry of `[sendfile]`
+//! - `notation`: sizes, times, addresses
+//! - `domain`: names of the server, and the settings that follow from them
+//! - `finish`: checks that depend on the machine
+//! - [`names`]: corrections for mistyped names
 
 #[macro_use]
-pub(crate) mod sheet;
+pub(crate) mod macros;
 
 pub mod address;
 pub mod binary;
 pub mod compression;
 pub(crate) mod console;
 mod domain;
-mod finish;
 pub mod listener;
 pub(crate) mod location;
 pub(crate) mod log_target;
 pub mod names;
 pub(crate) mod notation;
 pub(crate) mod pool;
+mod resolve;
 pub mod send_folder;
 pub mod setting;
 pub mod settings;

@@ -1,13 +1,13 @@
-//! Where settings come from: command line, environment, file. All of it is handed in, so that a
-//! test needs no process of its own.
+//! Sources of settings: command line, environment, file. The caller passes them in, so that tests
+//! need no separate process.
 
 mod consoles;
 mod file;
-mod lay;
 mod locations;
+mod merge;
 mod pools;
 mod tables;
-mod typed;
+mod typed_value;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -15,22 +15,22 @@ use std::path::{Path, PathBuf};
 
 use crate::problem::{Problem, Problems, reason};
 use crate::schema::location::Location;
+use crate::schema::macros::Blank;
 use crate::schema::names;
 use crate::schema::setting::{Kind, Setting, Surroundings};
 use crate::schema::settings::Settings;
-use crate::schema::sheet::Blank;
 use crate::schema::table::SETTINGS;
 use consoles::TypedConsole;
 use pools::TypedPool;
-use typed::{Origin, Typed};
+use typed_value::{Origin, Typed};
 
-/// The file that is read when none is named.
+/// File that is read if none is named.
 pub const DEFAULT_FILE: &str = "samovar.toml";
 
-/// The variable that names the file.
+/// Variable that names the file.
 pub const CONFIG_ENV: &str = "SAMOVAR_CONFIG";
 
-/// What was typed, not looked at yet.
+/// Typed values, not checked yet.
 #[derive(Clone, Debug)]
 pub struct Sources {
     flags: Vec<(&'static Setting, String)>,
@@ -39,7 +39,7 @@ pub struct Sources {
     cwd: PathBuf,
 }
 
-/// Everything typed, weakest first, and the file that was read.
+/// All typed values, weakest first, and the file that was read.
 struct Collected {
     typed: Vec<Typed>,
     consoles: Vec<TypedConsole>,
@@ -50,12 +50,12 @@ struct Collected {
 }
 
 impl Sources {
-    /// Nothing typed, in the absolute folder `cwd`.
+    /// Creates sources without values, in the absolute folder `cwd`.
     pub fn new(cwd: impl Into<PathBuf>) -> Sources {
         Sources { flags: Vec::new(), config: None, env: Vec::new(), cwd: cwd.into() }
     }
 
-    /// This process's environment and working directory.
+    /// Takes this process's environment and working directory.
     pub fn of_process() -> std::io::Result<Sources> {
         let physical = std::env::current_dir()?;
         let logical =
@@ -89,30 +89,30 @@ impl Sources {
         self
     }
 
-    /// Reads the file, lays the sources over each other, checks everything.
+    /// Reads the file, merges the sources, and checks everything.
     pub fn resolve(&self) -> Result<Settings, Problems> {
         let Collected { typed, consoles, locations, pools, config_file, mut problems } =
             self.collect();
         let mut settings = Settings { locations, config_file, ..Settings::blank() };
         for setting in SETTINGS {
-            problems.extend(lay::lay(setting, &typed, &mut settings, &self.surroundings()));
+            problems.extend(merge::lay(setting, &typed, &mut settings, &self.surroundings()));
         }
         problems.extend(consoles::resolve(&consoles, &mut settings, false));
-        // What is wrong outside of them would be said of each of them again.
+        // Mistakes in the general settings would otherwise be reported again for each pool.
         if problems.is_empty() {
             problems.extend(pools::resolve(&pools, &typed, &mut settings, &self.surroundings()));
         }
         if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
     }
 
-    /// The control socket alone, for `status` and `stop`; `None` where nobody sets it.
+    /// Resolves only the control socket, for `status` and `stop`; `None` if it is not set.
     ///
-    /// Mistakes elsewhere do not count: a server must be stoppable while its file is being edited.
+    /// Other mistakes are ignored: a server must be stoppable while its file is being edited.
     pub fn control(&self) -> Result<Option<PathBuf>, Problems> {
         let Collected { typed, .. } = self.collect();
         let mut settings = Settings::blank();
         let around = self.surroundings();
-        let problems = lay::lay(names::by_flag("control"), &typed, &mut settings, &around);
+        let problems = merge::lay(names::by_flag("control"), &typed, &mut settings, &around);
         if problems.is_empty() { Ok(settings.control) } else { Err(Problems::new(problems)) }
     }
 
@@ -186,8 +186,7 @@ impl Sources {
 }
 
 impl Settings {
-    /// The settings of an application in the folder `root` of which nobody has set anything else: for tests and
-    /// examples.
+    /// Returns the default settings of an application in the folder `root`, for tests and examples.
     pub fn defaults(root: impl Into<PathBuf>) -> Result<Settings, Problems> {
         let root = root.into();
         let folder = root.to_string_lossy().into_owned();
@@ -195,8 +194,8 @@ impl Settings {
     }
 }
 
-/// Whether `pwd` is the shell's name of this folder. It may go through a link, as deploys switch one: then a reload reads
-/// what the link leads to by then.
+/// Whether `pwd` is the shell's name of this folder. It may contain a link that a deploy switches.
+/// A reload then reads the link's new target.
 fn leads_to(pwd: &Path, physical: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
     pwd.is_absolute() && identity(pwd).is_some() && identity(pwd) == identity(physical)
@@ -209,11 +208,11 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Problem {
     )
 }
 
-// A name nobody knows may belong to a service manager or to a tool around Samovar, so it is let
-// through; one that is nearly a setting's is a typing error.
+// An unknown name may belong to a service manager or to a tool around Samovar, so it is ignored. A
+// name that is close to a setting's name is a typing error.
 fn mistyped_variable(name: &str) -> Option<Problem> {
     if let Some(today) = SETTINGS.iter().find(|s| s.former_env().as_deref() == Some(name)) {
-        let hint = format!("it is called `{}` now", today.env());
+        let hint = format!("use `{}`, its new name", today.env());
         return Some(Problem::new(format!("unknown variable `{name}`"), hint));
     }
     let known = SETTINGS.iter().map(Setting::env).collect::<Vec<_>>();
@@ -228,7 +227,7 @@ fn mistyped_variable(name: &str) -> Option<Problem> {
     (name != CONFIG_ENV).then(problem)
 }
 
-/// A list's value holds several items: `a:80,b:80`.
+/// Splits the value of a list into its items: `a:80,b:80`.
 fn pieces(setting: &'static Setting, value: &str, origin: &Origin, cwd: &Path) -> Vec<Typed> {
     let several = |separator| value.split(separator).map(str::trim).filter(|p| !p.is_empty());
     let typed = |piece| Typed::untyped(setting, piece, origin.clone(), cwd);
@@ -236,7 +235,8 @@ fn pieces(setting: &'static Setting, value: &str, origin: &Origin, cwd: &Path) -
         (Kind::List { .. }, _) if several(',').next().is_some() => {
             several(',').map(typed).collect()
         }
-        // A pair's value may hold commas: then the pairs stand on a line each. A flag is one pair.
+        // A pair's value may contain commas; the pairs are then on separate lines. A flag is one
+        // pair.
         (Kind::Pairs { .. }, Origin::Env) if value.contains('\n') => {
             several('\n').map(typed).collect()
         }

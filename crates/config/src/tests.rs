@@ -1,4 +1,4 @@
-//! Whole sources in, settings or problems out.
+//! Complete sources in, settings or problems out.
 
 mod changes;
 mod consoles;
@@ -18,7 +18,7 @@ use crate::schema::settings::Settings;
 use crate::schema::table::SETTINGS;
 use crate::sources::Sources;
 
-/// A working directory with what the cases ask for.
+/// A working directory with the files of a case.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -33,7 +33,7 @@ impl Folder {
         self
     }
 
-    /// Canonical, because the root is.
+    /// Returns the canonical path, as the root is canonical.
     fn path(&self) -> PathBuf {
         self.0.path().canonicalize().unwrap()
     }
@@ -43,7 +43,8 @@ impl Folder {
     }
 }
 
-/// `VAR=value` words are the environment, `--flag value` pairs the command line; PATH is `--root`.
+/// Words `VAR=value` are the environment, pairs `--flag value` the command line; `--root` sets
+/// PATH.
 fn sources(folder: &Folder, typed: &[&str]) -> Sources {
     let mut sources = folder.sources();
     let mut words = typed.iter();
@@ -61,7 +62,7 @@ fn resolve(file: &str, typed: &[&str]) -> Settings {
     sources(&folder, typed).resolve().unwrap()
 }
 
-/// The text of all problems.
+/// Returns the text of all problems.
 fn problems(file: &str, typed: &[&str]) -> String {
     let folder = Folder::new().with("samovar.toml", file);
     sources(&folder, typed).resolve().unwrap_err().to_string()
@@ -88,7 +89,7 @@ fn define(settings: &Settings) -> String {
 }
 
 #[test]
-fn defaults() {
+fn settings_without_sources_are_the_defaults() {
     let settings = Folder::new().sources().resolve().unwrap();
     assert_eq!(listen(&settings), "127.0.0.1:8080");
     assert!((1..=1024).contains(&settings.workers.max));
@@ -108,7 +109,7 @@ fn defaults() {
 }
 
 #[test]
-fn the_default_of_an_enum_is_the_tables() {
+fn enum_default_equals_table_default() {
     use crate::schema::settings::{AccessLogFormat, LogFormat, LogLevel};
     let settings = Folder::new().sources().resolve().unwrap();
     assert_eq!(settings.access_log_format, AccessLogFormat::default());
@@ -117,7 +118,7 @@ fn the_default_of_an_enum_is_the_tables() {
 }
 
 #[test]
-fn flag_over_environment_over_file() {
+fn flag_overrides_environment_and_file() {
     let workers = |settings: &Settings| settings.workers.max.to_string();
     check("workers = 3", &[], workers, "3");
     check("workers = 3", &["SAMOVAR_WORKERS=4"], workers, "4");
@@ -127,7 +128,7 @@ fn flag_over_environment_over_file() {
 }
 
 #[test]
-fn a_stronger_list_replaces_a_weaker_one() {
+fn list_from_stronger_source_replaces_weaker_list() {
     check("listen = ':80'", &[], listen, "0.0.0.0:80");
     check("listen = ['a:1', '[::1]:2']", &[], listen, "a:1 [::1]:2");
     check("listen = 'a:1'", &["SAMOVAR_LISTEN=b:1, c:2"], listen, "b:1 c:2");
@@ -153,7 +154,7 @@ fn ini_directives_are_merged_key_by_key() {
 }
 
 #[test]
-fn every_kind_of_value_from_the_file() {
+fn file_accepts_every_kind_of_value() {
     let file = "
         server_name = 'example.org'
         static_files = false
@@ -167,7 +168,7 @@ fn every_kind_of_value_from_the_file() {
         body_bytes_max = '1G'
         retries_max = 0
         [timeouts]
-        answer = 0
+        response = 0
         drain = '1h'
         idle = '500ms'
         queue = '2m'
@@ -180,14 +181,14 @@ fn every_kind_of_value_from_the_file() {
     assert_eq!((settings.access_log_format.word(), settings.log_level.word()), ("json", "debug"));
     assert_eq!((settings.limits.head_bytes_max, settings.limits.body_bytes_max), (4096, 1 << 30));
     assert_eq!(settings.limits.retries_max, 0);
-    assert_eq!(settings.timeouts.answer, Duration::ZERO);
+    assert_eq!(settings.timeouts.response, Duration::ZERO);
     assert_eq!(settings.timeouts.drain, Duration::from_hours(1));
     assert_eq!(settings.timeouts.idle, Duration::from_millis(500));
     assert_eq!(settings.timeouts.queue, Duration::from_mins(2));
 }
 
 #[test]
-fn values_that_are_not_allowed_in_the_file() {
+fn invalid_value_in_file_is_reported() {
     let check = |file: &str, shown: &str, hint: &str| {
         check_problem(file, &[], &format!("samovar.toml:{shown} is not allowed"), hint);
     };
@@ -221,9 +222,9 @@ fn values_that_are_not_allowed_in_the_file() {
         &format!("`timeouts.idle` {time}"),
     );
     check(
-        "timeouts.answer = '5x'",
-        "1: `timeouts.answer = '5x'`",
-        &format!("`timeouts.answer` {time}, or `0`: never"),
+        "timeouts.response = '5x'",
+        "1: `timeouts.response = '5x'`",
+        &format!("`timeouts.response` {time}, or `0`: never"),
     );
     check(
         "static_files = 'yes'",
@@ -252,27 +253,27 @@ fn values_that_are_not_allowed_in_the_file() {
         "2: `php.precision = 1.5`",
         "`php.precision` takes a string, an integer or a boolean, on one line",
     );
-    check("listen = []", "1: `listen = []`", "it takes at least one address");
+    check("listen = []", "1: `listen = []`", "name at least one address");
 }
 
 #[test]
-fn tables_where_values_belong_and_values_where_tables_belong() {
+fn value_in_place_of_table_is_reported() {
     check_problem(
         "limits = 5",
         &[],
         "samovar.toml:1: `limits = 5` is not allowed",
-        "`[limits]` is a table",
+        "write a table `[limits]`",
     );
     check_problem(
         "php = '8.2'",
         &[],
         "samovar.toml:1: `php = '8.2'` is not allowed",
-        "`[php]` is a table; a single value is for `php_binary`",
+        "write a table `[php]`; for a single value, use `php_binary`",
     );
 }
 
 #[test]
-fn unknown_keys() {
+fn unknown_key_in_file_is_reported() {
     let check = |file: &str, shown: &str, hint: &str| {
         check_problem(file, &[], &format!("samovar.toml:{shown}"), hint);
     };
@@ -286,25 +287,33 @@ fn unknown_keys() {
     check(
         "limits = { colour = 1 }",
         "1: unknown key `limits.colour`",
-        "known here: `limits.head_bytes_max`, `limits.headers_max`, `limits.body_bytes_max`, \
-         `limits.body_rate_min`, `limits.connections_max`, `limits.queue_max`, `limits.requests_max`, `limits.age_max`, `limits.memory_max`, \
-         `limits.memory_ceiling`, `limits.open_files`, `limits.processes`, `limits.file_bytes`, `limits.core_bytes`, `limits.nice`, `limits.scheduling`, `limits.client_share`, `limits.client_connections_max`, `limits.priority_paths`, `limits.retries_max`, \
-         `limits.answer_memory_bytes_max`, `limits.answer_file_bytes_max`, \
+        "known keys: `limits.head_bytes_max`, `limits.headers_max`, `limits.body_bytes_max`, \
+         `limits.body_rate_min`, `limits.connections_max`, `limits.queue_max`, \
+         `limits.requests_max`, `limits.age_max`, `limits.memory_max`, `limits.memory_ceiling`, \
+         `limits.open_files`, `limits.processes`, `limits.file_bytes`, `limits.core_bytes`, \
+         `limits.nice`, `limits.scheduling`, `limits.client_share`, \
+         `limits.client_connections_max`, `limits.priority_paths`, `limits.retries_max`, \
+         `limits.response_memory_bytes_max`, `limits.response_spill_bytes_max`, \
          `limits.growth_bytes_max`, `limits.tasks_max`, `limits.task_stack_bytes`",
     );
 }
 
 #[test]
-fn files_that_are_not_toml() {
-    let hint = "strings stand in quotes, a table's name in brackets: https://toml.io";
+fn file_that_is_not_toml_is_reported() {
+    let hint = "put strings in quotes and the names of tables in brackets: https://toml.io";
     let text = problems("workers = 1\nroot = public\n", &[]);
-    assert!(text.starts_with("samovar.toml:2: not TOML: "), "{text}");
+    assert!(text.starts_with("samovar.toml:2: invalid TOML: "), "{text}");
     assert!(text.ends_with(&format!("\nhint: {hint}")), "{text}");
-    check_problem("workers = 1\nworkers = 2", &[], "samovar.toml:2: not TOML: duplicate key", hint);
+    check_problem(
+        "workers = 1\nworkers = 2",
+        &[],
+        "samovar.toml:2: invalid TOML: duplicate key",
+        hint,
+    );
 }
 
 #[test]
-fn values_that_are_not_allowed_elsewhere() {
+fn invalid_value_in_environment_or_flag_is_reported() {
     check_problem(
         "",
         &["SAMOVAR_HEADERS_MAX=none"],
@@ -343,7 +352,7 @@ fn values_that_are_not_allowed_elsewhere() {
         "",
         &["--root", "missing"],
         "`missing` does not exist",
-        "name the folder to serve, or a `.php` file in it that answers",
+        "name the folder to serve, or a `.php` file in it that handles requests",
     );
     check_problem(
         "temp_dir = 'missing'",
@@ -360,36 +369,37 @@ fn values_that_are_not_allowed_elsewhere() {
     check_problem(
         "",
         &["--php-ini", "."],
-        "`--php-ini .` is no file",
+        "`--php-ini .` is not a file",
         "`php_ini` takes a file that exists",
     );
     check_problem(
         "",
         &["--php-engine", "."],
-        "`--php-engine .` is no file",
-        "`php_engine` takes a libphp's file, such as `make php-engine` makes",
+        "`--php-engine .` is not a file",
+        "`php_engine` takes the path of a libphp; `make php-engine` builds one",
     );
     check_problem(
         "",
         &["--php-engine", "lib php.so"],
-        "`--php-engine lib php.so` has a space, a colon or another character that the dynamic linker does not take",
-        "give it another name, or a link with one",
+        "`--php-engine lib php.so` has a space, a colon or another character that the dynamic \
+         linker does not accept",
+        "rename the file, or use a link with another name",
     );
     let long = "x".repeat(108);
     let sources = Folder::new().sources().flag(names::by_flag("control"), format!("/{long}"));
     let text = sources.control().unwrap_err().to_string();
-    assert!(text.contains("is longer than a socket's path may be: 109 bytes"), "{text}");
+    assert!(text.contains("is too long for the path of a socket: 109 bytes"), "{text}");
 }
 
 #[test]
-fn variables() {
+fn unknown_variable_close_to_a_setting_is_reported() {
     check_problem(
         "",
         &["SAMOVAR_WORKER=1"],
         "unknown variable `SAMOVAR_WORKER`",
         "did you mean `SAMOVAR_WORKERS`?",
     );
-    // Kubernetes sets these for a service called samovar; they are no typing errors.
+    // Kubernetes sets these for a service named samovar; they are not typing errors.
     let typed = ["SAMOVAR_PORT=tcp://10.0.0.1", "SAMOVAR_SERVICE_HOST=10.0.0.1"];
     resolve("", &typed);
     let garbage = std::ffi::OsString::from_vec(vec![0xff]);
@@ -398,12 +408,13 @@ fn variables() {
     assert_eq!(
         sources.resolve().unwrap_err().to_string(),
         "`SAMOVAR_WORKERS` is not UTF-8\n\
-         hint: `SAMOVAR_WORKERS` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
+         hint: `SAMOVAR_WORKERS` takes `auto`, a whole number from 1 to 1024, or a range of two \
+         such as `2..64`",
     );
 }
 
 #[test]
-fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
+fn problems_are_reported_together_in_file_order() {
     let file = "root = 'missing'\ncolour = 1\nworkers = 0\n[limits]\nqueue_max = 1\nretry_max = 1";
     let text = problems(file, &["SAMOVAR_LOG_LEVEL=loud", "--idle-timeout", "1"]);
     let places: Vec<_> = text.lines().filter(|line| !line.starts_with("hint: ")).collect();
@@ -422,15 +433,15 @@ fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn a_mistake_in_the_file_shows_although_a_flag_replaces_it() {
+fn mistake_in_file_is_reported_although_flag_overrides_it() {
     let text = problems("workers = 0", &["--workers", "2"]);
     assert!(text.starts_with("samovar.toml:1: `workers = 0` is not allowed"), "{text}");
-    // What is only missing does not: the flag may be there because of it.
+    // A missing folder is not reported: it may be the reason for the flag.
     resolve("root = 'missing'", &["--root", "."]);
 }
 
 #[test]
-fn which_file_is_read() {
+fn config_file_is_selected_by_flag_then_environment() {
     let folder = Folder::new()
         .with("samovar.toml", "workers = 1")
         .with("env.toml", "workers = 2")
@@ -449,7 +460,7 @@ fn which_file_is_read() {
 }
 
 #[test]
-fn relative_paths_start_at_the_file_or_at_the_working_directory() {
+fn relative_path_starts_at_file_or_working_directory() {
     let folder = Folder::new()
         .with("etc/samovar.toml", "root = '../www'\naccess_log = 'access.log'\ncontrol = 'c.sock'")
         .with("www/index.php", "");
@@ -462,7 +473,7 @@ fn relative_paths_start_at_the_file_or_at_the_working_directory() {
 }
 
 #[test]
-fn root_and_front_controller() {
+fn root_and_front_controller_follow_from_path() {
     let check = |files: &[&str], path: Option<&str>, root: &str, script: Option<&str>| {
         let folder = files.iter().fold(Folder::new(), |folder, file| folder.with(file, ""));
         let typed: Vec<&str> = path.iter().flat_map(|path| ["--root", path]).collect();
@@ -482,17 +493,17 @@ fn root_and_front_controller() {
 }
 
 #[test]
-fn a_root_that_is_neither_folder_nor_script() {
+fn root_that_is_neither_folder_nor_script_is_reported() {
     let folder = Folder::new().with("notes.txt", "");
     assert_eq!(
         sources(&folder, &["SAMOVAR_ROOT=notes.txt"]).resolve().unwrap_err().to_string(),
         "`SAMOVAR_ROOT=notes.txt` is neither a folder nor a `.php` file\n\
-         hint: name the folder to serve, or a `.php` file in it that answers",
+         hint: name the folder to serve, or a `.php` file in it that handles requests",
     );
 }
 
 #[test]
-fn a_script_behind_a_symbolic_link_keeps_its_name() {
+fn script_that_is_a_symlink_keeps_its_name() {
     let folder = Folder::new().with("www/a.txt", "").with("lib/app.php", "");
     std::os::unix::fs::symlink("../lib/app.php", folder.path().join("www/index.php")).unwrap();
     let settings = sources(&folder, &["--root", "www/index.php"]).resolve().unwrap();
@@ -500,7 +511,7 @@ fn a_script_behind_a_symbolic_link_keeps_its_name() {
 }
 
 #[test]
-fn the_control_socket_is_found_although_the_file_is_broken() {
+fn control_socket_is_found_although_file_is_invalid() {
     let folder = Folder::new().with("samovar.toml", "control = '/run/a.sock'\nworkers = 0");
     assert_eq!(folder.sources().control().unwrap(), Some("/run/a.sock".into()));
     let folder = Folder::new().with("samovar.toml", "control = ");
@@ -508,7 +519,7 @@ fn the_control_socket_is_found_although_the_file_is_broken() {
 }
 
 #[test]
-fn the_table_is_sound() {
+fn table_rows_are_unique_and_documented() {
     for setting in SETTINGS {
         let key = setting.key;
         let twins = SETTINGS.iter().filter(|other| {
@@ -527,26 +538,32 @@ fn the_table_is_sound() {
 }
 
 #[test]
-fn names_that_were_given_up_say_what_to_write() {
+fn former_name_is_reported_with_current_name() {
     check_problem(
         "workers = 2\n[[worker]]\ncommand = 'a'\n\n[[worker]]\ncommand = 'b'",
         &[],
-        "samovar.toml:2: `[[worker]]` is called `[[console]]` now\n\
+        "samovar.toml:2: `[[worker]]` was renamed to `[[console]]`\n\
          hint: write `[[console]]`; its keys are the same\n\
-         samovar.toml:5: `[[worker]]` is called `[[console]]` now",
+         samovar.toml:5: `[[worker]]` was renamed to `[[console]]`",
         "write `[[console]]`; its keys are the same",
     );
     check_problem(
         "[worker]\ncommand = 'a'",
         &[],
-        "samovar.toml:1: `[[worker]]` is called `[[console]]` now",
+        "samovar.toml:1: `[[worker]]` was renamed to `[[console]]`",
         "write `[[console]]`; its keys are the same",
+    );
+    check_problem(
+        "[timeouts]\nanswer = '1s'",
+        &[],
+        "samovar.toml:2: unknown key `timeouts.answer`",
+        "use `timeouts.response`, its new name",
     );
     check_problem(
         "",
         &["SAMOVAR_DEFINE=a=1"],
         "unknown variable `SAMOVAR_DEFINE`",
-        "it is called `SAMOVAR_PHP` now",
+        "use `SAMOVAR_PHP`, its new name",
     );
     let takes = "takes `key=value` of an ini directive, such as `memory_limit=256M`";
     check_problem(

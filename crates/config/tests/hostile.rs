@@ -1,12 +1,15 @@
-//! Files that nobody meant: a whole one, cut, mixed and scribbled over. There are settings, or problems that say what to do; never a
-//! panic, and no line that passes for another one. `crates/config/fuzz` does the same, guided by coverage.
+//! Malformed files: a valid file that is cut, mixed and overwritten at random. The result is
+//! settings, or problems with hints. It is never a panic, and no output line can be mistaken for
+//! another one. `crates/config/fuzz` does the same, guided by coverage.
 
 use samovar_config::Sources;
 
-/// Something of each kind.
+/// A file with tables and keys of each kind.
 const WHOLE: &str = r#"
 root = "."
-listen = ["127.0.0.1:0", "https://127.0.0.1:0?proxy", "fcgi-unix:/run/s.sock?mode=0666", ":80?redirect"]
+listen = [
+  "127.0.0.1:0", "https://127.0.0.1:0?proxy", "fcgi-unix:/run/s.sock?mode=0666", ":80?redirect",
+]
 workers = "2..8"
 trusted_proxies = ["10.0.0.0/8", "unix:"]
 log_level = "warn"
@@ -43,10 +46,10 @@ name = "shop"
 path = "/shop/*"
 workers = 1
 "#;
-/// Unless `PROPTEST_CASES` asks for more.
+/// Minimum number of rounds; `PROPTEST_CASES` can raise it.
 const ROUNDS: usize = 1_000;
 
-/// Marsaglia's xorshift: the same numbers each time.
+/// Marsaglia's xorshift generator: the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -58,7 +61,7 @@ impl Numbers {
     }
 }
 
-/// Bytes that mean something to TOML, to notations of ours, or to a terminal.
+/// Bytes with a meaning in TOML, in our notations, or for a terminal.
 const ODD: [&str; 22] = [
     "\"",
     "'",
@@ -114,7 +117,7 @@ fn spoil(numbers: &mut Numbers) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_stands_in_the_file_is_told() {
+fn malformed_file_is_reported_with_clean_hints() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("samovar.toml");
     let mut numbers = Numbers(0x5eed);

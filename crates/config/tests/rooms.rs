@@ -1,7 +1,8 @@
-//! The rooms of this crate: none knows a higher one, and no files import each other in a circle.
+//! The module order of this crate: no module imports a later one, and files do not import each
+//! other in a cycle.
 
 #[test]
-fn rooms_know_only_lower_ones() {
+fn modules_import_only_lower_ones() {
     let rooms = ["problem", "schema", "locate", "sources", "docs"];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

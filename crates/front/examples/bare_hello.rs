@@ -1,5 +1,5 @@
-//! The lower limit of the benchmark: a hello world of hyper alone, in the front's kind of runtime. With a certificate
-//! and its key: of hyper and rustls alone.
+//! The lower limit of the benchmark: a hello world with hyper alone, in the same type of runtime as
+//! the front. With a certificate and its key: with hyper and rustls alone.
 //!
 //! `cargo run --release -p samovar-front --example bare_hello [ADDR] [CERTIFICATE.pem KEY.pem]`
 

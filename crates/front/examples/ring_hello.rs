@@ -1,6 +1,7 @@
 //! Front and ring without PHP: a hello world whose workers are threads of this process.
 //!
-//! Its distance to `bare_hello` is what front and ring cost.
+//! The difference to `bare_hello` is the cost of front and ring.
+//!
 //! `cargo run --release -p samovar-front --example ring_hello [ADDR] [WORKERS] [CERTIFICATE.pem]`
 
 use samovar_config::{Settings, Sources, names};
@@ -43,7 +44,7 @@ fn work(ring: Ring, index: usize) {
         if worker.put_head(slot, 200, HEAD) {
             let _ = worker.write_body(slot, b"Hello, World!");
         }
-        // What PHP takes for it: the workers' pace decides how many are woken.
+        // The time PHP takes for it. The pace of the workers determines how many are woken.
         worker.finish(slot, &Usage { run_ns: 1_000, ..Usage::default() });
     }
 }

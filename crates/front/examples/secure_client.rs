@@ -1,7 +1,7 @@
-//! A client of the benchmark, over TLS: full handshakes one after the other, or requests beside each other on one connection of
-//! HTTP/2. Says in JSON how many there were, and in how many seconds.
+//! A benchmark client over TLS: sequential full handshakes, or concurrent requests on one HTTP/2
+//! connection. Prints their number and the duration in seconds as JSON.
 //!
-//! `cargo run --release -p samovar-front --example secure_client handshakes|requests ADDR AUTHORITY.pem BESIDE SECONDS`
+//! `cargo run --release -p samovar-front --example secure_client` prints its arguments.
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -24,7 +24,7 @@ use tokio_rustls::client::TlsStream;
 
 type Failure = Box<dyn Error>;
 
-/// What is asked of whom, and how long.
+/// The server, the end of the run, and the count.
 #[derive(Clone)]
 struct Asked {
     address: SocketAddr,
@@ -36,7 +36,10 @@ struct Asked {
 fn main() -> Result<(), Failure> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, address, authority, beside, seconds] = &args[..] else {
-        return Err("secure_client handshakes|requests ADDR AUTHORITY.pem BESIDE SECONDS".into());
+        return Err(
+            "usage: secure_client handshakes|requests ADDRESS AUTHORITY.pem CONCURRENCY SECONDS"
+                .into(),
+        );
     };
     let (beside, seconds): (usize, f64) = (beside.parse()?, seconds.parse()?);
     let begun = Instant::now();
@@ -55,7 +58,7 @@ fn main() -> Result<(), Failure> {
                 tokio::task::spawn_local(connection);
                 all_of(beside, || ask(asked.clone(), sender.clone())).await
             }
-            other => Err(format!("neither handshakes nor requests: {other}").into()),
+            other => Err(format!("unknown mode `{other}`: use `handshakes` or `requests`").into()),
         }
     })?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -70,7 +73,7 @@ fn config(authority: &str) -> Result<ClientConfig, Failure> {
         .with_safe_default_protocol_versions()?;
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
-    // Each handshake is a whole one.
+    // Each handshake is a full one.
     config.resumption = Resumption::disabled();
     Ok(config)
 }
@@ -82,14 +85,14 @@ impl Asked {
         Ok(self.connector.connect(ServerName::try_from("localhost")?, stream).await?)
     }
 
-    /// Counts one, and says whether there is time for another one.
+    /// Counts one, and returns whether there is time for another one.
     fn counted(&self) -> bool {
         self.count.set(self.count.get() + 1);
         Instant::now() < self.until
     }
 }
 
-/// So many tasks beside each other, to the end of all.
+/// Runs `count` tasks concurrently, and waits for all of them.
 async fn all_of<F>(count: usize, task: impl Fn() -> F) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>> + 'static,
@@ -113,12 +116,12 @@ async fn shake_hands(asked: Asked) -> Result<(), Failure> {
 async fn ask(asked: Asked, sender: SendRequest<Bytes>) -> Result<(), Failure> {
     loop {
         let request = Request::get("https://localhost/").body(())?;
-        let (answer, _) = sender.clone().ready().await?.send_request(request, true)?;
-        let answer = answer.await?;
-        if answer.status() != 200 {
-            return Err(format!("{}", answer.status()).into());
+        let (response, _) = sender.clone().ready().await?.send_request(request, true)?;
+        let response = response.await?;
+        if response.status() != 200 {
+            return Err(format!("{}", response.status()).into());
         }
-        let mut body = answer.into_body();
+        let mut body = response.into_body();
         while let Some(piece) = body.data().await {
             let _ = body.flow_control().release_capacity(piece?.len());
         }

@@ -1,31 +1,42 @@
-//! submit … deliver, on the ring's side: requests in flight and the bytes of their answers.
+//! The ring side of the steps submit to deliver: requests in flight and their response bytes.
 //!
-//! `table` knows who waits for which slot and when the ring is looked at, `deadlines` for how long (by `times`); `wait` is the queue
-//! for a slot (of `waiter`s), `feed` the body's way in, `answer` the answer's way out, `relay` that of an answer whose
-//! client is slow, of which `kept` knows what waits. `admission` says who is taken in while others wait, by what `shares` counts; `gathering` when workers are
-//! woken for it. `later` is what they have cost, `lost` says why there is no answer, `deaths` decides whether a request is run again. Imports `setup` and
-//! `runtime`; knows neither HTTP nor connections.
+//! | module | role |
+//! |---|---|
+//! | `table` | slots in flight, the tasks that wait for them, and when the ring is polled |
+//! | `slot` | one row of the table |
+//! | `wait`, `waiter` | queue of requests that wait for a free slot |
+//! | `deadlines`, `times` | time limits of queued and running requests |
+//! | `feed` | request body into the slot |
+//! | `response` | response out of the slot |
+//! | `relay`, `kept` | response to a client slower than the worker; its buffered bytes |
+//! | `admission`, `shares` | decides whether a request may queue; counts requests per client |
+//! | `gathering` | decides when workers are woken for submitted requests |
+//! | `later` | usage of a request, reported when its worker has finished |
+//! | `lost` | reasons why a response is missing or incomplete |
+//! | `deaths` | decides whether a request is retried after its worker died |
+//!
+//! Imports `setup` and `runtime`. Does not know HTTP or connections.
 
 pub(crate) mod admission;
-mod answer;
 mod deadlines;
 pub(crate) mod deaths;
+mod deferred_usage;
 mod feed;
-mod gathering;
-pub(crate) mod kept;
-mod later;
-mod lost;
+mod missing_response;
 pub(crate) mod relay;
+mod response_reader;
 pub(crate) mod shares;
 mod slot;
+mod slot_queue;
+mod slot_waiter;
+pub(crate) mod spill_buffer;
 mod table;
-mod times;
-mod wait;
-mod waiter;
+mod time_limits;
+mod wake_batching;
 
-pub(crate) use answer::{Answer, Exchange, Piece, WorkerMessage};
+pub(crate) use deferred_usage::{Cost, Later};
 pub(crate) use feed::Feed;
-pub(crate) use later::{Cost, Later};
-pub(crate) use lost::{BodyFailure, Lost};
+pub(crate) use missing_response::{BodyFailure, Lost};
+pub(crate) use response_reader::{Exchange, Piece, ResponseReader, WorkerMessage};
+pub(crate) use slot_queue::SlotWait;
 pub(crate) use table::{Exchanges, Order, SharedExchanges};
-pub(crate) use wait::SlotWait;

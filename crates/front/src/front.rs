@@ -1,7 +1,7 @@
-//! The front as a whole: its listeners, its threads, from the start to the end.
+//! The front as a whole: its listeners and threads, from start to shutdown.
 //!
-//! `handle` is what other threads hold of it, `thread` one of its own, `sweep` what runs beside all requests there, `drain` its
-//! end. Imports everything below it.
+//! `handle` is the interface for other threads, `thread` is one front thread, `sweep` has the
+//! periodic tasks of a thread, and `drain` the shutdown. Imports all other folders.
 
 mod drain;
 pub(crate) mod handle;
@@ -9,12 +9,12 @@ pub(crate) mod sweep;
 mod thread;
 
 use crate::client::listeners::Bound;
-use crate::client::mates::Mates;
+use crate::client::thread_balancer::Mates;
 use crate::exchange::shares::Shares;
 use crate::log::AccessLog;
+use crate::runtime::compression_threads::Packing;
 use crate::runtime::disk::DiskThreads;
 use crate::runtime::link::{Link, SupervisorLink};
-use crate::runtime::packing::Packing;
 use crate::runtime::threads::Threads;
 use crate::setup::{StartError, ValidSettings};
 use crate::shared::common::Common;
@@ -36,11 +36,11 @@ pub struct Front {
     tls: Option<Arc<Tls>>,
     intake: Option<Intake>,
     threads: (Packing, Threads),
-    /// The default one first.
+    /// The default pool is first.
     pools: Vec<PoolEnd>,
 }
 
-/// A pool, before the front runs.
+/// A pool before the front runs.
 struct PoolEnd {
     name: String,
     ring: Ring,
@@ -58,9 +58,12 @@ impl std::fmt::Debug for Front {
 }
 
 impl Front {
-    /// A front that serves `settings.root` on `listeners` by the workers of `ring`, and tells `intake` of each request. It runs when
-    /// [`Self::run`] is called: on the thread that calls it, and, if the ring is for several fronts, on one more for each of
-    /// the others. Listeners that speak TLS do so by `tls`.
+    /// Creates a front that serves `settings.root` on `listeners` with the workers of `ring`, and
+    /// reports each request to `intake`.
+    ///
+    /// The front starts when [`Self::run`] is called. It runs on the calling thread. If the ring is
+    /// made for several fronts, it starts one more thread for each of the others. TLS listeners use
+    /// `tls`.
     pub fn new(
         listeners: Vec<Bound>,
         tls: Option<Arc<Tls>>,
@@ -81,11 +84,14 @@ impl Front {
         Ok((Front { listeners, tls, intake, threads, pools }, handle))
     }
 
-    /// Adds a pool for the requests that `settings.pools` of the default one say, in their order: it is answered by `settings`
-    /// and by the workers of `ring`, which is for as many fronts. What the handle switches, probes and counts is this pool's.
+    /// Adds a pool for the requests that `settings.pools` of the default pool assigns to it. Pools
+    /// must be added in that order.
+    ///
+    /// The pool has its own `settings`, and its own workers in `ring`. The returned handle
+    /// switches, probes and counts this pool only.
     ///
     /// # Panics
-    /// If it is for another number of fronts.
+    /// If `ring` is made for a different number of fronts than the default pool's ring.
     pub fn add_pool(
         &mut self,
         name: &str,
@@ -104,7 +110,7 @@ impl Front {
         Ok(handle)
     }
 
-    /// Serves until the handle drains it; then returns.
+    /// Serves until the handle drains the front, then returns.
     pub fn run(self) -> io::Result<()> {
         let control = Arc::clone(&self.pools[0].control);
         let result = self.serve(&control);
@@ -139,7 +145,7 @@ impl Front {
         };
         let (mates, calls) = Mates::of(count);
         let mut parts = parts.into_iter();
-        let first = parts.next().expect("there are as many as fronts");
+        let first = parts.next().expect("one part per front thread");
         let mut others = Others { alarm: Arc::clone(&alarm), threads: Vec::new() };
         for (number, (part, calls)) in (2..).zip(parts.zip(calls)) {
             let entrance = Entrance::Calls(calls, Arc::clone(control));
@@ -150,24 +156,27 @@ impl Front {
     }
 }
 
-/// The threads beside the first.
+/// The front's threads other than the first.
 struct Others {
     alarm: Arc<Alarm>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
 impl Others {
-    /// All are made before a request is served.
+    /// Starts one thread. All threads are started before a request is served.
     fn start(&mut self, number: usize, part: Part, entrance: Entrance) -> io::Result<()> {
         let alarm = Arc::clone(&self.alarm);
         let thread = std::thread::Builder::new().name(format!("front-{number}"));
         let serve = move || raise_if_broken(&alarm, || part.run(entrance));
         let started = thread.spawn(serve).map_err(|error| {
-            // Those that run have nobody to serve.
+            // The threads that already run have no connections to serve.
             self.alarm.raise();
             io::Error::new(
                 error.kind(),
-                format!("cannot start thread {number} of the front: {error}\nhint: set fewer `front_threads`, or raise the limit of processes"),
+                format!(
+                    "cannot start front thread {number}: {error}\n\
+                     hint: lower `front_threads`, or raise the process limit"
+                ),
             )
         })?;
         self.threads.push(started);
@@ -178,23 +187,20 @@ impl Others {
         raise_if_broken(&self.alarm, run)
     }
 
-    /// Waits until they have drained.
+    /// Waits until all threads have drained.
     fn join(self) -> io::Result<()> {
         let ended = |thread: JoinHandle<io::Result<()>>| {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("a thread of the front panicked")))
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("front thread panicked")))
         };
         self.threads.into_iter().map(ended).fold(Ok(()), io::Result::and)
     }
 }
 
-/// What `run` comes to. Whoever ends because something broke takes all others along.
+/// Runs `run` and returns its result. A thread that ends with an error or a panic ends all others.
 fn raise_if_broken(alarm: &Alarm, run: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let ended = catch_unwind(AssertUnwindSafe(run));
-    let ended = ended.unwrap_or_else(|_| {
-        Err(io::Error::other("a thread of the front panicked: the log says where"))
-    });
+    let ended =
+        ended.unwrap_or_else(|_| Err(io::Error::other("front thread panicked: see the log")));
     if ended.is_err() {
         alarm.raise();
     }
@@ -202,7 +208,7 @@ fn raise_if_broken(alarm: &Alarm, run: impl FnOnce() -> io::Result<()>) -> io::R
 }
 
 impl PoolEnd {
-    /// A part for each thread.
+    /// Splits the pool into one part per thread.
     fn share_out(self) -> impl Iterator<Item = PoolPart> {
         let PoolEnd { name, ring, setup, link, control, disk } = self;
         let controls: Vec<_> = control.of_threads().collect();

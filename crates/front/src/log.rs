@@ -1,8 +1,9 @@
-//! record: what is remembered of a request.
+//! record: access log, request ids and traces.
 //!
-//! `access` opens the access log and hands its lines to a thread of crates/log, `entry` follows one request from its
-//! head to its last byte, `line` writes it down, `time` knows the calendar. `request_id` ties a line to what client and
-//! PHP know of the request, `trace` ties it to those of other servers. Imports `route` (targets as they came) and `runtime`.
+//! `access` opens the access log and passes its lines to a thread of crates/log. `entry` follows
+//! one request from its head to its last byte, `line` formats it, and `time` formats dates.
+//! `request_id` connects a line with the request in the client and in PHP; `trace` connects it with
+//! requests of other servers. Imports `route` (targets as received) and `runtime`.
 
 mod access;
 mod entry;

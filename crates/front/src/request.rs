@@ -1,39 +1,44 @@
-//! The story of one request: check, route, then a file or a worker, then deliver and record.
+//! The stages of one request: check, route, then a file or a worker, then deliver and record.
 //!
-//! `context` is what its stages know of it. `check`, `host` and `forwarded` say what is believed of the head, `upload`
-//! receives the body, `head` says what PHP is told, `submit` runs it, `interim` passes on what comes ahead of the answer.
-//! `welcome` helps while nothing was ever served; `probe` is a request of the server's own. Imports all but `front`.
+//! - `context` is the state that the stages share.
+//! - `check`, `host` and `forwarded` decide which parts of the head are trusted.
+//! - `upload` receives the body, `head` encodes the head for PHP, `submit` runs the request, and
+//!   `interim` forwards interim responses.
+//! - `welcome` gives hints until the first page is served.
+//! - `probe` is a request of the server itself.
+//!
+//! Imports all folders except `front`.
 
-mod check;
 mod context;
+mod fastcgi_head;
+mod first_request_hints;
 mod forwarded;
 mod head;
 mod host;
+mod http_rules;
 mod interim;
-mod pass;
-mod pool;
 pub(crate) mod probe;
-mod sampled;
+mod script_sampling;
+mod status_page;
 mod submit;
-mod told;
-pub(crate) mod traced;
+pub(crate) mod trace_selection;
 mod upload;
-mod welcome;
+mod upstream_request;
 
-use crate::answer::body::AnswerBody;
-use crate::answer::error_page::{self, Failure};
-use crate::answer::files::sendfile;
-use crate::answer::{compress, files, own, worker};
 use crate::client::connection::ConnectionState;
 use crate::client::fastcgi::Complaint;
+use crate::client::head_filter::Note;
 use crate::client::request_body::RequestBody;
-use crate::client::screen::Note;
 use crate::log::trace::{Policy, Trace};
 use crate::log::{Client, RequestLogEntry};
+use crate::response::body::ResponseBody;
+use crate::response::error_page::{self, Failure};
+use crate::response::files::sendfile;
+use crate::response::{compress, files, front_response, worker_response};
 use crate::route::site::{Route, Routed, Script, Why};
 use crate::route::target::{AsItCame, Target};
-use crate::runtime::mishap;
-use crate::runtime::shed::Shed;
+use crate::runtime::panic_guard;
+use crate::runtime::rejection::Rejection;
 use crate::setup::Setup;
 use context::{RequestContext, ScriptRequest};
 use forwarded::Claims;
@@ -44,25 +49,26 @@ use samovar_config::{Role, TraceFrom};
 use std::rc::Rc;
 use upload::{Source, Upload};
 
-/// Served where everything else is sent to HTTPS: whoever asks may be about to give us a certificate.
+/// Path that is served even by listeners that redirect to HTTPS, because a certificate authority
+/// may use it to validate the domain.
 const ACME_FOLDER: &[u8] = b"/.well-known/acme-challenge/";
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Answers one request; never fails, because a failure is an answer too, and so is what a panic leaves.
+/// Serves one request. Never fails: failures and panics also produce a response.
 pub(crate) fn serve(
     connection: Rc<ConnectionState>,
     request: Request<RequestBody>,
     note: Note,
-) -> impl Future<Output = Response<AnswerBody>> {
+) -> impl Future<Output = Response<ResponseBody>> {
     let is_head = request.method() == Method::HEAD;
     let serving = tell(Rc::clone(&connection), request.into_parts(), note);
-    mishap::guard(serving, move |answered| {
+    panic_guard::guard(serving, move |responded| {
         let shared = &connection.shared;
-        let mut response = answered.unwrap_or_else(|| {
-            shared.counters.panics.add(1);
-            shared.counters.responses_5xx.add(1);
+        let mut response = responded.unwrap_or_else(|| {
+            shared.counters.server.panics_total.add(1);
+            shared.counters.pool.responses_5xx_total.add(1);
             let page = error_page::sorry();
-            if is_head { own::head_of(page) } else { page }
+            if is_head { front_response::head_of(page) } else { page }
         });
         if shared.draining.get() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -71,23 +77,23 @@ pub(crate) fn serve(
     })
 }
 
-/// From the head to the answer's.
+/// Processes a request from its head to the head of its response.
 #[expect(
     clippy::manual_async_fn,
-    reason = "an async fn holds the request twice: as what it was given, and taken apart"
+    reason = "an async fn would hold the request twice: as a parameter, and in parts"
 )]
 fn tell(
     connection: Rc<ConnectionState>,
     (mut parts, body): (Parts, RequestBody),
     note: Note,
-) -> impl Future<Output = Response<AnswerBody>> {
+) -> impl Future<Output = Response<ResponseBody>> {
     async move {
         let connection = &connection;
         let busy = connection.begin_request();
         #[cfg(test)]
         match parts.uri.path() {
-            "/panic" => panic!("as a test wants it"),
-            "/break" => mishap::BREAKS.set(true),
+            "/panic" => panic!("panic requested by a test"),
+            "/break" => panic_guard::BREAKS.set(true),
             _ => {}
         }
         let shared = &connection.shared;
@@ -98,7 +104,8 @@ fn tell(
         let setup = shared.setup();
         let told = note.told.as_deref();
         let ends = told.map_or_else(|| connection.ends(), |told| &told.ends);
-        // What a web server tells is meant as it is: php-fpm looks behind nobody either.
+        // Parameters from a web server are used as they are; php-fpm does not apply forwarding
+        // headers either.
         let claims = match told {
             Some(_) => Claims::default(),
             None => forwarded::claims(&setup.settings, ends.peer, &parts.headers),
@@ -133,11 +140,11 @@ fn tell(
             traceparent: traceparent.as_ref(),
         };
         let mut routed = None;
-        let answered = match note.doubt {
+        let responded = match note.doubt {
             Some(doubt) => Err(Failure::BadRequest(doubt)),
-            None => answer(&context, &mut parts, body, &mut entry, &mut routed).await,
+            None => respond(&context, &mut parts, body, &mut entry, &mut routed).await,
         };
-        let mut response = match answered {
+        let mut response = match responded {
             Ok(response) => {
                 if response.status().is_success() {
                     shared.has_served();
@@ -157,18 +164,18 @@ fn tell(
             let headers = response.headers_mut();
             headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(value);
         }
-        // An application's own id is the one that its clients know; ours stays in the log.
+        // Clients know an application's own ID, so it is kept. The front's ID is in the log.
         response.headers_mut().entry(X_REQUEST_ID).or_insert(id);
-        entry.answered(response.status());
+        entry.responded(response.status());
         if parts.method == Method::HEAD {
-            response = own::head_of(response);
+            response = front_response::head_of(response);
             entry.complete();
         }
         response.map(|body| body.carry(busy, entry))
     }
 }
 
-/// The trace that it belongs to; PHP is handed the headers that say so.
+/// Returns the request's trace. Changes the trace headers to those that PHP gets.
 fn trace(
     connection: &ConnectionState,
     setup: &Setup,
@@ -189,41 +196,45 @@ fn trace(
     connection.shared.traces.of(policy, headers)
 }
 
-async fn answer(
+async fn respond(
     context: &RequestContext<'_>,
     parts: &mut Parts,
     body: RequestBody,
     entry: &mut RequestLogEntry,
     found: &mut Option<Rc<Routed>>,
-) -> Result<Response<AnswerBody>, Failure> {
+) -> Result<Response<ResponseBody>, Failure> {
     match context.told {
-        None => check::check(parts, &context.setup.settings.limits)?,
+        None => http_rules::check(parts, &context.setup.settings.limits)?,
         Some(told) if told.is_too_large => return Err(Failure::HeadTooLarge),
-        Some(told) if told.is_unfound => return Err(Failure::Busy(Shed::Files, 1)),
+        Some(told) if told.is_unfound => return Err(Failure::Busy(Rejection::Files, 1)),
         Some(told) => {
-            if let Some(page) = pool::page(context, told) {
+            if let Some(page) = status_page::page(context, told) {
                 return page;
             }
         }
     }
     if parts.uri.path() == "*" && context.told.is_none() {
-        return own::about_server(&parts.method);
+        return front_response::about_server(&parts.method);
     }
     let shared = context.shared();
     let Target { path, query, whole } = Target::of(parts);
     if let Some(tls) = &shared.tls
         && let Some(token) = path.strip_prefix(ACME_FOLDER)
-        && let Some(answer) = std::str::from_utf8(token).ok().and_then(|token| tls.token(token))
+        && let Some(response) = std::str::from_utf8(token).ok().and_then(|token| tls.token(token))
     {
-        return Ok(own::text(answer));
+        return Ok(front_response::text(response));
     }
     if let Role::Redirect(port) = context.connection.role
         && !is_challenge(path)
     {
-        return own::to_https(port.unwrap_or_else(|| context.https_port()), parts, whole);
+        return front_response::to_https(
+            port.unwrap_or_else(|| context.https_port()),
+            parts,
+            whole,
+        );
     }
     let RequestContext { setup, .. } = *context;
-    // What stands in front of us by FastCGI packs by itself.
+    // A web server in front, connected by FastCGI, compresses responses itself.
     let is_direct = context.told.is_none();
     let wish = compress::Wish::of(&setup.settings.compression, parts).filter(|_| is_direct);
     let routed = context.route(parts, path).await?;
@@ -232,7 +243,7 @@ async fn answer(
         entry.keep_out_of_log();
     }
     let may_compress = routed.effects.as_ref().is_none_or(|effects| effects.may_compress());
-    let answered = match &routed.route {
+    let responded = match &routed.route {
         Route::Script(script) => run(context, parts, body, script, entry).await,
         Route::Static(file) => {
             let asked = files::Asked { method: &parts.method, headers: &parts.headers };
@@ -241,7 +252,9 @@ async fn answer(
             let far = Some(&shared.disk).filter(|_| routed.is_far);
             files::respond((&shared.disk, far), file, kind, asked, compression).await
         }
-        Route::Redirect(path) => own::redirect(path, query, StatusCode::MOVED_PERMANENTLY),
+        Route::Redirect(path) => {
+            front_response::redirect(path, query, StatusCode::MOVED_PERMANENTLY)
+        }
         Route::Moved(to, status) => moved(to, query, *status),
         Route::Status(status, _) => Err(said(*status)),
         Route::Forbidden(Why::Outside) => Err(Failure::Outside),
@@ -251,12 +264,13 @@ async fn answer(
         Route::Absent => Err(Failure::NotFound),
         Route::BadRequest(reason) => Err(Failure::BadRequest(reason)),
     };
-    let mut response = answered?;
+    let mut response = responded?;
     if let Some(effects) = &routed.effects {
         if let Some(page) = effects.page_instead(response.status()) {
-            response = own::with_page(response, page.bytes.clone(), page.kind.clone());
+            response = front_response::with_page(response, page.bytes.clone(), page.kind.clone());
         }
-        // What a file depends on no location can know better: caches would give packed bytes to everybody.
+        // A location must not remove a file's `Vary`. Caches would send compressed bytes to all
+        // clients.
         let depends = matches!(routed.route, Route::Static(_))
             && response.headers().contains_key(header::VARY);
         effects.apply(response.status(), response.headers_mut());
@@ -270,17 +284,17 @@ async fn answer(
     })
 }
 
-/// Whether an authority may be the one who asks: a token is a name of letters (RFC 8555, section 8.1), so nothing that a path is made plain
-/// of leads elsewhere.
+/// Whether this may be a request of a certificate authority. A token consists of letters, digits,
+/// `-` and `_` (RFC 8555, section 8.1), so normalizing the path cannot change it.
 fn is_challenge(path: &[u8]) -> bool {
     let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     path.strip_prefix(ACME_FOLDER).is_some_and(|token| token.iter().all(of_token))
 }
 
-/// As a location wants it.
-fn moved(to: &str, query: Option<&[u8]>, status: u16) -> Result<Response<AnswerBody>, Failure> {
+/// Redirects as a location specifies.
+fn moved(to: &str, query: Option<&[u8]>, status: u16) -> Result<Response<ResponseBody>, Failure> {
     let status = StatusCode::from_u16(status).map_err(|_| Failure::Internal)?;
-    own::redirect(to, query, status)
+    front_response::redirect(to, query, status)
 }
 
 fn said(status: u16) -> Failure {
@@ -288,36 +302,36 @@ fn said(status: u16) -> Failure {
 }
 
 fn missing(context: &RequestContext<'_>, path: &[u8], failure: Failure) -> Failure {
-    welcome::report(context, path, failure);
+    first_request_hints::report(context, path, failure);
     failure
 }
 
-/// `routed`: what was found to answer it, if it came so far.
+/// Builds the response to a request that failed. `routed`: its route, if it was computed already.
 async fn refuse(
     context: &RequestContext<'_>,
     parts: &Parts,
     failure: Failure,
     routed: Option<Rc<Routed>>,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     if failure.closes_connection() {
         context.connection.linger();
     }
     failure.count(&context.shared().counters);
-    let advice = welcome::advice(context, parts, failure);
+    let advice = first_request_hints::advice(context, parts, failure);
     let mut response = error_page::response(&failure, parts, context.id, advice);
     let routed = match routed {
-        None if failure == Failure::Busy(Shed::Files, 1) => None,
+        None if failure == Failure::Busy(Rejection::Files, 1) => None,
         None => Box::pin(context.route(parts, Target::of(parts).path)).await.ok(),
         routed => routed,
     };
     if let Some(effects) = routed.as_ref().and_then(|routed| routed.effects.as_ref()) {
         let status = response.status();
         if let Some(page) = effects.page(status) {
-            response = own::with_page(response, page.bytes.clone(), page.kind.clone());
+            response = front_response::with_page(response, page.bytes.clone(), page.kind.clone());
         }
         effects.apply(status, response.headers_mut());
     }
-    if let Some(complaint) = told::complaint(context, failure) {
+    if let Some(complaint) = fastcgi_head::complaint(context, failure) {
         response.extensions_mut().insert(Complaint(complaint));
     }
     response
@@ -329,26 +343,27 @@ async fn run(
     body: RequestBody,
     script: &Script,
     entry: &mut RequestLogEntry,
-) -> Result<Response<AnswerBody>, Failure> {
+) -> Result<Response<ResponseBody>, Failure> {
     let RequestContext { connection, setup, .. } = *context;
     let upload = if body.is_end_stream() {
         Upload::None
     } else {
         let bytes_max = script.body_bytes_max;
         let source = Source::new(connection, &setup.settings, bytes_max, body);
-        // php-fpm wants to know how long a body is.
+        // php-fpm must know the length of a body.
         let is_known = script.pass.is_none() || source.declared().is_some();
         let is_live = !setup.settings.request_buffering && is_known;
         Box::pin(upload::receive(context.shared(), &setup.settings, source, is_live)).await?
     };
     if matches!(upload, Upload::Live(..)) {
-        // The answer may be there before the client has sent everything.
+        // The response may be ready before the client has sent the whole body.
         connection.linger();
     }
     entry.runs(&script.name);
     let is_told = context.told.is_some();
     if let Some(pass) = &script.pass {
-        let response = Box::pin(pass::run(context, parts, script, pass, upload, entry)).await?;
+        let response =
+            Box::pin(upstream_request::run(context, parts, script, pass, upload, entry)).await?;
         let folders = &setup.settings.sendfile;
         return if folders.is_empty() {
             Ok(response)
@@ -357,28 +372,31 @@ async fn run(
         };
     }
     let request = ScriptRequest { context: *context, parts, script };
-    let (answer, exchange) = submit::submit(&request, upload, entry).await?;
+    let (response, exchange) = submit::submit(&request, upload, entry).await?;
     let is_head = parts.method == Method::HEAD;
     let folders = &setup.settings.sendfile;
     if folders.is_empty() {
         let recycled = std::mem::take(&mut parts.headers);
-        let response =
-            worker::respond(connection, setup, recycled, answer, exchange, is_head, entry);
+        let response = worker_response::respond(
+            connection, setup, recycled, response, exchange, is_head, entry,
+        );
         return response.map(|response| promised(context, response));
     }
-    // A file that is sent in the answer's place is asked for by the request's headers.
+    // A file sent in place of the body depends on the request's headers, so their map is not reused
+    // here.
     let headers = HeaderMap::new();
-    let response = worker::respond(connection, setup, headers, answer, exchange, is_head, entry)?;
+    let response =
+        worker_response::respond(connection, setup, headers, response, exchange, is_head, entry)?;
     let response = promised(context, response);
     Box::pin(sendfile::instead(context.shared(), folders, parts, is_told, response)).await
 }
 
-/// With the cookie of whoever's next request is to be traced.
+/// Adds the cookie that enables a trace of the visitor's next request, if the response requests it.
 fn promised(
     context: &RequestContext<'_>,
-    mut response: Response<AnswerBody>,
-) -> Response<AnswerBody> {
+    mut response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
     let profile = &context.setup.settings.profile;
-    traced::promise(context.shared(), profile, response.headers_mut());
+    trace_selection::promise(context.shared(), profile, response.headers_mut());
     response
 }

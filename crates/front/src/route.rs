@@ -1,24 +1,35 @@
-//! route: what answers a path.
+//! route: decides how a path is served.
 //!
-//! `target` is the path as it came, `path` what it means, `site` decides by the rules, `files` is the file system that
-//! it looks at, `private` the files that are nobody's business, `refused` what a path does not lead to, `terms` and
-//! `locations` what holds for some paths besides, `pools` whose request it is, `explain` says for people what was decided; `cache` knows what was decided a moment ago, `known` which
-//! files were there. All but `files` and these two are pure functions. Imports `runtime`.
+//! | module | role |
+//! |---|---|
+//! | `target` | the target as received |
+//! | `path` | decodes and normalizes a path |
+//! | `site` | decides by the rules |
+//! | `files` | view of the file system |
+//! | `private` | files that are never served |
+//! | `refused` | refusals of the file or script that a path resolves to |
+//! | `terms`, `locations` | settings that apply to some paths only |
+//! | `pools` | the pool of a request |
+//! | `explain` | describes a decision for `samovar routes` |
+//! | `cache` | recent decisions |
+//! | `known` | files that were found recently |
+//!
+//! All but `files`, `cache` and `known` are pure functions. Imports `runtime`.
 
 pub(crate) mod cache;
 pub(crate) mod explain;
+pub(crate) mod file_cache;
 pub(crate) mod files;
-pub(crate) mod known;
 pub(crate) mod locations;
 mod path;
+pub(crate) mod path_settings;
 pub(crate) mod pools;
 pub mod private;
-mod refused;
+mod refusal;
 pub(crate) mod site;
 pub(crate) mod target;
-pub(crate) mod terms;
 
-/// What a percent-encoded path means, if it is one.
+/// Decodes and normalizes a percent-encoded path; `None` if it is invalid.
 pub(crate) fn normal(path: &[u8]) -> Option<Vec<u8>> {
     path::normalise(path).ok()
 }

@@ -1,64 +1,67 @@
-//! By what a request is answered: the settings, and the site and routes that follow from them.
+//! Everything that determines how a request is served: the settings, and the site and routes
+//! derived from them.
 //!
-//! A reload changes all of it at once. Imports `route`.
+//! A reload replaces all of it at once. Imports `route`.
 
 use crate::route::cache::RouteCache;
 use crate::route::explain::Explained;
 use crate::route::files::DiskFiles;
 use crate::route::locations::Locations;
+use crate::route::path_settings::TermsOfPaths;
 use crate::route::pools::Pools;
 use crate::route::private::Private;
 use crate::route::site::{Elsewhere, Site};
-use crate::route::terms::TermsOfPaths;
 use samovar_config::{LogTarget, Pool, Settings};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The script that answers what no file answers, where none is named: below the root.
+/// Default front controller, below the root. Runs requests that no file matches.
 const INDEX: &str = "index.php";
 
-/// Why a front cannot be made.
+/// Reason why a front cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The document root is none.
+    /// The document root is not usable.
     #[error("cannot use `{path}` as document root: {cause}\nhint: give an existing directory")]
     Root {
-        /// The path that was given.
+        /// The configured path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The front controller does not lie below the root.
+    /// The front controller is not below the root.
     #[error("the front controller `{0}` is not below the document root")]
     Controller(PathBuf),
     /// A location's error page cannot be read.
     #[error(
-        "cannot read the error page `{path}`: {cause}\nhint: the server's user must be able to read it"
+        "cannot read the error page `{path}`: {cause}\n\
+         hint: make it readable for the server's user"
     )]
     ErrorPage {
-        /// The file that was named.
+        /// The configured file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// The access log cannot be opened.
     #[error(
-        "cannot open the access log `{path}`: {cause}\nhint: its directory must exist and be writable"
+        "cannot open the access log `{path}`: {cause}\n\
+         hint: make sure that its directory exists and is writable"
     )]
     Log {
-        /// The path that was given.
+        /// The configured path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A thread, descriptor or the like could not be had.
+    /// A thread, a file descriptor or another resource was not available.
     #[error("cannot start the front: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Settings that were found usable, with the site they name.
+/// Settings that have been validated, with the site that they describe.
 #[derive(Clone, Debug)]
 pub struct ValidSettings {
     pub(crate) settings: Settings,
@@ -68,7 +71,7 @@ pub struct ValidSettings {
 }
 
 impl ValidSettings {
-    /// Looks whether a front could serve by these settings.
+    /// Checks whether a front can run with these settings.
     pub fn new(settings: Settings) -> Result<ValidSettings, StartError> {
         let site = Arc::new(site_of(&settings)?);
         let files = Arc::new(files_of(&site, &settings));
@@ -83,27 +86,28 @@ impl ValidSettings {
         Setup { settings, site, routes, pools, body_bytes_max }
     }
 
-    /// Whose request that is, for people: the pool's place among those of the settings, its name and its line; `None`: the
-    /// default pool's.
+    /// Returns the pool of a request, for display: the pool's index in the settings, its name and
+    /// its line. `None`: the default pool.
     pub fn pool_of(&self, host: &str, path: &str) -> Option<(usize, &str, usize)> {
         self.pools.explain(host.as_bytes(), path.as_bytes())
     }
 
-    /// What would be answered, and by which rules, for people.
+    /// Returns the response to a request and the rules that lead to it, for display.
     pub fn explain(&self, host: &str, path: &str) -> Explained {
         Explained::new(&self.site, &*self.files, host, path)
     }
 }
 
-/// What a reload changes as a whole: a request is answered by the setup that it met.
+/// State that a reload replaces as a whole. A request uses the setup that was current when it
+/// arrived.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) site: Arc<Site>,
     pub(crate) routes: RouteCache,
-    /// Whose requests are not this pool's; empty in all but the default one's.
+    /// Selects requests that belong to other pools; empty except in the default pool.
     pub(crate) pools: Pools,
-    /// Longest body of any request, as long as nobody knows where it goes.
+    /// Maximum body length of any request, used until the request is routed.
     pub(crate) body_bytes_max: u64,
 }
 
@@ -113,7 +117,7 @@ fn body_bytes_max(settings: &Settings) -> u64 {
 }
 
 impl Setup {
-    /// The same, but for whose requests are not this pool's.
+    /// Returns the same setup with other pools.
     pub(crate) fn with_pools(&self, pools: Vec<Pool>) -> Setup {
         let (settings, site) =
             (Settings { pools, ..self.settings.clone() }, Arc::clone(&self.site));
@@ -158,27 +162,27 @@ fn site_of(settings: &Settings) -> Result<Site, StartError> {
     })
 }
 
-/// A front controller that is not the folder's index answers for folders too; for one that is, nginx's
-/// `try_files $uri $uri/ /index.php` says all.
+/// A front controller that is not the folder's index also handles folders. For one that is the
+/// index, nginx's `try_files $uri $uri/ /index.php` describes the behavior completely.
 fn named_controller(settings: &Settings) -> Option<&Path> {
     let controller = settings.front_controller.as_deref();
     controller.filter(|controller| *controller != settings.root.join(INDEX))
 }
 
-/// A file beside another, whose name goes on.
+/// Path of a file in the same folder whose name is extended by `end`.
 fn with(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
 }
 
-/// What the server reads and writes itself, and serves to nobody.
+/// Files that the server itself reads and writes, and never serves.
 fn own_files(settings: &Settings) -> Vec<PathBuf> {
     let logs =
         [&settings.log, &settings.access_log, &settings.insight.slow_log].map(LogTarget::file);
     let files = [&settings.config_file, &settings.php_ini].map(Option::as_deref);
-    // Profiles and call graphs lie beside the history. SQLite has a log of changes and an index of it beside its file, and what
-    // it could not read is put aside.
+    // Profiles and call graphs are stored next to the history. SQLite stores a change log and its
+    // index next to its file. A file that cannot be read is renamed and kept.
     let history = settings.insight.store.iter().flat_map(|store| {
         let beside = ["", ".profiles", ".calls"].into_iter().flat_map(|kind| {
             ["", "-wal", "-shm", "-journal"].map(|end| with(&with(store, kind), end))

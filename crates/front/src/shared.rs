@@ -1,19 +1,21 @@
-//! What all tasks of one of the front's threads share. No lock: one thread. What its threads have in common is in `common`.
+//! State shared by all tasks of one front thread. Needs no lock, because there is one thread. State
+//! shared between the threads is in `common`.
 //!
-//! Knows no connection: these know it. Imports `setup`, `exchange`, `log` and `runtime`.
+//! Does not know connections; they import this module. Imports `setup`, `exchange`, `log` and
+//! `runtime`.
 
 use crate::exchange::SharedExchanges;
 use crate::exchange::shares::Shares;
 use crate::log::Recorder;
 use crate::log::request_id::RequestIds;
 use crate::log::trace::Traces;
-use crate::route::known::KnownFiles;
+use crate::route::file_cache::KnownFiles;
 use crate::runtime::clock::Clock;
+use crate::runtime::compression_threads::Packing;
 use crate::runtime::counters::Counters;
 use crate::runtime::disk::DiskThreads;
-use crate::runtime::lots::Lots;
-use crate::runtime::packing::Packing;
 use crate::runtime::peaks::Peaks;
+use crate::runtime::random_sampling::Lots;
 use crate::setup::Setup;
 use crate::tls::Tls;
 use crate::upstream::{Names, Upstreams};
@@ -31,44 +33,44 @@ use tokio::sync::Notify;
 
 pub(crate) mod common;
 
-/// Header names of which it was said that they were dropped.
+/// Maximum number of header names for which a dropped header was logged.
 const DROPPED_NAMES_MAX: usize = 64;
 
 pub(crate) struct Shared {
-    /// The other pools, if this is the default one and there are any.
+    /// The other pools, if this is the default pool and there are several.
     others: OnceCell<Box<[Rc<Shared>]>>,
-    /// What the pool is called, where there are several.
+    /// Name of the pool, if there are several.
     pub(crate) pool: OnceCell<Rc<str>>,
     setup: RefCell<Rc<Setup>>,
-    /// Knows what authorities look for.
+    /// TLS state; also holds the tokens that certificate authorities request.
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) exchanges: SharedExchanges,
     pub(crate) counters: Arc<Counters>,
-    /// With the pool's part of the other threads.
+    /// State shared with the same pool's part of the other threads.
     pub(crate) common: Arc<Common>,
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) disk: Rc<DiskThreads>,
-    /// What web servers name.
+    /// Files that web servers have named in FastCGI requests.
     pub(crate) known: KnownFiles,
     pub(crate) packing: Rc<Packing>,
-    /// Connections to those who run scripts of some locations.
+    /// Connections to the php-fpm servers that run scripts of some locations.
     pub(crate) upstreams: Upstreams,
     pub(crate) ids: RequestIds,
     pub(crate) traces: Traces,
-    /// Whose call graph is taken down.
+    /// Random selection of the requests whose call graph is recorded.
     pub(crate) lots: Lots,
-    /// Encoded request heads are made here.
+    /// Scratch buffer for encoded request heads.
     pub(crate) encoded: RefCell<Vec<u8>>,
-    /// Set once: no new connections, none kept alive.
+    /// Set once: no new connections are accepted, and none is kept alive.
     pub(crate) draining: Cell<bool>,
-    /// There is something to sweep again.
+    /// Notified when there is something to sweep again.
     pub(crate) sweeper: Rc<Notify>,
     pub(crate) clock: Rc<Clock>,
-    /// The most that waited and ran, where somebody asks for it.
+    /// Maximum numbers of waiting requests and busy workers, updated when they are queried.
     pub(crate) peaks: Peaks,
-    /// When this front began.
+    /// Start time of this front.
     pub(crate) started: Timestamp,
-    /// Places that clients have, and their connections.
+    /// Numbers of requests and of connections per client.
     pub(crate) request_shares: Rc<Shares>,
     pub(crate) connection_shares: Rc<Shares>,
     dropped_names: RefCell<HashSet<Vec<u8>>>,
@@ -113,45 +115,45 @@ impl Shared {
         }
     }
 
-    /// A page or file was answered successfully.
+    /// Records that a page or file was served successfully.
     pub(crate) fn has_served(&self) {
         self.common.note_served();
     }
 
-    /// The setup by which a request that comes now is answered.
+    /// Returns the setup for a request that arrives now.
     pub(crate) fn setup(&self) -> Rc<Setup> {
         Rc::clone(&self.setup.borrow())
     }
 
-    /// Answers the requests that come after this by another setup.
+    /// Replaces the setup; requests that arrive later use the new one.
     pub(crate) fn switch(&self, setup: Setup) {
         self.common.upstreams.limit(&setup.settings.fastcgi);
         self.setup.replace(Rc::new(setup));
     }
 
-    /// This is the default pool, and these are the others; before anything is served.
+    /// Makes this the default pool of `others`. Must be called before the first request.
     pub(crate) fn lead(&self, others: Vec<Rc<Shared>>) {
         let _ = self.others.set(others.into_boxed_slice());
     }
 
-    /// One that is swept when that one is.
+    /// Shares the sweeper of `other`, so that both are swept together.
     pub(crate) fn swept_with(self, other: &Shared) -> Shared {
         Shared { sweeper: Rc::clone(&other.sweeper), ..self }
     }
 
-    /// It is called so among others.
+    /// Sets the name of the pool.
     pub(crate) fn call(&self, name: &str) {
         let _ = self.pool.set(name.into());
         self.recorder.call(name);
     }
 
-    /// The pools beside the default one, which this is.
+    /// Returns the pools other than the default one; `self` is the default pool.
     pub(crate) fn others(&self) -> &[Rc<Shared>] {
         self.others.get().map_or(&[], |others| others)
     }
 
-    /// The pool of a request by its host (without port), its path and the script that a web server has named. `self` is the default
-    /// one, and `setup` its own.
+    /// Returns the pool of a request, by its host (without port), its path and the script that a
+    /// web server has named. `self` is the default pool, and `setup` is its setup.
     pub(crate) fn pool_of<'a>(
         self: &'a Rc<Self>,
         setup: &Setup,
@@ -165,14 +167,15 @@ impl Shared {
         at.checked_sub(1).and_then(|at| self.others().get(at)).unwrap_or(self)
     }
 
-    /// The threads that look for the script of this file name: those of the pool whose root it lies below. `self` is the default pool.
+    /// Returns the disk threads that look up the script with this file name: those of the pool
+    /// whose root contains it. `self` is the default pool.
     pub(crate) fn disk_of(&self, filename: &[u8]) -> &DiskThreads {
         let file = Path::new(OsStr::from_bytes(filename));
         let is_its = |pool: &&Rc<Shared>| file.starts_with(&pool.setup.borrow().site.root);
         self.others().iter().find(is_its).map_or(&self.disk, |pool| &pool.disk)
     }
 
-    /// Looks at the rings now and then, where the runtime never comes to rest.
+    /// Polls the rings now and then, for a runtime that never becomes idle.
     pub(crate) fn turn_if_due(&self) {
         self.exchanges.borrow_mut().turn_if_due();
         for other in self.others() {
@@ -180,23 +183,23 @@ impl Shared {
         }
     }
 
-    /// What the pool is called, for a log; empty where there is one.
+    /// Name of the pool for log lines; empty if there is only one pool.
     pub(crate) fn pool_name(&self) -> &str {
         self.pool.get().map_or("", |name| name)
     }
 
-    /// There is something to sweep again after a quiet time.
+    /// Resumes sweeping after a quiet period.
     pub(crate) fn resume_sweeping(&self) {
         self.clock.rest(false);
         self.sweeper.notify_one();
     }
 
-    /// A response header that cannot be sent.
+    /// Logs a response header that cannot be sent.
     pub(crate) fn report_dropped(&self, name: &[u8]) {
         let mut names = self.dropped_names.borrow_mut();
         if names.len() < DROPPED_NAMES_MAX && names.insert(name[..name.len().min(128)].to_vec()) {
             let name = String::from_utf8_lossy(name);
-            tracing::warn!(name = %name.escape_debug(), "dropped a response header that is no valid HTTP");
+            tracing::warn!(name = %name.escape_debug(), "dropped an invalid response header");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The whole front over TCP, with fake workers: threads that speak the ring's worker side.
+//! Tests of the whole front over TCP, with fake workers: threads that use the ring's worker side.
 //!
-//! `Server::new().work(|job| …)` starts one; `server.get("/")` and `Client` speak HTTP by hand.
-#![allow(unsafe_code)] // The encoded request is read where it lies, as the worker does.
+//! `Server::new().work(|job| …)` starts a server; `server.get("/")` and `Client` write HTTP by
+//! hand.
+#![allow(unsafe_code)] // The encoded request is read in place, as the worker does.
 
 mod accounts;
-mod answers;
 mod bodies;
 mod failures;
 mod fastcgi;
@@ -12,6 +12,7 @@ mod files;
 mod http;
 mod http2;
 mod life;
+mod responses;
 mod slow;
 mod threads;
 
@@ -31,19 +32,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// No test waits longer for anything. It only decides how long a broken test hangs.
+/// Maximum wait of a test. It only determines how long a broken test hangs.
 const WATCHDOG: Duration = Duration::from_mins(2);
 
-/// What a fake worker does after its closure.
+/// Action of a fake worker after its closure.
 enum After {
     Finish,
-    /// As if killed: the slot is left as it is, then repaired.
+    /// As if killed: the slot is left unchanged, then repaired.
     Die,
-    /// Until the front asks for its death.
+    /// Wait until the front requests the worker's death.
     Hang,
 }
 
-/// One request in a fake worker's hands.
+/// One request that a fake worker runs.
 struct Job<'a> {
     worker: &'a mut WorkerEnd,
     slot: SlotIndex,
@@ -54,7 +55,7 @@ struct Job<'a> {
     content_length: i64,
     server_port: u16,
     flags: u32,
-    /// What `$_SERVER` gets besides.
+    /// Additional `$_SERVER` variables.
     variables: HashMap<String, String>,
 }
 
@@ -114,13 +115,13 @@ impl<'a> Job<'a> {
         self.worker.flush(self.slot).is_ok()
     }
 
-    fn answer(&mut self, body: &str) -> After {
+    fn respond(&mut self, body: &str) -> After {
         self.head(200, "Content-Type: text/plain\n");
         self.write(body.as_bytes());
         After::Finish
     }
 
-    /// The whole body, or `None` if the client broke off.
+    /// Reads the whole body; `None` if it was aborted by the client.
     fn body(&mut self) -> Option<Vec<u8>> {
         let (mut all, mut piece) = (Vec::new(), Vec::new());
         loop {
@@ -135,7 +136,7 @@ impl<'a> Job<'a> {
 
 type Closure = dyn Fn(&mut Job<'_>) -> After + Send + Sync;
 
-/// A front that runs, its workers, and what it said to its supervisor.
+/// A running front, its workers, and its events for the supervisor.
 struct Server {
     address: SocketAddr,
     handle: FrontHandle,
@@ -148,7 +149,7 @@ struct Server {
 }
 
 impl Server {
-    /// The defaults, no worker.
+    /// A server with the default settings and without workers.
     fn new() -> Server {
         Server::with(64, |_| {})
     }
@@ -157,12 +158,12 @@ impl Server {
         Server::start(slots, change, None, Protocol::Http)
     }
 
-    /// One that web servers speak to.
+    /// A server for the FastCGI requests of web servers.
     fn fastcgi(change: impl FnOnce(&mut Settings)) -> Server {
         Server::start(64, change, None, Protocol::FastCgi)
     }
 
-    /// One that tells of its requests.
+    /// A server that reports its requests to the returned outlet.
     fn measured() -> (Server, Outlet) {
         let (intake, outlet) = intake();
         (Server::start(64, |_| {}, Some(intake), Protocol::Http), outlet)
@@ -211,7 +212,7 @@ impl Server {
         Client::connect(self.address)
     }
 
-    /// One request on its own connection: status line and headers, body.
+    /// Sends one request on its own connection and returns status line, headers and body.
     fn get(&self, target: &str) -> Reply {
         self.ask(&format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"))
     }
@@ -232,7 +233,7 @@ impl Server {
         self.events.recv_timeout(WATCHDOG).unwrap()
     }
 
-    /// Drains, and waits until the front has returned.
+    /// Drains the front, and waits until it has returned.
     fn stop(&mut self) {
         self.handle.drain();
         if let Some(front) = self.front.take() {
@@ -280,7 +281,7 @@ fn work(ring: &Ring, index: usize, kills: &Mutex<Receiver<Incarnation>>, act: &C
     }
 }
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -289,13 +290,13 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// An answer as the client sees it.
+/// A response as the client receives it.
 #[derive(Debug)]
 struct Reply {
     status: u16,
     head: String,
     body: Vec<u8>,
-    /// The body ended as its head promised.
+    /// The body has the length that its head declares.
     is_complete: bool,
 }
 
@@ -312,7 +313,7 @@ impl Reply {
     }
 }
 
-/// A connection that speaks HTTP by hand.
+/// A connection on which HTTP is written by hand.
 struct Client {
     stream: TcpStream,
     unread: Vec<u8>,
@@ -321,7 +322,8 @@ struct Client {
 impl Client {
     fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        // Small writes one after the other would wait for acknowledgements that are delayed by 40 ms.
+        // Without this, each of several small writes would wait for an acknowledgement that is
+        // delayed by 40 ms.
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(WATCHDOG)).unwrap();
         Client { stream, unread: Vec::new() }
@@ -331,7 +333,7 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Reads more; false at the end of the connection.
+    /// Reads more bytes; false at the end of the connection.
     fn more(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {
@@ -346,7 +348,7 @@ impl Client {
         }
     }
 
-    /// All bytes until the server closes.
+    /// Reads all bytes until the server closes the connection.
     fn rest(&mut self) -> String {
         while self.more() {}
         String::from_utf8_lossy(&std::mem::take(&mut self.unread)).into_owned()
@@ -414,7 +416,7 @@ impl Client {
     }
 }
 
-/// Bytes that show when a piece is missing or doubled.
+/// Bytes in which a missing or repeated piece is detected.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251 + i / 65_521) as u8).collect()
 }

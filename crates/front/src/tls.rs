@@ -1,23 +1,33 @@
-//! accept: what TLS listeners speak with: certificates, tickets, the authorities of clients.
+//! accept: the configuration of TLS listeners: certificates, tickets, the authorities of client
+//! certificates.
 //!
-//! `certificate` knows its names, `staple` what its authority says of it, `revocation` which of clients are no longer good; `files` has what the
-//! settings name, by `reading`, and `stamp` knows when to look again; `watch` knows when it ends, `issued` has what an authority has issued meanwhile, `chooser` picks a
-//! certificate by the name that a client asks for, `client` is what PHP is told of a client's own, and of the connection. Knows no connection; imports no other folder of this crate.
+//! - `certificate` reads the names of a certificate. `staple` reads the OCSP response of its
+//!   authority.
+//! - `revocation` reads the lists of revoked client certificates.
+//! - `files` reads the files of the settings, by `reading`. `stamp` detects when to read them
+//!   again.
+//! - `watch` reports when a file expires.
+//! - `issued` has the certificates that an authority has issued at runtime.
+//! - `chooser` selects a certificate by the name that a client requests.
+//! - `client` sets the variables for PHP about a client's certificate and the connection.
+//!
+//! Knows no connections. Imports no other folder of this crate.
 
 mod certificate;
-mod chooser;
+mod certificate_selector;
 pub(crate) mod client;
 mod failure;
+mod file_reader;
+mod file_stamp;
 mod files;
 mod issued;
-mod reading;
 mod revocation;
-mod stamp;
 mod staple;
 mod watch;
 
-use chooser::Chooser;
+use certificate_selector::Chooser;
 pub use failure::TlsError;
+use file_stamp::{Refused, Stamp};
 use files::Files;
 use issued::{Issued, PROOF_PROTOCOL};
 use jiff::Timestamp;
@@ -26,7 +36,6 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use samovar_config::{ClientCertificates, Settings, TlsVersion};
-use stamp::{Refused, Stamp};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,20 +43,20 @@ use tokio::sync::Notify;
 pub use watch::Notice;
 use watch::Watched;
 
-/// What clients may choose after the handshake, the first being ours.
+/// Protocols that clients may select in the handshake. The first is our preference.
 const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[&[u8]] = &[b"http/1.1", b"http/1.0"];
 
-/// What all TLS listeners speak with; it can be changed while they do.
+/// The configuration of all TLS listeners. It can change while they are in use.
 pub struct Tls {
     provider: Arc<CryptoProvider>,
-    /// Kept when certificates change, so that clients can resume.
+    /// Kept when certificates change, so that clients can resume sessions.
     tickets: Arc<dyn ProducesTickets>,
     issued: Arc<Issued>,
-    /// For authorities that look for a proof.
+    /// Configuration for authorities that validate a domain in a handshake.
     proofs: Arc<ServerConfig>,
     current: Mutex<Current>,
-    /// Others have been installed.
+    /// Notified when new certificates have been installed.
     installed: Notify,
 }
 
@@ -56,40 +65,40 @@ struct Current {
     has_http2: bool,
     config: Arc<ServerConfig>,
     stamp: Stamp,
-    /// The certificates of files.
+    /// The certificates in files.
     files: Vec<CertificateFile>,
-    /// What of the files comes to an end.
+    /// Files whose contents expire.
     watched: Vec<Watched>,
-    /// What has not been said of them yet.
+    /// Notices about the files that were not reported yet.
     notices: Vec<Notice>,
-    /// Files that have changed and cannot be used.
+    /// Changed files that cannot be used.
     refused: Option<Refused>,
 }
 
-/// A certificate that lies in a file.
+/// A certificate in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFile {
     /// The file.
     pub path: PathBuf,
-    /// The names that it is for, in lower case.
+    /// The names that it is valid for, in lower case.
     pub names: Vec<String>,
-    /// When it ends, in seconds of Unix time.
+    /// End of its validity, in seconds of Unix time.
     pub until: i64,
 }
 
-/// What one connection uses.
+/// The TLS settings of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) config: Arc<ServerConfig>,
-    /// Clients are asked for a certificate.
+    /// Whether clients are requested to send a certificate.
     pub(crate) asks_client: bool,
-    /// PHP is told how it is encrypted.
+    /// Whether PHP gets variables about the encryption.
     pub(crate) tells_how: bool,
-    /// What an authority gets that looks for a proof, while there is one.
+    /// Configuration for authorities that validate a domain, while there is a validation.
     pub(crate) proofs: Option<Arc<ServerConfig>>,
 }
 
-/// Certificates that have been read, and wait to be used.
+/// Certificates that have been read and are not in use yet.
 pub struct Prepared(Current);
 
 impl std::fmt::Debug for Tls {
@@ -105,13 +114,13 @@ impl std::fmt::Debug for Prepared {
 }
 
 impl Tls {
-    /// Reads what `settings` name; `None`: nothing speaks TLS.
+    /// Reads the files in `settings`. `None`: no listener uses TLS.
     pub fn load(settings: &Settings) -> Result<Option<Arc<Tls>>, TlsError> {
         if settings.tls.certificates.is_empty() && settings.acme.domains.is_empty() {
             return Ok(None);
         }
         let provider = Arc::new(ring::default_provider());
-        // It draws new keys every six hours, and knows the last ones.
+        // Generates new keys every six hours, and accepts the previous ones.
         let tickets = ring::Ticketer::new().map_err(|e| TlsError::Refused(e.to_string()))?;
         let issued = Arc::new(Issued::default());
         issued.look_after(settings.acme.domains.clone());
@@ -123,22 +132,24 @@ impl Tls {
         Ok(Some(Arc::new(Tls { provider, tickets, issued, proofs, current, installed })))
     }
 
-    /// Has these names looked after from now on: until it has a certificate, a name of them gets none.
+    /// Sets the names whose certificates are issued at runtime. A handshake for one of them gets no
+    /// certificate until one is installed.
     pub fn look_after(&self, domains: Vec<String>) {
         self.issued.look_after(domains);
     }
 
-    /// Handshakes for `domain` get this certificate from now on: PEM, with its chain and its key.
+    /// Uses this certificate for handshakes with `domain` from now on. `pem` contains its chain and
+    /// its key.
     ///
     /// # Errors
-    /// Where it is none, not this key's, or for another name; says what.
+    /// If it is invalid, does not match the key, or is for another name. Contains the reason.
     pub fn install_issued(&self, domain: &str, pem: &[u8]) -> Result<(), String> {
         self.issued.install(domain, pem, &self.provider)
     }
 
-    /// Answers `answer` to whoever asks for the token below `/.well-known/acme-challenge/`.
-    pub fn show_token(&self, token: String, answer: String) {
-        self.issued.show_token(token, answer);
+    /// Serves `response` to requests for the token below `/.well-known/acme-challenge/`.
+    pub fn show_token(&self, token: String, response: String) {
+        self.issued.show_token(token, response);
     }
 
     /// Ends [`Self::show_token`].
@@ -146,10 +157,11 @@ impl Tls {
         self.issued.hide_token(token);
     }
 
-    /// Shows a certificate (both DER) to authorities that ask for a proof in a handshake for `domain`.
+    /// Presents a certificate (both parts are DER) to authorities that validate `domain` in a
+    /// handshake.
     ///
     /// # Errors
-    /// Where the two do not go together.
+    /// If certificate and key do not match.
     pub fn show_handshake(
         &self,
         domain: String,
@@ -164,30 +176,30 @@ impl Tls {
         self.issued.hide_handshake(domain);
     }
 
-    /// What is answered to whoever asks for this token.
+    /// Returns the response to a request for this token.
     pub(crate) fn token(&self, token: &str) -> Option<String> {
         self.issued.token(token)
     }
 
-    /// Reads the files anew, by other settings.
+    /// Reads the files again, with other settings.
     pub fn prepare(&self, settings: &Settings) -> Result<Prepared, TlsError> {
         read(&settings.tls, settings.http2, &self.provider, &self.tickets, &self.issued)
             .map(Prepared)
     }
 
-    /// New connections get these from now on.
+    /// Uses these certificates for new connections from now on.
     pub fn install(&self, prepared: Prepared) {
         *self.current() = prepared.0;
         self.installed.notify_one();
     }
 
-    /// Waits for the next [`Self::install`], at most so long.
+    /// Waits for the next [`Self::install`], at most for `most`.
     pub(crate) async fn wait(&self, most: Duration) {
-        // Which of the two it was makes no difference.
+        // Both results are handled in the same way.
         let _ = tokio::time::timeout(most, self.installed.notified()).await;
     }
 
-    /// Looks whether files have changed, and uses them if so. What was wrong with them is told once.
+    /// Checks whether files have changed, and uses them if so. An error in them is reported once.
     pub(crate) fn refresh(&self) -> Result<bool, TlsError> {
         let (settings, has_http2, old) = {
             let current = self.current();
@@ -201,7 +213,7 @@ impl Tls {
         match read(&settings, has_http2, &self.provider, &self.tickets, &self.issued) {
             Ok(read) => {
                 let mut current = self.current();
-                // A reload may have come between.
+                // A reload may have happened meanwhile.
                 if current.stamp == old {
                     *current = read;
                 }
@@ -217,7 +229,7 @@ impl Tls {
         }
     }
 
-    /// What operators should know of the files; each is told once.
+    /// Returns new notices about the files for operators. Each is returned once.
     pub fn notices(&self) -> Vec<Notice> {
         let now = Timestamp::now().as_second();
         let mut current = self.current();
@@ -226,12 +238,12 @@ impl Tls {
         told
     }
 
-    /// The certificates of files that are shown.
+    /// The certificates in files that are in use.
     pub fn files(&self) -> Vec<CertificateFile> {
         self.current().files.clone()
     }
 
-    /// What a connection that begins now is to use.
+    /// Returns the TLS settings for a new connection.
     pub(crate) fn session(&self) -> Session {
         let current = self.current();
         Session {
@@ -254,7 +266,7 @@ fn read(
     tickets: &Arc<dyn ProducesTickets>,
     issued: &Arc<Issued>,
 ) -> Result<Current, TlsError> {
-    // Before the files are read: what changes meanwhile is seen the next time.
+    // Taken before the files are read, so that a change meanwhile is detected the next time.
     let stamp = Stamp::of(settings);
     let files = Files::read(settings, provider)?;
     let versions: &[_] = match settings.min_version {
@@ -268,7 +280,8 @@ fn read(
     let builder = match files.clients {
         None => builder.with_no_client_auth(),
         Some((roots, revocations)) => {
-            // As nginx does: a list that is out of date says nothing, and whom no list speaks of may have been revoked.
+            // As in nginx: an expired list is not used, and a certificate that no list covers is
+            // rejected, because it may have been revoked.
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider))
                 .with_crls(revocations.lists)
                 .enforce_revocation_expiration();
@@ -289,7 +302,8 @@ fn read(
     let first = has_http2.then_some(&ALPN_HTTP2);
     let names = first.into_iter().chain(ALPN_HTTP1);
     config.alpn_protocols = names.map(|name| name.to_vec()).collect();
-    // A ticket stands for the client's certificate, too: with other authorities nobody resumes.
+    // A resumed session does not verify the client's certificate again. If the authorities change,
+    // no session may be resumed.
     config.ticketer = match settings.client_ca {
         None => Arc::clone(tickets),
         Some(_) => ring::Ticketer::new().map_err(|e| refused(&e))?,
@@ -307,17 +321,18 @@ fn read(
     })
 }
 
-/// Whether a client says in its first word that it is an authority, which looks for a proof and nothing else.
+/// Whether a client is an authority that only validates a domain, by the protocols in its first
+/// message.
 pub(crate) fn is_authority<'a>(mut offered: impl Iterator<Item = &'a [u8]>) -> bool {
     offered.next() == Some(PROOF_PROTOCOL) && offered.next().is_none()
 }
 
-/// Whether it got that proof: then it says no more.
+/// Whether a client got this validation. Then no request follows.
 pub(crate) fn is_proof(protocol: Option<&[u8]>) -> bool {
     protocol == Some(PROOF_PROTOCOL)
 }
 
-/// Whether HTTP/2 was agreed upon in a handshake.
+/// Whether HTTP/2 was negotiated in a handshake.
 pub(crate) fn is_http2(protocol: Option<&[u8]>) -> bool {
     protocol == Some(ALPN_HTTP2)
 }

@@ -1,41 +1,59 @@
-//! submit … deliver, where an old php-fpm runs a script: its connections, and FastCGI as a web server speaks it.
+//! The steps submit to deliver for locations whose scripts run in an external php-fpm: connections
+//! to it, and FastCGI as a web server speaks it.
 //!
-//! `record` are the records, which `client` reads and writes too; `reply` is what they come to, pure; `choose`, pure too, says
-//! which of several php-fpms is asked, `names` where those with names are, `pool` has the connections to each, `open` makes one, `places` says how many all threads have
-//! and, by a `tally` of each and of each of a name's addresses, how they fare (as long as they are `remembered`), `down` who took no connection lately, `talk` is one request
-//! on one of them, a task of its own, `course` whose time that takes, and `answer` what it and the request's own task know of each other. Imports `setup`, `exchange` and `runtime`; knows no HTTP but an answer's head as bytes.
+//! | module | role |
+//! |---|---|
+//! | `record` | FastCGI records; `client` reads and writes them too |
+//! | `reply` | response that a sequence of records contains; pure |
+//! | `choose` | selects one of several php-fpm servers; pure |
+//! | `names` | addresses of servers that are given by name |
+//! | `open` | opens one connection |
+//! | `pool` | connections to each server |
+//! | `places` | number of connections of all threads |
+//! | `tally` | statistics of each server, and of each address of a name |
+//! | `remembered` | bounded map of recently used servers and addresses |
+//! | `down` | servers that failed to accept a connection recently |
+//! | `talk` | one request on one connection, in a task of its own |
+//! | `course` | time limits of such a request, without the time spent waiting for the client |
+//! | `response` | response state shared by this task and the request's own task |
+//!
+//! Imports `setup`, `exchange` and `runtime`. Does not know HTTP, except for a response head as
+//! bytes.
 
-mod answer;
 mod choose;
-mod course;
 mod down;
+mod endpoints;
+mod lru;
 mod names;
 mod open;
-mod places;
 mod pool;
 pub(crate) mod record;
-mod remembered;
-mod reply;
-mod talk;
+mod response_parser;
+mod response_state;
+mod roundtrip;
 mod tally;
+mod timing;
 
-pub(crate) use answer::{Answering, Broken, Head};
+pub(crate) use endpoints::AllPlaces;
+pub use endpoints::{AddressFigures, PassFigures, UpstreamFigures};
 pub(crate) use names::Names;
-pub(crate) use places::AllPlaces;
-pub use places::{AddressFigures, PassFigures, UpstreamFigures};
 pub(crate) use pool::{Link, News, NoLink, Upstreams};
-pub(crate) use talk::{Feed, Terms, begin, talk};
-pub use tally::{LastTrouble, TallyFigures};
+pub(crate) use response_state::{Broken, Head, PendingResponse};
+pub(crate) use roundtrip::{Feed, Terms, begin, talk};
+pub use tally::{LastFailure, TallyFigures};
 
-/// Takes bytes in as a php-fpm's answer, and says how many of them were body: for fuzzing.
-pub fn answer_bytes_in(bytes: &[u8]) -> usize {
-    let (mut input, mut reply) = (bytes::BytesMut::from(bytes), reply::Reply::new(1));
+/// Parses bytes as a response of php-fpm and returns how many of them belong to the body. For
+/// fuzzing.
+pub fn response_bytes_in(bytes: &[u8]) -> usize {
+    let (mut input, mut reply) = (bytes::BytesMut::from(bytes), response_parser::Reply::new(1));
     let mut count = 0;
     while let Ok(Some(record)) = record::take(&mut input) {
         match reply.step(record) {
-            Ok(reply::Step::Head(_, body) | reply::Step::Body(body)) => count += body.len(),
-            Ok(reply::Step::End) | Err(_) => break,
-            Ok(reply::Step::Nothing | reply::Step::Said(_)) => {}
+            Ok(response_parser::Step::Head(_, body) | response_parser::Step::Body(body)) => {
+                count += body.len();
+            }
+            Ok(response_parser::Step::End) | Err(_) => break,
+            Ok(response_parser::Step::Nothing | response_parser::Step::Said(_)) => {}
         }
     }
     count

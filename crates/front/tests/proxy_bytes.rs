@@ -1,4 +1,5 @@
-//! What the fuzz target asks of PROXY headers, asked of headers that are nearly right: in every run, without a compiler of its own.
+//! Runs the checks of the PROXY header's fuzz target on headers that are almost valid. Part of
+//! every test run, without a special compiler.
 
 #[path = "bytes/changed.rs"]
 mod changed;
@@ -39,7 +40,7 @@ fn binary() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// One of the two kinds, bytes behind it, and some that are others.
+/// One of the two versions, followed by other bytes, with some bytes changed.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let header = prop_oneof![line(), binary(), prop::collection::vec(any::<u8>(), 0..64)];
     let rest = prop::collection::vec(any::<u8>(), 0..20);
@@ -50,14 +51,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(1024)))]
 
     #[test]
-    fn no_header_is_read_in_two_ways(bytes in stream()) {
+    fn proxy_header_is_read_in_only_one_way(bytes in stream()) {
         match read(&bytes) {
             Ok((header, used)) => {
                 prop_assert!(used <= bytes.len() && used <= BYTES_MAX);
                 prop_assert_eq!(read(&bytes[..used]), Ok((header, used)));
                 prop_assert_eq!(read(&bytes[..used - 1]), Err(Unfinished::More));
             }
-            // It must not ask for ever.
+            // It must not request more bytes forever.
             Err(Unfinished::More) => prop_assert!(bytes.len() < BYTES_MAX),
             Err(Unfinished::Wrong(_)) => {}
         }
@@ -65,7 +66,7 @@ proptest! {
 }
 
 #[test]
-fn both_kinds_are_understood() {
+fn both_proxy_header_versions_are_read() {
     let line = b"PROXY TCP4 192.0.2.1 192.0.2.2 1234 443\r\nGET";
     assert!(matches!(read(line), Ok((_, used)) if used == line.len() - 3));
     let head = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c";

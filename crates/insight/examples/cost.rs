@@ -1,5 +1,5 @@
-//! What the thread that adds up costs: batches in, ns for each request out
-//! (`cargo run --release -p samovar-insight --example cost`).
+//! Benchmark of the aggregation: batches in, ns per request out (`cargo run --release -p
+//! samovar-insight --example cost`).
 
 use samovar_insight::{Aggregate, Batch, Finished, Limits, Marks, Model, Numbers};
 use std::time::Instant;
@@ -32,7 +32,7 @@ fn main() {
         batches[2].put(&other);
         batches[3].pack(&other, Marks { texts: n, id: 0 });
     }
-    let ways = ["whole", "packed", "whole, a path each", "packed, a path each"];
+    let ways = ["whole", "packed", "whole, one path per request", "packed, one path per request"];
     for (how, batch) in ways.iter().zip(&batches) {
         let mut figures = Aggregate::new(Limits { routes_max: 1_000, slow_ns: SLOW_NS });
         for round in 1..=ROUNDS {
@@ -41,8 +41,8 @@ fn main() {
                 figures.take(batch, 1_000_000 + n / 500);
             }
             let ns = begin.elapsed().as_nanos() / u128::from(BATCHES * BATCH);
-            println!("{how}, round {round}: {ns} ns for each request");
+            println!("{how}, round {round}: {ns} ns per request");
         }
-        println!("{} requests were added up", figures.total().requests);
+        println!("{} requests aggregated", figures.total().requests);
     }
 }

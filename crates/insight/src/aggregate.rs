@@ -1,16 +1,16 @@
-//! All figures of one server: what batches bring is added up here, what readers show is read here.
+//! All figures of one server: batches are added up here, and readers get their data here.
 
 use crate::batch::{Alike, Batch, Sums};
-use crate::capped::{Capped, OTHER};
+use crate::bounded_map::{Capped, OTHER};
+use crate::checkpoint_savings::Saving;
 use crate::finished::{Finished, Model};
-use crate::fold::fold;
 use crate::histogram::Counting;
-use crate::kept::{Kept, KeptRequests};
+use crate::path_folding::fold;
 use crate::pinba::Packet;
+use crate::recent_requests::{RecentRequest, RecentRequests};
 use crate::redaction::Redaction;
 use crate::report::{Entry, Report};
 use crate::route::{Costs, RouteFigures};
-use crate::saving::Saving;
 use crate::series::Series;
 use crate::sink::{Seen, Witness};
 use crate::sources::{SourceFigures, Sources};
@@ -18,30 +18,31 @@ use crate::store::Minute;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Seconds that are kept one by one.
+/// Number of single seconds that are kept.
 const SECONDS_MAX: usize = 15 * 60;
 const MINUTE_S: u64 = 60;
-/// Slow and failed requests of a minute that go to disk.
+/// Maximum number of slow and failed requests per minute that are written to disk.
 const KEPT_OF_MINUTE_MAX: usize = 100;
-/// Minutes that are kept one by one: a day.
+/// Number of single minutes that are kept: a day.
 const MINUTES_MAX: usize = 24 * 60;
 
-/// Requests of one kind from which on it is cheaper to add them up first.
+/// Minimum number of requests of one kind for which adding them up first is cheaper.
 const ALIKE_MIN: usize = 4;
 
-/// The part of all routes that other machines may bring: the rest is this server's own.
+/// Divisor of `routes_max` for other machines: they may use at most half of the routes. The rest is
+/// reserved for this server.
 const ELSEWHERE_PART: usize = 2;
 
-/// What an aggregate keeps at most.
+/// Limits of an aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Routes that are told apart.
+    /// Maximum number of separate routes.
     pub routes_max: usize,
-    /// Wall time from which on a request's details are kept, ns.
+    /// Minimum wall time of a request whose details are kept, ns.
     pub slow_ns: u64,
 }
 
-/// Everything since the start, and the last minutes one by one.
+/// Totals since the start, and the last seconds and minutes one by one.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     limits: Limits,
@@ -49,9 +50,9 @@ pub struct Aggregate {
     by_model: [Costs; Model::ALL.len()],
     seconds: Series,
     minutes: Series,
-    kept: KeptRequests,
+    kept: RecentRequests,
     this_minute: ThisMinute,
-    /// A route's name while it is made.
+    /// Buffer for a route's name.
     name: String,
     redaction: Redaction,
     witness: Option<Arc<dyn Witness>>,
@@ -62,21 +63,21 @@ pub struct Aggregate {
     dropped_entries: u64,
 }
 
-/// Room for what packed requests come to while they are added up.
+/// Buffers for adding up packed requests.
 #[derive(Clone, Debug, Default)]
 struct Packed {
     counting: Counting,
     sums: Sums,
-    /// Of ids that the witness looks for.
+    /// Marks of the ids that the witness looks for.
     marks: Vec<u64>,
     by_worker: Vec<(u32, u64)>,
 }
 
-/// What goes to disk when the minute is over.
+/// Slow and failed requests that are written to disk when the minute is over.
 #[derive(Clone, Debug)]
 struct ThisMinute {
     at: u64,
-    kept: Vec<Arc<Kept>>,
+    kept: Vec<Arc<RecentRequest>>,
 }
 
 impl ThisMinute {
@@ -86,7 +87,7 @@ impl ThisMinute {
 }
 
 impl Aggregate {
-    /// Without any figures.
+    /// Creates an empty aggregate.
     #[must_use]
     pub fn new(limits: Limits) -> Aggregate {
         Aggregate {
@@ -95,7 +96,7 @@ impl Aggregate {
             by_model: Default::default(),
             seconds: Series::new(1, SECONDS_MAX),
             minutes: Series::new(MINUTE_S, MINUTES_MAX),
-            kept: KeptRequests::default(),
+            kept: RecentRequests::default(),
             this_minute: ThisMinute::new(0),
             name: String::new(),
             redaction: Redaction::default(),
@@ -108,24 +109,25 @@ impl Aggregate {
         }
     }
 
-    /// Without any figures; values of these names are kept nowhere.
+    /// Creates an empty aggregate that never stores values of secret names.
     #[must_use]
     pub fn redacting(limits: Limits, redaction: Redaction) -> Aggregate {
         Aggregate { redaction, ..Aggregate::new(limits) }
     }
 
-    /// The same; this one is told of each request of this server.
+    /// Sets the witness, which is notified of each request of this server.
     #[must_use]
     pub fn witnessed(self, witness: Option<Arc<dyn Witness>>) -> Aggregate {
         Aggregate { witness, ..self }
     }
 
-    /// Adds requests that ended at about `now`, seconds since 1970.
+    /// Adds requests that ended at about `now`, in seconds since 1970.
     pub fn take(&mut self, batch: &Batch, now: u64) {
         self.take_and(batch, now, |_| ());
     }
 
-    /// As [`Aggregate::take`]; each that is not packed is shown to `tell` when it is added.
+    /// Like [`Aggregate::take`], but also passes each request that is not packed to `tell` when it
+    /// is added.
     pub fn take_and(&mut self, batch: &Batch, now: u64, mut tell: impl FnMut(&Seen)) {
         let mut packed = std::mem::take(&mut self.packed);
         packed.marks.clear();
@@ -180,7 +182,7 @@ impl Aggregate {
         self.name = name;
     }
 
-    /// Adds CPU time that the server itself has used until `now`.
+    /// Adds CPU time that the server itself used up to `now`.
     pub fn take_front(&mut self, ns: u64, now: u64) {
         for series in [&mut self.seconds, &mut self.minutes] {
             let moment = series.at(now);
@@ -188,8 +190,8 @@ impl Aggregate {
         }
     }
 
-    /// Adds a request of another machine, as its packet tells of it. Its route is its script's name; packets within the
-    /// packet are the caller's.
+    /// Adds a request of another machine from its packet. The route is the script's name. The
+    /// caller handles packets within the packet.
     pub fn take_packet(&mut self, packet: &Packet, now: u64) {
         let numbers = packet.numbers();
         let path = packet.script();
@@ -204,7 +206,7 @@ impl Aggregate {
         self.sources.add(&packet.sender(), &numbers, now);
     }
 
-    /// Whether a route that another machine tells of is told apart.
+    /// Returns whether a route of another machine gets separate figures.
     fn has_room_elsewhere(&mut self, route: &str) -> bool {
         if self.routes.get(route).is_some() {
             return true;
@@ -233,7 +235,10 @@ impl Aggregate {
         self.seconds.at(now).add(numbers, waiting_ns);
         self.minutes.at(now).add(numbers, waiting_ns);
         if numbers.wall_ns >= self.limits.slow_ns || numbers.status >= 500 {
-            let kept = Kept { scene: scene.cloned(), ..Kept::new(finished, name, entries) };
+            let kept = RecentRequest {
+                scene: scene.cloned(),
+                ..RecentRequest::new(finished, name, entries)
+            };
             let kept = Arc::new(kept);
             if self.this_minute.kept.len() < KEPT_OF_MINUTE_MAX {
                 self.this_minute.kept.push(Arc::clone(&kept));
@@ -242,7 +247,8 @@ impl Aggregate {
         }
     }
 
-    /// The minute that is over at `now`, once, if anything happened in it. To be asked before each [`Aggregate::take`].
+    /// Returns the minute that is over at `now`, once, if anything happened in it. Must be called
+    /// before each [`Aggregate::take`].
     pub fn close_minute(&mut self, now: u64) -> Option<Minute> {
         if now - now % MINUTE_S <= self.this_minute.at {
             return None;
@@ -256,7 +262,7 @@ impl Aggregate {
         (!minute.routes.is_empty()).then_some(minute)
     }
 
-    /// What can be read of a report.
+    /// Returns the readable entries of a report.
     fn entries<'a>(&mut self, report: &'a [u8]) -> Vec<Entry<'a>> {
         let mut entries = Vec::new();
         for entry in Report::new(report) {
@@ -272,7 +278,7 @@ impl Aggregate {
         entries
     }
 
-    /// Of all requests: each is of one model.
+    /// Returns the costs of all requests. Each request belongs to one model.
     #[must_use]
     pub fn total(&self) -> Costs {
         let mut total = Costs::default();
@@ -280,16 +286,17 @@ impl Aggregate {
         total
     }
 
-    /// Of the requests that ran so.
+    /// Returns the costs of the requests with this execution model.
     #[must_use]
     pub fn of_model(&self, model: Model) -> &Costs {
         &self.by_model[model as usize]
     }
 
-    /// What it saves a pool to boot ahead, where requests to the same routes ran both ways; of all, where there is one (an empty name).
+    /// Returns the saving of a pool's booted application. It is measured on routes with requests of
+    /// both kinds. With an empty name, returns the saving of all routes.
     #[must_use]
     pub fn saving(&self, pool: &str) -> Option<Saving> {
-        // Not of the others: what is among them is not alike.
+        // Skips `(other)`: its requests are of different routes, so a comparison is meaningless.
         let named = self.routes.named_places().skip(1);
         let is_pools = |route: &str| {
             pool.is_empty() || route.strip_prefix(pool).is_some_and(|rest| rest.starts_with(": "))
@@ -298,55 +305,55 @@ impl Aggregate {
         Saving::of(own.map(|(_, route)| route.both_ways()))
     }
 
-    /// (host, site, figures) of other machines that tell of their requests.
+    /// Returns the other machines that report requests, as (host, site, figures).
     pub fn sources(&self) -> impl Iterator<Item = (&str, &str, &SourceFigures)> {
         self.sources.iter()
     }
 
-    /// (name, figures) of each route, `(other)` last.
+    /// Returns each route as (name, figures), `(other)` last.
     pub fn routes(&self) -> impl Iterator<Item = (&str, &RouteFigures)> {
         self.routes.iter()
     }
 
-    /// The figures of one route.
+    /// Returns the figures of one route.
     #[must_use]
     pub fn route(&self, name: &str) -> Option<&RouteFigures> {
         self.routes.get(name)
     }
 
-    /// Routes that are told apart, and requests to those that are not.
+    /// Returns the number of separate routes, and the number of requests beyond the limit.
     #[must_use]
     pub fn routes_used(&self) -> (usize, u64) {
         (self.routes.len(), self.routes.beyond())
     }
 
-    /// The last seconds.
+    /// Returns the last seconds.
     #[must_use]
     pub fn seconds(&self) -> &Series {
         &self.seconds
     }
 
-    /// The last minutes.
+    /// Returns the last minutes.
     #[must_use]
     pub fn minutes(&self) -> &Series {
         &self.minutes
     }
 
-    /// Slow and failed requests, the latest first.
+    /// Returns slow and failed requests, latest first.
     #[must_use]
-    pub fn kept(&self) -> &KeptRequests {
+    pub fn kept(&self) -> &RecentRequests {
         &self.kept
     }
 
-    /// Reports that broke their grammar, and entries that did not fit into theirs.
+    /// Returns the number of malformed reports, and of entries that did not fit into a report.
     #[must_use]
     pub fn lost_entries(&self) -> (u64, u64) {
         (self.malformed_reports, self.dropped_entries)
     }
 }
 
-/// Where a route's figures are, for so many requests. One that is called `(other)` is among the others, and counted as one of
-/// them.
+/// Returns the figures of a route, for this number of requests. A route named `(other)` is counted
+/// as one beyond the limit.
 fn place<'a>(
     routes: &'a mut Capped<RouteFigures>,
     name: &str,
@@ -355,18 +362,19 @@ fn place<'a>(
     if name == OTHER { routes.other(requests) } else { routes.entry_for(name, requests) }
 }
 
-/// A route's name with that of its pool, where there are several: two pools' `/` are two routes.
+/// Returns the route's name with its pool if there are several pools: the `/` of two pools are two
+/// routes.
 fn of_pool(pool: &str, route: &str) -> Option<String> {
     (!pool.is_empty()).then(|| format!("{pool}: {route}"))
 }
 
-/// The route of a request whose application says none: `index.php /users/{n}`. Its script is left out where the path says
-/// it too. `name` is room for it.
+/// Returns the route of a request that the application did not name, such as `index.php
+/// /users/{n}`. The script is omitted if the path contains it. `name` is a buffer.
 fn route_of<'a>(finished: &Finished<'a>, name: &'a mut String) -> &'a str {
     route_by_path(finished.script, finished.path, name)
 }
 
-/// The same of a script and a path, for who knows no more of a request.
+/// Returns the route name for a script and a path.
 pub fn route_by_path<'a>(script: &str, path: &'a str, name: &'a mut String) -> &'a str {
     let path = fold(path);
     let script = script.trim_start_matches('/');

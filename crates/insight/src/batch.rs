@@ -1,8 +1,9 @@
-//! front → intake: finished requests in a row.
+//! front → intake: a batch of finished requests.
 //!
-//! Most requests have nothing to tell but numbers that fit 32 bits, beside texts that others of the same batch have, too.
-//! Those are packed: 64 bytes each, one behind the other, and the thread that adds up never looks at their texts (to fetch
-//! them from another core's cache took longer than all else that it did). Whoever has more to tell stands there whole.
+//! Most requests consist of numbers that fit 32 bits, and of texts that other requests of the same
+//! batch have too. These are packed into 64 bytes each, one after another. The aggregation thread
+//! never reads their texts: fetching them from another core's cache took longer than all its other
+//! work. Requests with more data are stored whole.
 
 use crate::finished::{End, Finished, Model, Numbers};
 use crate::histogram::{Counted, Counting};
@@ -12,22 +13,23 @@ use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Rows of a batch at which it is handed on.
+/// Number of rows at which a batch is sent.
 pub(crate) const BATCH_ROWS_MAX: usize = 256;
-/// Bytes of a batch at which it is handed on. One row more may stand beyond: the longest has
-/// five texts of at most [`TEXT_BYTES_MAX`] and a report.
+/// Number of bytes at which a batch is sent. One more row may exceed it: the longest row has five
+/// texts of at most [`TEXT_BYTES_MAX`] and a report.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024;
-/// What is kept of a path, a script's name, an id.
+/// Maximum bytes of a path, a script's name or an id.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024;
-/// A process's own: which texts would share a mark cannot be known beforehand.
+/// Hash key of this process. Being random, it prevents texts chosen to have equal marks.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-/// Kinds that a request is compared with before it is one of its own: the latest.
+/// Maximum number of kinds, the latest ones, that a request is compared with before it gets a new
+/// kind.
 const KINDS_COMPARED_MAX: usize = 8;
-/// Statuses from which on a request's details are kept.
+/// Lowest status of a failed request, whose details are kept.
 const FAILED_FROM: u16 = 500;
 
-/// Where something stands in a batch's texts or reports.
+/// Position of a part in a batch's texts or reports.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     begin: u32,
@@ -52,8 +54,9 @@ struct Row {
     report: Part,
 }
 
-/// A number for texts: who has the same texts has the same number, and nobody else but for one in 2⁶⁴. Made while they are at
-/// hand, so that nobody needs to fetch and compare them later.
+/// Returns a number that identifies texts: equal texts have equal marks. Different texts have equal
+/// marks with a probability of 1 in 2⁶⁴. It is computed while the texts are in the cache, so that
+/// they need not be fetched and compared later.
 #[must_use]
 pub fn mark(before: u64, texts: &[&[u8]]) -> u64 {
     let mut hasher = KEY.build_hasher();
@@ -65,22 +68,22 @@ pub fn mark(before: u64, texts: &[&[u8]]) -> u64 {
     hasher.finish()
 }
 
-/// The mark of a request's id.
+/// Returns the mark of a request's id.
 #[must_use]
 pub fn id_mark(id: &[u8]) -> u64 {
     mark(0, &[id])
 }
 
-/// What is known of a request by numbers alone.
+/// Marks that identify a request without its texts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Marks {
-    /// Of method, path, script and pool together.
+    /// Mark of method, path, script and pool together.
     pub texts: u64,
-    /// Of the id: [`id_mark`].
+    /// Mark of the id, see [`id_mark`].
     pub id: u64,
 }
 
-/// What packed requests have in common.
+/// Common data of packed requests.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     mark: u64,
@@ -93,13 +96,13 @@ struct Kind {
     end: End,
     is_https: bool,
     generation: u32,
-    /// Its requests: the first, the last, and how many.
+    /// First and last request of the kind, as indexes, and their number.
     first: u16,
     last: u16,
     requests: u16,
 }
 
-/// A packed request: what is its own. Times in ns, sizes in bytes.
+/// Individual data of a packed request. Times in ns, sizes in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     wall_ns: u32,
@@ -116,14 +119,15 @@ struct Packed {
     worker: u32,
     switches_voluntary: u16,
     switches_involuntary: u16,
-    /// The next of its kind.
+    /// Index of the next request of the same kind.
     next: u16,
 }
 
 const _: () = assert!(size_of::<Packed>() <= 64 && BATCH_ROWS_MAX <= u16::MAX as usize);
 
 impl Packed {
-    /// Nothing, if one of its numbers has no room or a meaning of its own.
+    /// Packs numbers. Returns `None` if a number is too large, or if the request needs its details
+    /// kept.
     fn of(numbers: &Numbers) -> Option<Packed> {
         let n = numbers;
         let has_more = n.is_sampled || n.retries > 0 || n.faults_major > 0;
@@ -151,20 +155,20 @@ impl Packed {
     }
 }
 
-/// Requests in a row, their texts in one buffer, what workers said of them in another.
+/// A batch: requests in order, their texts in one buffer, their workers' reports in another.
 #[derive(Debug, Default)]
 pub struct Batch {
     rows: Vec<Row>,
     kinds: Vec<Kind>,
     packed: Vec<Packed>,
-    /// The kind of the last one that was packed.
+    /// Kind of the request that was packed last.
     latest: usize,
     texts: String,
     reports: Vec<u8>,
 }
 
 impl Batch {
-    /// Adds a request, whole; texts beyond their limits are cut.
+    /// Adds a whole request. Texts beyond their limits are truncated.
     pub fn put(&mut self, finished: &Finished) {
         let row = Row {
             numbers: finished.numbers,
@@ -178,7 +182,8 @@ impl Batch {
         self.rows.push(row);
     }
 
-    /// Adds a request, packed, if there is one of its kind already; says whether. It must have nothing to tell but its numbers.
+    /// Adds a packed request if the batch already has its kind; returns whether it did. The request
+    /// must have no data but its numbers.
     pub(crate) fn pack_beside(&mut self, numbers: &Numbers, marks: Marks) -> bool {
         let Some(kind) = self.kind_of(numbers, marks.texts) else { return false };
         let Some(packed) = Packed::of(numbers) else { return false };
@@ -186,7 +191,8 @@ impl Batch {
         true
     }
 
-    /// Adds a request, packed if its numbers allow it. It must have nothing to tell but its numbers.
+    /// Adds a request, packed if its numbers allow it. The request must have no data but its
+    /// numbers and texts.
     pub fn pack(&mut self, finished: &Finished, marks: Marks) {
         let Some(packed) = Packed::of(&finished.numbers) else { return self.put(finished) };
         let known = self.kind_of(&finished.numbers, marks.texts);
@@ -253,19 +259,19 @@ impl Batch {
         Part { begin, end: self.reports.len() as u32 }
     }
 
-    /// Whether it is to be handed on.
+    /// Returns whether the batch must be sent.
     pub(crate) fn is_full(&self) -> bool {
         let bytes = self.texts.len() + self.reports.len();
         self.len() >= BATCH_ROWS_MAX || bytes >= BATCH_BYTES_MAX
     }
 
-    /// How many requests it has.
+    /// Returns the number of requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len() + self.packed.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether the batch has no requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -280,7 +286,7 @@ impl Batch {
         self.reports.clear();
     }
 
-    /// The requests that stand there whole, in the order they were added.
+    /// Returns the whole requests, in the order in which they were added.
     pub fn whole(&self) -> impl Iterator<Item = Finished<'_>> {
         self.rows.iter().map(|row| Finished {
             numbers: row.numbers,
@@ -293,7 +299,7 @@ impl Batch {
         })
     }
 
-    /// The packed requests, kind by kind.
+    /// Returns the packed requests by kind.
     pub(crate) fn alike(&self) -> impl Iterator<Item = Alike<'_>> {
         self.kinds.iter().map(|kind| Alike { batch: self, kind })
     }
@@ -314,7 +320,7 @@ impl<'a> Alike<'a> {
             .take(usize::from(self.kind.requests))
     }
 
-    /// What they have in common, as if it were one of them: without id and numbers of its own.
+    /// Returns the common data as a request without an id and individual numbers.
     pub(crate) fn common(&self) -> Finished<'a> {
         let Kind { method, path, script, pool, .. } = *self.kind;
         let Kind { status, model, end, is_https, generation, .. } = *self.kind;
@@ -330,13 +336,15 @@ impl<'a> Alike<'a> {
         }
     }
 
-    /// The ids' marks that are among these, which ascend.
+    /// Returns the marks of these requests' ids that are in `marks`, which must be sorted in
+    /// ascending order.
     pub(crate) fn marked(&self, marks: &[u64]) -> impl Iterator<Item = u64> {
         let all = self.rows().map(|row| row.id_mark);
         all.filter(|mark| marks.binary_search(mark).is_ok())
     }
 
-    /// How many there were of each worker, those of 0 left out; in `counts`, which is emptied before.
+    /// Counts the requests by worker, without those that had none. The result is in `counts`, which
+    /// is cleared first.
     pub(crate) fn by_worker(&self, counts: &mut Vec<(u32, u64)>) {
         counts.clear();
         let mut last = 0;
@@ -352,12 +360,13 @@ impl<'a> Alike<'a> {
         }
     }
 
-    /// How many they are.
+    /// Returns the number of requests.
     pub(crate) fn len(&self) -> usize {
         usize::from(self.kind.requests)
     }
 
-    /// Each of them with its own numbers; without its id, and without what is nobody's: who is packed has none of it.
+    /// Returns each request with its own numbers, but without its id. Other fields are empty for
+    /// packed requests.
     pub(crate) fn each(&self) -> impl Iterator<Item = Finished<'a>> {
         let common = self.common();
         self.rows().map(move |row| {
@@ -381,7 +390,7 @@ impl<'a> Alike<'a> {
         })
     }
 
-    /// Their figures, added up.
+    /// Adds up the requests' figures.
     pub(crate) fn sums(&self, counting: &mut Counting, sums: &mut Sums) {
         sums.begin(self.common().numbers, u64::from(self.kind.requests));
         for row in self.rows() {
@@ -410,14 +419,14 @@ impl<'a> Alike<'a> {
     }
 }
 
-/// What requests of one kind come to. Times in ns, sizes in bytes.
+/// Sums over requests of one kind. Times in ns, sizes in bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
-    /// What they have in common; the numbers that are each one's own are 0.
+    /// Common data; individual numbers are 0.
     pub(crate) common: Numbers,
     pub(crate) requests: u64,
     pub(crate) wall: Counted,
-    /// Of those that a worker took, as the CPU time is.
+    /// Queue time of requests that a worker took; the same applies to `cpu`.
     pub(crate) queue: Counted,
     pub(crate) cpu: Counted,
     pub(crate) queue_ns: u64,
@@ -432,19 +441,19 @@ pub(crate) struct Sums {
     pub(crate) peak_bytes_max: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    /// By rows of the latency's heat map.
+    /// Requests by row of the latency heat map.
     pub(crate) heat: [u32; HEAT_ROWS],
 }
 
 impl Sums {
-    /// Empty again, for so many; the room of what was counted is kept.
+    /// Resets the sums for this number of requests. The buffers keep their capacity.
     fn begin(&mut self, common: Numbers, requests: u64) {
         let Sums { wall, queue, cpu, .. } = std::mem::take(self);
         *self = Sums { common, requests, wall, queue, cpu, ..Sums::default() };
     }
 }
 
-/// The beginning of a text, at most so many bytes, in whole characters.
+/// Returns the beginning of a text, at most this number of bytes, cut at a character boundary.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
@@ -458,7 +467,7 @@ mod tests {
     use super::{BATCH_BYTES_MAX, Batch, Finished, Marks, Numbers, TEXT_BYTES_MAX, id_mark, mark};
 
     #[test]
-    fn what_is_put_comes_out_again() {
+    fn batch_returns_requests_as_added() {
         let mut batch = Batch::default();
         let long = "ä".repeat(TEXT_BYTES_MAX);
         for n in 0..3 {
@@ -486,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn long_rows_fill_a_batch_before_many_do() {
+    fn long_rows_fill_batch_by_bytes() {
         let mut batch = Batch::default();
         let text = "x".repeat(TEXT_BYTES_MAX);
         let finished = Finished { path: &text, script: &text, ..Finished::default() };
@@ -501,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_requests_share_their_texts() {
+    fn requests_of_one_kind_share_their_texts() {
         let mut batch = Batch::default();
         for n in 0..6 {
             let (id, path) = (format!("request-{n}"), ["/a", "/b", "/a"][n % 3]);
@@ -512,7 +521,7 @@ mod tests {
             if !is_known {
                 batch.pack(&one, marks(&one));
             }
-            // Failed, traced, run again, or too large.
+            // These requests failed, are traced, ran again, or are too large.
             for numbers in [
                 Numbers { status: 500, ..numbers },
                 Numbers { is_sampled: true, ..numbers },
@@ -536,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_beyond_those_that_are_compared_are_taken_all_the_same() {
+    fn batch_accepts_more_kinds_than_are_compared() {
         let mut batch = Batch::default();
         while !batch.is_full() {
             let path = format!("/{}", batch.len() % 20);
@@ -550,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_text_ends_makes_another_mark() {
+    fn mark_depends_on_boundaries_of_texts() {
         assert_ne!(mark(0, &[b"a", b"bc"]), mark(0, &[b"ab", b"c"]));
         assert_ne!(mark(1, &[b"a"]), mark(2, &[b"a"]));
         assert_eq!(mark(1, &[b"a"]), mark(1, &[b"a"]));

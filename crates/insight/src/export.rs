@@ -1,4 +1,4 @@
-//! Figures on their way out, in the formats that others collect.
+//! Export of figures in the formats of monitoring systems.
 
 pub mod exposition;
 mod metrics;

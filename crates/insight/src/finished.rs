@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How PHP ran a request.
+/// Execution model of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// No PHP: a static file, or an answer of the front's own.
+    /// No PHP: a static file, or a response of the front itself.
     #[default]
     None,
-    /// The whole script.
+    /// A whole script.
     Script,
-    /// Below a checkpoint.
+    /// A booted application, from its checkpoint.
     Checkpoint,
-    /// By a resident application's handler.
+    /// The handler of a resident application.
     Resident,
-    /// On another machine, which told of it.
+    /// On another machine, which reported it.
     Elsewhere,
 }
 
 impl Model {
-    /// In the order of their numbers.
+    /// All models, in the order of their numbers.
     pub const ALL: [Model; 5] =
         [Model::None, Model::Script, Model::Checkpoint, Model::Resident, Model::Elsewhere];
 
-    /// Its name in logs, labels and pages.
+    /// Returns the name in logs, labels and pages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,35 +37,35 @@ impl Model {
     }
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// The client has the whole answer.
+    /// The client received the whole response.
     #[default]
-    Answered,
-    /// The client left before it had.
+    Completed,
+    /// The client disconnected before the end of the response.
     Aborted,
-    /// The answer broke off: its worker died or spoke nonsense.
+    /// The response broke off: its worker died or sent invalid data.
     Cut,
-    /// No worker in time, or no room: 503.
+    /// No worker in time, or the queue was full: 503.
     Refused,
-    /// A worker gave no byte in time: 504.
+    /// A worker sent no byte in time: 504.
     TimedOut,
     /// A worker died, and the request could not be run again: 502.
     Died,
-    /// PHP ended it with a fatal error.
+    /// PHP ended with a fatal error.
     Fatal,
-    /// It ran longer than `max_execution_time` allows.
+    /// The script exceeded `max_execution_time`.
     Overtime,
-    /// The client has the whole answer of a script that has called `exit()`.
+    /// The script called `exit()`, and the client received the whole response.
     Exit,
 }
 
 impl End {
-    /// In the order of their numbers.
+    /// All outcomes, in the order of their numbers.
     pub const ALL: [End; 9] = [
-        End::Answered,
+        End::Completed,
         End::Aborted,
         End::Cut,
         End::Refused,
@@ -76,11 +76,11 @@ impl End {
         End::Exit,
     ];
 
-    /// Its name in logs, labels and pages.
+    /// Returns the name in logs, labels and pages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            End::Answered => "answered",
+            End::Completed => "completed",
             End::Aborted => "aborted",
             End::Cut => "cut",
             End::Refused => "refused",
@@ -93,79 +93,81 @@ impl End {
     }
 }
 
-/// The figures of one request. Times in ns.
+/// Figures of one request. Times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)] // A history may be older than a figure.
+#[serde(default)] // A history may have been written by an older version.
 pub struct Numbers {
-    /// When its head was parsed, µs since 1970.
+    /// Time when the head was parsed, µs since 1970.
     pub began_unix_us: u64,
-    /// HTTP's status of the answer; 499 if the client left without one.
+    /// HTTP status of the response; 499 if the client disconnected before there was one.
     pub status: u16,
-    /// How PHP ran it.
+    /// Execution model.
     pub model: Model,
-    /// How it ended.
+    /// Outcome.
     pub end: End,
-    /// The application's generation (reloads count it up).
+    /// Generation of the application; reloads increase it.
     pub generation: u32,
-    /// The worker's process number; 0 without one.
+    /// Process id of the worker; 0 without one.
     pub worker: u32,
-    /// Its place among the workers.
+    /// Index of the worker's cell in the ring.
     pub cell: u16,
-    /// Runs after the first, because workers died.
+    /// Number of runs after the first, because workers died.
     pub retries: u32,
-    /// From the parsed head to the last byte given to the kernel, or the client's leaving.
+    /// Time from the parsed head to the last byte passed to the kernel, or to the client's
+    /// disconnect.
     pub wall_ns: u64,
-    /// From submit to take.
+    /// Time from submit to take.
     pub queue_ns: u64,
-    /// From take to finish: beyond `wall_ns` where the worker goes on when its client has the answer.
+    /// Time from take to finish. It exceeds `wall_ns` if the worker continues after the response is
+    /// complete.
     pub run_ns: u64,
-    /// CPU of the worker since its previous request, the rollback before this one included.
+    /// CPU time of the worker since its previous request, the rollback before this one included.
     pub cpu_ns: u64,
-    /// Of that: the rollback that made the worker ready for this request.
+    /// Part of `cpu_ns`: the rollback that prepared the worker for this request.
     pub rollback_ns: u64,
-    /// Pages that rollback copied.
+    /// Pages that the rollback copied.
     pub rollback_pages: u32,
-    /// Page faults without and with a disk.
+    /// Page faults without disk access.
     pub faults_minor: u32,
-    /// See `faults_minor`.
+    /// Page faults with disk access.
     pub faults_major: u32,
-    /// Context switches because it waited, and because others wanted the core.
+    /// Context switches because the process waited.
     pub switches_voluntary: u32,
-    /// See `switches_voluntary`.
+    /// Context switches because other processes needed the core.
     pub switches_involuntary: u32,
     /// Peak of PHP's memory, bytes.
     pub peak_bytes: u64,
-    /// It came by HTTPS, as far as one can believe who passed it on.
+    /// Whether the client used HTTPS, as far as forwarded headers can be trusted.
     pub is_https: bool,
-    /// Body received.
+    /// Bytes of the received body.
     pub bytes_in: u64,
-    /// Body sent.
+    /// Bytes of the sent body.
     pub bytes_out: u64,
-    /// The trace it belongs to (W3C), all zero without one.
+    /// Id of its trace (W3C); all zero without one.
     pub trace_id: [u8; 16],
-    /// Its own span in that trace.
+    /// Id of its own span.
     pub span_id: [u8; 8],
-    /// The span that asked for it, all zero without one.
+    /// Id of the calling span; all zero without one.
     pub parent_span_id: [u8; 8],
-    /// Whether its spans are kept by whoever collects the trace.
+    /// Whether the trace is sampled.
     pub is_sampled: bool,
 }
 
-/// One finished request as the front knows it.
+/// One finished request, as the front knows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Finished<'a> {
     /// Times, sizes, codes.
     pub numbers: Numbers,
-    /// The request's method.
+    /// Method of the request.
     pub method: &'a str,
-    /// The target's path, percent-encoding as it came, no query string.
+    /// Path of the target, percent-encoded as received, without the query string.
     pub path: &'a str,
-    /// The script that ran, relative to the document root; empty without one.
+    /// Script that ran, relative to the document root; empty without one.
     pub script: &'a str,
-    /// The request's id.
+    /// Id of the request.
     pub id: &'a str,
-    /// Whose workers it was for; empty where there is one pool.
+    /// Pool of the request; empty if the server has one pool.
     pub pool: &'a str,
-    /// What the worker has said beside its usage (`report.rs`): hostile bytes.
+    /// Report of the worker (`report.rs`), in addition to its usage: untrusted bytes.
     pub report: &'a [u8],
 }

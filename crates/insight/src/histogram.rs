@@ -1,39 +1,41 @@
-//! Times, in a histogram whose quantiles are wrong by less than 1 %.
+//! Histogram of times whose quantiles have an error of less than 1 %.
 //!
-//! Log-linear buckets ([HdrHistogram](https://hdrhistogram.org)): those of two machines, or of two minutes, are added
-//! bucket by bucket, and the sum is what one histogram of all values would have been. Quantiles must never be merged.
-//! One takes 0.5 KB, and 0.25 KB more for each doubling of the longest time above 25 µs: 4 KB up to a second; twice that from
-//! 65,536 times on. Of a route that is seldom asked for, the times themselves are shorter: the first [`FEW_MAX`] are kept as
-//! they are.
+//! Buckets are log-linear ([HdrHistogram](https://hdrhistogram.org)). The histograms of two
+//! machines, or of two minutes, are added bucket by bucket; the sum equals a single histogram of
+//! all values. Quantiles must never be merged.
+//!
+//! A histogram takes 0.5 KB, and 0.25 KB more for each doubling of the longest time above 25 µs: 4
+//! KB up to a second. From 65,536 times on it takes twice as much. For a route with few requests a
+//! list of the times is smaller: the first [`FEW_MAX`] times are stored as they are.
 
 use hdrhistogram::{Counter, Histogram as Buckets};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
-/// What times are counted in: a bucket is never narrower.
+/// Unit of times: the minimum width of a bucket.
 const UNIT_NS: u64 = 100;
-/// The longest time that is told apart, an hour; longer ones count as that.
+/// Longest time that is recorded exactly: an hour. A longer time counts as an hour.
 const UNITS_MAX: u64 = 3_600_000_000_000 / UNIT_NS;
 /// Two significant digits: 128 buckets for each doubling.
 const DIGITS: u8 = 2;
-/// Times from which on buckets are counted.
+/// Maximum number of times in a list; with more, they are counted in buckets.
 const FEW_MAX: usize = 256;
-/// As many times as no bucket of 16 bits can overflow with.
+/// Maximum number of times for which a bucket of 16 bits cannot overflow.
 const SOME_MAX: u64 = u16::MAX as u64;
 
-/// Times in ns.
+/// A histogram of times in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     times: Times,
     sum_ns: u64,
 }
 
-/// Times in units.
+/// Times in units of [`UNIT_NS`].
 #[derive(Clone, Debug)]
 enum Times {
-    /// Each of them, none beyond 32 bits.
+    /// A list of all times, none above 32 bits.
     Few(Vec<u32>),
-    /// At most [`SOME_MAX`].
+    /// Buckets for at most [`SOME_MAX`] times.
     Some(Box<Buckets<u16>>),
     Many(Box<Buckets<u32>>),
 }
@@ -44,7 +46,8 @@ impl Default for Times {
     }
 }
 
-/// Room for times up to this one, and no more: a vector that grew by itself would double.
+/// Creates buckets for times up to this one and no longer: a vector that grows automatically would
+/// double.
 fn room<C: Counter>(units: u64) -> Buckets<C> {
     Buckets::new_with_max(units.max(2), DIGITS).expect("two digits, and a limit above 1")
 }
@@ -52,13 +55,13 @@ fn room<C: Counter>(units: u64) -> Buckets<C> {
 fn record<C: Counter>(buckets: &mut Buckets<C>, units: u64, times: C) {
     if buckets.record_n(units, times).is_err() {
         let mut larger = room(units);
-        larger.add(&*buckets).expect("it has room for shorter times");
-        larger.record_n(units, times).expect("it has room for this one");
+        larger.add(&*buckets).expect("room for shorter times");
+        larger.record_n(units, times).expect("room for this time");
         *buckets = larger;
     }
 }
 
-/// (units, times) of each bucket that has some.
+/// Returns each bucket that is not empty as (units, times).
 fn recorded<C: Counter>(buckets: &Buckets<C>) -> impl Iterator<Item = (u64, u64)> {
     buckets.iter_recorded().map(|b| (b.value_iterated_to(), b.count_since_last_iteration()))
 }
@@ -86,7 +89,7 @@ impl Times {
         }
     }
 
-    /// (units, times) of all.
+    /// Passes all times to `take` as (units, times).
     fn each(&self, mut take: impl FnMut(u64, u64)) {
         match self {
             Times::Few(few) => few.iter().for_each(|units| take(u64::from(*units), 1)),
@@ -95,7 +98,7 @@ impl Times {
         }
     }
 
-    /// All of them in buckets.
+    /// Returns all times in buckets.
     fn counted<C: Counter>(&self) -> Buckets<C> {
         let longest = match self {
             Times::Few(few) => few.iter().max().map_or(0, |units| u64::from(*units)),
@@ -104,23 +107,25 @@ impl Times {
         };
         let mut counted = room(longest);
         self.each(|units, n| {
-            let times = C::from_u64(n).expect("the kind is chosen by how many there are");
+            let times = C::from_u64(n).expect("the kind is chosen by the number of values");
             record(&mut counted, units, times);
         });
         counted
     }
 }
 
-/// Times in units that are told apart one by one, and twice the buckets of each doubling above: what [`DIGITS`] come to.
+/// Number of times, in units, with a bucket of their own. Each doubling above has half as many
+/// buckets. Follows from [`DIGITS`].
 const SINGLES: usize = 256;
-/// Doublings of 32 bits above them.
+/// Number of doublings above them, up to 32 bits.
 const DOUBLINGS: usize = (u32::BITS - SINGLES.ilog2()) as usize;
 
-/// Counts times by bucket, so that many of them are added to several histograms at once: each bucket, and not each time.
+/// Counts times by bucket, so that many times can be added to several histograms at once, by bucket
+/// instead of one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct Counting {
     times: Box<[u16]>,
-    /// (bucket, one of its times in units) of those that have some.
+    /// Buckets that are not empty, as (bucket, one of its times in units).
     used: Vec<(u16, u32)>,
     sum_ns: u64,
 }
@@ -133,7 +138,8 @@ impl Default for Counting {
 }
 
 impl Counting {
-    /// The bucket of a time, as the histograms have it: values that agree in their first eight bits share one.
+    /// Returns the bucket of a time, as in the histograms: values that agree in their first eight
+    /// bits share one.
     fn bucket(units: u32) -> usize {
         if (units as usize) < SINGLES {
             return units as usize;
@@ -142,7 +148,7 @@ impl Counting {
         doublings * SINGLES / 2 + (units >> doublings) as usize
     }
 
-    /// Takes a time; at most 65,535 before [`Counting::end`].
+    /// Adds a time; at most 65,535 times before [`Counting::end`].
     pub(crate) fn take(&mut self, ns: u32) {
         self.sum_ns += u64::from(ns);
         let units = ns / UNIT_NS as u32;
@@ -154,7 +160,7 @@ impl Counting {
         *times = times.saturating_add(1);
     }
 
-    /// Hands over what was counted, and begins anew.
+    /// Moves the counts to `counted` and starts again from zero.
     pub(crate) fn end(&mut self, counted: &mut Counted) {
         counted.sum_ns = std::mem::take(&mut self.sum_ns);
         counted.count = 0;
@@ -170,22 +176,22 @@ impl Counting {
 /// Times by bucket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
-    /// Their sum, exact.
+    /// Exact sum.
     pub(crate) sum_ns: u64,
     count: u64,
-    /// (one of its times in units, how many there are).
+    /// Buckets as (one of its times in units, number of times).
     buckets: Vec<(u32, u16)>,
 }
 
 impl Counted {
-    /// How many they are.
+    /// Returns the number of times.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 }
 
 impl Histogram {
-    /// Takes times that were counted.
+    /// Adds counted times.
     pub(crate) fn add_counted(&mut self, counted: &Counted) {
         self.sum_ns = self.sum_ns.saturating_add(counted.sum_ns);
         for (units, times) in &counted.buckets {
@@ -193,26 +199,27 @@ impl Histogram {
         }
     }
 
-    /// Takes a time.
+    /// Adds a time.
     pub fn add(&mut self, ns: u64) {
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.times.add((ns / UNIT_NS).min(UNITS_MAX), 1);
     }
 
-    /// Takes so many times nothing.
+    /// Adds this number of times of 0 ns.
     pub(crate) fn add_zeros(&mut self, times: u64) {
         if times > 0 {
             self.times.add(0, times);
         }
     }
 
-    /// Takes all of another's times.
+    /// Adds all times of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         other.times.each(|units, n| self.times.add(units, n));
     }
 
-    /// The times in buckets, whether they are counted so or not: what is read of them does not depend on how many there are.
+    /// Returns the times in buckets, in any representation. So the results do not depend on the
+    /// number of times.
     fn buckets(&self) -> Cow<'_, Buckets<u32>> {
         match &self.times {
             Times::Many(buckets) => Cow::Borrowed(&**buckets),
@@ -220,7 +227,7 @@ impl Histogram {
         }
     }
 
-    /// How many times it has.
+    /// Returns the number of times.
     #[must_use]
     pub fn count(&self) -> u64 {
         match &self.times {
@@ -230,25 +237,26 @@ impl Histogram {
         }
     }
 
-    /// Their sum, exact.
+    /// Returns the exact sum.
     #[must_use]
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The longest, in ns.
+    /// Returns the longest time, in ns.
     #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.buckets().max() * UNIT_NS
     }
 
-    /// The time that `q` (0 to 1) of all are not above; 0 without any.
+    /// Returns the quantile `q` (0 to 1); 0 without any times.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         self.buckets().value_at_quantile(q) * UNIT_NS
     }
 
-    /// How many are not above each of `bounds_ns`, which ascend: cumulative, as Prometheus has it.
+    /// Returns the number of times up to each of `bounds_ns`, which must be ascending. Counts are
+    /// cumulative, as in Prometheus.
     #[must_use]
     pub fn cumulative(&self, bounds_ns: &[u64]) -> Vec<u64> {
         let mut counts = vec![0; bounds_ns.len()];
@@ -266,19 +274,20 @@ impl Histogram {
         counts
     }
 
-    /// (the longest time in the bucket in ns, times), for pictures; ascending, empty buckets left out.
+    /// Returns each bucket that is not empty as (longest time of the bucket in ns, times),
+    /// ascending. For charts.
     #[must_use]
     pub fn filled(&self) -> Vec<(u64, u64)> {
         recorded(&*self.buckets()).map(|(units, times)| (units * UNIT_NS, times)).collect()
     }
 
-    /// Without any times.
+    /// Returns whether there are no times.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// Bytes it takes.
+    /// Returns the memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let times = match &self.times {
@@ -294,7 +303,7 @@ impl Histogram {
     }
 }
 
-/// The sum, then (units, times) of each bucket that has some.
+/// Stored form: the sum, then each bucket that is not empty as (units, times).
 type Stored = (u64, Vec<(u64, u32)>);
 
 impl Serialize for Histogram {
@@ -335,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_wrong_by_a_hundredth_at_most() {
+    fn quantile_error_is_at_most_one_per_cent() {
         let times = of((1..=100_000).map(|n| n * 1_000));
         for (q, expected) in [(0.5, 50 * MS), (0.95, 95 * MS), (0.99, 99 * MS), (1.0, 100 * MS)] {
             assert!(is_near(times.quantile_ns(q), expected), "{q}: {}", times.quantile_ns(q));
@@ -345,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_is_as_if_it_had_been_one() {
+    fn merged_histogram_equals_single_histogram() {
         let (first, second) = ((0..5_000).map(|n| n * 700), (0..300).map(|n| n * n * n));
         let (mut a, b) = (of(first.clone()), of(second.clone()));
         a.merge(&b);
@@ -358,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_bounds_count_what_is_not_above() {
+    fn cumulative_counts_values_up_to_bounds() {
         let times = of((1..=1_000).map(|n| n * MS));
         let counts = times.cumulative(&[MS / 2, 10 * MS, 500 * MS, 2_000 * MS]);
         for (found, expected) in counts.into_iter().zip([0, 10, 500, 1_000]) {
@@ -368,9 +377,10 @@ mod tests {
         assert_eq!(times.filled().iter().map(|(_, n)| n).sum::<u64>(), 1_000);
     }
 
-    /// What Prometheus is told never shrinks, and a quantile does not jump because one more time has come.
+    /// Counts exported to Prometheus must never decrease, and a quantile must not jump because of
+    /// one more time.
     #[test]
-    fn few_times_are_read_as_many_are() {
+    fn list_and_buckets_give_equal_results() {
         for n in [1, 3, FEW_MAX as u64, FEW_MAX as u64 + 1, SOME_MAX, SOME_MAX + 1] {
             let each = || (0..n).map(|n| 49_000 + n % 300 * n % 7_919 * 7_919);
             let (few, mut many) = (of(each()), Histogram::default());
@@ -390,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_are_counted_first_fall_into_the_same_buckets() {
+    fn counted_times_fall_into_same_buckets() {
         let mut counting = Counting::default();
         let mut counted = Counted::default();
         let mut next = 1_u64;
@@ -424,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_the_same_histogram() {
+    fn stored_histogram_is_equal_after_reading() {
         let times = of((0..3_000).map(|n| n * n * n));
         let text = serde_json::to_string(&times).unwrap();
         let read: Histogram = serde_json::from_str(&text).unwrap();
@@ -436,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_taken_and_memory_has_a_limit() {
+    fn extreme_times_are_accepted_and_memory_is_bounded() {
         let times = of([0, 99, u64::MAX, u64::MAX]);
         assert_eq!((times.count(), times.sum_ns()), (4, u64::MAX));
         assert_eq!(times.quantile_ns(0.25), 0);

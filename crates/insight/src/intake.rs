@@ -1,7 +1,8 @@
-//! front → thread: batches of finished requests, through a bounded channel.
+//! front → aggregation thread: batches of finished requests, through a bounded channel.
 //!
-//! The front's thread appends to a batch of its own and hands it on when it is full or when a sweep comes by. It never
-//! waits: if the thread is behind by [`BATCHES_MAX`], a batch is lost, and counted.
+//! The front's thread appends to its own batch and sends it when it is full or at the next sweep.
+//! It never blocks: if the aggregation thread is [`BATCHES_MAX`] batches late, a batch is dropped,
+//! and counted.
 
 use crate::batch::{Batch, Marks};
 use crate::finished::{Finished, Numbers};
@@ -11,46 +12,48 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a thread that has caught up with a busy front lets batches come together: a fraction of what there is room for.
+/// Pause of the aggregation thread after a full batch, so that several batches accumulate. It is a
+/// fraction of the time in which the channel fills up.
 const PAUSE: Duration = Duration::from_millis(4);
-/// Batches between the two.
+/// Maximum number of batches in the channel.
 const BATCHES_MAX: usize = 64;
 
-/// Batches that are kept for the next: as many as a busy front fills while the thread pauses. A batch whose requests have
-/// much to tell keeps up to 0.3 MB.
+/// Maximum number of empty batches that are reused: as many as a busy front fills during the pause.
+/// A batch with large reports keeps up to 0.3 MB.
 const SPARE_MAX: usize = 16;
 
-/// Empty batches, for whichever end of the front needs one.
+/// Empty batches, shared by all threads of the front.
 type Spare = Arc<Mutex<Vec<Batch>>>;
 
 fn lock(spare: &Spare) -> MutexGuard<'_, Vec<Batch>> {
     spare.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The front's end.
+/// The front's end of the channel.
 #[derive(Debug)]
 pub struct Intake {
     batch: Batch,
     full: SyncSender<Batch>,
     spare: Spare,
     lost: Arc<AtomicU64>,
-    /// The wall time from which on requests are handed over whole, ns; and what it was when the batch was begun.
+    /// Minimum wall time of requests that must be sent whole, ns; and its value when the current
+    /// batch was started.
     whole_from: Arc<AtomicU64>,
     whole_from_ns: u64,
 }
 
-/// The thread's end.
+/// The aggregation thread's end of the channel.
 #[derive(Debug)]
 pub struct Outlet {
     full: Receiver<Batch>,
     spare: Spare,
     lost: Arc<AtomicU64>,
     whole_from: Arc<AtomicU64>,
-    /// The last batch was full.
+    /// Whether the last batch was full.
     was_full: Cell<bool>,
 }
 
-/// A channel for finished requests.
+/// Creates a channel for finished requests.
 #[must_use]
 pub fn intake() -> (Intake, Outlet) {
     let (full, received) = sync_channel(BATCHES_MAX);
@@ -67,7 +70,7 @@ pub fn intake() -> (Intake, Outlet) {
 }
 
 impl Intake {
-    /// The end of another thread of the front, into the same channel.
+    /// Returns an end of the same channel for another thread of the front.
     #[must_use]
     pub fn beside(&self) -> Intake {
         Intake {
@@ -80,8 +83,9 @@ impl Intake {
         }
     }
 
-    /// Takes a finished request of which there is nothing to tell but its numbers and texts, if others of its kind have just
-    /// been there; says whether. If not, it is for [`Intake::put_marked`].
+    /// Adds a finished request that has no data but its numbers and texts, if the current batch
+    /// already has its kind. Returns whether it did; if not, the caller must use
+    /// [`Intake::put_marked`].
     #[must_use]
     pub fn pack(&mut self, numbers: &Numbers, marks: Marks) -> bool {
         let is_packed =
@@ -92,7 +96,7 @@ impl Intake {
         is_packed
     }
 
-    /// Takes a finished request.
+    /// Adds a finished request.
     pub fn put_marked(&mut self, finished: &Finished, marks: Marks) {
         if finished.numbers.wall_ns < self.whole_from_ns && finished.report.is_empty() {
             self.batch.pack(finished, marks);
@@ -104,7 +108,7 @@ impl Intake {
         }
     }
 
-    /// Takes a finished request, whole.
+    /// Adds a finished request, whole.
     pub fn put(&mut self, finished: &Finished) {
         self.batch.put(finished);
         if self.batch.is_full() {
@@ -112,13 +116,13 @@ impl Intake {
         }
     }
 
-    /// Hands on what is there, so that figures are no older than the front's sweep.
+    /// Sends the current batch, so that figures are at most one sweep old.
     pub fn flush(&mut self) {
         if self.batch.is_empty() {
             return;
         }
         self.whole_from_ns = self.whole_from.load(Ordering::Relaxed);
-        // Whoever has it may have lost the core meanwhile.
+        // `try_lock`: the thread that holds the lock may have been preempted.
         let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
         let next = spare.unwrap_or_default();
         let full = std::mem::replace(&mut self.batch, next);
@@ -149,8 +153,9 @@ impl Outlet {
         })
     }
 
-    /// The next batch, with what is done to it; false when none came in time. One that was full is followed by others: they are
-    /// left to come together for a moment, so that a busy server does not wake this thread for each.
+    /// Receives the next batch and passes it to `each`; returns false if none arrives in time. A
+    /// full batch is usually followed by others. They are given a moment to accumulate, so that a
+    /// busy server does not wake this thread for each.
     pub fn take(&self, limit: Duration, each: impl FnOnce(&Batch)) -> Result<bool, Ended> {
         let mut batch = match self.next(limit) {
             Ok(batch) => batch,
@@ -169,19 +174,20 @@ impl Outlet {
         Ok(true)
     }
 
-    /// Says from which wall time on a request is wanted whole though nothing else of it is special, ns. All are, before.
+    /// Sets the minimum wall time of requests that must be sent whole without another reason, ns.
+    /// Before this call all requests are sent whole.
     pub(crate) fn want_whole_from(&self, ns: u64) {
         self.whole_from.store(ns, Ordering::Relaxed);
     }
 
-    /// Requests that were lost because this end was too slow.
+    /// Returns the number of requests lost because this end was too slow.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
 
-/// The front has ended, and everything was taken.
+/// The front has ended, and all batches were received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the front has ended")]
 pub struct Ended;
@@ -194,7 +200,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn batches_arrive_in_order_and_come_back() {
+    fn batches_arrive_in_order_and_are_reused() {
         let (mut front, thread) = intake();
         for n in 0..10 {
             front.put(&Finished { id: &n.to_string(), ..Finished::default() });
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_of_the_front_has_batches_again() {
+    fn each_front_thread_reuses_batches() {
         let (mut front, thread) = intake();
         let mut other = front.beside();
         for _ in 0..3 {
@@ -220,12 +226,12 @@ mod tests {
                 assert_eq!(thread.take(Duration::ZERO, |_| ()), Ok(true));
             }
         }
-        // Two were in use, and each flush took one that was there already, but for the first.
+        // Two batches were in use. Each flush but the first took an existing batch.
         assert_eq!(lock(&thread.spare).len(), 1);
     }
 
     #[test]
-    fn a_slow_thread_costs_figures_and_nothing_else() {
+    fn slow_thread_loses_batches_and_counts_them() {
         let (mut front, thread) = intake();
         let more = 3;
         for _ in 0..(BATCHES_MAX + more) * BATCH_ROWS_MAX {

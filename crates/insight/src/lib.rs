@@ -1,72 +1,73 @@
-//! insight: finished requests in, routes with histograms, waits, timers and series out.
+//! insight: request accounting. Finished requests in; routes with histograms, waits, timers and
+//! time series out.
 //!
-//! The front hands over what it knows of each request when it has ended ([`Intake::put`]), and knows nothing else of this
-//! crate. A thread of its own adds it up ([`Aggregate`]); whoever shows or exports figures reads them there. In reading
-//! order:
+//! The front passes its data about each request when the request has ended ([`Intake::put`]), and
+//! uses nothing else of this crate. A separate thread adds the requests up ([`Aggregate`]); pages
+//! and exporters read the figures there. In reading order:
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
 //! | `finished.rs` | one finished request |
-//! | `batch.rs` | batches of them on their way to the thread; most are packed |
-//! | `intake.rs` | front → thread: batches, bounded, nobody waits |
-//! | `report.rs` | what a worker says of its request beside its usage: route, waits, timers; hostile bytes |
+//! | `batch.rs` | batches of requests on their way to the thread; most requests are packed |
+//! | `intake.rs` | front → thread: a bounded channel of batches that never blocks the front |
+//! | `report.rs` | a worker's report on its request: route, waits, timers; untrusted bytes |
 //! | `fold.rs` | a path without its numbers: `/users/42` → `/users/{n}` |
 //! | `histogram.rs` | times with a bounded relative error |
-//! | `capped.rs` | names that an attacker may invent, and the one for all beyond the cap |
-//! | `route.rs` | what is added up for one route |
-//! | `saving.rs` | what it saves to boot ahead |
-//! | `kept.rs` | the last slow and failed requests, whole |
+//! | `capped.rs` | map with a limited number of names from outside |
+//! | `route.rs` | sums of one route |
+//! | `saving.rs` | saving of a booted application |
+//! | `kept.rs` | details of the last slow and failed requests |
 //! | `series.rs` | the last seconds and minutes |
-//! | `redaction.rs` | values that nobody should read |
-//! | `sources.rs` | other machines that tell of their requests |
-//! | `aggregate.rs` | all of it, and what a reader is shown |
-//! | `sink.rs` | who is handed each request beside the figures |
-//! | `slow_log.rs` | a record of each slow one |
-//! | `pinba.rs` | Pinba's packets, and both their ways: `sender.rs`, `listener.rs` |
+//! | `redaction.rs` | removal of secret values |
+//! | `sources.rs` | other machines that report their requests |
+//! | `aggregate.rs` | all of these figures, and access for readers |
+//! | `sink.rs` | receivers of each single request |
+//! | `slow_log.rs` | a record of each slow request |
+//! | `pinba.rs` | Pinba's packets; sent by `sender.rs`, received by `listener.rs` |
 //! | `store.rs` | history on disk |
-//! | `turn.rs` | what waits until another server has let go |
-//! | `running.rs` | the thread that does it |
-//! | `export.rs` | figures for others: Prometheus and OpenMetrics; spans and figures for OpenTelemetry |
+//! | `handover_gate.rs` | wait for another server to release a resource |
+//! | `running.rs` | the aggregation thread |
+//! | `export.rs` | export to Prometheus, OpenMetrics and OpenTelemetry |
 
-// What is shown is a float; counts beyond 2⁵³ are no server's.
+// Displayed values are floats. Counters stay below 2⁵³, so they are exact.
 #![allow(clippy::cast_precision_loss)]
 
 mod aggregate;
+mod aggregator;
 mod batch;
-mod capped;
+mod bounded_map;
+mod checkpoint_savings;
 pub mod export;
 mod finished;
-mod fold;
+mod handover_gate;
 mod histogram;
 mod intake;
-mod kept;
+mod path_folding;
 pub mod pinba;
+mod recent_requests;
 mod redaction;
 mod report;
 mod route;
-mod running;
-mod saving;
 mod series;
 mod sink;
 pub mod slow_log;
 mod sources;
 pub mod store;
-mod turn;
 
 pub use aggregate::{Aggregate, Limits, route_by_path};
+pub use aggregator::{Clock, HistoryOptions, Insight, Options, now};
 pub use batch::{Batch, Marks, id_mark, mark};
-pub use capped::OTHER;
+pub use bounded_map::OTHER;
+pub use checkpoint_savings::Saving;
 pub use finished::{End, Finished, Model, Numbers};
-pub use fold::fold;
+pub use handover_gate::HandoverGate;
 pub use histogram::Histogram;
 pub use intake::{Ended, Intake, Outlet, intake};
-pub use kept::{Kept, KeptRequests, KeptTimer, Scene};
+pub use path_folding::fold;
+pub use recent_requests::{RecentRequest, RecentRequests, RecentTimer, Scene};
 pub use redaction::{BLOT, Redaction};
 pub use report::{Boot, Entry, Malformed, REPORT_BYTES_MAX, Report, Tags, Wait, WaitKind};
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
-pub use running::{Clock, HistoryOptions, Insight, Options, now};
-pub use saving::Saving;
 pub use series::{HEAT_ROWS, Moment, Series, heat_row};
 pub use sink::{Fate, Seen, Sink, Tally, Witness};
 pub use sources::SourceFigures;
-pub use turn::Turn;

@@ -1,11 +1,15 @@
-//! Pinba's packets: requests with their timers, as its PHP extension sends them over UDP, one packet each.
+//! Pinba's packets: requests with their timers, as Pinba's PHP extension sends them over UDP, one
+//! packet each.
 //!
-//! Out, so that an existing Pinba server sees this fleet; in, so that hosts with php-fpm and the extension are seen here.
-//! The message is that of the extension's `pinba.proto` (proto2, [protocol](https://github.com/tony2001/pinba_engine)):
-//! strings of timers and tags stand in a dictionary, and timers are columns. What comes in is hostile.
+//! Packets are sent so that an existing Pinba server sees these machines. Packets are received so
+//! that hosts with php-fpm and the extension are visible here. The message is defined by the
+//! extension's `pinba.proto` (proto2, [protocol](https://github.com/tony2001/pinba_engine)): the
+//! strings of timers and tags are in a dictionary, and timers are columns. Received packets are not
+//! trusted.
 //!
-//! A packet is one request, whatever its `request_count` says: the extension writes 0 there, and Pinba's own reports
-//! count packets. Packets within a packet, which a relay may send, count one each beside the one that brought them.
+//! A packet is one request, regardless of its `request_count`: the extension writes 0 there, and
+//! Pinba's own reports count packets. Packets within a packet, which a relay may send, count as one
+//! request each, in addition to the outer one.
 
 mod dictionary;
 pub mod listener;
@@ -19,41 +23,42 @@ use dictionary::Dictionary;
 use message::Request;
 use prost::Message as _;
 
-/// The largest packet that is taken in or sent; UDP's own limit over IPv4 is 65,507.
+/// Maximum size of a packet, sent or received; UDP's own limit over IPv4 is 65,507.
 pub const PACKET_BYTES_MAX: usize = 65_507;
-/// Timers that are taken from one packet.
+/// Maximum number of timers in a packet.
 const TIMERS_MAX: usize = 1_000;
-/// Tags that are taken from one timer.
+/// Maximum number of tags of a timer.
 const TAGS_MAX: usize = 64;
-/// Packets that are taken from one packet.
+/// Maximum number of packets read from within a packet.
 const REQUESTS_MAX: usize = 1_000;
-/// Bytes that are taken of a name or value; of a script's name it is what is taken of any path.
+/// Maximum bytes read of a name or value. A script's name has the same limit as other paths.
 const WORD_BYTES_MAX: usize = 255;
-/// Bytes that are taken of the tags of one timer, and of all of a packet: as much as a worker of ours may tell.
+/// Maximum bytes read of one timer's tags, and of all tags in a packet: the same limits as for our
+/// own workers.
 const TIMER_BYTES_MAX: usize = 1_024;
 const TAG_BYTES_MAX: usize = crate::report::REPORT_BYTES_MAX;
 
-/// Who sends.
+/// Sender of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sender {
-    /// The machine's name.
+    /// Name of the machine.
     pub host: String,
-    /// The site's name: `SERVER_NAME`.
+    /// Name of the site: `SERVER_NAME`.
     pub server: String,
 }
 
-/// A packet that is none.
+/// Reason why a packet is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Not Protocol Buffers, or of other types than a packet has.
+    /// Not Protocol Buffers, or fields of wrong types.
     #[error("not a Pinba packet: {0}")]
     Garbled(String),
-    /// Columns of different lengths, or a word that is not in the dictionary.
-    #[error("a Pinba packet contradicts itself: {0}")]
+    /// Columns of different lengths, or an index that is not in the dictionary.
+    #[error("inconsistent Pinba packet: {0}")]
     Contradictory(&'static str),
 }
 
-/// The packet of a request, without timers where it would be too long with them.
+/// Returns the packet of a request. Timers are omitted if the packet would be too long with them.
 #[must_use]
 pub fn encode(sender: &Sender, finished: &Finished, route: &str, entries: &[Entry]) -> Vec<u8> {
     let bytes = message(sender, finished, route, entries).encode_to_vec();
@@ -78,7 +83,7 @@ fn message(sender: &Sender, finished: &Finished, route: &str, entries: &[Entry])
         document_size: u32::try_from(n.bytes_out).unwrap_or(u32::MAX),
         memory_peak: u32::try_from(n.peak_bytes).unwrap_or(u32::MAX),
         request_time: seconds(n.wall_ns),
-        // Its usage does not tell time in PHP from time in the kernel.
+        // The request accounting has no separate time in the kernel.
         ru_utime: seconds(n.cpu_ns),
         ru_stime: 0.0,
         status: Some(u32::from(n.status)),
@@ -112,32 +117,33 @@ fn message(sender: &Sender, finished: &Finished, route: &str, entries: &[Entry])
     request
 }
 
-/// A packet that was taken in.
+/// A received packet.
 #[derive(Debug)]
 pub struct Packet(Request);
 
 impl Packet {
-    /// Reads and checks a packet.
+    /// Parses and validates a packet.
     pub fn decode(bytes: &[u8]) -> Result<Packet, Refused> {
         let request = Request::decode(bytes).map_err(|e| Refused::Garbled(e.to_string()))?;
         check(&request)?;
         Ok(Packet(request))
     }
 
-    /// Who has sent it.
+    /// Returns the sender.
     #[must_use]
     pub fn sender(&self) -> Sender {
         Sender { host: word(&self.0.hostname), server: word(&self.0.server_name) }
     }
 
-    /// The request's script: its route. Some sites send a target there; its query string is left out.
+    /// Returns the request's script, which is its route. Some sites send a target instead; its
+    /// query string is removed.
     #[must_use]
     pub fn script(&self) -> &str {
         let path = self.0.script_name.split('?').next().unwrap_or_default();
         cut(path, TEXT_BYTES_MAX)
     }
 
-    /// The figures of its request.
+    /// Returns the figures of the request.
     #[must_use]
     pub fn numbers(&self) -> Numbers {
         let r = &self.0;
@@ -145,7 +151,7 @@ impl Packet {
         Numbers {
             status: if status == 0 { 200 } else { status },
             model: Model::Elsewhere,
-            end: End::Answered,
+            end: End::Completed,
             worker: 1,
             wall_ns: ns(r.request_time),
             run_ns: ns(r.request_time),
@@ -156,7 +162,7 @@ impl Packet {
         }
     }
 
-    /// Its timers and tags.
+    /// Returns the timers and tags.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry<'_>> {
         let r = &self.0;
@@ -168,7 +174,8 @@ impl Packet {
             let all = tags.by_ref().take(count).map(|(a, b)| (self.word(*a), self.word(*b)));
             let before = room.min(TIMER_BYTES_MAX);
             let mut left = before;
-            // All are taken from the columns, as many as there is room for from the packet.
+            // Consumes all of the timer's tags in the columns, and keeps those for which the packet
+            // has room.
             let of_timer: Tags = all.filter(|pair| fits(*pair, &mut left)).collect();
             room -= before - left;
             entries.push(Entry::Timer {
@@ -186,7 +193,8 @@ impl Packet {
         entries
     }
 
-    /// Packets within this one, as the extension sends them with `pinba.auto_flush` off. They have none themselves.
+    /// Returns the packets within this one, as the extension sends them with `pinba.auto_flush`
+    /// off. Those with further packets in them are skipped.
     #[must_use]
     pub fn requests(&self) -> Vec<Packet> {
         let inner = self.0.requests.iter().take(REQUESTS_MAX);
@@ -204,14 +212,14 @@ fn word(name: &str) -> String {
     cut(name, WORD_BYTES_MAX).to_owned()
 }
 
-/// Takes the room that a name and its value need, if there is as much.
+/// Subtracts the bytes of a name and its value from `room`, if there are enough.
 fn fits((name, value): (&str, &str), room: &mut usize) -> bool {
     let left = room.checked_sub(name.len() + value.len());
     *room = left.unwrap_or(*room);
     left.is_some()
 }
 
-/// Garbage is no time, and no time is beyond what a `u64` of ns holds.
+/// Converts seconds to ns. Invalid values are 0, too large ones are the maximum.
 fn ns(seconds: f32) -> u64 {
     let duration = std::time::Duration::try_from_secs_f32(seconds).unwrap_or_default();
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
@@ -228,13 +236,13 @@ fn check(r: &Request) -> Result<(), Refused> {
         (r.timer_tag_count.len() == timers, "timers without a number of tags"),
         (r.timer_tag_count.iter().all(|n| *n as usize <= TAGS_MAX), "too many tags"),
         (optional(&r.timer_ru_utime) && optional(&r.timer_ru_stime), "timers without CPU time"),
-        (r.timer_tag_name.len() as u64 == tags, "tags of timers without a name"),
-        (r.timer_tag_value.len() as u64 == tags, "tags of timers without a value"),
+        (r.timer_tag_name.len() as u64 == tags, "timer tags without a name"),
+        (r.timer_tag_value.len() as u64 == tags, "timer tags without a value"),
         (r.tag_name.len() == r.tag_value.len(), "tags without a value"),
         (r.tag_name.len() <= TAGS_MAX, "too many tags"),
-        (r.timer_tag_name.iter().all(is_word), "a tag's name is not in the dictionary"),
-        (r.timer_tag_value.iter().all(is_word), "a tag's value is not in the dictionary"),
-        (r.tag_name.iter().chain(&r.tag_value).all(is_word), "a tag is not in the dictionary"),
+        (r.timer_tag_name.iter().all(is_word), "tag name not in the dictionary"),
+        (r.timer_tag_value.iter().all(is_word), "tag value not in the dictionary"),
+        (r.tag_name.iter().chain(&r.tag_value).all(is_word), "tag not in the dictionary"),
     ];
     match rules.into_iter().find(|(holds, _)| !holds) {
         Some((_, broken)) => Err(Refused::Contradictory(broken)),

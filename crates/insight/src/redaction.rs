@@ -1,14 +1,14 @@
-//! Values that nobody should read: those of tags whose names say so are blotted out before anything else sees them.
+//! Redaction: replaces the values of tags with secret names before any other code sees them.
 
 use crate::report::Entry;
 
-/// What stands in a value's place.
+/// Replacement for a secret value.
 pub const BLOT: &str = "(redacted)";
-/// Names that are secret unless others are given.
+/// Default words of secret names.
 const SECRET: [&str; 8] =
     ["password", "passwd", "secret", "token", "authorization", "cookie", "api_key", "apikey"];
 
-/// Which names are secret: those that contain one of these words, whatever their case.
+/// Secret names: those that contain one of these words, ignoring case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redaction(Box<[Box<str>]>);
 
@@ -19,13 +19,13 @@ impl Default for Redaction {
 }
 
 impl Redaction {
-    /// Of these words; empty ones are none.
+    /// Creates a redaction with these words; empty words are ignored.
     pub fn new<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Redaction {
         let lower = words.into_iter().map(|word| word.as_ref().to_ascii_lowercase());
         Redaction(lower.filter(|word| !word.is_empty()).map(String::into_boxed_str).collect())
     }
 
-    /// Whether a value of that name is to be blotted out.
+    /// Returns whether a value with this name must be replaced.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
         let is_in = |word: &str| {
@@ -34,7 +34,7 @@ impl Redaction {
         self.0.iter().any(|word| is_in(word))
     }
 
-    /// Blots out the values of an entry's tags.
+    /// Replaces the secret values of an entry's tags.
     pub(crate) fn apply(&self, entry: &mut Entry) {
         match entry {
             Entry::Tag(name, value) if self.is_secret(name) => *value = BLOT,
@@ -56,7 +56,7 @@ mod tests {
     use crate::report::Entry;
 
     #[test]
-    fn names_that_contain_a_word_are_secret() {
+    fn name_containing_a_secret_word_is_secret() {
         let usual = Redaction::default();
         for (name, expected) in [
             ("password", true),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_requests_and_timers_are_blotted_out() {
+    fn secret_tags_of_requests_and_timers_are_redacted() {
         let timer = |tags| Entry::Timer { hits: 1, wall_ns: 2, user_ns: 0, system_ns: 0, tags };
         for (mut entry, expected) in [
             (Entry::Tag("token", "abc"), Entry::Tag("token", BLOT)),

@@ -1,30 +1,31 @@
-//! worker → thread: what a worker says of its request beside its usage.
+//! worker → aggregation thread: the worker's report on its request, in addition to its usage.
 //!
-//! The worker writes entries into its slot, the front copies them unread, and here they are read: hostile bytes, because a
-//! worker's memory may be garbage. An entry is a tag, the payload's length (u16, little-endian) and the payload; all
-//! numbers are little-endian. `worker/csrc/insight/report.c` is the other half.
+//! The worker writes entries into its slot, the front copies them unread, and they are parsed here.
+//! The bytes are not trusted, because a worker's memory may be corrupt. An entry is a tag, the
+//! payload's length (u16, little-endian) and the payload; all numbers are little-endian.
+//! `worker/csrc/insight/report.c` is the writing side.
 //!
 //! | tag | payload |
 //! |---|---|
 //! | 1 route | the name, UTF-8 |
-//! | 2 wait | kind u8, times u32, ns u64, then whom for: UTF-8, may be empty |
-//! | 3 timer | hits u32, wall ns u64, user ns u64, system ns u64, then name and value of each tag, each a length u8 and UTF-8 |
-//! | 4 tag of the request | name and value, as a timer's |
-//! | 5 place | where PHP stood when it waited longest, UTF-8: `App\Foo::bar() src/Foo.php:12` |
-//! | 6 dropped | how many entries did not fit, u32 |
-//! | 7 boot | how long before the take it began, ns u64 (0: at the take, a part of the run), and how long it took, ns u64 |
+//! | 2 wait | kind u8, times u32, ns u64, then the peer: UTF-8, may be empty |
+//! | 3 timer | hits u32, wall ns u64, user ns u64, system ns u64, then tags, each as in row 4 |
+//! | 4 tag of the request | name and value, each a length u8 and UTF-8 |
+//! | 5 place | position of PHP during its longest wait, UTF-8: `App\Foo::bar() src/Foo.php:12` |
+//! | 6 dropped | number of entries that did not fit, u32 |
+//! | 7 boot | ns u64 from its start to the take (0: at the take, in the run), duration ns u64 |
 
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of a report.
+/// Maximum bytes of a report.
 pub const REPORT_BYTES_MAX: usize = 8 * 1024;
-/// Most bytes of a name: a route's, a peer's, a tag's.
+/// Maximum bytes of a name: of a route, a peer, a tag.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Boots of one request: its worker's and its script's.
+/// Maximum number of boots of one request: its worker's and its script's.
 pub(crate) const BOOTS_MAX: usize = 2;
 
-/// What a worker waited for.
+/// Kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitKind {
@@ -34,26 +35,26 @@ pub enum WaitKind {
     Unix = 1,
     /// A UDP peer.
     Udp = 2,
-    /// A file's or a System V lock: its path, if there is one.
+    /// A file lock or a System V lock: its path, if there is one.
     Lock = 3,
-    /// Names: `getaddrinfo` and its like.
+    /// Name resolution: `getaddrinfo` and similar functions.
     Dns = 4,
     /// `sleep`, `usleep`, `time_nanosleep` …
     Sleep = 5,
-    /// A pipe, a terminal, a child's end.
+    /// A pipe, a terminal, the end of a child process.
     Pipe = 6,
     /// A file on a disk.
     File = 7,
-    /// The client: its body, or its reading of the answer.
+    /// The client: receiving its body, or sending the response to it.
     Client = 8,
     /// Several descriptors at once, of which none was ready first.
     Poll = 9,
-    /// Anything else.
+    /// Any other wait.
     Other = 10,
 }
 
 impl WaitKind {
-    /// In the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [WaitKind; 11] = [
         WaitKind::Tcp,
         WaitKind::Unix,
@@ -68,7 +69,7 @@ impl WaitKind {
         WaitKind::Other,
     ];
 
-    /// Its name in labels and pages.
+    /// Returns the name in labels and pages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -87,30 +88,31 @@ impl WaitKind {
     }
 }
 
-/// Time spent waiting for one peer.
+/// Total wait for one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait<'a> {
-    /// What it is.
+    /// Kind of the wait.
     pub kind: WaitKind,
-    /// Whom for: an address, a path; empty where the kind says it all.
+    /// Peer: an address or a path; empty if the kind has none.
     pub peer: &'a str,
-    /// How often.
+    /// Number of waits.
     pub times: u32,
-    /// How long together.
+    /// Total time in ns.
     pub ns: u64,
 }
 
-/// A boot: of its worker, which took the request as its first, or of the script itself.
+/// A boot of the worker, before the first request that it took, or of the script itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {
-    /// How long before the take it began. 0: at the take; it is the first part of the run.
+    /// Time from its start to the take. 0: it began at the take and is the first part of the run.
     pub ago_ns: u64,
-    /// How long it took.
+    /// Duration.
     pub ns: u64,
 }
 
 impl Boot {
-    /// From when after the request's begin on, and how long, the request waited for it or ran in it; `None`: it was over before.
+    /// Returns the part of the boot within the request: its start after the request's start, and
+    /// its duration. Returns `None` if the boot ended before the request arrived.
     #[must_use]
     pub fn within(self, queue_ns: u64) -> Option<(u64, u64)> {
         if self.ago_ns == 0 {
@@ -121,7 +123,7 @@ impl Boot {
         (end_ns > begin_ns).then_some((begin_ns, end_ns - begin_ns))
     }
 
-    /// Whether it is a part of the run.
+    /// Returns whether the boot is a part of the run.
     #[must_use]
     pub fn is_of_run(self) -> bool {
         self.ago_ns == 0
@@ -134,35 +136,36 @@ pub type Tags<'a> = Vec<(&'a str, &'a str)>;
 /// One entry of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// The route, as the application calls it.
+    /// Route name that the application gave.
     Route(&'a str),
-    /// Time spent waiting.
+    /// A wait.
     Wait(Wait<'a>),
     /// A timer's hits, wall, user and system time in ns.
     Timer {
-        /// How often it was started and stopped.
+        /// Number of times it was started and stopped.
         hits: u32,
         /// Wall time.
         wall_ns: u64,
-        /// CPU time in PHP.
+        /// CPU time in user mode.
         user_ns: u64,
         /// CPU time in the kernel.
         system_ns: u64,
-        /// What it is called by.
+        /// Tags of the timer.
         tags: Tags<'a>,
     },
     /// A tag of the whole request.
     Tag(&'a str, &'a str),
-    /// Where PHP stood when it waited longest.
+    /// Position of PHP during its longest wait.
     Place(&'a str),
-    /// Entries that did not fit.
+    /// Number of entries that did not fit.
     Dropped(u32),
-    /// What was made ready before the application's work.
+    /// A boot before the application's own work.
     Boot(Boot),
 }
 
 impl Entry<'_> {
-    /// Its bytes, as a worker writes them: for whoever plays a worker's part. Names beyond 255 bytes are cut.
+    /// Encodes the entry as a worker does, for tests and benchmarks. Names are truncated to 255
+    /// bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let name = |text: &str| {
@@ -194,15 +197,15 @@ impl Entry<'_> {
     }
 }
 
-/// A report that breaks its grammar.
+/// Error: a report is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a worker's report breaks its grammar at byte {at}")]
+#[error("malformed worker report at byte {at}")]
 pub struct Malformed {
-    /// Where the entry begins.
+    /// Offset of the malformed entry.
     pub at: usize,
 }
 
-/// The entries of a report. Ends with the first that is malformed.
+/// Iterator over the entries of a report. Ends after the first malformed entry.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
     bytes: &'a [u8],
@@ -210,7 +213,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Reads `bytes`, of which at most [`REPORT_BYTES_MAX`] are looked at.
+    /// Reads `bytes`, at most [`REPORT_BYTES_MAX`] of them.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Report<'a> {
         Report { bytes: &bytes[..bytes.len().min(REPORT_BYTES_MAX)], at: 0 }
@@ -234,7 +237,7 @@ impl<'a> Iterator for Report<'a> {
     }
 }
 
-/// What is still to be read. `None` from each: there is less than it needs.
+/// The unread rest. Each method returns `None` if there are not enough bytes.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -288,13 +291,13 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A text to the payload's end.
+    /// Reads a text up to the end of the payload.
     fn rest(&mut self) -> Option<&'a str> {
         let all = self.bytes(self.0.len())?;
         (all.len() <= NAME_BYTES_MAX).then(|| std::str::from_utf8(all).ok())?
     }
 
-    /// A text after its length.
+    /// Reads a text that is preceded by its length.
     fn name(&mut self) -> Option<&'a str> {
         let length = self.u8()?;
         std::str::from_utf8(self.bytes(length.into())?).ok()
@@ -338,18 +341,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_worker_writes_is_read() {
+    fn encoded_entries_are_parsed() {
         let bytes: Vec<u8> = examples().iter().flat_map(encode).collect();
         let read: Result<Vec<_>, _> = Report::new(&bytes).collect();
         assert_eq!(read, Ok(examples()));
     }
 
     #[test]
-    fn what_breaks_the_grammar_ends_the_report() {
+    fn malformed_entry_ends_the_report() {
         let route = encode(&Entry::Route("a"));
         for broken in [
             &[9, 0, 0][..],                                      // an unknown tag
-            &[1, 200, 0, b'a'],                                  // longer than what is there
+            &[1, 200, 0, b'a'],                                  // longer than the rest
             &[1, 1, 0, 0xff],                                    // no UTF-8
             &[2, 1, 0, 0],                                       // a wait without its numbers
             &[2, 13, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // an unknown kind
@@ -367,7 +370,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_request_has_waited_for_what_it_was_there_for() {
+    fn boot_within_request_is_limited_to_the_request() {
         let boot = |ago_ns, ns| Boot { ago_ns, ns };
         for (boot, queue_ns, within) in [
             (boot(0, 5), 100, Some((100, 5))),       // of the run
@@ -384,7 +387,9 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_do_harm(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn report_of_random_bytes_does_not_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..600),
+        ) {
             prop_assert!(Report::new(&bytes).count() <= bytes.len());
         }
     }

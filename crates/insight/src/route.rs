@@ -1,65 +1,65 @@
-//! What is added up for one route: costs, waits by peer, timers by tags.
+//! Sums of one route: costs, waits by peer, timers by tags.
 
 use crate::batch::Sums;
-use crate::capped::Capped;
+use crate::bounded_map::Capped;
+use crate::checkpoint_savings::BothWays;
 use crate::finished::{End, Model, Numbers};
 use crate::histogram::Histogram;
 use crate::report::{Entry, Wait, WaitKind};
-use crate::saving::BothWays;
 use crate::store::{RouteMinute, StoredTimer, StoredWait};
 
-/// Peers that are told apart for one route.
+/// Maximum number of separate peers of one route.
 pub(crate) const PEERS_MAX: usize = 32;
-/// Sets of tags that are told apart for one route.
+/// Maximum number of separate sets of timer tags of one route.
 pub(crate) const TIMERS_MAX: usize = 64;
-/// Values of request tags that are told apart for one route.
+/// Maximum number of separate values of request tags of one route.
 pub(crate) const TAGS_MAX: usize = 64;
 
-/// Between the parts of a key: no name has it.
+/// Separator between the parts of a key; names do not contain it.
 const SEPARATOR: char = '\u{1f}';
 
 /// Sums and histograms of requests. Times in ns, sizes in bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Costs {
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// Of them, those that other machines have told of.
+    /// Requests reported by other machines.
     pub elsewhere: u64,
-    /// By the first digit of their status, from 1; others at 0.
+    /// Requests by the first digit of their status, from 1; other statuses at index 0.
     pub by_class: [u64; 6],
-    /// By their end, in the order of [`End::ALL`].
+    /// Requests by outcome, in the order of [`End::ALL`].
     pub by_end: [u64; End::ALL.len()],
     /// Runs after the first.
     pub retries: u64,
     /// Wall time.
     pub wall: Histogram,
-    /// Time in the queue, of those that a worker took.
+    /// Time in the queue, of requests that a worker took.
     pub queue: Histogram,
     /// Time in a worker.
     pub run_ns: u64,
     /// CPU time of workers.
     pub cpu: Histogram,
-    /// Of that, the way back to the image.
+    /// Part of the CPU time spent in rollbacks.
     pub rollback_ns: u64,
-    /// Pages copied on that way.
+    /// Pages copied by rollbacks.
     pub rollback_pages: u64,
-    /// Time spent waiting in PHP, whatever for.
+    /// Time that PHP spent waiting, for any peer.
     pub waiting_ns: u64,
-    /// The same of each request that a worker of ours took.
+    /// Wait time of each request that one of our workers took.
     pub waiting: Histogram,
-    /// Page faults without a disk.
+    /// Page faults without disk access.
     pub faults_minor: u64,
-    /// Page faults with one.
+    /// Page faults with disk access.
     pub faults_major: u64,
-    /// Context switches because it waited.
+    /// Context switches because the process waited.
     pub switches_voluntary: u64,
-    /// Context switches because others wanted the core.
+    /// Context switches because other processes needed the core.
     pub switches_involuntary: u64,
-    /// The highest peak of PHP's memory.
+    /// Highest peak of PHP's memory.
     pub peak_bytes_max: u64,
-    /// Bodies received.
+    /// Bytes of received bodies.
     pub bytes_in: u64,
-    /// Bodies sent.
+    /// Bytes of sent bodies.
     pub bytes_out: u64,
 }
 
@@ -73,7 +73,7 @@ impl Costs {
         self.wall.add(n.wall_ns);
         self.elsewhere += u64::from(n.model == Model::Elsewhere);
         if n.worker != 0 {
-            // Others tell of no queue, and zeros would make ours look shorter.
+            // Other machines report no queue time; zeros would distort ours.
             if n.model != Model::Elsewhere {
                 self.queue.add(n.queue_ns);
             }
@@ -91,7 +91,7 @@ impl Costs {
         self.bytes_out = self.bytes_out.saturating_add(n.bytes_out);
     }
 
-    /// Adds requests of one kind, none of which has waited.
+    /// Adds requests of one kind; none of them waited.
     pub(crate) fn add_sums(&mut self, sums: &Sums) {
         self.requests += sums.requests;
         self.by_class[class(sums.common.status)] += sums.requests;
@@ -111,7 +111,7 @@ impl Costs {
         self.bytes_out = self.bytes_out.saturating_add(sums.bytes_out);
     }
 
-    /// Adds what a request has waited for in PHP.
+    /// Adds the time that PHP waited in a request.
     pub(crate) fn add_waiting(&mut self, numbers: &Numbers, ns: u64) {
         self.waiting_ns = self.waiting_ns.saturating_add(ns);
         if numbers.worker != 0 && numbers.model != Model::Elsewhere {
@@ -119,7 +119,7 @@ impl Costs {
         }
     }
 
-    /// Takes all of another's.
+    /// Adds all costs of another sum.
     pub(crate) fn merge(&mut self, other: &Costs) {
         self.requests += other.requests;
         self.elsewhere += other.elsewhere;
@@ -147,47 +147,47 @@ impl Costs {
         self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
     }
 
-    /// Answers with a status of 500 or above.
+    /// Returns the number of responses with a status of 500 or above.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.by_class[5]
     }
 }
 
-/// The place of a status in [`Costs::by_class`].
+/// Returns the index of a status in [`Costs::by_class`].
 fn class(status: u16) -> usize {
     let digit = usize::from(status / 100);
     if digit <= 5 { digit } else { 0 }
 }
 
-/// Time spent waiting for one peer.
+/// Total wait for one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitFigures {
-    /// How often.
+    /// Number of waits.
     pub times: u64,
-    /// How long together, ns.
+    /// Total time, ns.
     pub ns: u64,
 }
 
-/// One set of tags of a timer. Times in ns.
+/// Sums of a timer with one set of tags. Times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerFigures {
-    /// How often it was started and stopped.
+    /// Number of times it was started and stopped.
     pub hits: u64,
-    /// Requests that have it.
+    /// Number of requests that have it.
     pub requests: u64,
     /// Wall time.
     pub wall_ns: u64,
-    /// CPU time in PHP.
+    /// CPU time in user mode.
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
 }
 
-/// All that is known of one route.
+/// All figures of one route.
 #[derive(Clone, Debug)]
 pub struct RouteFigures {
-    /// What its requests cost.
+    /// Costs of its requests.
     pub costs: Costs,
     waits: Capped<WaitFigures>,
     timers: Capped<TimerFigures>,
@@ -195,11 +195,12 @@ pub struct RouteFigures {
     traced: Option<Numbers>,
     both_ways: BothWays,
     closed: Closed,
-    /// Of requests since then; nothing while there are none, for there may be a thousand routes.
+    /// Figures of the current minute; `None` without requests, because there may be a thousand
+    /// routes.
     minute: Option<Box<ThisMinute>>,
 }
 
-/// What cannot be told by the difference of two sums.
+/// Figures of a minute that cannot be computed as the difference of two sums.
 #[derive(Clone, Debug, Default)]
 struct ThisMinute {
     wall: Histogram,
@@ -207,7 +208,8 @@ struct ThisMinute {
     peak_bytes: u64,
 }
 
-/// What a route came to when its last minute was closed: minutes are differences, so that most of a request is added up once.
+/// Sums of a route when its last minute was closed. A minute is the difference to these sums, so
+/// most figures of a request are added only once.
 #[derive(Clone, Debug, Default)]
 struct Closed {
     requests: u64,
@@ -217,7 +219,7 @@ struct Closed {
     waiting_ns: u64,
     rollback_ns: u64,
     bytes_out: u64,
-    /// In the order of the route's own.
+    /// In the order of the route's own waits.
     waits: Vec<WaitFigures>,
     timers: Vec<TimerFigures>,
 }
@@ -263,7 +265,7 @@ impl RouteFigures {
         minute.peak_bytes = minute.peak_bytes.max(sums.peak_bytes_max);
     }
 
-    /// What has come since the last call, as it is kept on disk; nothing if no request has.
+    /// Returns the figures since the last call, in the form for the disk; `None` without requests.
     pub(crate) fn close_minute(&mut self) -> Option<RouteMinute> {
         let minute = self.minute.take()?;
         let fresh = self.closed();
@@ -334,12 +336,12 @@ impl RouteFigures {
         changed.collect()
     }
 
-    /// Its requests by the way they ran.
+    /// Returns its requests by execution model.
     pub(crate) fn both_ways(&self) -> &BothWays {
         &self.both_ways
     }
 
-    /// The latest request that belongs to a trace.
+    /// Returns the latest request that belongs to a sampled trace.
     #[must_use]
     pub fn traced(&self) -> Option<&Numbers> {
         self.traced.as_ref()
@@ -366,7 +368,7 @@ impl RouteFigures {
         }
     }
 
-    /// (kind, peer, figures) of what its requests waited for; beyond the cap the peer is `(other)`.
+    /// Returns the waits as (kind, peer, figures); beyond the limit the peer is `(other)`.
     pub fn waits(&self) -> impl Iterator<Item = (&str, &str, &WaitFigures)> {
         self.waits.iter().map(|(key, figures)| {
             let (kind, peer) = wait_of(key);
@@ -374,12 +376,12 @@ impl RouteFigures {
         })
     }
 
-    /// (tags, figures) of its timers; beyond the cap there are no tags.
+    /// Returns the timers as (tags, figures); beyond the limit there are no tags.
     pub fn timers(&self) -> impl Iterator<Item = (Vec<(&str, &str)>, &TimerFigures)> {
         self.timers.iter().map(|(key, figures)| (tags_of(key), figures))
     }
 
-    /// (name, value, requests) of its requests' tags.
+    /// Returns the tags of requests as (name, value, requests).
     pub fn tags(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.tags.iter().map(|(key, requests)| {
             let (name, value) = key.split_once(SEPARATOR).unwrap_or((key, ""));
@@ -388,7 +390,7 @@ impl RouteFigures {
     }
 }
 
-/// The same for the same tags in another order.
+/// Returns a key that does not depend on the order of the tags.
 fn key(tags: &[(&str, &str)]) -> String {
     let clean = |text: &str| text.replace(SEPARATOR, " ");
     let mut pairs: Vec<_> =
@@ -423,7 +425,7 @@ mod tests {
     #[test]
     fn costs_are_added_up() {
         let mut route = RouteFigures::default();
-        for (status, end) in [(200, End::Answered), (503, End::Refused), (999, End::Answered)] {
+        for (status, end) in [(200, End::Completed), (503, End::Refused), (999, End::Completed)] {
             let numbers = Numbers { status, end, wall_ns: 1_000, worker: 7, ..Numbers::default() };
             route.costs.add(&numbers);
         }
@@ -434,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_told_apart_by_peer_up_to_a_cap() {
+    fn waits_are_separate_by_peer_up_to_a_cap() {
         let mut route = RouteFigures::default();
         route.add(&wait("db:5432", 5));
         route.add(&wait("db:5432", 6));
@@ -448,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_are_told_apart_by_their_set_of_tags() {
+    fn timers_are_separate_by_set_of_tags() {
         let mut route = RouteFigures::default();
         route.add(&timer(&[("group", "db"), ("host", "a")]));
         route.add(&timer(&[("host", "a"), ("group", "db")]));

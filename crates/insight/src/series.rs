@@ -4,34 +4,35 @@ use crate::batch::Sums;
 use crate::finished::Numbers;
 use std::collections::VecDeque;
 
-/// Rows of the latency's heat map: row n is for times below 100 µs × 2ⁿ, the last for all above.
+/// Rows of the latency heat map: row n is for times below 100 µs × 2ⁿ, the last row for all longer
+/// times.
 pub const HEAT_ROWS: usize = 20;
 const HEAT_FIRST_NS: u64 = 100_000;
 
-/// One second or one minute. Times in ns.
+/// Figures of one second or one minute. Times in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// When it began, seconds since 1970.
+    /// Start, in seconds since 1970.
     pub at: u64,
     /// Requests that ended in it.
     pub requests: u64,
-    /// Those with a status of 500 or above.
+    /// Requests with a status of 500 or above.
     pub errors: u64,
-    /// Their wall time.
+    /// Wall time of the requests.
     pub wall_ns: u64,
-    /// Their time in the queue.
+    /// Time of the requests in the queue.
     pub queue_ns: u64,
-    /// The longest time in the queue.
+    /// Longest time in the queue.
     pub queue_ns_max: u64,
-    /// Their CPU time.
+    /// CPU time of the requests.
     pub cpu_ns: u64,
-    /// Of that, rollbacks.
+    /// Part of the CPU time spent in rollbacks.
     pub rollback_ns: u64,
     /// Time that PHP waited.
     pub waiting_ns: u64,
     /// CPU time of the server itself.
     pub front_ns: u64,
-    /// How many took how long.
+    /// Requests by row of the latency heat map.
     pub heat: [u32; HEAT_ROWS],
 }
 
@@ -49,7 +50,7 @@ impl Moment {
         *row = row.saturating_add(1);
     }
 
-    /// Requests of one kind, none of which has waited or failed.
+    /// Adds requests of one kind; none of them waited or failed.
     pub(crate) fn add_sums(&mut self, sums: &Sums) {
         self.requests += sums.requests;
         self.wall_ns = self.wall_ns.saturating_add(sums.wall.sum_ns);
@@ -63,14 +64,14 @@ impl Moment {
     }
 }
 
-/// The heat map's row for a wall time.
+/// Returns the heat map's row for a wall time.
 #[must_use]
 pub fn heat_row(ns: u64) -> usize {
     let doublings = u64::BITS - (ns / HEAT_FIRST_NS).leading_zeros();
     (doublings as usize).min(HEAT_ROWS - 1)
 }
 
-/// Moments of the same length, the latest last; where nothing happened there is none.
+/// Moments of equal length, latest last. A period without activity has no moment.
 #[derive(Clone, Debug)]
 pub struct Series {
     step: u64,
@@ -79,13 +80,14 @@ pub struct Series {
 }
 
 impl Series {
-    /// Moments of `step` seconds, of which the last `moments_max` are kept.
+    /// Creates a series of moments of `step` seconds, of which the last `moments_max` are kept.
     #[must_use]
     pub fn new(step: u64, moments_max: usize) -> Series {
         Series { step, moments_max, moments: VecDeque::new() }
     }
 
-    /// The moment that a time in seconds since 1970 is in. A clock that was set back is the last moment.
+    /// Returns the moment for a time in seconds since 1970. If the clock was set back, returns the
+    /// last moment.
     pub(crate) fn at(&mut self, now: u64) -> &mut Moment {
         let at = now - now % self.step;
         let is_new = self.moments.back().is_none_or(|last| last.at < at);
@@ -98,18 +100,18 @@ impl Series {
         self.moments.back_mut().expect("there is one now")
     }
 
-    /// Seconds from one moment to the next.
+    /// Returns the length of a moment in seconds.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// What is kept, in order.
+    /// Returns the kept moments in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Moment> {
         self.moments.iter()
     }
 
-    /// The moments that began at `from` or later.
+    /// Returns the moments that began at `from` or later.
     pub fn since(&self, from: u64) -> impl Iterator<Item = &Moment> {
         let first = self.moments.partition_point(|m| m.at < from);
         self.moments.range(first..)
@@ -122,7 +124,7 @@ mod tests {
     use crate::finished::Numbers;
 
     #[test]
-    fn rows_of_the_heat_map_double() {
+    fn heat_map_rows_double() {
         for (us, row) in [(0, 0), (99, 0), (100, 1), (199, 1), (200, 2), (399, 2), (400, 3)] {
             assert_eq!(heat_row(us * 1_000), row, "{us} µs");
         }
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_keeps_its_last_moments() {
+    fn series_keeps_its_last_moments() {
         let mut series = Series::new(60, 3);
         for now in [0, 59, 60, 180, 185, 100, 300] {
             series.at(now).add(&Numbers::default(), 0);

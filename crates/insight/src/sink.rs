@@ -1,97 +1,102 @@
-//! thread → elsewhere: what each finished request is handed to beside the figures, and how it fares there.
+//! Aggregation thread → receivers of each finished request, and counters of their records' fates.
 //!
-//! A sink is called on the thread that adds up, while readers of the figures wait: it queues, sends without waiting, or
-//! leaves out. Whatever may take time is a thread of the sink's own.
+//! A sink is called on the aggregation thread, while readers of the figures wait. So it queues,
+//! sends without blocking, or skips the request. Slow work must run on the sink's own thread.
 
 use crate::aggregate::Aggregate;
 use crate::finished::Finished;
-use crate::kept::Scene;
+use crate::recent_requests::Scene;
 use crate::report::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A finished request, its route, and what its worker has said of it: read once for all.
+/// A finished request, its route, and its worker's report, parsed once for all sinks.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// What the front knows.
+    /// Data from the front.
     pub finished: &'a Finished<'a>,
-    /// Its route, uncapped.
+    /// Route, without the limit on the number of routes.
     pub route: &'a str,
-    /// Waits, timers, tags; values of secret names are blotted out.
+    /// Waits, timers, tags; secret values are redacted.
     pub entries: &'a [Entry<'a>],
-    /// When it was added up, seconds since 1970.
+    /// Time when it was added, in seconds since 1970.
     pub now: u64,
-    /// What its worker was at when it became slow, if somebody has looked.
+    /// State of the worker at the time the request became slow, if it was sampled.
     pub scene: Option<&'a Scene>,
 }
 
-/// Somebody who has looked at workers from outside while they ran requests, and is told which route each was.
+/// A sampler of workers, which is notified of the route of each request.
 pub trait Witness: std::fmt::Debug + Send + Sync {
-    /// A request has ended; what its worker was at when it became slow. Called for each: it must not wait.
+    /// A request has ended. Returns the state of its worker at the time it became slow. Called for
+    /// each request that is not packed: must not block.
     fn ended(&self, finished: &Finished, route: &str) -> Option<Scene>;
 
-    /// The marks ([`crate::id_mark`]) of ids that it has seen running: who else has ended need not be named to it.
+    /// Adds the marks ([`crate::id_mark`]) of the ids that were sampled. [`Witness::saw`] is called
+    /// only for these.
     fn looks_for(&self, marks: &mut Vec<u64>) {
         let _ = marks;
     }
 
-    /// One that it has seen, by the mark of its id, has ended; it is among those of [`Witness::counted`].
+    /// A sampled request, identified by its id's mark, has ended. It is also counted in
+    /// [`Witness::counted`].
     fn saw(&self, mark: u64, route: &str) {
         let _ = (mark, route);
     }
 
-    /// Requests have ended: (worker, how many), those without a worker left out. Called for many at once.
+    /// Requests have ended: (worker, number of requests), without those that had no worker. Called
+    /// for many at once.
     fn counted(&self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {
         let _ = (common, by_worker, route);
     }
 }
 
-/// Somebody who wants each request.
+/// A receiver of each single request.
 pub trait Sink: Send {
-    /// A request has ended. Must not wait.
+    /// A request has ended. Must not block.
     fn take(&mut self, seen: &Seen);
 
-    /// The wall time from which on it wants a request of which nothing else is special, ns: no worker has said anything of it,
-    /// and it is neither failed nor traced. 0: all; `u64::MAX`: none.
+    /// Returns the minimum wall time, in ns, of ordinary requests that the sink needs: those
+    /// without a worker's report that neither failed nor are traced. 0: all; `u64::MAX`: none.
     fn wants_from_ns(&self) -> u64 {
         0
     }
 
-    /// Time has passed: called about twice a second, with all figures and the number of requests that are in none.
+    /// Called about twice a second, with all figures and the number of requests that are in none of
+    /// them.
     fn look(&mut self, figures: &Aggregate, lost: u64, now: u64) {
         let _ = (figures, lost, now);
     }
 
-    /// The server ends. May wait for a bounded time.
+    /// The server stops. May block for a bounded time.
     fn finish(&mut self) {}
 
-    /// How it fares.
+    /// Returns the sink's counters.
     fn tally(&self) -> Arc<Tally>;
 }
 
-/// What became of the records of one way in or out.
+/// Counters of the records of one importer or exporter.
 #[derive(Debug)]
 pub struct Tally {
     way: &'static str,
     fates: [AtomicU64; Fate::ALL.len()],
 }
 
-/// What becomes of a record.
+/// Fate of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has arrived, as far as one can know.
+    /// It has arrived, as far as is known.
     Passed,
-    /// There was no room, or nobody to take it.
+    /// There was no room, or the receiver was away.
     Lost,
-    /// It was not wanted, or made no sense.
+    /// It was rejected or invalid.
     Refused,
 }
 
 impl Fate {
-    /// In the order of their numbers.
+    /// All fates, in the order of their numbers.
     pub const ALL: [Fate; 3] = [Fate::Passed, Fate::Lost, Fate::Refused];
 
-    /// Its name in labels.
+    /// Returns the name in labels.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -103,24 +108,24 @@ impl Fate {
 }
 
 impl Tally {
-    /// Nothing yet; `way` is its name in labels.
+    /// Creates counters at zero; `way` is the name in labels.
     #[must_use]
     pub fn new(way: &'static str) -> Arc<Tally> {
         Arc::new(Tally { way, fates: Default::default() })
     }
 
-    /// `n` more of them fared so.
+    /// Counts `n` records.
     pub fn add(&self, fate: Fate, n: u64) {
         self.fates[fate as usize].fetch_add(n, Ordering::Relaxed);
     }
 
-    /// How many fared so.
+    /// Returns the number of records with this fate.
     #[must_use]
     pub fn get(&self, fate: Fate) -> u64 {
         self.fates[fate as usize].load(Ordering::Relaxed)
     }
 
-    /// Its name in labels.
+    /// Returns the name in labels.
     #[must_use]
     pub fn way(&self) -> &'static str {
         self.way

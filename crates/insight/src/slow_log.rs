@@ -1,18 +1,18 @@
-//! thread → log: one record of each slow request, as text or JSON, at a bounded rate.
+//! Aggregation thread → log: one record per slow request, as text or JSON, at a limited rate.
 //!
-//! A record has the path and never a query string, cookies or a body; values of tags with secret names are blotted out
-//! before they come here (`redaction.rs`).
+//! A record contains the path, but never the query string, cookies or a body. Values of tags with
+//! secret names are redacted before they arrive here (`redaction.rs`).
 
 mod record;
 
-use crate::kept::Kept;
+use crate::recent_requests::RecentRequest;
 use crate::sink::{Fate, Seen, Sink, Tally};
 use std::sync::Arc;
 
-/// Records of one second, unless another number is given.
+/// Default for the maximum number of records per second.
 const PER_SECOND: u32 = 10;
 
-/// How a record is written.
+/// Format of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// One line for people.
@@ -22,23 +22,24 @@ pub enum Form {
     Json,
 }
 
-/// Takes a record, one line without its end. Must not wait.
+/// Writes a record, one line without its end. Must not block.
 pub type Write = Box<dyn FnMut(&str) + Send>;
 
-/// What is written, and where to.
+/// Options of the slow log.
 pub struct SlowLogOptions {
-    /// Wall time from which on a request is slow, ns.
+    /// Minimum wall time of a slow request, ns.
     pub slow_ns: u64,
-    /// How.
+    /// Format.
     pub form: Form,
-    /// Records of one second at most; others are counted, and the next record says how many.
+    /// Maximum number of records per second. Further ones are counted, and the next record contains
+    /// their number.
     pub per_second_max: u32,
-    /// Where to.
+    /// Output.
     pub write: Write,
 }
 
 impl SlowLogOptions {
-    /// As text, at the usual rate.
+    /// Creates options for text at the default rate.
     #[must_use]
     pub fn new(slow_ns: u64, write: Write) -> SlowLogOptions {
         SlowLogOptions { slow_ns, form: Form::Text, per_second_max: PER_SECOND, write }
@@ -55,7 +56,7 @@ pub struct SlowLog {
 }
 
 impl SlowLog {
-    /// Nothing was written yet.
+    /// Creates the sink; nothing is written yet.
     #[must_use]
     pub fn new(options: SlowLogOptions) -> SlowLog {
         let tally = Tally::new("slow_log");
@@ -82,8 +83,8 @@ impl Sink for SlowLog {
             self.tally.add(Fate::Lost, 1);
             return;
         }
-        let kept = Kept::new(seen.finished, seen.route, seen.entries);
-        let kept = Kept { scene: seen.scene.cloned(), ..kept };
+        let kept = RecentRequest::new(seen.finished, seen.route, seen.entries);
+        let kept = RecentRequest { scene: seen.scene.cloned(), ..kept };
         let suppressed = std::mem::take(&mut self.suppressed);
         let line = match self.options.form {
             Form::Text => record::text(&kept, suppressed),

@@ -1,30 +1,30 @@
-//! Machines that tell of their requests: which, how much, and when last.
+//! Other machines that report their requests: names, figures, and the time of the last request.
 
-use crate::capped::Capped;
+use crate::bounded_map::Capped;
 use crate::finished::Numbers;
 use crate::pinba::Sender;
 
-/// Senders that are told apart.
+/// Maximum number of separate senders.
 const SOURCES_MAX: usize = 100;
-/// Between host and site: no name has it.
+/// Separator between host and site; names do not contain it.
 const SEPARATOR: char = '\u{1f}';
 
-/// What one of them has told. Times in ns.
+/// Figures of one sender. Times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceFigures {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Those with a status of 500 or above.
+    /// Requests with a status of 500 or above.
     pub errors: u64,
-    /// Their wall time.
+    /// Wall time of the requests.
     pub wall_ns: u64,
-    /// Their CPU time.
+    /// CPU time of the requests.
     pub cpu_ns: u64,
-    /// The latest, seconds since 1970.
+    /// Time of the latest request, in seconds since 1970.
     pub last_seen: u64,
 }
 
-/// All of them.
+/// All senders.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources(Capped<SourceFigures>);
 
@@ -44,7 +44,8 @@ impl Sources {
         of.last_seen = of.last_seen.max(now);
     }
 
-    /// (host, site, figures); those beyond the cap are one, without a site.
+    /// Returns the senders as (host, site, figures); those beyond the limit are one entry without a
+    /// site.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str, &SourceFigures)> {
         self.0.iter().map(|(key, of)| {
             let (host, server) = key.split_once(SEPARATOR).unwrap_or((key, ""));

@@ -1,14 +1,15 @@
 //! History on disk: minutes per route, events, slow and failed requests, in one `SQLite` file.
 //!
-//! A thread of its own writes (`store/historian.rs`), and nobody waits for it: a full disk or a locked file costs history,
-//! says so, and nothing else. The file's size is bounded by `bytes_max`, of which a tenth is kept free by forgetting the
-//! oldest hours; what is older than `days_max` is forgotten in any case. A file that cannot be read is moved aside.
+//! A separate thread writes (`store/historian.rs`), and no other thread waits for it. A full disk
+//! or a locked file causes lost history, which is reported, and no other harm. The file's size is
+//! limited by `bytes_max`; a tenth of it is kept free by deleting the oldest hours. Data older than
+//! `days_max` is always deleted. An unreadable file is renamed and replaced.
 
 mod historian;
 mod rows;
 mod schema;
 
-pub use historian::{Historian, History, Trouble};
+pub use historian::{Historian, History, ProblemSink};
 pub use rows::{
     Event, EventKind, Minute, MinuteTotal, RouteMinute, RouteSum, StoredTimer, StoredWait,
 };
@@ -21,44 +22,44 @@ use std::time::Duration;
 const SECONDS_PER_HOUR: u64 = 3_600;
 const SECONDS_PER_DAY: u64 = 86_400;
 const PAGE_BYTES: u64 = 4_096;
-/// How long a writer waits for somebody who looks into the file with a tool.
+/// Maximum time that a write waits for a tool that reads the file.
 const BUSY_LIMIT: Duration = Duration::from_secs(2);
-/// Hours forgotten at once to make room.
+/// Maximum number of hours deleted at once to make room.
 const FORGOTTEN_HOURS_MAX: u32 = 24;
-/// Rows that one question is answered with.
+/// Maximum number of rows in the result of a query.
 const ROWS_MAX: u32 = 100_000;
 
-/// What a store keeps at most.
+/// Limits of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreLimits {
-    /// Bytes of the file, its log of changes not counted.
+    /// Maximum size of the file in bytes, without its write-ahead log.
     pub bytes_max: u64,
-    /// Days.
+    /// Maximum age in days.
     pub days_max: u32,
 }
 
-/// Why history cannot be read or written.
+/// Reason why the history cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// `SQLite` says why.
-    #[error("the history `{}`: {source}", path.display())]
+    /// Error of `SQLite`.
+    #[error("cannot use the history `{}`: {source}", path.display())]
     Sqlite {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// `SQLite`'s words.
+        /// Message of `SQLite`.
         source: rusqlite::Error,
     },
-    /// A file that is no history of ours could not be moved aside.
-    #[error("the history `{}` cannot be read, and not be moved aside: {source}", path.display())]
+    /// A file that is not a valid history could not be renamed.
+    #[error("cannot read the history `{}`, and cannot rename it: {source}", path.display())]
     Aside {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
-/// An open file.
+/// An open history.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -67,7 +68,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens or makes a file for writing. True if an unreadable one was moved aside for it.
+    /// Opens or creates a file for writing. The flag is true if an unreadable file was renamed
+    /// first.
     pub fn open(path: &Path, limits: StoreLimits) -> Result<(Store, bool), StoreError> {
         match Store::open_as_it_is(path, limits) {
             Ok(store) => Ok((store, false)),
@@ -78,7 +80,7 @@ impl Store {
                 for suffix in ["-wal", "-shm"] {
                     let mut beside = path.as_os_str().to_owned();
                     beside.push(suffix);
-                    // Most often there is none.
+                    // Often there is no such file.
                     let _ = std::fs::remove_file(beside);
                 }
                 let fresh = Store::open_as_it_is(path, limits);
@@ -101,7 +103,7 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), limits })
     }
 
-    /// Opens a file for reading, beside whoever writes.
+    /// Opens a file for reading while another thread or process writes to it.
     pub fn reader(path: &Path) -> Result<Store, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(failed(path))?;
@@ -110,7 +112,7 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), limits })
     }
 
-    /// Keeps a minute, all of it or nothing; forgets what is too old or too much.
+    /// Stores a minute, completely or not at all, and deletes data that exceeds the limits.
     pub fn put(&mut self, minute: &Minute) -> Result<(), StoreError> {
         self.make_room(minute.at).map_err(failed(&self.path))?;
         self.insert(minute).map_err(failed(&self.path))
@@ -141,7 +143,8 @@ impl Store {
         transaction.commit()
     }
 
-    /// Forgets what is older than it may be, then whole hours from the oldest on until a tenth of the file is free.
+    /// Deletes data that is too old, then whole hours from the oldest on until a tenth of the file
+    /// is free.
     fn make_room(&mut self, now: u64) -> rusqlite::Result<()> {
         let oldest_kept = now.saturating_sub(u64::from(self.limits.days_max) * SECONDS_PER_DAY);
         self.forget_before(oldest_kept)?;
@@ -177,14 +180,14 @@ impl Store {
         )
     }
 
-    /// Bytes of the file that hold something.
+    /// Returns the number of bytes in use.
     fn used_bytes(&self) -> rusqlite::Result<u64> {
         let read =
             |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
         Ok((read("page_count")? - read("freelist_count")?) * PAGE_BYTES)
     }
 
-    /// (minute, route, figures) of the minutes that began in `from..to`, in order.
+    /// Returns (minute, route, figures) of the minutes that began in `from..to`, in order.
     pub fn minutes(
         &self,
         from: u64,
@@ -198,7 +201,7 @@ impl Store {
         rows.map_err(failed(&self.path))
     }
 
-    /// (minute, figures) of one route's minutes that began in `from..to`, in order.
+    /// Returns (minute, figures) of one route's minutes that began in `from..to`, in order.
     pub fn minutes_of(
         &self,
         route: &str,
@@ -221,7 +224,7 @@ impl Store {
         read().map_err(failed(&self.path))
     }
 
-    /// What all routes' minutes that began in `from..to` come to, in order.
+    /// Returns the totals of all routes for the minutes that began in `from..to`, in order.
     pub fn totals(&self, from: u64, to: u64) -> Result<Vec<MinuteTotal>, StoreError> {
         let read = || -> rusqlite::Result<Vec<MinuteTotal>> {
             let mut statement = self.connection.prepare_cached(
@@ -236,7 +239,8 @@ impl Store {
         read().map_err(failed(&self.path))
     }
 
-    /// What each route's minutes that began in `from..to` come to, the most requests first.
+    /// Returns the sums of each route over the minutes that began in `from..to`, most requests
+    /// first.
     pub fn sums(&self, from: u64, to: u64) -> Result<Vec<(String, RouteSum)>, StoreError> {
         let rows: Vec<(u64, String, RouteSum)> = self
             .rows(
@@ -254,7 +258,8 @@ impl Store {
         Ok(sums)
     }
 
-    /// (route, requests, errors) of the minutes that began in `from..to`, the `most` busiest routes first.
+    /// Returns (route, requests, errors) over the minutes that began in `from..to`, for the `most`
+    /// busiest routes, busiest first.
     pub fn busiest(
         &self,
         from: u64,
@@ -275,14 +280,14 @@ impl Store {
         read().map_err(failed(&self.path))
     }
 
-    /// The latest slow and failed requests that began in `from..to`, at most `most`, the latest first.
+    /// Returns the slow and failed requests that began in `from..to`, latest first, at most `most`.
     pub fn latest_requests(
         &self,
         from: u64,
         to: u64,
         most: u32,
-    ) -> Result<Vec<crate::Kept>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<crate::Kept>> {
+    ) -> Result<Vec<crate::RecentRequest>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<crate::RecentRequest>> {
             let mut statement = self.connection.prepare_cached(
                 "SELECT details FROM requests
                  WHERE at >= ?1 AND at < ?2 ORDER BY at DESC LIMIT ?3",
@@ -294,12 +299,12 @@ impl Store {
         read().map_err(failed(&self.path))
     }
 
-    /// (second, id, request) of slow and failed requests that began in `from..to`.
+    /// Returns (second, id, request) of the slow and failed requests that began in `from..to`.
     pub fn requests(
         &self,
         from: u64,
         to: u64,
-    ) -> Result<Vec<(u64, String, crate::Kept)>, StoreError> {
+    ) -> Result<Vec<(u64, String, crate::RecentRequest)>, StoreError> {
         let rows = self.rows(
             "SELECT at, id, details FROM requests
              WHERE at >= ?1 AND at < ?2 ORDER BY at LIMIT ?3",
@@ -308,7 +313,7 @@ impl Store {
         rows.map_err(failed(&self.path))
     }
 
-    /// Rows whose third column cannot be read are left out.
+    /// Skips rows whose third column cannot be read.
     fn rows<T: serde::de::DeserializeOwned>(
         &self,
         sql: &str,
@@ -328,8 +333,8 @@ impl Store {
         Ok(all)
     }
 
-    /// The request of that id, if it was slow or failed.
-    pub fn request(&self, id: &str) -> Result<Option<crate::Kept>, StoreError> {
+    /// Returns the request with this id, if it was slow or failed.
+    pub fn request(&self, id: &str) -> Result<Option<crate::RecentRequest>, StoreError> {
         let sql = "SELECT details FROM requests WHERE id = ?1 ORDER BY at DESC LIMIT 1";
         let found = self.connection.query_row(sql, [id], |row| row.get::<_, Vec<u8>>(0));
         match found {
@@ -339,7 +344,7 @@ impl Store {
         }
     }
 
-    /// What happened last in `from..to`, at most `most`, in order.
+    /// Returns the last events in `from..to`, at most `most`, in order.
     pub fn latest_events(&self, from: u64, to: u64, most: u32) -> Result<Vec<Event>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Event>> {
             let mut statement = self.connection.prepare_cached(
@@ -357,7 +362,7 @@ impl Store {
         read().map_err(failed(&self.path))
     }
 
-    /// What happened in `from..to`, in order.
+    /// Returns the events in `from..to`, in order.
     pub fn events(&self, from: u64, to: u64) -> Result<Vec<Event>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Event>> {
             let mut statement = self.connection.prepare_cached(
@@ -373,7 +378,8 @@ impl Store {
     }
 }
 
-/// Adds a route's minute to what is there of it, from before a restart.
+/// Adds a route's minute to the stored one, which exists if the server was restarted in that
+/// minute.
 fn insert_route(
     transaction: &Transaction,
     at: u64,

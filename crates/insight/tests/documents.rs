@@ -1,4 +1,4 @@
-//! What the guide, the dashboard and the alert rules say of metrics and records is what there is.
+//! Tests that the guide, the dashboard and the alert rules match the existing metrics and records.
 
 use samovar_insight::export::exposition::{Exposition, Format};
 use samovar_insight::export::{events, metrics, ways};
@@ -19,7 +19,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// All families, with samples where that is easy.
+/// Returns a page with all families, with samples where that is easy.
 fn page() -> String {
     let mut batch = Batch::default();
     let numbers = Numbers { status: 200, worker: 1, ..Numbers::default() };
@@ -45,7 +45,7 @@ fn families() -> BTreeSet<String> {
     types.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// The names in the first column of the table below a heading, which are in backticks.
+/// Returns the names in backticks in the first column of the table below a heading.
 fn first_column(heading: &str) -> BTreeSet<String> {
     let guide = read("docs/guide/observability.md");
     let (_, below) = guide.split_once(&format!("\n## {heading}\n")).expect("the heading");
@@ -55,7 +55,7 @@ fn first_column(heading: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// What is asked of Prometheus that no metric answers.
+/// Returns the metrics in a Prometheus query that do not exist.
 fn unknown(text: &str) -> BTreeSet<String> {
     let families = families();
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -85,12 +85,12 @@ fn promtool(arguments: &[&str], input: &str) {
 }
 
 #[test]
-fn the_guide_has_each_metric() {
+fn guide_documents_every_metric() {
     assert_eq!(first_column("Prometheus"), families());
 }
 
 #[test]
-fn the_guide_has_each_field_of_the_slow_log() {
+fn guide_documents_every_slow_log_field() {
     let lines = Arc::new(Mutex::new(String::new()));
     let into = Arc::clone(&lines);
     let write = Box::new(move |line: &str| {
@@ -108,14 +108,14 @@ fn the_guide_has_each_field_of_the_slow_log() {
 }
 
 #[test]
-fn the_dashboard_asks_for_what_there_is() {
+fn dashboard_queries_existing_metrics() {
     let text = read("deploy/grafana/samovar.json");
     assert_eq!(unknown(&text), BTreeSet::new());
     let dashboard: Value = serde_json::from_str(&text).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64()).collect();
     assert_eq!(ids.len(), panels.len());
-    // Prometheus reads each question, as that of a rule: JSON is YAML too.
+    // Prometheus parses each query as part of a rule; rules are YAML, and JSON is valid YAML.
     let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
     let rules: Vec<_> = targets
         .map(|target| target["expr"].as_str().expect("a question"))
@@ -131,12 +131,12 @@ fn the_dashboard_asks_for_what_there_is() {
 }
 
 #[test]
-fn the_alert_rules_ask_for_what_there_is() {
+fn alert_rules_query_existing_metrics() {
     assert_eq!(unknown(&read("deploy/grafana/alerts.yml")), BTreeSet::new());
     promtool(&["check", "rules", "deploy/grafana/alerts.yml"], "");
 }
 
 #[test]
-fn names_and_units_are_prometheus_own() {
+fn metric_names_and_units_pass_promtool() {
     promtool(&["check", "metrics"], &page());
 }

@@ -1,6 +1,7 @@
-//! A million URLs, ten thousand sets of tags, a thousand peers: memory has its limit, and nothing is added up wrongly.
+//! A million URLs, ten thousand sets of tags, a thousand peers: memory stays within its limit, and
+//! the sums are correct.
 //!
-//! A test binary of its own with one test: what a process has taken is counted.
+//! This test binary has only one test, because the test measures the memory of the whole process.
 
 use samovar_insight::{Aggregate, Batch, Entry, Finished, Limits, Numbers, OTHER, Wait, WaitKind};
 
@@ -8,7 +9,7 @@ const URLS: u64 = 1_000_000;
 const TAG_SETS: u64 = 10_000;
 const PEERS: u64 = 1_000;
 const ROUTES_MAX: usize = 1_000;
-/// What the figures of 1,000 routes and a day may take.
+/// Maximum memory for the figures of 1,000 routes and a day.
 const BYTES_MAX: u64 = 30 << 20;
 const BATCH: u64 = 250;
 
@@ -18,7 +19,7 @@ fn resident_bytes() -> u64 {
     pages * 4_096
 }
 
-/// Requests whose times are all over the place, a minute for each thousand.
+/// Returns a request whose times vary widely; each thousand requests are a minute.
 fn numbers(n: u64) -> Numbers {
     Numbers {
         status: 200,
@@ -31,7 +32,7 @@ fn numbers(n: u64) -> Numbers {
 }
 
 #[test]
-fn nobody_can_swell_the_figures_by_inventing_names() {
+fn invented_names_keep_memory_within_limit() {
     let limits = Limits { routes_max: ROUTES_MAX, slow_ns: u64::MAX };
     let mut figures = Aggregate::new(limits);
     let before = resident_bytes();

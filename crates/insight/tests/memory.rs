@@ -1,14 +1,14 @@
-//! What the figures of a thousand routes and a day take of memory.
+//! Measures the memory for the figures of a thousand routes and a day.
 //!
-//! A test binary of its own with one test: what a process has taken is counted.
+//! This test binary has only one test, because the test measures the memory of the whole process.
 
 use samovar_insight::{Aggregate, Batch, Entry, Finished, Limits, Numbers, Wait, WaitKind};
 
 const ROUTES: u64 = 1_000;
 const MINUTES: u64 = 24 * 60;
-/// Requests of each route in all: enough for buckets all over.
+/// Number of requests of each route: enough for many different buckets.
 const OF_ROUTE: u64 = 360;
-/// Requests of each in the minute that is not over.
+/// Number of requests of each route in the current minute.
 const OF_LAST_MINUTE: u64 = 200;
 const BYTES_MAX: u64 = 30 << 20;
 const MS: u64 = 1_000_000;
@@ -19,7 +19,7 @@ fn resident_bytes() -> u64 {
     pages * 4_096
 }
 
-/// A time whose doublings are as likely as each other, from `least` on.
+/// Returns a time of at least `least`, with each doubling equally likely.
 fn spread(seed: u64, least: u64, doublings: u64) -> u64 {
     let noise = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) ^ seed;
     let noise = noise.wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,7 +27,7 @@ fn spread(seed: u64, least: u64, doublings: u64) -> u64 {
     base + base * (noise % 1_000) / 1_000
 }
 
-/// The nth request to a route: of 2 ms to 2 s, half of it waiting.
+/// Returns the nth request to a route: 2 ms to 2 s, half of it waiting.
 fn numbers(seed: u64) -> Numbers {
     let wall_ns = spread(seed, 2 * MS, 10);
     Numbers {
@@ -42,11 +42,11 @@ fn numbers(seed: u64) -> Numbers {
 }
 
 #[test]
-fn a_thousand_routes_and_a_day_fit_into_thirty_megabytes() {
+fn figures_of_thousand_routes_and_a_day_take_at_most_30_mb() {
     let mut figures = Aggregate::new(Limits { routes_max: ROUTES as usize, slow_ns: u64::MAX });
     let mut batch = Batch::default();
     let before = resident_bytes();
-    // All routes in each round, rounds four minutes apart, but for the last.
+    // Each round has a request to every route. Rounds are four minutes apart, except the last ones.
     for round in 0..OF_ROUTE + OF_LAST_MINUTE {
         let now = 60 * (MINUTES * round.min(OF_ROUTE) / OF_ROUTE);
         figures.close_minute(now);

@@ -1,5 +1,5 @@
-//! What leaves the server and comes in, seen from the other side: collectors that misbehave, Pinba's own extension, and
-//! `protoc`, which has never heard of our encodings.
+//! Tests importers and exporters from the other side: collectors that fail, Pinba's own extension,
+//! and `protoc`, which is independent of our encoding.
 
 #[path = "transports/otlp.rs"]
 mod otlp;

@@ -1,7 +1,9 @@
-//! Pipes → queue: reads what processes print, always and at once, so that none of them ever waits for the log's reader.
+//! Pipes → queue: reads the output of processes continuously, so that no process waits for the
+//! log's reader.
 //!
-//! One thread reads all pipes, each in its turn. A pipe is read to its end, which comes when the last process that
-//! holds it has gone: a program that a request has left behind may go on printing.
+//! One thread reads all pipes in turn. It reads a pipe to end of file, which comes when the last
+//! process that holds the pipe has ended. A program that a request started may still print after
+//! the request.
 
 use crate::lines::Lines;
 use crate::queue::{Share, on_account};
@@ -17,22 +19,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is read of one pipe before the next one's turn.
+/// Maximum number of bytes read from one pipe before the next pipe is read.
 const READ_BYTES_MAX: usize = 64 << 10;
-/// The begin of a line is passed on as a line when its end does not come within this.
+/// Maximum wait for the end of a line. After that, its beginning is logged as a line of its own.
 const UNFINISHED_LIMIT: Duration = Duration::from_secs(1);
-/// Pipes whose process has ended, and which others hold open still; the oldest are closed beyond this.
+/// Maximum number of pipes whose process has ended but which other processes hold open. The oldest
+/// ones beyond this limit are closed.
 const LEFT_OPEN_MAX: usize = 16;
 
-/// What becomes of the bytes of one pipe.
+/// Handles the bytes of one pipe.
 pub trait Voice: Send {
-    /// Bytes as they come, cut anywhere. False: it is in the middle of a line.
+    /// Takes bytes as they arrive, cut at any position. Returns false if they end in the middle of
+    /// a line.
     fn hear(&mut self, bytes: &[u8]) -> bool;
-    /// What is there is the end of a line.
+    /// Treats the bytes received so far as a complete line.
     fn end_line(&mut self);
 }
 
-/// Whole lines go into the log as they are.
+/// Puts whole lines into the log unchanged.
 struct Plain {
     log: Log,
     lines: Lines,
@@ -59,7 +63,7 @@ impl Voice for Plain {
     }
 }
 
-/// Held while the process lives that the pipe was made for.
+/// Guard for the process that the pipe was made for: held while that process is alive.
 #[derive(Debug)]
 pub struct Speaker(Arc<AtomicBool>);
 
@@ -69,7 +73,7 @@ impl Drop for Speaker {
     }
 }
 
-/// Reads pipes on a thread of its own. Cheap to clone.
+/// Reads pipes on its own thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Intake(Arc<Inner>);
 
@@ -81,11 +85,11 @@ struct Inner {
     wake: OwnedFd,
 }
 
-/// Between the thread and the others.
+/// State shared between the reading thread and its callers.
 #[derive(Debug, Default)]
 struct Exchange {
     new: Vec<Source>,
-    /// Somebody waits until nothing is left to read.
+    /// A caller of `drain` waits until nothing is left to read.
     drains: bool,
 }
 
@@ -94,7 +98,7 @@ struct Source {
     voice: Box<dyn Voice>,
     share: Share,
     has_ended: Arc<AtomicBool>,
-    /// Since when a line waits for its end.
+    /// Time of the last read, if the line read so far has no end yet.
     unfinished: Option<Instant>,
 }
 
@@ -105,7 +109,7 @@ impl std::fmt::Debug for Source {
 }
 
 impl Intake {
-    /// Starts the thread, which lives as long as the process.
+    /// Starts the thread, which runs as long as the process.
     pub fn start(log: Log) -> io::Result<Intake> {
         let inner = Inner {
             log,
@@ -119,16 +123,16 @@ impl Intake {
         Ok(intake)
     }
 
-    /// A pipe whose lines go into the log as they are: the end to write to.
+    /// Creates a pipe whose lines are logged unchanged, and returns its write end.
     pub fn pipe(&self) -> io::Result<(OwnedFd, Speaker)> {
         let voice = Plain { log: self.0.log.clone(), lines: Lines::default() };
         self.pipe_to(Box::new(voice))
     }
 
-    /// A pipe that somebody listens to, on the thread of this intake.
+    /// Creates a pipe whose bytes go to `voice`, on the thread of this intake.
     pub fn pipe_to(&self, voice: Box<dyn Voice>) -> io::Result<(OwnedFd, Speaker)> {
         let (pipe, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        // The reading end's own: the other side waits where the pipe is full.
+        // Only the read end is non-blocking: a writer waits when the pipe is full.
         rustix::fs::fcntl_setfl(&pipe, rustix::fs::OFlags::NONBLOCK)?;
         let has_ended = Arc::<AtomicBool>::default();
         let speaker = Speaker(Arc::clone(&has_ended));
@@ -138,7 +142,7 @@ impl Intake {
         Ok((writer, speaker))
     }
 
-    /// Waits until all that was printed so far is in the log, for at most `limit`.
+    /// Waits until everything printed so far is in the log, for at most `limit`.
     pub fn drain(&self, limit: Duration) {
         self.lock().drains = true;
         self.wake();
@@ -152,7 +156,7 @@ impl Intake {
     }
 
     fn wake(&self) {
-        // A full counter is awake already.
+        // The write fails only if the counter is full, and then the thread is already woken.
         let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
     }
 
@@ -179,7 +183,8 @@ impl Intake {
         }
     }
 
-    /// Which of the sources can be read; returns too when there are new ones, or a line is old enough.
+    /// Waits until a source is readable, a new source is added, or an unfinished line reaches its
+    /// limit. Returns one flag per source: whether it is readable.
     fn wait(&self, sources: &VecDeque<Source>, drains: bool) -> Vec<bool> {
         let oldest = sources.iter().filter_map(|source| source.unfinished).min();
         let limit = if drains {
@@ -191,22 +196,22 @@ impl Intake {
         let wake = std::iter::once(&self.0.wake);
         let fds = wake.chain(sources.iter().map(|source| &source.pipe));
         let mut polled: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        // An interruption reads as "nothing": the caller loops.
+        // An interrupted poll counts as "nothing is readable": the caller loops.
         let is_ready = poll(&mut polled, limit.as_ref()).is_ok_and(|n| n > 0);
         let mut readable = polled.iter().map(|fd| is_ready && !fd.revents().is_empty());
         if readable.next() == Some(true) {
-            // It does not block; one read empties it.
+            // The descriptor does not block; one read resets its counter.
             let _ = rustix::io::read(&self.0.wake, &mut [0; 8]);
         }
         readable.collect()
     }
 }
 
-/// A time-out in whole milliseconds must not end before its time.
+/// Rounding margin: a timeout in whole milliseconds must not expire too early.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 impl Source {
-    /// False: this was its end.
+    /// Reads once. Returns false when the pipe has ended.
     fn read(&mut self, buffer: &mut [u8]) -> bool {
         match rustix::io::read(&self.pipe, &mut *buffer) {
             Ok(n) if n > 0 => {
@@ -273,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_in_the_log_at_the_end() {
+    fn drain_logs_all_printed_bytes() {
         let (_folder, path, log, intake) = intake();
         let ((one, _one), (two, _two)) = (intake.pipe().unwrap(), intake.pipe().unwrap());
         write(&one, b"a line of o");
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_the_reader_of_the_log() {
+    fn pipe_writer_does_not_wait_for_reader_of_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         let fifo = rustix::fs::FileType::Fifo;
@@ -306,10 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn pipes_that_are_left_open_are_few() {
+    fn intake_closes_oldest_pipes_left_open() {
         let (_folder, _path, _log, intake) = intake();
         let pipes: Vec<_> = (0..LEFT_OPEN_MAX + 3).map(|_| intake.pipe().unwrap().0).collect();
-        // Told of with the next thing that happens.
+        // The thread notices dropped speakers at its next event: this new pipe.
         let _last = intake.pipe().unwrap();
         intake.drain(LIMIT);
         intake.drain(LIMIT);

@@ -1,18 +1,22 @@
-//! Lines of all kinds → standard error, standard output, a file, or the machine's own log, so that nobody waits for it.
+//! Lines of all kinds → standard error, standard output, a file, or the machine's own log. Callers
+//! never wait for the reader or the disk.
 //!
-//! A [`Log`] takes lines into a bounded queue (`queue`) and writes them on a thread of its own (`writer`). What finds
-//! the queue full, or cannot be written, is lost, counted, and told of afterwards. An [`Intake`] reads the pipes that
-//! processes print into, always, so that none of them waits for the log's reader either (`intake`, `lines`).
+//! A [`Log`] takes lines into a bounded queue (`queue`) and writes them on its own thread
+//! (`writer`). Lines that find the queue full, or that cannot be written, are lost. They are
+//! counted, and the loss is reported later. An [`Intake`] continuously reads the pipes that
+//! processes print into, so that these processes do not wait for the log's reader either (`intake`,
+//! `lines`).
 //!
-//! What a line of the server's own log looks like is said in one place (`line`), for all who write some; what a daemon
-//! for logs is told of it, in another (`record`).
+//! One module defines the format of the server's own log lines for all components (`line`). Another
+//! one defines the records that a log daemon receives (`record`).
 //!
-//! Whoever may have the same to say again and again asks a [`Throttle`] first.
+//! Components that may log the same message repeatedly check a [`Throttle`] first.
 //!
-//! The writing thread may wait for ever: for the reader of a pipe, for a disk. So nobody joins it: who wants the
-//! lines written before the end says for how long it waits ([`Log::flush`]). Why not `O_NONBLOCK`: the file behind
-//! standard error is shared with the shell and its other children.
-#![allow(unsafe_code)] // Signal masks, the time of day; each block says why it is sound.
+//! The writing thread may wait for ever: for the reader of a pipe, for a disk. Therefore no thread
+//! joins it. A caller that wants all lines written before the end passes a time limit to
+//! [`Log::flush`]. `O_NONBLOCK` is not an option: the file description of standard error is shared
+//! with the shell and its other children.
+#![allow(unsafe_code)] // Signal masks, the time of day; each block states why it is sound.
 
 mod intake;
 mod line;
@@ -27,7 +31,7 @@ mod writer;
 
 pub use intake::{Intake, Speaker, Voice};
 pub use line::{Detail, Format, Line, Process};
-pub use queue::Trouble;
+pub use queue::LogProblem;
 pub use signals::survive_file_limits;
 pub use target::{Daemon, Notation, Target};
 pub use throttle::Throttle;

@@ -1,8 +1,8 @@
-//! What happened → one line of the server's log, as text or as JSON.
+//! An event → one line of the server's log, as text or as JSON.
 //!
-//! All who have something to say make their lines here: the server, the log about itself, and PHP's processes. So each
-//! key is called the same whoever speaks (docs/guide/operations.md names them). Nothing in a line can begin another
-//! one, or steer a terminal.
+//! All log lines are made here: those of the server, of the log itself and of PHP processes.
+//! Therefore every key has the same name in all of them (docs/guide/logs.md lists the keys).
+//! No content of a line can start another line or send control characters to a terminal.
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -11,56 +11,57 @@ use serde_json::value::RawValue;
 use std::fmt::Write;
 use std::time::SystemTime;
 
-/// How the lines of a log look.
+/// Format of a log's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Text, for people to read.
+    /// Text for people.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What a line is made of.
+/// The parts of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// When that happened of which the line tells.
+    /// Time of the event.
     pub at: SystemTime,
-    /// `error`, `warn`, `info`, `debug` or `trace`; `None`: the message says it in words.
+    /// `error`, `warn`, `info`, `debug` or `trace`; `None` if only the text of the message shows
+    /// it.
     pub level: Option<&'a str>,
-    /// Who speaks: a part of the server, or `php`.
+    /// Component that logs the line: a part of the server, or `php`.
     pub target: &'a str,
-    /// The PHP process that speaks.
+    /// PHP process that logs the line, if it is one.
     pub process: Option<Process<'a>>,
     /// The message.
     pub message: &'a str,
-    /// What goes with it, by name.
+    /// Additional fields, by name.
     pub details: &'a [(&'a str, Detail)],
-    /// What a script has added: an object of JSON, or nothing.
+    /// Context added by the script: a JSON object, or an empty string.
     pub context: &'a str,
 }
 
-/// A PHP process, and what it was doing.
+/// A PHP process and its current request.
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {
-    /// The process's number.
+    /// Process id.
     pub pid: u32,
-    /// The request's; empty: there was none.
+    /// Id of the request; empty if there was none.
     pub request_id: &'a str,
 }
 
-/// What goes with a message.
+/// Value of an additional field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Detail {
-    /// Text that stands in quotes where people read it.
+    /// Text that is quoted in the text format.
     Quoted(String),
-    /// Text that needs none.
+    /// Text that needs no quotes.
     Plain(String),
-    /// A number or a truth.
+    /// A number or a Boolean.
     Value(Value),
 }
 
 impl Line<'_> {
-    /// The line, its end included.
+    /// Returns the line, including its line end.
     pub fn render(&self, format: Format) -> String {
         let mut line = match format {
             Format::Text => self.text(),
@@ -71,12 +72,13 @@ impl Line<'_> {
     }
 
     fn time(&self) -> String {
-        // Before the year -9999, or after 9999: no clock says that.
+        // Fails only before the year -9999 or after 9999, which no clock returns.
         let at = jiff::Timestamp::try_from(self.at).unwrap_or_default();
         format!("{at:.6}")
     }
 
-    /// `TIME  WARN target: message name=value`, or `TIME php pid=7 request_id=… [warn] message {context}`.
+    /// Formats as `TIME  WARN target: message name=value`, or as `TIME php pid=7 request_id=…
+    /// [warn] message {context}`.
     fn text(&self) -> String {
         let mut out = self.time();
         if let Some(Process { pid, request_id }) = self.process {
@@ -108,9 +110,10 @@ impl Line<'_> {
     }
 
     fn json(&self) -> String {
-        // Texts, numbers, and what is JSON already can always be written.
+        // Cannot fail: the fields are texts, numbers and valid JSON.
         let line = serde_json::to_string(self).unwrap_or_default();
-        // JSON leaves these as they are inside of strings, the only place where they can be.
+        // JSON does not escape all control characters. They can only be inside strings, so escaping
+        // them here is safe.
         let steers_terminals = |c: char| c.is_control();
         if !line.contains(steers_terminals) {
             return line;
@@ -159,7 +162,8 @@ fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(what);
 }
 
-/// Line breaks stay visible, but do not begin a forged line; what else steers a terminal is written out.
+/// Escapes control characters. Line breaks stay visible, but are indented so that they cannot start
+/// a forged line.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_line() {
+    fn server_line_renders_as_text_and_json() {
         check(
             &LINE,
             " WARN samovar::log: m",
@@ -216,12 +220,15 @@ mod tests {
         check(
             &Line { details: &details, level: Some("error"), ..LINE },
             "ERROR samovar::log: m kind=\"a \\\"b\\\"\" file=/a b n=3",
-            r#""level":"error","target":"samovar::log","message":"m","kind":"a \"b\"","file":"/a b","n":3"#,
+            concat!(
+                r#""level":"error","target":"samovar::log","message":"m","#,
+                r#""kind":"a \"b\"","file":"/a b","n":3"#
+            ),
         );
     }
 
     #[test]
-    fn phps_line() {
+    fn php_line_renders_as_text_and_json() {
         check(
             &PHP,
             "php pid=7 request_id=id m",
@@ -237,23 +244,23 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_forge_a_line_or_steer_a_terminal() {
+    fn message_with_control_characters_is_escaped() {
         check(
             &Line { message: "a\nb\tc\u{1b}[m\r\u{9b}", ..PHP },
             "php pid=7 request_id=id a\n    b\tc\\u{1b}[m\\r\\u{9b}",
             r#""target":"php","pid":7,"request_id":"id","message":"a\nb\tc\u001b[m\r\u009b""#,
         );
         let details =
-            [("what", Detail::Plain("a\nb".into())), ("name", Detail::Quoted("\n".into()))];
+            [("kind", Detail::Plain("a\nb".into())), ("name", Detail::Quoted("\n".into()))];
         check(
             &Line { details: &details, ..LINE },
-            " WARN samovar::log: m what=a\n    b name=\"\\n\"",
-            r#""level":"warn","target":"samovar::log","message":"m","what":"a\nb","name":"\n""#,
+            " WARN samovar::log: m kind=a\n    b name=\"\\n\"",
+            r#""level":"warn","target":"samovar::log","message":"m","kind":"a\nb","name":"\n""#,
         );
     }
 
     #[test]
-    fn times_are_right_around_leap_days() {
+    fn time_around_leap_days_is_correct() {
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00"),
             (951_782_399, "2000-02-28T23:59:59"),

@@ -1,15 +1,15 @@
-//! Bytes as they come out of a pipe → blocks of whole lines.
+//! Bytes from a pipe, cut at any position → blocks of whole lines.
 
-/// A longer line is passed on in pieces. PHP's longest message has less, whatever its characters are
-/// (`MESSAGE_BYTES_MAX` in crates/worker/src/log.rs, six times that as JSON).
+/// Longer lines are passed on in pieces. PHP's longest message is shorter, even if every character
+/// must be escaped (`MESSAGE_BYTES_MAX` in crates/worker/src/log.rs, six times that as JSON).
 const LINE_BYTES_MAX: usize = 256 << 10;
 
-/// The begin of a line whose end has not come.
+/// Beginning of a line whose end has not arrived yet.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(Vec<u8>);
 
 impl Lines {
-    /// The lines that are whole now, with their ends.
+    /// Adds bytes and returns the lines that are complete now, with their line ends.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let whole = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
         let (lines, rest) = bytes.split_at(whole);
@@ -25,7 +25,7 @@ impl Lines {
         (!block.is_empty()).then_some(block)
     }
 
-    /// What is there is a line.
+    /// Ends the current line, and returns it if it is not empty.
     pub(crate) fn end(&mut self) -> Option<Vec<u8>> {
         if self.0.is_empty() {
             return None;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_end_with_lines() {
+    fn take_returns_only_complete_lines() {
         let mut lines = Lines::default();
         let mut take = |bytes: &[u8]| lines.take(bytes);
         assert_eq!(take(b"one\n"), Some(b"one\n".to_vec()));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_comes_in_pieces() {
+    fn line_without_end_is_split_into_pieces() {
         let mut lines = Lines::default();
         let piece = vec![b'x'; 64 << 10];
         let blocks: Vec<_> = (0..9).filter_map(|_| lines.take(&piece)).collect();

@@ -1,4 +1,4 @@
-//! Whose business a thread is about, where a server has several pools: lines of the log name it.
+//! The pool that a thread works for. With several pools, log lines name it.
 
 use std::cell::RefCell;
 
@@ -6,11 +6,11 @@ thread_local! {
     static CURRENT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Until it is dropped, what this thread says is about that pool.
+/// Guard: until it is dropped, the lines logged by this thread belong to that pool.
 #[derive(Debug)]
 pub struct Named(Option<String>);
 
-/// What this thread says from here on is about the pool of that name; empty: about none.
+/// Assigns the following lines of this thread to the pool with this name; empty: to no pool.
 #[must_use]
 pub fn enter(name: &str) -> Named {
     let is_current = CURRENT.with_borrow(|current| current == name);
@@ -25,7 +25,7 @@ impl Drop for Named {
     }
 }
 
-/// The pool that this thread is about, if there is one.
+/// Returns the pool that this thread works for, if there is one.
 pub fn current() -> Option<String> {
     CURRENT.with_borrow(|current| (!current.is_empty()).then(|| current.clone()))
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_end_with_their_scope() {
+    fn pool_name_reverts_at_end_of_scope() {
         assert_eq!(current(), None);
         let outer = enter("api");
         {

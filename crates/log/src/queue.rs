@@ -1,38 +1,40 @@
-//! What waits for the writer: bounded in bytes, and shared out fairly between those who write much and those who
-//! write little.
+//! Batches waiting for the writer: bounded in bytes, and shared fairly between sources that write
+//! much and sources that write little.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Room for text that was not written yet, what the writer holds included.
+/// Maximum number of bytes not written yet, including those that the writer holds.
 pub(crate) const QUEUE_BYTES_MAX: usize = 4 << 20;
-/// What a batch counts beside its text.
+/// Bytes counted per batch in addition to its text.
 const BATCH_BYTES: usize = 64;
 
-/// What a log has to say of itself.
+/// Problem of a log, reported by the log itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// Since the last time that it was told.
+pub enum LogProblem {
+    /// Lines lost since the last report.
     Lost {
-        /// Lines, those counted that were written in part.
+        /// Number of lines, including those written in part.
         lines: u64,
-        /// What the system said; `None`: the queue was full, for the reader or the disk is too slow.
+        /// Error from the system. `None` if the queue was full: the reader or the disk is too slow.
         error: Option<String>,
     },
-    /// The file could not be opened again; the old one goes on.
+    /// The file could not be reopened; the old one stays in use.
     NotReopened {
-        /// The system's words for it.
+        /// Error from the system.
         error: String,
     },
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for LogProblem {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (lines, error) = match self {
-            Trouble::NotReopened { error } => return write!(to, "cannot be opened again: {error}"),
-            Trouble::Lost { lines, error } => (*lines, error),
+            LogProblem::NotReopened { error } => {
+                return write!(to, "cannot be reopened: {error}");
+            }
+            LogProblem::Lost { lines, error } => (*lines, error),
         };
         write!(
             to,
@@ -42,7 +44,7 @@ impl std::fmt::Display for Trouble {
         )?;
         match error {
             Some(error) => write!(to, ": {error}"),
-            None => write!(to, " while nobody read"),
+            None => write!(to, ": the log queue was full"),
         }
     }
 }
@@ -59,15 +61,15 @@ fn with_commas(number: u64) -> String {
     out
 }
 
-/// Bytes that one source has in the queue.
+/// Number of bytes that one source has in the queue.
 pub(crate) type Share = Arc<AtomicUsize>;
 
 thread_local! {
-    /// On whose account this thread's lines go; none: the server's own.
+    /// Source to which this thread's lines are charged; `None` for the server's own lines.
     static ACCOUNT: RefCell<Option<Share>> = const { RefCell::new(None) };
 }
 
-/// What `act` puts into queues is on that source's account.
+/// Charges the lines that `act` puts into queues to that source.
 pub(crate) fn on_account<T>(share: &Share, act: impl FnOnce() -> T) -> T {
     ACCOUNT.set(Some(Arc::clone(share)));
     let result = act();
@@ -75,7 +77,7 @@ pub(crate) fn on_account<T>(share: &Share, act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whole lines, on somebody's account.
+/// Whole lines, charged to one source.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) text: Vec<u8>,
@@ -91,13 +93,13 @@ impl Batch {
 #[derive(Debug, Default)]
 struct State {
     batches: Vec<Batch>,
-    /// Of all batches, those that the writer holds included.
+    /// Bytes of all batches, including those that the writer holds.
     bytes: usize,
-    /// The writer sleeps: whoever puts a line wakes it.
+    /// The writer is asleep: adding a batch must wake it.
     is_idle: bool,
-    /// Somebody waits for that: what is to be told is told now.
+    /// A caller of `flush` or `end` is waiting: losses are reported immediately.
     is_urgent: bool,
-    /// No more will come.
+    /// No more batches will be added.
     is_over: bool,
 }
 
@@ -109,17 +111,17 @@ pub(crate) struct Queue {
     lost: AtomicU64,
 }
 
-/// What the writer is to do next.
+/// The writer's next task.
 #[derive(Debug)]
 pub(crate) enum Work {
     Write(Vec<Batch>),
-    /// The time has come to tell what was lost.
+    /// Report the losses now.
     Tell,
     End,
 }
 
 impl Queue {
-    /// False: it is lost.
+    /// Queues whole lines. Returns false if they are lost.
     pub(crate) fn put(&self, text: Vec<u8>) -> bool {
         let batch = Batch { text, share: ACCOUNT.with_borrow(Clone::clone) };
         let mut state = self.lock();
@@ -135,7 +137,7 @@ impl Queue {
         state.batches.push(batch);
         let was_idle = std::mem::take(&mut state.is_idle);
         drop(state);
-        // A writer that is at work looks again by itself.
+        // A writer that is not asleep checks the queue again without a wake-up.
         if was_idle {
             self.changed.notify_one();
         }
@@ -146,12 +148,13 @@ impl Queue {
         self.lost.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// Lines, since the start.
+    /// Number of lines lost since the start.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// For the writer. `tell_at`: when it has something to tell, if it has; sooner if somebody waits for the end.
+    /// Returns the writer's next task, and waits for one if needed. `tell_at` is the time of the
+    /// next loss report, if one is due. The report is made earlier if a caller waits for the end.
     pub(crate) fn next(&self, tell_at: Option<Instant>) -> Work {
         let mut state = self.lock();
         loop {
@@ -178,7 +181,7 @@ impl Queue {
         }
     }
 
-    /// These are written, or lost.
+    /// Removes batches that are written or lost from the accounts.
     pub(crate) fn release(&self, done: &[Batch]) {
         let bytes = done.iter().map(Batch::bytes).sum::<usize>();
         for batch in done {
@@ -189,7 +192,8 @@ impl Queue {
         self.lock().bytes -= bytes;
     }
 
-    /// Waits until all that was put is written or lost, and what was lost is told; false: `limit` was over before.
+    /// Waits until all queued lines are written or lost, and losses are reported. Returns false if
+    /// `limit` expired first.
     pub(crate) fn flush(&self, limit: Duration) -> bool {
         let mut state = self.lock();
         (state.is_urgent, state.is_idle) = (true, false);
@@ -198,7 +202,7 @@ impl Queue {
         !result.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// The writer ends when it has written what is there.
+    /// Makes the writer end after it has written all queued lines.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         (state.is_urgent, state.is_over) = (true, true);
@@ -209,14 +213,15 @@ impl Queue {
         self.lock().is_over
     }
 
-    /// Held for a few instructions only: who logs does not wait.
+    /// Held for a few instructions only: a thread that logs does not wait.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The server's own lines may fill the queue. A source may hold as much of it as it leaves free, so that one that
-/// floods gets half of it, two a third each, and there is always room for somebody who has said nothing yet.
+/// Decides whether a batch fits into the queue. The server's own lines may fill it completely. A
+/// source may hold at most as much as it leaves free. One flooding source therefore gets half of
+/// the queue, and two get a third each. A source without queued lines always finds room.
 fn admit(batch: &Batch, queued_bytes: usize) -> bool {
     let free = QUEUE_BYTES_MAX.saturating_sub(queued_bytes);
     let held = batch.share.as_ref().map_or(0, |share| share.load(Ordering::Relaxed));
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn who_floods_leaves_room_for_others() {
+    fn flooding_source_leaves_room_for_others() {
         let queue = Queue::default();
         let (loud, louder, quiet) = (Share::default(), Share::default(), Share::default());
         let half = QUEUE_BYTES_MAX / 2 / (1000 + BATCH_BYTES);
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_room_again() {
+    fn release_frees_room_of_written_batches() {
         let queue = Queue::default();
         let loud = Share::default();
         let many = fill(&queue, &loud);
@@ -268,12 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_in_words() {
+    fn trouble_lost_formats_count_and_cause() {
         let lost = |lines, error: Option<&str>| {
-            Trouble::Lost { lines, error: error.map(str::to_owned) }.to_string()
+            LogProblem::Lost { lines, error: error.map(str::to_owned) }.to_string()
         };
-        assert_eq!(lost(1, None), "1 line was lost while nobody read");
-        assert_eq!(lost(999, None), "999 lines were lost while nobody read");
+        assert_eq!(lost(1, None), "1 line was lost: the log queue was full");
+        assert_eq!(lost(999, None), "999 lines were lost: the log queue was full");
         assert_eq!(lost(1_234_567, Some("disk")), "1,234,567 lines were lost: disk");
     }
 }

@@ -1,23 +1,27 @@
-//! Lines → what a daemon for logs takes: one datagram a record, with how bad it is, who says it, and no second time.
+//! Lines → datagrams for a log daemon: one datagram per record, with severity and sender, and
+//! without a second time stamp.
 //!
-//! Two notations: syslog's, as syslog(3) of the C library sends it to `/dev/log` (RFC 3164, section 4.1, without a host), and
-//! journald's native one (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL>), fields by name.
+//! There are two notations:
+//!
+//! - syslog, as syslog(3) of the C library sends it to `/dev/log` (RFC 3164, section 4.1, without a
+//!   host);
+//! - journald's native one (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL>), with named fields.
 
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Of one record's text; rsyslog takes no more in one message unless it is told to.
+/// Maximum bytes of text per syslog record. By default, rsyslog accepts no longer messages.
 pub(crate) const SYSLOG_TEXT_BYTES_MAX: usize = 7_900;
-/// Of one record's text, well below what a socket holds by default.
+/// Maximum bytes of text per journal record, well below the default size of a socket buffer.
 pub(crate) const JOURNAL_TEXT_BYTES_MAX: usize = 48 << 10;
-/// What the lines of a message begin with that are not its first (`line.rs`).
+/// Prefix of the continuation lines of a message (`line.rs`).
 const CONTINUED: &[u8] = b"    ";
-/// `2026-11-21T07:00:00.000012Z`
+/// Length of `2026-11-21T07:00:00.000012Z`.
 const TIME_BYTES: usize = 27;
 const JSON_HEAD: &[u8] = b"{\"timestamp\":\"";
 const JSON_LEVEL: &[u8] = b"\",\"level\":\"";
 
-/// How bad something is, as syslog(3) counts it.
+/// Severity, as numbered by syslog(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
     Error = 3,
@@ -30,7 +34,8 @@ pub(crate) enum Severity {
 impl Severity {
     fn of_level(word: &[u8]) -> Option<Severity> {
         Some(match word.to_ascii_lowercase().as_slice() {
-            // PSR-3's, which PHP's lines have, count as their neighbours do.
+            // PHP's lines use the PSR-3 levels. Those without an equivalent here map to the nearest
+            // one.
             b"emergency" | b"alert" | b"critical" | b"error" => Severity::Error,
             b"warn" | b"warning" => Severity::Warning,
             b"notice" => Severity::Notice,
@@ -40,7 +45,7 @@ impl Severity {
         })
     }
 
-    /// PHP says it in words.
+    /// Derives the severity from the first words of a PHP message.
     fn of_message(message: &[u8]) -> Severity {
         let begins = |words: &[&[u8]]| words.iter().any(|word| message.starts_with(word));
         if begins(&[
@@ -59,7 +64,8 @@ impl Severity {
     }
 }
 
-/// Whole lines, as records: a line with those that go on with it, each without its last end.
+/// Splits whole lines into records: a line together with its continuation lines, without the last
+/// line end.
 pub(crate) fn records(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = lines;
     std::iter::from_fn(move || {
@@ -79,7 +85,7 @@ pub(crate) fn records(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A record in pieces of that size at most, cut where characters end.
+/// Splits a record into pieces of at most `bytes_max` bytes, cut between characters.
 pub(crate) fn pieces(record: &[u8], bytes_max: usize) -> impl Iterator<Item = &[u8]> {
     let mut rest = record;
     std::iter::from_fn(move || {
@@ -89,7 +95,7 @@ pub(crate) fn pieces(record: &[u8], bytes_max: usize) -> impl Iterator<Item = &[
         let mut end = bytes_max.min(rest.len());
         if end < rest.len() {
             let is_inside = |at: usize| rest[at] & 0xc0 == 0x80;
-            // No character has more than four bytes; what is none is cut anywhere.
+            // A UTF-8 character has at most four bytes; bytes that are not UTF-8 are cut anywhere.
             end = (end - 3..=end).rev().find(|at| !is_inside(*at)).unwrap_or(end);
         }
         let (piece, later) = rest.split_at(end);
@@ -98,7 +104,8 @@ pub(crate) fn pieces(record: &[u8], bytes_max: usize) -> impl Iterator<Item = &[
     })
 }
 
-/// How bad a record of any of our logs is, and its text without the time, which the daemon has. JSON stays whole.
+/// Returns the severity of a record from any of our logs, and its text without the time, which the
+/// daemon adds. JSON stays complete.
 pub(crate) fn dissect(record: &[u8]) -> (Severity, &[u8]) {
     if let Some(rest) = record.strip_prefix(JSON_HEAD) {
         let level = rest.get(TIME_BYTES..).and_then(|rest| rest.strip_prefix(JSON_LEVEL));
@@ -129,11 +136,11 @@ fn after_time(record: &[u8]) -> Option<&[u8]> {
     let (time, rest) = record.split_at_checked(TIME_BYTES)?;
     let is_time = time.ends_with(b"Z") && time[4] == b'-' && time[10] == b'T' && time[13] == b':';
     let rest = rest.strip_prefix(b" ").filter(|_| is_time)?;
-    // Levels stand in a column.
+    // Levels are padded to one column width.
     Some(rest.strip_prefix(b" ").unwrap_or(rest))
 }
 
-/// `<30>Nov 21 07:00:00 samovar[7]: text`.
+/// Formats as `<30>Nov 21 07:00:00 samovar[7]: text`.
 pub(crate) fn syslog(facility: u8, tag: &str, severity: Severity, text: &[u8]) -> Vec<u8> {
     let priority = u32::from(facility) * 8 + severity as u32;
     let mut out = Vec::with_capacity(text.len() + 64);
@@ -148,7 +155,8 @@ pub(crate) fn syslog(facility: u8, tag: &str, severity: Severity, text: &[u8]) -
     out
 }
 
-/// `PRIORITY`, who speaks, and the message with its length, since it may have several lines.
+/// Formats `PRIORITY`, the sender, and the message with its length, since the message may have
+/// several lines.
 pub(crate) fn journal(tag: &str, severity: Severity, text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 96);
     let _ = write!(out, "PRIORITY={}\nSYSLOG_IDENTIFIER={tag}\nMESSAGE\n", severity as u32);
@@ -158,15 +166,16 @@ pub(crate) fn journal(tag: &str, severity: Severity, text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `Nov 21 07:00:00`, in the time zone of the machine: who reads `/dev/log` expects it so.
+/// Formats as `Nov 21 07:00:00`, in the machine's time zone, as readers of `/dev/log` expect.
 fn local_time(at: SystemTime) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let seconds = libc::time_t::try_from(seconds).unwrap_or(libc::time_t::MAX);
-    // SAFETY: all of its fields are numbers, or a pointer that may be null.
+    // SAFETY: all fields of `tm` are numbers, or a pointer that may be null.
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
-    // SAFETY: both live as long as the call, which keeps neither. It fails for years beyond an int: zeros are a date too.
+    // SAFETY: both pointers are valid during the call, which keeps neither. The call fails for
+    // years that do not fit into an int; the zeros are then still a date.
     unsafe { libc::localtime_r(&raw const seconds, &raw mut local) };
     let month = usize::try_from(local.tm_mon).ok().and_then(|n| MONTHS.get(n)).unwrap_or(&"Jan");
     let (day, hour, minute, second) = (local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec);
@@ -206,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_lines_of_ours_say_of_themselves() {
+    fn dissect_finds_severity_of_own_lines() {
         let php = |request_id| Some(Process { pid: 7, request_id });
         for (word, severity) in [
             ("error", Severity::Error),
@@ -231,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn php_says_it_in_words() {
+    fn dissect_finds_severity_of_php_messages() {
         let php = Some(Process { pid: 7, request_id: "id" });
         for (message, severity) in [
             ("PHP Fatal error:  Uncaught Error", Severity::Error),
@@ -245,9 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_as_it_is() {
+    fn dissect_keeps_unknown_lines_unchanged() {
         for raw in [
-            "what a program printed",
+            "output of a program",
             "",
             "2026",
             "127.0.0.1 - - [21/Nov/2026] \"GET / HTTP/1.1\"",
@@ -264,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_a_line_with_what_goes_on_with_it() {
+    fn record_includes_continuation_lines() {
         let all = |lines: &'static str| -> Vec<_> {
             records(lines.as_bytes()).map(|one| std::str::from_utf8(one).unwrap()).collect()
         };
@@ -278,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn long_records_are_cut_between_characters() {
+    fn long_record_is_cut_between_characters() {
         let text = "äöü".repeat(10);
         let cut: Vec<_> =
             pieces(text.as_bytes(), 7).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
@@ -289,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn notations() {
+    fn syslog_and_journal_notations_match_protocols() {
         let said =
             String::from_utf8(syslog(16, "samovar", Severity::Warning, b"a\n    b")).unwrap();
         let (head, text) = said.split_once(": ").unwrap();

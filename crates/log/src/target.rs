@@ -1,4 +1,4 @@
-//! Where a log goes.
+//! The destination of a log.
 
 use crate::record;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -7,41 +7,41 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// A target that is open.
+/// An open target.
 #[derive(Debug)]
 pub(crate) struct Out {
     pub(crate) fd: OwnedFd,
     pub(crate) kind: Kind,
 }
 
-/// How it is written to.
+/// Kind of an open target, which decides how it is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It never waits for room.
+    /// A regular file: a write never waits for room.
     File,
-    /// A pipe, a terminal, a socket.
+    /// A pipe, a terminal or a socket.
     Stream,
-    /// A record is a datagram.
+    /// A log daemon: each record is a datagram.
     Daemon,
 }
 
 /// A daemon that keeps the machine's logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Daemon {
-    /// Its socket for datagrams.
+    /// Path of its datagram socket.
     pub socket: PathBuf,
-    /// Who speaks, in its files.
+    /// Name of the sender in the daemon's files.
     pub tag: &'static str,
-    /// How it is spoken to.
+    /// Format of the datagrams.
     pub notation: Notation,
 }
 
-/// What a daemon for logs understands.
+/// Format that a log daemon accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// As syslog(3) speaks.
+    /// The format of syslog(3).
     Syslog {
-        /// The facility's number there.
+        /// Number of the syslog facility.
         facility: u8,
     },
     /// systemd-journald's native protocol.
@@ -49,10 +49,11 @@ pub enum Notation {
 }
 
 impl Daemon {
-    /// The datagrams that tell it this record.
+    /// Returns the datagrams for this record.
     pub(crate) fn datagrams(&self, record: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         let (severity, text) = record::dissect(record);
-        // A line for people begins with the server's name, which the tag is.
+        // A text line may start with the server's name. It is removed because the tag already
+        // contains it.
         let rest = text.strip_prefix(self.tag.as_bytes());
         let text = rest.and_then(|rest| rest.strip_prefix(b": ")).unwrap_or(text);
         let bytes_max = match self.notation {
@@ -66,21 +67,21 @@ impl Daemon {
     }
 }
 
-/// Where lines are written.
+/// Destination of log lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Standard error, shared with whoever started the server.
+    /// Standard error, shared with the process that started the server.
     Stderr,
-    /// Standard output, likewise.
+    /// Standard output, shared in the same way.
     Stdout,
-    /// The end of a file; a named pipe may be one.
+    /// A file, which is appended to; may be a named pipe.
     File(PathBuf),
     /// The machine's own log.
     Daemon(Daemon),
 }
 
 impl Target {
-    /// Never waits for somebody to read.
+    /// Opens the target. Never waits for a reader.
     pub(crate) fn open(&self) -> io::Result<Out> {
         let fd = match self {
             Target::Stderr => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3)?,
@@ -96,7 +97,8 @@ impl Target {
     }
 }
 
-/// The socket's own, so that it may say "no room" instead of waiting.
+/// Connects a new socket. It is not shared, so it can be non-blocking and report "no room" instead
+/// of waiting.
 fn connect(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
@@ -111,7 +113,8 @@ fn open_file(path: &Path) -> rustix::io::Result<OwnedFd> {
     let is_pipe =
         rustix::fs::stat(path).is_ok_and(|s| FileType::from_raw_mode(s.st_mode).is_fifo());
     if is_pipe {
-        // With a reading end of our own, readers may come and go: what they miss meanwhile waits in the pipe.
+        // The log also holds a read end, so readers can come and go. Lines written meanwhile wait
+        // in the pipe.
         return open(OFlags::RDWR).or_else(|_| open(OFlags::WRONLY));
     }
     open(OFlags::WRONLY)
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_without_reader_opens_at_once() {
+    fn pipe_without_reader_opens_immediately() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_continued() {
+    fn existing_file_is_appended_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         for line in [b"one\n", b"two\n"] {

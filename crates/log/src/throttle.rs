@@ -1,30 +1,31 @@
-//! Keeps a flood of the same line from filling the disk.
+//! Rate limit for log lines: keeps repeated lines from filling the disk.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// So long counts what was said.
+/// Time window in which passed lines are counted.
 const PERIOD: Duration = Duration::from_secs(5);
-/// Bits of the state that count lines; those above are a time.
+/// Bits of the state that count lines; the bits above hold a time.
 const LINES_BITS: u32 = 16;
 
-/// Lets a few lines of a kind pass now and then, whichever thread has them.
+/// Lets a few lines of one kind pass per period, across all threads.
 #[derive(Debug)]
 pub struct Throttle {
     lines_max: u16,
-    /// Until when the lines count that were said, in ms since the first look at any; and how many these are.
+    /// End of the current window, in ms since the first call of any throttle, and the number of
+    /// lines passed in it.
     state: AtomicU64,
     suppressed: AtomicU64,
 }
 
 impl Throttle {
-    /// Lets so many pass in five seconds.
+    /// Lets `lines_max` lines pass in five seconds.
     pub const fn of(lines_max: u16) -> Throttle {
         Throttle { lines_max, state: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
     }
 
-    /// `Some(n)`: say it now, and that `n` were not said since the last time.
+    /// Returns `Some(n)` if the line may be logged; `n` lines were suppressed since the last one.
     pub fn pass(&self) -> Option<u64> {
         static BEGUN: OnceLock<Instant> = OnceLock::new();
         self.pass_at(BEGUN.get_or_init(Instant::now).elapsed())
@@ -32,7 +33,7 @@ impl Throttle {
 
     fn pass_at(&self, now: Duration) -> Option<u64> {
         let now_ms = now.as_millis() as u64;
-        // One word, so that of several threads as many say it as may.
+        // Time and count share one word, so that the limit holds across threads.
         let passed = self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
             let (until_ms, said) = (state >> LINES_BITS, state & ((1 << LINES_BITS) - 1));
             if now_ms >= until_ms {
@@ -49,7 +50,7 @@ impl Throttle {
     }
 }
 
-/// One line at a time.
+/// One line per period.
 impl Default for Throttle {
     fn default() -> Throttle {
         Throttle::of(1)
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_one_line() {
+    fn throttle_with_default_passes_one_line_per_period() {
         let throttle = Throttle::default();
         assert_eq!(throttle.pass_at(Duration::ZERO), Some(0));
         assert_eq!(throttle.pass_at(Duration::ZERO), None);
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn or_a_few_and_a_number() {
+    fn throttle_counts_suppressed_lines() {
         let throttle = Throttle::of(10);
         let said = (0..100).filter(|_| throttle.pass_at(Duration::ZERO).is_some()).count();
         assert_eq!(said, 10);
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_threads_one_has_it() {
+    fn throttle_limit_holds_across_threads() {
         let throttle = Throttle::default();
         let pass = || throttle.pass_at(Duration::ZERO).is_some();
         let said: usize = std::thread::scope(|scope| {

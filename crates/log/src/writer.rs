@@ -1,9 +1,9 @@
-//! queue → descriptor: the thread that writes, and may wait.
+//! Queue → descriptor: the thread that writes and may wait.
 //!
-//! Whatever the system says to a write (no reader, no room, beyond a limit), the lines are lost and counted, and the
-//! next ones are tried again.
+//! If a write fails (no reader, no room, beyond a limit), its lines are lost and counted. The next
+//! lines are tried again.
 
-use crate::queue::{Batch, Queue, Trouble, Work, count_lines};
+use crate::queue::{Batch, LogProblem, Queue, Work, count_lines};
 use crate::record::records;
 use crate::signals::spawn_deaf;
 use crate::target::{Kind, Out, Target};
@@ -15,24 +15,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lines are written together up to this size (`PIPE_BUF`): so many bytes stand together in a pipe that others share.
+/// Lines are joined into writes of up to this size (`PIPE_BUF`): writes of this size are atomic on
+/// a pipe shared with other processes.
 const WRITE_BYTES_MAX: usize = 4096;
-/// While a pipe is full, this often it is asked whether it is still wanted, and whether there is something to tell.
+/// While a pipe is full, the writer checks at this interval whether the pipe is still in use and
+/// whether a loss must be reported.
 const ROOM_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// After a write that finds no room where `poll` has seen some.
+/// Pause after a write that finds no room although `poll` reported some.
 const AGAIN_PAUSE: Duration = Duration::from_millis(1);
-/// Between two words about what was lost.
+/// Minimum time between two reports of lost lines.
 const TELL_PERIOD: Duration = Duration::from_secs(5);
 
-/// Says what is wrong.
+/// Reports problems of a log.
 pub enum Notice {
-    /// By a line for the log itself.
-    Line(Box<dyn FnMut(&Trouble) -> String + Send>),
-    /// By whoever is called here, in another log.
-    Elsewhere(Box<dyn FnMut(&Trouble) + Send>),
+    /// Makes a line for the log itself.
+    Line(Box<dyn FnMut(&LogProblem) -> String + Send>),
+    /// Calls a function, which reports the problem in another log.
+    Elsewhere(Box<dyn FnMut(&LogProblem) + Send>),
 }
 
-/// A log that nobody waits for. Cheap to clone; the last one's end is the end of its thread, when all is written.
+/// A log whose callers never wait. Cheap to clone. When the last clone is dropped, the thread
+/// writes all queued lines and ends.
 #[derive(Clone, Debug)]
 pub struct Log(Arc<Inner>);
 
@@ -43,7 +46,7 @@ struct Inner {
     next: Next,
 }
 
-/// Where the writer is to go on, open already.
+/// The writer's next target, already open.
 type Next = Arc<Mutex<Option<(Target, Out)>>>;
 
 impl Drop for Inner {
@@ -53,7 +56,7 @@ impl Drop for Inner {
 }
 
 impl Log {
-    /// Opens the target and starts the thread, which is given that name.
+    /// Opens the target and starts the thread, which gets that name.
     pub fn start(name: &str, target: Target, notice: Notice) -> io::Result<Log> {
         let (queue, reopens) = (Arc::<Queue>::default(), Arc::<AtomicBool>::default());
         let next = Next::default();
@@ -74,22 +77,22 @@ impl Log {
         Ok(Log(Arc::new(Inner { queue, reopens, next })))
     }
 
-    /// Queues whole lines, each with its end. False: they are lost. Never waits.
+    /// Queues whole lines, each with its line end. Returns false if they are lost. Never waits.
     pub fn put(&self, lines: impl Into<Vec<u8>>) -> bool {
         self.0.queue.put(lines.into())
     }
 
-    /// Lines that were lost since the start.
+    /// Number of lines lost since the start.
     pub fn lost(&self) -> u64 {
         self.0.queue.lost()
     }
 
-    /// Opens a file again, which was moved away, before the next line.
+    /// Reopens the file before the next line, because it was moved away.
     pub fn reopen(&self) {
         self.0.reopens.store(true, Ordering::Release);
     }
 
-    /// Goes on elsewhere with the next line, if that can be opened.
+    /// Switches to another target at the next line. Returns an error if that cannot be opened.
     pub fn redirect(&self, target: Target) -> io::Result<()> {
         let out = target.open()?;
         *lock(&self.0.next) = Some((target, out));
@@ -97,14 +100,15 @@ impl Log {
         Ok(())
     }
 
-    /// Waits until all is written or lost, and the loss is told, for at most `limit`; false: it is not yet.
+    /// Waits until all lines are written or lost, and losses are reported, for at most `limit`.
+    /// Returns false if that has not happened by then.
     pub fn flush(&self, limit: Duration) -> bool {
         self.0.queue.flush(limit)
     }
 }
 
 impl io::Write for Log {
-    /// A write is whole lines. It never fails: what is lost is counted.
+    /// Takes whole lines. It never fails: lost lines are counted.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         self.put(lines);
         Ok(lines.len())
@@ -116,7 +120,7 @@ impl io::Write for Log {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // It is whole whoever has panicked.
+    // The data is consistent even after a panic of another thread.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -127,14 +131,14 @@ struct Writer {
     queue: Arc<Queue>,
     reopens: Arc<AtomicBool>,
     notice: Notice,
-    /// Lost lines that were told of.
+    /// Number of lost lines reported so far.
     told: u64,
     told_at: Option<Instant>,
-    /// Since when there is something to tell.
+    /// Time since which a loss is waiting to be reported.
     lost_since: Option<Instant>,
-    /// Of the writes since then, if one failed.
+    /// Error of a write since then, if one failed.
     error: Option<String>,
-    /// The last write broke off inside a line.
+    /// The last write stopped in the middle of a line.
     is_mid_line: bool,
 }
 
@@ -144,7 +148,8 @@ impl Writer {
             match self.queue.next(self.tell_at()) {
                 Work::Write(batches) => {
                     self.write_batches(&batches);
-                    // It is told behind what stood in the queue then, unless that never gets empty.
+                    // A loss is reported after the lines queued at that time. The report is forced
+                    // here if the queue never gets empty.
                     if self.is_overdue() {
                         self.tell();
                     }
@@ -155,7 +160,7 @@ impl Writer {
         }
     }
 
-    /// When to say what was lost, if anything was that can be told.
+    /// Time of the next loss report, if there is a loss to report.
     fn tell_at(&self) -> Option<Instant> {
         if self.queue.lost() == self.told {
             return None;
@@ -173,13 +178,13 @@ impl Writer {
     fn tell(&mut self) {
         let lines = self.queue.lost() - self.told;
         (self.told_at, self.lost_since) = (Some(Instant::now()), None);
-        if self.say(&Trouble::Lost { lines, error: self.error.clone() }) {
+        if self.say(&LogProblem::Lost { lines, error: self.error.clone() }) {
             self.told += lines;
             self.error = None;
         }
     }
 
-    fn say(&mut self, trouble: &Trouble) -> bool {
+    fn say(&mut self, trouble: &LogProblem) -> bool {
         match &mut self.notice {
             Notice::Line(line) => {
                 let line = line(trouble);
@@ -192,11 +197,11 @@ impl Writer {
         }
     }
 
-    /// Joins batches to writes of whole lines.
+    /// Joins batches into writes of whole lines.
     fn write_batches(&mut self, batches: &[Batch]) {
         let mut rest = batches;
         while !rest.is_empty() {
-            // What one has said stays apart from what others have.
+            // For a daemon, batches of different sources stay separate.
             let bytes_max = if self.out.kind == Kind::Daemon { 0 } else { WRITE_BYTES_MAX };
             let mut text = Vec::with_capacity(WRITE_BYTES_MAX);
             let mut count = 0;
@@ -216,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// The error is how many lines were not written to their end.
+    /// Writes whole lines. The error is the number of lines that were not written completely.
     fn write(&mut self, lines: &[u8]) -> Result<(), u64> {
         if self.reopens.swap(false, Ordering::AcqRel) {
             self.open_again();
@@ -238,7 +243,7 @@ impl Writer {
         result
     }
 
-    /// The error is how many lines it does not know.
+    /// Sends each record. The error is the number of lines that the daemon did not receive.
     fn tell_daemon(&mut self, lines: &[u8]) -> Result<(), u64> {
         let Target::Daemon(daemon) = self.target.clone() else { return Err(count_lines(lines)) };
         let mut lost = 0;
@@ -251,7 +256,8 @@ impl Writer {
         if lost > 0 { Err(lost) } else { Ok(()) }
     }
 
-    /// Waits for as long as it takes. A daemon that was started anew has another socket under the same name.
+    /// Sends a datagram, and waits as long as needed. A restarted daemon has another socket with
+    /// the same name, so this reconnects once.
     fn send(&mut self, datagram: &[u8]) -> bool {
         let mut was_opened = false;
         loop {
@@ -290,14 +296,15 @@ impl Writer {
         }
         match self.target.open() {
             Ok(out) => (self.out, self.is_mid_line) = (out, false),
-            // The old file goes on; the next attempt is the operator's.
+            // The old file stays in use; only the operator triggers another attempt.
             Err(error) => {
-                self.say(&Trouble::NotReopened { error: error.to_string() });
+                self.say(&LogProblem::NotReopened { error: error.to_string() });
             }
         }
     }
 
-    /// Waits for as long as it takes. The error is how many bytes were written before one happened.
+    /// Writes all bytes, and waits as long as needed. The error is the number of bytes written
+    /// before a failure.
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), usize> {
         let mut written = 0;
         while written < bytes.len() {
@@ -311,7 +318,7 @@ impl Writer {
             match rustix::io::write(&self.out.fd, &bytes[written..end.min(bytes.len())]) {
                 Ok(n) if n > 0 => written += n,
                 Err(Errno::INTR) => {}
-                // Somebody who shares it was faster.
+                // Another process that shares the pipe used the room first.
                 Err(Errno::AGAIN) => std::thread::sleep(AGAIN_PAUSE),
                 other => {
                     self.error = Some(other.err().unwrap_or(Errno::IO).to_string());
@@ -322,12 +329,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until there is some: writing to a pipe that is full would wait too, but say nothing meanwhile. False:
-    /// nobody wants it any more.
+    /// Waits until there is room. A write to a full pipe would wait too, but could not report
+    /// losses meanwhile. Returns false if the target is no longer in use.
     fn wait_for_room(&mut self) -> bool {
         loop {
             let mut out = [PollFd::new(&self.out.fd, PollFlags::OUT)];
-            // Whatever is wrong with the descriptor: the write will say it.
+            // If the descriptor has an error, the write reports it.
             if poll(&mut out, Some(&ROOM_LOOK)) != Ok(0) {
                 return true;
             }
@@ -349,14 +356,14 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    /// Its notices are lines of its own.
+    /// Starts a log whose notices are lines of its own.
     fn log_to(path: &Path) -> Log {
         let notice = Notice::Line(Box::new(|trouble| format!("log: {trouble}\n")));
         Log::start("test-log", Target::File(path.to_owned()), notice).expect("a log")
     }
 
     #[test]
-    fn lines_arrive_in_order_and_whole() {
+    fn log_writes_lines_in_order_and_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let log = log_to(&path);
@@ -374,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_moved_away_is_opened_again() {
+    fn reopen_after_move_creates_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let [path, moved] = ["log", "log.1"].map(|name| folder.path().join(name));
         let log = log_to(&path);
@@ -391,12 +398,12 @@ mod tests {
         log.put("three\n");
         assert!(log.flush(LIMIT));
         let text = std::fs::read_to_string(&moved).unwrap();
-        assert!(text.starts_with("two\nlog: cannot be opened again: "), "{text}");
+        assert!(text.starts_with("two\nlog: cannot be reopened: "), "{text}");
         assert!(text.ends_with("three\n"), "{text}");
     }
 
     #[test]
-    fn a_log_goes_on_elsewhere_if_it_can() {
+    fn redirect_switches_target_if_it_opens() {
         let folder = tempfile::tempdir().unwrap();
         let [path, other] = ["log", "other"].map(|name| folder.path().join(name));
         let log = log_to(&path);
@@ -408,7 +415,7 @@ mod tests {
         log.redirect(Target::File(other.clone())).unwrap();
         log.put("three\n");
         assert!(log.flush(LIMIT));
-        // And is opened anew there.
+        // A reopen applies to the new target.
         std::fs::remove_file(&other).unwrap();
         log.reopen();
         log.put("four\n");
@@ -418,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_takes_is_counted_and_told() {
+    fn full_disk_counts_and_reports_lost_lines() {
         let (told, hear) = std::sync::mpsc::channel();
         let notice =
             Notice::Elsewhere(Box::new(move |trouble| drop(told.send(trouble.to_string()))));
@@ -431,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_holds_up_nobody() {
+    fn put_does_not_wait_for_unread_pipe() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         let fifo = rustix::fs::FileType::Fifo;
@@ -444,17 +451,17 @@ mod tests {
         assert!(!log.flush(Duration::from_millis(1)));
         let mut reader = std::fs::File::open(&path).unwrap();
         let (mut text, mut bytes) = (Vec::new(), vec![0; 65536]);
-        while !text.ends_with(b"while nobody read\n") {
+        while !text.ends_with(b"the log queue was full\n") {
             let n = reader.read(&mut bytes).unwrap();
             text.extend_from_slice(&bytes[..n]);
         }
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.matches(&line).count() as u64, kept);
-        assert!(text.contains("log: 15,"), "what was lost");
+        assert!(text.contains("log: 15,"), "number of lost lines");
     }
 
     #[test]
-    fn a_line_that_was_cut_is_not_continued() {
+    fn line_after_partial_write_starts_on_new_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let queue = Arc::<Queue>::default();

@@ -1,4 +1,5 @@
-//! How anybody is asked: without proxies and redirects, each step within its time.
+//! HTTP clients for requests that the server sends: without proxies or redirects, with a timeout
+//! for each step.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,27 +9,30 @@ use ureq::config::ConfigBuilder;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::AgentScope;
 
-/// Where distributions keep the certificates that their machines trust: Debian, Red Hat, Alpine.
+/// Paths of the system's trusted certificates: Debian, Red Hat, Alpine.
 const SYSTEM_ROOTS: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/// Nobody can be trusted: that file has no certificate.
+/// The file has no certificates, so no peer can be trusted.
 #[derive(Debug, thiserror::Error)]
-#[error("no certificates that could be trusted in `{0}`\nhint: install ca-certificates")]
+#[error("no trusted certificates in `{0}`\nhint: install ca-certificates")]
 pub struct NoRoots(pub PathBuf);
 
-/// Asks `http://` addresses; `step` is what connecting, sending and each part of the answer may take.
+/// Returns a client for `http://` addresses. `step` is the timeout for connecting, sending and each
+/// part of the response.
 #[must_use]
 pub fn plain(step: Duration) -> Agent {
     terms(step).build().new_agent()
 }
 
-/// Asks `https://` addresses and no others; trusts the certificates of a file, or those of the machine if `None`.
+/// Returns a client for `https://` addresses only. It trusts the certificates in the file `roots`,
+/// or those of the machine if `None`.
 pub fn secure(step: Duration, roots: Option<&Path>) -> Result<Agent, NoRoots> {
     Ok(terms(step).https_only(true).tls_config(tls(roots)?).build().new_agent())
 }
 
-/// A limit for each step and none for all of them: ureq would look names up on threads of its own.
+/// Sets a timeout for each step, but none for the whole request: with one, ureq would resolve names
+/// on threads of its own.
 fn terms(step: Duration) -> ConfigBuilder<AgentScope> {
     Agent::config_builder()
         .http_status_as_error(false)
@@ -69,7 +73,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn somebody_must_be_trusted() {
+    fn secure_agent_without_certificates_is_an_error() {
         for roots in ["/dev/null", "/no/such/file"] {
             let agent = secure(Duration::from_secs(1), Some(Path::new(roots)));
             let text = agent.expect_err(roots).to_string();

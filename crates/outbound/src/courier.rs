@@ -1,64 +1,69 @@
-//! What one thread queues and another sends, to somebody who may be away, hang or refuse.
+//! Delivery queue: one thread queues parcels, another one sends them to a peer that may be away,
+//! hang or reject them.
 //!
-//! Whoever queues holds the [`Desk`] and waits for nobody. The thread behind it takes what is due out of the [`Outbox`],
-//! whose owner says what that is and what its limit drops, and tries it along its [`Road`]: with pauses, until it has come to
-//! something, was tried for too long, or the server ends.
+//! The queueing thread holds the [`Desk`] and never blocks on the network. The sending thread takes
+//! due parcels out of the [`Outbox`]. The outbox's owner decides which parcels are due and which
+//! are dropped at its limit. The sending thread tries each parcel along its [`Road`], with pauses,
+//! until there is a result, the time for attempts is over, or the server stops.
 
 use crate::waits::{chance, pause};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What waits to be sent. It is locked while it is asked: it must not block.
+/// Parcels that wait to be sent. Its methods are called under a lock, so they must not block.
 pub trait Outbox: Send + 'static {
-    /// What is sent at a time.
+    /// One unit to send.
     type Parcel;
 
-    /// The next that is due. When the server ends (`is_ending`) all that waits is.
+    /// Returns the next due parcel. When the server stops (`is_ending`), all waiting parcels are
+    /// due.
     fn next(&mut self, now: Instant, is_ending: bool) -> Next<Self::Parcel>;
 }
 
-/// What is due.
+/// Result of [`Outbox::next`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next<P> {
-    /// This.
+    /// This parcel is due.
     Now(P),
-    /// Nothing before that time has passed, unless something is queued ([`Desk::queue`] says so).
+    /// No parcel is due for this duration, unless one is queued meanwhile; [`Desk::queue`] wakes
+    /// the thread.
     In(Duration),
 }
 
-/// How long a parcel is tried, and with which pauses.
+/// Limits for the attempts to send one parcel.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// The pause after the first failure; doubles with each.
+    /// Pause after the first failure; doubles with each further one.
     pub back_off: Duration,
-    /// Then others have their turn.
+    /// Maximum total time; after it the next parcel is tried.
     pub tried_max: Duration,
 }
 
-/// What an attempt has come to.
+/// Result of one attempt.
 #[derive(Debug)]
 pub enum Attempt<T> {
-    /// Its end, a good one or not.
+    /// Final result: success or failure.
     Over(T),
-    /// Nothing yet. The next is made after a pause, not before the time that was asked for.
+    /// No result yet. The next attempt is made after a pause, which is at least the duration that
+    /// the peer requested.
     Later(Option<Duration>),
 }
 
-/// Where parcels are queued; the end of it is the end of its thread, which sends no more.
+/// Queue end of the delivery. Dropping it ends the thread, which then sends no more parcels.
 #[derive(Debug)]
 pub struct Desk<O> {
     room: Arc<Room<O>>,
 }
 
-/// The way of parcels to where they go, as the thread behind the desk sees it.
+/// Sending end of the delivery, used by the thread.
 #[derive(Debug)]
 pub struct Road<O> {
     room: Arc<Room<O>>,
     patience: Patience,
 }
 
-/// Between the two threads.
+/// State shared by the two threads.
 #[derive(Debug)]
 struct Room<O> {
     state: Mutex<State<O>>,
@@ -68,9 +73,9 @@ struct Room<O> {
 #[derive(Debug)]
 struct State<O> {
     outbox: O,
-    /// The server ends, and waits until then.
+    /// Deadline of the server's stop, once it has begun.
     ends: Option<Instant>,
-    /// The thread has ended.
+    /// Whether the thread has ended.
     is_done: bool,
 }
 
@@ -95,7 +100,7 @@ impl<O> Room<O> {
 }
 
 impl<O: Outbox> Desk<O> {
-    /// Starts a thread of that name, which hands each parcel that is due to `carry`.
+    /// Starts a thread named `name`, which passes each due parcel to `carry`.
     pub fn open(
         name: &str,
         outbox: O,
@@ -114,7 +119,8 @@ impl<O: Outbox> Desk<O> {
         Ok(Desk { room })
     }
 
-    /// Changes what waits; with `true` beside its result the thread looks at it at once.
+    /// Changes the queue. If `change` returns `true` next to its result, the thread checks the
+    /// queue at once.
     pub fn queue<T>(&self, change: impl FnOnce(&mut O) -> (T, bool)) -> T {
         let (result, is_news) = change(&mut self.room.lock().outbox);
         if is_news {
@@ -123,7 +129,8 @@ impl<O: Outbox> Desk<O> {
         result
     }
 
-    /// The end of the server: what waits is sent within `limit` or never, and never is what `rest` finds.
+    /// Sends the waiting parcels when the server stops, for at most `limit`. Parcels left after
+    /// that are never sent; `rest` gets the outbox with them.
     pub fn finish<T>(&self, limit: Duration, rest: impl FnOnce(&mut O) -> T) -> T {
         let deadline = Instant::now() + limit;
         self.room.end(deadline);
@@ -131,7 +138,7 @@ impl<O: Outbox> Desk<O> {
         while !state.is_done {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                // The thread is in a request that hangs: it ends with the process.
+                // The thread hangs in a request. It ends with the process.
                 break;
             }
             state = self.room.wait(state, left);
@@ -147,7 +154,8 @@ impl<O> Drop for Desk<O> {
 }
 
 impl<O: Outbox> Road<O> {
-    /// Waits until there is something to send; nothing when the server ends and all is sent, or its time is over.
+    /// Waits for a due parcel. Returns `None` when the server stops and all parcels are sent, or
+    /// when the stop's deadline has passed.
     fn next(&self) -> Option<O::Parcel> {
         let mut state = self.room.lock();
         loop {
@@ -164,7 +172,8 @@ impl<O: Outbox> Road<O> {
         }
     }
 
-    /// Attempts until it is over; nothing if that would take too long, or longer than the server lasts.
+    /// Repeats the attempt until there is a final result. Returns `None` if that takes longer than
+    /// `tried_max`, or if the next pause would end after the stop's deadline.
     pub fn try_until_over<T>(&self, mut attempt: impl FnMut() -> Attempt<T>) -> Option<T> {
         let begun = Instant::now();
         for failures in 0.. {
@@ -180,7 +189,7 @@ impl<O: Outbox> Road<O> {
         None
     }
 
-    /// Waits; false when the server ends before that.
+    /// Waits; returns false if the server stops before the pause ends.
     fn rest(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.room.lock();
@@ -197,7 +206,7 @@ impl<O: Outbox> Road<O> {
     }
 }
 
-/// Says that the thread has ended, even if by a panic.
+/// Marks the thread as ended, also after a panic.
 struct Done<'a, O>(&'a Room<O>);
 
 impl<O> Drop for Done<'_, O> {
@@ -216,7 +225,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
     const PATIENCE: Patience = Patience { back_off: Duration::from_millis(1), tried_max: LONG };
 
-    /// Numbers; those of 100 and above are due when the server ends.
+    /// An outbox of numbers; numbers of 100 and above are due only when the server stops.
     #[derive(Default)]
     struct Numbers(Vec<u32>);
 
@@ -233,7 +242,8 @@ mod tests {
         desk.queue(|numbers| (numbers.0.push(number), true));
     }
 
-    /// A desk whose parcels come out here; `5` is taken at its third attempt, `7` never.
+    /// Returns a desk and the receiver of its results. `5` succeeds at the third attempt, `7`
+    /// never.
     fn desk(patience: Patience) -> (Desk<Numbers>, Receiver<(u32, Option<u32>)>) {
         let (sent, received): (Sender<(u32, Option<u32>)>, _) = mpsc::channel();
         let desk = Desk::open("test", Numbers::default(), patience, move |number, road| {
@@ -249,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_sent_and_tried_again() {
+    fn due_parcels_are_sent_and_retried() {
         let (desk, received) = desk(PATIENCE);
         for number in [1, 100, 5, 2] {
             put(&desk, number);
@@ -262,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_takes_anything_holds_up_the_others_for_a_time_only() {
+    fn failing_parcel_delays_others_at_most_tried_max() {
         let patience = Patience { tried_max: Duration::from_millis(20), ..PATIENCE };
         let (desk, received) = desk(patience);
         put(&desk, 7);
@@ -273,27 +283,27 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_server_ends_pauses() {
+    fn finish_ends_pause_and_sends_rest() {
         let (desk, received) = desk(Patience { back_off: LONG, ..PATIENCE });
         put(&desk, 7);
         put(&desk, 1);
-        // It pauses, or has not begun.
+        // The thread is in a pause, or has not started.
         let left = desk.finish(Duration::from_secs(5), |numbers| numbers.0.len());
         assert_eq!(received.recv_timeout(LONG).unwrap(), (7, None));
         assert_eq!((left, received.recv_timeout(LONG).unwrap()), (0, (1, Some(1))));
     }
 
     #[test]
-    fn a_desk_that_is_gone_sends_no_more() {
+    fn dropped_desk_sends_no_more() {
         let (desk, received) = desk(PATIENCE);
         put(&desk, 100);
         drop(desk);
-        // The thread ends, and its end of the channel with it.
+        // The thread ends and drops its end of the channel.
         assert!(received.recv_timeout(LONG).is_err());
     }
 
     #[test]
-    fn a_thread_that_panicked_is_not_waited_for() {
+    fn finish_does_not_wait_for_panicked_thread() {
         let desk = Desk::open("test", Numbers::default(), PATIENCE, |number, _| {
             assert_ne!(number, 1, "as the test wants it");
         });

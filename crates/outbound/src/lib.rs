@@ -1,14 +1,16 @@
-//! outbound: whom the server itself asks over HTTP. It knows nothing of what is sent.
+//! outbound: HTTP requests that the server itself sends. Does not know the content of these
+//! requests.
 //!
-//! All of it blocks, on threads of its users' own: nothing here is on a request's way. In reading order:
+//! All calls block and run on their users' own threads, never on a request's path. In reading
+//! order:
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `agent.rs` | how anybody is asked: each step has its time, over TLS with the certificates that the machine trusts |
-//! | `post.rs` | one body to one collector, and its answer |
-//! | `waits.rs` | how long to wait after an answer, or after none |
-//! | `courier.rs` | the thread that sends what another one queues, to somebody who may be away |
-//! | `teller.rs` | tells what goes wrong once, and once when it goes well again |
+//! | `agent.rs` | HTTP clients: one timeout per step; the machine's trusted certificates |
+//! | `post.rs` | one body to one collector, and its response |
+//! | `waits.rs` | pauses after a response or a failure |
+//! | `courier.rs` | thread that sends queued parcels to a peer that may be away |
+//! | `teller.rs` | reports a failure once, and the recovery once |
 
 pub mod agent;
 mod courier;
@@ -19,4 +21,4 @@ pub mod waits;
 pub use agent::NoRoots;
 pub use courier::{Attempt, Desk, Next, Outbox, Patience, Road};
 pub use post::{Address, Post, Reply, Unusable};
-pub use teller::{Teller, Trouble};
+pub use teller::{ProblemSink, Teller};

@@ -1,4 +1,4 @@
-//! One request to whoever collects: blocking, on a thread of its sender's own.
+//! One request to a collector: blocking, on the sender's own thread.
 
 use crate::agent::{self, NoRoots};
 use flate2::Compression;
@@ -8,52 +8,53 @@ use std::path::Path;
 use std::time::Duration;
 use ureq::Agent;
 
-/// What is read of an answer.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-/// Settings that no request can be sent with.
+/// Maximum number of bytes read of a response's body.
+const RESPONSE_BYTES_MAX: u64 = 64 * 1024;
+/// Settings with which no request can be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// Neither `http://` nor `https://`; an address that would do.
-    #[error("`{0}` is no address of a collector\nhint: {1}")]
+    /// The endpoint is neither `http://` nor `https://`. The second field is an example of a valid
+    /// one.
+    #[error("`{0}` is not an address of a collector\nhint: {1}")]
     Endpoint(String, &'static str),
     /// A header that HTTP does not allow.
-    #[error("the header `{0}` has a name or a value that HTTP does not allow")]
+    #[error("the header `{0}` has a name or value that HTTP does not allow")]
     Header(String),
-    /// No certificates to trust.
+    /// No trusted certificates.
     #[error(transparent)]
     Roots(#[from] NoRoots),
-    /// No thread.
+    /// The thread could not be started.
     #[error("cannot start a thread for the collector: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// An answer, as far as it is looked at.
+/// The used part of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// Its status.
+    /// HTTP status.
     pub status: u16,
-    /// The header of that name.
+    /// Value of the header `retry-after`.
     pub retry_after: Option<String>,
-    /// What was read of its body.
+    /// The part of the body that was read.
     pub body: Vec<u8>,
 }
 
-/// To whom, and how.
+/// Address of a collector, and options for its requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Address<'a> {
-    /// `http://127.0.0.1:4318`: a request's path is added.
+    /// For example `http://127.0.0.1:4318`; the path of each request is appended.
     pub endpoint: &'a str,
-    /// An endpoint that would do, for whoever has set another.
+    /// A valid endpoint, shown in the error message for an invalid one.
     pub example: &'static str,
-    /// Sent with each request.
+    /// Headers sent with each request.
     pub headers: &'a [(String, String)],
-    /// The bodies' type.
+    /// Content type of the bodies.
     pub content_type: &'static str,
-    /// Whether bodies are packed.
+    /// Whether bodies are compressed with gzip.
     pub gzip: bool,
-    /// How long each step of a request may take: connect, send, wait for the answer.
+    /// Timeout for each step of a request: connect, send, wait for the response.
     pub timeout: Duration,
-    /// A file with certificates to trust; those of the machine if `None`.
+    /// File with trusted certificates; `None`: those of the machine.
     pub roots: Option<&'a Path>,
 }
 
@@ -68,7 +69,7 @@ pub struct Post {
 }
 
 impl Post {
-    /// Checks the address; sends nothing.
+    /// Checks the address; sends no request.
     pub fn new(to: &Address<'_>) -> Result<Post, Unusable> {
         let Address { headers, content_type, gzip, timeout: limit, roots, .. } = *to;
         let endpoint = to.endpoint.trim_end_matches('/');
@@ -93,7 +94,7 @@ impl Post {
         Ok(Post { agent, endpoint, headers, content_type, gzip })
     }
 
-    /// Sends a body; an error is the network's.
+    /// Sends a body. An error is a network error.
     pub fn send(&self, path: &str, body: &[u8]) -> Result<Reply, String> {
         let mut request = self
             .agent
@@ -107,16 +108,21 @@ impl Post {
             Some(packed) => request.header("content-encoding", "gzip").send(&packed[..]),
             None => request.send(body),
         };
-        let mut answer = sent.map_err(|e| e.to_string())?;
-        let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let mut response = sent.map_err(|e| e.to_string())?;
+        let retry_after =
+            response.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let retry_after = retry_after.map(str::to_owned);
-        // The status is known: an answer whose body breaks off has the same meaning.
-        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        Ok(Reply { status: answer.status().as_u16(), retry_after, body: body.unwrap_or_default() })
+        // The status is known: a response with a truncated body has the same meaning.
+        let body = response.body_mut().with_config().limit(RESPONSE_BYTES_MAX).read_to_vec();
+        Ok(Reply {
+            status: response.status().as_u16(),
+            retry_after,
+            body: body.unwrap_or_default(),
+        })
     }
 }
 
-/// Nothing where it cannot be packed: memory does not fail, and nothing else can.
+/// Compresses a body. Never returns `None` in practice: only memory could fail, and that aborts.
 fn pack(body: &[u8]) -> Option<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(body).ok()?;
@@ -143,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_are_told_at_the_start() {
+    fn post_with_invalid_settings_is_rejected() {
         for (found, expected) in [
             (post("http://127.0.0.1:4318/", "authorization", None), ""),
-            (post("127.0.0.1:4318", "a", None), "is no address of a collector"),
-            (post("ftp://collector", "a", None), "is no address of a collector"),
-            (post("http://collector/?a=b", "a", None), "is no address of a collector"),
+            (post("127.0.0.1:4318", "a", None), "is not an address of a collector"),
+            (post("ftp://collector", "a", None), "is not an address of a collector"),
+            (post("http://collector/?a=b", "a", None), "is not an address of a collector"),
             (post("http://collector", "a b", None), "that HTTP does not allow"),
-            (post("https://collector", "a", Some("/dev/null")), "no certificates"),
+            (post("https://collector", "a", Some("/dev/null")), "no trusted certificates"),
         ] {
             let text = found.map_or_else(|e| e.to_string(), |_| String::new());
             assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");

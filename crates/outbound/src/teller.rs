@@ -1,22 +1,23 @@
-//! Tells what goes wrong once, and once when it goes well again: who is away for an hour is one line of a log, not 600.
+//! Reports a failure once, and the recovery once: a peer that is away for an hour causes one line
+//! in the log, not 600.
 
-/// To whom: a line without its end.
-pub type Trouble = Box<dyn Fn(&str) + Send>;
+/// Receives each report as a line without a line end.
+pub type ProblemSink = Box<dyn Fn(&str) + Send>;
 
-/// What was told last: one of the kinds `K`, or nothing wrong.
+/// Remembers the last reported state: a failure of kind `K`, or no failure.
 pub struct Teller<K> {
-    trouble: Trouble,
+    trouble: ProblemSink,
     told: Option<K>,
 }
 
 impl<K: PartialEq> Teller<K> {
-    /// One that has told nothing yet.
+    /// Creates a reporter that has reported nothing.
     #[must_use]
-    pub fn new(trouble: Trouble) -> Teller<K> {
+    pub fn new(trouble: ProblemSink) -> Teller<K> {
         Teller { trouble, told: None }
     }
 
-    /// Something is wrong; it is told unless the same kind was told last.
+    /// Reports a failure, unless the last report was of the same kind.
     pub fn wrong(&mut self, kind: K, line: impl FnOnce() -> String) {
         if self.told.as_ref() != Some(&kind) {
             (self.trouble)(&line());
@@ -24,7 +25,7 @@ impl<K: PartialEq> Teller<K> {
         }
     }
 
-    /// All is well; it is told if something wrong was told last.
+    /// Reports a recovery if the last report was a failure.
     pub fn well(&mut self, line: impl FnOnce() -> String) {
         if self.told.take().is_some() {
             (self.trouble)(&line());
@@ -38,7 +39,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     #[test]
-    fn each_change_is_told_once() {
+    fn teller_reports_each_change_once() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&lines);
         let mut teller =

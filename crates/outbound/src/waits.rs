@@ -1,17 +1,18 @@
-//! How long to wait after an answer, or after none, and what of an answer's words is shown: pure.
+//! Pure functions for pauses after a response or a failure, and for the displayed text of a
+//! response.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::time::{Duration, SystemTime};
 
-/// The longest pause, whatever a collector asks for.
+/// Maximum pause, also for one that a collector requests.
 const PAUSE_MAX: Duration = Duration::from_mins(5);
-/// Up to there pauses double by themselves.
+/// Maximum pause that doubling leads to.
 const BACK_OFF_MAX: Duration = Duration::from_mins(1);
-/// What is shown of a collector's own words.
+/// Maximum number of characters shown of a collector's message.
 const WORDS_MAX: usize = 200;
 
-/// What the header `retry-after` asks for: seconds, or a date.
+/// Parses the header `retry-after`: seconds or a date.
 #[must_use]
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse() {
@@ -21,14 +22,17 @@ pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// As much of a stranger's text as fits into a line of a log.
+/// Returns the part of an untrusted text that fits into a log line, without control characters.
 #[must_use]
 pub fn words(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
 }
 
-/// The pause after the nth failure in a row, n from 0: `first` doubles, half of it is left to chance (`jitter`, 0 to 1),
-/// so that servers that failed together do not come back together. What the collector asks for is the least.
+/// Returns the pause after failure number `n` in a row, counted from 0.
+///
+/// `first` doubles with each failure. Half of the pause is random (`jitter`, 0 to 1), so that
+/// servers that failed together do not retry together. The pause is at least the duration that the
+/// collector requested.
 #[must_use]
 pub fn pause(first: Duration, n: u32, asked: Option<Duration>, jitter: f64) -> Duration {
     let doubled = first.saturating_mul(1_u32.checked_shl(n).unwrap_or(u32::MAX));
@@ -36,7 +40,7 @@ pub fn pause(first: Duration, n: u32, asked: Option<Duration>, jitter: f64) -> D
     ours.max(asked.unwrap_or_default()).min(PAUSE_MAX)
 }
 
-/// Between 0 and 1, another each time: std's hash tables have a random seed each.
+/// Returns a random number between 0 and 1. Each `RandomState` of std has its own random seed.
 #[must_use]
 pub fn chance() -> f64 {
     f64::from(RandomState::new().hash_one(()) as u32) / f64::from(u32::MAX)
@@ -48,7 +52,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     #[test]
-    fn a_server_says_when_to_come_back_in_seconds_or_by_a_date() {
+    fn retry_after_parses_seconds_and_date() {
         for (text, expected) in
             [("0", Some(0)), (" 3600 ", Some(3600)), ("soon", None), ("", None), ("-1", None)]
         {
@@ -64,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_a_limit_and_are_never_shorter_than_asked() {
+    fn pause_doubles_to_limit_and_is_at_least_requested() {
         let second = Duration::from_secs(1);
         for (n, asked, jitter, expected_ms) in [
             (0, None, 1.0, 1_000),

@@ -1,25 +1,26 @@
-//! Call graphs of traced requests: read from what workers send, added up by day and route, kept, asked for, written for others.
+//! Call graphs of traced requests: read from the workers' reports, added up by day and route,
+//! stored, queried and exported.
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `calls/trace.rs` | one request's graph, as its worker has written it |
-//! | `calls/graph.rs` | many of them, added up by names |
-//! | `calls/times.rs` | how often a function took how long |
+//! | `calls/trace.rs` | graph of one request, as its worker wrote it |
+//! | `calls/graph.rs` | graph of many requests, added up by name |
+//! | `calls/times.rs` | distribution of a function's durations |
 //! | `calls/store.rs` | days and routes, in memory or on disk, bounded |
-//! | `calls/keeper.rs` | the thread that takes them in and keeps them |
+//! | `calls/keeper.rs` | thread that receives and stores graphs |
 //! | `calls/table.rs` | a graph as a table |
 //! | `calls/export.rs` | callgrind's and XHProf's formats |
 
-#![allow(clippy::similar_names, reason = "caller and callee are what call graphs are made of")]
+#![allow(clippy::similar_names, reason = "call graphs consist of callers and callees")]
 
+mod collector;
 pub mod export;
 mod graph;
-mod keeper;
 mod store;
 pub mod table;
 mod times;
 mod trace;
 
+pub use collector::{Calls, CallsOptions, CallsReport, Selected};
 pub use graph::{Edge, Function, Graph, Kind};
-pub use keeper::{Calls, CallsOptions, CallsReport, Selected};
 pub use times::Times;

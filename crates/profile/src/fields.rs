@@ -1,6 +1,6 @@
-//! What a worker writes line by line: fields between tabs, none of which is believed.
+//! Parser for a worker's output: lines with fields separated by tabs. The input is not trusted.
 
-/// The fields of a line, one after the other.
+/// The fields of a line, in order.
 pub(crate) struct Fields<'a>(std::str::Split<'a, char>);
 
 impl<'a> Fields<'a> {
@@ -17,7 +17,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The text's beginning, of at most so many bytes.
+/// Returns the beginning of the text, at most this number of bytes.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].to_owned()
 }

@@ -1,38 +1,39 @@
-//! profile: what workers were seen at, added up by minute and route, kept for a while, and asked for.
+//! profile: samples of workers, added up by minute and route, stored for a limited time, and
+//! queried.
 //!
-//! Samples come from the supervisor's sampler, by way of whoever connects the two; routes come from crates/insight, which
-//! learns them when requests end. In reading order:
+//! Samples come from the supervisor's sampler; the binary connects the two. Routes come from
+//! crates/insight, which learns them when requests end. In reading order:
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `sample.rs` | one look at a worker |
-//! | `running.rs` | this minute, and the requests that still run |
-//! | `store.rs` | minutes that are over, in memory or on disk, bounded |
-//! | `question.rs` | what is asked, answered from both |
-//! | `profiles.rs` | the thread that keeps minutes and answers |
-//! | `push.rs` | minutes that are sent to Pyroscope |
+//! | `sample.rs` | one sample of a worker |
+//! | `running.rs` | the current minute, and the requests that still run |
+//! | `store.rs` | completed minutes, in memory or on disk, bounded |
+//! | `question.rs` | queries, answered from both |
+//! | `profiles.rs` | thread that stores minutes and answers queries |
+//! | `push.rs` | push of minutes to Pyroscope |
 //! | `calls.rs` | call graphs of traced requests, by day and route |
-//! | `loads.rs` | boots explained, and what requests still load |
-//! | `sealed.rs` | how graphs and loads come |
+//! | `loads.rs` | cost of boots, and files that requests still load |
+//! | `sealed.rs` | transport of graphs and load reports |
 
 pub mod calls;
+mod current_minute;
 mod fields;
 pub mod loads;
+mod memory_file;
 mod profiles;
 mod push;
-mod question;
-mod running;
+mod query;
 mod sample;
-mod sealed;
 mod store;
 
-pub use profiles::{Options, Profiles, Trouble};
+pub use current_minute::{BETWEEN, BOOT};
+pub use profiles::{Options, ProblemSink, Profiles};
 pub use push::{PushOptions, Pusher};
-pub use question::{Answer, Side};
-pub use running::{BETWEEN, BOOT};
+pub use query::{ProfileResult, Side};
 pub use sample::{At, Sample};
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 #[must_use]
 pub fn now() -> u64 {
     samovar_insight::now()

@@ -1,23 +1,24 @@
-//! Boots explained, and what requests still load: read from what processes send, added up, asked for.
+//! Cost of boots, and files that requests still load: read from reports of the processes, added up
+//! and queried.
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `loads/report.rs` | what one boot or request has loaded, as its process has written it |
-//! | `loads/boot.rs` | a boot by part, folder and file |
-//! | `loads/functions.rs` | its functions, by the sampler |
-//! | `loads/lazy.rs` | what requests load, and what would warm it up |
-//! | `loads/growth.rs` | what makes workers grow, which comes the same way |
-//! | `loads/keeper.rs` | the thread that takes reports in |
+//! | `loads/report.rs` | loads of one boot or request, as its process wrote them |
+//! | `loads/boot.rs` | cost of a boot by part, folder and file |
+//! | `loads/functions.rs` | functions of a boot, from the sampler |
+//! | `loads/lazy.rs` | loads of requests, and advice for warming up |
+//! | `loads/growth.rs` | causes of workers' memory growth, received the same way |
+//! | `loads/keeper.rs` | thread that receives the reports |
 
 mod boot;
+mod collector;
 mod functions;
 mod growth;
-mod keeper;
 mod lazy;
 mod report;
 
 pub use boot::{Boot, File, Folder, Part, Rehearsal};
+pub use collector::{Explained, Loads};
 pub use functions::BootFunction;
-pub use keeper::{Explained, Loads};
 pub use lazy::{Advice, Lazy, LazyFile};
 pub use report::Cost;

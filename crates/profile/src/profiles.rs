@@ -1,14 +1,14 @@
-//! The thread that keeps minutes and answers questions, and what others have of it.
+//! Thread that stores minutes and answers queries, and the interface to it for other threads.
 //!
-//! Whoever brings samples holds a lock for the time of one addition; a disk is waited for on the thread alone. A minute that the
-//! disk is too slow for is lost, and counted.
+//! Adding a sample holds a lock only for the time of one addition. Only this thread waits for the
+//! disk. A minute is lost, and counted, if the disk is too slow for it.
 
+use crate::current_minute::{Minute, Running};
 use crate::push::Pusher;
-use crate::question::{Answer, Sources};
-use crate::running::{Minute, Running};
+use crate::query::{ProfileResult, Sources};
 use crate::sample::Sample;
 use crate::store::{Store, StoreError, StoreLimits};
-use samovar_insight::{Finished, Scene, Turn, Witness};
+use samovar_insight::{Finished, HandoverGate, Scene, Witness};
 use samovar_wire::ProfileQuestion;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,47 +17,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Minutes and questions that wait for the thread.
+/// Maximum number of minutes and queries that wait for the thread.
 const JOBS_MAX: usize = 32;
-/// How long an answer is waited for.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// How long the server's end waits for the last minute.
+/// Timeout for a query.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(10);
+/// Maximum time that the server's stop waits for the last minute.
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
 const FINISH_LOOK: Duration = Duration::from_millis(2);
 
-/// What goes wrong with the file, for whoever says so.
-pub type Trouble = Box<dyn Fn(&str) + Send>;
+/// Called with a message when the file fails or recovers.
+pub type ProblemSink = Box<dyn Fn(&str) + Send>;
 
-/// How much is kept, and where.
+/// Size and location of the stored data.
 pub struct Options {
-    /// The file; `None`: in memory.
+    /// Path of the file; `None`: in memory.
     pub path: Option<PathBuf>,
-    /// Bytes at most.
+    /// Maximum size in bytes.
     pub bytes_max: u64,
-    /// How long.
+    /// Maximum age of the data.
     pub keep: Duration,
-    /// Looks per second at each busy worker.
+    /// Samples per second of each busy worker.
     pub hertz: u32,
-    /// Whether somebody tells of requests' ends.
+    /// Whether ends of requests are reported to [`Witness`].
     pub is_told: bool,
-    /// What the default pool is called where there are others.
+    /// Name of the default pool if there are several pools.
     pub default_pool: &'static str,
-    /// Whom to tell what goes wrong.
-    pub trouble: Trouble,
-    /// The file is another server's until it has come.
-    pub turn: Turn,
-    /// Who sends minutes elsewhere, too.
+    /// Called with a message when storing fails or recovers.
+    pub trouble: ProblemSink,
+    /// Until this turn comes, the file belongs to another server.
+    pub handover_gate: HandoverGate,
+    /// Pusher that also sends the minutes elsewhere.
     pub push: Option<Arc<Pusher>>,
 }
 
-type Reply = Box<dyn FnOnce(Answer) + Send>;
+type Reply = Box<dyn FnOnce(ProfileResult) + Send>;
 
 enum Job {
     Keep(Minute),
     Ask(Box<ProfileQuestion>, Reply),
 }
 
-/// What workers did.
+/// Profiles of the workers.
 #[derive(Debug)]
 pub struct Profiles {
     running: Arc<Mutex<Running>>,
@@ -67,18 +67,19 @@ pub struct Profiles {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Samples that a panic has left half added up are still samples.
+    // Samples that were only half added at a panic are still usable.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Profiles {
-    /// Starts the thread, which opens the file; what fails is told once until it works again.
+    /// Starts the thread, which opens the file. A failure is reported once, and again only after a
+    /// recovery.
     pub fn start(options: Options) -> std::io::Result<Profiles> {
         let now = crate::now();
         let running =
             Arc::new(Mutex::new(Running::new(options.is_told, options.default_pool, now)));
         let (sender, jobs) = sync_channel(JOBS_MAX);
-        let (store, waiting) = (None, (!options.turn.has_come()).then(Vec::new));
+        let (store, waiting) = (None, (!options.handover_gate.is_open()).then(Vec::new));
         let running_too = Arc::clone(&running);
         let keeper =
             Keeper { running: running_too, options, run: now, store, waiting, is_well: true };
@@ -93,23 +94,24 @@ impl Profiles {
         })
     }
 
-    /// A worker of that pool, in that life, is of that generation.
+    /// Notes the generation of a worker, identified by its pool and incarnation.
     pub fn knows(&self, pool: &str, life: u32, generation: u64) {
         lock(&self.running).knows(pool, life, generation);
     }
 
-    /// Adds a look at a worker.
+    /// Adds a sample.
     pub fn add(&self, sample: &Sample<'_>) {
         lock(&self.running).add(sample, crate::now());
     }
 
-    /// Notes what a request of that pool (id, script, path) was at when it became slow.
+    /// Notes the state of a request (id, script, path) of this pool at the time it became slow.
     pub fn is_slow(&self, pool: &str, request: (&str, &str, &str), scene: Scene) {
         lock(&self.running).is_slow(pool, request, scene, crate::now());
     }
 
-    /// Time has passed: hands on the minute that is over.
-    pub fn turn(&self) {
+    /// Closes the minute that is over, if there is one, and passes it to the thread. Called
+    /// regularly.
+    pub fn handover_gate(&self) {
         let minute = lock(&self.running).close_minute(crate::now());
         if let Some(minute) = minute {
             self.keep(minute);
@@ -123,13 +125,18 @@ impl Profiles {
         }
     }
 
-    /// Minutes that are lost because the disk was too slow.
+    /// Returns the number of minutes lost because the disk was too slow.
     pub fn minutes_lost(&self) -> u64 {
         self.minutes_lost.load(Ordering::Relaxed)
     }
 
-    /// Answers, on the thread, through `reply`; at once if it has too much to do.
-    pub fn ask(&self, question: ProfileQuestion, reply: impl FnOnce(Answer) + Send + 'static) {
+    /// Answers a query on the thread, through `reply`. Rejects it at once if the thread's queue is
+    /// full.
+    pub fn ask(
+        &self,
+        question: ProfileQuestion,
+        reply: impl FnOnce(ProfileResult) + Send + 'static,
+    ) {
         let jobs = lock(&self.jobs).clone();
         let job = Job::Ask(Box::new(question), Box::new(reply));
         let refused = match jobs {
@@ -139,24 +146,26 @@ impl Profiles {
             None => Some(job),
         };
         if let Some(Job::Ask(_, reply)) = refused {
-            reply(Answer::refused("too much is asked at once\nhint: ask again"));
+            reply(ProfileResult::refused("too many queries are pending\nhint: try again"));
         }
     }
 
-    /// Answers, and waits for it.
-    pub fn answer(&self, question: ProfileQuestion) -> Answer {
+    /// Answers a query and waits for the result.
+    pub fn respond(&self, question: ProfileQuestion) -> ProfileResult {
         let (tell, told) = sync_channel(1);
-        self.ask(question, move |answer| {
-            // Nobody minds if he has left.
-            let _ = tell.send(answer);
+        self.ask(question, move |response| {
+            // An error means that the caller no longer waits, which is fine.
+            let _ = tell.send(response);
         });
-        told.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| {
-            let limit = ANSWER_LIMIT.as_secs();
-            Answer::refused(format!("no answer within {limit} s\nhint: ask for a shorter time"))
+        told.recv_timeout(RESPONSE_LIMIT).unwrap_or_else(|_| {
+            let limit = RESPONSE_LIMIT.as_secs();
+            ProfileResult::refused(format!(
+                "no response within {limit} s\nhint: query a shorter period"
+            ))
         })
     }
 
-    /// The end: the minute that is not over is kept all the same, now or never.
+    /// Stores the current, incomplete minute and ends the thread, for the server's stop.
     pub fn finish(&self) {
         let last = lock(&self.running).close_minute(u64::MAX);
         if let Some(minute) = last {
@@ -169,7 +178,7 @@ impl Profiles {
             std::thread::sleep(FINISH_LOOK);
         }
         if thread.is_finished() {
-            // A panic of the thread has been told by the panic hook.
+            // A panic of the thread was already reported by the panic hook.
             let _ = thread.join();
         }
     }
@@ -193,13 +202,13 @@ impl Witness for Profiles {
     }
 }
 
-/// The thread.
+/// State of the thread.
 struct Keeper {
     running: Arc<Mutex<Running>>,
     options: Options,
     run: u64,
     store: Option<Store>,
-    /// Minutes that the file is to have when its turn has come; meanwhile they are in memory only.
+    /// Minutes in memory that are also written to the file as soon as its turn comes.
     waiting: Option<Vec<Minute>>,
     is_well: bool,
 }
@@ -220,7 +229,7 @@ impl Keeper {
                         waiting.push(minute);
                     }
                 }
-                Job::Ask(question, reply) => reply(self.answer(&question)),
+                Job::Ask(question, reply) => reply(self.respond(&question)),
             }
         }
         self.move_in();
@@ -231,16 +240,17 @@ impl Keeper {
 
     fn keep(&mut self, minute: &Minute) {
         let kept = self.open().and_then(|store| store.put(minute));
-        // A file may have been moved away; what is in memory is nowhere else.
+        // The file may have been moved away, so it is opened again. A store in memory is kept:
+        // there is no other copy.
         if kept.is_err() && self.options.path.is_some() {
             self.store = None;
         }
         self.tell(&kept);
     }
 
-    /// The server before this one has let the file go: what was kept in memory meanwhile goes there.
+    /// Writes the minutes from memory to the file, once the previous server has released it.
     fn move_in(&mut self) {
-        if let Some(waiting) = self.waiting.take_if(|_| self.options.turn.has_come()) {
+        if let Some(waiting) = self.waiting.take_if(|_| self.options.handover_gate.is_open()) {
             self.store = None;
             for minute in &waiting {
                 self.keep(minute);
@@ -259,29 +269,30 @@ impl Keeper {
         Ok(self.store.insert(store))
     }
 
-    fn answer(&mut self, question: &ProfileQuestion) -> Answer {
-        // Held for the time of the copy: who brings samples waits for it.
+    fn respond(&mut self, question: &ProfileQuestion) -> ProfileResult {
+        // The lock is held only for the copy, because threads that add samples wait for it.
         let running = lock(&self.running).copy(|_, _| true);
         let (run, hertz) = (self.run, self.options.hertz);
         let default_pool = self.options.default_pool;
         match self.open() {
             Ok(store) => {
                 let now = crate::now();
-                Sources { store, running: &running, now, run, hertz, default_pool }.answer(question)
+                Sources { store, running: &running, now, run, hertz, default_pool }
+                    .respond(question)
             }
-            Err(error) => Answer::refused(error.to_string()),
+            Err(error) => ProfileResult::refused(error.to_string()),
         }
     }
 
-    /// Says what changes: the first failure, and the first success after it.
+    /// Reports changes only: the first failure, and the first success after it.
     fn tell(&mut self, outcome: &Result<(), StoreError>) {
         if outcome.is_ok() == self.is_well {
             return;
         }
         self.is_well = outcome.is_ok();
         (self.options.trouble)(&match outcome {
-            Ok(()) => "profiles are kept again".to_owned(),
-            Err(error) => format!("{error}; minutes of profiles are lost until it can be written"),
+            Ok(()) => "profiles are stored again".to_owned(),
+            Err(error) => format!("{error}; profiles are lost until it can be written"),
         });
     }
 }
@@ -302,7 +313,7 @@ mod tests {
             is_told: false,
             default_pool: "default",
             trouble: Box::new(|_| {}),
-            turn: Turn::now(),
+            handover_gate: HandoverGate::now(),
             push: None,
         }
     }
@@ -320,24 +331,24 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_has_brought_the_next_one_finds() {
+    fn profiles_of_earlier_run_are_found_by_next_run() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("profiles.sqlite");
         let profiles = Profiles::start(options(Some(path.clone()))).expect("a thread");
         bring(&profiles);
-        let answer = profiles.answer(ProfileQuestion::default());
-        assert_eq!((answer.now.profile.total().samples, answer.error), (1, None));
+        let response = profiles.respond(ProfileQuestion::default());
+        assert_eq!((response.now.profile.total().samples, response.error), (1, None));
         profiles.finish();
-        let late = profiles.answer(ProfileQuestion::default());
-        assert!(late.error.is_some(), "nobody is there any more");
+        let late = profiles.respond(ProfileQuestion::default());
+        assert!(late.error.is_some(), "the thread has ended");
         let profiles = Profiles::start(options(Some(path))).expect("a thread");
-        let answer = profiles.answer(ProfileQuestion::default());
-        assert_eq!(answer.now.profile.total().samples, 1);
+        let response = profiles.respond(ProfileQuestion::default());
+        assert_eq!(response.now.profile.total().samples, 1);
         profiles.finish();
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_costs_history_and_nothing_else() {
+    fn unwritable_file_is_reported_and_queries_return_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let (tell, told) = std::sync::mpsc::channel();
         let mut options = options(Some(folder.path().join("missing/profiles.sqlite")));
@@ -346,7 +357,7 @@ mod tests {
         let trouble = told.recv().expect("it is said");
         assert!(trouble.contains("missing/profiles.sqlite"), "{trouble}");
         bring(&profiles);
-        assert!(profiles.answer(ProfileQuestion::default()).error.is_some());
+        assert!(profiles.respond(ProfileQuestion::default()).error.is_some());
         profiles.finish();
     }
 }

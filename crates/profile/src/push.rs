@@ -1,14 +1,15 @@
-//! Minutes that are over → Pyroscope, by its push API, on a thread of its own.
+//! Completed minutes → Pyroscope, over its push API, on a thread of its own.
 //!
-//! The thread that keeps minutes makes bodies of one (`push/bodies.rs`) and queues them, within a limit: the oldest make room.
-//! This one sends, and waits as the answers say. A Pyroscope that is away, hangs or refuses costs profiles, which are counted,
-//! and nothing else.
+//! The thread that stores minutes makes request bodies of each (`push/bodies.rs`) and queues them
+//! within a limit; the oldest are dropped first. The thread of this file sends them and waits as
+//! the responses request. A Pyroscope that is away, hangs or rejects requests causes lost profiles,
+//! which are counted, and no other harm.
 
 mod bodies;
 mod verdict;
 
-use crate::profiles::Trouble;
-use crate::running::Minute;
+use crate::current_minute::Minute;
+use crate::profiles::ProblemSink;
 use samovar_insight::{Fate, Tally};
 use samovar_outbound::waits::chance;
 use samovar_outbound::{
@@ -20,42 +21,43 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use verdict::{Verdict, judge};
 
-/// Where profiles are taken: <https://grafana.com/docs/pyroscope/latest/reference-server-api/>.
+/// Path of the push API: <https://grafana.com/docs/pyroscope/latest/reference-server-api/>.
 const PATH: &str = "/push.v1.PusherService/Push";
-/// How long a body is tried; then others have their turn.
+/// Maximum time for the attempts to send one body; after it the next body is tried.
 const TRIED_MAX: Duration = Duration::from_mins(5);
-/// Older ones are not sent: Pyroscope takes nothing that is older than an hour.
+/// Maximum age of a body: Pyroscope rejects data older than an hour.
 const AGE_MAX: Duration = Duration::from_mins(50);
-/// How long the end of the server waits for what is queued; the thread that keeps minutes is waited for a little longer.
+/// Maximum time that the server's stop waits for queued bodies. The limit for the thread that
+/// stores minutes is slightly longer.
 const FINISH_LIMIT: Duration = Duration::from_millis(1_500);
 
-/// Where profiles go, and how.
+/// Target of the push, and its options.
 pub struct PushOptions {
-    /// `http://127.0.0.1:4040`.
+    /// URL, such as `http://127.0.0.1:4040`.
     pub endpoint: String,
-    /// Sent with each request: `authorization`, `x-scope-orgid`.
+    /// Headers sent with each request: `authorization`, `x-scope-orgid`.
     pub headers: Vec<(String, String)>,
-    /// Of each profile, beside those that say whose it is.
+    /// Labels of each profile, in addition to those that identify its origin.
     pub labels: Vec<(String, String)>,
-    /// The site: the label `service_name`.
+    /// Name of the site: the label `service_name`.
     pub service: String,
-    /// The machine: the label `hostname`, unless `labels` has one.
+    /// Name of the machine: the label `hostname`, unless `labels` has one.
     pub host: String,
-    /// How long each step of a request may take: connect, send, wait for the answer.
+    /// Timeout for each step of a request: connect, send, wait for the response.
     pub timeout: Duration,
-    /// Bytes of bodies that wait at most.
+    /// Maximum bytes of queued bodies.
     pub bytes_max: usize,
-    /// The pause after the first failure; doubles with each.
+    /// Pause after the first failure; doubles with each further one.
     pub back_off: Duration,
-    /// Servers do not all send when the minute is over: each waits for a part of this, another each time.
+    /// Maximum random delay after a minute ends, so that servers do not all send at the same time.
     pub spread: Duration,
-    /// A file with certificates to trust; those of the machine if `None`.
+    /// File with trusted certificates; `None`: those of the machine.
     pub roots: Option<PathBuf>,
-    /// Whom to tell what goes wrong: once, and once when it goes well again.
-    pub trouble: Trouble,
+    /// Called with a message once when sending fails, and once when it works again.
+    pub trouble: ProblemSink,
 }
 
-/// A body on its way.
+/// A queued body.
 #[derive(Debug)]
 struct Parcel {
     body: Vec<u8>,
@@ -63,19 +65,19 @@ struct Parcel {
     queued: Instant,
 }
 
-/// What waits to be sent.
+/// Queued bodies.
 #[derive(Debug)]
 struct Waiting {
     queue: VecDeque<Parcel>,
     bytes: usize,
     bytes_max: usize,
-    /// Nothing is sent before that.
+    /// Time before which no body is sent.
     not_before: Instant,
     tally: Arc<Tally>,
 }
 
 impl Waiting {
-    /// Adds a body; the oldest make room for it.
+    /// Adds a body; the oldest are dropped to make room for it.
     fn put(&mut self, parcel: Parcel) {
         self.bytes += parcel.body.len();
         self.queue.push_back(parcel);
@@ -108,7 +110,7 @@ impl Outbox for Waiting {
     }
 }
 
-/// Takes minutes in; another thread sends them.
+/// Accepts minutes; another thread sends them.
 #[derive(Debug)]
 pub struct Pusher {
     desk: Desk<Waiting>,
@@ -118,7 +120,7 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    /// Whether anything could be sent with these; sends nothing.
+    /// Checks whether requests can be sent with these options; sends none.
     pub fn check(options: &PushOptions) -> Result<(), Unusable> {
         post(options).map(|_| ())
     }
@@ -147,7 +149,7 @@ impl Pusher {
         Ok(Pusher { desk, labels, spread: options.spread, tally })
     }
 
-    /// Queues a minute. Takes as long as it takes to write it down; waits for nobody.
+    /// Queues a minute. Takes the time to encode it and never blocks on the network.
     pub(crate) fn put(&self, minute: &Minute, now: u64) {
         for (body, profiles) in bodies::of(minute, &self.labels, now) {
             self.desk.queue(|waiting| {
@@ -160,7 +162,7 @@ impl Pusher {
         }
     }
 
-    /// The end of the server: what is queued is sent now or never.
+    /// Sends the queued bodies within a limit and drops the rest, for the server's stop.
     pub(crate) fn finish(&self) {
         self.desk.finish(FINISH_LIMIT, |waiting| {
             while let Some(parcel) = waiting.pop() {
@@ -169,7 +171,7 @@ impl Pusher {
         });
     }
 
-    /// How they fare.
+    /// Returns the counters.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -182,26 +184,26 @@ fn post(options: &PushOptions) -> Result<Post, Unusable> {
         example: "http://127.0.0.1:4040, without /push.v1…",
         headers: &options.headers,
         content_type: "application/proto",
-        // Each profile is packed by itself.
+        // Each profile is compressed separately.
         gzip: false,
         timeout: options.timeout,
         roots: options.roots.as_deref(),
     })
 }
 
-/// What was told last.
+/// Kind of the last report.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum LastReport {
     Away,
     Refused,
 }
 
-/// What the thread does with a body.
+/// Sends bodies; owned by the thread.
 struct Courier {
     post: Post,
     endpoint: String,
     tally: Arc<Tally>,
-    teller: Teller<Told>,
+    teller: Teller<LastReport>,
 }
 
 impl Courier {
@@ -214,32 +216,32 @@ impl Courier {
         let reply = match self.post.send(PATH, body) {
             Ok(reply) => reply,
             Err(error) => {
-                self.tell(Told::Away, &error);
+                self.tell(LastReport::Away, &error);
                 return Attempt::Later(None);
             }
         };
         match judge(&reply, SystemTime::now()) {
             Verdict::Taken => {
                 let endpoint = &self.endpoint;
-                self.teller.well(|| format!("Pyroscope at {endpoint} takes all again"));
+                self.teller.well(|| format!("Pyroscope at {endpoint} accepts profiles again"));
                 Attempt::Over(Fate::Passed)
             }
             Verdict::Refused(words) => {
-                self.tell(Told::Refused, &words);
+                self.tell(LastReport::Refused, &words);
                 Attempt::Over(Fate::Refused)
             }
             Verdict::Later { asked, words } => {
-                self.tell(Told::Away, &words);
+                self.tell(LastReport::Away, &words);
                 Attempt::Later(asked)
             }
         }
     }
 
-    fn tell(&mut self, what: Told, words: &str) {
+    fn tell(&mut self, what: LastReport, words: &str) {
         let endpoint = &self.endpoint;
         let does = match what {
-            Told::Away => "takes no profiles",
-            Told::Refused => "refuses profiles",
+            LastReport::Away => "does not accept profiles",
+            LastReport::Refused => "rejects profiles",
         };
         let words = words.trim_end_matches([':', ' ']);
         self.teller.wrong(what, || format!("Pyroscope at {endpoint} {does}: {words}"));

@@ -1,38 +1,38 @@
-//! One look at a busy worker, as this crate takes it.
+//! One sample of a busy worker, in this crate's form.
 
 use samovar_insight::Model;
 use samovar_spy::profile::{NO_CODE, Profile, RESET, ROLLBACK, Weight};
 use samovar_spy::{Activity, Frame};
 
-/// What a worker was seen at.
+/// Activity of a worker at the time of the sample.
 #[derive(Clone, Copy, Debug)]
 pub enum At<'a> {
-    /// PHP's calls, the innermost first, and whether it runs or waits.
+    /// PHP's call stack, innermost call first, and whether PHP runs or waits.
     Php(&'a [Frame], &'a Activity),
-    /// It has a request, and no PHP code runs.
+    /// The worker has a request, but runs no PHP code.
     NoCode,
-    /// It returns to its image.
+    /// Rollback to the image.
     Rollback,
-    /// It tidies up behind a request.
+    /// Cleanup after a request.
     Reset,
 }
 
-/// One look.
+/// One sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-    /// Whose worker it is; empty where there is one pool.
+    /// Pool of the worker; empty if the server has one pool.
     pub pool: &'a str,
-    /// Whose fork the worker is; each pool counts for itself.
+    /// Generation of the worker, in the pool's own count.
     pub generation: u64,
-    /// How PHP runs.
+    /// Execution model of the worker.
     pub model: Model,
-    /// It boots the application.
+    /// Whether the worker boots the application.
     pub is_boot: bool,
-    /// Id, script and path of its request.
+    /// Id, script and path of the request.
     pub request: Option<(&'a str, &'a str, &'a str)>,
-    /// What it was seen at.
+    /// Activity of the worker.
     pub at: At<'a>,
-    /// What the look stands for.
+    /// Weight of the sample.
     pub weight: Weight,
 }
 

@@ -1,52 +1,56 @@
-//! Minutes that are over: one `SQLite` database, in memory or in a file, which never grows beyond its limit.
+//! Store of completed minutes: one `SQLite` database, in memory or in a file, which never grows
+//! beyond its limit.
 //!
-//! A row is a route's part of a minute; its stacks are crates/spy's packed form, compressed. The oldest hour makes room for what
-//! is new. Rows of earlier runs of the server are told apart by when that run began: its generations are other ones.
+//! A row is one route's part of a minute; its stacks are in the packed form of crates/spy,
+//! compressed. The oldest hour is deleted to make room for new data. Each row has the start time of
+//! its server run, because each run counts its own generations.
 
 mod blob;
 
-use crate::running::Minute;
+use crate::current_minute::Minute;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use samovar_spy::profile::Profile;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PAGE_BYTES: u64 = 4_096;
-/// Pages that empty tables need.
+/// Number of pages that empty tables need.
 const PAGES_MIN: u64 = 64;
 const HOUR_S: u64 = 3_600;
-/// Counted up when a table changes; a file of another version is put aside.
+/// Schema version, increased when a table changes. A file with an unknown version is renamed and
+/// replaced.
 const VERSION: i64 = 2;
-/// How long a writer waits for somebody who looks into the file with a tool.
+/// Maximum time that a write waits for a tool that reads the file.
 const BUSY_LIMIT: Duration = Duration::from_secs(1);
-/// Hours forgotten at once to make room.
+/// Maximum number of hours deleted at once to make room.
 const FORGOTTEN_HOURS_MAX: u32 = 48;
-/// Rows that one question reads, the latest first.
+/// Maximum number of rows that one query reads, latest first.
 pub(crate) const ROWS_MAX: usize = 20_000;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS routes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE IF NOT EXISTS samples (
-        at INTEGER NOT NULL, run INTEGER NOT NULL, generation INTEGER NOT NULL, route INTEGER NOT NULL,
-        model TEXT NOT NULL, requests INTEGER NOT NULL, samples INTEGER NOT NULL, stacks BLOB NOT NULL,
-        pool TEXT NOT NULL DEFAULT ''
+        at INTEGER NOT NULL, run INTEGER NOT NULL, generation INTEGER NOT NULL,
+        route INTEGER NOT NULL, model TEXT NOT NULL, requests INTEGER NOT NULL,
+        samples INTEGER NOT NULL, stacks BLOB NOT NULL, pool TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX IF NOT EXISTS samples_at ON samples (at);
 ";
 
-/// From the first version, in which other pools' rows were of no generation and the names of routes alone told whose they were.
+/// Migration from the first version, in which rows of other pools had no generation, and only the
+/// route's name identified the pool.
 const FROM_FIRST: &str = "
     ALTER TABLE samples ADD COLUMN pool TEXT NOT NULL DEFAULT '';
 ";
 
-/// What is kept at most.
+/// Limits of the stored data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoreLimits {
     pub(crate) bytes_max: u64,
     pub(crate) keep: Duration,
 }
 
-/// Why minutes cannot be kept or read.
+/// Reason why minutes cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 #[error("the profiles `{}`: {source}", path.display())]
 pub(crate) struct StoreError {
@@ -54,21 +58,21 @@ pub(crate) struct StoreError {
     source: rusqlite::Error,
 }
 
-/// Which rows.
+/// Selects rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     pub(crate) route: Option<String>,
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// Of this pool, the default one by an empty name; `None`: of all.
+    /// Pool, empty for the default pool; `None`: all pools.
     pub(crate) pool: Option<String>,
     /// Run of the server, and generation.
     pub(crate) generation: Option<(u64, u64)>,
 }
 
-/// A row, unpacked.
+/// An unpacked row.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredProfile {
     pub(crate) generation: u64,
     pub(crate) requests: u64,
     pub(crate) profile: Profile,
@@ -80,12 +84,13 @@ pub(crate) struct Store {
     connection: Connection,
     path: PathBuf,
     limits: StoreLimits,
-    /// When this run of the server began, seconds since 1970.
+    /// Start of this run of the server, in seconds since 1970.
     run: u64,
 }
 
 impl Store {
-    /// In that file, or in memory. A file that is no database of ours is put aside.
+    /// Opens the database in this file, or in memory. A file that is not a valid database of ours
+    /// is renamed and replaced.
     pub(crate) fn open(
         path: Option<&Path>,
         limits: StoreLimits,
@@ -118,7 +123,7 @@ impl Store {
         move |source| StoreError { path: path.clone(), source }
     }
 
-    /// Keeps a minute, all of it or nothing; forgets what is too old or too much.
+    /// Stores a minute, completely or not at all, and deletes data that exceeds the limits.
     pub(crate) fn put(&mut self, minute: &Minute) -> Result<(), StoreError> {
         let failed = self.failed();
         self.make_room(minute.at).map_err(&failed)?;
@@ -136,8 +141,10 @@ impl Store {
             let samples = row.profile.total().samples;
             transaction
                 .prepare_cached(
-                    "INSERT INTO samples (at, run, generation, route, model, requests, samples, stacks, pool)
-                     VALUES (?1, ?2, ?3, (SELECT id FROM routes WHERE name = ?4), ?5, ?6, ?7, ?8, ?9)",
+                    "INSERT INTO samples
+                         (at, run, generation, route, model, requests, samples, stacks, pool)
+                     VALUES
+                         (?1, ?2, ?3, (SELECT id FROM routes WHERE name = ?4), ?5, ?6, ?7, ?8, ?9)",
                 )?
                 .execute(params![
                     minute.at,
@@ -178,18 +185,19 @@ impl Store {
         transaction.commit()
     }
 
-    /// Bytes that hold something.
+    /// Returns the bytes in use.
     fn used_bytes(&self) -> rusqlite::Result<u64> {
         let read =
             |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
         Ok((read("page_count")? - read("freelist_count")?) * PAGE_BYTES)
     }
 
-    /// Rows, the latest first, each handed to `take`; true: there were more than are read.
+    /// Passes each row to `take`, latest first. Returns true if there were more rows than one query
+    /// reads.
     pub(crate) fn rows(
         &self,
         of: &Selection,
-        mut take: impl FnMut(Kept),
+        mut take: impl FnMut(StoredProfile),
     ) -> Result<bool, StoreError> {
         let mut read = || -> rusqlite::Result<bool> {
             let (run, generation) = of.generation.unzip();
@@ -210,9 +218,9 @@ impl Store {
                 }
                 left -= 1;
                 let stacks: Vec<u8> = row.get(2)?;
-                // What cannot be read is left out: a disk may have forgotten.
+                // Unreadable rows are skipped: the disk may be damaged.
                 if let Some(profile) = blob::read(&stacks) {
-                    take(Kept { generation: row.get(0)?, requests: row.get(1)?, profile });
+                    take(StoredProfile { generation: row.get(0)?, requests: row.get(1)?, profile });
                 }
             }
             Ok(false)
@@ -220,7 +228,7 @@ impl Store {
         read().map_err(self.failed())
     }
 
-    /// (name, samples) of the routes, the most samples first.
+    /// Returns the routes as (name, samples), most samples first.
     pub(crate) fn routes(&self, of: &Selection) -> Result<Vec<(String, u64)>, StoreError> {
         let read = || -> rusqlite::Result<Vec<(String, u64)>> {
             let mut statement = self.connection.prepare_cached(
@@ -237,7 +245,8 @@ impl Store {
         read().map_err(self.failed())
     }
 
-    /// The pool's latest generation of this run before that one, and the last minute in which it was seen.
+    /// Returns the pool's latest generation of this run before `generation`, and the last minute in
+    /// which it was sampled.
     pub(crate) fn before(
         &self,
         pool: &str,
@@ -252,7 +261,7 @@ impl Store {
         found.optional().map_err(self.failed())
     }
 
-    /// The pool's latest generation of this run that was seen.
+    /// Returns the pool's latest generation of this run that was sampled.
     pub(crate) fn latest(&self, pool: &str) -> Result<Option<u64>, StoreError> {
         let sql =
             "SELECT MAX(generation) FROM samples WHERE run = ?1 AND pool = ?2 AND samples > 0";
@@ -260,7 +269,7 @@ impl Store {
         found.map_err(self.failed())
     }
 
-    /// Whose route it was last; `None`: it was not seen.
+    /// Returns the pool of the route's latest row; `None`: the route was not sampled.
     pub(crate) fn pool_of(&self, route: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT pool FROM samples WHERE route = (SELECT id FROM routes WHERE name = ?1)
              ORDER BY at DESC LIMIT 1";
@@ -287,7 +296,8 @@ fn prepare(connection: &Connection, limits: StoreLimits) -> rusqlite::Result<()>
     connection.pragma_update(None, "max_page_count", pages)
 }
 
-/// Whether the file itself is the trouble, not the disk or somebody who holds it.
+/// Returns whether the file itself is invalid, as opposed to an error of the disk or a lock held by
+/// another process.
 pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(error, rusqlite::Error::InvalidQuery)

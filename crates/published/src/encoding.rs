@@ -1,16 +1,19 @@
-//! How a value is sent to the server: a tag, then what belongs to it, numbers as this machine has them.
+//! Encoding of a value on its way to the server: a tag, then its data, with numbers in this
+//! machine's byte order.
 //!
-//! | tag | then |
+//! | tag | data |
 //! |---|---|
 //! | `NULL`, `FALSE`, `TRUE` | |
 //! | `INT`, `FLOAT` | 8 bytes |
 //! | `STRING` | its length (4 bytes), its bytes |
-//! | `LIST` | how many (4), the next index (8), so many values |
-//! | `MAP` | how many (4), the next index (8), so many keys, each with its value; a key is an `INT` or a `STRING` |
+//! | `LIST` | number of values (4), the next index (8), the values |
+//! | `MAP` | number of entries (4), the next index (8), the entries |
 //!
-//! csrc/functions/published.c writes it, and knows these numbers.
+//! An entry of a `MAP` is a key and its value; a key is an `INT` or a `STRING`.
+//!
+//! csrc/functions/published.c writes this encoding and knows these numbers.
 
-/// Deepest nesting of arrays.
+/// Maximum nesting depth of arrays.
 pub const DEPTH_MAX: usize = 128;
 
 /// `null`.
@@ -30,12 +33,12 @@ pub const LIST: u8 = 6;
 /// Any other array.
 pub const MAP: u8 = 7;
 
-/// What was sent is no value.
+/// The bytes are not an encoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what was sent is no value: byte {0} of it")]
+#[error("invalid value: unexpected byte at offset {0}")]
 pub struct Garbled(pub usize);
 
-/// What is still to be read of a value.
+/// The unread rest of an encoded value.
 pub(crate) struct Encoded<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -68,7 +71,7 @@ impl<'a> Encoded<'a> {
         self.take().map(u64::from_ne_bytes)
     }
 
-    /// A number of things that follow, each of which has a byte at least.
+    /// A number of items that follow, each of which has at least one byte.
     pub(crate) fn count(&mut self) -> Result<usize, Garbled> {
         let count = u32::from_ne_bytes(self.take()?) as usize;
         if count > self.bytes.len() - self.at { Err(Garbled(self.at)) } else { Ok(count) }

@@ -1,8 +1,13 @@
-//! The list of names: a table in the region, made anew for each change, and never changed.
+//! The list of names: a table in the region. Each change builds a new list; a list never changes.
 //!
-//! Two words (its slots, and 0), then slots of six words each: the hash of a name as PHP has it, where the name lies, its
-//! length, the value (two words, a `zval`), and the number under which its reads are counted. A slot without a name is free.
-//! The names lie behind the slots.
+//! It consists of two words (the number of slots, and 0), then slots of six words each, then the
+//! names. A slot holds:
+//!
+//! - the hash of a name, as PHP computes it
+//! - the address of the name; 0: the slot is free
+//! - the length of the name
+//! - the value (two words, a `zval`)
+//! - the number under which its reads are counted
 
 use crate::layout::{Top, hash};
 use crate::region::Region;
@@ -10,7 +15,7 @@ use crate::region::Region;
 const SLOT_WORDS: usize = 6;
 const HEAD_WORDS: usize = 2;
 
-/// A value under its name.
+/// A value and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a [u8],
@@ -18,7 +23,7 @@ pub(crate) struct Named<'a> {
     pub(crate) number: usize,
 }
 
-/// The list's bytes, when it lies at `at` of a region whose base is `base`.
+/// Bytes of the list for position `at` of a region with the address `base`.
 pub(crate) fn lay_out(values: &[Named<'_>], base: u64, at: u64) -> Vec<u8> {
     let slots = (values.len() * 2).next_power_of_two();
     let mut words = vec![0_u64; HEAD_WORDS + slots * SLOT_WORDS];
@@ -46,13 +51,13 @@ pub(crate) fn lay_out(values: &[Named<'_>], base: u64, at: u64) -> Vec<u8> {
     bytes
 }
 
-/// A value of the list at `place`, which the reader's pin holds.
+/// Finds a value of the list at `place`, which the reader's pin must hold.
 pub(crate) fn find(region: &Region, place: u64, name: &[u8], hash: u64) -> Option<(Top, usize)> {
     if place == 0 {
         return None;
     }
     let list = std::ptr::with_exposed_provenance::<u64>((region.base() + place) as usize);
-    // SAFETY: the server, which alone writes the region, has put a list here, and the pin keeps it.
+    // SAFETY: only the server writes the region; it has put a list here, and the pin keeps it.
     let slots = unsafe { *list } as usize;
     for step in 0..slots {
         let slot = (hash as usize).wrapping_add(step) & (slots - 1);
@@ -66,7 +71,7 @@ pub(crate) fn find(region: &Region, place: u64, name: &[u8], hash: u64) -> Optio
         }
         if its_hash == hash && len as usize == name.len() {
             let its = std::ptr::with_exposed_provenance::<u8>(at as usize);
-            // SAFETY: the list's names have so many bytes.
+            // SAFETY: the list's name has `len` bytes, which equals the length used here.
             let its = unsafe { std::slice::from_raw_parts(its, name.len()) };
             if its == name {
                 return Some((Top { word, kind: kind as u32 }, number as usize));

@@ -1,12 +1,12 @@
-//! A JSON text as a value: what PHP's `json_decode($text, true)` makes of it.
+//! Encodes a JSON text as the value that PHP's `json_decode($text, true)` returns.
 
 use crate::encoding::{FALSE, FLOAT, INT, LIST, MAP, NULL, STRING, TRUE};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::HashMap;
 use std::fmt;
 
-/// The encoding of what a JSON text says. Arrays are nested as deep as `serde_json` allows, which is no deeper than a value
-/// may be.
+/// Encodes the value of a JSON text. Arrays are nested at most as deep as `serde_json` allows,
+/// which is not deeper than a value may be.
 pub fn from_json(text: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::from_slice::<Value>(text).map(|value| value.0)
 }
@@ -42,7 +42,7 @@ fn array(tag: u8, count: usize, next: i64, parts: &[Vec<u8>]) -> Option<Value> {
     Some(Value(bytes))
 }
 
-/// The integer that PHP takes a key for.
+/// The integer that PHP converts a key to.
 fn index(key: &str) -> Option<i64> {
     let index: i64 = key.parse().ok()?;
     (index.to_string() == key).then_some(index)
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for Encoder {
             .ok_or_else(|| A::Error::custom("an array of too many elements"))
     }
 
-    /// Of equal keys the last value stands where the first did.
+    /// If a key occurs again, the last value replaces the first at its position.
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
         let mut parts: Vec<Vec<u8>> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_php_makes_of_it() {
+    fn json_value_matches_php_json_decode() {
         let encoded = |json: &str| from_json(json.as_bytes()).unwrap();
         assert_eq!(encoded("null"), [NULL]);
         assert_eq!(encoded("true"), [TRUE]);

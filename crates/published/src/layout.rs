@@ -1,10 +1,12 @@
-//! A value's bytes as PHP has immutable arrays and interned strings: `Zend/zend_types.h` and `zend_hash.h` of PHP 8.2 to 8.4.
+//! Lays out a value's bytes as PHP's immutable arrays and interned strings: `Zend/zend_types.h` and
+//! `zend_hash.h` of PHP 8.2 to 8.4.
 //!
-//! csrc/functions/published.c compares every number here with PHP's headers when it is compiled.
+//! csrc/functions/published.c compares every number here with PHP's headers at compile time.
 //!
-//! Strings have their hashes, so nobody writes to them; equal ones that are short lie there once. They are interned and not
-//! *permanent*: PHP keeps no pointer to them beyond a request by itself. Arrays are immutable: PHP never counts who
-//! has them, and copies them when somebody writes to one.
+//! Strings contain their hashes, so PHP never writes to them. Equal short strings are stored once.
+//! They are interned and not *permanent*: PHP does not keep a pointer to them beyond a request on
+//! its own. Arrays are immutable: PHP never counts their references, and copies them before a
+//! write.
 
 use crate::encoding::{
     DEPTH_MAX, Encoded, FALSE, FLOAT, Garbled, INT, LIST, MAP, NULL, STRING, TRUE,
@@ -27,16 +29,16 @@ const TYPE_FALSE: u32 = 2;
 const TYPE_TRUE: u32 = 3;
 const TYPE_INT: u32 = 4;
 const TYPE_FLOAT: u32 = 5;
-/// `IS_INTERNED_STRING_EX`: no flag says that it is counted.
+/// `IS_INTERNED_STRING_EX`: no flag marks it as reference-counted.
 const TYPE_STRING: u32 = 6;
-/// An immutable array's: likewise.
+/// Type of an immutable array, also without the flag for reference counting.
 const TYPE_ARRAY: u32 = 7;
 
 /// `GC_STRING | IS_STR_INTERNED`.
 const STRING_INFO: u32 = 6 | 1 << 4 | 1 << 6;
 /// `IS_ARRAY | GC_NOT_COLLECTABLE | GC_IMMUTABLE`.
 const ARRAY_INFO: u32 = 7 | 1 << 4 | 1 << 6;
-/// More than one has it, so nobody writes to it.
+/// More than one reference, so PHP never writes to it.
 const ARRAY_COUNT: u32 = 2;
 
 /// `HASH_FLAG_PACKED`.
@@ -54,13 +56,13 @@ const MASK_MIN: u32 = (-2_i32).cast_unsigned();
 /// `HT_INVALID_IDX`.
 const NO_INDEX: u32 = u32::MAX;
 
-/// Longer strings are not looked for among those that are there already.
+/// Maximum length of a string that is compared with the strings stored before.
 const SHARED_TEXT_BYTES_MAX: usize = 256;
 
 /// Why a value cannot be laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// It is none.
+    /// It is not an encoded value.
     #[error(transparent)]
     Garbled(#[from] Garbled),
     /// It has too many bytes.
@@ -71,10 +73,10 @@ pub enum LayoutError {
     TooDeep,
 }
 
-/// The value at the top: what stands in a `zval`.
+/// The top-level value: the content of a `zval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Top {
-    /// A number's bits, or where in the bytes the string or array begins.
+    /// A number's bits, or the offset of the string or array in the bytes.
     pub(crate) word: u64,
     pub(crate) kind: u32,
 }
@@ -85,7 +87,7 @@ impl Top {
     }
 }
 
-/// A value laid out at address 0, and which of its words are addresses.
+/// A value laid out for address 0, and the positions of the addresses in it.
 #[derive(Debug)]
 pub(crate) struct Laid {
     pub(crate) bytes: Vec<u8>,
@@ -139,7 +141,7 @@ struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Room for so many bytes, which are 0.
+    /// Adds `bytes` zero bytes and returns their offset.
     fn room(&mut self, bytes: usize) -> Result<usize, LayoutError> {
         let at = self.bytes.len().next_multiple_of(8);
         let end = at.checked_add(bytes).filter(|end| *end <= self.bytes_max);
@@ -198,7 +200,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// A `zend_string`.
+    /// Adds a `zend_string`.
     fn text(&mut self, text: &'a [u8]) -> Result<u64, LayoutError> {
         let is_short = text.len() <= SHARED_TEXT_BYTES_MAX;
         if let Some(there) = self.texts.get(text).filter(|_| is_short) {
@@ -217,7 +219,7 @@ impl<'a> Layout<'a> {
         Ok(at as u64)
     }
 
-    /// A `HashTable` whose data begin at `data`.
+    /// Adds a `HashTable` whose data begin at `data`.
     fn table(
         &mut self,
         (flags, mask, size): (u32, u32, usize),
@@ -290,7 +292,7 @@ impl<'a> Layout<'a> {
         self.table((FLAG_STATIC_KEYS, mask, size), data, count, next)
     }
 
-    /// `nTableSize` for so many.
+    /// `nTableSize` for `count` elements.
     fn size(&self, count: usize) -> Result<usize, LayoutError> {
         let size = count.max(SIZE_MIN).next_power_of_two();
         if size >= SIZE_MAX { Err(LayoutError::TooLarge(self.bytes_max)) } else { Ok(size) }
@@ -321,14 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn php_hashes_so() {
-        // echo of zend_inline_hash_func("key") and of the empty string.
+    fn string_hash_matches_php() {
+        // Results of zend_inline_hash_func for the empty string and "a".
         assert_eq!(hash(b""), 0x8000_0000_0000_1505);
         assert_eq!(hash(b"a"), 0x8000_0000_0002_b606);
     }
 
     #[test]
-    fn a_map_is_found_by_its_hash_and_short_strings_lie_there_once() {
+    fn map_is_found_by_hash_and_short_strings_are_stored_once() {
         let entry = [text(b"a"), text(b"a")].concat();
         let mut laid = lay_out(&array(MAP, 1, &[entry]), 4096).unwrap();
         laid.move_to(0);
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused() {
+    fn invalid_encodings_are_rejected() {
         for bytes in [
             &[][..],
             &[8],
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_or_laid_out_and_never_more() {
+    fn garbage_is_rejected_or_laid_out_within_limits() {
         let good =
             array(MAP, 2, &[text(b"k"), array(LIST, 1, &[text(b"v")]), vec![INT; 9], text(b"")]);
         assert!(lay_out(&good, 4096).is_ok());

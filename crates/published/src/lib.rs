@@ -1,15 +1,19 @@
-//! A process of PHP → the server → all processes of PHP: constant values, read where they lie.
+//! Published values: one PHP process → the server → all PHP processes. The values are constant and
+//! are read in place.
 //!
-//! Who publishes sends the server a value in a simple encoding ([`encoding`]). The server, which alone can write the region
-//! ([`region`]), lays it out there as PHP has its own immutable values ([`layout`]), and then replaces the root, one word:
-//! the address of a list of all names ([`index`]). Workers have the region mapped at the same address, and cannot make it
-//! writable, so a value is returned without being copied, and nobody can spoil what others read.
+//! A process publishes by sending the server a value in a simple encoding ([`encoding`]). Only the
+//! server can write the region ([`region`]). It lays the value out there in the format of PHP's own
+//! immutable values ([`layout`]). Then it replaces the root, one word: the address of a list of all
+//! names ([`index`]). Workers map the region at the same address and cannot make it writable. So a
+//! value is returned without a copy, and no process can corrupt the values that others read.
 //!
-//! A request reads the list that was the newest when it first asked, to its end. What was replaced is room again when no
-//! process can see it any more ([`publisher`], by the pins of `samovar-shared`).
+//! A request reads, until its end, the list that was the newest at its first read. The space of a
+//! replaced value is free again when no process can see it any more ([`publisher`], by the pins of
+//! `samovar-shared`).
 //!
-//! Who asks is hostile: what it sends is copied before it is looked at, and refused unless it is a value; and whoever
-//! is killed while it asks leaves a message that is answered to nobody ([`service`]).
+//! The sender is hostile: its message is copied before it is checked, and rejected unless it is a
+//! value. A process that is killed after it has sent a message gets no response, and blocks nothing
+//! ([`service`]).
 #![allow(unsafe_code)] // `region` maps memory and writes it, `reader` reads it.
 
 pub mod encoding;
@@ -30,5 +34,5 @@ pub use reader::{Found, Reader};
 pub use region::{Region, RegionError};
 pub use service::{Asked, Ends, Outgoing, SendError, Service, ask};
 
-/// Longest name of a value, bytes.
+/// Maximum length of a value's name, bytes.
 pub const NAME_BYTES_MAX: usize = 256;

@@ -1,4 +1,5 @@
-//! The server's side: lays values out, replaces the root, and frees what nobody can see any more.
+//! The server's side: lays values out, replaces the root, and frees values that no process can see
+//! any more.
 
 use crate::NAME_BYTES_MAX;
 use crate::index::{self, Named};
@@ -14,72 +15,74 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How much may be published.
+/// Limits for published values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of all values, and of replaced ones that are still read.
+    /// Maximum bytes of all values, and of replaced ones that are still read.
     pub bytes_max: u64,
-    /// Bytes of one value.
+    /// Maximum bytes of one value.
     pub value_bytes_max: u64,
-    /// Names; at most [`PUBLISHED_MAX`].
+    /// Maximum number of names; at most [`PUBLISHED_MAX`].
     pub names_max: usize,
 }
 
-/// Processes that a message names.
+/// Maximum number of processes listed in a message.
 const HOLDERS_NAMED_MAX: usize = 5;
 
-/// Why a value is not published.
+/// Why a value cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The name has no bytes, or too many.
+    /// The name is empty or too long.
     #[error("the name of a published value has 1 to {NAME_BYTES_MAX} bytes, not {0}")]
     Name(usize),
-    /// It is larger than one may be.
+    /// It exceeds the maximum size of a value.
     #[error(
-        "`{0}` takes more than {1} bytes as PHP has it\nhint: raise `shared.published_value_bytes_max`, or publish parts"
+        "`{0}` takes more than {1} bytes in PHP's representation\nhint: increase \
+         `shared.published_value_bytes_max`, or publish it in parts"
     )]
     TooLarge(String, u64),
-    /// It cannot be laid out otherwise.
+    /// It cannot be laid out for another reason.
     #[error("`{0}` cannot be published: {1}")]
     Layout(String, LayoutError),
-    /// There are too many.
+    /// There are too many names.
     #[error(
-        "`{0}` would be one more than {1} published values\n\
-         hint: raise `shared.published_names_max`, publish one array, or withdraw what is not needed by publishing null"
+        "`{0}` exceeds the maximum of {1} published values\n\
+         hint: increase `shared.published_names_max`, publish one array, or publish null to \
+         withdraw unused values"
     )]
     Names(String, usize),
     /// There is no room.
     #[error(
-        "`{name}` takes {needed} bytes, and {left} of {all} are free in one piece; {held} are of values that were replaced \
-         and are still read{holders}\n\
-         hint: raise `shared.published_bytes_max`{advice}"
+        "`{name}` takes {needed} bytes, but the largest free block of {all} bytes has {left}; \
+         replaced values that are still read take {held}{holders}\n\
+         hint: increase `shared.published_bytes_max`{advice}"
     )]
     Room {
         /// Its name.
         name: String,
-        /// What it needs.
+        /// Bytes that it needs.
         needed: u64,
-        /// The largest piece that is free.
+        /// Bytes of the largest free piece.
         left: u64,
-        /// All there is.
+        /// Bytes in total.
         all: u64,
-        /// Of replaced values.
+        /// Bytes of replaced values that are still read.
         held: u64,
-        /// By whom.
+        /// Processes that hold them.
         holders: String,
-        /// What else could be done.
+        /// Further advice.
         advice: &'static str,
     },
     /// The system has no memory.
-    #[error("there is no memory for `{0}`: {1}")]
+    #[error("cannot allocate memory for `{0}`: {1}")]
     Io(String, io::Error),
     /// The epochs are used up.
-    #[error("values were published {0} times\nhint: restart the server")]
+    #[error("the maximum number of changes is reached: {0}\nhint: restart the server")]
     Epochs(u64),
 }
 
 impl PublishError {
-    /// Whether the caller's value is at fault, and not what there is room for.
+    /// Whether the value itself is invalid, as opposed to a lack of room.
     pub fn is_of_value(&self) -> bool {
         matches!(
             self,
@@ -88,54 +91,55 @@ impl PublishError {
     }
 }
 
-/// What is published, at a glance.
+/// Figures of all published values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes that there are.
+    /// Bytes available.
     pub bytes_max: u64,
-    /// Bytes of what is published.
+    /// Bytes of published values.
     pub bytes: u64,
-    /// Bytes of what was replaced, and is still read.
+    /// Bytes of replaced values that are still read.
     pub replaced_bytes: u64,
-    /// What could not be published.
+    /// Values that could not be published.
     pub refused: u64,
     /// Changes since the start.
     pub changes: u64,
-    /// Each of them.
+    /// Figures of each value.
     pub values: Vec<ValueFigures>,
 }
 
-/// One value.
+/// Figures of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueFigures {
     /// Its name.
     pub name: String,
-    /// Bytes.
+    /// Its bytes.
     pub bytes: u64,
-    /// How often it was read since it has that name.
+    /// Number of reads since its name was first published.
     pub reads: u64,
 }
 
-/// A value that is there.
+/// A published value.
 #[derive(Debug)]
 struct Value {
     top: Top,
     piece: Option<Piece>,
     number: usize,
     digest: Digest,
-    /// The first epoch that it is seen in.
+    /// The first epoch in which it is visible.
     since: u64,
 }
 
-/// Of what was sent: length, and two hashes that nobody outside can foresee.
+/// Digest of an encoded value: its length, and two hashes that no client can predict.
 type Digest = (usize, u64, u64);
 
-/// What was replaced.
+/// A replaced value or list.
 #[derive(Debug)]
 struct Replaced {
-    /// The first epoch that it is seen in; `None`: it is a list, which is looked at and never kept.
+    /// The first epoch in which it is visible. `None` for a list, which a process reads but never
+    /// keeps.
     since: Option<u64>,
-    /// The last one.
+    /// The last epoch in which it is visible.
     last: u64,
     piece: Piece,
 }
@@ -157,7 +161,7 @@ struct State {
     refused: u64,
 }
 
-/// Who publishes for all processes.
+/// The publisher for all processes.
 #[derive(Debug)]
 pub struct Publisher {
     region: Region,
@@ -168,7 +172,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Of a region of its own; `shared` has the pins of who reads.
+    /// Creates a publisher with its own region. `shared` holds the pins of the readers.
     pub fn new(shared: Shared, limits: Limits) -> Result<Publisher, crate::RegionError> {
         let region = Region::create(limits.bytes_max)?;
         let whole = Piece { at: HEADER_BYTES, bytes: region.bytes() - HEADER_BYTES };
@@ -189,17 +193,18 @@ impl Publisher {
         self.region.file()
     }
 
-    /// How much may be published.
+    /// The limits for published values.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is whole before anything can fail.
+        // Each change of the state is complete before anything can fail.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes a value, in place of the one of that name if there is one. What is there already changes nothing.
+    /// Publishes a value, in place of the present value of that name, if there is one. An equal
+    /// value changes nothing.
     pub fn publish(&self, name: &[u8], encoded: &[u8]) -> Result<(), PublishError> {
         let mut state = self.state();
         let done = self.place(&mut state, name, encoded);
@@ -247,14 +252,14 @@ impl Publisher {
         self.change(state, name, Some(value))
     }
 
-    /// Says that a value is too large to be looked at.
+    /// Records and returns the error for a value that is too large to be examined.
     pub(crate) fn too_large(&self, name: &[u8]) -> PublishError {
         self.state().refused += 1;
         let name = String::from_utf8_lossy(name).into_owned();
         PublishError::TooLarge(name, self.limits.value_bytes_max)
     }
 
-    /// Takes a value away. False: there is none.
+    /// Withdraws a value. Returns false if there is none.
     pub fn withdraw(&self, name: &[u8]) -> Result<bool, PublishError> {
         let mut state = self.state();
         if !state.values.contains_key(name) {
@@ -268,7 +273,7 @@ impl Publisher {
         (encoded.len(), one.hash_one(encoded), two.hash_one(encoded))
     }
 
-    /// Room for a value or a list, when what nobody sees is freed.
+    /// Room for a value or a list. If necessary, frees values that no process sees.
     fn take(&self, state: &mut State, name: &[u8], bytes: usize) -> Result<Piece, PublishError> {
         if let Some(piece) = state.room.take(bytes) {
             return Ok(piece);
@@ -293,15 +298,19 @@ impl Publisher {
             all: self.region.bytes() - HEADER_BYTES,
             held: state.replaced.iter().map(|replaced| replaced.piece.bytes).sum(),
             holders: if is_held && !pids.is_empty() {
-                format!(", by the processes {}{more}", pids.join(", "))
+                format!("; readers are the processes {}{more}", pids.join(", "))
             } else {
                 String::new()
             },
-            advice: if is_held { "; after `samovar reload` nobody reads them" } else { "" },
+            advice: if is_held {
+                ", or run `samovar reload`, which frees replaced values"
+            } else {
+                ""
+            },
         }
     }
 
-    /// Makes the next epoch: the same values, but for this one.
+    /// Begins the next epoch: the same values, except for this one.
     fn change(
         &self,
         state: &mut State,
@@ -312,7 +321,7 @@ impl Publisher {
         let list = match self.put_list(state, name, value.as_ref()) {
             Ok(list) => list,
             Err(error) => {
-                // Nobody has seen it.
+                // No process has seen it.
                 if let Some(piece) = taken {
                     state.room.give_back(piece);
                 }
@@ -333,7 +342,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Lays the new list out, and makes it the one that is read.
+    /// Lays out the new list and makes it the current one.
     fn put_list(
         &self,
         state: &mut State,
@@ -360,7 +369,7 @@ impl Publisher {
         let root = root_of(state.epoch + 1, piece.at);
         match (written, root) {
             (Ok(()), Some(root)) => {
-                // PAIRS WITH `Reader::find`: what the root leads to is written.
+                // PAIRS WITH `Reader::find`: everything that the root leads to is written before.
                 self.region.root().store(root, Ordering::SeqCst);
                 Ok(piece)
             }
@@ -374,7 +383,7 @@ impl Publisher {
         }
     }
 
-    /// Frees what was replaced and nobody can see.
+    /// Frees replaced values that no process can see.
     fn collect(&self, state: &mut State) {
         if state.replaced.is_empty() {
             return;
@@ -382,7 +391,7 @@ impl Publisher {
         let lowest = || self.shared.pins().map(|pin| pin.epoch).min();
         let floor = raise_floor(self.region.floor(), state.epoch, lowest);
         let State { replaced, room, .. } = state;
-        // After the pins: a boot that ends in this moment has one or the other.
+        // After the pins: a boot that ends at this moment has a pin or a span.
         let Some(spans) = self.shared.spans() else { return };
         replaced.retain(|replaced| {
             let is_seen = replaced.last >= floor || replaced.is_held(&spans);
@@ -393,15 +402,15 @@ impl Publisher {
         });
     }
 
-    /// Processes that hold what was replaced, and whose successors would not.
+    /// Processes that hold replaced values which their successors would not hold.
     pub fn laggards(&self) -> Vec<i32> {
         let mut state = self.state();
         self.collect(&mut state);
-        // What the image holds, a successor would, too.
+        // Values that the image holds would be held by a successor, too.
         let spans = self.shared.spans().unwrap_or_default();
         let theirs = state.replaced.iter().filter(|replaced| !replaced.is_held(&spans));
         let held: u64 = theirs.map(|replaced| replaced.piece.bytes).sum();
-        // As long as there is room, nobody has to go.
+        // As long as there is room, no process has to be replaced.
         if held < self.limits.bytes_max / 2 {
             return Vec::new();
         }
@@ -409,7 +418,7 @@ impl Publisher {
         late.map(|pin| pin.pid).collect()
     }
 
-    /// What there is now.
+    /// The present figures.
     pub fn figures(&self) -> Figures {
         let mut state = self.state();
         self.collect(&mut state);
@@ -434,7 +443,7 @@ impl Publisher {
     }
 }
 
-/// The number of that name, or one that no other has.
+/// The number of the value with that name, or one that no other value has.
 fn before_number(state: &State, name: &[u8]) -> usize {
     if let Some(value) = state.values.get(name) {
         return value.number;

@@ -1,4 +1,5 @@
-//! All of it in the server: the publisher, the thread that answers, and what processes of PHP inherit.
+//! Published values in the server: the publisher, the thread that serves requests, and the
+//! descriptors that PHP processes inherit.
 
 use crate::publisher::{Limits, Publisher};
 use crate::region::RegionError;
@@ -7,7 +8,7 @@ use samovar_shared::Shared;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Who publishes, and how it is asked.
+/// The publisher and its socket.
 #[derive(Clone, Debug)]
 pub struct Publishing {
     publisher: Arc<Publisher>,
@@ -16,21 +17,22 @@ pub struct Publishing {
 }
 
 impl Publishing {
-    /// Nothing is published yet, and nobody answers. `shared` has the pins of who reads.
+    /// Creates a publisher without values. Requests are served only after [`Self::start`]. `shared`
+    /// holds the pins of the readers.
     pub fn new(shared: Shared, limits: Limits) -> Result<Publishing, RegionError> {
         let Ends { server, others } = Ends::new()?;
         let publisher = Arc::new(Publisher::new(shared, limits)?);
         Ok(Publishing { publisher, server: Arc::new(server), others: Arc::new(others) })
     }
 
-    /// Starts the thread that answers, which ends with the process.
+    /// Starts the thread that serves requests. It ends with the process.
     pub fn start(&self) -> std::io::Result<()> {
         let (publisher, service) = (self.publisher.clone(), Service::new(self.server.try_clone()?));
         let run = move || service.run(&publisher);
         std::thread::Builder::new().name("publisher".into()).spawn(run).map(|_| ())
     }
 
-    /// Who publishes.
+    /// The publisher.
     pub fn publisher(&self) -> &Publisher {
         &self.publisher
     }
@@ -40,7 +42,7 @@ impl Publishing {
         self.publisher.file()
     }
 
-    /// The socket on which they ask.
+    /// The socket to which PHP processes send their requests.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.others.as_fd()
     }

@@ -1,11 +1,11 @@
-//! A process that reads: what its request sees, and since when it holds that.
+//! A reading process: the values that its request sees, and the epoch since which it holds them.
 
 use crate::index;
 use crate::region::{Region, epoch_of_root, place_of_root};
-use samovar_shared::{Client, NO_PIN, NO_SPAN, NoSeat, joined, span};
+use samovar_shared::{Client, NO_PIN, NO_SPAN, RegistryFull, joined, span};
 use std::sync::atomic::Ordering;
 
-/// What stands in PHP's `zval`.
+/// Content of PHP's `zval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The number's bits, or the address of the string or array.
@@ -14,33 +14,34 @@ pub struct Found {
     pub kind: u32,
 }
 
-/// What a process has of the region.
+/// A process's view of the region.
 #[derive(Debug)]
 pub struct Reader {
     region: Region,
-    /// What its request reads; 0: it has not asked yet.
+    /// Root that its request reads; 0: the request has not read yet.
     view: u64,
-    /// The oldest that it may hold; all that is newer it may hold, too.
+    /// The oldest epoch that it may hold; it may also hold all newer ones.
     pin: u64,
-    /// What it has read before its image was taken, and holds as long as it lives.
+    /// Span that it read before its image was taken, held as long as it lives.
     kept: u64,
-    /// Who held that last: the process that has forked this one, or this one.
+    /// The last process that held this span: the parent of this process, or this process.
     keeper: u64,
 }
 
 impl Reader {
-    /// Of a region that the server has made.
+    /// Creates a reader of a region that the server has created.
     pub fn new(region: Region) -> Reader {
         Reader { region, view: 0, pin: NO_PIN, kept: NO_SPAN, keeper: 0 }
     }
 
-    /// The value of that name, if there is one; `hash` is PHP's of the name. It stays until the request ends.
+    /// Finds the value of that name. `hash` is PHP's hash of the name. The value stays until the
+    /// request ends.
     pub fn find(
         &mut self,
         client: &Client,
         name: &[u8],
         hash: u64,
-    ) -> Result<Option<Found>, NoSeat> {
+    ) -> Result<Option<Found>, RegistryFull> {
         if self.view == 0 {
             self.look(client)?;
         }
@@ -52,27 +53,27 @@ impl Reader {
     }
 
     #[cold]
-    fn look(&mut self, client: &Client) -> Result<(), NoSeat> {
+    fn look(&mut self, client: &Client) -> Result<(), RegistryFull> {
         client.begin()?;
         let newest = || self.region.root().load(Ordering::SeqCst);
         if self.pin != NO_PIN {
-            // All that is newer than the pin is held by it, too.
+            // The pin holds all newer epochs as well.
             self.view = newest();
             return Ok(());
         }
         let root = client.pin_newest(self.region.floor(), newest, epoch_of_root);
-        self.view = root.ok_or(NoSeat::All)?;
+        self.view = root.ok_or(RegistryFull::All)?;
         self.pin = epoch_of_root(self.view);
         Ok(())
     }
 
-    /// Something was published: this process sees it from now on.
+    /// Makes newly published values visible to this process from now on.
     pub fn look_again(&mut self) {
         self.view = 0;
     }
 
-    /// A request has ended. Whether all that it has seen is forgotten: not where an application stays, which may
-    /// have kept it.
+    /// Ends a request. `forgets`: nothing that the request has seen is kept. It is false for a
+    /// resident application, which may have kept it.
     pub fn end_request(&mut self, client: &Client, forgets: bool) {
         self.view = 0;
         if forgets && self.pin != NO_PIN {
@@ -81,13 +82,15 @@ impl Reader {
         }
     }
 
-    /// The process's memory is as it was before the request: so is what it may hold.
+    /// Called after a rollback: the process's memory, and so the values that it may hold, are as
+    /// before the request.
     pub fn rolled_back(&mut self, client: &Client) {
         self.view = 0;
         client.restore_pin(self.pin);
     }
 
-    /// A boot has ended, whose memory others begin with: what it has seen stays, and nothing that comes later.
+    /// Ends a boot, whose memory other processes start with. The values that it has seen stay, and
+    /// no later ones.
     pub fn keep(&mut self, client: &Client) {
         self.view = 0;
         if self.pin != NO_PIN {
@@ -98,8 +101,8 @@ impl Reader {
         }
     }
 
-    /// In a process that was forked from one that reads, and sits on a seat of its own. False: that one has gone, and what
-    /// it has seen with it.
+    /// Called in a process with a seat of its own, forked from a reading process. Returns false if
+    /// the parent, and the values it has seen, are gone.
     #[must_use]
     pub fn inherit(&mut self, client: &Client) -> bool {
         if self.kept != NO_SPAN {
@@ -109,7 +112,7 @@ impl Reader {
         self.pin == NO_PIN || client.pin_again(self.region.floor(), self.pin)
     }
 
-    /// Whether it holds anything.
+    /// Whether it holds any value.
     pub fn holds(&self) -> bool {
         self.pin != NO_PIN || self.kept != NO_SPAN
     }

@@ -1,8 +1,9 @@
-//! The region: a memory file at one address in all processes, which the server alone can write.
+//! The region: a memory file at the same address in all processes, which only the server can write.
 //!
-//! The server maps it writable, and then seals it against every mapping and write that comes later: what inherits its
-//! descriptor has it to read, whatever it tries. The address is one that the kernel gives to nobody by itself; the server takes
-//! the first that is free for it, and all others need the same.
+//! The server maps it writable and then seals it against all later mappings for writing and all
+//! later writes. A process that inherits the descriptor can only read it. The address is one that
+//! the kernel does not assign on its own. The server takes the first that is free for it, and all
+//! other processes need the same.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -12,27 +13,29 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"samovpub");
-/// Of the layout: both programs must be of one build.
+/// Version of the layout: both programs must be of one build.
 const VERSION: u64 = 1;
 
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 1;
 const AT_BYTES: usize = 2;
 const AT_BASE: usize = 3;
-/// Epoch and place of the list of names: [`root_of`].
+/// Epoch and position of the list of names: [`root_of`].
 const AT_ROOT: usize = 4;
-/// Epochs before this one are nobody's any more. On a line of its own: it changes when others read the root.
+/// No process reads epochs before this one. On a cache line of its own, because it changes while
+/// others read the root.
 const AT_FLOOR: usize = 16;
-/// Where values begin.
+/// Start of the values.
 pub(crate) const HEADER_BYTES: u64 = 4096;
 
-/// Far from where the kernel places programs, libraries, stacks and the shadows of sanitizers: 32 TiB; and 64 GiB, where a
-/// processor has fewer addresses. With each how far from one another several regions of a server lie, one for each pool.
+/// First addresses, and the distances between the regions of a server, which has one per pool. The
+/// addresses are far from where the kernel places programs, libraries, stacks and the shadows of
+/// sanitizers: 32 TiB, and 64 GiB for a processor with fewer addresses.
 const BASES: [(usize, usize); 2] = [(1 << 45, 1 << 38), (1 << 36, 1 << 32)];
-/// Regions of a server.
+/// Maximum number of regions of a server.
 const REGIONS_MAX: usize = 32;
 
-/// The addresses that a region may have, in the order in which they are tried.
+/// The possible addresses of a region, in the order of the attempts.
 fn bases() -> impl Iterator<Item = usize> {
     BASES.into_iter().flat_map(|(first, step)| (0..REGIONS_MAX).map(move |at| first + at * step))
 }
@@ -40,24 +43,24 @@ fn bases() -> impl Iterator<Item = usize> {
 const SEALS: SealFlags =
     SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::FUTURE_WRITE).union(SealFlags::SEAL);
 
-/// What places in a root are a multiple of.
+/// Positions in a root are multiples of this.
 const PLACE_GRAIN: u64 = 64;
-/// The first epoch, when there is nothing.
+/// The first epoch, without any value.
 pub(crate) const FIRST_EPOCH: u64 = 1;
 
-/// Why there is no region.
+/// Why a region cannot be mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum RegionError {
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot map the region of published values: {0}")]
     Io(#[from] io::Error),
-    /// Something lies where it must be.
-    #[error("the region of published values cannot lie at {0:#x}: something else does")]
+    /// Its address is in use.
+    #[error("cannot map the region of published values at {0:#x}: the address is in use")]
     Taken(usize),
-    /// It was not made by this program, or of another version.
+    /// It was not created by this program, or has another version.
     #[error(
         "the file descriptor holds no published values of this version\n\
-         hint: use the samovar and samovar-php of one release"
+         hint: use samovar and samovar-php of the same release"
     )]
     Foreign,
 }
@@ -67,12 +70,12 @@ pub(crate) const fn epoch_of_root(root: u64) -> u64 {
     root >> 32
 }
 
-/// Where a root's list begins; 0: it is empty.
+/// The start of a root's list; 0: it is empty.
 pub(crate) const fn place_of_root(root: u64) -> u64 {
     (root & u32::MAX as u64) * PLACE_GRAIN
 }
 
-/// A root, if the epoch and the place are not too large for one.
+/// A root; `None` if the epoch or the position is too large for one.
 pub(crate) fn root_of(epoch: u64, place: u64) -> Option<u64> {
     let place = u32::try_from(place / PLACE_GRAIN).ok()?;
     Some(u64::from(u32::try_from(epoch).ok()?) << 32 | u64::from(place))
@@ -87,13 +90,13 @@ pub struct Region {
     file: OwnedFd,
 }
 
-// SAFETY: what is written is the server's alone to write, under its publisher's lock; readers see only what was finished.
+// SAFETY: only the server writes, under its publisher's lock; readers see only finished values.
 unsafe impl Send for Region {}
 // SAFETY: as for Send.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// New: `bytes` for values.
+    /// Creates a region with `bytes` for values.
     pub fn create(bytes: u64) -> Result<Region, RegionError> {
         let all =
             bytes.checked_next_multiple_of(HEADER_BYTES).and_then(|b| b.checked_add(HEADER_BYTES));
@@ -120,7 +123,7 @@ impl Region {
         Ok(region)
     }
 
-    /// What the server has made, to read.
+    /// Maps the region that the server has created, for reading.
     pub fn attach(file: OwnedFd) -> Result<Region, RegionError> {
         let seals = rustix::fs::fcntl_get_seals(&file).map_err(io::Error::from)?;
         let bytes = rustix::fs::fstat(&file).map_err(io::Error::from)?.st_size;
@@ -144,17 +147,17 @@ impl Region {
         Ok(Region { base, bytes, is_writable: false, file })
     }
 
-    /// The memory file, to hand on.
+    /// The memory file, to pass on.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// The address that all processes have it at.
+    /// Its address in all processes.
     pub(crate) fn base(&self) -> u64 {
         self.base.as_ptr() as u64
     }
 
-    /// All of its bytes.
+    /// Its size, bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes as u64
     }
@@ -163,7 +166,8 @@ impl Region {
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: within the header's page.
         let word = unsafe { self.base.cast::<AtomicU64>().add(at) };
-        // SAFETY: aligned, and only reached as an atomic. Readers, whose mapping cannot be written, only load.
+        // SAFETY: aligned, and accessed only as an atomic. Readers, whose mapping is not writable,
+        // only load.
         unsafe { word.as_ref() }
     }
 
@@ -175,7 +179,8 @@ impl Region {
         self.word(AT_FLOOR)
     }
 
-    /// Writes to a piece that no reader can see. Panics if it lies outside: that would be the publisher's mistake.
+    /// Writes to a piece that no reader can see. Panics if the piece is outside the region: that
+    /// would be a bug of the publisher.
     pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let end = at.checked_add(bytes.len() as u64);
         assert!(
@@ -184,17 +189,17 @@ impl Region {
         if bytes.is_empty() {
             return Ok(());
         }
-        // Where there is no memory left, this says so; the copy could only be killed.
+        // Reports a lack of memory as an error; during the copy the process could only be killed.
         rustix::fs::fallocate(
             &self.file,
             rustix::fs::FallocateFlags::KEEP_SIZE,
             at,
             bytes.len() as u64,
         )?;
-        // SAFETY: within the mapping, as was just compared.
+        // SAFETY: within the mapping, as was just checked.
         let to = unsafe { self.base.as_ptr().add(at as usize) };
-        // SAFETY: the mapping is writable, and nobody else reads or writes this piece: the publisher has taken it from
-        // what is free. The bytes come from another allocation.
+        // SAFETY: the mapping is writable, and no other code reads or writes this piece: the
+        // publisher has taken it from the free space. The bytes come from another allocation.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
@@ -202,7 +207,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: what mmap returned and was given; whoever borrows from it is gone.
+        // SAFETY: the address that mmap returned and the length that it got; all borrowers are
+        // gone.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
@@ -211,13 +217,12 @@ fn map(file: BorrowedFd<'_>, base: usize, bytes: usize, writes: bool) -> io::Res
     let protection = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
     let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
     let wanted = std::ptr::without_provenance_mut(base);
-    // SAFETY: a fresh mapping, which replaces none.
+    // SAFETY: a new mapping, which replaces none.
     let at = unsafe { mmap(wanted, bytes, protection, flags, file, 0) }?;
     if at == wanted {
         return NonNull::new(at.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into());
     }
-    // Kernels before 4.17 take the address for a wish.
-    // SAFETY: what was just mapped.
+    // Kernels before 4.17 treat the address as a hint. SAFETY: unmaps only the mapping made above.
     let _ = unsafe { munmap(at, bytes) };
     Err(io::ErrorKind::AlreadyExists.into())
 }

@@ -1,11 +1,11 @@
-//! Which bytes of the region are free: pieces in order, neighbours joined.
+//! Free space of the region: pieces in order, neighbours joined.
 
 use std::collections::BTreeMap;
 
-/// What pieces are a multiple of: a line of the processor's cache.
+/// Sizes of pieces are multiples of this: a cache line of the processor.
 const GRAIN: u64 = 64;
 
-/// Bytes in the region.
+/// A range of bytes in the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) at: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Piece {
 
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// Begin and size.
+    /// Start and size.
     free: BTreeMap<u64, u64>,
 }
 
@@ -23,7 +23,7 @@ impl Room {
         Room { free: BTreeMap::from([(whole.at, whole.bytes)]) }
     }
 
-    /// The first piece that is large enough; never one of no bytes.
+    /// Takes the first piece that is large enough; never one of zero bytes.
     pub(crate) fn take(&mut self, bytes: usize) -> Option<Piece> {
         let bytes = (bytes as u64).max(1).checked_next_multiple_of(GRAIN)?;
         let (at, found) =
@@ -35,7 +35,7 @@ impl Room {
         Some(Piece { at, bytes })
     }
 
-    /// Of what was taken.
+    /// Returns a taken piece.
     pub(crate) fn give_back(&mut self, piece: Piece) {
         let Piece { mut at, mut bytes } = piece;
         let before = self.free.range(..at).next_back().map(|(a, b)| (*a, *b));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_never_overlap_and_all_comes_back() {
+    fn pieces_never_overlap_and_all_space_is_returned() {
         let whole = Piece { at: 4096, bytes: 1 << 16 };
         let mut room = Room::new(whole);
         let mut random = fastrand::Rng::with_seed(3);

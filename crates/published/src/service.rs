@@ -1,10 +1,12 @@
-//! Process → server: a value to publish, in a memory file beside a datagram; and the server's answer.
+//! Process → server: a value to publish, in a memory file that is passed with a datagram; and the
+//! server's reply.
 //!
-//! All processes of PHP have one end of one socket. Who asks passes a socket for the answer, too, so nobody hears what is
-//! another's, and who is killed meanwhile is a socket that nobody reads.
+//! All PHP processes have the same end of one socket. A sender also passes a socket for the reply.
+//! So no process receives a reply meant for another, and a sender that is killed leaves only a
+//! socket that is not read.
 //!
-//! These are system calls by way of rustix: neither libc's state, which a rollback puts back, nor the functions that a
-//! worker interposes are on the way.
+//! The system calls go through rustix. So they use neither libc's state, which a rollback restores,
+//! nor the functions that a worker interposes.
 
 use crate::NAME_BYTES_MAX;
 use crate::publisher::Publisher;
@@ -21,13 +23,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Longest wait for the server: it lays values out one after another.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest answer, bytes.
-const ANSWER_BYTES_MAX: usize = 1024;
-/// Pause of a server whose socket fails.
+/// Maximum wait for the server, which lays values out one after another.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum length of a reply, bytes.
+const RESPONSE_BYTES_MAX: usize = 1024;
+/// Pause of the server after its socket has failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
-/// Most bytes of a value as it is sent: strings lie in the region once, and are sent each time.
+/// Maximum ratio of encoded bytes to bytes in the region. Equal strings are stored once in the
+/// region, but encoded each time.
 const SENT_PER_BYTE_MAX: u64 = 4;
 
 const PUBLISH: u8 = 1;
@@ -40,14 +43,14 @@ const NO_ROOM: u8 = 2;
 /// Both ends of the socket.
 #[derive(Debug)]
 pub struct Ends {
-    /// The server's.
+    /// The server's end.
     pub server: OwnedFd,
-    /// That of all others.
+    /// The end of all other processes.
     pub others: OwnedFd,
 }
 
 impl Ends {
-    /// New ones; programs inherit neither by themselves.
+    /// Creates the two ends. Both are closed on exec.
     pub fn new() -> io::Result<Ends> {
         let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
         let (server, others) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
@@ -55,7 +58,7 @@ impl Ends {
     }
 }
 
-/// A value on its way.
+/// A value to be sent.
 #[derive(Debug)]
 pub struct Outgoing {
     file: OwnedFd,
@@ -64,13 +67,13 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Room for its encoding.
+    /// Creates room for an encoding of `bytes`.
     pub fn new(bytes: usize) -> io::Result<Outgoing> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("samovar-publish", flags)?;
         rustix::fs::ftruncate(&file, bytes as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
-        // Where there is no memory left, this says so; a write could only be killed.
+        // Reports a lack of memory as an error; during a write the process could only be killed.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes.max(1) as u64)
             .or_else(|error| if bytes == 0 { Ok(()) } else { Err(error) })?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -81,12 +84,12 @@ impl Outgoing {
         Ok(Outgoing { file, at: at.cast(), bytes })
     }
 
-    /// Where its encoding is to be written.
+    /// Address to write the encoding to.
     pub fn at(&self) -> *mut u8 {
         self.at
     }
 
-    /// How many bytes that has.
+    /// Length of the encoding.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -94,29 +97,30 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        // SAFETY: what mmap returned and was given; nobody borrows from it.
+        // SAFETY: the address that mmap returned and the length that it got; there are no
+        // borrowers.
         let _ = unsafe { munmap(self.at.cast(), self.bytes.max(1)) };
     }
 }
 
-/// Why something was not published, as who asked is told.
+/// Why a value was not published, for the sender.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The name has no bytes, or too many.
+    /// The name is empty or too long.
     #[error("the name of a published value has 1 to {NAME_BYTES_MAX} bytes, not {0}")]
     Name(usize),
-    /// The value is at fault.
+    /// The value is invalid.
     #[error("{0}")]
     Value(String),
     /// There is no room for it.
     #[error("{0}")]
     NoRoom(String),
-    /// Nothing was heard of the server.
+    /// The server did not reply.
     #[error(
-        "the server has not answered within {ANSWER_TIMEOUT:?}: it may still publish the value"
+        "the server did not respond within {RESPONSE_TIMEOUT:?}; it may still publish the value"
     )]
     Timeout,
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot ask the server to publish a value: {0}")]
     Io(#[from] io::Error),
 }
@@ -127,7 +131,7 @@ impl From<Errno> for SendError {
     }
 }
 
-/// Waits until `fd` is ready, or the time is over.
+/// Waits until `fd` is ready, at most until `until`.
 fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, until: Instant) -> Result<(), SendError> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -142,12 +146,12 @@ fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, until: Instant) -> Result<(), S
     }
 }
 
-/// Asks the server to publish a value, or to withdraw it, and waits for the answer.
+/// Requests the server to publish or withdraw a value, and waits for the reply.
 pub fn ask(server: BorrowedFd<'_>, name: &[u8], value: Option<Outgoing>) -> Result<(), SendError> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(SendError::Name(name.len()));
     }
-    let until = Instant::now() + ANSWER_TIMEOUT;
+    let until = Instant::now() + RESPONSE_TIMEOUT;
     let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
     let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
     let message = [&[if value.is_some() { PUBLISH } else { WITHDRAW }][..], name].concat();
@@ -164,34 +168,34 @@ pub fn ask(server: BorrowedFd<'_>, name: &[u8], value: Option<Outgoing>) -> Resu
         match rustix::net::sendmsg(server, &part, &mut control, flags) {
             Ok(_) => break,
             Err(Errno::INTR) => {}
-            // Others ask, too.
+            // Other processes send requests, too.
             Err(Errno::AGAIN) => wait_for(server, PollFlags::OUT, until)?,
             Err(error) => return Err(error.into()),
         }
     }
     drop((theirs, value));
     wait_for(ours.as_fd(), PollFlags::IN, until)?;
-    let mut answer = [0; ANSWER_BYTES_MAX];
+    let mut response = [0; RESPONSE_BYTES_MAX];
     let (got, _) =
-        retry_on_intr(|| rustix::net::recv(&ours, &mut answer[..], RecvFlags::DONTWAIT))?;
+        retry_on_intr(|| rustix::net::recv(&ours, &mut response[..], RecvFlags::DONTWAIT))?;
     let text = |from: &[u8]| String::from_utf8_lossy(from).into_owned();
-    match &answer[..got] {
+    match &response[..got] {
         [DONE] => Ok(()),
         [VALUE, why @ ..] => Err(SendError::Value(text(why))),
         [NO_ROOM, why @ ..] => Err(SendError::NoRoom(text(why))),
-        // It has let go of the socket without a word.
-        _ => Err(SendError::NoRoom("the server could not read what was to be published".into())),
+        // The server closed the socket without a reply.
+        _ => Err(SendError::NoRoom("the server could not read the value".into())),
     }
 }
 
-/// What was asked, as a test or a log has it.
+/// Result of a request, for tests and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// It was done.
     Done,
-    /// It was refused.
+    /// It was rejected.
     Refused,
-    /// It was no question.
+    /// It was not a valid request.
     Garbled,
 }
 
@@ -202,23 +206,23 @@ pub struct Service {
 }
 
 impl Service {
-    /// Of the server's end of the socket.
+    /// Creates a service on the server's end of the socket.
     pub fn new(socket: OwnedFd) -> Service {
         Service { socket }
     }
 
-    /// Answers for ever.
+    /// Serves requests forever.
     pub fn run(&self, publisher: &Publisher) -> ! {
         loop {
-            if self.answer(publisher).is_err() {
-                // Descriptors are short, most likely. Who asks waits for so long.
+            if self.respond(publisher).is_err() {
+                // Most likely there are no free descriptors. The senders wait in the meantime.
                 std::thread::sleep(FAILURE_PAUSE);
             }
         }
     }
 
-    /// Waits for a question, and answers it.
-    pub fn answer(&self, publisher: &Publisher) -> io::Result<Asked> {
+    /// Waits for a request and replies to it.
+    pub fn respond(&self, publisher: &Publisher) -> io::Result<Asked> {
         let mut message = [0; NAME_BYTES_MAX + 2];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
@@ -252,23 +256,23 @@ impl Service {
             ([WITHDRAW, name @ ..], None) => publisher.withdraw(name).map(|_| ()),
             _ => return Ok(Asked::Garbled),
         };
-        let answer = match &done {
+        let response = match &done {
             Ok(()) => vec![DONE],
             Err(error) => {
                 let kind = if error.is_of_value() { VALUE } else { NO_ROOM };
-                let mut answer = [&[kind][..], error.to_string().as_bytes()].concat();
-                answer.truncate(ANSWER_BYTES_MAX);
-                answer
+                let mut response = [&[kind][..], error.to_string().as_bytes()].concat();
+                response.truncate(RESPONSE_BYTES_MAX);
+                response
             }
         };
-        // Who has asked may be gone, and what it has passed no socket at all.
-        let _ = rustix::net::send(&reply, &answer, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        // The sender may be gone, or may not have passed a socket at all.
+        let _ = rustix::net::send(&reply, &response, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         Ok(if done.is_ok() { Asked::Done } else { Asked::Refused })
     }
 }
 
-/// A copy of what the file holds: whoever has sent it may change it meanwhile. Only of a memory file, which never makes
-/// its reader wait. `None`: it has more than `bytes_max`.
+/// Copies the content of the file, because the sender may change it in the meantime. Accepts only a
+/// memory file, which never makes its reader wait. `None` if it has more than `bytes_max`.
 fn read(file: &OwnedFd, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     let seals = rustix::fs::fcntl_get_seals(file)?;
     if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {

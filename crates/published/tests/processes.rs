@@ -1,8 +1,8 @@
-//! Processes that read and publish, and are killed at any instruction: nobody sees half a value, or one whose memory is another's,
-//! and what the dead have seen is room again.
+//! Processes that read and publish, and are killed at any instruction. No process may see a torn
+//! value or reused memory, and the values seen by dead processes must become free space again.
 //!
 //! `SAMOVAR_PUBLISHED_KILLS` makes it longer; `SAMOVAR_PUBLISHED_SEED` repeats a run.
-#![allow(unsafe_code)] // fork, kill, and a look at memory as PHP looks at it.
+#![allow(unsafe_code)] // fork, kill, and reads of memory in PHP's layout.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use samovar_published::encoding::{INT, LIST};
@@ -13,27 +13,27 @@ use samovar_published::{
 use samovar_shared::{Client, Shared};
 use std::os::fd::AsFd;
 
-/// Processes at a time.
+/// Number of processes at a time.
 const PROCESSES: usize = 4;
-/// So small that what is free is used again at once.
+/// So small that free space is reused at once.
 const BYTES: u64 = 96 << 10;
 const VALUE_BYTES: u64 = 16 << 10;
 const ELEMENTS_MAX: u64 = 600;
 const NAMES: [&[u8]; 2] = [b"one", b"two"];
 
 fn main() {
-    survive_kills();
-    are_refused_when_there_is_no_room();
-    are_held_by_images_alone();
-    cannot_be_written_by_who_reads();
-    are_garbage_that_harms_nobody();
+    values_survive_killed_processes();
+    values_without_room_are_rejected();
+    values_read_by_boot_are_held_by_image_only();
+    region_is_not_writable_for_readers();
+    garbage_messages_harm_no_process();
 }
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A list of so many elements, each of which is that number.
+/// A list of `count` elements, each of which is `count`.
 fn encoded(count: u64) -> Vec<u8> {
     let mut bytes = vec![LIST];
     bytes.extend((count as u32).to_ne_bytes());
@@ -45,11 +45,11 @@ fn encoded(count: u64) -> Vec<u8> {
     bytes
 }
 
-/// What a list says of itself, if all of it does.
+/// The value of all elements of a list, which must equal its length.
 fn looked_at(found: Found) -> u64 {
     let word = |at: u64| {
         let at = std::ptr::with_exposed_provenance::<u64>(at as usize);
-        // SAFETY: what was published lies there while it is read.
+        // SAFETY: a published value stays in place while it is read.
         unsafe { at.read_volatile() }
     };
     let (data, counts) = (word(found.word + 16), word(found.word + 24));
@@ -61,7 +61,7 @@ fn looked_at(found: Found) -> u64 {
     count
 }
 
-/// A process of the test's, which has what a worker has.
+/// A process of the test, with the same inheritance as a worker.
 fn child(publisher: &Publisher, shared: &Shared, ends: &Ends, seed: u64) -> i32 {
     let region = publisher.file().try_clone_to_owned().unwrap();
     // SAFETY: this process has one thread.
@@ -69,7 +69,7 @@ fn child(publisher: &Publisher, shared: &Shared, ends: &Ends, seed: u64) -> i32 
         0 => {
             let life = std::panic::AssertUnwindSafe(|| {
                 let base = region_base(publisher);
-                // SAFETY: the copy of the server's mapping, which this process does not use any more.
+                // SAFETY: the copy of the server's mapping, which this process no longer uses.
                 unsafe { libc::munmap(base.0, base.1) };
                 let reader = Reader::new(Region::attach(region).unwrap());
                 read_and_publish(reader, &Client::new(shared.clone(), 1), ends, seed);
@@ -83,7 +83,7 @@ fn child(publisher: &Publisher, shared: &Shared, ends: &Ends, seed: u64) -> i32 
     }
 }
 
-/// Where the region lies, as the kernel says.
+/// Address and length of the region, from the kernel.
 fn region_base(_: &Publisher) -> (*mut libc::c_void, usize) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let line = maps.lines().find(|line| line.contains("samovar-published")).unwrap();
@@ -95,7 +95,7 @@ fn region_base(_: &Publisher) -> (*mut libc::c_void, usize) {
 fn read_and_publish(mut reader: Reader, client: &Client, ends: &Ends, seed: u64) -> ! {
     let mut random = fastrand::Rng::with_seed(seed);
     loop {
-        // A request: what it sees stays as it is until its end.
+        // A request: its view must not change until its end.
         let name = NAMES[random.usize(0..2)];
         let find = |reader: &mut Reader| reader.find(client, name, hash(name)).unwrap();
         let first = find(&mut reader).map(looked_at);
@@ -106,7 +106,7 @@ fn read_and_publish(mut reader: Reader, client: &Client, ends: &Ends, seed: u64)
             let own = random.u64(1..ELEMENTS_MAX);
             if publish(ends, name, &encoded(own)) {
                 reader.look_again();
-                // Others publish, too.
+                // Other processes publish, too.
                 find(&mut reader).map(looked_at);
             }
         }
@@ -122,7 +122,7 @@ fn hash(name: &[u8]) -> u64 {
 
 fn publish(ends: &Ends, name: &[u8], encoded: &[u8]) -> bool {
     let outgoing = Outgoing::new(encoded.len()).unwrap();
-    // SAFETY: room for so many bytes.
+    // SAFETY: `outgoing` has room for `encoded.len()` bytes.
     unsafe { std::ptr::copy_nonoverlapping(encoded.as_ptr(), outgoing.at(), encoded.len()) };
     ask(ends.others.as_fd(), name, Some(outgoing)).is_ok()
 }
@@ -140,7 +140,7 @@ fn limits() -> Limits {
     Limits { bytes_max: BYTES, value_bytes_max: VALUE_BYTES, names_max: 4 }
 }
 
-fn survive_kills() {
+fn values_survive_killed_processes() {
     let kills = number("SAMOVAR_PUBLISHED_KILLS", 300);
     let seed = number("SAMOVAR_PUBLISHED_SEED", fastrand::u64(..));
     println!("SAMOVAR_PUBLISHED_SEED={seed}");
@@ -154,7 +154,7 @@ fn survive_kills() {
     let mut done = 0_u64;
     for _ in 0..kills {
         for _ in 0..random.u8(0..12) {
-            match service.answer(&publisher).unwrap() {
+            match service.respond(&publisher).unwrap() {
                 Asked::Done => done += 1,
                 Asked::Refused => {}
                 Asked::Garbled => panic!("nobody asks so"),
@@ -165,7 +165,8 @@ fn survive_kills() {
     }
     children.into_iter().for_each(killed);
     assert!(done > kills, "hardly anything was published: {done}");
-    // What the dead have asked is still there to be answered; the last of them sent no more than the socket holds.
+    // The requests of dead processes are still queued. The last ones sent no more than the socket
+    // holds.
     for name in NAMES {
         publisher.withdraw(name).unwrap();
     }
@@ -174,14 +175,14 @@ fn survive_kills() {
     println!("{done} published, {kills} killed");
 }
 
-/// What is replaced stays while somebody reads it, and is room again then.
-fn are_refused_when_there_is_no_room() {
+/// A replaced value stays while a process reads it, and then becomes free space.
+fn values_without_room_are_rejected() {
     let shared = Shared::create(0).unwrap();
     let publisher = Publisher::new(shared.clone(), limits()).unwrap();
     let ends = Ends::new().unwrap();
     let large = encoded(900);
     publisher.publish(b"one", &large).unwrap();
-    // A process that has read, and is stopped.
+    // A process that has read, and is then stopped.
     let reading = child(&publisher, &shared, &ends, 1);
     while shared.pins().next().is_none() {
         std::thread::yield_now();
@@ -195,11 +196,11 @@ fn are_refused_when_there_is_no_room() {
             break;
         }
     }
-    // It may have been stopped between two requests: then nothing is held.
+    // If it was stopped between two requests, it holds nothing.
     if let Some(error) = refused {
         let text = error.to_string();
         assert!(matches!(error, PublishError::Room { .. }), "{text}");
-        assert!(text.contains(&reading.to_string()) && text.contains("hint: raise"), "{text}");
+        assert!(text.contains(&reading.to_string()) && text.contains("hint: increase"), "{text}");
     }
     killed(reading);
     for count in 0..20 {
@@ -213,19 +214,19 @@ fn are_refused_when_there_is_no_room() {
     }
     assert!(matches!(publisher.publish(b"5", &encoded(1)), Err(PublishError::Names(..))));
     assert!(matches!(publisher.publish(b"2", &encoded(2000)), Err(PublishError::TooLarge(..))));
-    // The same again is no change.
+    // Publishing an equal value is not a change.
     let before = publisher.figures().changes;
     publisher.publish(b"3", &encoded(1)).unwrap();
     assert_eq!(publisher.figures().changes, before);
 }
 
-fn cannot_be_written_by_who_reads() {
+fn region_is_not_writable_for_readers() {
     let publisher = Publisher::new(Shared::create(0).unwrap(), limits()).unwrap();
     let file = std::fs::File::from(publisher.file().try_clone_to_owned().unwrap());
     assert!(std::os::unix::fs::FileExt::write_at(&file, b"x", 4096).is_err());
     assert!(file.set_len(1).is_err());
     let (base, bytes) = region_base(&publisher);
-    // SAFETY: this process's own mapping; it is made anew, to read.
+    // SAFETY: this process's own mapping; the next line maps it again, for reading.
     unsafe { libc::munmap(base, bytes) };
     let region = Region::attach(publisher.file().try_clone_to_owned().unwrap()).unwrap();
     let (base, bytes) = region_base(&publisher);
@@ -239,7 +240,7 @@ fn cannot_be_written_by_who_reads() {
 }
 
 /// A process may send anything.
-fn are_garbage_that_harms_nobody() {
+fn garbage_messages_harm_no_process() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use std::os::fd::BorrowedFd;
     let publisher = Publisher::new(Shared::create(0).unwrap(), limits()).unwrap();
@@ -255,7 +256,7 @@ fn are_garbage_that_harms_nobody() {
         }
         let part = [std::io::IoSlice::new(text)];
         sendmsg(&ends.others, &part, &mut control, SendFlags::empty()).unwrap();
-        service.answer(&publisher).unwrap()
+        service.respond(&publisher).unwrap()
     };
     let (pipe, reader, file) = (pipe.as_fd(), reader.as_fd(), outgoing.as_fd());
     for (text, fds) in [
@@ -275,8 +276,8 @@ fn are_garbage_that_harms_nobody() {
     assert_eq!(publisher.figures().changes, 0);
 }
 
-/// What a boot has read stays as long as its processes live, and nothing that came after it.
-fn are_held_by_images_alone() {
+/// The values that a boot has read stay as long as its processes live, and no later values do.
+fn values_read_by_boot_are_held_by_image_only() {
     let shared = Shared::create(0).unwrap();
     let publisher = Publisher::new(shared.clone(), limits()).unwrap();
     publisher.publish(b"one", &encoded(300)).unwrap();
@@ -286,7 +287,8 @@ fn are_held_by_images_alone() {
     let held = || publisher.figures().replaced_bytes;
     let boots: u64 = publisher.figures().values.iter().map(|value| value.bytes).sum();
     for count in 0..1000 {
-        // Many times what there is room for: a request that is read in this moment holds it for a moment.
+        // Many times the available room. A request that reads at this moment holds its value for a
+        // moment.
         let (one, two) = (encoded(100 + count % 400), encoded(count % 20));
         until("there is room", || publisher.publish(b"one", &one).is_ok());
         until("there is room", || publisher.publish(b"two", &two).is_ok());
@@ -294,11 +296,11 @@ fn are_held_by_images_alone() {
     until("only the boot's values are held", || held() <= boots);
     assert!(held() >= 300 * layout::VALUE_BYTES as u64, "what the image has read");
     killed(image);
-    // Its worker has gone with it.
+    // Its worker has died with it.
     until("nothing is held", || held() == 0);
 }
 
-/// Looks again and again; others may need the processor.
+/// Checks repeatedly. Yields, because other processes may need the processor.
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begin = std::time::Instant::now();
     while !holds() {
@@ -307,16 +309,17 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A process that reads, takes its image, and forks a worker that reads on; both look at what the boot has read all the time.
+/// A process that reads, takes its image, and forks a worker that continues to read. Both check the
+/// values that the boot has read all the time.
 fn image(publisher: &Publisher, shared: &Shared) -> i32 {
     let region = publisher.file().try_clone_to_owned().unwrap();
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
         0 => {
-            // SAFETY: asks the kernel to end this process with its parent.
+            // SAFETY: requests the kernel to end this process with its parent.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             let base = region_base(publisher);
-            // SAFETY: the copy of the server's mapping, which this process does not use any more.
+            // SAFETY: the copy of the server's mapping, which this process no longer uses.
             unsafe { libc::munmap(base.0, base.1) };
             let mut reader = Reader::new(Region::attach(region).unwrap());
             let client = Client::new(shared.clone(), 1);
@@ -326,7 +329,7 @@ fn image(publisher: &Publisher, shared: &Shared) -> i32 {
             // SAFETY: this process has one thread.
             let forked = unsafe { libc::fork() };
             if forked == 0 {
-                // SAFETY: asks the kernel to end this process with its parent.
+                // SAFETY: requests the kernel to end this process with its parent.
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
                 client.forked();
                 client.begin().unwrap();
@@ -338,7 +341,7 @@ fn image(publisher: &Publisher, shared: &Shared) -> i32 {
             }
             loop {
                 if looked_at(booted) != 300 {
-                    // SAFETY: ends the child; the test finds that it was not killed.
+                    // SAFETY: ends the child; the test sees that it was not killed.
                     unsafe { libc::_exit(1) }
                 }
                 let now = reader.find(&client, b"two", hash(b"two")).unwrap().map(looked_at);

@@ -1,13 +1,15 @@
-//! Where an object's functions begin and end: the table that exceptions are unwound by, `.eh_frame`.
+//! Start and end of an object's functions, from the table that exceptions are unwound by,
+//! `.eh_frame`.
 
 use crate::object::Object;
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, UnwindSection};
 use std::ops::Range;
 
-/// Functions of one object; libphp has 9,400.
+/// Maximum number of functions of one object; libphp has 9,400.
 const FUNCTIONS_MAX: usize = 1 << 20;
 
-/// In order, none of them empty; `None`: the table is not understood, or two overlap.
+/// The functions in order, none of them empty. `None` if the table is not understood, or if two
+/// functions overlap.
 pub(crate) fn of(object: &Object) -> Option<Vec<Range<u64>>> {
     let header = object.frames.clone()?;
     let text = object.text()?;
@@ -15,7 +17,7 @@ pub(crate) fn of(object: &Object) -> Option<Vec<Range<u64>>> {
     let bytes = object.read(header.clone())?;
     let parsed = EhFrameHdr::from(EndianSlice::new(&bytes, LittleEndian)).parse(&bases, 8).ok()?;
     let gimli::Pointer::Direct(frames) = parsed.eh_frame_ptr() else { return None };
-    // It ends with an entry of length 0; its segment's end is the last byte that it may have.
+    // It ends with an entry of length 0. The end of its segment is the limit.
     let bytes = object.read(frames..object.end_of_segment(frames)?)?;
     let section = EhFrame::from(EndianSlice::new(&bytes, LittleEndian));
     let bases = bases.set_eh_frame(frames);

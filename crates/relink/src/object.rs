@@ -1,25 +1,26 @@
-//! What is loaded into this process, as the dynamic linker tells it, and what each object's own tables say.
+//! Objects loaded into this process, as the dynamic linker reports them, and the tables of each
+//! object.
 //!
-//! All is read from memory: a library that was upgraded on the disk since is another file.
+//! Everything is read from memory: a library that was upgraded since is another file on disk.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 
 const PAGE: u64 = 4096;
-/// Longest name of a symbol that is looked at.
+/// Maximum length of a symbol name that is read.
 const NAME_BYTES_MAX: usize = 256;
-/// Relocations of one object; libphp has 32,000.
+/// Maximum number of relocations of one object; libphp has 32,000.
 const RELOCATIONS_MAX: u64 = 1 << 21;
 
-/// A part of an object, where it lies in memory.
+/// A segment of an object, at its address in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub(crate) range: Range<u64>,
     pub(crate) flags: u32,
 }
 
-/// A program or library that is loaded.
+/// A loaded program or library.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) name: String,
@@ -28,23 +29,24 @@ pub(crate) struct Object {
     dynamic: Option<Range<u64>>,
     /// `PT_GNU_EH_FRAME`: the unwinder's table.
     pub(crate) frames: Option<Range<u64>>,
-    /// `PT_GNU_RELRO`: written by the dynamic linker, and never again.
+    /// `PT_GNU_RELRO`: written by the dynamic linker, and read-only afterwards.
     fixed: Option<Range<u64>>,
 }
 
 /// An entry of an object's table of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Whose address it has.
+    /// The symbol whose address it holds.
     pub(crate) symbol: String,
     /// The address.
     pub(crate) target: u64,
 }
 
-/// All that is loaded, the program first.
+/// All loaded objects, the program first.
 pub(crate) fn loaded() -> Vec<Object> {
     let mut objects: Vec<Object> = Vec::new();
-    // SAFETY: `note` gets the pointer to `objects`, which lives through the call, and nobody else has it.
+    // SAFETY: `note` gets the pointer to `objects`, which lives through the call and has no other
+    // reference.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
     objects
 }
@@ -54,20 +56,21 @@ unsafe extern "C" fn note(
     _: libc::size_t,
     objects: *mut c_void,
 ) -> c_int {
-    // SAFETY: dl_iterate_phdr passes a struct of its own, which is whole while this function runs.
+    // SAFETY: dl_iterate_phdr passes a struct of its own, which is valid while this function runs.
     let info = unsafe { &*told };
-    // SAFETY: it is the vector that `loaded` has passed.
+    // SAFETY: the vector that `loaded` has passed.
     let objects = unsafe { &mut *objects.cast::<Vec<Object>>() };
     let parts = if info.dlpi_phdr.is_null() {
         &[][..]
     } else {
-        // SAFETY: the program headers of a loaded object: so many, in memory as long as it is loaded.
+        // SAFETY: the program headers of a loaded object: `dlpi_phnum` of them, in memory as long
+        // as the object is loaded.
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) }
     };
     let name = if info.dlpi_name.is_null() {
         String::new()
     } else {
-        // SAFETY: the dynamic linker's own string, with an end.
+        // SAFETY: the dynamic linker's own string, with a NUL at its end.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
     };
     objects.push(Object::of(name, info.dlpi_addr, parts));
@@ -96,7 +99,7 @@ impl Object {
         self.segments.iter().any(|segment| segment.range.contains(&address))
     }
 
-    /// Its code, if it can be read and is in one piece.
+    /// Its code, if it is readable and in one piece.
     pub(crate) fn text(&self) -> Option<Range<u64>> {
         let mut code = self.segments.iter().filter(|s| s.flags & libc::PF_X != 0);
         let (first, second) = (code.next()?, code.next());
@@ -104,13 +107,13 @@ impl Object {
         (second.is_none() && is_plain).then(|| first.range.clone())
     }
 
-    /// The end of the segment that has this address.
+    /// End of the segment that contains this address.
     pub(crate) fn end_of_segment(&self, address: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| segment.range.contains(&address))?;
         Some(segment.range.end)
     }
 
-    /// Its memory there; `None`: that is not its own.
+    /// Copy of its memory there; `None` if the range is not in this object.
     pub(crate) fn read(&self, range: Range<u64>) -> Option<Vec<u8>> {
         let within = |s: &&Segment| s.range.start <= range.start && range.end <= s.range.end;
         let segment = self.segments.iter().find(within)?;
@@ -119,13 +122,14 @@ impl Object {
             return None;
         }
         let mut bytes = vec![0; len];
-        // SAFETY: within a segment that can be read of an object that is loaded. Copied, because it may be written later.
+        // SAFETY: within a readable segment of a loaded object. Copied, because it may be written
+        // later.
         unsafe { std::ptr::copy_nonoverlapping(range.start as *const u8, bytes.as_mut_ptr(), len) };
         Some(bytes)
     }
 
-    /// The entries of its table that the dynamic linker has filled in for good, by where they lie. `None`: they may change,
-    /// or its tables are not understood.
+    /// The entries of its table that the dynamic linker has filled in for good, by their addresses.
+    /// `None` if they may change, or if its tables are not understood.
     pub(crate) fn entries(&self) -> Option<HashMap<u64, Entry>> {
         let dynamic = Dynamic::of(&self.read(self.dynamic.clone()?)?);
         if !dynamic.binds_now() {
@@ -155,13 +159,14 @@ impl Object {
         Some(found)
     }
 
-    /// Where a relocation has put the address of a symbol, and the symbol's number. Only where nobody writes any more.
+    /// The address where a relocation has put the address of a symbol, and the symbol's number.
+    /// Only for memory that is no longer written.
     fn relocated(&self, relocation: &[u8]) -> Option<(u64, u64)> {
         let info = word(relocation, 8);
         let at = self.base.wrapping_add(word(relocation, 0));
         let kind = info & 0xffff_ffff;
         let fixed = self.fixed.as_ref()?;
-        // The last page is the linker's to protect only as far as it is full.
+        // The linker protects the last page only if it is full.
         let fixed = fixed.start..fixed.end / PAGE * PAGE;
         let is_fixed = fixed.contains(&at) && fixed.end - at >= 8;
         (is_fixed && (kind == R_X86_64_GLOB_DAT || kind == R_X86_64_JUMP_SLOT))
@@ -177,7 +182,8 @@ impl Object {
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
-    /// glibc turns the addresses in this table into those in memory, other dynamic linkers leave them.
+    /// glibc replaces the addresses in this table by those in memory; other dynamic linkers leave
+    /// them.
     fn address(&self, value: u64) -> u64 {
         if value < self.base { self.base.wrapping_add(value) } else { value }
     }
@@ -213,7 +219,7 @@ impl Dynamic {
         self.0.iter().find(|(found, _)| *found == tag).map(|(_, value)| *value)
     }
 
-    /// All names were looked up when it was loaded.
+    /// Whether all names were looked up when it was loaded.
     fn binds_now(&self) -> bool {
         self.one(DT_BIND_NOW).is_some()
             || self.one(DT_FLAGS).unwrap_or(0) & DF_BIND_NOW != 0

@@ -1,8 +1,9 @@
-//! A library's text and tables in, its new text out.
+//! Computes a library's new text from its text and tables.
 //!
-//! Nothing here knows of processes. An instruction is written anew only if a decoder that began at its function's first
-//! byte came upon it, and if no branch of the whole text leads into the middle of an instruction of that function. What
-//! was written is decoded again and must say what was meant.
+//! Does not know of processes. An instruction is rewritten only under two conditions: a decoder
+//! that began at the first byte of its function reached it, and no branch of the whole text leads
+//! into the middle of an instruction of that function. The new bytes are decoded again and must
+//! have the intended meaning.
 
 use foldhash::fast::RandomState;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
@@ -11,22 +12,23 @@ use std::ops::Range;
 use thiserror::Error;
 
 const BITS: u32 = 64;
-/// A stub is an `endbr64` and a jump.
+/// Maximum length of a stub: an `endbr64` and a jump.
 const STUB_BYTES_MAX: usize = 16;
 const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
 
-/// Where an entry of the table leads.
+/// Target of a table entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) target: u64,
-    /// Whether those who go by way of it may go there directly.
+    /// Whether calls through the entry may go to the target directly.
     pub(crate) is_direct: bool,
 }
 
-/// The entries of the table, by their addresses. One is looked up for each instruction that reads memory near itself.
+/// The table entries, by their addresses. There is one lookup for each instruction that reads
+/// memory near itself.
 pub(crate) type Slots = HashMap<u64, Slot, RandomState>;
 
-/// What a plan is made of. Addresses are those of memory.
+/// Input of a plan. Addresses are those in memory.
 pub(crate) struct Code64<'a> {
     pub(crate) at: u64,
     pub(crate) text: &'a [u8],
@@ -35,26 +37,26 @@ pub(crate) struct Code64<'a> {
     pub(crate) slots: &'a Slots,
 }
 
-/// The new text, and what is different in it.
+/// The new text and the number of changes in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) text: Vec<u8>,
     pub(crate) calls: u64,
     pub(crate) loads: u64,
-    /// Calls by way of the table that stay.
+    /// Calls that still go through the table.
     pub(crate) left: u64,
 }
 
-/// What makes all of it doubtful.
+/// Reasons not to trust any of the result.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum Doubt {
     #[error("a branch leads into the middle of the instruction at {0:#x}")]
     Inside(u64),
-    #[error("what was written at {0:#x} does not say what was meant")]
+    #[error("the instruction written at {0:#x} does not decode as intended")]
     Written(u64),
 }
 
-/// One instruction that is to be written anew.
+/// An instruction to be rewritten.
 #[derive(Clone, Copy, Debug)]
 struct Site {
     at: u64,
@@ -65,7 +67,7 @@ struct Site {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// `call`, `jmp` or `jcc` to a stub: its last four bytes say where.
+    /// `call`, `jmp` or `jcc` to a stub: its last four bytes hold the target.
     Branch,
     /// `call *slot(%rip)`
     CallBySlot,
@@ -101,20 +103,21 @@ pub(crate) fn plan(code: &Code64) -> Result<Plan, Doubt> {
 
 struct Walk<'a> {
     code: &'a Code64<'a>,
-    /// A bit for each byte of the text: an instruction begins there.
+    /// One bit per byte of the text: an instruction begins there.
     starts: Vec<u64>,
-    /// Where branches lead.
+    /// Targets of branches.
     branches: Vec<u64>,
     sites: Vec<Site>,
     /// Functions that were decoded to their end.
     known: Vec<Range<u64>>,
-    /// Where the instructions of the function at hand begin.
+    /// Starts of the instructions of the current function.
     begun: Vec<u64>,
     left: u64,
 }
 
 impl Walk<'_> {
-    /// A function with an instruction that is not known, or that does not end where one does, is left alone.
+    /// Decodes a function. One with an unknown instruction, or one whose end is not the end of an
+    /// instruction, is left unchanged.
     fn walk(&mut self, function: &Range<u64>) {
         let Some(bytes) = self.code.bytes(function.clone()) else { return };
         let (sites, branches, left) = (self.sites.len(), self.branches.len(), self.left);
@@ -171,12 +174,12 @@ impl Walk<'_> {
         }
     }
 
-    /// The slot that the stub at this address jumps by, if there is a stub: `jmp *slot(%rip)`, after an `endbr64` where the
-    /// library has them, and with the prefix `bnd` of older linkers.
+    /// The slot that the stub at this address jumps through, if there is a stub: `jmp *slot(%rip)`,
+    /// after an `endbr64` in libraries that have them, and with the prefix `bnd` of older linkers.
     fn stub(&self, at: u64) -> Option<Slot> {
         let end = (at.checked_add(STUB_BYTES_MAX as u64)?).min(self.code.end());
         let bytes = self.code.bytes(at..end)?;
-        // Almost every branch leads elsewhere: the decoder is not asked about those.
+        // Almost all branches lead elsewhere: the decoder is not called for them.
         let rest = bytes.strip_prefix(ENDBR64).unwrap_or(bytes);
         if !matches!(rest, [0xff, 0x25, ..] | [0xf2, 0xff, 0x25, ..]) {
             return None;
@@ -187,7 +190,7 @@ impl Walk<'_> {
         self.code.slots.get(&jump.ip_rel_memory_address()).filter(|_| is_stub).copied()
     }
 
-    /// Whether all branches into functions that are known lead to an instruction of theirs.
+    /// Checks that all branches into decoded functions lead to one of their instructions.
     fn check_branches(&self) -> Result<(), Doubt> {
         for &target in &self.branches {
             let after = self.known.partition_point(|function| function.start <= target);
@@ -215,7 +218,7 @@ impl<'a> Code64<'a> {
     }
 }
 
-/// `call`, `jmp` or `jcc` (0f 80 to 0f 8f), its distance at its end.
+/// `call`, `jmp` or `jcc` (0f 80 to 0f 8f), with the distance at its end.
 fn is_branch_of_four_bytes(instruction: &Instruction, bytes: &[u8]) -> bool {
     match instruction.code() {
         Code::Call_rel32_64 | Code::Jmp_rel32_64 => true,
@@ -223,7 +226,8 @@ fn is_branch_of_four_bytes(instruction: &Instruction, bytes: &[u8]) -> bool {
     }
 }
 
-/// False: the target is too far away, or the instruction is written in another way than compilers do.
+/// Rewrites an instruction. Returns false if the target is too far away, or if the instruction is
+/// not encoded as compilers do.
 fn write(code: &Code64, site: &Site, text: &mut [u8]) -> bool {
     let from = (site.at - code.at) as usize;
     let end = site.at + site.len as u64;
@@ -234,7 +238,7 @@ fn write(code: &Code64, site: &Site, text: &mut [u8]) -> bool {
     match (site.what, &*bytes) {
         (What::Branch, _) => {}
         (What::CallBySlot, [0xff, 0x15, ..]) if bytes.len() == 6 => {
-            // The prefix means nothing there; it makes up for the byte that the shorter call leaves.
+            // The prefix has no effect there; it fills the byte that the shorter call leaves.
             bytes[..2].copy_from_slice(&[0x67, 0xe8]);
         }
         (What::Load, [0x48 | 0x4c, 0x8b, to, ..]) if bytes.len() == 7 && to & 0xc7 == 0x05 => {
@@ -247,7 +251,7 @@ fn write(code: &Code64, site: &Site, text: &mut [u8]) -> bool {
     true
 }
 
-/// Decodes what was written, and the instruction that was there.
+/// Decodes the new and the old instruction and compares them.
 fn check(code: &Code64, site: &Site, text: &[u8]) -> Result<(), Doubt> {
     let from = (site.at - code.at) as usize;
     let one = |bytes: &[u8]| {

@@ -1,8 +1,9 @@
-//! Which libraries are written to, and which of their calls stay as they are.
+//! Selects the libraries to change, and the calls that stay as they are.
 //!
-//! Direct is what leads into one of these libraries, and what libc does with memory and strings. All else stays behind the
-//! table: tools that watch a process put themselves there (input and output, memory, threads), also later, and none of it
-//! is so quick that a jump would count.
+//! Calls into one of these libraries become direct, and calls to libc's functions for memory and
+//! strings. All other calls stay in the table, because tools that observe a process intercept them
+//! there (input and output, memory, threads), possibly later. None of these calls is so fast that a
+//! jump would matter.
 
 use crate::functions;
 use crate::object::{Entry, Object};
@@ -10,19 +11,19 @@ use crate::plan::{Code64, Plan, Slot, plan};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A library, and what its text is to be.
+/// A library and the plan for its text.
 pub(crate) struct Planned {
     pub(crate) range: Range<u64>,
     pub(crate) plan: Plan,
 }
 
-/// A library that is concerned, with its table.
+/// A library to be changed, and its table.
 struct Concerned<'a> {
     object: &'a Object,
     entries: HashMap<u64, Entry>,
 }
 
-/// For the library that has `code`, and for those that call it.
+/// Plans for the library that contains `code`, and for those that call it.
 pub(crate) fn plans(objects: &[Object], code: u64) -> Result<Vec<Planned>, String> {
     let refused = |name: &str, why: &str| format!("{name}: {why}");
     let library = objects
@@ -30,16 +31,16 @@ pub(crate) fn plans(objects: &[Object], code: u64) -> Result<Vec<Planned>, Strin
         .find(|object| object.has(code))
         .ok_or_else(|| refused("libphp", "it was not found in memory"))?;
     if objects.first().is_some_and(|program| std::ptr::eq(program, library)) {
-        // It is what runs now.
+        // It is the code that runs now.
         return Err(refused("libphp", "it is part of the program"));
     }
     let entries = library.entries().ok_or_else(|| {
-        refused(&library.name, "its table of addresses may still change, or is not understood")
+        refused(&library.name, "its table of addresses may still change, or has an unknown format")
     })?;
     let mut concerned = vec![Concerned { object: library, entries }];
     let others = objects.iter().skip(1).filter(|object| !std::ptr::eq(*object, library));
     for object in others {
-        // One that is bound lazily, or not understood, stays as it is.
+        // A library that is bound lazily, or not understood, stays as it is.
         if let Some(entries) = object.entries()
             && entries.values().any(|entry| library.has(entry.target))
         {
@@ -59,9 +60,9 @@ pub(crate) fn plans(objects: &[Object], code: u64) -> Result<Vec<Planned>, Strin
 
 fn planned(one: &Concerned, all: &[Concerned]) -> Result<Planned, String> {
     let object = one.object;
-    let range = object.text().ok_or("its code is not one piece that can be read")?;
+    let range = object.text().ok_or("its code is not one readable segment")?;
     let text = object.read(range.clone()).ok_or("its code cannot be read")?;
-    let functions = functions::of(object).ok_or("its unwind table is not understood")?;
+    let functions = functions::of(object).ok_or("its unwind table has an unknown format")?;
     let slots = one.entries.iter().map(|(at, entry)| (*at, slot(entry, all))).collect();
     let code = Code64 { at: range.start, text: &text, functions: &functions, slots: &slots };
     let plan = plan(&code).map_err(|doubt| doubt.to_string())?;
@@ -74,7 +75,7 @@ fn slot(entry: &Entry, all: &[Concerned]) -> Slot {
     Slot { target: entry.target, is_direct }
 }
 
-/// Functions of libc that only look at memory, and write to what they are given.
+/// Functions of libc that only read memory and write to their arguments.
 fn is_plain(symbol: &str) -> bool {
     const PLAIN: [&str; 22] = [
         "memchr",

@@ -1,4 +1,4 @@
-//! A library that is compiled for the purpose, loaded, relinked and called; and texts that lie.
+//! A library that is compiled for the test, loaded, relinked and called; and misleading texts.
 
 use crate::object;
 use crate::plan::{Code64, Doubt, Plan, Slot, Slots, plan};
@@ -9,7 +9,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::process::Command;
 
-/// Its functions may be replaced by others of the same name, so that it calls them by way of its table.
+/// Other objects may define its functions, so it calls them through its table.
 const SOURCE: &str = r"
     #include <string.h>
     #include <unistd.h>
@@ -38,7 +38,7 @@ impl Library {
             .status();
         assert!(built.is_ok_and(|status| status.success()), "a C compiler");
         let path = CString::new(library.to_str().expect("ours")).expect("no NUL");
-        // SAFETY: a path with an end; the library has no constructors.
+        // SAFETY: a path with a NUL at its end; the library has no constructors.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null(), "it can be loaded");
         Library(handle)
@@ -46,29 +46,31 @@ impl Library {
 
     fn address(&self, name: &str) -> usize {
         let name = CString::new(name).expect("no NUL");
-        // SAFETY: a handle that is open, and a name with an end.
+        // SAFETY: an open handle, and a name with a NUL at its end.
         let found = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         assert!(!found.is_null(), "{name:?}");
         found as usize
     }
 
     fn call(&self, name: &str, n: i32) -> i32 {
-        // SAFETY: SOURCE defines these functions, from int to int (or nothing, which reads no register).
+        // SAFETY: SOURCE defines these functions, from int to int (or without a parameter, which
+        // reads no register).
         let function: extern "C" fn(i32) -> i32 =
             unsafe { std::mem::transmute(self.address(name)) };
         function(n)
     }
 
     fn points(&self, name: &str) -> usize {
-        // SAFETY: SOURCE defines these functions, from nothing to a pointer.
+        // SAFETY: SOURCE defines these functions, without parameters, returning a pointer.
         let function: extern "C" fn() -> usize = unsafe { std::mem::transmute(self.address(name)) };
         function()
     }
 }
 
-/// In a child of its own with one thread: a test runner has several.
+/// Runs a test in a child with one thread: a test runner has several.
 fn in_child(test: impl FnOnce() -> Result<(), String>) {
-    // SAFETY: the child calls what any thread may after a fork of glibc's, and ends by `_exit`.
+    // SAFETY: the child makes only calls that any thread may make after a fork of glibc's, and ends
+    // by `_exit`.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
@@ -89,19 +91,19 @@ fn in_child(test: impl FnOnce() -> Result<(), String>) {
     assert_eq!(status, 0, "the child says why");
 }
 
-#[allow(clippy::needless_pass_by_value)] // As `assert_eq!` reads.
+#[allow(clippy::needless_pass_by_value)] // The arguments are passed as with `assert_eq!`.
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), String> {
     (found == expected).then_some(()).ok_or_else(|| format!("{found:?}, not {expected:?}"))
 }
 
-/// The lines of `/proc/self/maps` that have this file, and its anonymous memory that is code.
+/// The lines of `/proc/self/maps` that have this file.
 fn code_of(name: &str) -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter(|line| line.ends_with(name)).map(str::to_owned).collect()
 }
 
 #[test]
-fn a_library_calls_directly_and_does_what_it_did() {
+fn relinked_library_calls_directly_with_same_results() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let library = Library::load(folder.path(), "cups.so", &["-Wl,-z,now"]);
     in_child(|| {
@@ -112,14 +114,14 @@ fn a_library_calls_directly_and_does_what_it_did() {
         };
         let before = entries(&library);
         same(before.values().any(|entry| entry.symbol == "twice"), true)?;
-        // SAFETY: this child has one thread, and is not in the library.
+        // SAFETY: this child has one thread, which is not in the library.
         let relinked = unsafe { relink(library.address("own"), || ()) };
         let Relinked { objects, calls, loads, left } = relinked.map_err(|e| e.to_string())?;
         same((objects, calls >= 4, loads >= 2, left >= 1), (1, true, true, true))?;
         same(library.call("own", 4), 11)?;
         same((library.call("tail", 4), library.call("tail", -4)), (8, -5))?;
         let text = c"teapot".as_ptr() as usize;
-        // SAFETY: SOURCE: from a string with an end to its length.
+        // SAFETY: in SOURCE, from a string with a NUL at its end to its length.
         let length: extern "C" fn(usize) -> i32 =
             unsafe { std::mem::transmute(library.address("length")) };
         same(length(text), 7)?;
@@ -134,7 +136,7 @@ fn a_library_calls_directly_and_does_what_it_did() {
 }
 
 #[test]
-fn a_table_that_may_change_is_not_relied_upon() {
+fn lazily_bound_table_is_rejected() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let library = Library::load(folder.path(), "lazy.so", &["-Wl,-z,lazy"]);
     in_child(|| {
@@ -146,7 +148,7 @@ fn a_table_that_may_change_is_not_relied_upon() {
 }
 
 #[test]
-fn what_a_child_does_not_come_through_is_not_done() {
+fn crash_of_trial_child_prevents_relinking() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let library = Library::load(folder.path(), "trial.so", &["-Wl,-z,now"]);
     in_child(|| {
@@ -163,13 +165,13 @@ fn what_a_child_does_not_come_through_is_not_done() {
 }
 
 #[test]
-fn a_process_with_threads_is_left_alone() {
+fn process_with_threads_is_left_unchanged() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let library = Library::load(folder.path(), "threads.so", &["-Wl,-z,now"]);
     in_child(|| {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || ended.recv());
-        // SAFETY: it is refused.
+        // SAFETY: it is rejected.
         let refused = unsafe { relink(library.address("own"), || ()) };
         drop(end);
         let _ = thread.join();
@@ -180,7 +182,8 @@ fn a_process_with_threads_is_left_alone() {
 const AT: u64 = 0x1000;
 const SLOT: u64 = 0x4000;
 
-/// A function begins at each of `cuts` but the last, where the last one ends; the one slot leads to `target`.
+/// A plan for functions that begin at each of `cuts` but the last, which is the end of the last
+/// function. The only slot leads to `target`.
 fn planned(text: &[u8], cuts: &[u64], target: u64, is_direct: bool) -> Result<Plan, Doubt> {
     let functions: Vec<_> = cuts.windows(2).map(|pair| pair[0]..pair[1]).collect();
     let functions = &functions[..];
@@ -188,7 +191,7 @@ fn planned(text: &[u8], cuts: &[u64], target: u64, is_direct: bool) -> Result<Pl
     plan(&Code64 { at: AT, text, functions, slots: &slots })
 }
 
-/// `jmp *SLOT(%rip)` at AT, which 16 bytes are; then `code`.
+/// `jmp *SLOT(%rip)` at AT, padded to 16 bytes; then `code`.
 fn with_stub(code: &[u8]) -> Vec<u8> {
     let mut text = vec![0xff, 0x25];
     text.extend(u32::try_from(SLOT - AT - 6).expect("near").to_le_bytes());
@@ -210,7 +213,7 @@ fn instruction(opcode: &[u8], at: u64, to: u64) -> Vec<u8> {
 const FIRST: u64 = AT + 16;
 
 #[test]
-fn each_kind_of_instruction_is_written_anew() {
+fn each_kind_of_instruction_is_rewritten() {
     let target = 0x9000;
     let cases: [(&[u8], u64, &[u8]); 6] = [
         (&[0xe8], AT, &[0xe8]),
@@ -230,14 +233,14 @@ fn each_kind_of_instruction_is_written_anew() {
 }
 
 #[test]
-fn what_is_far_or_not_ours_or_no_load_stays() {
+fn far_or_foreign_targets_and_other_loads_stay_unchanged() {
     let call = with_stub(&instruction(&[0xe8], FIRST, AT));
     let whole = [FIRST, AT + call.len() as u64];
     for (target, is_direct) in [(1 << 40, true), (0x9000, false)] {
         let plan = planned(&call, &whole, target, is_direct).expect("nothing is wrong");
         assert_eq!((plan.text, plan.calls, plan.left), (call.clone(), 0, 1));
     }
-    // `cmp`, a load of four bytes, one of %fs's, and a call of the text itself.
+    // `cmp`, a load of four bytes, a load relative to %fs, and a call within the text.
     let others: [&[u8]; 3] = [&[0x48, 0x3b, 0x05], &[0x8b, 0x05], &[0x64, 0x48, 0x8b, 0x05]];
     for opcode in others {
         let text = with_stub(&instruction(opcode, FIRST, SLOT));
@@ -248,8 +251,8 @@ fn what_is_far_or_not_ours_or_no_load_stays() {
 }
 
 #[test]
-fn what_looks_like_a_call_and_is_none_stays() {
-    // `mov $…, %eax` whose number looks like a call, and bytes between functions.
+fn bytes_that_look_like_a_call_stay_unchanged() {
+    // `mov $…, %eax` with a number that looks like a call, and bytes between functions.
     let hidden = [&[0xb8][..], &instruction(&[0xe8], FIRST + 1, AT)[..4]].concat();
     let mut code = hidden.clone();
     code.push(0xc3);
@@ -260,8 +263,8 @@ fn what_looks_like_a_call_and_is_none_stays() {
 }
 
 #[test]
-fn a_function_that_cannot_be_decoded_stays() {
-    // 0x06 is no instruction of 64 bits; the second function ends in the middle of one.
+fn undecodable_function_stays_unchanged() {
+    // 0x06 is not an instruction of 64-bit code; the second function ends in the middle of one.
     let mut bad = instruction(&[0xe8], FIRST, AT);
     bad.push(0x06);
     let second = FIRST + bad.len() as u64;
@@ -276,7 +279,7 @@ fn a_function_that_cannot_be_decoded_stays() {
 }
 
 #[test]
-fn a_branch_into_an_instruction_makes_all_of_it_doubtful() {
+fn branch_into_instruction_rejects_whole_plan() {
     let mut code = instruction(&[0xe8], FIRST, AT);
     let at = FIRST + code.len() as u64;
     code.extend(instruction(&[0xe9], at, FIRST + 1));
@@ -286,9 +289,9 @@ fn a_branch_into_an_instruction_makes_all_of_it_doubtful() {
 }
 
 #[test]
-fn the_program_itself_is_left_alone() {
+fn program_itself_is_left_unchanged() {
     in_child(|| {
-        // SAFETY: it is refused.
+        // SAFETY: it is rejected.
         let refused = unsafe { relink(planned as *const () as usize, || ()) };
         same(refused.is_err_and(|why| why.to_string().contains("part of the program")), true)
     });
@@ -305,7 +308,7 @@ fn starts(text: &[u8]) -> Vec<(u64, usize)> {
     found
 }
 
-/// Bytes that are often what we look for.
+/// Bytes that often match the search patterns.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let call = (0..32u64).prop_map(|n| instruction(&[0xe8], FIRST + n, AT));
     let load = (0..32u64).prop_map(|n| instruction(&[0x48, 0x8b, 0x05], FIRST + n, SLOT));
@@ -314,9 +317,10 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever the text is, instructions begin where they began, and nothing is written outside of functions.
+    /// For any text, instructions begin at the same positions as before, and nothing is written
+    /// outside of functions.
     #[test]
-    fn a_text_that_lies_is_as_long_as_before(code in bytes(), cut in 0..64u64, target in any::<u32>()) {
+    fn any_text_keeps_instruction_starts(code in bytes(), cut in 0..64u64, target in any::<u32>()) {
         let text = with_stub(&code);
         let end = AT + text.len() as u64;
         let cut = (FIRST + cut).min(end);

@@ -1,6 +1,6 @@
-//! A child works out the new texts, and uses them first.
+//! A child computes the new texts and uses them first.
 //!
-//! Whatever happens to it, the process that goes on has not been changed: it only sees how the child has ended.
+//! In any case, the process that continues is unchanged: it only sees how the child ended.
 
 use crate::apply::{self, Change};
 use crate::texts::{self, Texts};
@@ -15,33 +15,34 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A child that has not come through by then will not.
+/// Time after which a child is considered stuck.
 const SECONDS_MAX: i64 = 20;
 const EXIT_CAME_THROUGH: i32 = 0;
-/// The reason stands in the file.
+/// The reason is in the file.
 const EXIT_REFUSED: i32 = 3;
 
-/// # Safety
 ///
-/// As [`apply::write`], for libphp and whoever calls it.
+/// As [`apply::write`], for libphp and its callers.
 pub(crate) unsafe fn try_in_child(code: u64, probe: fn()) -> Result<Texts, String> {
-    let said = |error: io::Error| format!("a child that tries it: {error}");
+    let said = |error: io::Error| format!("cannot run the trial in a child process: {error}");
     let file = texts::file().map_err(said)?;
-    // SAFETY: the process has one thread (the caller's promise), so that the child may go on as an ordinary process.
+    // SAFETY: the process has one thread (the caller guarantees this), so the child may continue as
+    // an ordinary process.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // Nobody waits for it then. Fails for what is no signal only.
+        // No process waits for it then. Fails only for an invalid signal.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
-        // SAFETY: the child has one thread, too.
+        // SAFETY: the child also has one thread.
         let status = match unsafe { try_here(code, probe, &file) } {
             Ok(()) => EXIT_CAME_THROUGH,
             Err(reason) => {
-                // What was put there before may be half of it. Without a reason the end says less.
+                // Earlier content may be incomplete. Without a reason, the exit status alone says
+                // less.
                 let _ = file.set_len(0).and_then(|()| file.write_all_at(reason.as_bytes(), 0));
                 EXIT_REFUSED
             }
         };
-        // SAFETY: ends the child without anything that is the parent's to do.
+        // SAFETY: ends the child without running exit handlers, which belong to the parent.
         unsafe { libc::_exit(status) }
     }
     if pid < 0 {
@@ -67,11 +68,11 @@ unsafe fn try_here(code: u64, probe: fn(), file: &File) -> Result<(), String> {
             left: planned.plan.left,
         })
         .collect();
-    // SAFETY: passed on; the plans were made of what is loaded here.
+    // SAFETY: passed on to the caller; the plans were made from the objects loaded here.
     unsafe { apply::write(&changes) }
-        .map_err(|broken| format!("the kernel does not let code be changed: {}", broken.error))?;
+        .map_err(|broken| format!("the kernel does not allow changes of code: {}", broken.error))?;
     probe();
-    texts::put(file, &plans).map_err(|error| format!("a memory file: {error}"))
+    texts::put(file, &plans).map_err(|error| format!("cannot write the memory file: {error}"))
 }
 
 fn outcome(child: Pid, file: &File) -> Result<(), String> {
@@ -79,7 +80,7 @@ fn outcome(child: Pid, file: &File) -> Result<(), String> {
     let ended = pidfd_open(child, PidfdFlags::empty())
         .and_then(|end| poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit)));
     if !ended.is_ok_and(|ready| ready > 0) {
-        // It may have ended meanwhile.
+        // It may have ended in the meantime.
         let _ = kill_process(child, Signal::KILL);
     }
     loop {
@@ -87,8 +88,8 @@ fn outcome(child: Pid, file: &File) -> Result<(), String> {
             Ok(WaitStatus::Exited(_, EXIT_CAME_THROUGH)) => return Ok(()),
             Ok(WaitStatus::Exited(_, EXIT_REFUSED)) => return Err(texts::reason(file)),
             Err(nix::Error::EINTR) => {}
-            Ok(status) => return Err(format!("a child that tried it first: {status:?}")),
-            Err(error) => return Err(format!("a child that tried it first: {error}")),
+            Ok(status) => return Err(format!("the trial in a child process failed: {status:?}")),
+            Err(error) => return Err(format!("the trial in a child process failed: {error}")),
         }
     }
 }

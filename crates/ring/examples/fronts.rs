@@ -1,10 +1,13 @@
-//! Counts what a request moves between caches, by fronts and workers: `bench/scenarios/fronts.py` runs it.
+//! Counts the cache lines that a request moves between fronts and workers.
+//! `bench/scenarios/fronts.py` runs it.
 //!
-//! `RUSTFLAGS="--cfg counted" cargo run -p samovar-ring --example fronts FRONTS WORKERS REQUESTS BUSY_US`
+//! `RUSTFLAGS="--cfg counted" cargo run -p samovar-ring --example fronts FRONTS WORKERS REQUESTS
+//! BUSY_US`
 //!
-//! Each front and each worker is a thread that speaks the protocol. Each front keeps `IN_FLIGHT` requests in flight; a worker
-//! sleeps for `BUSY_US` µs over each (0: for no time). One line of JSON per place: plain and locked accesses and lines that
-//! moved, per request, of fronts and of workers.
+//! Each front and each worker is a thread that runs the protocol. Each front keeps `IN_FLIGHT`
+//! requests in flight. A worker sleeps for `BUSY_US` µs per request (0: not at all). The output is
+//! one line of JSON per place: plain accesses, locked accesses and moved lines per request, for
+//! fronts and for workers.
 
 #[cfg(not(counted))]
 fn main() -> std::process::ExitCode {
@@ -14,13 +17,13 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(counted)]
 fn main() {
-    counted::run();
+    counting_atomics::run();
 }
 
 #[cfg(counted)]
 mod counted {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use samovar_ring::counted::{Counts, act_as, take};
+    use samovar_ring::counting_atomics::{Counts, act_as, take};
     use samovar_ring::{
         End, FrontEnd, Incarnation, Lane, Progress, Ring, SlotIndex, Supervision, Take, Usage,
         WorkerEnd, offsets,
@@ -29,9 +32,9 @@ mod counted {
     use std::time::Duration;
 
     const IN_FLIGHT: usize = 8;
-    /// Slots of each front.
+    /// Slots per front.
     const SLOTS: usize = 64;
-    /// How long a front sleeps at most before it looks again, as the server's sweep.
+    /// Maximum sleep of a front before it looks again, as in the server's sweep.
     const SWEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
     pub(super) fn run() {
@@ -42,8 +45,8 @@ mod counted {
         };
         let ring = Ring::shared_by(fronts, SLOTS).expect("memory");
         let supervision = Supervision::new(ring.clone());
-        // As the supervisor says it where there is a core for each worker.
-        supervision.set_turns(0, 0, workers);
+        // As the supervisor does if there is a core for each worker.
+        supervision.set_permits(0, 0, workers);
         std::thread::scope(|scope| {
             let serving: Vec<_> = (0..workers)
                 .map(|index| {
@@ -81,7 +84,8 @@ mod counted {
         served
     }
 
-    /// As the server's front: what has come is taken, what there is room for is submitted, then it sleeps until it is rung.
+    /// Same loop as the server's front: submits requests while there is room, takes news, then
+    /// sleeps until it is woken.
     fn ask(mut front: FrontEnd, requests: usize) {
         act_as(front.number());
         let (mut begun, mut done) = (0, 0);
@@ -109,7 +113,7 @@ mod counted {
     }
 
     fn deliver(front: &mut FrontEnd, slot: SlotIndex, bytes: &mut Vec<u8>) -> bool {
-        if front.progress(slot) != Ok(Progress::Answered) {
+        if front.progress(slot) != Ok(Progress::Responded) {
             return false;
         }
         front.read_head(slot, bytes).expect("an honest worker");
@@ -122,9 +126,9 @@ mod counted {
     }
 
     fn sleep(front: &FrontEnd) {
-        let bell = front.bell();
-        let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&SWEEP));
-        let _ = rustix::io::read(bell, &mut [0; 8]);
+        let notifier = front.notifier();
+        let _ = poll(&mut [PollFd::new(&notifier, PollFlags::IN)], Some(&SWEEP));
+        let _ = rustix::io::read(notifier, &mut [0; 8]);
     }
 
     fn place(ring: &Ring, address: usize) -> &'static str {
@@ -134,8 +138,8 @@ mod counted {
         let entries = offsets::QUEUE_ENTRIES - offsets::QUEUE_TAIL;
         match at {
             at if at < offsets::FRONT_BELL => "header, stop",
-            at if at < offsets::WORKER_SETS => "bells of the fronts",
-            at if at < offsets::PACE => "who sleeps",
+            at if at < offsets::WORKER_SETS => "notifiers of the fronts",
+            at if at < offsets::PACE => "sleeping workers",
             at if at < offsets::TURNS => "pace",
             at if at < offsets::QUEUE_TAIL => "turns",
             at if at < offsets::WORKERS => {

@@ -1,6 +1,7 @@
-//! Codes: what lies in shared memory as a number, and is read there by others. Number, text and enum are said once.
+//! Codes: enums that are stored as numbers in shared memory and read there by other processes.
+//! Number, text and variant are defined in one place.
 
-/// An enum whose variants are numbers in shared memory: `Variant = number, "text";` each.
+/// Defines an enum whose variants are numbers in shared memory: `Variant = number, "text";` each.
 macro_rules! codes {
     (
         $(#[$meta:meta])*
@@ -15,12 +16,12 @@ macro_rules! codes {
             $($(#[doc = $doc])+ $variant = $code,)+
         }
 
-        #[allow(dead_code)] // Not all codes are asked for all of it.
+        #[allow(dead_code)] // Not every enum uses all of these functions.
         impl $name {
-            /// All there are, in the order of their numbers.
+            /// All variants, in the order of their numbers.
             $visible const ALL: &[$name] = &[$($name::$variant),+];
 
-            /// Lower-case, as in the JSON of `samovar status`.
+            /// Lower-case name, as in the JSON of `samovar status`.
             $visible const fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)+
@@ -32,7 +33,7 @@ macro_rules! codes {
                 self as u32
             }
 
-            /// What has that code, if anything has.
+            /// The variant with that code, if there is one.
             $visible const fn from_code(code: u32) -> Option<$name> {
                 match code {
                     $($code => Some($name::$variant),)+
@@ -40,7 +41,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The variant's description, for the mirror in C.
+            /// The variant's doc comment, for the mirror in C.
             #[cfg(all(test, not(loom)))]
             pub(crate) fn doc(self) -> String {
                 match self {

@@ -1,16 +1,16 @@
-//! The front's view of the protocol: fills and submits slots, reads answers. A front is a thread; what several of one ring
-//! have in common is in `crew`.
+//! The front's view of the protocol: fills and submits slots, reads responses. A front is a thread.
+//! State shared by several fronts of one ring is in `front_group`.
 //!
-//! Everything a worker can write is hostile here: it is copied once, checked, then used. What the front
-//! must be able to rely on (which slots are free, positions, generations, the queue's tail) it keeps in
-//! its own memory and only publishes.
+//! Everything a worker can write is hostile here: it is copied once, checked, then used. The front
+//! keeps in its own memory the state that it must be able to rely on: free slots, positions,
+//! generations, the queue's tail. It only publishes copies of this state.
 
 mod waking;
 
-use crate::crew::{Crew, Tails};
+use crate::front_group::{FrontGroup, Tails};
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
 use crate::layout::{
-    ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, Lane, REPORT_BYTES, REQUEST_BYTES, SlotCell, SlotIndex,
+    BODY_BYTES, HEAD_BYTES, Lane, REPORT_BYTES, REQUEST_BYTES, RESPONSE_BYTES, SlotCell, SlotIndex,
 };
 use crate::map::{Part, Ring};
 use crate::os::monotonic_ns;
@@ -25,58 +25,58 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use zerocopy::FromBytes;
 
-/// A worker wrote what no worker writes. The request is lost, the front is not.
+/// A worker wrote a value that no honest worker writes. The request is lost; the front continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the worker wrote an impossible {what} into the ring")]
+#[error("the worker wrote an invalid {} into the ring", .what)]
 pub struct Hostile {
-    /// The field that is wrong.
+    /// Name of the wrong field.
     pub what: &'static str,
 }
 
-/// Where a submitted request stands.
+/// State of a submitted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// No worker has it.
+    /// No worker has taken it.
     Queued,
-    /// A worker runs it, nothing is published.
+    /// A worker runs it; nothing is published.
     Running,
-    /// The head is there, body bytes may be.
-    Answering,
+    /// The response head is published; body bytes may be.
+    Responding,
     /// The worker is done; head and body may still have to be read.
-    Answered,
+    Responded,
     /// The worker that had the request died.
     Orphaned,
 }
 
-/// What a worker says of a request that it has finished.
+/// A worker's account of a request that it has finished.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Times and sizes.
     pub usage: Usage,
-    /// The rest, in the grammar of who reads it: hostile bytes, at most [`REPORT_BYTES`]. Empty where there is none, or where
-    /// its length is none that a report can have.
+    /// The worker's report, in a format that its reader knows: hostile bytes, at most
+    /// [`REPORT_BYTES`]. Empty if there is none, or if its length is impossible.
     pub report: Vec<u8>,
 }
 
 /// One worker's run of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Where the request is.
+    /// Slot of the request.
     pub slot: SlotIndex,
-    /// Which use of the slot.
+    /// Generation of the slot: the number of its use.
     pub generation: u32,
-    /// Who has it.
+    /// The worker that runs the request.
     pub worker: Incarnation,
 }
 
-/// What the front remembers of a slot.
+/// The front's private copy of a slot's state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shadow {
     generation: u32,
     in_use: bool,
     lane: usize,
     body_written: u64,
-    answer_read: u64,
+    response_read: u64,
     queued_ns: u64,
 }
 
@@ -84,12 +84,12 @@ struct Shadow {
 #[derive(Debug)]
 pub struct FrontEnd {
     ring: Ring,
-    /// Its slots.
+    /// Slots of this front.
     part: Range<usize>,
     free: Vec<SlotIndex>,
-    /// By slot; those before `part` are others' and stay blank.
+    /// Indexed by slot. Entries before `part` belong to other fronts and stay empty.
     shadows: Vec<Shadow>,
-    crew: Crew,
+    front_group: FrontGroup,
     unrung: [bool; crate::LANES],
 }
 
@@ -106,39 +106,43 @@ impl Filling {
 }
 
 impl FrontEnd {
-    /// The one front of `ring`.
+    /// Creates the only front of `ring`.
     ///
     /// # Panics
-    /// If it has several.
+    /// If the ring has several fronts.
     pub fn new(ring: Ring) -> FrontEnd {
         assert_eq!(ring.fronts(), 1, "each of several is made by `all`");
-        FrontEnd::of(ring, Crew::Alone(Tails::default()))
+        FrontEnd::of(ring, FrontGroup::Alone(Tails::default()))
     }
 
-    /// The fronts of `ring`, for a thread each. To be called once.
+    /// Creates the fronts of `ring`, one per thread. Must be called only once.
     pub fn all(ring: &Ring) -> Vec<FrontEnd> {
-        Crew::of(ring.fronts()).into_iter().map(|crew| FrontEnd::of(ring.clone(), crew)).collect()
+        FrontGroup::of(ring.fronts())
+            .into_iter()
+            .map(|front_group| FrontEnd::of(ring.clone(), front_group))
+            .collect()
     }
 
-    fn of(ring: Ring, crew: Crew) -> FrontEnd {
-        let part = ring.parts().part(crew.front());
-        // Last freed, first used: a quiet server touches one slot's pages, not all.
+    fn of(ring: Ring, front_group: FrontGroup) -> FrontEnd {
+        let part = ring.parts().part(front_group.front());
+        // The slot freed last is used first: a quiet server touches the pages of one slot, not of
+        // all.
         let free = part.clone().rev().filter_map(|i| SlotIndex::new(i, part.end)).collect();
         let shadows = vec![Shadow::default(); part.end];
-        FrontEnd { ring, part, free, shadows, crew, unrung: [false; crate::LANES] }
+        FrontEnd { ring, part, free, shadows, front_group, unrung: [false; crate::LANES] }
     }
 
-    /// The protocol, on the ring below.
+    /// The ring below this view.
     pub fn ring(&self) -> &Ring {
         &self.ring
     }
 
-    /// Which of the ring's fronts it is.
+    /// Number of this front within the ring.
     pub fn number(&self) -> usize {
-        self.crew.front()
+        self.front_group.front()
     }
 
-    /// Its slots, by their numbers.
+    /// Range of this front's slot numbers.
     pub fn part(&self) -> Range<usize> {
         self.part.clone()
     }
@@ -148,7 +152,7 @@ impl FrontEnd {
         self.part.len() - self.free.len()
     }
 
-    /// Slots that are free.
+    /// Number of free slots.
     pub fn free(&self) -> usize {
         self.free.len()
     }
@@ -158,22 +162,23 @@ impl FrontEnd {
         self.ring.fronts() == 1
     }
 
-    /// Adds to how many requests of this front are over, and returns how many of all fronts are since it was last called.
+    /// Adds `own` to this front's finished requests. Returns the number of requests that all fronts
+    /// finished since the last call.
     pub fn count_finished(&mut self, own: u64) -> u64 {
-        self.crew.count_finished(own)
+        self.front_group.count_finished(own)
     }
 
-    /// The same of all fronts of the ring, each as of its last change.
+    /// Slots in use of all fronts of the ring, each as of its last change.
     pub fn in_use_of_all(&self) -> usize {
-        self.crew.in_use(self.in_use())
+        self.front_group.in_use(self.in_use())
     }
 
-    /// The eventfd that wakes it.
+    /// The eventfd that wakes this front.
     ///
     /// # Panics
     /// Never: a ring has one for each of its fronts.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.ring.bells().nth(self.number()).expect("a ring has one for each of its fronts")
+    pub fn notifier(&self) -> BorrowedFd<'_> {
+        self.ring.notifiers().nth(self.number()).expect("a ring has one for each of its fronts")
     }
 
     /// Wakes this front whether it sleeps or not.
@@ -181,10 +186,10 @@ impl FrontEnd {
         self.ring.ring_front(self.number());
     }
 
-    /// A free slot, unless all are in use.
+    /// Takes a free slot; `None` if all are in use.
     pub fn fill(&mut self) -> Option<Filling> {
         let slot = self.free.pop()?;
-        self.crew.note_in_use(self.in_use());
+        self.front_group.note_in_use(self.in_use());
         let shadow = &mut self.shadows[slot.get()];
         *shadow = Shadow {
             generation: shadow.generation.wrapping_add(1),
@@ -195,7 +200,7 @@ impl FrontEnd {
         let cell = self.cell(slot);
         cell.word.0.fill(generation);
         cell.body.0.reset();
-        cell.answer.0.reset();
+        cell.response_stream.0.reset();
         cell.response.0.status.store(0, Ordering::Relaxed);
         cell.response.0.head_bytes.store(0, Ordering::Relaxed);
         cell.response.0.interim_bytes.store(0, Ordering::Relaxed);
@@ -210,19 +215,22 @@ impl FrontEnd {
     /// Copies the encoded request head into the slot.
     ///
     /// # Panics
-    /// If it is longer than [`REQUEST_BYTES`], which `request::encode` refuses to make.
+    /// If it is longer than [`REQUEST_BYTES`]. `request::encode` never makes such a head.
     pub fn put_request(&mut self, filling: &Filling, encoded: &[u8]) {
         assert!(encoded.len() <= REQUEST_BYTES, "the encoder has this limit");
         self.ring.area(filling.0, Part::Request).put(0, encoded);
     }
 
-    /// For how long its script may run if it asks for more time, ms; 0: it cannot. Before [`Self::submit`].
+    /// Sets the maximum run time of the script if it requests more time, ms; 0: it cannot. Must be
+    /// called before [`Self::submit`].
     pub fn allow_extension(&self, filling: &Filling, ms_max: u32) {
         self.cell(filling.0).request.0.extended_ms_max.store(ms_max, Ordering::Relaxed);
     }
 
-    /// Queues the slot of a request that has `waited` before it had one: its worker is told since when it waits. Workers are
-    /// woken by the next [`Self::ring_workers`]. Err: the queue is full.
+    /// Queues a slot. `waited` is the time that the request waited before it had a slot; the worker
+    /// receives the start of this wait. The next [`Self::ring_workers`] wakes workers.
+    ///
+    /// Returns the slot as an error if the queue is full.
     pub fn submit(
         &mut self,
         filling: Filling,
@@ -237,14 +245,15 @@ impl FrontEnd {
         let since = now.saturating_sub(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX));
         self.cell(slot).request.0.submitted_ns.store(since, Ordering::Relaxed);
         let ring = (self.ring.control(), self.ring.cells());
-        if !self.crew.submit(ring, (slot, generation), lane) {
+        if !self.front_group.submit(ring, (slot, generation), lane) {
             return Err(filling);
         }
         self.unrung[lane as usize] = true;
         Ok(slot)
     }
 
-    /// Method and target of the request in `slot`, and its id, for the log. Only as good as its worker's word, and cut.
+    /// Method and target of the request in `slot`, and its id, for the log. Truncated. The worker
+    /// may have changed them.
     pub fn request_line(&self, slot: SlotIndex) -> [String; 2] {
         let area = self.ring.area(slot, Part::Request);
         let [method, target, id] = request::line_of(|at, len, out| area.append_to(at, len, out));
@@ -252,24 +261,25 @@ impl FrontEnd {
         [line, id.escape_debug().to_string()]
     }
 
-    /// For how long the script in `slot` says that it wants to run, ms from its take on; 0: it has not said. A wish: what it
-    /// may stands in the settings.
+    /// Run time that the script in `slot` requested, ms from its take; 0: none requested. Only a
+    /// wish: the limit is in the settings.
     pub fn wanted_ms(&self, slot: SlotIndex) -> u32 {
         self.cell(slot).request.0.wanted_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether the script in `slot` says that it goes on without its client. Its word: the time that it has then stands in the
-    /// settings.
+    /// Whether the script in `slot` continues without its client. Reported by the worker; the time
+    /// limit for this case is in the settings.
     pub fn outlives_client(&self, slot: SlotIndex) -> bool {
         self.cell(slot).request.0.outlives.load(Ordering::Relaxed) != 0
     }
 
-    /// Says that the time of the request in `slot` is over. Its worker sees that when it looks: a signal has it look.
+    /// Marks the request in `slot` as out of time. Its worker sees the mark when it checks; a
+    /// signal makes it check.
     pub fn ask_to_end(&self, slot: SlotIndex, overrun: Overrun) {
         self.cell(slot).request.0.overrun.store(overrun.code(), Ordering::SeqCst);
     }
 
-    /// Which use of `slot`, by which worker, is going on; `None`: no worker has it.
+    /// The current run of `slot`: generation and worker. `None` if no worker has it.
     pub fn run_of(&self, slot: SlotIndex) -> Option<Run> {
         let worker = Incarnation::new(self.owner(slot)).filter(|_| self.is_workers(slot))?;
         Some(Run { slot, generation: self.shadows[slot.get()].generation, worker })
@@ -277,25 +287,25 @@ impl FrontEnd {
 
     /// Calls `each` for every slot in use that has news.
     pub fn take_news(&self, mut each: impl FnMut(SlotIndex)) {
-        self.ring.control().bell(self.number()).take(&self.part, |slot| {
+        self.ring.control().notifier(self.number()).take(&self.part, |slot| {
             if self.shadows[slot.get()].in_use {
                 each(slot);
             }
         });
     }
 
-    /// Announces that the front sleeps. False: there is news already.
+    /// Announces that the front sleeps. Returns false if there is news already.
     #[must_use]
     pub fn fall_asleep(&self) -> bool {
-        self.ring.control().bell(self.number()).fall_asleep(&self.part)
+        self.ring.control().notifier(self.number()).fall_asleep(&self.part)
     }
 
-    /// Nobody needs to ring any more.
+    /// Announces that the front is awake. No worker needs to ring its eventfd.
     pub fn wake_up(&self) {
-        self.ring.control().bell(self.number()).wake_up();
+        self.ring.control().notifier(self.number()).wake_up();
     }
 
-    /// Where the request in `slot` stands.
+    /// State of the request in `slot`.
     pub fn progress(&self, slot: SlotIndex) -> Result<Progress, Hostile> {
         let now = self.cell(slot).word.0.load();
         if now.generation() != self.shadows[slot.get()].generation {
@@ -304,19 +314,20 @@ impl FrontEnd {
         match now.state() {
             Some(State::Queued) => Ok(Progress::Queued),
             Some(State::Taken | State::Cancelled) => Ok(Progress::Running),
-            Some(State::Answering) => Ok(Progress::Answering),
-            Some(State::Answered) => Ok(Progress::Answered),
+            Some(State::Responding) => Ok(Progress::Responding),
+            Some(State::Responded) => Ok(Progress::Responded),
             Some(State::Orphaned) => Ok(Progress::Orphaned),
             Some(State::Free | State::Filling) | None => Err(Hostile { what: "state" }),
         }
     }
 
-    /// Incarnation of the worker that has the slot, 0 for none.
+    /// Incarnation of the worker that has the slot; 0: none.
     pub fn owner(&self, slot: SlotIndex) -> u32 {
         self.cell(slot).word.0.load().owner()
     }
 
-    /// Status and header lines of the answer (`Name: value\n` each), once progress is Answering or Answered.
+    /// Status and header lines of the response (`Name: value\n` each). Valid once the progress is
+    /// Answering or Answered.
     ///
     /// Status 0 means that the worker published no head.
     pub fn read_head(&self, slot: SlotIndex, lines: &mut Vec<u8>) -> Result<u16, Hostile> {
@@ -334,8 +345,8 @@ impl FrontEnd {
         Ok(status as u16)
     }
 
-    /// The next interim answer's status, if there is one, and its header lines. To be asked until there is none, before
-    /// [`Self::read_body`].
+    /// Status and header lines of the next interim response, if there is one. Call it until it
+    /// returns `None`, before [`Self::read_body`].
     pub fn read_interim(
         &mut self,
         slot: SlotIndex,
@@ -344,44 +355,45 @@ impl FrontEnd {
         let cell = &self.ring.cells()[slot.get()];
         let shadow = &mut self.shadows[slot.get()];
         let end = u64::from(cell.response.0.interim_bytes.load(Ordering::Acquire));
-        if end == shadow.answer_read {
+        if end == shadow.response_read {
             return Ok(None);
         }
-        let hostile = Hostile { what: "interim answer" };
-        let readable = cell.answer.0.readable(shadow.answer_read, ANSWER_BYTES);
-        let left = end.checked_sub(shadow.answer_read).ok_or(hostile)? as usize;
+        let hostile = Hostile { what: "interim response" };
+        let readable = cell.response_stream.0.readable(shadow.response_read, RESPONSE_BYTES);
+        let left = end.checked_sub(shadow.response_read).ok_or(hostile)? as usize;
         if end > INTERIM_BYTES_MAX as u64 || readable.map_err(|_| hostile)? < left {
             return Err(hostile);
         }
         let room = left.checked_sub(FRAME_BYTES).ok_or(hostile)?;
-        let area = self.ring.area(slot, Part::Answer);
+        let area = self.ring.area(slot, Part::Response);
         lines.clear();
-        area.read_at(shadow.answer_read, FRAME_BYTES, lines);
+        area.read_at(shadow.response_read, FRAME_BYTES, lines);
         let frame = Frame::read_from_bytes(lines).map_err(|_| hostile)?;
         let (status, len) = frame.checked(room).ok_or(hostile)?;
         lines.clear();
-        area.read_at(shadow.answer_read + FRAME_BYTES as u64, len, lines);
-        shadow.answer_read += (FRAME_BYTES + len) as u64;
-        cell.answer.0.publish_read(shadow.answer_read);
+        area.read_at(shadow.response_read + FRAME_BYTES as u64, len, lines);
+        shadow.response_read += (FRAME_BYTES + len) as u64;
+        cell.response_stream.0.publish_read(shadow.response_read);
         Ok(Some(status))
     }
 
-    /// Appends what has come of the answer's body to `out` and makes room; says how the body ends.
+    /// Appends the available bytes of the response body to `out` and makes room in the window.
+    /// Returns how the body ends.
     ///
     /// `End::Complete` is final: all bytes are in `out`.
     pub fn read_body(&mut self, slot: SlotIndex, out: &mut Vec<u8>) -> Result<End, Hostile> {
         let cell = &self.ring.cells()[slot.get()];
         let shadow = &mut self.shadows[slot.get()];
-        let end = cell.answer.0.end();
+        let end = cell.response_stream.0.end();
         let len = cell
-            .answer
+            .response_stream
             .0
-            .readable(shadow.answer_read, ANSWER_BYTES)
-            .map_err(|_| Hostile { what: "answer position" })?;
+            .readable(shadow.response_read, RESPONSE_BYTES)
+            .map_err(|_| Hostile { what: "response position" })?;
         if len > 0 {
-            self.ring.area(slot, Part::Answer).read_at(shadow.answer_read, len, out);
-            shadow.answer_read += len as u64;
-            cell.answer.0.publish_read(shadow.answer_read);
+            self.ring.area(slot, Part::Response).read_at(shadow.response_read, len, out);
+            shadow.response_read += len as u64;
+            cell.response_stream.0.publish_read(shadow.response_read);
             if end == End::Open {
                 cell.ring_worker();
             }
@@ -389,7 +401,7 @@ impl FrontEnd {
         Ok(end)
     }
 
-    /// Copies as much of `bytes` into the request body as there is room for; says how much that was.
+    /// Copies as many of `bytes` into the request body as fit. Returns their number.
     pub fn write_body(&mut self, slot: SlotIndex, bytes: &[u8]) -> Result<usize, Hostile> {
         let cell = &self.ring.cells()[slot.get()];
         let shadow = &mut self.shadows[slot.get()];
@@ -408,14 +420,15 @@ impl FrontEnd {
         Ok(len)
     }
 
-    /// The request body ends here.
+    /// Ends the request body.
     pub fn end_body(&self, slot: SlotIndex, end: End) {
         let cell = self.cell(slot);
         cell.body.0.publish_end(end);
         cell.ring_worker();
     }
 
-    /// What the request cost; meaningful when Answered, and only as good as the worker's word.
+    /// Usage and report of the request. Meaningful when Answered, and only as reliable as the
+    /// worker.
     pub fn account(&self, slot: SlotIndex) -> Account {
         let cell = self.cell(slot);
         let len = cell.response.0.report_bytes.load(Ordering::Relaxed) as usize;
@@ -426,12 +439,14 @@ impl FrontEnd {
         Account { usage: cell.load_usage(), report }
     }
 
-    /// How the worker of an Orphaned request ended. Only as good as the other workers' restraint: a hint.
+    /// How the worker of an Orphaned request ended. A hint: other workers could have overwritten
+    /// it.
     pub fn death(&self, slot: SlotIndex) -> Death {
         Death::from_code(self.cell(slot).response.0.death.load(Ordering::Relaxed))
     }
 
-    /// Gives up on the request. True: the slot is free again. False: a worker still has it; wait for news.
+    /// Cancels the request. Returns true if the slot is free again. Returns false if a worker still
+    /// has it; then wait for news.
     #[must_use]
     pub fn cancel(&mut self, slot: SlotIndex) -> bool {
         let generation = self.shadows[slot.get()].generation;
@@ -444,7 +459,8 @@ impl FrontEnd {
             cell.ring_worker();
             return false;
         }
-        // Answered or orphaned meanwhile, garbage, or cancelled before and still the worker's.
+        // Answered or orphaned in the meantime, garbage, or cancelled before and still owned by the
+        // worker.
         if self.is_workers(slot) {
             return false;
         }
@@ -454,7 +470,7 @@ impl FrontEnd {
 
     /// Whether a worker may still touch the slot.
     pub fn is_workers(&self, slot: SlotIndex) -> bool {
-        matches!(self.progress(slot), Ok(Progress::Running | Progress::Answering))
+        matches!(self.progress(slot), Ok(Progress::Running | Progress::Responding))
     }
 
     /// Frees a slot that is Filling, Answered, Orphaned or broken.
@@ -468,14 +484,17 @@ impl FrontEnd {
         let shadow = &mut self.shadows[slot.get()];
         if std::mem::take(&mut shadow.in_use) {
             self.free.push(slot);
-            self.crew.note_in_use(self.in_use());
+            self.front_group.note_in_use(self.in_use());
         }
     }
 
-    /// Once a second or so: mends the queues, queues again what is queued by its word but passed by the queue's head
-    /// (only a worker that writes garbage makes either needed), wakes workers, and calls `each` for the slots in use.
+    /// Periodic check, about once a second: repairs the queues, wakes workers, and calls `each` for
+    /// the slots in use.
+    ///
+    /// Queues a slot again if its word is Queued but the queue's head has passed it. Only a worker
+    /// that writes garbage makes the repairs necessary.
     pub fn tick(&mut self, mut each: impl FnMut(SlotIndex)) {
-        self.crew.mend(self.ring.control());
+        self.front_group.mend(self.ring.control());
         for index in self.part.clone() {
             let shadow = self.shadows[index];
             let Some(slot) = SlotIndex::new(index, self.shadows.len()).filter(|_| shadow.in_use)
@@ -486,11 +505,12 @@ impl FrontEnd {
             let waits = matches!(self.progress(slot), Ok(Progress::Queued));
             if waits && self.ring.control().queue(lane).pending() == 0 {
                 let ring = (self.ring.control(), self.ring.cells());
-                self.unrung[shadow.lane] |= self.crew.submit(ring, (slot, shadow.generation), lane);
+                self.unrung[shadow.lane] |=
+                    self.front_group.submit(ring, (slot, shadow.generation), lane);
             }
             each(slot);
         }
-        // In a second again.
+        // The result is not needed: the next check is in about a second.
         let _ = self.ring_withheld();
     }
 
@@ -507,7 +527,7 @@ mod tests {
     use crate::{Incarnation, Take, WorkerEnd};
     use proptest::prelude::*;
 
-    /// What the front is told of a request that `finish` has finished.
+    /// The account that the front reads after `finish` has finished a request.
     fn told(finish: impl FnOnce(&mut WorkerEnd, SlotIndex, &Ring)) -> Account {
         let ring = Ring::create(1).expect("memory");
         let mut front = FrontEnd::new(ring.clone());
@@ -521,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_tells_arrives() {
+    fn usage_and_report_of_worker_reach_front() {
         let details = UsageDetails { rollback_ns: 5, faults_minor: 6, ..UsageDetails::default() };
         let usage = Usage { cpu_ns: 7, ending: Ending::Fatal, details, ..Usage::default() };
         let account = told(|worker, slot, _| {
@@ -533,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_no_longer_than_its_room() {
+    fn oversized_report_is_truncated_to_its_area() {
         let account = told(|worker, slot, _| {
             worker.put_report(slot, &[1; REPORT_BYTES + 1]);
             worker.finish(slot, &Usage::default());
@@ -543,7 +563,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_length_and_no_code_does_harm(length: u32, ending: u32) {
+        fn garbage_report_length_and_ending_are_harmless(length: u32, ending: u32) {
             let account = told(|worker, slot, ring| {
                 worker.finish(slot, &Usage::default());
                 let response = &ring.cells()[slot.get()].response.0;

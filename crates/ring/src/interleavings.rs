@@ -1,9 +1,10 @@
-//! The protocol under loom: every interleaving of a front (or two: `fronts`), two workers and a repair.
+//! The protocol under loom: every interleaving of a front (or two, see `fronts`), two workers and a
+//! repair.
 //!
 //! `make model` runs them.
 
 mod fronts;
-mod turns;
+mod run_permits;
 
 use crate::layout::{Control, Lane, Parts, SLOTS_MAX, SlotIndex};
 use crate::os;
@@ -69,14 +70,15 @@ fn two_workers_take_each_request_once() {
         for worker in workers {
             worker.join().unwrap();
         }
-        // The second may have come after both workers looked: then it is still there for the next.
+        // The second request may be submitted after both workers have looked. Then it must still be
+        // there for the next worker.
         let left = control.take(LANES, SLOTS_MAX, worker(3)).is_some();
         assert_eq!(taken.load(Ordering::SeqCst) + u32::from(left), 2);
     });
 }
 
 #[test]
-fn a_submitted_request_wakes_a_sleeping_worker() {
+fn submitted_request_wakes_sleeping_worker() {
     bounded(|| {
         let control = Arc::new(Control::new());
         let sleeper = {
@@ -97,7 +99,7 @@ fn a_submitted_request_wakes_a_sleeping_worker() {
 }
 
 #[test]
-fn a_worker_that_retires_passes_its_wake_up_on() {
+fn retiring_worker_passes_its_wakeup_on() {
     bounded(|| {
         let control = Arc::new(Control::new());
         let leaver = {
@@ -115,19 +117,19 @@ fn a_worker_that_retires_passes_its_wake_up_on() {
                 }
             })
         };
-        // Its successor sleeps already: who wakes it?
+        // Its successor already sleeps: the leaving worker must wake it.
         control.workers_of(Lane::App).mark_asleep(1);
         control.set_desired_state(0, DesiredState::Retire);
         submit(&control, 0, 1, 0);
         control.wake_worker(Lane::App);
         let by_leaver = leaver.join().unwrap();
         let is_awake = control.workers[1].0.awake.load(Ordering::SeqCst) == 1;
-        assert!(by_leaver.is_some() || is_awake, "the request waits, and nobody looks");
+        assert!(by_leaver.is_some() || is_awake, "a request waits and no worker is awake");
     });
 }
 
 #[test]
-fn a_worker_that_is_held_back_begins_when_told() {
+fn held_worker_starts_when_state_becomes_serve() {
     bounded(|| {
         let control = Arc::new(Control::new());
         control.set_desired_state(0, DesiredState::Hold);
@@ -148,7 +150,7 @@ fn a_worker_that_is_held_back_begins_when_told() {
 }
 
 #[test]
-fn a_worker_that_is_held_back_wakes_for_a_probe_and_for_nothing_else() {
+fn held_worker_wakes_only_for_probe() {
     bounded(|| {
         let control = Arc::new(Control::new());
         control.set_desired_state(0, DesiredState::Hold);
@@ -172,7 +174,7 @@ fn a_worker_that_is_held_back_wakes_for_a_probe_and_for_nothing_else() {
 }
 
 #[test]
-fn an_answer_wakes_the_sleeping_front() {
+fn finished_response_wakes_sleeping_front() {
     bounded(|| {
         let control = Arc::new(Control::new());
         let rung = Arc::new(AtomicU32::new(0));
@@ -186,14 +188,14 @@ fn an_answer_wakes_the_sleeping_front() {
         };
         let mut seen = false;
         while !seen {
-            control.bell(0).take(&(0..SLOTS_MAX), |_| seen = true);
-            if !seen && control.bell(0).fall_asleep(&(0..SLOTS_MAX)) {
+            control.notifier(0).take(&(0..SLOTS_MAX), |_| seen = true);
+            if !seen && control.notifier(0).fall_asleep(&(0..SLOTS_MAX)) {
                 os::futex_wait(&rung, 0, Duration::MAX);
                 rung.store(0, Ordering::SeqCst);
-                control.bell(0).wake_up();
+                control.notifier(0).wake_up();
             }
         }
-        assert_eq!(control.slots[0].word.0.load().state(), Some(State::Answered));
+        assert_eq!(control.slots[0].word.0.load().state(), Some(State::Responded));
         taker.join().unwrap();
     });
 }
@@ -208,7 +210,7 @@ fn cancel_and_finish_leave_one_owner() {
             thread::spawn(move || {
                 let Some(slot) = control.take(LANES, SLOTS_MAX, worker(1)) else { return false };
                 let _ = control.slot(slot).word.0.begin(worker(1));
-                assert!(control.slot(slot).word.0.finish(worker(1)), "nobody else may end it");
+                assert!(control.slot(slot).word.0.finish(worker(1)), "only this worker may end it");
                 true
             })
         };
@@ -218,14 +220,14 @@ fn cancel_and_finish_leave_one_owner() {
             let _ = word.cancel(1);
         }
         assert_eq!(taker.join().unwrap(), !withdrawn);
-        let expected = if withdrawn { State::Free } else { State::Answered };
+        let expected = if withdrawn { State::Free } else { State::Responded };
         assert_eq!(word.load().state(), Some(expected));
     });
 }
 
 #[test]
-fn repair_finds_what_a_dead_worker_held_at_any_step() {
-    // The worker stops (dies) after `steps` steps; afterwards the repair runs, as after a `wait`.
+fn repair_finds_slot_of_worker_that_died_at_any_step() {
+    // The worker dies after `steps` steps. Then the repair runs, as after a `wait`.
     for steps in 0..4 {
         bounded(move || {
             let control = Arc::new(Control::new());
@@ -239,7 +241,7 @@ fn repair_finds_what_a_dead_worker_held_at_any_step() {
                     }
                     let Some((at, entry)) = control.queue(Lane::App).oldest() else { return };
                     if steps == 1 {
-                        // Taken, but the head not advanced.
+                        // Taken, but the head is not advanced.
                         let _ = control.slots[0].word.0.take(entry.generation(), worker(1));
                         return;
                     }
@@ -261,12 +263,12 @@ fn repair_finds_what_a_dead_worker_held_at_any_step() {
             let by_alive = alive.join().unwrap();
             control.repair(0, worker(1), Death::UNKNOWN, Parts::whole(SLOTS_MAX));
             let mut news = false;
-            control.bell(0).take(&(0..SLOTS_MAX), |_| news = true);
+            control.notifier(0).take(&(0..SLOTS_MAX), |_| news = true);
             let state = control.slots[0].word.0.load().state();
             match by_alive {
                 Some(_) => assert_eq!(state, Some(State::Taken)),
-                None if steps == 0 => unreachable!("nobody else took it"),
-                None if steps == 3 => assert!(news && state == Some(State::Answered)),
+                None if steps == 0 => unreachable!("no other worker took it"),
+                None if steps == 3 => assert!(news && state == Some(State::Responded)),
                 None => assert!(news && state == Some(State::Orphaned)),
             }
             assert!(control.workers_of(Lane::App).is_up(), "no wake-up is spent on the dead");

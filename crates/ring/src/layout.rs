@@ -1,14 +1,13 @@
-//! Where everything lies in the memory file: the control block, then one payload area per slot.
+//! Layout of the memory file: the control block, then one payload area per slot.
 //!
-//! A file of another version is refused by `attach`; whoever changes a struct here changes
-//! [`VERSION`].
+//! `attach` rejects a file of another version. A change to a struct here must change [`VERSION`].
 
-use crate::bell::{FrontBell, Pace, WorkerSet};
+use crate::notifier::{FrontNotifier, Pace, WorkerSet};
 use crate::queue::Queue;
 use crate::report::RollbackTimes;
+use crate::run_permits::RunPermits;
 use crate::stream::Stream;
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::turns::Turns;
 use crate::usage::{CELLS_MAX, Usage, UsageCell, UsageDetailsCell};
 use crate::word::Word;
 use std::ops::Range;
@@ -20,21 +19,23 @@ pub const VERSION: u32 = 18;
 
 #[cfg(not(loom))]
 mod limits {
-    /// Cells for worker processes: those of all generations, of which one that comes needs its own beside the others'.
+    /// Cells for worker processes of all generations. A new generation needs its own cells while
+    /// the others still use theirs.
     pub const WORKERS_MAX: usize = 4096;
-    /// Requests that can be queued or in flight.
+    /// Maximum number of requests queued or in flight.
     pub const SLOTS_MAX: usize = 4096;
-    /// Entries of a lane's queue: stale ones (withdrawn requests) need room beside the live ones.
+    /// Entries of a lane's queue. Stale ones (withdrawn requests) need room in addition to the live
+    /// ones.
     pub(crate) const QUEUE_LEN: usize = 4 * SLOTS_MAX;
-    /// Queues of a pool.
+    /// Number of queues of a pool.
     pub const LANES: usize = 6;
-    /// Fronts of a ring: threads that fill slots and hear of them.
+    /// Maximum number of fronts of a ring: threads that fill slots and receive news of them.
     pub const FRONTS_MAX: usize = 16;
-    /// Up to 4 s.
+    /// Number of duration buckets: up to 4 s.
     pub(crate) const ROLLBACK_BUCKETS: usize = 128;
 }
 #[cfg(loom)]
-// As few as show all there is to see: every interleaving of them is tried.
+// As few as still show every case: loom tries all interleavings of them.
 #[allow(missing_docs)]
 mod limits {
     pub const WORKERS_MAX: usize = 2;
@@ -47,39 +48,42 @@ mod limits {
 pub use limits::{FRONTS_MAX, LANES, SLOTS_MAX, WORKERS_MAX};
 pub(crate) use limits::{QUEUE_LEN, ROLLBACK_BUCKETS};
 
-/// Encoded request head: 64 KiB on the wire, plus the header table and the script's paths.
+/// Bytes of the encoded request head: 64 KiB on the wire, plus the header table and the script's
+/// paths.
 pub const REQUEST_BYTES: usize = 96 * 1024;
-/// Request body in flight.
+/// Bytes of the request body in flight.
 pub const BODY_BYTES: usize = 64 * 1024;
-/// Status and header lines of an answer.
+/// Bytes of the status and header lines of a response.
 pub(crate) const HEAD_BYTES: usize = 32 * 1024;
-/// Answer body in flight.
-pub(crate) const ANSWER_BYTES: usize = 128 * 1024;
-/// What a worker says of a request beside its usage: waits, timers, tags. Who reads it knows the grammar.
+/// Bytes of the response body in flight.
+pub(crate) const RESPONSE_BYTES: usize = 128 * 1024;
+/// Bytes of a worker's report on a request, in addition to its usage: waits, timers, tags. The
+/// reader of the report knows its format.
 pub const REPORT_BYTES: usize = 8 * 1024;
-/// One slot's payload area.
+/// Bytes of one slot's payload area.
 pub(crate) const AREA_BYTES: usize =
-    REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + ANSWER_BYTES + REPORT_BYTES;
+    REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + RESPONSE_BYTES + REPORT_BYTES;
 
-/// A queue of a pool: which workers may take from it.
+/// A queue of a pool. Determines the workers that may take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Requests for the front controller. Resident workers take only these.
     App = 0,
-    /// The same, for workers that are held back: what is to be seen before they take over.
+    /// Requests for the front controller, for workers that are held back: probes that run before
+    /// these workers take over.
     AppProbe = 1,
     /// Requests for any other script.
     Script = 2,
-    /// The same, for workers that are held back.
+    /// Requests for any other script, for workers that are held back.
     ScriptProbe = 3,
-    /// Requests for the front controller whose call graph is taken down.
+    /// Requests for the front controller whose call graph is recorded.
     AppTrace = 4,
-    /// The same for any other script.
+    /// Requests for any other script whose call graph is recorded.
     ScriptTrace = 5,
 }
 
 impl Lane {
-    /// In the order of their queues.
+    /// All lanes, in the order of their queues.
     pub(crate) const ALL: &[Lane] = if cfg!(loom) {
         &[Lane::App, Lane::AppProbe]
     } else {
@@ -92,7 +96,7 @@ impl Lane {
             Lane::ScriptTrace,
         ]
     };
-    /// Those that serve clients.
+    /// Lanes that serve clients.
     pub(crate) const SERVING: &[Lane] = if cfg!(loom) {
         &[Lane::App]
     } else {
@@ -105,13 +109,13 @@ impl Lane {
         matches!(self, Lane::App | Lane::AppProbe | Lane::AppTrace)
     }
 
-    /// Where the requests of this lane go whose call graph is taken down.
+    /// The lane for requests of this lane whose call graph is recorded.
     #[must_use]
     pub fn trace(self) -> Lane {
         if self.is_app() { Lane::AppTrace } else { Lane::ScriptTrace }
     }
 
-    /// Where a worker of this lane looks while it is held back.
+    /// The lane that a worker of this lane reads while it is held back.
     #[must_use]
     pub fn probe(self) -> Lane {
         match self {
@@ -131,31 +135,33 @@ impl SlotIndex {
         (index < slots.min(SLOTS_MAX)).then_some(SlotIndex(index as u16))
     }
 
-    /// The number again.
+    /// The number.
     pub fn get(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Which slots are whose, of several fronts: a part for each, all of one size.
+/// Partition of the slots among several fronts: one part each, all of one size.
 ///
-/// Each process has this in memory of its own, so that nothing in the ring says whom news are told to.
+/// Each process has this in its own memory, so no word in the ring decides which front receives
+/// news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
     fronts: usize,
-    /// Slots of all of them.
+    /// Slots of all fronts.
     slots: usize,
-    /// A slot's number, shifted, is its front's: one instruction for each piece of news.
+    /// A slot's number, shifted by this, is the number of its front: one instruction per piece of
+    /// news.
     shift: u32,
 }
 
 impl Parts {
-    /// All of them one front's.
+    /// All slots belong to one front.
     pub(crate) fn whole(slots: usize) -> Parts {
         Parts { fronts: 1, slots, shift: u16::BITS }
     }
 
-    /// Room for `slots` requests of each front, as far as a ring has so many.
+    /// Room for `slots` requests of each front, as far as the ring has enough slots.
     pub(crate) fn of(slots: usize, fronts: usize) -> Parts {
         let fronts = fronts.clamp(1, FRONTS_MAX);
         if fronts == 1 {
@@ -166,7 +172,7 @@ impl Parts {
         Parts { fronts, slots: each * fronts, shift: each.ilog2() }
     }
 
-    /// As a header says it; `None`: nobody shares slots out like that.
+    /// The partition that a header describes; `None` if no partition has these numbers.
     pub(crate) fn said(slots: usize, fronts: usize) -> Option<Parts> {
         if slots == 0 || slots > SLOTS_MAX || fronts == 0 || fronts > FRONTS_MAX {
             return None;
@@ -185,13 +191,13 @@ impl Parts {
         self.slots
     }
 
-    /// Whose `slot` is.
+    /// The front that owns `slot`.
     #[inline]
     pub(crate) fn front_of(self, slot: SlotIndex) -> usize {
         slot.get() >> self.shift
     }
 
-    /// The slots of a front, of which there are so many.
+    /// The slots of a front. A number that is too large means the last front.
     pub(crate) fn part(self, front: usize) -> Range<usize> {
         let each = self.slots / self.fronts;
         let from = front.min(self.fronts - 1) * each;
@@ -199,12 +205,12 @@ impl Parts {
     }
 }
 
-/// Keeps what different processes write on different cache lines.
+/// Keeps data that different processes write on different cache lines.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct CacheLine<T>(pub T);
 
-/// What the reader of the file checks first.
+/// Header that a reader of the file checks first.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Header {
@@ -214,27 +220,27 @@ pub(crate) struct Header {
     pub(crate) fronts: AtomicU32,
 }
 
-/// One slot's control words, grouped by who writes them.
+/// One slot's control words, grouped by the process that writes them.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct SlotCell {
-    /// Everybody, by the transitions of [`Word`].
+    /// Written by all processes, by the transitions of [`Word`].
     pub(crate) word: CacheLine<Word>,
-    /// The front, before it submits.
+    /// Written by the front, before it submits.
     pub(crate) request: CacheLine<RequestMeta>,
     /// Request body: front → worker.
     pub(crate) body: CacheLine<Stream>,
-    /// The worker, before it begins the answer or finishes.
+    /// Written by the worker, before it begins the response or finishes.
     pub(crate) response: CacheLine<ResponseMeta>,
-    /// The worker, before it finishes.
+    /// Written by the worker, before it finishes.
     pub(crate) details: CacheLine<UsageDetailsCell>,
-    /// Answer body: worker → front.
-    pub(crate) answer: CacheLine<Stream>,
-    /// The worker sleeps here for bytes or room; the front rings.
-    pub(crate) bell: CacheLine<SlotBell>,
+    /// Response body: worker → front.
+    pub(crate) response_stream: CacheLine<Stream>,
+    /// The worker sleeps here for bytes or room; the front wakes it.
+    pub(crate) notifier: CacheLine<SlotNotifier>,
 }
 
-// What a request has cost names its worker's cell.
+// The usage of a request contains the number of its worker's cell.
 const _: () = assert!(WORKERS_MAX <= CELLS_MAX);
 
 impl SlotCell {
@@ -249,90 +255,94 @@ impl SlotCell {
     }
 }
 
-/// What the front says of a request beside its bytes.
+/// Metadata of a request, in addition to its bytes. Written by the front, except where noted.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RequestMeta {
-    /// Since when it waits for a worker, `CLOCK_MONOTONIC`.
+    /// Start of the wait for a worker, `CLOCK_MONOTONIC`.
     pub(crate) submitted_ns: AtomicU64,
-    /// An [`Overrun`](crate::Overrun): its script is to end now; 0: it may go on.
+    /// An [`Overrun`](crate::Overrun): the script must end now; 0: it may continue.
     pub(crate) overrun: AtomicU32,
-    /// For how long its script may run at most if it asks for more time, ms; 0: it cannot.
+    /// Maximum run time of the script if it requests more time, ms; 0: it cannot.
     pub(crate) extended_ms_max: AtomicU32,
-    /// For how long the script wants to run, from its take on, ms; 0: it has not asked. The worker's word, here because the
-    /// answer's line is full.
+    /// Run time that the script requests, ms from its take; 0: none requested. Written by the
+    /// worker; it is here because the response's cache line is full.
     pub(crate) wanted_ms: AtomicU32,
-    /// Whether the script goes on when its client has gone; 0: it does not. The worker's word, too.
+    /// Whether the script continues when its client is gone; 0: it does not. Also written by the
+    /// worker.
     pub(crate) outlives: AtomicU32,
 }
 
-/// What the worker says of an answer beside its bytes.
+/// Metadata of a response, in addition to its bytes. Written by the worker, except where noted.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ResponseMeta {
     pub(crate) status: AtomicU32,
     pub(crate) head_bytes: AtomicU32,
     pub(crate) usage: UsageCell,
-    /// How many bytes of interim answers stand before the answer's body, in the same stream.
+    /// Bytes of interim responses before the response body, in the same stream.
     pub(crate) interim_bytes: AtomicU32,
-    /// A [`Death`](crate::Death); the supervisor's word, before it orphans the slot.
+    /// A [`Death`](crate::Death). Written by the supervisor, before it orphans the slot.
     pub(crate) death: AtomicU32,
-    /// How long the worker's report is; 0: it has none.
+    /// Length of the worker's report; 0: there is none.
     pub(crate) report_bytes: AtomicU32,
-    /// An [`Ending`](crate::Ending), and whether there are [`UsageDetails`](crate::UsageDetails).
+    /// An [`Ending`](crate::Ending), and a flag for the presence of
+    /// [`UsageDetails`](crate::UsageDetails).
     pub(crate) ending: AtomicU32,
 }
 
-// All that most answers have is on one cache line.
+// All words that most responses use are on one cache line.
 const _: () = assert!(cfg!(loom) || size_of::<CacheLine<ResponseMeta>>() == 64);
 
-/// A worker blocked on one slot. `rings` changes with every ring; `waiting` is 1 while it sleeps.
+/// A worker blocked on one slot. `rings` changes with every wake-up; `waiting` is 1 while it
+/// sleeps.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct SlotBell {
+pub(crate) struct SlotNotifier {
     pub(crate) rings: AtomicU32,
     pub(crate) waiting: AtomicU32,
 }
 
-/// One worker's place: it sleeps on `awake`, the rest is for reports.
+/// One worker's cell: it sleeps on `awake`; the rest is for reports.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct WorkerCell {
     pub(crate) awake: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) model: AtomicU32,
-    /// Incarnation of the process that uses the cell, 0 for none.
+    /// Incarnation of the process that uses the cell; 0: none.
     pub(crate) incarnation: AtomicU32,
     pub(crate) requests: AtomicU64,
-    /// Slot number + 1 of the request it runs, 0 for none.
+    /// Slot number + 1 of the request it runs; 0: none.
     pub(crate) slot: AtomicU32,
     /// Pages that a rollback copies.
     pub(crate) hot_pages: AtomicU32,
     pub(crate) rollbacks: AtomicU64,
-    /// A [`LeaveReason`](crate::LeaveReason), 0 for none.
+    /// A [`LeaveReason`](crate::LeaveReason); 0: none.
     pub(crate) leave: AtomicU32,
-    /// A [`DesiredState`](crate::DesiredState); the supervisor's word.
+    /// A [`DesiredState`](crate::DesiredState). Written by the supervisor.
     pub(crate) desired_state: AtomicU32,
-    /// Which application its worker runs; the supervisor's word, before the fork.
+    /// Generation of the application that the worker runs. Written by the supervisor, before the
+    /// fork.
     pub(crate) generation: AtomicU32,
-    /// Changes each time that a worker without a request looks for one: at least once a second.
+    /// Changes each time a worker without a request looks for one: at least once a second.
     pub(crate) beat: AtomicU32,
-    /// Changes each time that the worker begins to run: with a request, and after each wait within one.
+    /// Changes each time the worker begins to run: with a request, and after each wait within one.
     pub(crate) stretch: AtomicU32,
 }
 
-/// The control block. All zero is its valid initial state, but for the header.
+/// The control block. All zero is its valid initial state, except for the header.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) header: CacheLine<Header>,
     /// 1: workers leave when their request is done.
     pub(crate) stop: CacheLine<AtomicU32>,
-    /// Of each front.
-    pub(crate) bells: [CacheLine<FrontBell>; FRONTS_MAX],
+    /// One per front.
+    pub(crate) notifiers: [CacheLine<FrontNotifier>; FRONTS_MAX],
     pub(crate) worker_sets: [CacheLine<WorkerSet>; LANES],
     pub(crate) pace: CacheLine<Pace>,
-    pub(crate) turns: CacheLine<Turns>,
+    pub(crate) permits: CacheLine<RunPermits>,
     pub(crate) queues: [Queue; LANES],
     pub(crate) workers: [CacheLine<WorkerCell>; WORKERS_MAX],
     pub(crate) slots: [SlotCell; SLOTS_MAX],
@@ -353,10 +363,10 @@ impl Control {
                 fronts: AtomicU32::new(1),
             }),
             stop: CacheLine(zero32()),
-            bells: from_fn(|_| CacheLine(FrontBell::new())),
+            notifiers: from_fn(|_| CacheLine(FrontNotifier::new())),
             worker_sets: from_fn(|_| CacheLine(WorkerSet::new())),
             pace: CacheLine(Pace::new()),
-            turns: CacheLine(Turns::new()),
+            permits: CacheLine(RunPermits::new()),
             queues: from_fn(|_| Queue::new()),
             workers: from_fn(|_| {
                 CacheLine(WorkerCell {
@@ -395,8 +405,8 @@ impl Control {
                     ending: zero32(),
                 }),
                 details: CacheLine(UsageDetailsCell::new()),
-                answer: CacheLine(Stream::new()),
-                bell: CacheLine(SlotBell { rings: zero32(), waiting: zero32() }),
+                response_stream: CacheLine(Stream::new()),
+                notifier: CacheLine(SlotNotifier { rings: zero32(), waiting: zero32() }),
             }),
             rollback_times: CacheLine(RollbackTimes {
                 buckets: from_fn(|_| zero64()),
@@ -413,10 +423,10 @@ impl Control {
         &self.worker_sets[lane as usize % LANES].0
     }
 
-    /// The bell of a front; of the last one, if there are fewer.
+    /// The notifier of a front; that of the last front if the number is too large.
     #[inline]
-    pub(crate) fn bell(&self, front: usize) -> &FrontBell {
-        &self.bells[front.min(FRONTS_MAX - 1)].0
+    pub(crate) fn notifier(&self, front: usize) -> &FrontNotifier {
+        &self.notifiers[front.min(FRONTS_MAX - 1)].0
     }
 
     pub(crate) fn queue(&self, lane: Lane) -> &Queue {
@@ -449,11 +459,11 @@ mod tests {
                 assert!(each >= slots.min(SLOTS_MAX / fronts / 2), "{parts:?}");
             }
         }
-        assert_eq!(Parts::of(500, 1).slots(), 500, "one front has what it asks for");
+        assert_eq!(Parts::of(500, 1).slots(), 500, "one front gets the requested number");
     }
 
     #[test]
-    fn a_header_that_nobody_writes_is_refused() {
+    fn impossible_header_is_rejected() {
         for (slots, fronts) in
             [(0, 1), (SLOTS_MAX + 1, 1), (64, 0), (64, FRONTS_MAX + 1), (65, 2), (24, 2), (2, 3)]
         {

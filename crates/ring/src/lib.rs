@@ -1,39 +1,47 @@
-//! front ↔ ring ↔ worker: the shared-memory protocol in which the processes meet.
+//! front ↔ ring ↔ worker: the shared-memory protocol between the processes.
 //!
-//! One memory file holds a [`Control`](layout::Control) block (words that change hands) and, for each slot, a payload
-//! area (request head, request body, answer head, answer body). The front fills a slot and queues it; any
-//! worker takes the oldest; the answer streams back through the same slot. Nobody holds a lock,
-//! because anybody may be killed at any instruction.
+//! One memory file holds a [`Control`](layout::Control) block (words that change hands) and, for
+//! each slot, a payload area (request head, request body, response head, response body). The front
+//! fills a slot and queues it; any worker takes the oldest; the response streams back through the
+//! same slot. No process holds a lock, because any process may be killed at any instruction.
 //!
-//! Reading order: [`word`] (who owns a slot), [`queue`] (which slot is next), [`bell`] (who is
-//! asleep), [`turns`] (who runs), [`stream`] (bytes in flight), [`layout`] (where it all lies), [`protocol`] (what each side
-//! does, in which order), [`crew`] (several fronts), then the three views that add the bytes: [`FrontEnd`], [`WorkerEnd`] and [`Supervision`].
+//! Reading order:
 //!
-//! What depends on the system: nothing but the calls in `os`.
-#![allow(unsafe_code)] // Shared memory is reached through raw pointers: `os` maps it, `map` holds them.
+//! - [`word`]: ownership of a slot
+//! - [`queue`]: the next slot
+//! - [`notifier`]: sleeping processes and their wake-ups
+//! - [`permits`]: run permits of the workers
+//! - [`stream`]: bytes in flight
+//! - [`layout`]: the memory layout
+//! - [`protocol`]: the steps of each side, in order
+//! - [`front_group`]: several fronts
+//! - [`FrontEnd`], [`WorkerEnd`] and [`Supervision`]: the three views that add the bytes
+//!
+//! Only the calls in `os` depend on the operating system.
+#![allow(unsafe_code)] // Raw pointers to shared memory: `os` maps it, `map` holds them.
 
-mod bell;
+mod c_header;
 mod codes;
 #[cfg(counted)]
-pub mod counted;
-mod crew;
+pub mod counting_atomics;
 mod front_end;
+mod front_group;
 mod interim;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod layout;
 mod map;
-mod mirror;
+mod notifier;
 pub mod offsets;
 mod os;
 mod protocol;
 mod queue;
 mod report;
 pub mod request;
+mod run_permits;
 mod stream;
 mod supervision;
 mod sync;
-mod turns;
 mod usage;
 mod word;
 mod worker_end;
@@ -49,9 +57,9 @@ pub use report::{
     Death, DesiredState, Ending, LeaveReason, Model, Overrun, RollbackReport, WorkerReport,
     WorkerState,
 };
+pub use run_permits::{PermitWatch, RunPermit};
 pub use stream::End;
 pub use supervision::{RequestLine, Supervision, Taken};
-pub use turns::{Turn, TurnWatch};
 pub use usage::{Usage, UsageDetails, WorkerName};
 pub use word::Incarnation;
 pub use worker_end::{Aborted, Take, WorkerEnd};

@@ -1,69 +1,71 @@
-//! Where the control words lie in the memory file, for tests that write garbage there: those of the server cannot be
-//! told apart by name from outside. Nobody else needs this, who has the structs.
+//! Offsets of the control words in the memory file, for tests that write garbage there. Tests of
+//! the server run outside the process and cannot access the words by name. Other code uses the
+//! structs.
 
 use crate::layout::{CacheLine, Control, ResponseMeta, SlotCell};
 use crate::queue::Queue;
 use crate::usage::UsageCell;
 use std::mem::offset_of;
 
-/// What the reader of the file checks first.
+/// Header that a reader of the file checks first.
 pub const HEADER: usize = offset_of!(Control, header);
 /// The word that stops all workers.
 pub const STOP: usize = offset_of!(Control, stop);
-/// Whether the first front sleeps, then a bit of news for each slot.
-pub const FRONT_BELL: usize = offset_of!(Control, bells);
-/// Each lane's workers, and which of them sleep.
+/// Whether the first front sleeps, then one bit of news per slot.
+pub const FRONT_BELL: usize = offset_of!(Control, notifiers);
+/// Workers of each lane, and which of them sleep.
 pub const WORKER_SETS: usize = offset_of!(Control, worker_sets);
-/// Bytes of all these.
-pub const WORKER_SETS_BYTES: usize = crate::LANES * size_of::<CacheLine<crate::bell::WorkerSet>>();
-/// How long requests take.
+/// Bytes of all worker sets.
+pub const WORKER_SETS_BYTES: usize =
+    crate::LANES * size_of::<CacheLine<crate::notifier::WorkerSet>>();
+/// Duration of requests.
 pub const PACE: usize = offset_of!(Control, pace);
-/// How many workers may run, how many cells there are, and who runs.
-pub const TURNS: usize = offset_of!(Control, turns);
-/// Bytes of these.
-pub const TURNS_BYTES: usize = size_of::<crate::turns::Turns>();
-/// The first lane's queue: its tail.
+/// Run permits: their limits, the number of cells, and the workers that run.
+pub const TURNS: usize = offset_of!(Control, permits);
+/// Bytes of the run permits.
+pub const TURNS_BYTES: usize = size_of::<crate::run_permits::RunPermits>();
+/// Tail of the first lane's queue.
 pub const QUEUE_TAIL: usize = offset_of!(Control, queues) + Queue::TAIL_AT;
-/// The queue's head.
+/// Head of the queue.
 pub const QUEUE_HEAD: usize = offset_of!(Control, queues) + Queue::HEAD_AT;
-/// Bytes from one lane's queue to the next one's.
+/// Bytes from one lane's queue to the next.
 pub const QUEUE_BYTES: usize = size_of::<Queue>();
-/// The queue's entries.
+/// Entries of the queue.
 pub const QUEUE_ENTRIES: usize = offset_of!(Control, queues) + Queue::ENTRIES_AT;
-/// The cells of the workers.
+/// Cells of the workers.
 pub const WORKERS: usize = offset_of!(Control, workers);
-/// Bytes from one worker's cell to the next one's.
+/// Bytes from one worker's cell to the next.
 pub const WORKER_BYTES: usize = size_of::<CacheLine<crate::layout::WorkerCell>>();
-/// The cells of the slots.
+/// Cells of the slots.
 pub const SLOTS: usize = offset_of!(Control, slots);
-/// Bytes from one slot's cell to the next one's.
+/// Bytes from one slot's cell to the next.
 pub const SLOT_BYTES: usize = size_of::<SlotCell>();
 
-/// Within a slot's cell: who owns it.
+/// Within a slot's cell: the ownership word.
 pub const WORD: usize = offset_of!(SlotCell, word);
-/// Positions and end of the request's body: written, read, end.
+/// Positions and end of the request body: written, read, end.
 pub const BODY: usize = offset_of!(SlotCell, body);
-/// The answer's status.
+/// Status of the response.
 pub const STATUS: usize = RESPONSE + offset_of!(ResponseMeta, status);
-/// Length of its header lines.
+/// Length of the response's header lines.
 pub const HEAD_LENGTH: usize = RESPONSE + offset_of!(ResponseMeta, head_bytes);
-/// What the request cost: its usage.
+/// Usage of the request.
 pub const USAGE: usize = RESPONSE + offset_of!(ResponseMeta, usage);
 /// Bytes of a usage.
 pub const USAGE_BYTES: usize = size_of::<UsageCell>();
-/// Length of the interim answers.
+/// Length of the interim responses.
 pub const INTERIM_LENGTH: usize = RESPONSE + offset_of!(ResponseMeta, interim_bytes);
-/// Length of what the worker says of the request.
+/// Length of the worker's report on the request.
 pub const REPORT_LENGTH: usize = RESPONSE + offset_of!(ResponseMeta, report_bytes);
-/// How PHP ended it.
+/// How PHP ended the request.
 pub const ENDING: usize = RESPONSE + offset_of!(ResponseMeta, ending);
-/// What else the request cost.
+/// Usage details of the request.
 pub const DETAILS: usize = offset_of!(SlotCell, details);
-/// Positions and end of the answer's body, as [`BODY`].
-pub const ANSWER: usize = offset_of!(SlotCell, answer);
-/// Where its worker sleeps.
-pub const SLOT_BELL: usize = offset_of!(SlotCell, bell);
-/// The word's lowest byte in a slot whose request a worker runs.
+/// Positions and end of the response body, as [`BODY`].
+pub const RESPONSE_STREAM: usize = offset_of!(SlotCell, response_stream);
+/// Notifier on which the slot's worker sleeps.
+pub const SLOT_BELL: usize = offset_of!(SlotCell, notifier);
+/// Lowest byte of the word of a slot whose request a worker runs.
 pub const STATE_TAKEN: u32 = crate::word::State::Taken.code();
 
 const RESPONSE: usize = offset_of!(SlotCell, response);

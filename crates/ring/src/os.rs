@@ -1,9 +1,9 @@
-//! The system calls below the protocol: a memory file and its mapping, futexes to wait and wake, an eventfd for the
-//! front, the clock.
+//! System calls below the protocol: a memory file and its mapping, futexes to wait and wake, an
+//! eventfd for the front, the clock.
 //!
-//! They go through rustix, which calls the kernel itself: neither libc's state (a worker's is put back by a rollback) nor
-//! the functions that the worker interposes are on the way. Under loom futexes become model operations, so that lost
-//! wake-ups show as deadlocks.
+//! They go through rustix, which calls the kernel directly. So they use neither libc's state (a
+//! rollback restores a worker's) nor the functions that the worker interposes. Under loom, futexes
+//! become model operations, so that lost wake-ups show as deadlocks.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{
@@ -19,26 +19,27 @@ pub(crate) use modelled::{futex_wait, futex_wake, parent};
 #[cfg(not(loom))]
 pub(crate) use real::{futex_wait, futex_wake, parent};
 
-/// Whoever runs as this user can open the file through /proc: its size stays what it is.
+/// Seals that fix the size of the file. Every process of this user can open the file through /proc.
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A memory file of `bytes`, whose size nobody can change any more.
+/// Creates a memory file of `bytes` whose size is sealed.
 pub(crate) fn sealed_memory_file(name: &str, bytes: usize) -> io::Result<OwnedFd> {
     let file = memory_file(name, bytes)?;
     fcntl_add_seals(&file, SIZE_SEALS)?;
     Ok(file)
 }
 
-/// One whose size is not sealed yet.
+/// Creates a memory file whose size is not sealed yet.
 pub(crate) fn memory_file(name: &str, bytes: usize) -> io::Result<OwnedFd> {
     let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, bytes as u64)?;
     Ok(file)
 }
 
-/// The size of a file that cannot change it any more. Err: the seals that it has instead.
+/// Size of a file whose size is sealed. The inner error is the set of seals that the file has
+/// instead.
 pub(crate) fn sealed_size(file: BorrowedFd<'_>) -> io::Result<Result<u64, u32>> {
-    // Before its size is looked at.
+    // Read before the size.
     let seals = fcntl_get_seals(file)?;
     if !seals.contains(SIZE_SEALS) {
         return Ok(Err(seals.bits()));
@@ -53,13 +54,14 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: the mapping is shared between processes anyway: whoever makes a reference of `base` sees to what may lie there.
+// SAFETY: the mapping is shared between processes anyway. A caller that makes a reference from
+// `base` must ensure that all bytes which other processes may write there are valid for it.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The first `bytes` of `file`, which is at least so long and stays so.
+    /// Maps the first `bytes` of `file`, which must have and keep at least this size.
     pub(crate) fn new(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the kernel's choice.
@@ -70,7 +72,7 @@ impl Mapping {
         Ok(Mapping { base, bytes })
     }
 
-    /// Where it begins: at a page.
+    /// Start of the mapping, page-aligned.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -78,22 +80,23 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: what mmap returned and was given; whoever borrows from it is gone. It cannot fail for such a range.
+        // SAFETY: the address that mmap returned and the length that it got; all borrowers are
+        // gone. munmap cannot fail for such a range.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// An eventfd at 0 that does not block.
+/// Creates a non-blocking eventfd at 0.
 pub(crate) fn event() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)
 }
 
-/// Adds `count` to an eventfd; false: it is full.
+/// Adds `count` to an eventfd. Returns false if it is full.
 pub(crate) fn add_to_event(event: BorrowedFd<'_>, count: u64) -> bool {
     rustix::io::write(event, &count.to_ne_bytes()) == Ok(8)
 }
 
-/// Takes all that was added to an eventfd.
+/// Reads and resets the count of an eventfd.
 pub(crate) fn empty_event(event: BorrowedFd<'_>) -> u64 {
     let mut count = [0; 8];
     match rustix::io::read(event, &mut count) {
@@ -105,8 +108,8 @@ pub(crate) fn empty_event(event: BorrowedFd<'_>) -> u64 {
 /// `CLOCK_MONOTONIC` in nanoseconds: the same clock in every process of the machine.
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // libc's, because rustix looks for the vDSO at its first use and notes it in a static: a rollback forgets that.
-    // SAFETY: fills a local; the clock always exists.
+    // libc's clock, because rustix looks up the vDSO at its first use and keeps it in a static,
+    // which a rollback resets. SAFETY: fills a local; the clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
@@ -119,18 +122,19 @@ mod real {
     use rustix::thread::futex::{Flags, Timespec, wait, wake};
     use std::time::Duration;
 
-    /// Sleeps while `word` holds `expected`, at most for `limit`; wakes may be spurious. False: `limit` was over.
+    /// Sleeps while `word` holds `expected`, at most for `limit`. Wake-ups may be spurious. Returns
+    /// false if `limit` has passed.
     ///
-    /// Not private to the process: the sleeper and the waker are different ones.
+    /// The futex is not private to the process: sleeper and waker are different processes.
     pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, limit: Duration) -> bool {
-        // A limit beyond what the kernel counts is none.
+        // A limit that is too large for the kernel means no limit.
         let limit = Timespec::try_from(limit).ok();
         wait(plain(word), Flags::empty(), expected, limit.as_ref()) != Err(Errno::TIMEDOUT)
     }
 
     /// Wakes one sleeper of `word`.
     pub(crate) fn futex_wake(word: &AtomicU32) {
-        // Fails for addresses that are none only.
+        // Fails only for invalid addresses.
         let _ = wake(plain(word), Flags::empty(), 1);
     }
 
@@ -144,15 +148,17 @@ mod real {
         word.plain()
     }
 
-    /// The process that this one is a child of.
+    /// Process id of the parent.
     pub(crate) fn parent() -> i32 {
         Pid::as_raw(getppid())
     }
 }
 
-/// The model's kernel: one lock and one condition for all futexes, and processes that live for ever.
+/// The model's kernel: one lock and one condition variable for all futexes, and processes that
+/// never die.
 ///
-/// Waiting has no limit here, so that a lost wake-up shows as a deadlock instead of a second's delay.
+/// Waiting has no limit here, so that a lost wake-up shows as a deadlock instead of a delay of one
+/// second.
 #[cfg(loom)]
 mod modelled {
     use crate::sync::{AtomicU32, Ordering};

@@ -1,24 +1,29 @@
-//! The protocol: each step by which processes meet in the control block, in the order of a request's life.
+//! The protocol: each step at which processes interact through the control block, in the order of a
+//! request's life.
 //!
-//! | verb | who | |
+//! | verb | process | step |
 //! |---|---|---|
 //! | `submit` | front | publishes a request |
-//! | `wake_for`, `wake_waiting`, `wake_worker` | front, worker | looks for a worker that sleeps |
-//! | `join`, `retire` | worker | serves a lane; no longer does |
-//! | `take` | worker | the oldest request becomes its own |
-//! | `pass_on` | worker | wakes the next, if more wait |
-//! | `sleep`, `hold` | worker | waits for work; for its turn |
+//! | `wake_for`, `wake_waiting`, `wake_worker` | front, worker | wakes a sleeping worker |
+//! | `join`, `retire` | worker | begins and ends serving a lane |
+//! | `take` | worker | takes the oldest request |
+//! | `pass_on` | worker | wakes the next worker if more requests wait |
+//! | `sleep`, `hold` | worker | waits for work; waits while held back |
 //! | `finish` | worker | gives the slot back |
-//! | `wait`, `ring_worker` | worker, front | inside a request: waits for bytes or room; brings them |
-//! | `give_turn`, `begin_turn`, `end_turn`, `pass_turn` (`turns.rs`) | who wakes, worker | runs, among no more than there are cores |
-//! | `repair`, `set_desired_state`, `wake_all_workers` | supervisor | cleans up after the dead, steers the living |
+//! | `wait`, `ring_worker` | worker, front | waits for bytes or room; ends that wait |
+//! | `grant_permit`, `acquire_permit` | both | gives or takes a run permit (`run_permits.rs`) |
+//! | `release_permit`, `yield_permit` | both | returns it; offers it to a worker of another lane |
+//! | `repair` | supervisor | cleans up after a dead worker |
+//! | `set_desired_state`, `wake_all_workers` | supervisor | controls live workers |
 //!
-//! Here is what `interleavings.rs` checks, and nothing that it cannot run: no payload, no clock but a sleep's limit. The
-//! views ([`FrontEnd`](crate::FrontEnd), [`WorkerEnd`](crate::WorkerEnd), [`Supervision`](crate::Supervision)) add
-//! the bytes and each side's private positions.
+//! This file contains the steps that `interleavings.rs` checks. It has nothing that the model
+//! cannot run: no payload, and no clock except the time limit of a sleep. The views
+//! ([`FrontEnd`](crate::FrontEnd), [`WorkerEnd`](crate::WorkerEnd),
+//! [`Supervision`](crate::Supervision)) add the bytes and each side's private positions.
 //!
-//! One rule holds all of it together: whoever makes work publishes it and then looks for sleepers; whoever is about to
-//! sleep says so and then looks for work ([`publish_before_look`]). Both sides of each such pair stand in this file.
+//! One rule makes the protocol correct. A process that makes work publishes it and then looks for
+//! sleepers. A process that is about to sleep announces it and then looks for work
+//! ([`publish_before_look`]). Both sides of each such pair are in this file.
 
 use crate::layout::{Control, LANES, Lane, Parts, QUEUE_LEN, SlotCell, SlotIndex};
 use crate::os;
@@ -28,25 +33,27 @@ use crate::sync::{Ordering, publish_before_look};
 use crate::word::{Incarnation, State};
 use std::time::Duration;
 
-/// Longest sleep before the reason to sleep is checked again: a guard, not a clock.
+/// Maximum sleep before the reason to sleep is checked again: a safeguard, not a clock.
 const NAP: Duration = Duration::from_secs(1);
 
-/// Entries that a worker passes at most before it looks elsewhere: more than all queues can have.
+/// Maximum number of entries that a worker passes before it looks elsewhere: more than all queues
+/// can hold.
 const TAKE_ROUNDS_MAX: usize = 2 * QUEUE_LEN * LANES;
 
-/// What has ended a wait of a worker that is held back.
+/// How a wait of a held-back worker ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// It has taken a probe.
     Probe(SlotIndex),
-    /// Somebody has woken it.
+    /// It was woken.
     Woken,
-    /// Nobody has, for [`NAP`].
+    /// It was not woken within [`NAP`].
     Unwoken,
 }
 
 impl Control {
-    /// Front: the word first, then the entry that points at it: whoever sees the entry can take the slot.
+    /// Front: writes the word first, then the entry that points at it. So a worker that sees the
+    /// entry can take the slot.
     pub(crate) fn submit(
         &self,
         slot: SlotIndex,
@@ -59,13 +66,15 @@ impl Control {
         self.queue(lane).push(tail, entry);
     }
 
-    /// Front, after it has submitted to `lane`: wakes one worker, unless those that are awake are through sooner.
+    /// Front, after it has submitted to `lane`: wakes one worker, unless the awake workers finish
+    /// sooner.
     ///
-    /// True: somebody else is relied on, an awake worker that is about to take the request, or the chain of wakes.
+    /// Returns true if the front relies on another process: an awake worker that is about to take
+    /// the request, or the chain of wake-ups.
     pub(crate) fn wake_for(&self, lane: Lane) -> bool {
         publish_before_look();
         if !self.may_begin(lane) {
-            // Whoever ends a turn looks at the queue.
+            // A worker that returns its run permit checks the queue.
             return true;
         }
         let queued = self.queue(lane).pending();
@@ -76,10 +85,11 @@ impl Control {
         queued > 1
     }
 
-    /// Wakes a worker for each lane that has requests waiting.
+    /// Wakes a worker for each lane that has waiting requests.
     ///
-    /// True: one is not woken only because as many as may be are on their way. Nobody looks again when they are up: whoever
-    /// takes a request wakes no other if all that wait seem short.
+    /// Returns true if a worker was not woken only because the maximum number of woken workers is
+    /// on its way. No process checks again when they are up: a worker that takes a request wakes no
+    /// other if all waiting requests seem short.
     pub(crate) fn wake_waiting(&self) -> bool {
         let mut is_refused = false;
         for &lane in Lane::ALL {
@@ -89,25 +99,26 @@ impl Control {
             if self.may_begin(lane) {
                 self.wake_worker(lane);
             } else {
-                is_refused |= !self.counts_turns();
+                is_refused |= !self.counts_permits();
             }
         }
         is_refused
     }
 
-    /// Whether a worker that is woken for `lane` may begin. One that is held back has probes, and no turn.
+    /// Whether a worker that is woken for `lane` may begin. A held-back worker runs probes and
+    /// needs no run permit.
     fn may_begin(&self, lane: Lane) -> bool {
-        !Lane::SERVING.contains(&lane) || self.has_turn()
+        !Lane::SERVING.contains(&lane) || self.has_permit()
     }
 
-    /// Wakes one worker that sleeps for `lane`; false: none does.
+    /// Wakes one worker that sleeps for `lane`. Returns false if there is none.
     pub(crate) fn wake_worker(&self, lane: Lane) -> bool {
-        // PAIRS WITH `sleep_unless`: the request is published before sleepers are looked for.
+        // PAIRS WITH `sleep_unless`: the request is published before the search for sleepers.
         publish_before_look();
         let Some(index) = self.workers_of(lane).claim(self.words()) else { return false };
         if let Some(cell) = self.workers.get(index) {
             if Lane::SERVING.contains(&lane) {
-                self.give_turn(index);
+                self.grant_permit(index);
             }
             cell.0.awake.store(1, Ordering::SeqCst);
             os::futex_wake(&cell.0.awake);
@@ -115,7 +126,7 @@ impl Control {
         true
     }
 
-    /// Worker `index` serves `lanes` from now on, and no others: it may be woken for them.
+    /// Worker `index` serves only `lanes` from now on and may be woken for them.
     pub(crate) fn join(&self, index: usize, lanes: &[Lane]) {
         for &lane in Lane::SERVING {
             let workers = self.workers_of(lane);
@@ -123,20 +134,21 @@ impl Control {
         }
     }
 
-    /// Worker `index` takes no more. A wake-up that it was given may have been for a request: it passes that on.
+    /// Worker `index` takes no more requests. A wake-up that it received may have been for a
+    /// request; the worker passes it on.
     pub(crate) fn retire(&self, index: usize) {
         for &lane in Lane::SERVING {
             self.workers_of(lane).leave(index);
         }
-        self.end_turn(index);
+        self.release_permit(index);
         publish_before_look();
-        self.pass_turn(&[]);
+        self.yield_permit(&[]);
     }
 
-    /// Worker `me`: the oldest request of `lanes` that can be taken.
+    /// Worker `me`: takes the oldest request of `lanes` that can be taken.
     pub(crate) fn take(&self, lanes: &[Lane], slots: usize, me: Incarnation) -> Option<SlotIndex> {
         let cells = self.slots.get(..slots)?;
-        // Each round passes one entry, taken by somebody or stale.
+        // Each round passes one entry: it is stale, or another worker took it.
         for _ in 0..TAKE_ROUNDS_MAX {
             let oldest = lanes
                 .iter()
@@ -150,18 +162,20 @@ impl Control {
         None
     }
 
-    /// Worker, before it runs what it has taken: the chain of wakes. It wakes one more where requests of `lanes` wait.
+    /// Worker, before it runs the request it took: the chain of wake-ups. Wakes one more worker if
+    /// requests of `lanes` wait.
     pub(crate) fn pass_on(&self, lanes: &[Lane]) {
         for lane in lanes {
             let waiting = self.queue(*lane).pending();
-            if waiting > 0 && !self.pace.0.is_brisk(waiting) && self.has_turn() {
+            if waiting > 0 && !self.pace.0.is_brisk(waiting) && self.has_permit() {
                 self.wake_worker(*lane);
             }
         }
     }
 
-    /// Worker `index` sleeps until woken for one of `lanes`, unless there is work already: its turn is for others. False:
-    /// nobody has woken it for [`NAP`]. `has_run`: it did since it slept last.
+    /// Worker `index` returns its run permit and sleeps until it is woken for one of `lanes`,
+    /// unless there is work already. `has_run`: it has run a request since its last sleep. Returns
+    /// false if it was not woken within [`NAP`].
     pub(crate) fn sleep(&self, index: usize, lanes: &[Lane], has_run: bool) -> bool {
         if has_run {
             for lane in lanes {
@@ -169,17 +183,18 @@ impl Control {
             }
         }
         self.sleep_unless(index, lanes, || {
-            // Only now, when it can be found: else the next request is for a worker whose caches are cold.
-            self.end_turn(index);
+            // Only now, when the worker can be found as a sleeper. Otherwise the next request would
+            // go to a worker whose caches are cold.
+            self.release_permit(index);
             publish_before_look();
-            self.pass_turn(lanes);
-            (self.has_waiting(lanes) && self.has_turn())
+            self.yield_permit(lanes);
+            (self.has_waiting(lanes) && self.has_permit())
                 || self.is_stopping()
                 || self.desired_state(index) == DesiredState::Retire
         })
     }
 
-    /// Worker `index` waits once while it is held back, unless something has come in `probes`.
+    /// Worker `index` waits once while it is held back, unless there is a request in `probes`.
     pub(crate) fn hold(
         &self,
         index: usize,
@@ -217,18 +232,21 @@ impl Control {
         lanes.iter().any(|lane| self.queue(*lane).pending() > 0)
     }
 
-    /// Whether workers are to leave when their request is done.
+    /// Whether workers must leave when their request is done.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stop.0.load(Ordering::SeqCst) != 0
     }
 
-    /// What is wanted of worker `index`.
+    /// Desired state of worker `index`.
     pub(crate) fn desired_state(&self, index: usize) -> DesiredState {
         self.workers[index].0.desired_state()
     }
 
-    /// Worker `index`, in the life `me`, is done with `slot` of `front`. True: that one must be rung. False: it is awake, or the slot
-    /// is not this worker's any more, which was taken for dead; then the repair has told the front.
+    /// Worker `index`, incarnation `me`, is done with `slot` of `front`. Returns true if the front
+    /// must be woken.
+    ///
+    /// Returns false if the front is awake, or if the slot no longer belongs to this worker because
+    /// the worker was considered dead. In the latter case the repair has notified the front.
     #[must_use]
     pub(crate) fn finish(
         &self,
@@ -240,11 +258,11 @@ impl Control {
         let cell = &self.workers[index].0;
         cell.requests.fetch_add(1, Ordering::Relaxed);
         cell.slot.store(0, Ordering::Relaxed);
-        is_mine && self.bell(front).mark(slot)
+        is_mine && self.notifier(front).mark(slot)
     }
 
-    /// Supervisor: what `dead` owned becomes the front's, which is to look at it. Returns how many requests lost their
-    /// worker.
+    /// Supervisor: gives the slots of `dead` to the front and marks them as news. Returns the
+    /// number of requests that lost their worker.
     pub(crate) fn repair(
         &self,
         index: usize,
@@ -255,11 +273,11 @@ impl Control {
         for workers in &self.worker_sets {
             workers.0.leave(index);
         }
-        self.turns.0.leave(index);
+        self.permits.0.leave(index);
         let cell = &self.workers[index].0;
         cell.incarnation.store(0, Ordering::SeqCst);
         cell.state.store(WorkerState::Starting.code(), Ordering::Relaxed);
-        // A successor that dies before it says a word has done nothing.
+        // A successor that dies before its first report has done nothing.
         cell.requests.store(0, Ordering::Relaxed);
         cell.slot.store(0, Ordering::Relaxed);
         let mut orphans = 0;
@@ -267,36 +285,38 @@ impl Control {
             let Some(slot) = SlotIndex::new(at, parts.slots()) else { continue };
             let word = &self.slot(slot).word.0;
             if word.load().owner() == dead.get() {
-                // PAIRS WITH `FrontEnd::death`: it is asked when the word says Orphaned.
+                // PAIRS WITH `FrontEnd::death`, which is read when the word is Orphaned.
                 self.slot(slot).response.0.death.store(death.code(), Ordering::Relaxed);
             }
             let orphaned = word.orphan(dead);
             orphans += usize::from(orphaned);
-            // Also a slot that it had finished and not announced: the front must look at it.
+            // Also a slot that the worker finished and did not announce: the front must look at it.
             if orphaned || word.load().owner() == dead.get() {
-                let _ = self.bell(parts.front_of(slot)).mark(slot);
+                let _ = self.notifier(parts.front_of(slot)).mark(slot);
             }
         }
         orphans
     }
 
-    /// Supervisor: says what worker `index` is to do, and wakes it to see that.
+    /// Supervisor: sets the desired state of worker `index` and wakes the worker to read it.
     pub(crate) fn set_desired_state(&self, index: usize, desired: DesiredState) {
         let Some(cell) = self.workers.get(index) else { return };
         let cell = &cell.0;
         cell.desired_state.store(desired.code(), Ordering::SeqCst);
-        // PAIRS WITH `sleep_unless`: it clears `awake`, then looks at the desired state.
+        // PAIRS WITH `sleep_unless`: it clears `awake`, then reads the desired state.
         publish_before_look();
         cell.awake.store(1, Ordering::SeqCst);
         os::futex_wake(&cell.awake);
     }
 
-    /// Supervisor: all workers look again, those that wait for work and those that wait within a request.
+    /// Supervisor: makes all workers check again, those that wait for work and those that wait
+    /// within a request.
     pub(crate) fn wake_all_workers(&self) {
         for workers in &self.worker_sets {
             workers.0.mark_all_awake(self.words());
         }
-        // PAIRS WITH `sleep_unless`: a turn that has just come free is published before those who look for one are woken.
+        // PAIRS WITH `sleep_unless`: a run permit that was just freed is published before the
+        // workers that look for one are woken.
         publish_before_look();
         for line in self.workers.iter().take(self.cells()) {
             let cell = &line.0;
@@ -306,7 +326,7 @@ impl Control {
             }
         }
         for slot in &self.slots {
-            if slot.bell.0.waiting.load(Ordering::Relaxed) == 1 {
+            if slot.notifier.0.waiting.load(Ordering::Relaxed) == 1 {
                 slot.ring_worker();
             }
         }
@@ -314,30 +334,30 @@ impl Control {
 }
 
 impl SlotCell {
-    /// Worker: sleeps until the front rings, unless `is_needed` turns false first; may return early. False: it did not
-    /// ring for [`NAP`].
+    /// Worker: sleeps until the front wakes it, unless `is_needed` returns false first. May return
+    /// early. Returns false if no wake-up came within [`NAP`].
     pub(crate) fn wait(&self, is_needed: impl Fn(&SlotCell) -> bool) -> bool {
-        let bell = &self.bell.0;
-        let rings = bell.rings.load(Ordering::SeqCst);
-        bell.waiting.store(1, Ordering::SeqCst);
+        let notifier = &self.notifier.0;
+        let rings = notifier.rings.load(Ordering::SeqCst);
+        notifier.waiting.store(1, Ordering::SeqCst);
         publish_before_look();
         // PAIRS WITH `ring_worker`: it publishes, then looks at `waiting`.
-        let was_woken = !is_needed(self) || os::futex_wait(&bell.rings, rings, NAP);
-        bell.waiting.store(0, Ordering::SeqCst);
+        let was_woken = !is_needed(self) || os::futex_wait(&notifier.rings, rings, NAP);
+        notifier.waiting.store(0, Ordering::SeqCst);
         was_woken
     }
 
-    /// Front: wakes the worker that waits for body bytes, for room, or for the cancellation.
+    /// Front: wakes the worker that waits for body bytes, for room or for the cancellation.
     pub(crate) fn ring_worker(&self) {
-        let bell = &self.bell.0;
-        bell.rings.fetch_add(1, Ordering::SeqCst);
+        let notifier = &self.notifier.0;
+        notifier.rings.fetch_add(1, Ordering::SeqCst);
         publish_before_look();
-        if bell.waiting.load(Ordering::SeqCst) == 1 {
-            os::futex_wake(&bell.rings);
+        if notifier.waiting.load(Ordering::SeqCst) == 1 {
+            os::futex_wake(&notifier.rings);
         }
     }
 
-    /// Whether the front has given up on the request.
+    /// Whether the front has cancelled the request.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.word.0.load().state() == Some(State::Cancelled)
     }

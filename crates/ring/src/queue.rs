@@ -1,8 +1,9 @@
-//! Which slot is next: one first-in-first-out queue per lane. One producer, many consumers, no lock.
+//! Selects the next slot: one first-in-first-out queue per lane. One producer, many consumers, no
+//! lock.
 //!
-//! An entry only *points* at a slot and its generation; ownership changes in the slot's word. So the
-//! head is a hint that anybody may advance past an entry whose slot is no longer queued, and a
-//! worker that dies between taking the slot and advancing the head hinders nobody.
+//! An entry only *points* at a slot and its generation; ownership changes in the slot's word. So
+//! the head is a hint: any process may advance it past an entry whose slot is no longer queued. A
+//! worker that dies between taking the slot and advancing the head blocks no other worker.
 
 use crate::layout::{CacheLine, QUEUE_LEN, SLOTS_MAX, SlotCell, SlotIndex};
 use crate::sync::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ impl QueueEntry {
         QueueEntry(slot.get() as u64 | u64::from(generation) << 12 | order << 44)
     }
 
-    /// The slot; `None` where another process wrote garbage.
+    /// The slot; `None` if another process wrote garbage.
     pub(crate) fn slot(self) -> Option<SlotIndex> {
         SlotIndex::new((self.0 & 0xfff) as usize, SLOTS_MAX)
     }
@@ -36,7 +37,8 @@ impl QueueEntry {
         (self.0 >> 44) as u32
     }
 
-    /// Whether it was submitted before `other`; right while fewer than 2¹⁹ requests lie between them.
+    /// Whether it was submitted before `other`. Correct while fewer than 2¹⁹ requests are between
+    /// them.
     pub(crate) fn is_before(self, other: QueueEntry) -> bool {
         let distance = other.order().wrapping_sub(self.order()) & ((1 << ORDER_BITS) - 1);
         distance != 0 && distance < 1 << (ORDER_BITS - 1)
@@ -72,9 +74,9 @@ impl Queue {
         self.tail.0.store(tail + 1, Ordering::SeqCst);
     }
 
-    /// Front: whether an entry fits at `tail`; passes stale entries at the head first.
+    /// Front: whether an entry fits at `tail`. Passes stale entries at the head first.
     ///
-    /// The requests that a mended head skips are queued again by the front's tick.
+    /// The front's tick queues again the requests that a repaired head skips.
     pub(crate) fn has_room(&self, tail: u64, slots: &[SlotCell]) -> bool {
         self.mend(tail);
         for _ in 0..QUEUE_LEN {
@@ -91,8 +93,8 @@ impl Queue {
         false
     }
 
-    /// Front: what no honest process writes is put right: another tail than its own, a head that is further from it than
-    /// there are entries.
+    /// Front: repairs values that no honest process writes: a tail other than the front's own, or a
+    /// head further from it than the queue has entries.
     pub(crate) fn mend(&self, tail: u64) {
         if self.tail.0.load(Ordering::Relaxed) != tail {
             self.tail.0.store(tail, Ordering::SeqCst);
@@ -102,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// Entries between head and tail, stale ones included: a hint.
+    /// Number of entries between head and tail, stale ones included. A hint.
     pub(crate) fn pending(&self) -> u64 {
         self.standing().map_or(0, |(_, entries)| entries)
     }
@@ -113,17 +115,18 @@ impl Queue {
         Some((head, QueueEntry(self.entry_at(head).load(Ordering::Acquire))))
     }
 
-    /// The head, and how many entries there are from it. None where one of head and tail is garbage.
+    /// The head and the number of entries from it. `None` if head or tail is garbage.
     fn standing(&self) -> Option<(u64, u64)> {
         let look = || {
             let head = self.head.0.load(Ordering::SeqCst);
             between(head, self.tail.0.load(Ordering::SeqCst)).map(|entries| (head, entries))
         };
-        // Whoever is held up between the two loads may find them far apart. Once, not twice.
+        // A process that is delayed between the two loads may find them far apart. Once, not twice.
         look().or_else(look)
     }
 
-    /// Worker: takes the slot of `entry` and passes the entry. `None`: another was faster, or it was withdrawn.
+    /// Worker: takes the slot of `entry` and passes the entry. `None` if another worker was faster
+    /// or the entry was withdrawn.
     pub(crate) fn take(
         &self,
         at: u64,
@@ -139,7 +142,7 @@ impl Queue {
     }
 
     fn advance(&self, from: u64) {
-        // Losing the race means that somebody else has advanced it: nothing to do.
+        // If the exchange fails, another process has advanced the head: nothing to do.
         let _ = self.head.0.compare_exchange(from, from + 1, Ordering::SeqCst, Ordering::Relaxed);
     }
 
@@ -148,8 +151,8 @@ impl Queue {
     }
 }
 
-/// Entries from `head` to `tail`, which reach at most [`QUEUE_LEN`]: what says otherwise is garbage, and a worker that
-/// believed it would look for its next request until the end of time.
+/// Number of entries from `head` to `tail`, at most [`QUEUE_LEN`]. Any other distance is garbage. A
+/// worker that trusted it would search for its next request forever.
 fn between(head: u64, tail: u64) -> Option<u64> {
     tail.checked_sub(head).filter(|entries| *entries <= QUEUE_LEN as u64)
 }
@@ -169,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_keeps_its_parts() {
+    fn entry_keeps_its_parts() {
         assert_eq!(entry(3).slot().map(SlotIndex::get), Some(5));
         assert_eq!(entry(3).generation(), 0xffff_fffe);
     }
 
     #[test]
-    fn a_distance_that_nobody_wrote_is_none() {
+    fn impossible_distance_is_none() {
         let full = QUEUE_LEN as u64;
         let given = [(0, 0), (7, 7 + full), (7, 8 + full), (8, 7), (0, u64::MAX), (u64::MAX, 0)];
         let found = given.map(|(head, tail)| between(head, tail));
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn order_survives_the_wrap() {
+    fn order_is_kept_when_positions_wrap() {
         assert!(entry(1).is_before(entry(2)));
         assert!(!entry(2).is_before(entry(1)));
         assert!(!entry(2).is_before(entry(2)));

@@ -1,13 +1,14 @@
-//! worker ↔ supervisor: what the two say of a worker's life in its cell, and how it is shown.
+//! worker ↔ supervisor: the words of a worker's cell that describe its life, and their
+//! presentation.
 //!
-//! Whatever a worker writes may be garbage: a code that is none reads as the harmless one, or as nothing.
+//! A worker may write garbage. An unknown code reads as the harmless value or as no value.
 
 use crate::codes::codes;
 use crate::layout::{ROLLBACK_BUCKETS, WorkerCell};
 use crate::sync::{AtomicU64, Ordering};
 
 codes! {
-    /// What a worker does.
+    /// Activity of a worker.
     pub enum WorkerState {
         /// No process, or not yet in its loop.
         Starting = 0, "starting";
@@ -21,7 +22,7 @@ codes! {
 }
 
 codes! {
-    /// Which execution model the worker's application chose.
+    /// Execution model that the worker's application chose.
     pub enum Model {
         /// Each request runs the script.
         Script = 0, "script";
@@ -32,7 +33,7 @@ codes! {
     }
 }
 
-/// What a worker is until its application says otherwise.
+/// The model of a worker until its application reports another.
 impl Default for Model {
     fn default() -> Model {
         Model::Script
@@ -42,9 +43,9 @@ impl Default for Model {
 codes! {
     /// How PHP ended a request. `ending` in C.
     pub enum Ending {
-        /// Its code came to its end.
+        /// The script ran to its end.
         Returned = 0, "returned";
-        /// A fatal error ended it, or an exception that nobody caught.
+        /// A fatal error or an uncaught exception ended it.
         Fatal = 1, "fatal";
         /// It ran longer than `max_execution_time` allows.
         Overtime = 2, "overtime";
@@ -53,7 +54,7 @@ codes! {
     }
 }
 
-/// What most do.
+/// The ending of most requests.
 impl Default for Ending {
     fn default() -> Ending {
         Ending::Returned
@@ -61,11 +62,11 @@ impl Default for Ending {
 }
 
 codes! {
-    /// What the supervisor wants of a worker.
+    /// State that the supervisor wants of a worker.
     pub enum DesiredState {
         /// Take requests from the queue.
         Serve = 0, "serve";
-        /// Get ready, and wait: another generation serves yet.
+        /// Get ready, and wait: another generation still serves.
         Hold = 1, "hold";
         /// Leave when the request is done.
         Retire = 2, "retire";
@@ -73,7 +74,7 @@ codes! {
 }
 
 codes! {
-    /// Why a worker asked to be replaced by a fresh fork. `leave_reason` in C.
+    /// Why a worker requested a fresh fork as its replacement. `leave_reason` in C.
     pub enum LeaveReason {
         /// A request left a child process.
         Child = 1, "child";
@@ -99,7 +100,7 @@ codes! {
         End = 11, "end";
         /// A request of a worker that does not roll back left signals blocked.
         Signal = 12, "signal";
-        /// The application's resume hook says that what it has booted no longer fits.
+        /// The application's resume hook reports that the booted application no longer fits.
         Stale = 13, "stale";
         /// A request was ended because its time was over.
         Overrun = 14, "overrun";
@@ -107,50 +108,50 @@ codes! {
 }
 
 codes! {
-    /// Which of its times a request has used up; named by the setting.
+    /// The time limit that a request exceeded, named by its setting.
     pub enum Overrun {
-        /// That without a byte of the answer.
-        Answer = 1, "timeouts.answer";
-        /// That for the whole request.
+        /// The time without a byte of the response.
+        Response = 1, "timeouts.response";
+        /// The time for the whole request.
         Request = 2, "timeouts.request";
-        /// That after its answer, or without its client.
-        After = 3, "timeouts.after";
-        /// That which the server itself has to end.
+        /// The time after the response, or without the client.
+        After = 3, "timeouts.post_response";
+        /// The time within which the server itself must end.
         Drain = 4, "timeouts.drain";
     }
 }
 
-/// The code of a worker that is busy with its return to the image: nothing of the application runs there.
+/// Code of a worker that is busy with its return to the image: no application code runs there.
 pub(crate) const RETURNS: u32 = 4;
 
-// A cell has one code, and each reads as one thing.
+// A cell has one code, and each code has one meaning.
 const _: () = assert!(WorkerState::from_code(RETURNS).is_none());
 
-/// What a worker's cell says, checked for range.
+/// Contents of a worker's cell, checked for range.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerReport {
-    /// What the worker does.
+    /// Activity of the worker.
     pub state: WorkerState,
-    /// Which model its application chose.
+    /// Execution model that its application chose.
     pub model: Model,
-    /// Requests finished in this life.
+    /// Requests finished by this incarnation.
     pub requests: u64,
-    /// It has taken one that is not finished.
+    /// Whether it has taken a request that is not finished.
     pub has_request: bool,
-    /// It has finished one, and returns to its image.
+    /// Whether it has finished a request and is returning to its image.
     pub returns: bool,
-    /// Another number each time that it has looked for a request: while it has none, at least once a second.
+    /// Changes each time the worker looks for a request: without one, at least once a second.
     pub beat: u32,
     /// Pages that a rollback copies.
     pub hot_pages: u32,
-    /// Returns to the image in this life.
+    /// Returns to the image by this incarnation.
     pub rollbacks: u64,
-    /// Why it ended itself, if it said so.
+    /// Why it ended itself, if it reported a reason.
     pub leave: Option<LeaveReason>,
 }
 
 impl WorkerCell {
-    /// What the cell says, for the supervisor.
+    /// Contents of the cell, for the supervisor.
     pub(crate) fn report(&self) -> WorkerReport {
         let code = self.state.load(Ordering::Relaxed);
         let returns = code == RETURNS;
@@ -169,19 +170,20 @@ impl WorkerCell {
         }
     }
 
-    /// What is wanted of the worker. Garbage reads as [`DesiredState::Serve`]: its supervisor says it again.
+    /// Desired state of the worker. Garbage reads as [`DesiredState::Serve`]; the supervisor writes
+    /// the state again.
     pub(crate) fn desired_state(&self) -> DesiredState {
         let code = self.desired_state.load(Ordering::SeqCst);
         DesiredState::from_code(code).unwrap_or(DesiredState::Serve)
     }
 }
 
-/// How a worker ended that held a request: what `wait` said of it.
+/// How a worker that held a request ended: its `wait` status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Death(u32);
 
 impl Death {
-    /// No `wait` status is known.
+    /// The `wait` status is not known.
     pub const UNKNOWN: Death = Death(0);
 
     /// From a wait status (`waitpid(2)`).
@@ -189,8 +191,9 @@ impl Death {
         Death(status.cast_unsigned().wrapping_add(1))
     }
 
-    /// Its request may have brought it about: a signal that a process earns by what it does, or an exit. What operators,
-    /// service managers, the out-of-memory killer and a dying parent send does not count, nor does what is unknown.
+    /// Whether the worker's request may have caused the death: an exit, or a signal caused by the
+    /// process's own actions. Signals that operators, service managers, the out-of-memory killer or
+    /// a dying parent send do not count. An unknown status does not count either.
     pub fn is_own_doing(self) -> bool {
         const SENT: [i32; 5] =
             [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
@@ -210,7 +213,7 @@ impl Death {
     }
 }
 
-/// How long rollbacks took, of all workers together: four buckets per power of two of nanoseconds.
+/// Durations of the rollbacks of all workers: four buckets per power of two of nanoseconds.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RollbackTimes {
@@ -220,18 +223,18 @@ pub(crate) struct RollbackTimes {
     pub(crate) searches: AtomicU64,
 }
 
-/// How long all workers' returns to the image took.
+/// Durations of all workers' returns to the image.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RollbackReport {
-    /// How many there were.
+    /// Number of returns.
     pub count: u64,
     /// Median, ns, at most a quarter too high.
     pub p50_ns: u64,
-    /// 99th percentile, ns, likewise.
+    /// 99th percentile, ns, at most a quarter too high.
     pub p99_ns: u64,
-    /// All of them together.
+    /// Total of all returns, ns.
     pub total_ns: u64,
-    /// Those that searched memory for written pages.
+    /// Returns that searched memory for written pages.
     pub searches: u64,
 }
 
@@ -287,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_ends_at_most_a_quarter_above_what_is_in_it() {
+    fn bucket_end_exceeds_value_by_at_most_a_quarter() {
         for ns in [4, 5, 7, 8, 100, 12_345, 1_000_000, 3_999_999_999] {
             let end = bucket_end(bucket_of(ns));
             assert!(ns < end && end <= ns + ns.div_ceil(4), "{ns} is in a bucket up to {end}");

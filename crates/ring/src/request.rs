@@ -1,10 +1,11 @@
-//! The request head as it lies in a slot: a fixed struct, a header table, then the strings.
+//! Layout of the request head in a slot: a fixed struct, a header table, then the strings.
 //!
-//! Every string is followed by a NUL that its length does not count, because PHP's request fields are C
-//! strings. C's view of these structs, `crates/worker/csrc/ring.h`, is written from here (`mirror.rs`).
+//! Every string is followed by a NUL that its length does not count, because PHP's request fields
+//! are C strings. The C view of these structs, `crates/worker/csrc/ring.h`, is generated from this
+//! file (`mirror.rs`).
 
+use crate::c_header::mirrored;
 use crate::layout::REQUEST_BYTES;
-use crate::mirror::mirrored;
 use std::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -17,22 +18,24 @@ mirrored! {
 }
 
 mirrored! {
-    /// Name and value of one header, as it came.
+    /// Name and value of one header, as received.
     pub struct Header {
         name: Str,
         value: Str,
     }
 }
 
-/// The request was made over TLS (or a trusted proxy says so).
+/// The request was made over TLS, or a trusted proxy reports so.
 pub const FLAG_HTTPS: u32 = 1;
 /// The target script is the front controller.
 pub const FLAG_APP: u32 = 2;
-/// Somebody reads what the worker says of the request beside its usage.
-pub const FLAG_LEDGER: u32 = 4;
-/// A web server has told all variables of the request: none is added, and none of the fields is one.
+/// The worker's report on the request has a reader, in addition to the usage.
+pub const FLAG_REQUEST_ACCOUNTING: u32 = 4;
+/// A web server supplied all variables of the request: no other variable is added, and no field of
+/// the head becomes a variable.
 pub const FLAG_FASTCGI: u32 = 8;
-/// It is run as a whole script although the application may be booted ahead, to see what that takes.
+/// The request runs as a whole script although the application may be booted ahead, to see the cost
+/// of that.
 pub const FLAG_WHOLE: u32 = 16;
 
 mirrored! {
@@ -61,21 +64,21 @@ mirrored! {
         flags: u32,
         headers: u32,
         headers_off: u32,
-        /// Further variables of the request, behind the headers in their table.
+        /// Further variables of the request, after the headers in their table.
         variables: u32,
     }
 }
 
-/// What the front tells PHP about a request. Bytes, because HTTP does not promise UTF-8.
+/// Request head that the front passes to PHP. Bytes, because HTTP does not guarantee UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHead<'a> {
     /// `REQUEST_METHOD`.
     pub method: &'a [u8],
-    /// `REQUEST_URI`: the target as it came, with query.
+    /// `REQUEST_URI`: the target as received, with query.
     pub target: &'a [u8],
     /// `QUERY_STRING`, without `?`.
     pub query: &'a [u8],
-    /// `SERVER_PROTOCOL`, as `HTTP/1.1`.
+    /// `SERVER_PROTOCOL`, such as `HTTP/1.1`.
     pub protocol: &'a [u8],
     /// Absolute path of the script to run.
     pub script_filename: &'a [u8],
@@ -83,7 +86,7 @@ pub struct RequestHead<'a> {
     pub script_name: &'a [u8],
     /// `DOCUMENT_URI`: script name and path info, decoded.
     pub document_uri: &'a [u8],
-    /// `PATH_INFO`: what follows the script's name in the path, decoded; empty for none.
+    /// `PATH_INFO`: the part of the path after the script's name, decoded; empty if there is none.
     pub path_info: &'a [u8],
     /// `DOCUMENT_ROOT`.
     pub document_root: &'a [u8],
@@ -101,13 +104,13 @@ pub struct RequestHead<'a> {
     pub cookie: Option<&'a [u8]>,
     /// The `Authorization` header, for `PHP_AUTH_*`.
     pub authorization: Option<&'a [u8]>,
-    /// `CONTENT_LENGTH`; `None` for no header, body of unknown length included.
+    /// `CONTENT_LENGTH`; `None` without the header, also for a body of unknown length.
     pub content_length: Option<u64>,
     /// `SERVER_PORT`.
     pub server_port: u16,
     /// `REMOTE_PORT`.
     pub remote_port: u16,
-    /// [`FLAG_HTTPS`] and others.
+    /// [`FLAG_HTTPS`] and the other flags.
     pub flags: u32,
 }
 
@@ -118,10 +121,11 @@ pub struct TooLarge;
 
 /// Room in the header table before it has to grow.
 const HEADERS_USUAL: usize = 32;
-/// What of a method or a target is logged, bytes.
+/// Maximum logged part of a method or a target, bytes.
 const LOGGED_BYTES_MAX: usize = 512;
 
-/// Method, target and id of an encoded head that may be garbage: `read` appends that many bytes at that offset.
+/// Method, target and id of an encoded head that may be garbage. `read` appends the given number of
+/// bytes at the given offset.
 pub(crate) fn line_of(read: impl Fn(usize, usize, &mut Vec<u8>)) -> [String; 3] {
     [offset_of!(Head, method), offset_of!(Head, target), offset_of!(Head, request_id)]
         .map(|field| text_of(field, &read))
@@ -144,7 +148,7 @@ fn text_of(field: usize, read: &impl Fn(usize, usize, &mut Vec<u8>)) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Encodes `head` and `headers` into `out`, replacing what it holds.
+/// Encodes `head` and `headers` into `out`, replacing its content.
 pub fn encode<'a>(
     head: &RequestHead<'_>,
     headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -153,7 +157,7 @@ pub fn encode<'a>(
     encode_with(head, headers, [], out)
 }
 
-/// The same with variables that `$_SERVER` gets besides, by their names there.
+/// Same as [`encode`], with additional variables for `$_SERVER`, by their names there.
 pub fn encode_with<'a>(
     head: &RequestHead<'_>,
     headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -163,7 +167,8 @@ pub fn encode_with<'a>(
     out.clear();
     out.resize(size_of::<Head>(), 0);
     let mut strings = Strings { out, full: false };
-    // A loop over a list: as many calls side by side would be 8 KB of code, which each request would have to fetch.
+    // A loop over a list: separate calls would be 8 KB of code, which each request would have to
+    // fetch.
     let texts = [
         head.method,
         head.target,
@@ -241,10 +246,10 @@ pub fn encode_with<'a>(
     Ok(())
 }
 
-/// Names and values, in their order.
+/// Names and values, in order.
 pub type Headers<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// Reads the variables that [`encode_with`] wrote. `None`: it did not write that.
+/// Reads the variables that [`encode_with`] wrote; `None` if it did not write `area`.
 pub fn decode_variables(area: &[u8]) -> Option<Headers<'_>> {
     let (fixed, _) = Head::read_from_prefix(area).ok()?;
     let all = fixed.headers.checked_add(fixed.variables)?;
@@ -264,7 +269,8 @@ fn read_table(area: &[u8], at: u32, entries: u32) -> Option<Headers<'_>> {
     Some(headers)
 }
 
-/// Reads what [`encode`] wrote: head and headers. `None`: it did not write that. PHP reads the same by its own functions.
+/// Reads the head and the headers that [`encode`] wrote; `None` if it did not write `area`. PHP
+/// reads the same bytes with its own functions.
 pub fn decode(area: &[u8]) -> Option<(RequestHead<'_>, Headers<'_>)> {
     let (fixed, _) = Head::read_from_prefix(area).ok()?;
     let string = |at: Str| area.get(at.off as usize..)?.get(..at.len as usize);
@@ -325,7 +331,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_encoded_can_be_found_again() {
+    fn encoded_head_can_be_decoded() {
         let head = RequestHead {
             method: b"POST",
             target: b"/a?b=c",
@@ -358,7 +364,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_request_comes_out_as_it_went_in(
+        fn encoded_request_decodes_to_same_request(
             [target, query, cookie] in any::<[Vec<u8>; 3]>(),
             has_cookie: bool,
             headers in prop::collection::vec(any::<[Vec<u8>; 2]>(), 0..40),
@@ -379,7 +385,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_no_request_or_one_within_the_area(area: Vec<u8>) {
+        fn garbage_decodes_to_none_or_stays_within_area(area: Vec<u8>) {
             let _ = (decode(&area), decode_variables(&area));
             let read = |at, len, out: &mut Vec<u8>| {
                 out.extend((at..at + len).map(|i| area.get(i).copied().unwrap_or(0)));
@@ -389,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn oversized_head_is_rejected() {
         let long = vec![b'x'; REQUEST_BYTES];
         let head = RequestHead { target: &long, ..RequestHead::default() };
         assert_eq!(encode(&head, [], &mut Vec::new()), Err(TooLarge));

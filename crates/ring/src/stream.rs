@@ -1,8 +1,9 @@
 //! Bytes in flight: the positions of a bounded byte ring with one writer and one reader.
 //!
-//! Both positions only grow; position modulo [`capacity`](Window::new) is the place in the buffer. Each side
-//! keeps its own position in private memory and publishes it; it reads only the other's. Whoever
-//! does not trust the other side (the front) gets [`Corrupt`] instead of an offset out of bounds.
+//! Both positions only grow; position modulo [`capacity`](Window::new) is the offset in the buffer.
+//! Each side keeps its own position in private memory and publishes it; it reads only the other's.
+//! A side that does not trust the other (the front) gets [`Corrupt`] instead of an offset out of
+//! bounds.
 
 use crate::codes::codes;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -20,16 +21,16 @@ pub(crate) struct Stream {
 codes! {
     /// How a stream ends.
     pub enum End {
-        /// More may come.
+        /// More bytes may follow.
         Open = 0, "open";
         /// All bytes are written.
         Complete = 1, "complete";
-        /// The writer gave up; what was written is not all.
+        /// The writer gave up; the written bytes are incomplete.
         Aborted = 2, "aborted";
     }
 }
 
-/// The other side published a position that cannot be.
+/// The other side published an impossible position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a stream position in shared memory is out of bounds")]
 pub(crate) struct Corrupt;
@@ -45,40 +46,43 @@ impl Stream {
         }
     }
 
-    /// Before the slot is queued: both positions at 0, open.
+    /// Resets both positions to 0 and opens the stream, before the slot is queued.
     pub(crate) fn reset(&self) {
         self.written.store(0, Ordering::Relaxed);
         self.read.store(0, Ordering::Relaxed);
         self.end.store(0, Ordering::Relaxed);
     }
 
-    /// Writer: bytes up to `position` are in the buffer. SeqCst: a sleeping reader is looked for next.
+    /// Writer: publishes that bytes up to `position` are in the buffer. SeqCst, because the search
+    /// for a sleeping reader follows.
     pub(crate) fn publish_written(&self, position: u64) {
         self.written.store(position, Ordering::SeqCst);
     }
 
-    /// Reader: bytes up to `position` may be overwritten. SeqCst: a sleeping writer is looked for next.
+    /// Reader: publishes that bytes up to `position` may be overwritten. SeqCst, because the search
+    /// for a sleeping writer follows.
     pub(crate) fn publish_read(&self, position: u64) {
         self.read.store(position, Ordering::SeqCst);
     }
 
-    /// Writer: no more bytes. Publish the last position first.
+    /// Writer: publishes the end of the bytes. The last position must be published first.
     pub(crate) fn publish_end(&self, end: End) {
         self.end.store(end.code(), Ordering::SeqCst);
     }
 
-    /// Reader: how the stream ends. Read it *before* [`Self::readable`], so that "complete and empty" is final.
+    /// Reader: returns how the stream ends. Read it *before* [`Self::readable`], so that "complete
+    /// and empty" is final.
     pub(crate) fn end(&self) -> End {
-        // Garbage: not all has come.
+        // Garbage counts as incomplete.
         End::from_code(self.end.load(Ordering::SeqCst)).unwrap_or(End::Aborted)
     }
 
-    /// Reader at `position`: how many bytes may be read.
+    /// Reader at `position`: number of bytes that may be read.
     pub(crate) fn readable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
         within(self.written.load(Ordering::SeqCst).wrapping_sub(position), capacity)
     }
 
-    /// Writer at `position`: how many bytes may be written.
+    /// Writer at `position`: number of bytes that may be written.
     pub(crate) fn writable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
         let unread = position.wrapping_sub(self.read.load(Ordering::SeqCst));
         within(unread, capacity).map(|unread| capacity - unread)
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_that_cannot_be_are_refused() {
+    fn impossible_positions_are_rejected() {
         assert_eq!(stream(10, 0).readable(11, 64), Err(Corrupt));
         assert_eq!(stream(100, 0).readable(0, 64), Err(Corrupt));
         assert_eq!(stream(u64::MAX, 0).readable(0, 64), Err(Corrupt));

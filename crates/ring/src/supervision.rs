@@ -1,5 +1,5 @@
-//! The supervisor's view of the protocol: cleans up after a dead worker, steers the living and reports on them, stops
-//! them all.
+//! The supervisor's view of the protocol: cleans up after dead workers, controls and reports on
+//! live ones, stops them all.
 
 use crate::front_end::Run;
 use crate::layout::{Lane, QUEUE_LEN, SlotIndex, WorkerCell};
@@ -7,25 +7,25 @@ use crate::map::{Part, Ring};
 use crate::os::monotonic_ns;
 use crate::report::{Death, DesiredState, RollbackReport, WorkerReport};
 use crate::request;
+use crate::run_permits::PermitWatch;
 use crate::sync::Ordering;
-use crate::turns::TurnWatch;
 use crate::word::{Incarnation, State};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The request that a worker says it runs.
+/// The request that a worker runs, according to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Which run of which worker.
+    /// Slot, generation and worker of the run.
     pub run: Run,
     /// When it was queued, `CLOCK_MONOTONIC`.
     pub submitted_ns: u64,
 }
 
-/// What the front has said of a request, as far as its worker has left it alone: cut, and of valid UTF-8.
+/// Request line that the front wrote, unless the worker has changed it. Truncated, and valid UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestLine {
-    /// `GET`.
+    /// Method, such as `GET`.
     pub method: String,
     /// The target without its query.
     pub path: String,
@@ -43,22 +43,24 @@ pub struct Supervision {
 }
 
 impl Supervision {
-    /// The supervisor of `ring`.
+    /// Creates the supervisor's view of `ring`.
     pub fn new(ring: Ring) -> Supervision {
         Supervision { ring, stopping: Arc::default() }
     }
 
-    /// Before a worker or a template is started: what it reads first is what it should be, whatever its
-    /// predecessors wrote there.
+    /// Restores the words that a new worker or template reads first, because its predecessors may
+    /// have overwritten them. Call it before the start.
     pub fn reseal(&self) {
         self.ring.seal();
         let stop = u32::from(self.stopping.load(Ordering::SeqCst));
         self.ring.control().stop.0.store(stop, Ordering::SeqCst);
     }
 
-    /// After `wait` said that worker `index` in the life `dead` is gone: its slots become the front's, which is told how
-    /// it ended, and everybody is woken, because it may have died between taking a wake-up and passing it on.
-    /// Returns how many requests lost their worker.
+    /// Repairs the ring after `wait` reported that worker `index`, incarnation `dead`, is gone.
+    /// Returns the number of requests that lost their worker.
+    ///
+    /// Its slots go to the front, together with how the worker ended. All processes are woken,
+    /// because the worker may have died between receiving a wake-up and passing it on.
     pub fn repair(&self, index: usize, dead: Incarnation, death: Death) -> usize {
         let orphans = self.ring.control().repair(index, dead, death, self.ring.parts());
         self.ring.ring_fronts();
@@ -66,27 +68,29 @@ impl Supervision {
         orphans
     }
 
-    /// Tells all workers to leave when their request is done.
+    /// Makes all workers leave when their request is done.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.ring.control().stop.0.store(1, Ordering::SeqCst);
         self.ring.control().wake_all_workers();
     }
 
-    /// Says what worker `index` is to do, and wakes it to see that. Also before a fork: its first look finds it.
+    /// Sets the desired state of worker `index` and wakes the worker to read it. Also valid before
+    /// a fork: the new worker finds it at its first check.
     pub fn set_desired_state(&self, index: usize, desired: DesiredState) {
         self.ring.control().use_cell(index);
         self.ring.control().set_desired_state(index, desired);
     }
 
-    /// Before a fork: which application the worker of that cell will run.
+    /// Sets the generation of the application that the worker of that cell will run. Call it before
+    /// the fork.
     pub fn set_generation(&self, index: usize, generation: u64) {
         if let Some(cell) = self.ring.control().workers.get(index) {
             cell.0.generation.store(generation as u32, Ordering::Relaxed);
         }
     }
 
-    /// Says it again if somebody else has written there.
+    /// Sets the desired state again if another process has overwritten it.
     pub fn insist(&self, index: usize, desired: DesiredState) {
         let is_other =
             |cell: &WorkerCell| cell.desired_state.load(Ordering::Relaxed) != desired.code();
@@ -96,17 +100,18 @@ impl Supervision {
         }
     }
 
-    /// What worker `index` says of itself; `None`: there is no such cell.
+    /// The report of worker `index` about itself; `None` if there is no such cell.
     pub fn report(&self, index: usize) -> Option<WorkerReport> {
         self.ring.control().workers.get(index).map(|cell| cell.0.report())
     }
 
-    /// What all workers' rollbacks took, since the server began.
+    /// Durations of all workers' rollbacks since the server started.
     pub fn rollbacks(&self) -> RollbackReport {
         self.ring.control().rollback_times.0.report()
     }
 
-    /// Whether that run still goes on: its worker has not finished, and so begun nothing else.
+    /// Whether that run still goes on: its worker has not finished it, and therefore begun nothing
+    /// else.
     pub fn is_running(&self, run: Run) -> bool {
         let cell = self.ring.cells().get(run.slot.get());
         let word = cell.map(|cell| cell.word.0.load());
@@ -117,29 +122,38 @@ impl Supervision {
         })
     }
 
-    /// So many workers may run at once (0: any number, of which so many may be on their way; 0: any number), and so many cells
-    /// are in use, from the first.
-    pub fn set_turns(&self, limit: usize, woken_max: usize, cells: usize) {
-        self.ring.control().set_turns(limit, woken_max, cells);
+    /// Sets the run limits.
+    ///
+    /// - `limit`: workers that may run at once; 0: any number
+    /// - `woken_max`: with `limit` 0, workers that may be on their way after a wake-up; 0: any
+    ///   number
+    /// - `cells`: number of cells in use, from the first
+    pub fn set_permits(&self, limit: usize, woken_max: usize, cells: usize) {
+        self.ring.control().set_permits(limit, woken_max, cells);
     }
 
-    /// Ends turns that have gone on since the last look, which is no shorter ago than a turn may be; and those of cells
-    /// that are nobody's. Returns how many.
-    pub fn mend_turns(&self, watch: &mut TurnWatch, is_live: impl Fn(usize) -> bool) -> usize {
+    /// Takes back run permits held since the last call, and those of cells without a live worker.
+    /// Returns their number. The time between calls must be at least the maximum hold time of a
+    /// permit.
+    pub fn repair_permits(
+        &self,
+        watch: &mut PermitWatch,
+        is_live: impl Fn(usize) -> bool,
+    ) -> usize {
         watch.look(self.ring.control(), is_live)
     }
 
-    /// How many workers run, where that is limited.
+    /// Number of running workers, if it is limited.
     pub fn running(&self) -> usize {
         self.ring.control().running()
     }
 
-    /// Cells that may be in use, from the first.
+    /// Number of cells that may be in use, from the first.
     pub fn cells(&self) -> usize {
         self.ring.control().cells()
     }
 
-    /// For how long the oldest request in `lane` has waited, ns; 0: none waits. A hint.
+    /// Wait of the oldest request in `lane`, ns; 0: none waits. A hint.
     pub fn oldest_wait_ns(&self, lane: Lane) -> u64 {
         let oldest = self.ring.control().queue(lane).oldest();
         let slot = oldest.and_then(|(_, entry)| self.ring.cells().get(entry.slot()?.get()));
@@ -147,7 +161,8 @@ impl Supervision {
         submitted.map_or(0, |at| monotonic_ns().saturating_sub(at))
     }
 
-    /// What worker `index` runs; `None`: no request, or its words contradict one another.
+    /// The request that worker `index` runs; `None` if there is none or its words contradict each
+    /// other.
     pub fn taken(&self, index: usize) -> Option<Taken> {
         let cell = &self.ring.control().workers.get(index)?.0;
         let slot = (cell.slot.load(Ordering::Relaxed) as usize).checked_sub(1)?;
@@ -160,7 +175,7 @@ impl Supervision {
         self.is_running(run).then_some(Taken { run, submitted_ns })
     }
 
-    /// What is asked for in a slot. To be believed if [`Self::is_running`] holds afterwards.
+    /// Request line in a slot. Reliable only if [`Self::is_running`] returns true afterwards.
     pub fn request_line(&self, slot: SlotIndex) -> RequestLine {
         if slot.get() >= self.ring.slots() {
             return RequestLine::default();
@@ -172,7 +187,7 @@ impl Supervision {
         RequestLine { method, path, script: request::script_of(read), id }
     }
 
-    /// Requests waiting in `lane`: a hint, for status and scaling.
+    /// Number of requests waiting in `lane`. A hint, for status and scaling.
     pub fn queued(&self, lane: Lane) -> u64 {
         self.ring.control().queue(lane).pending().min(QUEUE_LEN as u64)
     }

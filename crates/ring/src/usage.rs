@@ -1,32 +1,33 @@
-//! What a request has cost: as its worker says it, and as words of its slot.
+//! Usage of a request: as its worker reports it, and as words of its slot.
 
 use crate::report::{Ending, Model};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// What one request cost, written by its worker before the slot is finished.
+/// Resources that one request used. The worker writes this before it finishes the slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// From submit to take, ns.
     pub queue_ns: u64,
     /// From take to finish, ns.
     pub run_ns: u64,
-    /// CPU time that is charged to it, ns: no more than `run_ns` and the rollback before it, and a guess where that is
-    /// short (meter.rs of the worker says why).
+    /// CPU time charged to the request, ns: at most `run_ns` plus the rollback before it. An
+    /// estimate if that is short (the worker's meter.rs explains why).
     pub cpu_ns: u64,
     /// Peak of PHP's memory, bytes.
     pub peak_bytes: u64,
-    /// How it was run; the ring knows, and fills it in.
+    /// Execution model of the worker. Filled in by the ring.
     pub model: Model,
-    /// The worker that ran it; likewise.
+    /// The worker that ran the request. Also filled in by the ring.
     pub worker: WorkerName,
-    /// How PHP ended it.
+    /// How PHP ended the request.
     pub ending: Ending,
-    /// What the kernel and the rollback did for it.
+    /// Work of the kernel and the rollback for the request.
     pub details: UsageDetails,
 }
 
 impl Usage {
-    /// How long it would have taken if nobody else had wanted its core, ns. Where it has waited besides, all of its time counts.
+    /// Run time that the request would have had without competition for its core, ns. If it also
+    /// waited voluntarily, all of its run time counts.
     pub(crate) fn busy_ns(&self) -> u64 {
         let UsageDetails { switches_voluntary, switches_involuntary, .. } = self.details;
         let was_pushed_aside = switches_involuntary > 0 && switches_voluntary == 0;
@@ -34,22 +35,23 @@ impl Usage {
     }
 }
 
-/// Twelve bits of a word are for a worker's cell.
+/// Number of cells that the word can name: it has twelve bits for a worker's cell.
 pub(crate) const CELLS_MAX: usize = 1 << 12;
 
-/// A worker as people know it.
+/// Identification of a worker for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerName {
-    /// Its process's number; 0: there is no worker.
+    /// Process id; 0: there is no worker.
     pub pid: u32,
-    /// Its cell in the ring: a place that workers have one after the other.
+    /// Number of its cell in the ring. Successive workers use the same cell.
     pub cell: u16,
-    /// Which application it runs, as the server counts them; beyond 65,535 from 0 again.
+    /// Generation of the application that it runs, as the server counts them; wraps to 0 after
+    /// 65,535.
     pub generation: u16,
 }
 
 impl WorkerName {
-    /// Cell and generation, above a model's code in its word.
+    /// Cell and generation, in the bits above the code of `model`.
     fn above(self, model: Model) -> u32 {
         (model.code() & 0xf)
             | (u32::from(self.cell) & 0xfff) << 4
@@ -63,24 +65,25 @@ impl WorkerName {
     }
 }
 
-/// What short requests of most models have nothing of.
+/// Figures that are all zero for short requests of most models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageDetails {
-    /// The rollback that made the worker ready for this request, ns: a part of `cpu_ns`.
+    /// Duration of the rollback that made the worker ready for this request, ns: a part of
+    /// `cpu_ns`.
     pub rollback_ns: u64,
-    /// Pages that it copied.
+    /// Pages that this rollback copied.
     pub rollback_pages: u32,
-    /// Page faults without a disk.
+    /// Page faults without disk access.
     pub faults_minor: u32,
-    /// Page faults with one.
+    /// Page faults with disk access.
     pub faults_major: u32,
-    /// Context switches because it waited.
+    /// Context switches because the worker waited.
     pub switches_voluntary: u32,
-    /// Context switches because others wanted the core.
+    /// Context switches because other processes needed the core.
     pub switches_involuntary: u32,
 }
 
-/// Its place in the slot.
+/// Words of the slot that hold a usage.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct UsageCell {
@@ -88,17 +91,18 @@ pub(crate) struct UsageCell {
     run_ns: AtomicU64,
     cpu_ns: AtomicU64,
     peak_bytes: AtomicU64,
-    /// With the worker's cell and generation above it.
+    /// Code of the model, with the worker's cell and generation above it.
     model: AtomicU32,
-    /// Its process.
+    /// Process id of the worker.
     worker: AtomicU32,
 }
 
-/// The cell of the details has some of this request.
+/// Flag: the details cell holds values of this request.
 const HAS_DETAILS: u32 = 1 << 8;
 
 impl UsageCell {
-    /// With what stands elsewhere in the slot: details, if there are any, and in `ending` how it ended and whether there are.
+    /// Stores a usage, including its parts elsewhere in the slot: the details, if there are any,
+    /// and in `ending` the ending and whether there are details.
     pub(crate) fn store(&self, usage: &Usage, details: &UsageDetailsCell, ending: &AtomicU32) {
         self.queue_ns.store(usage.queue_ns, Ordering::Relaxed);
         self.run_ns.store(usage.run_ns, Ordering::Relaxed);
@@ -114,7 +118,7 @@ impl UsageCell {
         ending.store(usage.ending.code() | has_details, Ordering::Relaxed);
     }
 
-    /// What [`Self::store`] has stored; any other words are some usage, too.
+    /// Loads the usage that [`Self::store`] stored. Garbage words also result in some usage.
     pub(crate) fn load(&self, details: &UsageDetailsCell, ending: &AtomicU32) -> Usage {
         let ending = ending.load(Ordering::Relaxed);
         let pid = self.worker.load(Ordering::Relaxed);
@@ -133,7 +137,7 @@ impl UsageCell {
     }
 }
 
-/// On a cache line of its own, which is left alone where there are none.
+/// On a cache line of its own, which is not touched if there are no details.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct UsageDetailsCell {
@@ -200,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_pushed_aside_was_busy_for_its_own_time_alone() {
+    fn preempted_request_counts_only_its_cpu_time() {
         let details = |switches_voluntary, switches_involuntary| UsageDetails {
             switches_voluntary,
             switches_involuntary,

@@ -1,4 +1,4 @@
-//! Who owns a slot: one 64-bit word, changed only by the named transitions below.
+//! Ownership of a slot: one 64-bit word, changed only by the named transitions below.
 //!
 //! ```text
 //!          fill          submit          take              begin            finish
@@ -10,19 +10,20 @@
 //! ```
 //!
 //! * Free, Filling, Answered and Orphaned slots belong to the front.
-//! * A Queued slot belongs to nobody: a worker may `take` it, the front may `withdraw` it.
-//! * Taken, Answering and Cancelled slots belong to the worker whose incarnation the word names.
-//!   The front may only `cancel`, which asks the worker to stop; the worker still finishes it.
-//! * `orphan` is the supervisor's: it is called after the worker's death was seen by `wait`.
+//! * A Queued slot has no owner: a worker may `take` it, the front may `withdraw` it.
+//! * Taken, Answering and Cancelled slots belong to the worker whose incarnation is in the word.
+//!   The front may only `cancel`, which requests the worker to stop; the worker still finishes the
+//!   slot.
+//! * Only the supervisor calls `orphan`, after `wait` has reported the worker's death.
 //!
-//! The generation counts the uses of the slot. It makes a stale queue entry or a late transition
-//! of a worker that was thought dead fail instead of hitting the next request.
+//! The generation counts the uses of the slot. It makes a stale queue entry, or a late transition
+//! of a worker that was considered dead, fail instead of affecting the next request.
 
 use crate::codes::codes;
 use crate::sync::{AtomicU64, Ordering};
 
 codes! {
-    /// What may be done with a slot, and by whom.
+    /// State of a slot. It determines the allowed transitions and the process that may make them.
     pub(crate) enum State {
         /// Unused: the front may fill it.
         Free = 0, "free";
@@ -30,26 +31,26 @@ codes! {
         Filling = 1, "filling";
         /// Waits for a worker.
         Queued = 2, "queued";
-        /// A worker runs the request; nothing of the answer is published.
+        /// A worker runs the request; nothing of the response is published.
         Taken = 3, "taken";
-        /// The answer's head is published; body bytes follow.
-        Answering = 4, "answering";
+        /// The response head is published; body bytes follow.
+        Responding = 4, "responding";
         /// The worker is done with the slot; the front delivers and releases.
-        Answered = 5, "answered";
-        /// The client is gone or the deadline passed; the worker has not noticed yet.
+        Responded = 5, "responded";
+        /// The client is gone or the deadline has passed; the worker has not noticed yet.
         Cancelled = 6, "cancelled";
-        /// The worker that had it died.
+        /// The worker that owned it died.
         Orphaned = 7, "orphaned";
     }
 }
 
 impl State {
     pub(crate) fn is_workers(self) -> bool {
-        matches!(self, State::Taken | State::Answering | State::Cancelled)
+        matches!(self, State::Taken | State::Responding | State::Cancelled)
     }
 }
 
-/// A worker's life: unique per fork, never 0, 24 bits wide.
+/// Number of a worker's life: unique per fork, never 0, 24 bits wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Incarnation(u32);
 
@@ -57,20 +58,21 @@ impl Incarnation {
     /// The largest number that fits the word.
     pub const MAX: u32 = (1 << 24) - 1;
 
-    /// The first life of a server.
+    /// The first incarnation of a server.
     pub const FIRST: Incarnation = Incarnation(1);
 
-    /// `None` for 0 and for what does not fit 24 bits.
+    /// `None` for 0 and for numbers that do not fit 24 bits.
     pub fn new(number: u32) -> Option<Incarnation> {
         (1..=Self::MAX).contains(&number).then_some(Incarnation(number))
     }
 
-    /// The number again.
+    /// The number.
     pub fn get(self) -> u32 {
         self.0
     }
 
-    /// The next one; wraps to 1 after 16 million forks, long after the first owner has died.
+    /// The next incarnation. Wraps to 1 after 16 million forks, long after the first owner has
+    /// died.
     #[must_use]
     pub fn next(self) -> Incarnation {
         Incarnation(if self.0 == Self::MAX { 1 } else { self.0 + 1 })
@@ -86,17 +88,17 @@ impl Value {
         Value(u64::from(state.code()) | u64::from(owner) << 8 | u64::from(generation) << 32)
     }
 
-    /// `None` if another process wrote something that is no state.
+    /// `None` if another process wrote an invalid state.
     pub(crate) fn state(self) -> Option<State> {
         State::from_code((self.0 & 0xff) as u32)
     }
 
-    /// The incarnation in the word, 0 for none.
+    /// The incarnation in the word; 0: none.
     pub(crate) fn owner(self) -> u32 {
         (self.0 >> 8) as u32 & Incarnation::MAX
     }
 
-    /// How often the slot has been filled, modulo 2³².
+    /// Number of times the slot has been filled, modulo 2³².
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -113,13 +115,15 @@ impl Word {
         Word(AtomicU64::new(0))
     }
 
-    /// The present value. Acquire: what the writer published before its transition is visible.
+    /// The present value. Acquire: everything that the writer published before its transition is
+    /// visible.
     pub(crate) fn load(&self) -> Value {
         Value(self.0.load(Ordering::Acquire))
     }
 
-    /// Front: Free → Filling with the next `generation`. A plain store: nobody else changes a Free slot,
-    /// and the front says which slots are free from its own memory, not from this word.
+    /// Front: Free → Filling with the next `generation`. A plain store is enough: no other process
+    /// changes a Free slot. The front knows from its own memory which slots are free, not from this
+    /// word.
     pub(crate) fn fill(&self, generation: u32) {
         self.0.store(Value::new(State::Filling, 0, generation).0, Ordering::Relaxed);
     }
@@ -141,44 +145,46 @@ impl Word {
         self.change(Value::new(State::Queued, 0, generation), State::Taken, worker.0)
     }
 
-    /// Worker: Taken → Answering; publishes the answer's head. False: cancelled, or not ours.
+    /// Worker: Taken → Answering; publishes the response head. Returns false if the slot is
+    /// cancelled or not this worker's.
     #[must_use]
     pub(crate) fn begin(&self, worker: Incarnation) -> bool {
         let now = self.load();
         now.state() == Some(State::Taken)
             && now.owner() == worker.0
-            && self.change(now, State::Answering, worker.0)
+            && self.change(now, State::Responding, worker.0)
     }
 
-    /// Worker: Taken, Answering or Cancelled → Answered. False: the slot is not ours any more.
+    /// Worker: Taken, Answering or Cancelled → Answered. Returns false if the slot is no longer
+    /// this worker's.
     #[must_use]
     pub(crate) fn finish(&self, worker: Incarnation) -> bool {
-        self.leave(worker, State::Answered)
+        self.leave(worker, State::Responded)
     }
 
-    /// Supervisor: what the dead `worker` owned → Orphaned.
+    /// Supervisor: a slot that the dead `worker` owned → Orphaned.
     #[must_use]
     pub(crate) fn orphan(&self, worker: Incarnation) -> bool {
         self.leave(worker, State::Orphaned)
     }
 
-    /// Front: Taken or Answering → Cancelled. False: there is nothing left to cancel.
+    /// Front: Taken or Answering → Cancelled. Returns false if there is nothing left to cancel.
     #[must_use]
     pub(crate) fn cancel(&self, generation: u32) -> bool {
         loop {
             let now = self.load();
-            let running = matches!(now.state(), Some(State::Taken | State::Answering));
+            let running = matches!(now.state(), Some(State::Taken | State::Responding));
             if !running || now.generation() != generation {
                 return false;
             }
-            // The worker may go from Taken to Answering meanwhile: at most one more round.
+            // The worker may go from Taken to Answering in the meantime: at most one more round.
             if self.change(now, State::Cancelled, now.owner()) {
                 return true;
             }
         }
     }
 
-    /// Front: back to Free, from a state that is the front's own (or from garbage).
+    /// Front: back to Free, from a state that the front owns (or from garbage).
     pub(crate) fn release(&self, generation: u32) {
         self.0.store(Value::new(State::Free, 0, generation).0, Ordering::Release);
     }
@@ -214,20 +220,20 @@ mod tests {
     }
 
     #[test]
-    fn a_request_goes_round() {
+    fn request_passes_through_all_states() {
         let w = word();
         w.fill(7);
         w.submit(7);
         assert!(w.take(7, worker(3)));
         assert!(w.begin(worker(3)));
-        assert_eq!(w.load().state(), Some(State::Answering));
+        assert_eq!(w.load().state(), Some(State::Responding));
         assert!(w.finish(worker(3)));
         w.release(7);
         assert_eq!((w.load().state(), w.load().generation()), (Some(State::Free), 7));
     }
 
     #[test]
-    fn only_one_takes_and_only_the_owner_finishes() {
+    fn one_worker_takes_and_only_owner_finishes() {
         let w = word();
         w.fill(1);
         w.submit(1);
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_entry_is_refused() {
+    fn stale_entry_is_rejected() {
         let w = word();
         w.fill(1);
         w.submit(1);
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn cancel_leaves_the_slot_with_the_worker() {
+    fn cancelled_request_leaves_slot_with_worker() {
         let w = word();
         w.fill(1);
         w.submit(1);
@@ -265,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_state() {
+    fn garbage_word_has_no_state() {
         let w = Word(AtomicU64::new(0xdead_beef_dead_beef));
         assert_eq!(w.load().state(), None);
         assert!(!w.finish(worker(1)));

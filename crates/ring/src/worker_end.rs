@@ -1,20 +1,21 @@
-//! The worker's view of the protocol: takes requests, reads their bodies, writes answers, blocks where it must.
+//! The worker's view of the protocol: takes requests, reads their bodies, writes responses, blocks
+//! where it must.
 //!
-//! A worker trusts the front. It may be killed at any instruction: the order of its stores decides what
-//! the others see then, and a repair cleans up the rest.
+//! A worker trusts the front. It may be killed at any instruction. The order of its stores
+//! determines the state that other processes see then, and a repair cleans up the rest.
 
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
 use crate::layout::{
-    ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, LANES, Lane, REPORT_BYTES, SlotCell, SlotIndex,
+    BODY_BYTES, HEAD_BYTES, LANES, Lane, REPORT_BYTES, RESPONSE_BYTES, SlotCell, SlotIndex,
     WORKERS_MAX, WorkerCell,
 };
 use crate::map::{Part, Ring};
 use crate::os;
 use crate::protocol::Held;
 use crate::report::{DesiredState, LeaveReason, Model, Overrun, RETURNS, WorkerState};
+use crate::run_permits::RunPermit;
 use crate::stream::End;
 use crate::sync::Ordering;
-use crate::turns::Turn;
 use crate::usage::{Usage, WorkerName};
 use crate::word::Incarnation;
 use zerocopy::IntoBytes;
@@ -23,18 +24,18 @@ use zerocopy::IntoBytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aborted;
 
-/// What [`WorkerEnd::take`] came back with.
+/// Result of [`WorkerEnd::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// A request to run; submitted at that `CLOCK_MONOTONIC` ns.
+    /// A request to run, and its submission time, `CLOCK_MONOTONIC` ns.
     Request(SlotIndex, u64),
     /// The server shuts down, or this worker's generation is over.
     Stop,
-    /// The caller must not take another.
+    /// The caller must not take another request.
     Refused,
 }
 
-/// The worker's end of the ring, with the position of the answer it is writing.
+/// The worker's end of the ring, with the position of the response it is writing.
 #[derive(Debug)]
 pub struct WorkerEnd {
     ring: Ring,
@@ -43,19 +44,19 @@ pub struct WorkerEnd {
     name: WorkerName,
     begun: bool,
     body_read: u64,
-    answer_written: u64,
-    /// Lanes that this worker has joined, a bit each.
+    response_written: u64,
+    /// Lanes that this worker has joined, one bit each.
     joined: u8,
-    /// Who has forked it; another one is who has adopted it.
+    /// Process id of the parent that forked it. A different parent has adopted it.
     parent: i32,
-    /// How often it has slept for want of a request.
+    /// Number of sleeps for lack of a request.
     idle_sleeps: u32,
-    /// How often and how long, ns, it has waited for its client.
+    /// Number and total time, ns, of waits for the client.
     client_waits: (u32, u64),
 }
 
 impl WorkerEnd {
-    /// Worker number `index` (its cell) in the life `me`.
+    /// Creates the end of worker number `index` (its cell), incarnation `me`.
     ///
     /// # Panics
     /// If `index` is not below [`WORKERS_MAX`].
@@ -70,7 +71,7 @@ impl WorkerEnd {
         cell.hot_pages.store(0, Ordering::Relaxed);
         cell.rollbacks.store(0, Ordering::Relaxed);
         cell.leave.store(0, Ordering::Relaxed);
-        ring.control().end_turn(index);
+        ring.control().release_permit(index);
         let name = WorkerName {
             pid: std::process::id(),
             cell: index as u16,
@@ -83,7 +84,7 @@ impl WorkerEnd {
             name,
             begun: false,
             body_read: 0,
-            answer_written: 0,
+            response_written: 0,
             joined: 0,
             parent: os::parent(),
             idle_sleeps: 0,
@@ -91,13 +92,13 @@ impl WorkerEnd {
         }
     }
 
-    /// Its number among the workers that live, of all generations.
+    /// Its number among the live workers of all generations.
     #[must_use]
     pub fn place(&self) -> usize {
         self.index
     }
 
-    /// Whose fork it is, as the supervisor counts.
+    /// Generation of the application it was forked for, as the supervisor counts.
     pub fn generation(&self) -> u32 {
         self.cell().generation.load(Ordering::Relaxed)
     }
@@ -110,23 +111,25 @@ impl WorkerEnd {
         &self.ring.cells()[slot.get()]
     }
 
-    /// Says what this worker does, for `samovar status`.
+    /// Reports this worker's activity, for `samovar status`.
     pub fn report_state(&self, state: WorkerState) {
         self.cell().state.store(state.code(), Ordering::Relaxed);
     }
 
-    /// Says that it returns to the image, until it says something else: it is busy, and with nothing that may take its time.
+    /// Reports that the worker returns to the image, until it reports another state. It is busy
+    /// then, with work that must not take long.
     pub fn report_return(&self) {
         self.cell().state.store(RETURNS, Ordering::Relaxed);
     }
 
-    /// Says which model its application chose, for `samovar status` and the supervisor's choice of lanes.
+    /// Reports the model that its application chose, for `samovar status` and the supervisor's
+    /// choice of lanes.
     pub fn report_model(&self, model: Model) {
         self.cell().model.store(model.code(), Ordering::SeqCst);
     }
 
-    /// Counts for `samovar status`: a return to the image took `ns` and copied `pages` pages; it may have
-    /// searched memory for more.
+    /// Counts a return to the image for `samovar status`. It took `ns` and copied `pages` pages;
+    /// `searched` if it searched memory for more.
     pub fn report_rollback(&self, ns: u64, pages: usize, searched: bool) {
         let cell = self.cell();
         cell.rollbacks.fetch_add(1, Ordering::Relaxed);
@@ -134,17 +137,17 @@ impl WorkerEnd {
         self.ring.control().rollback_times.0.record(ns, searched);
     }
 
-    /// For the supervisor: why this process ends now.
+    /// Reports to the supervisor why this process ends now.
     pub fn report_leave(&self, reason: LeaveReason) {
         self.cell().leave.store(reason.code(), Ordering::SeqCst);
     }
 
     /// Waits for the oldest request of `lanes` and takes it; wakes the next worker if more wait.
     ///
-    /// `may_take` is asked before each attempt, at least once a second.
+    /// Calls `may_take` before each attempt, at least once a second.
     pub fn take(&mut self, lanes: &[Lane], mut may_take: impl FnMut() -> bool) -> Take {
         if self.is_held()
-            && let Some(taken) = self.wait_for_turn(lanes, &mut may_take)
+            && let Some(taken) = self.wait_for_permit(lanes, &mut may_take)
         {
             return taken;
         }
@@ -153,19 +156,19 @@ impl WorkerEnd {
         let mut has_run = true;
         loop {
             if !may_take() {
-                control.end_turn(self.index);
-                control.pass_turn(&[]);
+                control.release_permit(self.index);
+                control.yield_permit(&[]);
                 return Take::Refused;
             }
             if control.is_stopping() {
-                control.end_turn(self.index);
+                control.release_permit(self.index);
                 return Take::Stop;
             }
             if control.desired_state(self.index) == DesiredState::Retire {
                 control.retire(self.index);
                 return Take::Stop;
             }
-            if control.begin_turn(self.index)
+            if control.acquire_permit(self.index)
                 && let Some(slot) = control.take(lanes, self.ring.slots(), self.me)
             {
                 control.pass_on(lanes);
@@ -182,14 +185,15 @@ impl WorkerEnd {
         }
     }
 
-    /// While it is held back it has come as far as it may, but for a probe. `None`: it is not (any more).
-    fn wait_for_turn(
+    /// Waits while the worker is held back; in this state it takes only probes. `None` if it is not
+    /// held back, or no longer.
+    fn wait_for_permit(
         &mut self,
         lanes: &[Lane],
         may_take: &mut impl FnMut() -> bool,
     ) -> Option<Take> {
         self.report_state(WorkerState::Idle);
-        self.ring.control().end_turn(self.index);
+        self.ring.control().release_permit(self.index);
         while self.is_held() && !self.ring.control().is_stopping() {
             if !may_take() {
                 return Some(Take::Refused);
@@ -205,39 +209,39 @@ impl WorkerEnd {
         None
     }
 
-    /// Bytes of the answer's body so far, interim answers included.
-    pub fn answer_bytes(&self) -> u64 {
-        self.answer_written
+    /// Bytes of the response body so far, interim responses included.
+    pub fn response_bytes(&self) -> u64 {
+        self.response_written
     }
 
-    /// Requests that it has finished in this life.
+    /// Requests finished by this incarnation.
     pub fn requests(&self) -> u64 {
         self.cell().requests.load(Ordering::Relaxed)
     }
 
-    /// How often it has slept for want of a request, since this was last asked.
+    /// Number of sleeps for lack of a request since the last call.
     pub fn take_idle_sleeps(&mut self) -> u32 {
         std::mem::take(&mut self.idle_sleeps)
     }
 
-    /// Its turn, for who knows when it waits within a request.
-    pub fn turn(&self) -> Turn {
-        Turn::new(self.ring.clone(), self.index)
+    /// Its run permit, for code that knows when the worker waits within a request.
+    pub fn turn(&self) -> RunPermit {
+        RunPermit::new(self.ring.clone(), self.index)
     }
 
-    /// How often and how long, ns, it has waited for its client since this was last asked.
+    /// Number and total time, ns, of waits for the client since the last call.
     pub fn take_client_waits(&mut self) -> (u32, u64) {
         std::mem::take(&mut self.client_waits)
     }
 
-    /// For the supervisor: this process runs.
+    /// Shows the supervisor that this process runs.
     fn beat(&self) {
         let beat = &self.cell().beat;
         beat.store(beat.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Whether its parent has died. The kernel kills it then (`PR_SET_PDEATHSIG`), unless a request has changed its user:
-    /// whoever waits looks here too, at least once a second.
+    /// Whether its parent has died. The kernel kills the worker then (`PR_SET_PDEATHSIG`), unless a
+    /// request has changed its user. So a waiting worker also checks here, at least once a second.
     fn is_orphan(&self) -> bool {
         os::parent() != self.parent
     }
@@ -247,11 +251,11 @@ impl WorkerEnd {
         cell.slot.store(slot.get() as u32 + 1, Ordering::Relaxed);
         cell.state.store(WorkerState::Busy.code(), Ordering::Relaxed);
         let submitted = self.slot(slot).request.0.submitted_ns.load(Ordering::Relaxed);
-        (self.begun, self.body_read, self.answer_written) = (false, 0, 0);
+        (self.begun, self.body_read, self.response_written) = (false, 0, 0);
         Take::Request(slot, submitted)
     }
 
-    /// Waits for its turn, or takes a probe.
+    /// Waits to be released, or takes a probe.
     fn hold(&self, lanes: &[Lane]) -> Held {
         let mut probes = [Lane::AppProbe; LANES];
         for (probe, lane) in probes.iter_mut().zip(lanes) {
@@ -265,7 +269,8 @@ impl WorkerEnd {
         self.ring.control().desired_state(self.index) == DesiredState::Hold
     }
 
-    /// Says which lanes this worker serves: from now on it may be woken for them. One that is held back serves none yet.
+    /// Sets the lanes that this worker serves: from now on it may be woken for them. A held-back
+    /// worker serves none yet.
     pub fn join(&mut self, lanes: &[Lane]) {
         let wanted = lanes.iter().fold(0u8, |bits, lane| bits | 1 << *lane as u8);
         if wanted == self.joined || self.is_held() {
@@ -280,9 +285,11 @@ impl WorkerEnd {
         self.ring.area(slot, Part::Request).as_ptr()
     }
 
-    /// Reads up to `room` bytes of the request body into `out`, which it clears; blocks while none are there.
+    /// Reads up to `room` bytes of the request body into `out`, which it clears first. Blocks while
+    /// no bytes are available.
     ///
-    /// Empty at the end. `Aborted` if the client went before it had sent all.
+    /// `out` is empty at the end of the body. Returns `Aborted` if the client left before it had
+    /// sent all bytes.
     pub fn read_body(
         &mut self,
         slot: SlotIndex,
@@ -321,9 +328,10 @@ impl WorkerEnd {
         }
     }
 
-    /// Writes the answer's head: header lines `Name: value\n`. Published by the next flush or by finish.
+    /// Writes the response head: header lines `Name: value\n`. The next flush or the finish
+    /// publishes it.
     ///
-    /// False: the lines are longer than the head area.
+    /// Returns false if the lines are longer than the head area, or if the response has begun.
     #[must_use]
     pub fn put_head(&mut self, slot: SlotIndex, status: u16, lines: &[u8]) -> bool {
         if lines.len() > HEAD_BYTES || self.begun {
@@ -336,42 +344,44 @@ impl WorkerEnd {
         true
     }
 
-    /// Sends an interim answer, with header lines as above, ahead of the answer.
+    /// Sends an interim response before the response, with header lines as in [`Self::put_head`].
     ///
-    /// False: the answer has begun or has body bytes already, or this request has sent too much of the kind.
+    /// Returns false if the response has begun or already has body bytes, or if the interim
+    /// responses of this request would exceed their limit.
     #[must_use]
     pub fn put_interim(&mut self, slot: SlotIndex, status: u16, lines: &[u8]) -> bool {
         let cell = self.slot(slot);
         let interim_bytes = &cell.response.0.interim_bytes;
-        let has_body = self.answer_written != u64::from(interim_bytes.load(Ordering::Relaxed));
-        let end = self.answer_written as usize + FRAME_BYTES + lines.len();
+        let has_body = self.response_written != u64::from(interim_bytes.load(Ordering::Relaxed));
+        let end = self.response_written as usize + FRAME_BYTES + lines.len();
         if self.begun || has_body || end > INTERIM_BYTES_MAX {
             return false;
         }
-        // They fit: the window is larger than all interim answers together.
-        let area = self.ring.area(slot, Part::Answer);
-        area.write_at(self.answer_written, Frame::new(status, lines).as_bytes());
-        area.write_at(self.answer_written + FRAME_BYTES as u64, lines);
-        cell.answer.0.publish_written(end as u64);
+        // They fit: the window is larger than all interim responses together.
+        let area = self.ring.area(slot, Part::Response);
+        area.write_at(self.response_written, Frame::new(status, lines).as_bytes());
+        area.write_at(self.response_written + FRAME_BYTES as u64, lines);
+        cell.response_stream.0.publish_written(end as u64);
         interim_bytes.store(end as u32, Ordering::Release);
-        self.answer_written = end as u64;
+        self.response_written = end as u64;
         self.tell_front(slot);
         true
     }
 
-    /// Appends to the answer's body; blocks while the front has not made room.
+    /// Appends to the response body. Blocks until the front has made room.
     pub fn write_body(&mut self, slot: SlotIndex, mut bytes: &[u8]) -> Result<(), Aborted> {
         while !bytes.is_empty() {
-            let stream = &self.slot(slot).answer.0;
-            let room = stream.writable(self.answer_written, ANSWER_BYTES).map_err(|_| Aborted)?;
+            let stream = &self.slot(slot).response_stream.0;
+            let room =
+                stream.writable(self.response_written, RESPONSE_BYTES).map_err(|_| Aborted)?;
             if room == 0 {
                 self.wait_for_room(slot)?;
                 continue;
             }
             let (now, later) = bytes.split_at(room.min(bytes.len()));
-            self.ring.area(slot, Part::Answer).write_at(self.answer_written, now);
-            self.answer_written += now.len() as u64;
-            self.slot(slot).answer.0.publish_written(self.answer_written);
+            self.ring.area(slot, Part::Response).write_at(self.response_written, now);
+            self.response_written += now.len() as u64;
+            self.slot(slot).response_stream.0.publish_written(self.response_written);
             bytes = later;
         }
         Ok(())
@@ -379,9 +389,10 @@ impl WorkerEnd {
 
     fn wait_for_room(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
         self.flush(slot)?;
-        let at = self.answer_written;
+        let at = self.response_written;
         let was_woken = self.wait_for_client(slot, |cell| {
-            matches!(cell.answer.0.writable(at, ANSWER_BYTES), Ok(0)) && !cell.is_cancelled()
+            matches!(cell.response_stream.0.writable(at, RESPONSE_BYTES), Ok(0))
+                && !cell.is_cancelled()
         });
         let is_over = self.is_cancelled(slot) || !was_woken && self.is_orphan();
         if is_over { Err(Aborted) } else { Ok(()) }
@@ -390,17 +401,17 @@ impl WorkerEnd {
     fn wait_for_client(&mut self, slot: SlotIndex, must_wait: impl Fn(&SlotCell) -> bool) -> bool {
         let from = os::monotonic_ns();
         let control = self.ring.control();
-        if control.pause_turn(self.index) {
-            control.pass_turn(&[]);
+        if control.pause_permit(self.index) {
+            control.yield_permit(&[]);
         }
         let was_woken = self.slot(slot).wait(must_wait);
-        control.resume_turn(self.index);
+        control.resume_permit(self.index);
         self.client_waits.0 += 1;
         self.client_waits.1 += os::monotonic_ns().saturating_sub(from);
         was_woken
     }
 
-    /// Publishes head and body so far; the front delivers them at once.
+    /// Publishes the head and the body so far; the front delivers them at once.
     pub fn flush(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
         if !self.begun {
             if !self.slot(slot).word.0.begin(self.me) {
@@ -412,36 +423,38 @@ impl WorkerEnd {
         if self.is_cancelled(slot) { Err(Aborted) } else { Ok(()) }
     }
 
-    /// The answer is complete (the client gets its end), while the worker goes on: `fastcgi_finish_request`.
-    pub fn end_answer(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
-        self.slot(slot).answer.0.publish_end(End::Complete);
+    /// Completes the response (the client gets its end) while the worker continues:
+    /// `fastcgi_finish_request`.
+    pub fn end_response(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
+        self.slot(slot).response_stream.0.publish_end(End::Complete);
         self.flush(slot)
     }
 
-    /// The answer stays incomplete: the client's connection is cut.
-    pub fn abort_answer(&mut self, slot: SlotIndex) {
-        self.slot(slot).answer.0.publish_end(End::Aborted);
+    /// Marks the response as incomplete: the client's connection is cut.
+    pub fn abort_response(&mut self, slot: SlotIndex) {
+        self.slot(slot).response_stream.0.publish_end(End::Aborted);
     }
 
-    /// Whether the client still waits.
+    /// Whether the front has cancelled the request: the client no longer waits.
     pub fn is_cancelled(&self, slot: SlotIndex) -> bool {
         self.slot(slot).is_cancelled()
     }
 
-    /// Leaves what there is to say of the request beside its usage; what is beyond its room is cut.
+    /// Writes the worker's report on the request, in addition to the usage. Truncated to the size
+    /// of its area.
     pub fn put_report(&mut self, slot: SlotIndex, report: &[u8]) {
         let report = &report[..report.len().min(REPORT_BYTES)];
         self.ring.area(slot, Part::Report).put(0, report);
         self.slot(slot).response.0.report_bytes.store(report.len() as u32, Ordering::Relaxed);
     }
 
-    /// Which of its times the request in `slot` has used up: its script is to end.
+    /// The time limit that the request in `slot` exceeded; its script must end.
     pub fn overrun(&self, slot: SlotIndex) -> Option<Overrun> {
         Overrun::from_code(self.slot(slot).request.0.overrun.load(Ordering::SeqCst))
     }
 
-    /// Asks that the script, which has run for `run_ms`, may run for `more_ms` from now on. Returns how much of that it gets,
-    /// ms.
+    /// Requests that the script, which has run for `run_ms`, may run for `more_ms` from now on.
+    /// Returns the granted part of that, ms.
     pub fn extend(&self, slot: SlotIndex, run_ms: u64, more_ms: u64) -> u64 {
         let slot = self.slot(slot);
         let most_ms = u64::from(slot.request.0.extended_ms_max.load(Ordering::Relaxed));
@@ -449,22 +462,23 @@ impl WorkerEnd {
         let granted_ms = wanted_ms.saturating_sub(run_ms);
         if granted_ms > 0 {
             let wanted_ms = u32::try_from(wanted_ms).unwrap_or(u32::MAX);
-            // What it was given before it keeps.
+            // An earlier, longer grant stays valid.
             slot.request.0.wanted_ms.fetch_max(wanted_ms, Ordering::Relaxed);
         }
         granted_ms
     }
 
-    /// Says whether the script goes on when its client has gone.
+    /// Reports whether the script continues when its client is gone.
     pub fn outlive_client(&self, slot: SlotIndex, outlives: bool) {
         self.slot(slot).request.0.outlives.store(u32::from(outlives), Ordering::Relaxed);
     }
 
-    /// Gives the slot back to the front with what the request cost. An open answer becomes complete.
+    /// Gives the slot back to the front, with the usage of the request. An open response becomes
+    /// complete.
     pub fn finish(&mut self, slot: SlotIndex, usage: &Usage) {
         let cell = self.slot(slot);
-        if cell.answer.0.end() == End::Open {
-            cell.answer.0.publish_end(End::Complete);
+        if cell.response_stream.0.end() == End::Open {
+            cell.response_stream.0.publish_end(End::Complete);
         }
         let model = Model::from_code(self.cell().model.load(Ordering::Relaxed));
         let model = model.unwrap_or(Model::Script);
@@ -478,7 +492,7 @@ impl WorkerEnd {
 
     fn tell_front(&self, slot: SlotIndex) {
         let front = self.ring.parts().front_of(slot);
-        if self.ring.control().bell(front).mark(slot) {
+        if self.ring.control().notifier(front).mark(slot) {
             self.ring.ring_front(front);
         }
     }

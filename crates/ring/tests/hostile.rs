@@ -1,4 +1,4 @@
-//! A worker may write anything anywhere into the shared memory: the front stays whole.
+//! A worker may write any bytes anywhere into the shared memory: the front must survive.
 #![cfg(not(loom))]
 
 #[path = "hostile/scribble.rs"]
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2000)))]
     #[test]
-    fn the_front_survives_scribbling(program in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn front_survives_garbage_in_ring(program in prop::collection::vec(any::<u8>(), 0..400)) {
         scribble::run(&program);
     }
 }

@@ -1,10 +1,14 @@
-//! Whether a dependency is called at all: a breaker opens when too many calls of it fail or are slow, and lets one call
-//! through now and then to see whether it is well again ("Circuit Breaker" in M. Nygard, Release It!).
+//! Circuit breaker: decides whether a dependency is called at all. It opens when too many calls
+//! fail or are slow. Then it lets one call through now and then to check whether the dependency
+//! works again ("Circuit Breaker" in M. Nygard, Release It!).
 //!
-//! All of it lies in the words of its entry. One says the state: closed; open until a time; or half open, which is the
-//! permission of one call, the probe, until a time. Whoever is given that permission exchanges the word, so only one is,
-//! and the word itself is what it is known by. A probe that is killed answers nobody: when its time is over the next
-//! call is the probe. Eight words count calls, each for an eighth of the window.
+//! All data is in the words of the breaker's entry. One word holds the state: closed; open until a
+//! time; or half open until a time. Half open is the permission for one call, the probe. A process
+//! gets this permission by exchanging the word, so only one process gets it, and the word itself
+//! identifies the probe.
+//!
+//! A probe that is killed never reports. When its time is over, the next call is the probe. Eight
+//! words count calls, each for an eighth of the window.
 
 use crate::client::Client;
 use crate::directory::{Entry, Kind, OpenError, Wanted};
@@ -18,12 +22,14 @@ const REFUSED: usize = 2;
 const BUCKETS_AT: usize = 4;
 const BUCKETS: u64 = 8;
 
-/// The lowest bits of the state's word; above them: until when.
+/// Number of the lowest bits of the state word, which hold the state. The bits above hold its end
+/// time.
 const TAG_BITS: u32 = 2;
 const TAG_OPEN: u64 = 1;
 const TAG_HALF_OPEN: u64 = 2;
 
-/// Bits of a bucket's counts; above three of them: which eighth of which window it counts.
+/// Bits of each of a bucket's three counts. The bits above them identify the eighth of the window
+/// that the bucket counts.
 const COUNT_BITS: u32 = 14;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 const EPOCH_MASK: u64 = (1 << (64 - 3 * COUNT_BITS)) - 1;
@@ -32,64 +38,66 @@ const SECONDS_MIN: f64 = 0.1;
 const SECONDS_MAX: f64 = 86_400.0;
 const CALLS_MAX: i64 = 10_000;
 
-/// When a breaker opens, and for how long.
+/// Conditions under which a breaker opens, and the time it stays open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// Share of calls that fail, 0 to 1, from which on it opens.
+    /// Share of failed calls at which it opens, 0 to 1.
     pub failures: f64,
-    /// The same for slow calls.
+    /// Share of slow calls at which it opens, 0 to 1.
     pub slow: f64,
-    /// Seconds from which on a call is slow; 0: none is.
+    /// Duration in seconds at which a call counts as slow; 0: no call is slow.
     pub slow_after: f64,
-    /// Calls that a window must have before it says anything.
+    /// Minimum number of calls in the window before the shares count.
     pub calls_min: i64,
-    /// Seconds that it looks back.
+    /// Length of the window, seconds.
     pub window: f64,
-    /// Seconds for which it stays open, and for which a probe may last.
+    /// Time that it stays open, and time limit of a probe, seconds.
     pub pause: f64,
 }
 
-/// Why no breaker can be so.
+/// Why the rules of a breaker are invalid.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum WrongRules {
-    /// A share that is none.
+    /// A share is out of range.
     #[error("a breaker's share of {0} calls is more than 0 and at most 1, not {1}")]
     Share(&'static str, f64),
-    /// A time that cannot be.
+    /// A time is out of range.
     #[error("a breaker's {0} is {SECONDS_MIN} to {SECONDS_MAX} seconds, not {1}")]
     Seconds(&'static str, f64),
-    /// A limit that cannot be.
-    #[error("a call of a breaker is slow after 0 to {SECONDS_MAX} seconds, not {0}")]
+    /// The limit for slow calls is out of range.
+    #[error(
+        "the time after which a call of a breaker is slow is 0 to {SECONDS_MAX} seconds, not {0}"
+    )]
     Slow(f64),
     /// No calls, or too many.
-    #[error("a breaker judges by 1 to {CALLS_MAX} calls, not {0}")]
+    #[error("the minimum of a breaker is 1 to {CALLS_MAX} calls, not {0}")]
     Calls(i64),
 }
 
-/// Why there is no such breaker.
+/// Why a breaker cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum BreakerOpenError {
-    /// It cannot be so.
+    /// Its rules are invalid.
     #[error(transparent)]
     Wrong(#[from] WrongRules),
-    /// It cannot be had.
+    /// The object cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// What a breaker says.
+/// State of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
     /// Calls go through.
     Closed,
-    /// None does.
+    /// No call goes through.
     Open,
-    /// One does.
+    /// One call goes through.
     HalfOpen,
 }
 
 impl BreakerState {
-    /// As PHP and the status are told.
+    /// The name that PHP and the status use.
     pub const fn name(self) -> &'static str {
         match self {
             BreakerState::Closed => "closed",
@@ -102,7 +110,7 @@ impl BreakerState {
         match word & ((1 << TAG_BITS) - 1) {
             TAG_OPEN => BreakerState::Open,
             TAG_HALF_OPEN => BreakerState::HalfOpen,
-            // What nobody writes means nothing.
+            // An invalid tag counts as closed.
             _ => BreakerState::Closed,
         }
     }
@@ -111,9 +119,9 @@ impl BreakerState {
 /// Whether a call may go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// It may. What came of it is reported with this.
+    /// It may. The caller reports its outcome with this value.
     Granted(Call),
-    /// It may not, and so long it makes no sense to ask again.
+    /// It may not. Another attempt is useless before this time has passed.
     Refused(Duration),
 }
 
@@ -121,46 +129,46 @@ pub enum Permission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     begun_ns: u64,
-    /// The word of the state that it is the probe of; 0: it is none.
+    /// State word of the probe; 0: the call is no probe.
     probe: u64,
 }
 
-/// What came of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it should.
+    /// It succeeded.
     Well,
-    /// It did not.
+    /// It failed.
     Failed,
-    /// Nobody can say: it counts as no call.
+    /// Unknown: does not count as a call.
     Unknown,
 }
 
-/// How often, in the window.
+/// Numbers of calls in the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All calls that have ended.
     pub calls: u64,
-    /// Those that failed.
+    /// Calls that failed.
     pub failed: u64,
-    /// Those that were slow.
+    /// Calls that were slow.
     pub slow: u64,
 }
 
-/// What the server says of a breaker.
+/// The server's report on a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerFigures {
     /// Its state.
     pub state: BreakerState,
-    /// What it has counted in the window.
+    /// Calls counted in the window.
     pub counts: Counts,
-    /// Times it has opened.
+    /// Number of times it has opened.
     pub opened: u64,
-    /// Calls that did not go through.
+    /// Calls that were refused.
     pub refused: u64,
 }
 
-/// One breaker as a process has it.
+/// A process's handle of a breaker.
 #[derive(Clone, Copy, Debug)]
 pub struct Breaker {
     object: u32,
@@ -189,12 +197,13 @@ impl Rules {
     fn definition(&self) -> String {
         let Rules { failures, slow, slow_after, calls_min, window, pause } = self;
         format!(
-            "failures={failures} slow={slow} slowAfter={slow_after} minimum={calls_min} pause={pause} window={window}"
+            "failures={failures} slow={slow} slowAfter={slow_after} minimum={calls_min} \
+             pause={pause} window={window}"
         )
     }
 
     fn is_too_bad(&self, counts: Counts) -> bool {
-        #[allow(clippy::cast_precision_loss)] // Counts of a window have 17 bits.
+        #[allow(clippy::cast_precision_loss)] // The counts of a window have 17 bits.
         let reaches =
             |count: u64, share: f64| count > 0 && count as f64 >= share * counts.calls as f64;
         counts.calls >= self.calls_min.unsigned_abs()
@@ -203,7 +212,7 @@ impl Rules {
 }
 
 impl Breaker {
-    /// The breaker of that name, closed if it is new.
+    /// Opens the breaker of that name; a new one is closed.
     pub fn open(client: &Client, name: &[u8], rules: Rules) -> Result<Breaker, BreakerOpenError> {
         rules.check()?;
         let definition = rules.definition();
@@ -211,7 +220,7 @@ impl Breaker {
         Ok(Breaker { object: client.open(&wanted)?, rules })
     }
 
-    /// The number of the object behind it.
+    /// Number of its object.
     pub fn object(&self) -> u32 {
         self.object
     }
@@ -221,22 +230,22 @@ impl Breaker {
         self.ask_at(self.own(client), now_ns())
     }
 
-    /// Says what came of a call.
+    /// Reports the outcome of a call.
     pub fn report(&self, client: &Client, call: Call, outcome: Outcome) {
         self.report_at(self.own(client), call, outcome, now_ns());
     }
 
-    /// What it says; one that has been open for long enough waits for its probe.
+    /// Its state. A breaker that has been open for long enough still reports open until its probe.
     pub fn state(&self, client: &Client) -> BreakerState {
         BreakerState::of(self.own(client)[STATE].load(Ordering::Acquire))
     }
 
-    /// What it has counted in its window.
+    /// Calls counted in its window.
     pub fn counts(&self, client: &Client) -> Counts {
         counts(self.own(client), ns(self.rules.window), now_ns())
     }
 
-    /// It is closed from now on, and has counted nothing.
+    /// Closes it and clears its counts.
     pub fn reset(&self, client: &Client) {
         let own = self.own(client);
         forget(own);
@@ -254,7 +263,7 @@ impl Breaker {
         }
         let pause = ns(self.rules.pause);
         let left = (found >> TAG_BITS).saturating_sub(now);
-        // A longer one was written by somebody else, and would never end.
+        // A longer pause is garbage written by another process, and would never end.
         let is_over = left == 0 || left > pause;
         let probe = word(TAG_HALF_OPEN, now + pause);
         if is_over && exchange(&own[STATE], found, probe) {
@@ -271,14 +280,14 @@ impl Breaker {
         if call.probe != 0 {
             let next = match outcome {
                 Outcome::Well if !is_slow => 0,
-                // The next call may be the probe at once.
+                // The next call may be the probe immediately.
                 Outcome::Unknown => word(TAG_OPEN, now),
                 Outcome::Well | Outcome::Failed => until,
             };
             if next == 0 {
                 forget(own);
             }
-            // A probe whose time was over has been followed by another: that one counts.
+            // If the probe's time was over, another probe has followed: that one counts.
             exchange(&own[STATE], call.probe, next);
             return;
         }
@@ -305,7 +314,7 @@ fn now_ns() -> u64 {
     os::monotonic().as_nanos() as u64
 }
 
-#[allow(clippy::cast_sign_loss)] // `Rules::check` lets nothing below 0 through.
+#[allow(clippy::cast_sign_loss)] // `Rules::check` rejects values below 0.
 fn ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
@@ -320,7 +329,7 @@ fn forget(own: &[AtomicU64]) {
     }
 }
 
-/// Which eighth of a window, of all that there were.
+/// Number of the eighth of a window, counted from the start of the clock.
 fn epoch(window: u64, now: u64) -> u64 {
     now / (window / BUCKETS).max(1)
 }
@@ -344,7 +353,7 @@ fn count(own: &[AtomicU64], window: u64, now: u64, has_failed: bool, is_slow: bo
         let is_current = found >> (3 * COUNT_BITS) == epoch & EPOCH_MASK;
         let mut of = if is_current { unpacked(found) } else { Counts::default() };
         if of.calls >= COUNT_MAX {
-            // Shares are what matters.
+            // Only the shares matter.
             of = Counts { calls: of.calls / 2, failed: of.failed / 2, slow: of.slow / 2 };
         }
         of.calls += 1;
@@ -352,7 +361,7 @@ fn count(own: &[AtomicU64], window: u64, now: u64, has_failed: bool, is_slow: bo
         of.slow = (of.slow + u64::from(is_slow)).min(of.calls);
         Some(packed(epoch, of))
     };
-    // Always `Some`, so it always succeeds.
+    // Always `Some`, so the update always succeeds.
     let _ = bucket.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
 }
 
@@ -372,7 +381,7 @@ fn counts(own: &[AtomicU64], window: u64, now: u64) -> Counts {
     sum
 }
 
-/// What the server says of it; it only looks, and believes nothing.
+/// Figures for the server, which only reads and trusts no word.
 pub(crate) fn figures(own: &[AtomicU64], definition: &str) -> BreakerFigures {
     let window = definition.rsplit_once("window=").and_then(|(_, window)| window.parse().ok());
     let window = window.filter(|window| (SECONDS_MIN..=SECONDS_MAX).contains(window));

@@ -1,54 +1,54 @@
-//! Values under keys that end by themselves or make way: what a [`Cache`] adds to the room below it is times, and one maker
-//! for each key.
+//! Values under keys that expire or are evicted. [`Cache`] adds expiry times, and one maker per
+//! key, to the store below it.
 
-mod makers;
-mod noted;
+mod apcu_entries;
+mod single_flight;
 mod store;
 
 use crate::client::Client;
 use crate::directory::{Entry, Kind, OpenError, Wanted};
 use crate::lock::Busy;
 use crate::os;
-use makers::{MAKERS_WORDS, Makers, Turn};
+use single_flight::{MAKERS_WORDS, Makers, Role};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{Found, Room, Store, Stored, Times};
 
-pub use noted::{Noted, NotedFigures};
+pub use apcu_entries::{Noted, NotedFigures};
 
-/// Smallest cache, bytes.
+/// Minimum size of a cache, bytes.
 pub const CACHE_BYTES_MIN: usize = 64 << 10;
-/// Largest cache, bytes.
+/// Maximum size of a cache, bytes.
 pub const CACHE_BYTES_MAX: usize = 8 << 30;
-/// Longest key, bytes.
+/// Maximum length of a key, bytes.
 pub const CACHE_KEY_BYTES_MAX: usize = 1024;
 
-/// Of an entry's own words, in this order.
+/// Indexes of an entry's own words.
 const HITS: usize = 0;
 const MISSES: usize = 1;
 const EVICTED: usize = 2;
 const TOO_LARGE: usize = 3;
 
-/// Why there is no such cache.
+/// Why a cache cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheOpenError {
-    /// Too small or too large.
+    /// Its size is too small or too large.
     #[error("a cache has {CACHE_BYTES_MIN} to {CACHE_BYTES_MAX} bytes, not {0}")]
     Bytes(usize),
-    /// It cannot be had.
+    /// The object cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Why an operation was not done.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CacheError {
     /// The key is empty or too long.
     #[error("a key of a cache has 1 to {CACHE_KEY_BYTES_MAX} bytes, not {0}")]
     Key(usize),
-    /// A process that writes does not go on.
-    #[error("a process that is stopped holds a part of the cache")]
+    /// A process that writes does not continue.
+    #[error("a stopped process holds a part of the cache")]
     Busy,
 }
 
@@ -58,57 +58,57 @@ impl From<Busy> for CacheError {
     }
 }
 
-/// How a value is to be stored.
+/// Condition for storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// In any case.
     Always,
-    /// If there is none.
+    /// If there is no value.
     Absent,
-    /// If it is the same, byte for byte and of the same kind, as the one that is given.
+    /// If the stored value equals the given one, byte for byte and in kind.
     Equals,
 }
 
-/// What a look at a key has found; its bytes are in [`Cache::value`].
+/// Result of a lookup. The bytes are in [`Cache::value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing.
+    /// No value.
     Missing,
     /// A value of that kind.
     Fresh(u8),
-    /// One that has ended, and may be used while another is made.
+    /// An expired value of that kind. It may be used while another process makes a new one.
     Stale(u8),
 }
 
-/// Whose turn it is to make a value.
+/// The process that must make a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MakersTurn {
-    /// This process makes it, and says so when it has.
+pub enum FlightRole {
+    /// This process makes it, and must report the end.
     Mine,
-    /// Another one makes it.
+    /// Another process makes it.
     Others,
-    /// This process makes it, and need not say so.
+    /// This process makes it, and need not report the end.
     Unknown,
 }
 
-/// How long a value lives.
+/// Lifetime of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// Zero: for ever.
+    /// Time until it expires; zero: never.
     pub fresh: Duration,
-    /// How much longer it may be used while another is made.
+    /// Additional time in which it may be used while a new one is made.
     pub stale: Duration,
 }
 
-/// One cache as a process has it, with room for the value that it works on.
+/// A process's handle of a cache, with a buffer for the value that it works on.
 #[derive(Debug)]
 pub struct Cache {
     object: u32,
     is: Room,
-    /// How long a key may be.
+    /// Allowed lengths of a key.
     keys: RangeInclusive<usize>,
     value: Vec<u8>,
-    /// That of the value which a walk has come to.
+    /// Key of the value that a walk has reached.
     key: Vec<u8>,
 }
 
@@ -117,7 +117,7 @@ fn now_ns() -> u64 {
 }
 
 impl Cache {
-    /// The cache of that name; empty if it is new.
+    /// Opens the cache of that name; a new one is empty.
     pub fn open(client: &Client, name: &[u8], bytes: usize) -> Result<Cache, CacheOpenError> {
         if !(CACHE_BYTES_MIN..=CACHE_BYTES_MAX).contains(&bytes) {
             return Err(CacheOpenError::Bytes(bytes));
@@ -130,17 +130,17 @@ impl Cache {
         Ok(Cache { object, is: room(bytes), keys, value: Vec::new(), key: Vec::new() })
     }
 
-    /// The number of the object behind it.
+    /// Number of its object.
     pub fn object(&self) -> u32 {
         self.object
     }
 
-    /// The value that was found last.
+    /// The value found last.
     pub fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// Most bytes of a key and its value together.
+    /// Maximum bytes of a key and its value together.
     pub fn item_bytes_max(&self) -> usize {
         self.is.item_bytes_max()
     }
@@ -167,7 +167,8 @@ impl Cache {
         Ok(look)
     }
 
-    /// Stores a value; false: the condition does not hold, or it is too large, and what was there is gone then.
+    /// Stores a value. Returns false if the condition does not hold, or if the value is too large.
+    /// In the latter case the old value is removed.
     pub fn set(
         &mut self,
         client: &Client,
@@ -196,8 +197,8 @@ impl Cache {
         Ok(stored.unwrap_or(false))
     }
 
-    /// Adds to an integer of `kind`, which begins at 0 and lives for `life` then. `None`: there is something else, or the
-    /// sum is too large.
+    /// Adds to an integer of `kind`. A new one starts at 0 and lives for `life`. `None` if there is
+    /// another kind of value, or if the sum is too large.
     pub fn add(
         &mut self,
         client: &Client,
@@ -226,7 +227,8 @@ impl Cache {
         Ok(sum.flatten())
     }
 
-    /// `None`: it is too large. What was there would be old now, and goes.
+    /// Changes a value. `None` if the new value is too large; then the old value, which is
+    /// outdated, is removed.
     fn change<R>(
         &mut self,
         client: &Client,
@@ -250,44 +252,45 @@ impl Cache {
         Ok(Some(result))
     }
 
-    /// Takes a value out; false: there is none.
+    /// Removes a value. Returns false if there is none.
     pub fn delete(&mut self, client: &Client, key: &[u8]) -> Result<bool, CacheError> {
         self.check(key)?;
         let (_, store) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
         Ok(store.remove(client.me(self.object), client.hash(key), key)?)
     }
 
-    /// Takes all values out.
+    /// Removes all values.
     pub fn clear(&mut self, client: &Client) -> Result<(), CacheError> {
         let (_, store) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
         Ok(store.clear(client.me(self.object))?)
     }
 
-    /// Asks to make the value of a key.
-    pub fn begin_making(&self, client: &Client, key: &[u8]) -> Result<MakersTurn, CacheError> {
+    /// Applies to make the value of a key.
+    pub fn begin_making(&self, client: &Client, key: &[u8]) -> Result<FlightRole, CacheError> {
         self.check(key)?;
         let (makers, _) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
         let turn = makers.begin(client.me(self.object), client.hash(key))?;
         Ok(match turn {
-            Turn::Mine => MakersTurn::Mine,
-            Turn::Others => MakersTurn::Others,
-            Turn::Unknown => MakersTurn::Unknown,
+            Role::Mine => FlightRole::Mine,
+            Role::Others => FlightRole::Others,
+            Role::Unknown => FlightRole::Unknown,
         })
     }
 
-    /// Whoever waits for the value of that hash looks again.
+    /// Ends the making of the value with that hash. Processes that wait for the value check again.
     pub fn end_making(&self, client: &Client, hash: u64) {
         if let Some((makers, _)) = parts(client, self.object, self.is) {
             makers.end(client.me(self.object), hash);
         }
     }
 
-    /// By what a maker is known.
+    /// The hash that identifies the maker of a key's value.
     pub fn hash(&self, client: &Client, key: &[u8]) -> u64 {
         client.hash(key)
     }
 
-    /// Waits until somebody else has made the value, or is not alive any more, or `limit` is over. False: it is over.
+    /// Waits until another process has made the value or has died. Returns false if `limit` has
+    /// passed first.
     pub fn wait(&self, client: &Client, key: &[u8], limit: Duration) -> Result<bool, CacheError> {
         let hash = client.hash(key);
         let until = os::monotonic().saturating_add(limit);
@@ -295,13 +298,13 @@ impl Cache {
             let (makers, _) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
             let heard = makers.heard(hash);
             match self.begin_making(client, key)? {
-                MakersTurn::Others => {}
-                // Whoever asks now would be the maker: it asks itself.
-                MakersTurn::Mine => {
+                FlightRole::Others => {}
+                // The next applicant becomes the maker: the caller applies itself.
+                FlightRole::Mine => {
                     self.end_making(client, hash);
                     return Ok(true);
                 }
-                MakersTurn::Unknown => return Ok(true),
+                FlightRole::Unknown => return Ok(true),
             }
             let now = os::monotonic();
             if now >= until {
@@ -327,7 +330,7 @@ fn count(client: &Client, object: u32, what: usize) {
     Entry::of(client.shared(), object).own()[what].fetch_add(1, Ordering::Relaxed);
 }
 
-/// The words of a cache, if they are as many as it needs.
+/// The words of a cache; `None` if they are fewer than it needs.
 fn parts(client: &Client, object: u32, is: Room) -> Option<(Makers<'_>, Store<'_>)> {
     split(Entry::of(client.shared(), object).words(client.shared())?, is)
 }
@@ -337,24 +340,24 @@ fn split(words: &[AtomicU64], is: Room) -> Option<(Makers<'_>, Store<'_>)> {
     (rest.len() >= is.words()).then(|| (Makers(makers), Store::new(rest, is)))
 }
 
-/// What a cache has done, and what is in it.
+/// Counts and contents of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheFigures {
-    /// Values that were found.
+    /// Cache hits.
     pub hits: u64,
-    /// Those that were not.
+    /// Cache misses.
     pub misses: u64,
-    /// Values that had to go for others in their set of the index.
+    /// Values evicted for others in their set of the index.
     pub evicted: u64,
     /// Values that were too large.
     pub too_large: u64,
-    /// Values that are there, ended ones too.
+    /// Values in the cache, expired ones included.
     pub values: u64,
-    /// Bytes that were written to.
+    /// Bytes written so far in the segments.
     pub bytes: u64,
 }
 
-/// For who only looks.
+/// Figures for a process that only reads.
 pub(crate) fn figures(
     words: &[AtomicU64],
     own: &[AtomicU64],

@@ -1,32 +1,34 @@
-//! Rows that are found by a key, by all processes at once: what a table is below its columns.
+//! Rows that all processes find by a key: a table without its columns.
 //!
-//! A row is in one of three hands, which its *owner* word says: nobody's (0), the index's (`IN_USE`), or that of a
-//! process that puts it in or takes it out. Which rows belong to the index is decided by one thing alone: whether the
-//! row hangs in the chain of its bucket. The rest (owner, the bitmap that is counted) follows, and is put right by
-//! [`Chains::settle`] when a process has died in between; its journal says which row that is.
+//! The *owner* word of a row has one of three values: free (0), in the index (`IN_USE`), or the
+//! process that inserts or removes the row. A row belongs to the index if and only if it is linked
+//! in the chain of its bucket. The owner word and the counted bitmap follow from that. If a process
+//! dies in between, [`Chains::settle`] corrects them; the journal of the process names the row.
 //!
-//! - Chains change under the lock of their bucket, by one store. Its *head* word has a version beside the first row: who
-//!   reads without the lock looks at the head before and after.
-//! - A row's data lies twice. A writer fills the copy that is not valid, and makes it valid by one store to the row's
-//!   *version*, whose lowest bit says which copy is. Readers copy, and look at the version again.
+//! - Chains change under the lock of their bucket, by one store. Its *head* word holds a version
+//!   and the first row. A reader without the lock checks the head before and after.
+//! - A row's data exists twice. A writer fills the copy that is not valid and makes it valid by one
+//!   store to the row's *version*, whose lowest bit selects the copy. Readers copy, then check the
+//!   version again.
 //! - Key and hash are written only while the row is out of the index.
-//! - A row that hangs in a chain changes its owner only under the lock of that bucket, and a dead process's row likewise; any
-//!   other only by its owner.
+//! - A row that is linked in a chain changes its owner only under the lock of that bucket. The same
+//!   holds for a row of a dead process. Any other row changes its owner only by its owner.
 //!
-//! So a process can be killed at any instruction: no reader ever waits for it, and the next writer takes its lock.
+//! So a process can be killed at any instruction: no reader ever waits for it, and the next writer
+//! takes its lock.
 
-use crate::lock::{Busy, Me, Patience, acquire, is_abandoned};
+use crate::lock::{ActingProcess, Busy, Patience, acquire, is_abandoned};
 use crate::sync::{AtomicU64, Ordering, fence, holds_bytes, load, load_bytes, store, store_bytes};
 
-/// The owner word of a row that is in the index. Processes' numbers are larger.
+/// Owner word of a row that is in the index. The numbers of processes are larger.
 pub(crate) const IN_USE: u64 = 1;
 const FREE: u64 = 0;
 
 /// Words of a bucket: its lock and its head.
 const BUCKET_WORDS: usize = 2;
-/// Rows that one word of the bitmap tells of.
+/// Number of rows per word of the bitmap.
 const GROUP: usize = 64;
-/// Times that a reader tries before it takes the lock.
+/// Number of attempts of a reader before it takes the lock.
 const READS_MAX: u32 = 64;
 
 const OWNER: usize = 0;
@@ -34,10 +36,10 @@ const VERSION: usize = 1;
 const LINK: usize = 2;
 const HASH: usize = 3;
 const KEY_BYTES: usize = 4;
-/// Where the key begins.
+/// Index of the first key word.
 const KEY: usize = 5;
 
-/// How large all of it is; the same in every process, as it derives from the definition.
+/// Sizes of the parts; the same in every process, because they derive from the definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dimensions {
     /// At least 1, at most `u32::MAX - 1`.
@@ -65,24 +67,24 @@ impl Dimensions {
     }
 }
 
-/// Why a write was not made.
+/// Why a write failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Every row is in use.
     Full,
-    /// A lock is not given back.
+    /// A lock is not released.
     Busy,
 }
 
-/// What a search for a free row has found.
+/// Result of a search for a free row.
 enum Claim {
     Row(u32),
-    /// None; but some are being put in or taken out.
+    /// No free row, but some are being inserted or removed.
     Moving,
     Full,
 }
 
-/// In whose hand a row is.
+/// Current owner of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hand {
     Nobody,
@@ -124,27 +126,28 @@ impl<'a> Row<'a> {
             && holds_bytes(self.key_room(), key)
     }
 
-    /// Makes `data` the valid copy: the bucket's lock is held, or the row is its process's alone.
+    /// Makes `data` the valid copy. The bucket's lock must be held, or the row must belong to this
+    /// process.
     fn publish(self, data: &[u64]) {
         let next = self.0[VERSION].load(Ordering::Relaxed).wrapping_add(1);
-        // PAIRS WITH the fence of `Chains::read`: who sees a word of this copy also sees that the version it belongs to is
-        // no longer the one before the last.
+        // PAIRS WITH the fence of `Chains::read`: a reader that sees a word written here also sees
+        // that the version for which it read this copy is no longer the current one.
         fence(Ordering::Release);
         store(self.copy(next), data);
         self.0[VERSION].store(next, Ordering::Release);
     }
 }
 
-/// A head word: how often the chain has changed, and its first row.
+/// A head word: number of changes of the chain, and its first row.
 fn head(version: u64, first: u32) -> u64 {
     version << 32 | u64::from(first)
 }
 
-/// What a search under the lock has found: the row, and what points at it (`None`: the head).
+/// Result of a search under the lock: the row, and the row that points at it (`None`: the head).
 type Found = Option<(u32, Option<u32>)>;
 
 impl<'a> Chains<'a> {
-    /// `words` has [`Dimensions::words`].
+    /// `words` must have the length [`Dimensions::words`].
     pub(crate) fn new(words: &'a [AtomicU64], is: Dimensions) -> Chains<'a> {
         let (buckets, rest) = words.split_at(is.buckets() * BUCKET_WORDS);
         let (used, rows) = rest.split_at(is.groups());
@@ -162,18 +165,18 @@ impl<'a> Chains<'a> {
         (&self.buckets[at], &self.buckets[at + 1])
     }
 
-    /// The row behind a link (0: none), if it is one.
+    /// The row that a link (0: none) points to, if it is valid.
     fn linked(self, link: u64) -> Option<(u32, Row<'a>)> {
         let index = (link as u32).checked_sub(1)?;
         Some((index, self.row(index)?))
     }
 
-    /// Copies the data of `key`. `Err`: the chain has changed meanwhile.
+    /// Copies the data of `key`. `Err` if the chain has changed in the meantime.
     fn read_once(self, hash: u64, key: &[u8], to: &mut [u64]) -> Result<bool, ()> {
         let (_, head) = self.bucket(hash);
         let before = head.load(Ordering::Acquire);
         let mut link = before;
-        // A chain that somebody has made a circle of ends here.
+        // Bounded: a process may have written garbage that makes the chain a circle.
         for _ in 0..self.is.rows {
             let Some((_, row)) = self.linked(link) else { break };
             if row.has_key(hash, key) {
@@ -191,10 +194,11 @@ impl<'a> Chains<'a> {
         if head.load(Ordering::Relaxed) == before { Ok(false) } else { Err(()) }
     }
 
-    /// Copies the data of `key` to `to`; false: there is none. Waits for nobody, but for a crowd of writers.
+    /// Copies the data of `key` to `to`. Returns false if there is none. Waits only if many writers
+    /// keep changing the row.
     pub(crate) fn read(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         hash: u64,
         key: &[u8],
         to: &mut [u64],
@@ -208,7 +212,7 @@ impl<'a> Chains<'a> {
         Ok(self.read_once(hash, key, to).unwrap_or(false))
     }
 
-    /// Under the bucket's lock.
+    /// Finds the row of a key. The bucket's lock must be held.
     fn search(self, hash: u64, key: &[u8]) -> Found {
         self.walk(hash, |_, row| row.has_key(hash, key))
     }
@@ -227,13 +231,13 @@ impl<'a> Chains<'a> {
         None
     }
 
-    /// Changes the data of `key`: `change` is given what there is (zeroes, and true, when there is nothing) and says
-    /// whether it is to be stored. `scratch` has room for a row's data.
+    /// Changes the data of `key`. `change` receives the present data (zeroes and true if there is
+    /// none) and returns whether to store it. `scratch` has room for a row's data.
     ///
-    /// It may be called twice, if another process makes the row meanwhile.
+    /// `change` may be called twice, if another process inserts the row in the meantime.
     pub(crate) fn update<R>(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         (hash, key): (u64, &[u8]),
         scratch: &mut [u64],
         mut change: impl FnMut(&mut [u64], bool) -> (bool, R),
@@ -250,9 +254,9 @@ impl<'a> Chains<'a> {
             }
             match self.claim(me, hash) {
                 Claim::Row(index) => break (index, result),
-                // It may be on its way into the index with this very key, or out of it.
+                // A row may be about to enter the index with this very key, or to leave it.
                 Claim::Moving => patience.wait()?,
-                // Another may have put this key into the last row.
+                // Another process may have put this key into the last row.
                 Claim::Full => {
                     let done = self.change(me, (hash, key), scratch, &mut change)?;
                     return done.ok_or(Refused::Full);
@@ -275,7 +279,7 @@ impl<'a> Chains<'a> {
     /// Changes the row of that key, if there is one.
     fn change<R>(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         (hash, key): (u64, &[u8]),
         scratch: &mut [u64],
         change: &mut impl FnMut(&mut [u64], bool) -> (bool, R),
@@ -285,10 +289,11 @@ impl<'a> Chains<'a> {
         Ok(row.map(|row| change_row(row, scratch, change)))
     }
 
-    /// Hangs a claimed row into its chain, unless there is one of that key by now, which is changed instead.
+    /// Links a claimed row into its chain. If there is a row of that key by now, that row is
+    /// changed instead.
     fn insert<R>(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         (hash, key): (u64, &[u8]),
         index: u32,
         new: Row<'_>,
@@ -303,13 +308,14 @@ impl<'a> Chains<'a> {
         let now = head_word.load(Ordering::Relaxed);
         new.0[LINK].store(now & u64::from(u32::MAX), Ordering::Relaxed);
         head_word.store(head((now >> 32) + 1, index + 1), Ordering::Release);
-        // Under the lock: whoever finds the row hanging here under it finds it in the index's hand, or its process dead.
+        // Under the lock: a process that then finds the row linked sees it owned by the index, or
+        // its process dead.
         self.put_right(index, new, true);
         Ok(None)
     }
 
-    /// Takes a key out; false: there was none.
-    pub(crate) fn delete(self, me: Me<'_>, hash: u64, key: &[u8]) -> Result<bool, Busy> {
+    /// Removes a key. Returns false if there was none.
+    pub(crate) fn delete(self, me: ActingProcess<'_>, hash: u64, key: &[u8]) -> Result<bool, Busy> {
         let (lock, head_word) = self.bucket(hash);
         let guard = acquire(lock, me)?;
         let Some((index, before)) = self.search(hash, key) else { return Ok(false) };
@@ -330,8 +336,8 @@ impl<'a> Chains<'a> {
         Ok(true)
     }
 
-    /// A row that nobody uses, for this process alone.
-    fn claim(self, me: Me<'_>, hash: u64) -> Claim {
+    /// Claims an unused row for this process.
+    fn claim(self, me: ActingProcess<'_>, hash: u64) -> Claim {
         let groups = self.used.len();
         let start = (hash >> 32) as usize % groups;
         for at in 0..groups {
@@ -345,7 +351,8 @@ impl<'a> Chains<'a> {
                 }
             }
         }
-        // Journals of the dead are read when the next process begins; here one cannot wait for that.
+        // Journals of dead processes are read when the next process begins. This search cannot wait
+        // for that.
         let mut claim = Claim::Full;
         for index in 0..self.is.rows as u32 {
             match self.settle(me, index) {
@@ -357,21 +364,23 @@ impl<'a> Chains<'a> {
         claim
     }
 
-    fn claim_row(self, me: Me<'_>, index: u32) -> bool {
+    fn claim_row(self, me: ActingProcess<'_>, index: u32) -> bool {
         let Some(row) = self.row(index) else { return false };
         if row.0[OWNER].load(Ordering::Relaxed) != FREE {
             return false;
         }
-        // Before the row is ours: who finds it in the journal looks whose it is.
+        // Before the row is ours: a process that finds the row in the journal checks its owner.
         me.note_row(index);
         let claimed =
             row.0[OWNER].compare_exchange(FREE, me.owner, Ordering::AcqRel, Ordering::Relaxed);
-        // PAIRS WITH the fence of `read_once` and `row_at`: who sees what is written now sees that the row was free.
+        // PAIRS WITH the fence of `read_once` and `row_at`: a reader that sees the following writes
+        // also sees that the row was free.
         fence(Ordering::Release);
         claimed.is_ok()
     }
 
-    /// What follows from whether a row hangs in its chain. It is this process's, or a dead one's whose bucket is locked.
+    /// Sets owner and bitmap according to whether the row is linked. The row must belong to this
+    /// process, or to a dead one while the bucket is locked.
     fn put_right(self, index: u32, row: Row<'_>, is_linked: bool) {
         let bit = 1 << (index as usize % GROUP);
         let group = &self.used[index as usize / GROUP];
@@ -384,8 +393,8 @@ impl<'a> Chains<'a> {
         }
     }
 
-    /// Ends what a dead process has begun with a row. Says in whose hand it is then.
-    pub(crate) fn settle(self, me: Me<'_>, index: u32) -> Hand {
+    /// Completes a dead process's change of a row. Returns the row's owner afterwards.
+    pub(crate) fn settle(self, me: ActingProcess<'_>, index: u32) -> Hand {
         let Some(row) = self.row(index) else { return Hand::Index };
         let owner = row.0[OWNER].load(Ordering::Acquire);
         match owner {
@@ -394,7 +403,8 @@ impl<'a> Chains<'a> {
             _ if !is_abandoned(owner, me) => return Hand::Process,
             _ => {}
         }
-        // Nobody else writes there, so that the hash stays what it is until somebody has settled the row.
+        // No other process writes there, so the hash stays the same until a process has settled the
+        // row.
         let hash = row.0[HASH].load(Ordering::Relaxed);
         let (lock, head_word) = self.bucket(hash);
         let Ok(_guard) = acquire(lock, me) else { return Hand::Process };
@@ -403,21 +413,21 @@ impl<'a> Chains<'a> {
         }
         let is_linked = self.walk(hash, |at, _| at == index).is_some();
         let now = head_word.load(Ordering::Relaxed);
-        // It may have been taken out just now, and its reader not have noticed.
+        // The row may have been removed just now, unnoticed by its reader.
         head_word.store(head((now >> 32) + 1, now as u32), Ordering::Release);
         self.put_right(index, row, is_linked);
         if is_linked { Hand::Index } else { Hand::Nobody }
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub(crate) fn count(self) -> usize {
         self.used.iter().map(|group| group.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
-    /// The first row from `index` on that is in use: its number, with its key and data copied.
+    /// Copies key and data of the first row in use from `index` on. Returns its number.
     pub(crate) fn next(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         mut index: u32,
         key: &mut Vec<u8>,
         data: &mut [u64],
@@ -440,7 +450,7 @@ impl<'a> Chains<'a> {
 
     fn row_at(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         index: u32,
         key: &mut Vec<u8>,
         data: &mut [u64],
@@ -451,7 +461,8 @@ impl<'a> Chains<'a> {
                 return Ok(found);
             }
         }
-        // It changes faster than it can be read. The lock holds it, unless it has moved to another bucket meanwhile.
+        // The row changes faster than it can be read. The lock stops that, unless the row has moved
+        // to another bucket in the meantime.
         let _guard = acquire(self.bucket(row.0[HASH].load(Ordering::Relaxed)).0, me)?;
         Ok(self.row_once(row, key, data).unwrap_or(false))
     }

@@ -1,24 +1,25 @@
-//! Objects by name: what there is, what it looks like, and where its words lie.
+//! Objects by name: their kinds, definitions and words.
 //!
-//! An object is made by whoever needs it first, and lasts until the server ends. Its *definition* says all that the layout of
-//! its words derives from: the same definition is the same object, another one is a mistake; but in a later generation
-//! of the application it is the next version of the object, which is empty. The earlier one goes when no process of an
-//! earlier generation is left.
+//! The first process that needs an object creates it, and it lasts until the server ends. Its
+//! *definition* determines the layout of its words. The same definition means the same object; a
+//! different one is an error. But in a later generation of the application, a different definition
+//! creates the next version of the object, which is empty. The earlier version is removed when no
+//! process of an earlier generation is left.
 //!
-//! The entries are the only truth about memory: what no entry covers is free. Entries change under one lock, by one store of
-//! their state.
+//! The entries alone define the use of memory: words that no entry covers are free. Entries change
+//! under one lock, by one store of their state.
 
-use crate::lock::{Busy, Me, Owner, acquire, is_abandoned};
+use crate::lock::{ActingProcess, Busy, Owner, acquire, is_abandoned};
 use crate::memory::{AT_ENTRIES, AT_LOCK, AT_REFUSED, AT_TOP, HEAP_AT, PAGE_WORDS, Shared};
-use crate::seats;
+use crate::process_registry;
 use crate::sync::{holds_bytes, load_bytes, store_bytes, words_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most objects of all kinds together.
+/// Maximum number of objects of all kinds together.
 pub const OBJECTS_MAX: usize = 1024;
-/// Longest name of an object, bytes.
+/// Maximum length of an object's name, bytes.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Longest definition, bytes.
+/// Maximum length of a definition, bytes.
 pub const DEFINITION_BYTES_MAX: usize = (ENTRY_WORDS - DEFINITION) * 8;
 
 pub(crate) const ENTRY_WORDS: usize = 512;
@@ -29,7 +30,7 @@ const WORDS: usize = 3;
 const GENERATION: usize = 4;
 const NAME_BYTES: usize = 5;
 const DEFINITION_BYTES: usize = 6;
-/// Words that small objects consist of, and counts of the larger ones.
+/// Index of the entry's own words: the data of small objects, and the counts of larger ones.
 const OWN: usize = 8;
 const NAME: usize = 32;
 const DEFINITION: usize = NAME + NAME_BYTES_MAX / 8;
@@ -37,7 +38,7 @@ const DEFINITION: usize = NAME + NAME_BYTES_MAX / 8;
 const FREE: u64 = 0;
 const THERE: u64 = 1;
 
-/// What an object is.
+/// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub enum Kind {
@@ -56,7 +57,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As it is called in messages and in the status.
+    /// Its name in messages and in the status.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -75,55 +76,59 @@ impl Kind {
     }
 }
 
-/// Why an object is not to be had.
+/// Why an object cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The name has no bytes, or too many.
+    /// The name is empty or too long.
     #[error("the name of a shared object has 1 to {NAME_BYTES_MAX} bytes, not {0}")]
     Name(usize),
-    /// Its definition has too many bytes.
-    #[error("the definition has {0} bytes, and {DEFINITION_BYTES_MAX} are the most")]
+    /// Its definition is too long.
+    #[error("the definition has {0} bytes, more than {DEFINITION_BYTES_MAX}")]
     Definition(usize),
-    /// There is one of that name that looks otherwise.
+    /// There is an object of that name with another definition.
     #[error(
         "the {kind} `{name}` exists as `{found}`, and cannot be `{wanted}` too\n\
-         hint: use one definition everywhere; a changed one holds after `samovar reload`"
+         hint: use one definition everywhere; a changed one applies after `samovar reload`"
     )]
     Other {
-        /// What it is.
+        /// Kind of the object.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// The definition that it has.
+        /// Its present definition.
         found: String,
-        /// The one that was asked for.
+        /// The requested definition.
         wanted: String,
     },
-    /// There is no memory for it.
+    /// There is not enough memory for it.
     #[error(
-        "the {kind} `{name}` needs {needed} bytes of shared memory, and {left} of {all} are free in one piece\n\
-         hint: raise `shared.bytes_max`"
+        "the {kind} `{name}` needs {needed} bytes of shared memory, but the largest free block of \
+         {all} bytes has {left}\n\
+         hint: increase `shared.bytes_max`"
     )]
     Memory {
-        /// What it is.
+        /// Kind of the object.
         kind: &'static str,
         /// Its name.
         name: String,
         /// Bytes that it needs.
         needed: usize,
-        /// Bytes of the largest piece that is free.
+        /// Bytes of the largest free piece.
         left: usize,
-        /// Bytes that there are.
+        /// Bytes of the whole memory.
         all: usize,
     },
     /// There are too many objects.
-    #[error("there are {OBJECTS_MAX} shared objects already\nhint: one table holds many values")]
+    #[error(
+        "there are already {OBJECTS_MAX} shared objects, the maximum\nhint: store many values in \
+         one table"
+    )]
     Objects,
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot clear shared memory: {0}")]
     Io(#[from] std::io::Error),
-    /// The directory's lock is not given back.
-    #[error("a process that is stopped holds the directory of shared objects")]
+    /// The directory's lock is not released.
+    #[error("a stopped process holds the directory of shared objects")]
     Busy,
 }
 
@@ -133,13 +138,13 @@ impl From<Busy> for OpenError {
     }
 }
 
-/// What is asked for.
+/// A request for an object.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) kind: Kind,
     pub(crate) name: &'a [u8],
     pub(crate) definition: &'a str,
-    /// Words beside the entry's own.
+    /// Words in addition to the entry's own.
     pub(crate) words: usize,
 }
 
@@ -157,12 +162,12 @@ impl<'a> Entry<'a> {
         is_there.then(|| Kind::from_word(self.word(KIND))).flatten()
     }
 
-    /// Words of its own.
+    /// The entry's own words.
     pub(crate) fn own(self) -> &'a [AtomicU64] {
         &self.0[OWN..NAME]
     }
 
-    /// Its other words, if they lie within the memory.
+    /// The object's other words, if they are inside the memory.
     pub(crate) fn words(self, shared: &'a Shared) -> Option<&'a [AtomicU64]> {
         let (start, words) = (self.word(START) as usize, self.word(WORDS) as usize);
         (start >= HEAP_AT).then(|| shared.words().get(start..start.checked_add(words)?)).flatten()
@@ -208,12 +213,13 @@ fn used(shared: &Shared) -> std::ops::Range<u32> {
     0..(shared.words()[AT_ENTRIES].load(Ordering::Acquire).min(OBJECTS_MAX as u64) as u32)
 }
 
-/// All objects that are there.
+/// All existing objects.
 pub(crate) fn entries(shared: &Shared) -> impl Iterator<Item = (u32, Entry<'_>)> {
     used(shared).map(|index| (index, Entry::of(shared, index))).filter(|(_, e)| e.kind().is_some())
 }
 
-/// The object that is asked for, if it is there; or its latest version, if that is of this generation.
+/// Finds the requested object; `None` if there is none. Another definition in this or a later
+/// generation is an error.
 fn find(shared: &Shared, wanted: &Wanted<'_>, generation: u64) -> Result<Option<u32>, OpenError> {
     let mut other: Option<Entry<'_>> = None;
     for index in used(shared) {
@@ -222,7 +228,7 @@ fn find(shared: &Shared, wanted: &Wanted<'_>, generation: u64) -> Result<Option<
             continue;
         }
         if entry.is_defined(wanted.definition) {
-            // The application has it still.
+            // The application still uses it.
             entry.0[GENERATION].fetch_max(generation, Ordering::Relaxed);
             return Ok(Some(index));
         }
@@ -241,10 +247,10 @@ fn find(shared: &Shared, wanted: &Wanted<'_>, generation: u64) -> Result<Option<
     }
 }
 
-/// The object that is asked for; it is made if it is not there.
+/// Opens the requested object and creates it if necessary.
 pub(crate) fn open(
     shared: &Shared,
-    me: Me<'_>,
+    me: ActingProcess<'_>,
     generation: u64,
     wanted: &Wanted<'_>,
 ) -> Result<u32, OpenError> {
@@ -267,8 +273,8 @@ pub(crate) fn open(
     })
 }
 
-/// Frees the entries of makers that have died, and of versions that nobody can use any more.
-fn forget(shared: &Shared, me: Me<'_>) {
+/// Frees the entries of makers that have died, and of versions that no process can use any more.
+fn forget(shared: &Shared, me: ActingProcess<'_>) {
     let mut oldest = None;
     for index in used(shared) {
         let entry = Entry::of(shared, index);
@@ -285,7 +291,7 @@ fn forget(shared: &Shared, me: Me<'_>) {
     }
 }
 
-/// The generation of the version that follows this one.
+/// Generation of the version after this one.
 fn successor(shared: &Shared, of: Entry<'_>) -> Option<u64> {
     let name = of.name();
     let kind = of.kind()?;
@@ -295,9 +301,12 @@ fn successor(shared: &Shared, of: Entry<'_>) -> Option<u64> {
     later.filter(|generation| *generation > of.word(GENERATION)).min()
 }
 
-/// Of the processes that live; what this one is does not count, which asks for something new.
+/// The oldest generation of all live processes. This process does not count, because it requests a
+/// new object.
 fn oldest_generation(shared: &Shared) -> Option<u64> {
-    seats::used(shared).filter_map(|seat| seats::generation(shared, seat)).min()
+    process_registry::used(shared)
+        .filter_map(|seat| process_registry::generation(shared, seat))
+        .min()
 }
 
 fn make(
@@ -319,7 +328,8 @@ fn make(
     let (index, entry) =
         free.find(|(_, entry)| entry.word(STATE) == FREE).ok_or(OpenError::Objects)?;
     let fill = |at: usize, value: u64| entry.0[at].store(value, Ordering::Relaxed);
-    // First, and in this order: a maker that dies leaves an entry that covers nothing, or what it was to have.
+    // First, and in this order: a maker that dies leaves an entry that covers nothing, or the words
+    // that it was to have.
     shared.words()[AT_ENTRIES].fetch_max(u64::from(index) + 1, Ordering::AcqRel);
     fill(WORDS, 0);
     fill(STATE, me);
@@ -342,7 +352,7 @@ fn make(
     Ok(index)
 }
 
-/// The first room for so many words, and the size of the largest that there is.
+/// Start of the first gap of at least `words`, and the size of the largest gap.
 fn gap(shared: &Shared, words: usize) -> (Option<usize>, usize) {
     let end = HEAP_AT + shared.heap_words();
     let mut taken: Vec<(usize, usize)> = used(shared)
@@ -364,7 +374,7 @@ fn gap(shared: &Shared, words: usize) -> (Option<usize>, usize) {
     (None, largest)
 }
 
-/// Bytes that objects hold.
+/// Bytes used by objects.
 pub(crate) fn bytes_used(shared: &Shared) -> u64 {
     entries(shared).fold(0, |sum, (_, entry)| entry.bytes().saturating_add(sum))
 }

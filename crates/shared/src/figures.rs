@@ -1,4 +1,4 @@
-//! What the server says of the shared memory: it only looks, and believes nothing.
+//! Figures of the shared memory for the server. Only reads, and trusts no word.
 
 use crate::breaker::{self, BreakerFigures};
 use crate::cache::{self, CacheFigures};
@@ -7,44 +7,44 @@ use crate::memory::{AT_REFUSED, Shared};
 use crate::{limiter, named_lock, table};
 use std::sync::atomic::Ordering;
 
-/// All of it at a glance.
+/// Figures of the whole memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes that objects can have.
+    /// Bytes available for objects.
     pub bytes_max: u64,
-    /// Bytes that they have.
+    /// Bytes used by objects.
     pub bytes: u64,
-    /// Objects that could not be made.
+    /// Objects that could not be created.
     pub refused: u64,
-    /// Each object.
+    /// Figures of each object.
     pub objects: Vec<ObjectFigures>,
 }
 
-/// One object.
+/// Figures of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectFigures {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// Bytes beside its entry in the directory.
+    /// Bytes in addition to its directory entry.
     pub bytes: u64,
-    /// How much is in it, and how much can be: a table's rows.
+    /// Used and maximum number of rows, for a table or a limiter.
     pub fill: Option<(u64, u64)>,
-    /// What a counter says.
+    /// Value of a counter.
     pub value: Option<i64>,
-    /// Whether somebody who lives holds a lock.
+    /// Whether a live process holds a lock.
     pub is_held: Option<bool>,
-    /// What a cache has done.
+    /// Figures of a cache.
     pub cache: Option<CacheFigures>,
-    /// What a limiter has allowed, and what not.
+    /// Numbers of operations that a limiter allowed and denied.
     pub allowed: Option<(u64, u64)>,
-    /// What a breaker says.
+    /// Figures of a breaker.
     pub breaker: Option<BreakerFigures>,
 }
 
 impl Shared {
-    /// What there is now. Reads a table's bitmap, so not for every request.
+    /// The present figures. Reads the bitmap of each table, so it is too slow for every request.
     pub fn figures(&self) -> Figures {
         let objects = directory::entries(self).filter_map(|(_, entry)| {
             let kind = entry.kind()?;

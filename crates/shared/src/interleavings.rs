@@ -1,12 +1,13 @@
 //! The chains of rows under loom: every interleaving of writers, readers and a death.
 //!
-//! `make model` runs them. A process that dies is one that stops after some steps, and is known to be dead then.
+//! `make model` runs them. A process that dies is one that stops after some steps and is then known
+//! to be dead.
 
 mod cache;
 mod published;
 
 use crate::chain::{Chains, Dimensions, Refused};
-use crate::lock::{Living, Me, Owner};
+use crate::lock::{ActingProcess, Living, Owner};
 use crate::named_lock::{self, Acquired, LOCK_WORDS};
 use crate::sync::AtomicU64;
 use loom::sync::Arc;
@@ -14,7 +15,7 @@ use loom::thread;
 use std::time::Duration;
 
 const SMALL: Dimensions = Dimensions { rows: 2, key_words: 1, data_words: 2 };
-/// Numbers of owners, far from `IN_USE`.
+/// Owner numbers, far from `IN_USE`.
 const ONE: Owner = 1024;
 const TWO: Owner = 1025;
 
@@ -33,7 +34,7 @@ impl Living for Dead {
 }
 
 #[test]
-fn a_lock_has_one_holder_and_wakes_who_waits() {
+fn lock_has_one_holder_and_wakes_waiter() {
     bounded(|| {
         let lock: Arc<Vec<AtomicU64>> =
             Arc::new((0..LOCK_WORDS).map(|_| AtomicU64::new(0)).collect());
@@ -42,7 +43,7 @@ fn a_lock_has_one_holder_and_wakes_who_waits() {
             let (lock, inside) = (lock.clone(), inside.clone());
             move || {
                 let journal = AtomicU64::new(0);
-                let me = Me { owner, living: &AllLive, journal: &journal, object: 0 };
+                let me = ActingProcess { owner, living: &AllLive, journal: &journal, object: 0 };
                 let got = named_lock::acquire(&lock, me, Duration::from_secs(3600));
                 assert_eq!(got, Acquired::Yes);
                 assert_eq!(inside.fetch_add(1, crate::sync::Ordering::SeqCst), 0);
@@ -61,16 +62,16 @@ fn words() -> Arc<Vec<AtomicU64>> {
     Arc::new((0..SMALL.words() + 3).map(|_| AtomicU64::new(0)).collect())
 }
 
-/// The chains in these words, and one process's journal behind them.
+/// Runs `f` with the chains in these words and with one process's journal, which follows them.
 fn act<R>(
     words: &[AtomicU64],
     owner: Owner,
     living: &dyn Living,
-    f: impl FnOnce(Chains<'_>, Me<'_>) -> R,
+    f: impl FnOnce(Chains<'_>, ActingProcess<'_>) -> R,
 ) -> R {
     let (chains, journals) = words.split_at(SMALL.words());
     let journal = &journals[owner as usize % 3];
-    f(Chains::new(chains, SMALL), Me { owner, living, journal, object: 0 })
+    f(Chains::new(chains, SMALL), ActingProcess { owner, living, journal, object: 0 })
 }
 
 fn set(words: &[AtomicU64], owner: Owner, key: u8, value: u64) -> Result<(), Refused> {
@@ -93,13 +94,13 @@ fn add(words: &[AtomicU64], owner: Owner, key: u8) {
     added.expect("there is room");
 }
 
-/// The row of a key, which is whole.
+/// The value of a key. The row must not be torn.
 fn get(words: &[AtomicU64], owner: Owner, key: u8) -> Option<u64> {
     let mut row = [0; 2];
     let found =
         act(words, owner, &AllLive, |chains, me| chains.read(me, u64::from(key), &[key], &mut row));
     assert_eq!(row[0], row[1], "a torn row");
-    found.expect("nobody is stopped").then_some(row[0])
+    found.expect("no process is stopped").then_some(row[0])
 }
 
 fn count(words: &[AtomicU64]) -> usize {
@@ -114,7 +115,7 @@ fn bounded(check: impl Fn() + Sync + Send + 'static) {
 }
 
 #[test]
-fn nobody_sees_half_a_row() {
+fn reader_never_sees_torn_row() {
     bounded(|| {
         let words = words();
         set(&words, ONE, 1, 1).expect("room");
@@ -132,7 +133,7 @@ fn nobody_sees_half_a_row() {
 }
 
 #[test]
-fn two_that_add_are_both_counted_in_one_row() {
+fn concurrent_adds_are_both_counted_in_one_row() {
     bounded(|| {
         let words = words();
         let other = {
@@ -146,10 +147,10 @@ fn two_that_add_are_both_counted_in_one_row() {
 }
 
 #[test]
-fn a_row_that_is_taken_out_and_used_again_is_not_mistaken() {
+fn reused_row_is_not_read_as_removed_one() {
     bounded(|| {
         let words = words();
-        // Both in one bucket.
+        // Both keys are in one bucket.
         set(&words, ONE, 2, 20).expect("room");
         set(&words, ONE, 4, 40).expect("room");
         let writer = {
@@ -167,15 +168,15 @@ fn a_row_that_is_taken_out_and_used_again_is_not_mistaken() {
 }
 
 #[test]
-fn a_row_that_is_taken_out_as_soon_as_it_is_in_is_not_counted() {
+fn row_removed_right_after_insert_is_not_counted() {
     bounded(|| {
         let words = words();
         let writer = {
             let words = words.clone();
             thread::spawn(move || set(&words, TWO, 2, 20).expect("room"))
         };
-        let delete = |chains: Chains<'_>, me: Me<'_>| chains.delete(me, 2, &[2]);
-        let deleted = act(&words, ONE, &AllLive, delete).expect("nobody is stopped");
+        let delete = |chains: Chains<'_>, me: ActingProcess<'_>| chains.delete(me, 2, &[2]);
+        let deleted = act(&words, ONE, &AllLive, delete).expect("no process is stopped");
         writer.join().unwrap();
         assert_eq!(count(&words), usize::from(!deleted));
         assert_eq!(get(&words, ONE, 2), (!deleted).then_some(20));
@@ -185,11 +186,11 @@ fn a_row_that_is_taken_out_as_soon_as_it_is_in_is_not_counted() {
 }
 
 #[test]
-fn who_settles_a_row_and_who_takes_it_out_do_not_both_free_it() {
+fn settle_and_delete_free_row_only_once() {
     bounded(|| {
         let words = words();
         set(&words, ONE, 2, 20).expect("room");
-        // Its process was about to take it out.
+        // Its process was about to remove it.
         let row = row_of(&words, crate::chain::IN_USE);
         words[row_at(row)].store(TWO, crate::sync::Ordering::SeqCst);
         let settler = {
@@ -198,8 +199,8 @@ fn who_settles_a_row_and_who_takes_it_out_do_not_both_free_it() {
                 act(&words, ONE + 2, &Dead(TWO), |chains, me| chains.settle(me, row as u32));
             })
         };
-        let again = |chains: Chains<'_>, me: Me<'_>| {
-            chains.delete(me, 2, &[2]).expect("nobody is stopped");
+        let again = |chains: Chains<'_>, me: ActingProcess<'_>| {
+            chains.delete(me, 2, &[2]).expect("no process is stopped");
             let made = chains.update(me, (4, &[4]), &mut [0; 2], |row, _| {
                 row.fill(40);
                 (true, ())
@@ -215,11 +216,11 @@ fn who_settles_a_row_and_who_takes_it_out_do_not_both_free_it() {
 }
 
 #[test]
-fn a_row_that_a_dead_process_has_claimed_is_free_again() {
+fn row_claimed_by_dead_process_becomes_free() {
     bounded(|| {
         let words = words();
         set(&words, ONE, 1, 1).expect("room");
-        // It has claimed the other row, and the lock of the bucket of 2, and was killed.
+        // The process claimed the other row and the lock of the bucket of 2, and was killed.
         let free = row_of(&words, 0);
         words[row_at(free)].store(TWO, crate::sync::Ordering::SeqCst);
         words[0].store(TWO, crate::sync::Ordering::SeqCst);
@@ -235,14 +236,14 @@ fn a_row_that_a_dead_process_has_claimed_is_free_again() {
                 (true, ())
             })
         });
-        made.expect("there is room, if one waits for who settles");
+        made.expect("there is room after a wait for the settling process");
         other.join().unwrap();
         assert_eq!((get(&words, ONE, 1), get(&words, ONE, 2)), (Some(1), Some(2)));
         assert_eq!(count(&words), 2);
     });
 }
 
-/// Where a row begins, whose first word is its owner.
+/// Index of a row's first word, which is its owner.
 fn row_at(row: usize) -> usize {
     let before = SMALL.words() % 2 + 4;
     before + row * (SMALL.words() - before) / 2

@@ -1,19 +1,30 @@
-//! PHP's processes ↔ one memory file: what they share beside requests, and what no rollback touches.
+//! Shared memory of PHP's processes: one memory file with the data that they share apart from
+//! requests. A rollback does not touch it. Knows neither HTTP nor PHP.
 //!
-//! The server makes the file, the templates of all generations map it, and workers inherit it. Objects in it have names;
-//! whoever needs one first makes it. It knows neither HTTP nor PHP.
+//! The server creates the file, the templates of all generations map it, and workers inherit it.
+//! Objects in it have names; the first process that needs an object creates it.
 //!
-//! Anybody may be killed at any instruction. So what is written becomes visible by one store; locks name their holder,
-//! of whom the kernel knows whether it lives; and a row that changes hands is noted before it does. Whoever waits looks
-//! again by itself, and has a limit.
+//! Any process may be killed at any instruction. Therefore:
 //!
-//! Reading order: [`lock`] (who holds what), [`seats`] (who is who), [`chain`] (rows under keys), [`directory`] (objects by
-//! name), [`memory`] (where it all lies), [`client`] (a process), then the objects: [`counter`], [`table`],
-//! [`named_lock`], [`limiter`], [`cache`], [`breaker`]; and [`pins`], who may still see what was replaced (crates/published).
+//! - A write becomes visible by one store.
+//! - A lock names its holder, and the kernel knows whether the holder lives.
+//! - A row is noted in a journal before it changes hands.
+//! - A waiting process checks again without a wake-up, and has a time limit.
 //!
-//! All of it is words (`AtomicU64`), each of which may hold anything: offsets are compared before they are used, and
-//! loops end after as many steps as there are rows.
-#![allow(unsafe_code)] // `os` maps memory and asks for locks, `memory` makes words of it.
+//! Reading order:
+//!
+//! - [`lock`]: locks and their holders
+//! - [`seats`]: the process registry
+//! - [`chain`]: rows under keys
+//! - [`directory`]: objects by name
+//! - [`memory`]: the memory layout
+//! - [`client`]: one process
+//! - [`counter`], [`table`], [`named_lock`], [`limiter`], [`cache`], [`breaker`]: the objects
+//! - [`pins`]: processes that may still read replaced values (crates/published)
+//!
+//! All data consists of words (`AtomicU64`), and each word may hold any value. Offsets are compared
+//! before they are used, and loops end after as many steps as there are rows.
+#![allow(unsafe_code)] // `os` maps memory and requests locks, `memory` makes words of it.
 
 #[cfg(not(loom))]
 mod breaker;
@@ -39,7 +50,7 @@ mod named_lock;
 mod os;
 mod pins;
 #[cfg(not(loom))]
-mod seats;
+mod process_registry;
 #[cfg(loom)]
 #[path = "cache/store.rs"]
 mod store;
@@ -55,10 +66,10 @@ pub use breaker::{
 #[cfg(not(loom))]
 pub use cache::{
     CACHE_BYTES_MAX, CACHE_BYTES_MIN, CACHE_KEY_BYTES_MAX, Cache, CacheError, CacheFigures,
-    CacheOpenError, Condition, Life, Look, MakersTurn, Noted, NotedFigures,
+    CacheOpenError, Condition, FlightRole, Life, Look, Noted, NotedFigures,
 };
 #[cfg(not(loom))]
-pub use client::{Client, NoSeat};
+pub use client::{Client, RegistryFull};
 #[cfg(not(loom))]
 pub use counter::Counter;
 #[cfg(not(loom))]

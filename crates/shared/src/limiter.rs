@@ -1,7 +1,9 @@
-//! How often something may happen, for each key: a bucket of tokens that fills by itself.
+//! Rate limiter: limits how often something may happen per key. A bucket of tokens per key refills
+//! over time.
 //!
-//! What is kept of a bucket is one time: when it will be full again (the generic cell rate algorithm, ITU-T I.371). A bucket
-//! that is full needs no row: when rows run out, those of full buckets go, and then those that are nearest to it.
+//! Only one time is stored per bucket: when it will be full again (the generic cell rate algorithm,
+//! ITU-T I.371). A full bucket needs no row. When rows run out, the rows of full buckets are
+//! removed first, and then those of the buckets that are nearest to full.
 
 use crate::chain::{Chains, Dimensions, Refused};
 use crate::client::Client;
@@ -13,60 +15,61 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const KEYS_MAX: usize = 1 << 20;
 const BURST_MAX: u64 = 1_000_000_000;
 const RATE_MAX: f64 = 1e9;
-/// Longer keys are known by their hash.
+/// Maximum length of a stored key, bytes. A longer key is replaced by its hash.
 const KEY_BYTES: usize = 64;
-/// Of an entry's own words: what was allowed, and what was not.
+/// Indexes of an entry's own words: numbers of allowed and denied operations.
 const ALLOWED: usize = 0;
 const DENIED: usize = 1;
-/// Where nobody's bucket is full, this part of them is forgotten at once, so that the next keys find room.
+/// If no bucket is full, one in this number of buckets is removed at once, so that the next keys
+/// find room.
 const FORGOTTEN_SHARE: usize = 8;
 
-/// Why no limiter can be so.
+/// Why the parameters of a limiter are invalid.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum WrongRate {
-    /// Nothing, or too much, per second.
+    /// The rate per second is zero or too large.
     #[error("a limiter allows more than 0 and at most 1,000,000,000 a second, not {0}")]
     Rate(f64),
-    /// No tokens, or too many.
+    /// The number of tokens is zero or too large.
     #[error("a limiter's burst is 1 to {BURST_MAX}, not {0}")]
     Burst(u64),
-    /// No keys, or too many.
+    /// The number of keys is zero or too large.
     #[error("a limiter has 1 to {KEYS_MAX} keys, not {0}")]
     Keys(usize),
 }
 
-/// Why there is no such limiter.
+/// Why a limiter cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LimiterOpenError {
-    /// It cannot be so.
+    /// Its parameters are invalid.
     #[error(transparent)]
     Wrong(#[from] WrongRate),
-    /// It cannot be had.
+    /// The object cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Why it cannot say.
+/// Why a limiter cannot decide.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LimiterError {
-    /// A process that holds a bucket does not go on.
-    #[error("a bucket of the limiter is held by a process that is stopped")]
+    /// A process that holds a bucket does not continue.
+    #[error("a stopped process holds a bucket of the limiter")]
     Busy,
-    /// More than a full bucket holds.
+    /// The cost is more than a full bucket holds.
     #[error("the cost {cost} is 0, or more than the burst of {burst}: it would never be allowed")]
     Cost {
-        /// What was asked for.
+        /// The requested number of tokens.
         cost: u64,
-        /// What a full bucket holds.
+        /// Tokens of a full bucket.
         burst: u64,
     },
 }
 
-/// One limiter as a process has it.
+/// A process's handle of a limiter.
 #[derive(Debug)]
 pub struct RateLimiter {
     object: u32,
-    /// Between two tokens, ns.
+    /// Time between two tokens, ns.
     interval_ns: u64,
     burst: u64,
     is: Dimensions,
@@ -77,7 +80,8 @@ fn dimensions(keys: usize) -> Dimensions {
 }
 
 impl RateLimiter {
-    /// The limiter of that name: `rate` tokens a second come into each bucket, which holds `burst`.
+    /// Opens the limiter of that name. Each bucket receives `rate` tokens per second and holds
+    /// `burst`.
     pub fn open(
         client: &Client,
         name: &[u8],
@@ -99,19 +103,20 @@ impl RateLimiter {
         let words = is.words();
         let wanted = Wanted { kind: Kind::RateLimiter, name, definition: &definition, words };
         let object = client.open(&wanted)?;
-        // At least 1: a rate of at most RATE_MAX. At most what a float of that size says: a saturating cast.
-        #[allow(clippy::cast_sign_loss)] // More than 0.
+        // At least 1, because the rate is at most RATE_MAX. A value that is too large for the
+        // integer saturates in the cast.
+        #[allow(clippy::cast_sign_loss)] // The rate is more than 0.
         let interval_ns = ((1e9 / rate) as u64).max(1);
         Ok(RateLimiter { object, interval_ns, burst, is })
     }
 
-    /// The number of the object behind it.
+    /// Number of its object.
     pub fn object(&self) -> u32 {
         self.object
     }
 
-    /// Takes `cost` tokens out of the bucket of `key`, if so many are in it; 0 then. Else: after how many nanoseconds they
-    /// would be.
+    /// Takes `cost` tokens from the bucket of `key` and returns 0. If there are not enough, takes
+    /// none and returns the nanoseconds until there are.
     pub fn take(&self, client: &Client, key: &[u8], cost: u64) -> Result<u64, LimiterError> {
         let wait = self.ask(client, key, cost, true)?;
         let count = if wait == 0 { ALLOWED } else { DENIED };
@@ -119,7 +124,7 @@ impl RateLimiter {
         Ok(wait)
     }
 
-    /// The same, and nothing is taken.
+    /// Same as [`RateLimiter::take`], but takes nothing.
     pub fn look(&self, client: &Client, key: &[u8], cost: u64) -> Result<u64, LimiterError> {
         self.ask(client, key, cost, false)
     }
@@ -145,7 +150,7 @@ impl RateLimiter {
         let now = now_ns();
         let tokens = |count: u64| count.saturating_mul(self.interval_ns);
         self.with(client, key, |full_at| {
-            // Nobody's bucket is emptier than empty: a time beyond that was written by somebody else.
+            // No bucket is emptier than empty: a later time is garbage written by another process.
             let full_at_sane = (*full_at).clamp(now, now.saturating_add(tokens(self.burst)));
             let then = full_at_sane.saturating_add(tokens(cost));
             let wait = then.saturating_sub(now.saturating_add(tokens(self.burst)));
@@ -156,7 +161,8 @@ impl RateLimiter {
         })
     }
 
-    /// Does something with the time at which the bucket of `key` is full; stores it if that says so.
+    /// Passes the time at which the bucket of `key` is full to `change`, and stores it if `change`
+    /// returns true.
     fn with<R>(
         &self,
         client: &Client,
@@ -168,7 +174,7 @@ impl RateLimiter {
         let mut long = [0xff; 1 + 16];
         let key = if key.len() <= KEY_BYTES { key } else { client.digest(key, &mut long) };
         let hash = client.hash(key);
-        // Others may take the rows that were given up: then some more are.
+        // Other processes may take the rows that were removed: then more rows are removed.
         for _ in 0..FORGOTTEN_SHARE {
             match chains.update(me, (hash, key), &mut [0], |row, _| change(&mut row[0])) {
                 Ok(result) => return Ok(result),
@@ -179,7 +185,7 @@ impl RateLimiter {
         Err(LimiterError::Busy)
     }
 
-    /// Gives up the rows of full buckets, and if there are none those of the fullest.
+    /// Removes the rows of full buckets, or, if there are none, those of the fullest.
     fn forget(&self, client: &Client, chains: Chains<'_>) -> Result<(), LimiterError> {
         let (me, now) = (client.me(self.object), now_ns());
         let (mut found, mut key, mut row, mut cursor) = (Vec::new(), Vec::new(), [0], 0);
@@ -213,7 +219,7 @@ fn keys_of(definition: &str) -> Option<usize> {
     (1..=KEYS_MAX).contains(&keys).then_some(keys)
 }
 
-/// Ends what a dead process has begun with a row.
+/// Completes a dead process's change of a row.
 pub(crate) fn settle(client: &Client, object: u32, row: u32) {
     let entry = Entry::of(client.shared(), object);
     if let Some(is) = keys_of(&entry.definition()).map(dimensions)
@@ -223,14 +229,14 @@ pub(crate) fn settle(client: &Client, object: u32, row: u32) {
     }
 }
 
-/// Keys that have a row, and how many can have one.
+/// Number of keys that have a row, and the maximum.
 pub(crate) fn fill(words: &[AtomicU64], definition: &str) -> Option<(u64, u64)> {
     let is = dimensions(keys_of(definition)?);
     let chains = (words.len() >= is.words()).then(|| Chains::new(words, is))?;
     Some((chains.count() as u64, is.rows as u64))
 }
 
-/// What was allowed, and what was not.
+/// Numbers of allowed and denied operations.
 pub(crate) fn counts(own: &[AtomicU64]) -> (u64, u64) {
     (own[ALLOWED].load(Ordering::Relaxed), own[DENIED].load(Ordering::Relaxed))
 }

@@ -1,77 +1,81 @@
-//! A lock that dies with its holder: one word, 0 or who holds it.
+//! A lock that dies with its holder: one word, 0 or the holder.
 //!
-//! Whoever finds it held by a process that has ended takes it over. So everything that is written under it becomes
-//! visible by a single store: a holder that was killed between two stores has changed nothing, or all of it.
+//! A process that finds the lock held by a process that has ended takes it over. So all data
+//! written under the lock must become visible by a single store. A holder that was killed between
+//! two stores has then changed nothing, or everything.
 
 use crate::os;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A process in one of its lives: the number of its seat, and which of those that sat there. Never 0.
+/// One process on one seat: the number of the seat, and the number of the process among those that
+/// used it. Never 0.
 pub(crate) type Owner = u64;
 
-/// Whether a process still lives. What is asked only when one has to wait.
+/// Checks whether a process still lives. Called only when a process has to wait.
 pub(crate) trait Living {
     /// Whether `owner` may still write.
     fn is_alive(&self, owner: Owner) -> bool;
 }
 
-/// The process that acts, and how it learns who else lives.
+/// The acting process, and its way to check whether others live.
 #[derive(Clone, Copy)]
-pub(crate) struct Me<'a> {
+pub(crate) struct ActingProcess<'a> {
     pub(crate) owner: Owner,
     pub(crate) living: &'a dyn Living,
-    /// Where it notes which row it is about to take or give back.
+    /// Word in which it notes the row that it is about to take or give back.
     pub(crate) journal: &'a AtomicU64,
-    /// The object whose rows those are.
+    /// The object that these rows belong to.
     pub(crate) object: u32,
 }
 
-impl Me<'_> {
-    /// Before a row changes hands: who finds this process dead looks at that row.
+impl ActingProcess<'_> {
+    /// Notes a row before it changes hands. A process that finds this process dead looks at that
+    /// row.
     pub(crate) fn note_row(self, row: u32) {
         let note = u64::from(self.object) << 32 | u64::from(row + 1);
         self.journal.store(note, Ordering::Release);
     }
 
-    /// No row is on its way.
+    /// Notes that no row is changing hands.
     pub(crate) fn note_none(self) {
         self.journal.store(0, Ordering::Release);
     }
 }
 
-/// Object and row of a note, if it is one.
+/// Object and row of a note, if it is valid.
 pub(crate) fn noted(note: u64) -> Option<(u32, u32)> {
     Some(((note >> 32) as u32, (note as u32).checked_sub(1)?))
 }
 
-/// A process that lives holds a lock and does not give it back: it is stopped, most likely.
+/// A live process holds a lock and does not release it. Most likely it is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
-/// Longest wait for a lock that is held for less than a microsecond.
+/// Maximum wait for a lock that is held for less than a microsecond.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Rounds of waiting that are spent turning; then the processor is given away.
+/// Number of wait rounds spent spinning. After that the process yields the processor.
 const SPINS: u32 = 64;
-/// Rounds after which one sleeps between two looks.
+/// Number of wait rounds after which the process sleeps between two checks.
 const YIELDS: u32 = 256;
-/// How long.
+/// Duration of such a sleep.
 const NAP: Duration = Duration::from_micros(50);
 
-/// A held lock; given back when dropped.
+/// A held lock, released when dropped.
 pub(crate) struct Guard<'a> {
     word: &'a AtomicU64,
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        // PAIRS WITH `acquire` (Acquire): what was written under the lock is seen by the next holder.
+        // PAIRS WITH `acquire` (Acquire): the next holder sees everything that was written under
+        // the lock.
         self.word.store(0, Ordering::Release);
     }
 }
 
-/// Takes the lock, from a dead holder too.
-pub(crate) fn acquire<'a>(word: &'a AtomicU64, me: Me<'_>) -> Result<Guard<'a>, Busy> {
+/// Takes the lock, also from a dead holder.
+pub(crate) fn acquire<'a>(word: &'a AtomicU64, me: ActingProcess<'_>) -> Result<Guard<'a>, Busy> {
     let mut patience = Patience::default();
     loop {
         let taken =
@@ -85,7 +89,8 @@ pub(crate) fn acquire<'a>(word: &'a AtomicU64, me: Me<'_>) -> Result<Guard<'a>, 
     }
 }
 
-/// A wait for what others do within a microsecond, unless they are stopped.
+/// A wait for other processes to do something that takes less than a microsecond, unless they are
+/// stopped.
 #[derive(Default)]
 pub(crate) struct Patience {
     rounds: u32,
@@ -93,7 +98,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Lets the others go on for a moment.
+    /// Lets the others run for a moment. Returns `Busy` after `WAIT_MAX`.
     pub(crate) fn wait(&mut self) -> Result<(), Busy> {
         self.rounds += 1;
         if self.rounds < SPINS {
@@ -111,14 +116,15 @@ impl Patience {
     }
 }
 
-/// Takes the lock if nobody holds it.
-pub(crate) fn try_acquire<'a>(word: &'a AtomicU64, me: Me<'_>) -> Option<Guard<'a>> {
+/// Takes the lock if it is free.
+pub(crate) fn try_acquire<'a>(word: &'a AtomicU64, me: ActingProcess<'_>) -> Option<Guard<'a>> {
     word.compare_exchange(0, me.owner, Ordering::Acquire, Ordering::Relaxed).ok()?;
     Some(Guard { word })
 }
 
-/// Nobody who lives holds it: the holder is dead, or it is this process itself, which is not within anything.
-pub(crate) fn is_abandoned(holder: Owner, me: Me<'_>) -> bool {
+/// Whether no live process holds it. The holder is dead, or it is this process itself, which is not
+/// in a locked section.
+pub(crate) fn is_abandoned(holder: Owner, me: ActingProcess<'_>) -> bool {
     holder != 0 && (holder == me.owner || !me.living.is_alive(holder))
 }
 
@@ -134,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_holder_is_followed_and_a_living_one_is_not() {
+    fn lock_is_taken_over_from_dead_holder_only() {
         let journal = AtomicU64::new(0);
-        let me = Me { owner: 3, living: &Dead(1), journal: &journal, object: 0 };
+        let me = ActingProcess { owner: 3, living: &Dead(1), journal: &journal, object: 0 };
         let word = AtomicU64::new(1);
         drop(acquire(&word, me).expect("its holder is dead"));
         assert_eq!(word.load(Ordering::SeqCst), 0);

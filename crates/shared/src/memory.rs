@@ -1,68 +1,69 @@
-//! The memory file as processes share it: where everything lies, and the only place that turns it into words.
+//! The memory file that the processes share: its layout, and the only place that turns it into
+//! words.
 
 use crate::directory::{self, OBJECTS_MAX};
 use crate::os::{self, Mapping};
-use crate::seats::{SEAT_WORDS, SEATS};
+use crate::process_registry::{SEAT_WORDS, SEATS};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the file begins with.
+/// First word of the file.
 const MAGIC: u64 = u64::from_le_bytes(*b"samovshr");
-/// Of the layout: both programs must be of one build.
+/// Version of the layout: both programs must be of one build.
 pub(crate) const VERSION: u64 = 3;
 
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 1;
 const AT_WORDS: usize = 2;
-/// What keys are hashed with: nobody outside can choose keys that fall into one bucket.
+/// Seed of the hash of keys: no client can choose keys that fall into one bucket.
 pub(crate) const AT_SEED: usize = 3;
-/// The lock of the directory.
+/// Lock of the directory.
 pub(crate) const AT_LOCK: usize = 4;
-/// Entries of the directory that have ever been used.
+/// Number of directory entries ever used.
 pub(crate) const AT_ENTRIES: usize = 5;
-/// Seats that have ever been used.
+/// Number of seats ever used.
 pub(crate) const AT_SEATS: usize = 6;
-/// End of what was ever handed out, in words: beyond it all is zero.
+/// End of the memory ever handed out, in words: everything beyond it is zero.
 pub(crate) const AT_TOP: usize = 7;
-/// Templates that have started with this memory.
+/// Number of templates that have started with this memory.
 const AT_GENERATION: usize = 9;
-/// What could not be made because there was no room.
+/// Number of objects that could not be created for lack of room.
 pub(crate) const AT_REFUSED: usize = 8;
 
 pub(crate) const PAGE_WORDS: usize = 512;
-/// Published values whose reads are counted.
+/// Maximum number of published values whose reads are counted.
 pub const PUBLISHED_MAX: usize = 1024;
 const READS_AT: usize = PAGE_WORDS;
 const SEATS_AT: usize = READS_AT + PUBLISHED_MAX;
 const ENTRIES_AT: usize = SEATS_AT + SEATS * SEAT_WORDS;
-/// Where objects begin.
+/// Start of the objects.
 pub(crate) const HEAP_AT: usize = ENTRIES_AT + OBJECTS_MAX * directory::ENTRY_WORDS;
 
-/// Why a memory file is refused.
+/// Why a memory file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot map the shared memory: {0}")]
     Io(#[from] io::Error),
-    /// It was not made by this program, or of another version.
+    /// It was not created by this program, or has another version.
     #[error(
-        "the file descriptor holds no shared memory of this version ({magic:#x}, version {version})\n\
-         hint: use the samovar and samovar-php of one release"
+        "the file descriptor is not shared memory of this version ({magic:#x}, version {version})\n\
+         hint: use samovar and samovar-php of the same release"
     )]
     Foreign {
-        /// What it begins with.
+        /// Its first word.
         magic: u64,
-        /// What its header says.
+        /// Version in its header.
         version: u64,
     },
-    /// Its size is not sealed, or not what its header says.
-    #[error("the shared memory's file has another size than its header says, or can change it")]
+    /// Its size is not sealed, or is not the size in its header.
+    #[error("the size of the shared memory's file differs from its header, or can change")]
     Size,
 }
 
-/// The mapped memory, of which each process has one.
+/// The mapped memory. Each process has its own mapping.
 #[derive(Clone, Debug)]
 pub struct Shared(Arc<Mapped>);
 
@@ -74,14 +75,15 @@ struct Mapped {
 }
 
 impl Shared {
-    /// New memory in which objects of `bytes` together have room.
+    /// Creates memory with room for objects of `bytes` in total.
     pub fn create(bytes: u64) -> io::Result<Shared> {
         let heap = usize::try_from(bytes / 8).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let words = HEAP_AT + heap.next_multiple_of(PAGE_WORDS);
         let file = os::sealed_memory_file("samovar-shared", words * 8)?;
         let shared = Shared::map(file, words)?;
         let mut seed = [0; 8];
-        // As much as the kernel has at once: it is no secret that anything else hangs on.
+        // As many bytes as the kernel returns at once: nothing else depends on the secrecy of the
+        // seed.
         let _ = rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty());
         let all = shared.words();
         all[AT_SEED].store(u64::from_ne_bytes(seed), Ordering::Relaxed);
@@ -111,36 +113,37 @@ impl Shared {
         Ok(shared)
     }
 
-    /// `file` has so many words, and is sealed.
+    /// Maps the memory. `file` must have `words` words and must be sealed.
     fn map(file: OwnedFd, words: usize) -> io::Result<Shared> {
         let memory = Mapping::new(file.as_fd(), words * 8)?;
         Ok(Shared(Arc::new(Mapped { memory, words, file })))
     }
 
-    /// The memory file, to hand on.
+    /// The memory file, to pass on.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.0.file.as_fd()
     }
 
-    /// A new start of the application's processes, whose code may have changed: its number, which is larger than all before.
+    /// Begins a new generation of the application's processes, whose code may have changed. Returns
+    /// its number, which is larger than all before.
     pub fn begin_generation(&self) -> u64 {
         self.words()[AT_GENERATION].fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// All of it.
+    /// All words of the memory.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         let base = self.0.memory.base().cast::<AtomicU64>();
-        // SAFETY: the mapping is page-aligned and has so many words; all processes reach them as atomics, every bit
-        // pattern of which is valid; it lives as long as `self`.
+        // SAFETY: the mapping is page-aligned and has `words` words; all processes access them as
+        // atomics, for which every bit pattern is valid; it lives as long as `self`.
         unsafe { std::slice::from_raw_parts(base.as_ptr(), self.0.words) }
     }
 
-    /// Words for objects.
+    /// Number of words for objects.
     pub(crate) fn heap_words(&self) -> usize {
         self.0.words - HEAP_AT
     }
 
-    /// How often each published value was read.
+    /// Number of reads of each published value.
     pub(crate) fn read_counts(&self) -> &[AtomicU64] {
         &self.words()[READS_AT..READS_AT + PUBLISHED_MAX]
     }
@@ -155,7 +158,7 @@ impl Shared {
         &self.words()[at..at + directory::ENTRY_WORDS]
     }
 
-    /// Makes whole pages zero, and gives their memory back.
+    /// Clears whole pages and gives their memory back to the system.
     pub(crate) fn clear(&self, from: usize, words: usize) -> io::Result<()> {
         let mode = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
         Ok(rustix::fs::fallocate(self.file(), mode, from as u64 * 8, words as u64 * 8)?)

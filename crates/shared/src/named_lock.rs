@@ -1,14 +1,14 @@
-//! A lock with a name, that is held for as long as a request likes, and no longer than its process lives.
+//! A lock with a name. A request may hold it for any time, but not longer than its process lives.
 //!
-//! One word says who holds it, and whether somebody sleeps for it; a bell beside it wakes one of these. Who is woken looks again
-//! like everybody, so nobody depends on one that was woken and killed: all look by themselves now and then, and whether
-//! the holder lives.
+//! One word holds the holder and a mark that processes sleep for it; a notifier next to it wakes
+//! one of them. A woken process checks again like all others. So no process depends on one that was
+//! woken and then killed: all sleepers check regularly, also whether the holder lives.
 
 #[cfg(not(loom))]
 use crate::client::Client;
 #[cfg(not(loom))]
 use crate::directory::{Entry, Kind, OpenError, Wanted};
-use crate::lock::{Living, Me, Owner, is_abandoned};
+use crate::lock::{ActingProcess, Living, Owner, is_abandoned};
 use crate::os;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,19 +18,19 @@ const BELL: usize = 1;
 /// Words of a lock.
 #[cfg(all(test, loom))]
 pub(crate) const LOCK_WORDS: usize = 2;
-/// Beside the holder's number: somebody sleeps.
+/// Bit next to the holder's number: processes sleep.
 const SLEEPERS: u64 = 1 << 63;
-/// How long one sleeps before one looks whether the holder lives.
+/// Maximum sleep before a waiting process checks whether the holder lives.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What came of trying to acquire a lock.
+/// Result of an attempt to acquire a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquired {
-    /// It is this process's.
+    /// This process holds it now.
     Yes,
-    /// Another process holds it, and has not let go in time.
+    /// Another process holds it and has not released it in time.
     No,
-    /// This process holds it already: waiting would last for ever.
+    /// This process already holds it: the wait would never end.
     Already,
 }
 
@@ -38,10 +38,10 @@ fn holder(word: u64) -> Owner {
     word & !SLEEPERS
 }
 
-/// Waits until nobody who lives holds the lock, at most for `limit`, and takes it.
-pub(crate) fn acquire(words: &[AtomicU64], me: Me<'_>, limit: Duration) -> Acquired {
+/// Waits until no live process holds the lock, at most for `limit`, and takes it.
+pub(crate) fn acquire(words: &[AtomicU64], me: ActingProcess<'_>, limit: Duration) -> Acquired {
     let (word, bell) = (&words[HOLDER], &words[BELL]);
-    // Who has slept may have others beside it: it takes the lock with their mark.
+    // After a sleep there may be other sleepers: this process takes the lock with their mark.
     let mut mark = 0;
     let mut until = None;
     loop {
@@ -62,7 +62,8 @@ pub(crate) fn acquire(words: &[AtomicU64], me: Me<'_>, limit: Duration) -> Acqui
         if now >= until {
             return Acquired::No;
         }
-        // PAIRS WITH `release`: it finds the mark, or this finds that it has let go, or that it has rung.
+        // PAIRS WITH `release`: either it sees the mark, or this process sees that it has released
+        // the lock or rung the notifier.
         if found & SLEEPERS != 0 || exchange(word, found, found | SLEEPERS) {
             mark = SLEEPERS;
             os::sleep_until_rung(bell, before, LOOK.min(until.saturating_sub(now)));
@@ -70,7 +71,7 @@ pub(crate) fn acquire(words: &[AtomicU64], me: Me<'_>, limit: Duration) -> Acqui
     }
 }
 
-/// Lets go; false: it was not this process's.
+/// Releases the lock. Returns false if this process did not hold it.
 pub(crate) fn release(words: &[AtomicU64], owner: Owner) -> bool {
     let (word, bell) = (&words[HOLDER], &words[BELL]);
     loop {
@@ -91,41 +92,41 @@ fn exchange(word: &AtomicU64, from: u64, to: u64) -> bool {
     word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-/// Whether somebody who lives holds it.
+/// Whether a live process holds it.
 pub(crate) fn is_held(words: &[AtomicU64], living: &dyn Living) -> bool {
     let found = holder(words[HOLDER].load(Ordering::SeqCst));
     found != 0 && living.is_alive(found)
 }
 
-/// The lock of a name.
+/// A lock with a name.
 #[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedLock(u32);
 
 #[cfg(not(loom))]
 impl NamedLock {
-    /// The lock of that name; nobody holds it if it is new.
+    /// Opens the lock of that name; a new one is free.
     pub fn open(client: &Client, name: &[u8]) -> Result<NamedLock, OpenError> {
         let wanted = Wanted { kind: Kind::Lock, name, definition: "", words: 0 };
         client.open(&wanted).map(NamedLock)
     }
 
-    /// The number of the object behind it.
+    /// Number of its object.
     pub fn object(self) -> u32 {
         self.0
     }
 
-    /// The lock that has this number, as [`NamedLock::object`] has said it.
+    /// The lock with this object number, from [`NamedLock::object`].
     pub fn of(object: u32) -> NamedLock {
         NamedLock(object)
     }
 
-    /// Takes it; waits for at most `limit`.
+    /// Takes it. Waits for at most `limit`.
     pub fn acquire(self, client: &Client, limit: Duration) -> Acquired {
         acquire(Entry::of(client.shared(), self.0).own(), client.me(self.0), limit)
     }
 
-    /// Lets go of it; false: this process does not hold it.
+    /// Releases it. Returns false if this process does not hold it.
     pub fn release(self, client: &Client) -> bool {
         release(Entry::of(client.shared(), self.0).own(), client.me(self.0).owner)
     }

@@ -1,8 +1,8 @@
-//! The system calls below the protocol: a memory file and its mappings, locks by which the kernel says who lives, the
-//! clock, and ways to wait.
+//! System calls below the protocol: a memory file and its mappings, record locks that show which
+//! processes live, the clock, and ways to wait.
 //!
-//! They go through rustix or `syscall()`: neither libc's state (a worker's is put back by a rollback) nor the functions
-//! that a worker interposes are on the way.
+//! They go through rustix or `syscall()`. So they use neither libc's state (a rollback restores a
+//! worker's) nor the functions that a worker interposes.
 
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create,
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A memory file of `bytes`, whose size nobody can change any more.
+/// Creates a memory file of `bytes` whose size is sealed.
 pub(crate) fn sealed_memory_file(name: &str, bytes: usize) -> io::Result<OwnedFd> {
     let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, bytes as u64)?;
@@ -23,9 +23,9 @@ pub(crate) fn sealed_memory_file(name: &str, bytes: usize) -> io::Result<OwnedFd
     Ok(file)
 }
 
-/// The size of a file that cannot change it any more; `None`: it can.
+/// The size of a file whose size is sealed; `None` if it is not sealed.
 pub(crate) fn sealed_size(file: BorrowedFd<'_>) -> io::Result<Option<u64>> {
-    // Before its size is looked at.
+    // Checked before the size is read.
     if !fcntl_get_seals(file)?.contains(SIZE_SEALS) {
         return Ok(None);
     }
@@ -39,13 +39,13 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: the mapping is shared between processes anyway: all of it is reached as atomics.
+// SAFETY: the mapping is shared between processes anyway: all of it is accessed as atomics.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The first `bytes` of `file`, which is at least so long and stays so.
+    /// Maps the first `bytes` of `file`, which must have and keep at least this size.
     pub(crate) fn new(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the kernel's choice.
@@ -55,7 +55,7 @@ impl Mapping {
         Ok(Mapping { base, bytes })
     }
 
-    /// Where it begins: at a page.
+    /// Start of the mapping, page-aligned.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -63,14 +63,16 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: what mmap returned and was given; whoever borrows from it is gone.
+        // SAFETY: the address that mmap returned and the length that it got; all borrowers are
+        // gone.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Takes the lock on a byte of the file that this process keeps until it ends, however it ends. False: another has it.
+/// Takes the lock on a byte of the file. This process keeps the lock until it ends in any way.
+/// Returns false if another process has it.
 ///
-/// Record locks are a process's own: what it forks has none of them.
+/// Record locks belong to one process: a forked child has none of them.
 pub(crate) fn lock_byte(file: BorrowedFd<'_>, at: u64) -> io::Result<bool> {
     match record_lock(file, at, libc::F_SETLK) {
         Ok(_) => Ok(true),
@@ -83,11 +85,12 @@ pub(crate) fn lock_byte(file: BorrowedFd<'_>, at: u64) -> io::Result<bool> {
 
 /// Whether another process has the lock on that byte.
 pub(crate) fn is_byte_locked(file: BorrowedFd<'_>, at: u64) -> bool {
-    // Who cannot be asked about is taken for alive: to wait too long is no harm beside two holders.
+    // If the query fails, the process counts as alive: a wait that is too long does less harm than
+    // two holders.
     record_lock(file, at, libc::F_GETLK).is_ok_and(|found| found != libc::F_UNLCK as libc::c_short)
 }
 
-/// The process that has the lock on that byte, if another has it. One that cannot be asked about is 0.
+/// Id of another process that has the lock on that byte, if there is one; 0 if the query fails.
 pub(crate) fn locker_of(file: BorrowedFd<'_>, at: u64) -> Option<i32> {
     match ask_record_lock(file, at, libc::F_GETLK) {
         Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => None,
@@ -96,7 +99,7 @@ pub(crate) fn locker_of(file: BorrowedFd<'_>, at: u64) -> Option<i32> {
     }
 }
 
-/// The type of lock that the kernel answers with.
+/// The type of lock that the kernel returns.
 fn record_lock(file: BorrowedFd<'_>, at: u64, command: libc::c_int) -> io::Result<libc::c_short> {
     ask_record_lock(file, at, command).map(|lock| lock.l_type)
 }
@@ -110,51 +113,51 @@ fn ask_record_lock(file: BorrowedFd<'_>, at: u64, command: libc::c_int) -> io::R
     lock.l_len = 1;
     let fd = file.as_fd().as_raw_fd();
     // SAFETY: an open descriptor, and a struct that lives during the call.
-    let answer = unsafe { libc::syscall(libc::SYS_fcntl, fd, command, &raw mut lock) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(lock) }
+    let response = unsafe { libc::syscall(libc::SYS_fcntl, fd, command, &raw mut lock) };
+    if response < 0 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }
 
-/// The part of a word that a futex is: its first four bytes.
+/// The part of a word that serves as futex: its first four bytes.
 #[cfg(not(loom))]
 fn futex(word: &std::sync::atomic::AtomicU64) -> &std::sync::atomic::AtomicU32 {
     let at = std::ptr::from_ref(word).cast::<std::sync::atomic::AtomicU32>();
-    // SAFETY: within the word, aligned as it is; the word is never reached but by these functions.
+    // SAFETY: within the word and aligned like it; only these functions access the word.
     unsafe { &*at }
 }
 
-/// What a bell says: how often it was rung.
+/// Value of a notifier: the number of times it was rung.
 #[cfg(not(loom))]
 pub(crate) fn heard(bell: &std::sync::atomic::AtomicU64) -> u32 {
     futex(bell).load(std::sync::atomic::Ordering::SeqCst)
 }
 
-/// Sleeps while the bell says `heard`, at most for `limit`. May return earlier.
+/// Sleeps while the value of the notifier is `heard`, at most for `limit`. May return earlier.
 #[cfg(not(loom))]
 pub(crate) fn sleep_until_rung(bell: &std::sync::atomic::AtomicU64, heard: u32, limit: Duration) {
     use rustix::thread::futex::{Flags, Timespec, wait};
     let limit = Timespec::try_from(limit).ok();
-    // A signal, the limit and a ring are all the same: who sleeps looks again.
+    // A signal, the limit and a wake-up are all the same: the caller checks again.
     let _ = wait(futex(bell), Flags::empty(), heard, limit.as_ref());
 }
 
-/// Wakes all who sleep.
+/// Wakes all sleepers.
 #[cfg(not(loom))]
 pub(crate) fn ring_for_all(bell: &std::sync::atomic::AtomicU64) {
     futex(bell).fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-    // Fails for addresses that are none only.
+    // Fails only for invalid addresses.
     let flags = rustix::thread::futex::Flags::empty();
     let _ = rustix::thread::futex::wake(futex(bell), flags, i32::MAX.unsigned_abs());
 }
 
-/// Wakes one who sleeps.
+/// Wakes one sleeper.
 #[cfg(not(loom))]
 pub(crate) fn ring(bell: &std::sync::atomic::AtomicU64) {
     futex(bell).fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-    // Fails for addresses that are none only.
+    // Fails only for invalid addresses.
     let _ = rustix::thread::futex::wake(futex(bell), rustix::thread::futex::Flags::empty(), 1);
 }
 
-/// The model's bell: who sleeps looks again and again.
+/// The model's notifier: a sleeper checks again and again.
 #[cfg(loom)]
 pub(crate) fn heard(bell: &loom::sync::atomic::AtomicU64) -> u32 {
     bell.load(std::sync::atomic::Ordering::SeqCst) as u32
@@ -180,7 +183,7 @@ pub(crate) fn monotonic() -> Duration {
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Seconds of the clock on the wall, which people set.
+/// Seconds of the wall clock, which people set.
 pub(crate) fn wall_seconds() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs().cast_signed())
@@ -196,7 +199,7 @@ pub(crate) use modelled::{ROUNDS_BEFORE_LOOK, give_way, nap, spin};
 mod real {
     use std::time::Duration;
 
-    /// Whether a holder lives is asked of the kernel: not before one has waited for a moment.
+    /// Number of wait rounds before the kernel is queried whether a holder lives.
     pub(crate) const ROUNDS_BEFORE_LOOK: u32 = 80;
 
     pub(crate) fn spin() {
@@ -212,7 +215,7 @@ mod real {
             tv_sec: time.as_secs().cast_signed(),
             tv_nsec: time.subsec_nanos().into(),
         };
-        // SAFETY: a struct that lives during the call; a shorter sleep is as good.
+        // SAFETY: a struct that lives during the call; a shorter sleep is acceptable.
         unsafe {
             libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<u8>());
         }

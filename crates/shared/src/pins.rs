@@ -1,17 +1,24 @@
-//! Who may still see what was replaced: a word for each seat, which says since when its process reads.
+//! Pins: which processes may still read replaced values. One word per seat holds the epoch since
+//! which its process reads.
 //!
-//! What is published has an *epoch*: each change is the next. A reader notes the epoch that it begins to read at, its *pin*,
-//! and then looks at the *floor*: what was replaced before the floor may be gone. A pin that lies below it came too late, and
-//! the reader begins again. Who replaces raises the floor to the lowest pin that it finds, and looks at the pins once more:
-//! one that has come meanwhile brings the floor down again. Between its store and what it then looks at
-//! each of the two has a fence, so at least one of them sees the other, and a reader that is killed anywhere has only left a pin, which counts for
-//! as long as its process lives.
+//! Published values have an *epoch*: each change begins the next one. A reader notes the epoch at
+//! which it begins to read, its *pin*, and then checks the *floor*: values replaced before the
+//! floor may be gone. If the pin is below the floor, it came too late, and the reader begins again.
 //!
-//! What a boot has read before others were forked is theirs for as long as they live, but nothing that came later. So beside its pin a
-//! process has a *span*: from the epoch that it began to read at to the newest at its end. What was there within it stays; what
-//! came after it hangs on pins alone. A span is noted before the boot's pin is let go, and looked at after the pins, so one of them
-//! is seen. Who is forked notes its parent's span as its own, and then looks whether the parent still counts: as long as
-//! it does, what the span holds has been held. Who looks at spans looks again until nobody has died meanwhile.
+//! The process that replaces values raises the floor to the lowest pin it finds, then checks the
+//! pins once more. A pin that was set in the meantime lowers the floor again. Each side has a fence
+//! between its store and its check, so at least one of them sees the other. A reader that is killed
+//! at any point leaves only a pin, which counts as long as its process lives.
+//!
+//! The values that a boot has read before it forks processes belong to these processes as long as
+//! they live, but no later values do. So a process has a *span* in addition to its pin: from the
+//! epoch at which the boot began to read to the newest epoch at its end. Values that existed within
+//! the span stay. Later values depend on pins alone.
+//!
+//! A span is noted before the boot's pin is released, and spans are read after the pins, so one of
+//! the two is seen. A forked process notes its parent's span as its own and then checks whether the
+//! parent still counts. If it does, the values of the span have been held all the time. A process
+//! that reads the spans repeats this until no process has died in the meantime.
 
 #[cfg(not(loom))]
 use crate::client::Client;
@@ -22,24 +29,25 @@ use crate::memory::Shared;
 #[cfg(not(loom))]
 use crate::os;
 #[cfg(not(loom))]
-use crate::seats;
+use crate::process_registry;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// No epoch: its process reads nothing.
+/// No epoch: the process reads nothing.
 pub const NO_PIN: u64 = 0;
 /// No span.
 pub const NO_SPAN: u64 = 0;
-/// Looks at spans, while processes die.
+/// Maximum number of attempts to read the spans while processes die.
 const LOOKS_MAX: u32 = 64;
-/// A reader begins again as often as others publish in that moment.
+/// Maximum number of attempts of a reader to begin. It begins again each time others publish at
+/// that moment.
 const ATTEMPTS_MAX: u32 = 10_000;
 
-/// The epochs from one to another, both of 32 bits.
+/// The span from one epoch to another, each of 32 bits.
 pub const fn span(from: u64, to: u64) -> u64 {
     from << 32 | to & 0xffff_ffff
 }
 
-/// One that holds what either does.
+/// The span that covers both spans.
 pub const fn joined(one: u64, other: u64) -> u64 {
     let from = if one >> 32 < other >> 32 { one } else { other };
     let to = if one & 0xffff_ffff > other & 0xffff_ffff { one } else { other };
@@ -49,12 +57,13 @@ pub const fn joined(one: u64, other: u64) -> u64 {
     span(from >> 32, to)
 }
 
-/// Whether it holds what was there from the epoch `since` to `last`.
+/// Whether the span covers a value that existed from the epoch `since` to `last`.
 pub const fn holds(span: u64, since: u64, last: u64) -> bool {
     span != NO_SPAN && last >= span >> 32 && since <= span & 0xffff_ffff
 }
 
-/// Begins to read: the newest of what `newest` says, whose epoch `epoch` is. `None`: others publish without end.
+/// Begins to read: returns the newest value of `newest`, whose epoch is `epoch`. `None` if others
+/// publish without end.
 pub(crate) fn pin_newest(
     pin: &AtomicU64,
     floor: &AtomicU64,
@@ -72,36 +81,39 @@ pub(crate) fn pin_newest(
     None
 }
 
-/// Stores a pin, before the floor is looked at.
+/// Stores a pin. The caller checks the floor afterwards.
 fn note(pin: &AtomicU64, word: u64) {
     pin.store(word, Ordering::SeqCst);
-    // PAIRS WITH `raise_floor`: it finds the pin, or who has noted it finds the floor that was raised.
+    // PAIRS WITH `raise_floor`: either it sees the pin, or the process that noted the pin sees the
+    // raised floor.
     fence(Ordering::SeqCst);
 }
 
-/// Notes a pin that another process of this one's image holds, too; false: it has let go, and what was seen may be gone.
+/// Notes a pin that another process of this image also holds. Returns false if that process has
+/// released it, so that the values may be gone.
 pub(crate) fn pin_again(pin: &AtomicU64, floor: &AtomicU64, wanted: u64) -> bool {
     note(pin, wanted);
     floor.load(Ordering::SeqCst) <= wanted
 }
 
-/// Holds a span from now on, and what the pin held no longer.
+/// Holds a span from now on, and releases the pin.
 pub(crate) fn keep(pin: &AtomicU64, kept: &AtomicU64, span: u64) {
-    // PAIRS WITH `spans`, which looks at pins first.
+    // PAIRS WITH `spans`, whose caller reads the pins first.
     kept.store(span, Ordering::SeqCst);
     pin.store(NO_PIN, Ordering::SeqCst);
 }
 
-/// Holds the span of the process that has forked this one; false: that does not count any more.
+/// Holds the span of the parent process. Returns false if the parent no longer counts.
 pub(crate) fn keep_again(kept: &AtomicU64, span: u64, counts: impl FnOnce() -> bool) -> bool {
     kept.store(span, Ordering::SeqCst);
-    // PAIRS WITH `spans`: it finds the parent alive, or looks once more and finds this.
+    // PAIRS WITH `spans`: it sees the parent alive, or looks once more and sees this span.
     fence(Ordering::SeqCst);
     counts()
 }
 
-/// All spans that count, after the pins were looked at. `look` is told where to put them, and says who has one and is dead. `None`:
-/// processes die without end, and nobody knows.
+/// All valid spans. The pins must be read before. `look` adds the spans to the list it receives and
+/// returns the dead processes that have one. `None` if processes die without end and the result is
+/// uncertain.
 pub(crate) fn spans<D: PartialEq>(mut look: impl FnMut(&mut Vec<u64>) -> D) -> Option<Vec<u64>> {
     let mut found = Vec::new();
     let mut dead = look(&mut found);
@@ -119,7 +131,8 @@ pub(crate) fn spans<D: PartialEq>(mut look: impl FnMut(&mut Vec<u64>) -> D) -> O
     None
 }
 
-/// The epoch before which nobody reads, and nobody will: the floor, which `lowest` pin and the newest epoch bound.
+/// Raises the floor and returns it: the epoch before which no process reads or will read. Its
+/// bounds are the `lowest` pin and the newest epoch.
 pub fn raise_floor(floor: &AtomicU64, newest: u64, lowest: impl Fn() -> Option<u64>) -> u64 {
     let before = floor.load(Ordering::SeqCst);
     let first = lowest().map_or(newest, |pin| pin.min(newest)).max(before);
@@ -133,21 +146,21 @@ pub fn raise_floor(floor: &AtomicU64, newest: u64, lowest: impl Fn() -> Option<u
     second
 }
 
-/// A pin that counts, and whose it is.
+/// A valid pin and its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// Since when it reads.
+    /// Epoch since which the process reads.
     pub epoch: u64,
-    /// The process.
+    /// Process id.
     pub pid: i32,
 }
 
 #[cfg(not(loom))]
 impl Shared {
-    /// The pins of all processes that live.
+    /// Pins of all live processes.
     pub fn pins(&self) -> impl Iterator<Item = Pin> {
-        seats::used(self).filter_map(|seat| {
-            let word = seats::pin(self, seat).load(Ordering::SeqCst);
+        process_registry::used(self).filter_map(|seat| {
+            let word = process_registry::pin(self, seat).load(Ordering::SeqCst);
             if word == NO_PIN {
                 return None;
             }
@@ -155,13 +168,14 @@ impl Shared {
         })
     }
 
-    /// The spans of all processes that live, after their pins were looked at. `None`: they die faster than one can look.
+    /// Spans of all live processes. The pins must be read before. `None` if processes die faster
+    /// than they can be checked.
     pub fn spans(&self) -> Option<Vec<u64>> {
         spans(|found| {
             let mut dead = Vec::new();
-            for seat in seats::used(self) {
-                let owner = seats::owner(self, seat);
-                let span = seats::kept(self, seat).load(Ordering::SeqCst);
+            for seat in process_registry::used(self) {
+                let owner = process_registry::owner(self, seat);
+                let span = process_registry::kept(self, seat).load(Ordering::SeqCst);
                 if span == NO_SPAN {
                     continue;
                 }
@@ -174,7 +188,7 @@ impl Shared {
         })
     }
 
-    /// How often the published value of this number was read.
+    /// Number of reads of the published value with this number.
     pub fn reads(&self, value: usize) -> Option<&AtomicU64> {
         self.read_counts().get(value)
     }
@@ -182,12 +196,12 @@ impl Shared {
 
 #[cfg(not(loom))]
 impl Client {
-    /// This process's pin, which it has a seat for.
+    /// This process's pin. It must have a seat.
     fn pin(&self) -> &AtomicU64 {
-        seats::pin(self.shared(), seats::seat_of(self.me(0).owner))
+        process_registry::pin(self.shared(), process_registry::entry_of(self.me(0).owner))
     }
 
-    /// Begins to read, as [`Client::begin`] has succeeded.
+    /// Begins to read. [`Client::begin`] must have succeeded before.
     pub fn pin_newest(
         &self,
         floor: &AtomicU64,
@@ -197,37 +211,44 @@ impl Client {
         pin_newest(self.pin(), floor, newest, epoch)
     }
 
-    /// Goes on with what the process that has forked this one reads. False: that has let go already.
+    /// Continues to read the values of the parent process. Returns false if the parent has already
+    /// released them.
     pub fn pin_again(&self, floor: &AtomicU64, wanted: u64) -> bool {
         pin_again(self.pin(), floor, wanted)
     }
 
-    /// Holds that span for as long as it lives, and lets go of its pin. What is to be told to [`Client::keep_again`].
+    /// Holds `span` for the life of this process, and releases its pin. Returns the number to pass
+    /// to [`Client::keep_again`].
     pub fn keep(&self, span: u64) -> u64 {
         let owner = self.me(0).owner;
-        keep(self.pin(), seats::kept(self.shared(), seats::seat_of(owner)), span);
+        keep(
+            self.pin(),
+            process_registry::kept(self.shared(), process_registry::entry_of(owner)),
+            span,
+        );
         owner
     }
 
-    /// In a process on a seat of its own, forked from `keeper`, which held this span: whom to tell the next of. `None`: that has gone,
-    /// and what it held.
+    /// Holds the span of `keeper`, the parent process. This process must have a seat of its own.
+    /// Returns the keeper for its own children; `None` if the parent and the values it held are
+    /// gone.
     pub fn keep_again(&self, span: u64, keeper: u64) -> Option<u64> {
         let owner = self.me(0).owner;
         if owner == keeper {
             return Some(owner);
         }
-        let kept = seats::kept(self.shared(), seats::seat_of(owner));
+        let kept = process_registry::kept(self.shared(), process_registry::entry_of(owner));
         keep_again(kept, span, || self.shared().is_alive(keeper)).then_some(owner)
     }
 
-    /// From now on its pin is this one, which lies no later.
+    /// Sets its pin. The new pin must not be later than the present one.
     pub fn set_pin(&self, pin: u64) {
         self.pin().store(pin, Ordering::SeqCst);
     }
 
-    /// Its pin is this one again, if it has a seat.
+    /// Restores its pin to this one, if it has a seat.
     pub fn restore_pin(&self, pin: u64) {
-        if self.is_seated() && self.pin().load(Ordering::Relaxed) != pin {
+        if self.is_registered() && self.pin().load(Ordering::Relaxed) != pin {
             self.set_pin(pin);
         }
     }

@@ -1,4 +1,4 @@
-//! The words of the protocol: the processor's atomics, or loom's when the model checker runs.
+//! The words of the protocol: the standard atomics, or loom's under the model checker.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, fence};
@@ -6,7 +6,8 @@ pub(crate) use std::sync::atomic::Ordering;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, fence};
 
-/// Copies words that others may write at the same time. Whether what was copied belongs together is the caller's to check.
+/// Copies words that others may write at the same time. The caller must check whether the copied
+/// words belong together.
 pub(crate) fn load(from: &[AtomicU64], to: &mut [u64]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = from.load(Ordering::Relaxed);
@@ -20,12 +21,13 @@ pub(crate) fn store(to: &[AtomicU64], from: &[u64]) {
     }
 }
 
-/// Words that `bytes` bytes take.
+/// Number of words for `bytes` bytes.
 pub(crate) const fn words_of(bytes: usize) -> usize {
     bytes.div_ceil(8)
 }
 
-/// Writes bytes; the rest of the last word is 0. What does not fit is left out: callers compare first.
+/// Writes bytes; the rest of the last word is 0. Bytes that do not fit are left out: callers
+/// compare first.
 pub(crate) fn store_bytes(to: &[AtomicU64], bytes: &[u8]) {
     let mut chunks = bytes.chunks_exact(8);
     let mut words = to.iter();
@@ -40,7 +42,7 @@ pub(crate) fn store_bytes(to: &[AtomicU64], bytes: &[u8]) {
     }
 }
 
-/// Reads bytes into `to`, whose length says how many.
+/// Reads as many bytes as `to` has.
 pub(crate) fn load_bytes(from: &[AtomicU64], to: &mut [u8]) {
     for (chunk, word) in to.chunks_mut(8).zip(from) {
         let bytes = word.load(Ordering::Relaxed).to_ne_bytes();
@@ -49,7 +51,7 @@ pub(crate) fn load_bytes(from: &[AtomicU64], to: &mut [u8]) {
     }
 }
 
-/// Whether the bytes that [`store_bytes`] has written are these.
+/// Whether the words contain these bytes, as [`store_bytes`] writes them.
 pub(crate) fn holds_bytes(words: &[AtomicU64], bytes: &[u8]) -> bool {
     words.len() >= words_of(bytes.len())
         && bytes.chunks(8).zip(words).all(|(chunk, word)| {
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_as_they_went() {
+    fn stored_bytes_are_read_back_unchanged() {
         let words: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(u64::MAX)).collect();
         for len in 0..=32 {
             let bytes: Vec<u8> = (0..len).map(|at| at as u8 + 1).collect();

@@ -1,4 +1,4 @@
-//! Rows of fixed columns under keys: what a [`Table`] adds to the chains below it.
+//! Rows of fixed columns under keys. [`Table`] adds the columns to the chains below it.
 
 mod columns;
 
@@ -9,39 +9,42 @@ use crate::client::Client;
 use crate::directory::{Entry, Kind, OpenError, Wanted};
 use columns::Definition;
 
-/// Why there is no such table.
+/// Why a table cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum TableOpenError {
-    /// It cannot look so.
+    /// Its definition is invalid.
     #[error(transparent)]
     Definition(#[from] WrongDefinition),
-    /// It cannot be had.
+    /// The object cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Why an operation was not done.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TableError {
     /// All rows are in use.
-    #[error("the table `{name}` is full: it has {rows} rows\nhint: delete some, or give it more")]
+    #[error(
+        "the table `{name}` is full: it has {rows} rows\nhint: delete rows, or define the table \
+         with more rows"
+    )]
     Full {
         /// The table's name.
         name: String,
-        /// Its rows.
+        /// Its number of rows.
         rows: usize,
     },
-    /// A process that holds a row does not go on.
-    #[error("a row of the table `{0}` is held by a process that is stopped")]
+    /// A process that holds a row does not continue.
+    #[error("a stopped process holds a row of the table `{0}`")]
     Busy(String),
     /// The key is empty or too long.
     #[error("a key of the table `{name}` has 1 to {max} bytes, not {found}")]
     Key {
         /// The table's name.
         name: String,
-        /// Longest key, bytes.
+        /// Maximum length of a key, bytes.
         max: usize,
-        /// The key's bytes.
+        /// Length of the key, bytes.
         found: usize,
     },
     /// A text is too long for its column.
@@ -49,9 +52,9 @@ pub enum TableError {
     Text {
         /// The column's name.
         column: String,
-        /// Its size.
+        /// Its size, bytes.
         max: usize,
-        /// The text's bytes.
+        /// Length of the text, bytes.
         found: usize,
     },
     /// There is no such column.
@@ -62,15 +65,15 @@ pub enum TableError {
     Type {
         /// The column's name.
         column: String,
-        /// What it holds.
+        /// The type that it holds.
         holds: String,
     },
-    /// The sum is no integer of 64 bits.
+    /// The sum does not fit an integer of 64 bits.
     #[error("the sum in column `{0}` does not fit into an integer")]
     Overflow(String),
 }
 
-/// What a column can hold.
+/// Value of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// For [`ColumnKind::Int`].
@@ -81,7 +84,7 @@ pub enum Value<'a> {
     Text(&'a [u8]),
 }
 
-/// One table as a process has it, with room for the row that it works on.
+/// A process's handle of a table, with a buffer for the row that it works on.
 #[derive(Debug)]
 pub struct Table {
     object: u32,
@@ -92,7 +95,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of that name; empty if it is new.
+    /// Opens the table of that name; a new one is empty.
     pub fn open(
         client: &Client,
         name: &[u8],
@@ -109,22 +112,22 @@ impl Table {
         Ok(Table { object, name, row: vec![0; is.dimensions.data_words], is, key: Vec::new() })
     }
 
-    /// The number of the object behind it: the same for the same table.
+    /// Number of its object: the same for the same table.
     pub fn object(&self) -> u32 {
         self.object
     }
 
-    /// Its columns, with where each lies in a row.
+    /// Its columns, with their positions in a row.
     pub fn columns(&self) -> &[Column] {
         &self.is.columns
     }
 
-    /// The row that was found last.
+    /// The row found last.
     pub fn row(&self) -> &[u64] {
         &self.row
     }
 
-    /// The key that was found last by [`Table::next`].
+    /// The key found last by [`Table::next`].
     pub fn key(&self) -> &[u8] {
         &self.key
     }
@@ -144,7 +147,7 @@ impl Table {
         Ok(())
     }
 
-    /// Finds a row; [`Table::row`] has it then.
+    /// Finds a row and copies it to [`Table::row`]. Returns false if there is none.
     pub fn get(&mut self, client: &Client, key: &[u8]) -> Result<bool, TableError> {
         self.check(key)?;
         let chains = chains(client, self.object, self.is.dimensions);
@@ -154,7 +157,7 @@ impl Table {
         found.map_err(|_| TableError::Busy(self.name.clone()))
     }
 
-    /// Writes some columns; those of a new row that are not named are 0 or empty.
+    /// Writes some columns. In a new row, columns that are not named are 0 or empty.
     pub fn set(
         &mut self,
         client: &Client,
@@ -172,7 +175,7 @@ impl Table {
         })
     }
 
-    /// Adds to a number, which begins at 0; what came of it stands in [`Table::row`].
+    /// Adds to a number, which starts at 0. The new row is in [`Table::row`].
     pub fn add(
         &mut self,
         client: &Client,
@@ -196,7 +199,7 @@ impl Table {
         })
     }
 
-    /// Writes a column of a row that is there, if it holds `expected`.
+    /// Writes a column of an existing row if it holds `expected`.
     pub fn compare_and_set(
         &mut self,
         client: &Client,
@@ -232,7 +235,7 @@ impl Table {
         changed.map_err(|why| Self::refused(name, rows, why))
     }
 
-    /// Takes a row out; false: there is none.
+    /// Removes a row. Returns false if there is none.
     pub fn delete(&mut self, client: &Client, key: &[u8]) -> Result<bool, TableError> {
         self.check(key)?;
         let chains = chains(client, self.object, self.is.dimensions);
@@ -242,14 +245,16 @@ impl Table {
         deleted.map_err(|_| TableError::Busy(self.name.clone()))
     }
 
-    /// Rows in use.
+    /// Number of rows in use.
     pub fn count(&self, client: &Client) -> usize {
         chains(client, self.object, self.is.dimensions).map_or(0, Chains::count)
     }
 
-    /// The first row from `cursor` on: its number; [`Table::row`] and [`Table::key`] have it then.
+    /// Finds the first row from `cursor` on and returns its number. The row is in [`Table::row`]
+    /// and [`Table::key`].
     ///
-    /// Each row is whole. What others put in or take out meanwhile may be seen or not.
+    /// Each row is consistent. Rows that other processes insert or remove in the meantime may be
+    /// seen or not.
     pub fn next(&mut self, client: &Client, cursor: u32) -> Result<Option<u32>, TableError> {
         let Some(chains) = chains(client, self.object, self.is.dimensions) else { return Ok(None) };
         let next = chains.next(client.me(self.object), cursor, &mut self.key, &mut self.row);
@@ -257,13 +262,13 @@ impl Table {
     }
 }
 
-/// The words of a table, if they are as many as it needs.
+/// The words of a table; `None` if they are fewer than it needs.
 fn chains(client: &Client, object: u32, is: Dimensions) -> Option<Chains<'_>> {
     let words = Entry::of(client.shared(), object).words(client.shared())?;
     (words.len() >= is.words()).then(|| Chains::new(words, is))
 }
 
-/// Ends what a dead process has begun with a row.
+/// Completes a dead process's change of a row.
 pub(crate) fn settle(client: &Client, object: u32, row: u32) {
     let definition = Entry::of(client.shared(), object).definition();
     if let Some(is) = Definition::parse(&definition)
@@ -273,7 +278,7 @@ pub(crate) fn settle(client: &Client, object: u32, row: u32) {
     }
 }
 
-/// Rows in use and rows, for who only looks.
+/// Numbers of rows in use and of all rows, for a process that only reads.
 pub(crate) fn fill(words: &[std::sync::atomic::AtomicU64], definition: &str) -> Option<(u64, u64)> {
     let is = Definition::parse(definition)?.dimensions;
     let chains = (words.len() >= is.words()).then(|| Chains::new(words, is))?;

@@ -1,5 +1,6 @@
-//! A worker may write anything anywhere into the shared memory: whoever looks at it stays whole, and no operation of another
-//! panics or runs for ever. What it finds may be nonsense.
+//! A worker may write any value anywhere into the shared memory. Processes that read it must
+//! survive, and no operation of another process may panic or run forever. Its result may be
+//! nonsense.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)]
 
@@ -11,12 +12,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// Memories that are spoilt; `SAMOVAR_SHARED_ROUNDS` says otherwise.
+/// Number of damaged memories; `SAMOVAR_SHARED_ROUNDS` overrides it.
 const ROUNDS: u64 = 40;
 const BYTES: u64 = 1 << 20;
 const COLUMNS: [(&str, ColumnKind); 2] = [("n", ColumnKind::Int), ("t", ColumnKind::Text(20))];
 
-/// Where words are that are in use: what is zero everywhere tells nothing.
+/// Positions of the words in use. Words that are zero are skipped: they show nothing.
 fn used_words(file: &File) -> Vec<u64> {
     let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
@@ -24,7 +25,7 @@ fn used_words(file: &File) -> Vec<u64> {
     words.filter(|(_, word)| word.iter().any(|byte| *byte != 0)).map(|(at, _)| at as u64).collect()
 }
 
-/// Small, huge, one bit, or anything.
+/// A number that is small, huge, one bit, or arbitrary.
 fn nonsense(random: &mut fastrand::Rng) -> u64 {
     match random.u8(0..5) {
         0 => random.u64(0..256),
@@ -77,7 +78,7 @@ fn operate(client: &Client, random: &mut fastrand::Rng) {
 }
 
 #[test]
-fn nobody_falls_over_nonsense() {
+fn operations_survive_garbage_in_memory() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
@@ -96,7 +97,7 @@ fn nobody_falls_over_nonsense() {
             shared.figures();
             operate(&client, &mut random);
         }
-        // Whoever comes later finds the same.
+        // A process that joins later finds the same memory.
         let late = Client::new(shared.clone(), 2);
         late.begin().unwrap();
         operate(&late, &mut random);

@@ -1,6 +1,8 @@
-//! Many processes at one memory: what each does is compared with a model, and what is left when they are killed.
+//! Many processes on one memory: compares the results of each with a model, and checks the state
+//! that killed processes leave.
 //!
-//! `SAMOVAR_SHARED_OPERATIONS` (per process) and `SAMOVAR_SHARED_KILLS` make it longer; `SAMOVAR_SHARED_SEED` repeats a run.
+//! `SAMOVAR_SHARED_OPERATIONS` (per process) and `SAMOVAR_SHARED_KILLS` make it longer;
+//! `SAMOVAR_SHARED_SEED` repeats a run.
 #![allow(unsafe_code)] // fork, kill and memory of the test's own.
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,4 +1,5 @@
-//! What a read costs: `stack_cost PID READS` prints microseconds of the median read, and how many were torn. For `bench/scenarios`.
+//! Cost of a read: `stack_cost PID READS` prints the microseconds of the median read and the number
+//! of torn reads. For `bench/scenarios`.
 
 use samovar_spy::{Files, Names, Reader, Reading};
 use std::time::Instant;
@@ -39,7 +40,8 @@ fn main() {
     let at = |percent: usize| took.get(took.len() * percent / 100).copied().unwrap_or_default();
     let (median, high) = (at(50), at(99));
     println!(
-        "PHP {}: {frames} frames, {cpu_us:.1} µs CPU a read, median {median:?}, p99 {high:?}, torn {torn} of {}",
+        "PHP {}: {frames} frames, {cpu_us:.1} µs CPU a read, median {median:?}, p99 {high:?}, torn \
+         {torn} of {}",
         reader.engine().version(),
         took.len()
     );

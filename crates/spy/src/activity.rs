@@ -1,27 +1,28 @@
-//! What a thread does at the moment: it runs, or the kernel has it wait, in which call and for whom.
+//! A thread's present activity: it runs, or it waits in the kernel. For a wait: the system call and
+//! its subject.
 //!
-//! The call by `calls.rs`, the other end by `sockets.rs`.
+//! `calls.rs` determines the system call, `sockets.rs` the other end.
 
 use crate::calls::{Doing, Subject, doing};
 use crate::sockets;
 use std::fmt;
 
-/// Descriptors of one `poll` or `select` that are named.
+/// Maximum number of descriptors of one `poll` or `select` that are named.
 const NAMED_MAX: usize = 3;
 
-/// What a thread does.
+/// Activity of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
-    /// It runs, or would if there were a processor for it.
+    /// It runs, or is ready to run and waits for a processor.
     Running,
     /// It waits in the kernel.
     Waiting {
-        /// The system call: `poll`.
+        /// The system call, such as `poll`.
         call: String,
-        /// Whom or what it waits for, if that can be told: `tcp 10.0.0.5:5432`.
+        /// The subject of the wait, if it is known: `tcp 10.0.0.5:5432`.
         peer: String,
     },
-    /// The kernel does not say.
+    /// The kernel does not report it.
     Unknown,
 }
 
@@ -36,7 +37,7 @@ impl fmt::Display for Activity {
     }
 }
 
-/// What a thread of a process does now.
+/// Present activity of a thread.
 pub fn activity(pid: u32, thread: u32) -> Activity {
     activity_of(doing(pid, thread), &mut |descriptor| sockets::name(pid, descriptor))
 }

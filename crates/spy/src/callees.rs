@@ -1,10 +1,14 @@
-//! Which function an opcode calls: what a caller's opcode names has to be what lies above it in the stack.
+//! The function that an opcode calls: the name in a caller's opcode must match the call above it in
+//! the stack.
 //!
-//! A loop of short calls comes back to the same two addresses within nanoseconds, so that copies which are equal may still be
-//! of a call and a caller of different moments. The program's own code tells: `DO_UCALL` and its like end a call that an
-//! opcode before them, `INIT_FCALL` and its like, has begun with the name (`Zend/zend_compile.c`: `zend_compile_call_common`).
-//! And between two instructions of such a call the current call may be the new one already, while its caller's opcode is still
-//! that of the one before: a process that loses its processor there stands still with a stack that never was.
+//! A loop of short calls returns to the same two addresses within nanoseconds. So equal copies may
+//! still contain a call and a caller of different moments. The program's own code shows this:
+//! `DO_UCALL` and similar opcodes end a call that an earlier opcode, `INIT_FCALL` or similar, has
+//! begun with the name (`Zend/zend_compile.c`: `zend_compile_call_common`).
+//!
+//! Also, between two instructions of such a call, the current call may already be the new one while
+//! its caller's opcode is still that of the previous one. A process that loses its processor at
+//! that point shows, for a long time, a stack that never existed.
 
 use crate::error::Error;
 use crate::layout::{op, string};
@@ -13,24 +17,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Opcodes before the one that calls, among which the beginning of the call is looked for.
+/// Number of opcodes before a call that are searched for the beginning of the call.
 const OPCODES_MAX: u64 = 64;
 
-/// A longer name is not compared.
+/// Maximum length of a name that is compared.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Reads of which no look agreed, each a while after the one before: then the call is of a kind that we do not know, as where
-/// an extension puts one function in another's place, and is shown.
+/// Number of reads, at intervals of at least `WHILE`, in which no attempt matched. After that the
+/// call counts as a kind that is not known here, as when an extension replaces a function, and is
+/// shown.
 const CONTRADICTIONS_MAX: u32 = 8;
 const WHILE: Duration = Duration::from_millis(50);
 
-/// What opcodes call, by their addresses.
+/// Functions that opcodes call, by the addresses of the opcodes.
 #[derive(Debug, Default)]
 pub(crate) struct Callees {
     known: HashMap<u64, Option<Arc<str>>>,
-    /// Calls that their callers' opcodes do not name, by the addresses of opcode and function: how often, and when last.
+    /// Calls that their callers' opcodes do not name, by the addresses of opcode and function: the
+    /// number of reads, and the time of the last one.
     contradictions: HashMap<(u64, u64), (u32, Instant)>,
-    /// The last such call, and the looks in a row that saw it.
+    /// The last such call, and the number of successive attempts that saw it.
     last: Option<((u64, u64), u32)>,
     copied: Vec<u8>,
 }
@@ -45,7 +51,8 @@ impl Callees {
         self.contradictions.clear();
     }
 
-    /// Whether the opcode has to name that function, for all that was noted of both.
+    /// Notes that the opcode does not name that function. Returns whether this counts as a
+    /// contradiction, after all that was noted of both.
     pub(crate) fn contradicts(&mut self, opline: u64, func: u64) -> bool {
         let looks = self.last.filter(|(last, _)| *last == (opline, func)).map_or(0, |last| last.1);
         self.last = Some(((opline, func), looks + 1));
@@ -53,12 +60,12 @@ impl Callees {
         noted.is_none_or(|(times, _)| *times < CONTRADICTIONS_MAX)
     }
 
-    /// Notes that a look met no contradiction.
+    /// Notes an attempt without a contradiction.
     pub(crate) fn agree(&mut self) {
         self.last = None;
     }
 
-    /// Notes that none of so many looks at a stack agreed, if it was each time for the same contradiction.
+    /// Notes that none of `looks` attempts at a stack matched, if each had the same contradiction.
     pub(crate) fn note_torn(&mut self, looks: u32) {
         let Some((both, _)) = self.last.take().filter(|last| last.1 >= looks) else { return };
         let now = Instant::now();
@@ -68,9 +75,9 @@ impl Callees {
         }
     }
 
-    /// The name that the opcode at `opline`, of a function whose opcodes begin at `first`, calls: without its namespace, in
-    /// small letters. `None` where it is not written there, as with calls of a variable; empty if that opcode calls nothing.
-    /// Kept if what lies there `stays`.
+    /// The name that the opcode at `opline` calls, in a function whose opcodes begin at `first`:
+    /// without its namespace, in lower case. `None` if the name is not in the code, as in calls of
+    /// a variable; empty if the opcode calls nothing. Cached if the memory `stays` unchanged.
     pub(crate) fn called(
         &mut self,
         memory: &impl Memory,
@@ -121,13 +128,13 @@ impl Callees {
     }
 }
 
-/// Whether a function of that name may have been called by what an opcode says.
+/// Whether a function of that name may be the target of a call with the name `called`.
 pub(crate) fn is_called_so(function: &str, called: &str) -> bool {
     if called.is_empty() {
         return false;
     }
     let name = bare(function);
-    // Stand-ins: what was called is not what runs.
+    // Stand-ins: the called function is not the one that runs.
     let is_other = name.starts_with('{') || name == "__call" || name == "__callstatic";
     is_other || name.len() > NAME_BYTES_MAX || name == called
 }
@@ -136,7 +143,8 @@ fn bare(name: &str) -> String {
     name.rsplit('\\').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Among opcodes of which the last calls, the one that began that call, if it has a constant name: its place, and its bytes.
+/// For opcodes of which the last one calls: the opcode that began that call, if it has a constant
+/// name. Returns its position and its bytes.
 fn beginning(ops: &[u8]) -> Option<(usize, &[u8])> {
     let mut depth = 0_usize;
     for (number, op) in ops.chunks_exact(op::BYTES).enumerate().rev() {
@@ -151,14 +159,15 @@ fn beginning(ops: &[u8]) -> Option<(usize, &[u8])> {
                 return is_named.then_some((number * op::BYTES, op));
             }
         } else if depth == 0 {
-            // The last opcode is no call.
+            // The last opcode is not a call.
             return None;
         }
     }
     None
 }
 
-/// The address of the name's `zval`: literals are told by their distance from the opcode (`RT_CONSTANT`).
+/// Address of the name's `zval`: an operand holds the distance of a literal from the opcode
+/// (`RT_CONSTANT`).
 fn literal(opline: u64, op: &[u8]) -> u64 {
     let distance = half_at(op, op::OPERAND_2).cast_signed();
     opline.wrapping_add_signed(i64::from(distance))
@@ -168,7 +177,7 @@ fn literal(opline: u64, op: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// An opcode of that number, whose second operand is a constant.
+    /// An opcode with that number, whose second operand is a constant.
     fn op(code: u8) -> Vec<u8> {
         let mut bytes = vec![0; op::BYTES];
         bytes[op::CODE] = code;
@@ -187,7 +196,7 @@ mod tests {
     const DYNAMIC: u8 = 128;
 
     #[test]
-    fn calls_within_calls_belong_to_their_own_beginnings() {
+    fn nested_calls_match_their_own_init_opcodes() {
         assert_eq!(place(&[INIT, SEND, DO]), Some(0));
         assert_eq!(place(&[INIT, INIT, SEND, DO, SEND, DO]), Some(0));
         assert_eq!(place(&[INIT, INIT, SEND, DO]), Some(1));
@@ -195,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_there_is_not_guessed() {
+    fn call_without_named_beginning_yields_none() {
         assert_eq!(place(&[DYNAMIC, SEND, DO]), None);
         assert_eq!(place(&[INIT, SEND]), None);
         assert_eq!(place(&[SEND, DO]), None);
@@ -203,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_compared_without_their_namespaces() {
+    fn names_are_compared_without_namespaces() {
         assert!(is_called_so("App\\Basket", "basket") && is_called_so("total", "total"));
         assert!(is_called_so("{closure}", "handle") && is_called_so("__callStatic", "find"));
         assert!(!is_called_so("l104", "l103"));
@@ -211,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_lie_at_a_distance_from_their_opcode() {
+    fn literal_address_is_relative_to_opcode() {
         let mut bytes = op(INIT);
         bytes[op::OPERAND_2..op::OPERAND_2 + 4].copy_from_slice(&(-32_i32).to_ne_bytes());
         assert_eq!(literal(1000, &bytes), 968);

@@ -1,53 +1,55 @@
-//! The system call that a thread is in: its name, and what its arguments say it waits for.
+//! The system call that a thread is in: its name, and the subject of the wait according to its
+//! arguments.
 //!
-//! From `/proc/PID/task/TID/syscall`. What the numbers there mean is read from the process, which may have changed them.
+//! Read from `/proc/PID/task/TID/syscall`. The data behind the numbers are read from the process,
+//! which may have changed them.
 
 use crate::memory::{Memory, Piece, Process, half_at, word_at};
 
-/// Descriptors of one `poll` or `select` that are looked at.
+/// Maximum number of descriptors read of one `poll` or `select`.
 const DESCRIPTORS_MAX: usize = 1024;
 
-/// What is read of a path.
+/// Maximum bytes read of a path.
 const PATH_BYTES_MAX: usize = 256;
 
-/// What a thread does, as the kernel has it.
+/// A thread's activity, as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It runs, or would if there were a processor for it.
+    /// It runs, or is ready to run and waits for a processor.
     Running,
-    /// It waits in no call, as for a page of its memory.
+    /// It waits outside a system call, for example for a page of its memory.
     Elsewhere,
-    /// It is in that call.
+    /// It is in a system call.
     Call {
         /// The kernel's number.
         number: i64,
-        /// `poll`; `None`: one in which PHP is not found.
+        /// Its name, such as `poll`; `None` for a call that PHP does not make.
         name: Option<&'static str>,
-        /// What it waits for.
+        /// Subject of the wait.
         subject: Subject,
     },
 }
 
-/// What a call is about.
+/// Subject of a system call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Nothing that could be shown.
+    /// Nothing that can be shown.
     Nothing,
-    /// A child, or a negative number: some child.
+    /// A child process; a negative number means any child.
     Process(i32),
     /// A path, as far as it could be read.
     Path(String),
-    /// Those descriptors.
+    /// These descriptors.
     Descriptors(Vec<i32>),
 }
 
-/// What a thread of a process does; `None`: the kernel does not say.
+/// Activity of a thread; `None` if the kernel does not report it.
 pub fn doing(pid: u32, thread: u32) -> Option<Doing> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).ok()?;
     doing_of(pid, &line)
 }
 
-/// What that line of a thread of the process says.
+/// Activity of a thread of process `pid` according to that line.
 pub(crate) fn doing_of(pid: u32, line: &str) -> Option<Doing> {
     Some(match parse(line)? {
         Line::Running => Doing::Running,
@@ -60,7 +62,7 @@ pub(crate) fn doing_of(pid: u32, line: &str) -> Option<Doing> {
     })
 }
 
-/// What that line says.
+/// Content of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Running,
@@ -86,20 +88,20 @@ fn parse(line: &str) -> Option<Line> {
     Some(Line::Call(number, arguments))
 }
 
-/// What the arguments of a system call are.
+/// Types of a system call's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The first is a descriptor.
     Descriptor,
-    /// An array of `pollfd`, and how many.
+    /// An array of `pollfd`, and its length.
     Poll,
-    /// A number of descriptors, and sets of bits.
+    /// A number of descriptors, and bit sets.
     Select,
     /// The second is a path.
     Path,
-    /// The first is a process.
+    /// The first is a process id.
     Process,
-    /// Nothing that could be shown.
+    /// Nothing that can be shown.
     Plain,
 }
 
@@ -158,7 +160,7 @@ fn path(memory: &impl Memory, address: u64) -> String {
 
 macro_rules! calls {
     ($($(#[$when:meta])* $number:ident $name:literal $kind:ident,)*) => {
-        /// The name of a system call, and what its arguments are.
+        /// The name of a system call, and the types of its arguments.
         fn name(number: i64) -> (&'static str, Kind) {
             match number {
                 $($(#[$when])* libc::$number => ($name, Kind::$kind),)*
@@ -224,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_kernel() {
+    fn syscall_lines_are_parsed() {
         for (line, expected) in [
             ("running\n", Some(Line::Running)),
             ("-1 0x7ffc 0x7f00\n", Some(Line::Elsewhere)),
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_names() {
+    fn system_calls_have_names() {
         assert_eq!(name(libc::SYS_flock), ("flock", Kind::Descriptor));
         assert_eq!(name(-5), ("", Kind::Plain));
     }

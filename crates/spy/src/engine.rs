@@ -1,4 +1,4 @@
-//! A running process's PHP: which version, and where in its memory the globals of its threads are.
+//! A running process's PHP: its version, and the addresses of its threads' globals.
 
 use crate::error::Error;
 use crate::image::{self, Build, Image};
@@ -11,13 +11,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files that are known; a machine has few PHPs, and other programs are asked about once.
+/// Maximum number of cached files. A machine has few PHPs, and other programs are examined about
+/// once.
 const FILES_MAX: usize = 4096;
 
-/// Files of one process that are looked into.
+/// Maximum number of files examined of one process.
 const FILES_OF_PROCESS_MAX: usize = 512;
 
-/// What is known of files, so that each is read once: by device, inode, and when it was changed.
+/// Cache of examined files, so that each is read once: by device, inode and modification time.
 #[derive(Debug, Default)]
 pub struct Files {
     known: HashMap<(u64, u64, i64, i64), Option<Arc<Image>>>,
@@ -26,24 +27,26 @@ pub struct Files {
 /// The PHP of a process.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    /// Its offsets.
+    /// Its struct offsets.
     pub(crate) layout: &'static Layout,
     /// `executor_globals` and `sapi_globals` of each thread that has them.
     pub(crate) contexts: Vec<Context>,
-    /// The variable `zend_flf_functions`: functions that are called without a frame, which only an opcode tells.
+    /// Address of the variable `zend_flf_functions`: functions that are called without a frame, so
+    /// that only an opcode shows the call.
     pub(crate) frameless: Option<u64>,
-    /// Memory that the process shares with others, opcache's among it: what lies there stays.
+    /// Memory that the process shares with others, including opcache's: its contents stay.
     pub(crate) steady: Vec<Range<u64>>,
-    /// Memory of libc's, in which PHP keeps what lives as long as the process: its own functions and classes.
+    /// Memory of libc, in which PHP keeps data that live as long as the process: its own functions
+    /// and classes.
     pub(crate) permanent: Vec<Range<u64>>,
-    /// GNU's build id of the file that PHP is in.
+    /// GNU's build id of the file that contains PHP.
     pub build_id: String,
 }
 
 /// A thread that runs PHP, or may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Context {
-    /// Its thread's id; the process's own where PHP has no threads.
+    /// Thread id; the process id if PHP has no threads.
     pub(crate) thread: u32,
     /// `executor_globals`.
     pub(crate) executor: u64,
@@ -52,7 +55,7 @@ pub(crate) struct Context {
 }
 
 impl Engine {
-    /// The PHP version's name: `8.2`.
+    /// Name of the PHP version, such as `8.2`.
     pub fn version(&self) -> &'static str {
         self.layout.version
     }
@@ -65,7 +68,7 @@ struct Mapped {
 }
 
 impl Mapped {
-    /// Where something is that the file has at this address.
+    /// Address in the process of something that the file has at `address`.
     fn there(&self, address: u64) -> u64 {
         let start = self.first.range.start.wrapping_sub(self.first.offset);
         start.wrapping_sub(self.image.base).wrapping_add(address)
@@ -76,12 +79,13 @@ impl Mapped {
 pub(crate) fn find(pid: u32, files: &mut Files) -> Result<Engine, Error> {
     let maps = maps::of(pid)?;
     if maps.is_empty() {
-        // It has ended, and waits for its parent to hear of it.
+        // It has ended and its parent has not waited for it yet.
         return Err(Error::Gone { pid });
     }
     let (php, build) = php_of(pid, &maps, files)?;
     let layout = layout_of(pid, build)?;
-    // A program that uses a library's variable may have it in its own memory: then its symbol counts, as for the linker.
+    // A program that uses a library's variable may have it in its own memory. Then its symbol
+    // counts, as for the linker.
     let program = program_of(pid, &maps, files);
     let symbol = |of: fn(&image::Symbols) -> Option<u64>| {
         let there = |mapped: &Mapped| Some(mapped.there(of(&mapped.image.symbols)?));
@@ -90,7 +94,7 @@ pub(crate) fn find(pid: u32, files: &mut Files) -> Result<Engine, Error> {
     let contexts = if let Some(executor) = symbol(|symbols| symbols.executor_globals) {
         vec![Context { thread: pid, executor, sapi: symbol(|symbols| symbols.sapi_globals) }]
     } else {
-        let place = threads::Place {
+        let place = threads::PhpAddresses {
             executor_offset: symbol(|symbols| symbols.executor_offset).unwrap_or(0),
             sapi_offset: symbol(|symbols| symbols.sapi_offset),
             table: symbol(|symbols| symbols.table),
@@ -106,7 +110,7 @@ pub(crate) fn find(pid: u32, files: &mut Files) -> Result<Engine, Error> {
     Ok(Engine { layout, contexts, frameless, steady, permanent, build_id })
 }
 
-/// The program itself, if it has to do with PHP.
+/// The program itself, if it uses PHP.
 fn program_of(pid: u32, maps: &[Mapping], files: &mut Files) -> Option<Mapped> {
     use std::os::unix::fs::MetadataExt;
     let inode = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?.ino();
@@ -119,19 +123,20 @@ fn layout_of(pid: u32, build: Build) -> Result<&'static Layout, Error> {
     if build.is_debug {
         return Err(Error::Unknown {
             pid,
-            what: "it was built with --enable-debug, where other fields stand between ours"
+            what: "it was built with --enable-debug, which changes the layout of its data"
                 .to_owned(),
-            hint: "samovar spy reads builds without it".to_owned(),
+            hint: "use a build without --enable-debug".to_owned(),
         });
     }
     layout::of_api(build.api).ok_or_else(|| Error::Unknown {
         pid,
-        what: format!("its API is {}, which is none of the versions that are known", build.api),
-        hint: format!("PHP {} to {} are", LAYOUTS[0].version, LAYOUTS[LAYOUTS.len() - 1].version),
+        what: format!("its API {} is not supported", build.api),
+        hint: format!("use PHP {} to {}", LAYOUTS[0].version, LAYOUTS[LAYOUTS.len() - 1].version),
     })
 }
 
-/// The file that PHP is in, and its first mapping: the program itself, or the library that a web server has loaded.
+/// The file that contains PHP, and its first mapping: the program itself, or the library that a web
+/// server has loaded.
 fn php_of(pid: u32, maps: &[Mapping], files: &mut Files) -> Result<(Mapped, Build), Error> {
     let mut candidates: Vec<&Mapping> = Vec::new();
     for mapping in maps.iter().filter(|m| m.inode != 0 && m.offset == 0) {
@@ -141,7 +146,7 @@ fn php_of(pid: u32, maps: &[Mapping], files: &mut Files) -> Result<(Mapped, Buil
             candidates.push(mapping);
         }
     }
-    // Those that are called so come first: there is nothing to be read of libraries that are not PHP.
+    // Files with `php` in their name come first, so that libraries other than PHP need not be read.
     candidates.sort_by_key(|mapping| !is_called_php(&mapping.path));
     let mut failed = None;
     for mapping in candidates {
@@ -163,11 +168,11 @@ fn is_called_php(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().contains("php"))
 }
 
-/// What a process runs, for people.
+/// The program that a process runs, for messages.
 pub(crate) fn program(pid: u32) -> String {
     let link = std::fs::read_link(format!("/proc/{pid}/exe"));
     link.map_or_else(
-        |_| "a program that may not be seen".to_owned(),
+        |_| "a program without read permission".to_owned(),
         |path| path.display().to_string(),
     )
 }

@@ -1,12 +1,12 @@
-//! Why a process cannot be read, and what to do about it.
+//! Reasons why a process cannot be read, with advice.
 
 use nix::errno::Errno;
 use std::path::PathBuf;
 
-/// What stands between us and a stack.
+/// Why a stack cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It has ended, or there never was one.
+    /// The process has ended, or never existed.
     #[error(
         "there is no process {pid}\nhint: samovar spy --all shows the PHP processes of this machine"
     )]
@@ -14,66 +14,70 @@ pub enum Error {
         /// The process.
         pid: u32,
     },
-    /// The kernel says no.
-    #[error("may not read process {pid}: {reason}\nhint: {hint}")]
+    /// The kernel denies access.
+    #[error("no permission to read process {pid}: {reason}\nhint: {hint}")]
     Denied {
         /// The process.
         pid: u32,
-        /// What the kernel's rule is.
+        /// The kernel's rule.
         reason: String,
-        /// How to be allowed.
+        /// How to get access.
         hint: String,
     },
-    /// Nothing in it looks like PHP.
+    /// No file of the process contains PHP.
     #[error(
-        "process {pid} ({program}) is not PHP, or its symbols are gone\n\
-         hint: samovar spy reads binaries that export executor_globals, as those of distributions do; a binary that was \
-         stripped with `strip --strip-all` and linked without -rdynamic cannot be read"
+        "process {pid} ({program}) is not PHP, or has no symbols\nhint: use a binary that exports \
+         executor_globals, as those of distributions do; `strip --strip-all` removes it if the \
+         binary was linked without -rdynamic"
     )]
     NotPhp {
         /// The process.
         pid: u32,
-        /// What it runs.
+        /// The program that it runs.
         program: String,
     },
-    /// PHP, but of a version, or built in a way, that is not known.
-    #[error("cannot read the PHP of process {pid}: {what}\nhint: {hint}")]
+    /// PHP of an unknown version, or from an unknown kind of build.
+    #[error("cannot read the PHP of process {pid}: {}\nhint: {hint}", .what)]
     Unknown {
         /// The process.
         pid: u32,
-        /// What it is.
+        /// Version or build.
         what: String,
-        /// What is known instead.
+        /// Known versions or builds.
         hint: String,
     },
-    /// It changed at each look. Counted by those who sample.
-    #[error("the stack of process {pid} changed at each of {attempts} looks\nhint: try again")]
+    /// The stack changed at each attempt. Samplers count this case.
+    #[error(
+        "the stack of process {pid} changed during each of {attempts} samples\nhint: try again"
+    )]
     Torn {
         /// The process.
         pid: u32,
-        /// How often we looked.
+        /// Number of attempts.
         attempts: u32,
     },
-    /// A file of the system, or of the process, cannot be read.
-    #[error("cannot read {}: {error}\nhint: process {pid} may live in another container; run samovar spy there, or as root", path.display())]
+    /// A file of the system or of the process cannot be read.
+    #[error("cannot read {}: {error}\nhint: if process {pid} runs in another container, run \
+             samovar spy there, or as root", path.display())]
     File {
         /// The process.
         pid: u32,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
 
 impl Error {
-    /// What a refusal of the kernel's means here.
+    /// Converts an error of the kernel for a process.
     pub(crate) fn of_errno(pid: u32, errno: Errno) -> Self {
         match errno {
             Errno::EPERM | Errno::EACCES => denied(pid),
             Errno::ENOSYS => Self::Denied {
                 pid,
-                reason: "this kernel, or its seccomp filter, has no process_vm_readv".to_owned(),
+                reason: "this kernel or its seccomp filter does not allow process_vm_readv"
+                    .to_owned(),
                 hint:
                     "run samovar spy on the host, or start the container with --cap-add SYS_PTRACE"
                         .to_owned(),
@@ -82,7 +86,8 @@ impl Error {
         }
     }
 
-    /// A file below `/proc` that says no says the same as the system call would.
+    /// Converts an error of a file below `/proc`; it has the same meaning as that of the system
+    /// call.
     pub(crate) fn of_file(pid: u32, path: impl Into<PathBuf>, error: std::io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::ESRCH) => Self::Gone { pid },
@@ -94,13 +99,13 @@ impl Error {
         }
     }
 
-    /// Nothing that another look could mend.
+    /// Whether another attempt is useless.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Torn { .. })
     }
 }
 
-/// Says which of the kernel's rules it was, as far as one can see.
+/// Determines which of the kernel's rules denied the access, as far as it can be seen.
 fn denied(pid: u32) -> Error {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
@@ -108,8 +113,8 @@ fn denied(pid: u32) -> Error {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let (reason, hint) = match (owner, scope.trim()) {
         (_, "3") => (
-            "kernel.yama.ptrace_scope is 3: nobody may read other processes".to_owned(),
-            "the setting holds until the machine starts anew; boot with a smaller one".to_owned(),
+            "kernel.yama.ptrace_scope is 3: no process may read other processes".to_owned(),
+            "set a lower value and restart the machine".to_owned(),
         ),
         (Ok(uid), _) if own != 0 && uid != own && uid != 0 => (
             format!("it belongs to user {uid}, you are user {own}"),
@@ -118,8 +123,8 @@ fn denied(pid: u32) -> Error {
         (_, "1" | "2") if own != 0 => (
             format!("kernel.yama.ptrace_scope is {}", scope.trim()),
             format!(
-                "sudo samovar spy {pid}; or sysctl kernel.yama.ptrace_scope=0, which lets every process read its \
-                 user's others"
+                "sudo samovar spy {pid}; or sysctl kernel.yama.ptrace_scope=0, which lets a \
+                 process read all processes of its user"
             ),
         ),
         _ if own == 0 => (
@@ -128,7 +133,8 @@ fn denied(pid: u32) -> Error {
                 .to_owned(),
         ),
         _ => (
-            "it is root's, has changed its user since it began, or may do more than you".to_owned(),
+            "it belongs to root, has changed its user, or has more capabilities than you"
+                .to_owned(),
             format!("sudo samovar spy {pid}"),
         ),
     };

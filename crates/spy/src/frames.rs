@@ -1,34 +1,37 @@
-//! The calls that a thread is in, as addresses: `executor_globals → current_execute_data → prev_execute_data → …`.
+//! The calls that a thread is in, as addresses: `executor_globals → current_execute_data →
+//! prev_execute_data → …`.
 //!
-//! The process runs on while it is read, so a look is taken like a seqlock's: the pointer to the current call, the calls, the
-//! calls once more and the pointer once more, in one system call. Only if nothing moved between is it a stack; else it is
-//! torn, and the next look is taken. Calls lie one behind the other in PHP's own stack, so that one copy has most of them.
+//! The process continues to run while it is read, so an attempt works like a seqlock. One system
+//! call copies the pointer to the current call, the calls, the calls again and the pointer again.
+//! If nothing moved in between, the copy is a stack; else it is torn, and the next attempt follows.
+//! Calls are adjacent in PHP's own stack, so that one copy contains most of them.
 
 use crate::error::Error;
 use crate::layout::{Layout, execute_data, generator};
 use crate::memory::{Memory, Piece, half_at, word_at};
 
-/// Calls that are followed; deeper ones are cut off, and the stack says so.
+/// Maximum number of calls that are followed. Deeper stacks are truncated and marked.
 pub const FRAMES_MAX: usize = 32_768;
 
-/// Generators that wait for one another (`yield from`), in one stack.
+/// Maximum number of generators that wait for one another (`yield from`) in one stack.
 const GENERATORS_MAX: usize = 1024;
 
 const PAGE: u64 = 4096;
 
-/// What is copied at once of PHP's stack: more than most programs have.
+/// Bytes of PHP's stack that are copied at once: more than most programs use.
 const WINDOW_BYTES: usize = 16 << 10;
 
-/// Of deep stacks, each window that follows another is twice as large, up to this.
+/// Maximum size of a window: for deep stacks each further window is larger, up to this.
 const WINDOW_BYTES_MAX: usize = 256 << 10;
 
-/// Of what lies alone: a generator's call, or the first of a part of PHP's stack.
+/// Bytes copied of a call that is alone: a generator's, or the first of a part of PHP's stack.
 const ALONE_BYTES: usize = 1024;
 
-/// The words of `executor_globals` that are read twice: `vm_stack_top`, `vm_stack_end`, `vm_stack` … `current_execute_data`.
+/// Bytes of `executor_globals` that are read twice: `vm_stack_top`, `vm_stack_end`, `vm_stack` …
+/// `current_execute_data`.
 const GLOBALS_BYTES: usize = 40;
 
-/// Windows of one stack.
+/// Maximum number of windows of one stack.
 const WINDOWS_MAX: usize = 512;
 
 /// A call.
@@ -36,14 +39,14 @@ const WINDOWS_MAX: usize = 512;
 pub(crate) struct Raw {
     pub(crate) opline: u64,
     pub(crate) func: u64,
-    /// The object of a placeholder, or 0.
+    /// The object of a placeholder; 0: none.
     this: u64,
     prev: u64,
-    /// Whether C called it: so are all outermost calls.
+    /// Whether C called it, as is the case for all outermost calls.
     pub(crate) is_outermost: bool,
 }
 
-/// What one look has seen.
+/// Result of one attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// No PHP code runs.
@@ -54,31 +57,31 @@ pub(crate) enum Look {
     Torn,
 }
 
-/// Walks stacks; its buffers serve again.
+/// Walks stacks and reuses its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Walker {
-    /// The calls of the last look, innermost first.
+    /// Calls of the last attempt, innermost first.
     pub(crate) calls: Vec<Raw>,
-    /// There were more than `FRAMES_MAX`.
+    /// Whether there were more than `FRAMES_MAX`.
     pub(crate) is_cut: bool,
-    /// Copies of the other's memory, one behind the other.
+    /// Copies of the process's memory, one after the other.
     copies: Vec<u8>,
     windows: Vec<Window>,
-    /// The first call of each window but the first, to be compared in the end.
+    /// The first call of each window except the first, to be compared at the end.
     landmarks: Vec<(u64, Raw)>,
     pieces: Vec<Piece>,
     copied: Vec<u8>,
-    /// Generators that may still be looked at.
+    /// Number of generators that may still be read.
     generators_left: usize,
 }
 
-/// A part of the other's memory that has been copied, twice.
+/// A part of the process's memory that was copied twice.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// Its first byte, there.
+    /// Address of its first byte in the process.
     start: u64,
     bytes: usize,
-    /// Its first byte in `copies`; the second copy follows.
+    /// Offset of its first byte in `copies`; the second copy follows.
     offset: usize,
 }
 
@@ -104,7 +107,7 @@ impl Raw {
 }
 
 impl Walker {
-    /// Takes one look at the stack of the thread whose `executor_globals` these are.
+    /// Makes one attempt to read the stack of the thread with these `executor_globals`.
     pub(crate) fn look(
         &mut self,
         memory: &impl Memory,
@@ -123,7 +126,7 @@ impl Walker {
         }
         let Some(current) = current(&globals, layout) else { return Ok(Look::Idle) };
         let end = current.wrapping_add(execute_data::BYTES as u64);
-        // Below the start of PHP's stack there is nothing of ours.
+        // The memory below the start of PHP's stack is not needed.
         let (stack, stack_end) = (word_at(&globals, 16), word_at(&globals, 8));
         let floor = if (stack..stack_end).contains(&current) { stack } else { 0 };
         let watched = Piece {
@@ -139,8 +142,8 @@ impl Walker {
         Ok(if self.is_as_it_was(memory)? { Look::Calls } else { Look::Torn })
     }
 
-    /// Copies a window, twice; what is `watched`, the pointer to the current call, before and behind. False if that moved, or if
-    /// there is nothing to be copied.
+    /// Copies a window twice, and `watched`, the pointer to the current call, before and after it.
+    /// Returns false if the pointer moved, or if there is nothing to copy.
     fn copy(
         &mut self,
         memory: &impl Memory,
@@ -165,7 +168,8 @@ impl Walker {
             return Ok(false);
         }
         if !is_whole {
-            // Not all of it is there, as with calls outside PHP's stack: what came is copied again.
+            // Not all of it exists, as for calls outside PHP's stack: the part that was read is
+            // copied again.
             self.pieces.clear();
             self.pieces.extend_from_slice(pieces);
             self.pieces.extend(watch);
@@ -187,7 +191,8 @@ impl Walker {
         Ok(is_still)
     }
 
-    /// Pieces from `end` down to `floor`, page by page, the highest first: what is not there cuts off only what is below it.
+    /// Pieces from `end` down to `floor`, page by page, the highest first. A missing page cuts off
+    /// only the pages below it.
     fn lay_out(&mut self, end: u64, floor: u64, most: usize) -> Option<usize> {
         self.pieces.clear();
         let floor = floor.max(end.checked_sub(most as u64)?);
@@ -203,7 +208,7 @@ impl Walker {
     /// Follows the calls to the outermost one.
     fn walk(&mut self, memory: &impl Memory, current: u64) -> Result<bool, Error> {
         let mut at = current;
-        // Brent's way to notice a circle: a mark that moves on at each power of two.
+        // Brent's algorithm to detect a circle: a mark that moves at each power of two.
         let (mut mark, mut steps, mut power) = (0, 0_usize, 1_usize);
         let mut inner_generator = 0;
         while at != 0 {
@@ -220,7 +225,8 @@ impl Walker {
             }
             let Some(call) = self.call(memory, at)? else { return Ok(false) };
             if call.prev == 0 && !call.is_outermost {
-                // A call that is being prepared: this is where the stack was, not where it is.
+                // A call that is being prepared: an earlier state of the stack, not the present
+                // one.
                 return Ok(false);
             }
             if call.func != 0 {
@@ -234,7 +240,7 @@ impl Walker {
         Ok(true)
     }
 
-    /// A call, from a window that there is or a new one.
+    /// A call, from an existing window or from a new one.
     fn call(&mut self, memory: &impl Memory, at: u64) -> Result<Option<Raw>, Error> {
         if !at.is_multiple_of(8) {
             return Ok(None);
@@ -255,15 +261,16 @@ impl Walker {
         Ok(call)
     }
 
-    /// How much to copy for a call at this address: more and more, the longer the stack goes on where the last copy ended.
+    /// Bytes to copy for a call at this address: more and more, the longer the stack continues at
+    /// the end of the last copy.
     fn window_bytes(&self, at: u64) -> usize {
         let follows = |w: &Window| at < w.start && w.start - at <= PAGE;
         let before = self.windows.iter().rev().find(|window| follows(window));
         before.map_or(ALONE_BYTES, |w| (w.bytes * 4).clamp(WINDOW_BYTES, WINDOW_BYTES_MAX))
     }
 
-    /// A call of a window, if it was the same in both copies. The opcode of the current call may have moved on; those of its
-    /// callers stand still while it runs.
+    /// A call of a window, if it was the same in both copies. The opcode of the current call may
+    /// have moved on; the opcodes of its callers do not move while it runs.
     fn copied(&self, at: u64) -> Option<Raw> {
         let window = self.windows.iter().rev().find(|window| window.has(at))?;
         let from = window.offset + usize::try_from(at - window.start).ok()?;
@@ -274,8 +281,9 @@ impl Walker {
         is_same.then_some(two)
     }
 
-    /// A generator that delegates (`yield from`) has a placeholder in the stack: between the innermost generator, which runs
-    /// and has been seen, and the caller of the outermost, `leaf`, stand those that wait for one another.
+    /// Adds the calls of generators that delegate (`yield from`). The outermost one, `leaf`, has a
+    /// placeholder in the stack. The innermost one runs and has been seen. Between it and the
+    /// caller of `leaf` are the generators that wait for one another.
     fn delegation(&mut self, memory: &impl Memory, leaf: u64, running: u64) -> Result<bool, Error> {
         let mut waiting = Vec::new();
         let mut at = leaf;
@@ -303,12 +311,13 @@ impl Walker {
             }
             at = parent;
         }
-        // Found from the outermost inwards; the stack is told the other way round.
+        // Found from the outermost inwards; the stack has the opposite order.
         self.calls.extend(waiting.into_iter().rev().filter(|call| call.func != 0));
         Ok(true)
     }
 
-    /// Whether the stack still has the calls at which later windows began: nothing below them can have ended.
+    /// Whether the stack still has the calls at which later windows began: then no call below them
+    /// can have ended.
     fn is_as_it_was(&self, memory: &impl Memory) -> Result<bool, Error> {
         if self.landmarks.is_empty() {
             return Ok(true);
@@ -328,7 +337,7 @@ fn current(globals: &[u8], layout: &Layout) -> Option<u64> {
     Some(word_at(globals, pointer)).filter(|current| *current != 0)
 }
 
-/// The pieces that came whole, and their bytes.
+/// The pieces that were copied completely, and their bytes.
 fn whole_pieces(pieces: &[Piece], came: usize) -> (&[Piece], usize) {
     let mut bytes = 0;
     let count = pieces
@@ -342,7 +351,7 @@ fn whole_pieces(pieces: &[Piece], came: usize) -> (&[Piece], usize) {
     (&pieces[..count], bytes)
 }
 
-/// Appends pieces, which came the highest address first, in the order of addresses.
+/// Appends pieces, which arrive with the highest address first, in the order of addresses.
 fn assemble(pieces: &[Piece], from_pieces: &[u8], copies: &mut Vec<u8>) {
     let mut from = 0;
     copies.resize(copies.len() + from_pieces.len(), 0);

@@ -1,4 +1,4 @@
-//! A program or library on the disk: whether it is PHP, which, and where its globals are.
+//! A program or library on disk: whether it contains PHP, which version, and where its globals are.
 
 use crate::error::Error;
 use crate::maps::Mapping;
@@ -9,24 +9,24 @@ use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
-/// A section that holds text of the program's; PHP's are a few MB.
+/// Maximum size of a section with text of the program; PHP's have a few MB.
 const SECTION_BYTES_MAX: u64 = 512 << 20;
 
-/// Symbols that are looked at in one file.
+/// Maximum number of symbols read of one file.
 const SYMBOLS_MAX: usize = 4_000_000;
 
-/// How `ZEND_BUILD_ID` begins; the API's number and the way of the build follow: `API20220829,NTS`.
+/// Start of `ZEND_BUILD_ID`; the API's number and the kind of build follow: `API20220829,NTS`.
 const BUILD: &[u8] = b"API20";
 
-/// What a file says of PHP.
+/// Facts about PHP in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// What PHP it is; `None` for a program that only uses PHP's variables.
+    /// Build of its PHP; `None` for a program that only uses PHP's variables.
     pub(crate) build: Option<Build>,
     pub(crate) symbols: Symbols,
-    /// The address that the first byte of the file is linked for.
+    /// The address for which the first byte of the file is linked.
     pub(crate) base: u64,
-    /// GNU's build id in hexadecimal, empty if it has none.
+    /// GNU's build id in hexadecimal; empty if it has none.
     pub(crate) build_id: String,
 }
 
@@ -35,36 +35,37 @@ pub(crate) struct Image {
 pub(crate) struct Build {
     /// `ZEND_MODULE_API_NO`.
     pub(crate) api: u32,
-    /// With `--enable-debug`.
+    /// Built with `--enable-debug`.
     pub(crate) is_debug: bool,
 }
 
-/// Variables of PHP's, at the addresses that they are linked for.
+/// PHP's variables, at the addresses for which they are linked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Symbols {
     /// The globals themselves.
     pub(crate) executor_globals: Option<u64>,
     pub(crate) sapi_globals: Option<u64>,
-    /// Where they are in a thread's, in a PHP that is built for threads.
+    /// Their offsets in a thread's memory, in a PHP built for threads.
     pub(crate) executor_offset: Option<u64>,
     pub(crate) sapi_offset: Option<u64>,
-    /// Functions that PHP 8.4 and later call without a call's frame.
+    /// Functions that PHP 8.4 and later call without a call frame.
     pub(crate) frameless: Option<u64>,
-    /// Static, so that few files tell.
+    /// A static variable, so few files have its symbol.
     pub(crate) table: Option<u64>,
 }
 
 impl Symbols {
-    /// Whether there is a way to the globals.
+    /// Whether the globals can be found.
     pub(crate) fn lead(&self) -> bool {
         self.executor_globals.is_some() || self.executor_offset.is_some()
     }
 }
 
-/// Opens the file behind a mapping, as the process sees it, and no other one.
+/// Opens the file of a mapping, as the process sees it, and no other file.
 pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, Error> {
     let seen = format!("/proc/{pid}/root{}", mapping.path.display());
-    // The first needs a capability, but also has what was replaced or deleted since; of the program itself, the last does.
+    // The first path needs a capability, but also finds files that were replaced or deleted since.
+    // For the program itself, the last path finds those, too.
     let ways = [
         format!("/proc/{pid}/map_files/{}", mapping.file_name()),
         seen.clone(),
@@ -80,21 +81,22 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, Error> {
         }
         _ => Err(Error::Unknown {
             pid,
-            what: format!("{} was replaced since the process began", mapping.path.display()),
-            hint: "as root, samovar spy reads the old file, too; or restart the process".to_owned(),
+            what: format!("{} was replaced after the process started", mapping.path.display()),
+            hint: "run samovar spy as root, which can read the old file; or restart the process"
+                .to_owned(),
         }),
     }
 }
 
 /// The file of that name, if it is the one that is mapped.
 fn open_as(path: &str, mapping: &Mapping) -> std::io::Result<Option<File>> {
-    // Whoever owns the process may have put a pipe there: never wait.
+    // The owner of the process may have put a pipe there: never wait.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let meta = file.metadata()?;
     Ok((meta.is_file() && meta.ino() == mapping.inode).then_some(file))
 }
 
-/// Reads what there is of PHP in an ELF file; `None` if it is none of ours.
+/// Reads the facts about PHP in an ELF file; `None` if it has none.
 pub(crate) fn read(file: File) -> Option<Image> {
     let cache = ReadCache::new(file);
     let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
@@ -135,7 +137,7 @@ fn symbols<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Symbols {
     found
 }
 
-/// What a PHP says of its build, from the text that every module carries.
+/// PHP's build, from the text that every module contains.
 fn build<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Option<Build> {
     let texts = elf.sections().filter(|section| {
         let is_text =
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_build_is_found_among_texts() {
+    fn php_build_is_found_among_texts() {
         let check = |text: &[u8], expected: Option<(u32, bool)>| {
             assert_eq!(build_in(text).map(|build| (build.api, build.is_debug)), expected);
         };
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_of_php_is_none() {
+    fn file_without_php_is_none() {
         let own = std::env::current_exe().expect("our own file");
         assert_eq!(read(File::open(own).expect("readable")), None);
         assert_eq!(read(File::open("/etc/passwd").expect("readable")), None);

@@ -1,24 +1,26 @@
-//! Where PHP keeps what we read, by version: offsets into the structs of php-src's headers, for 64-bit builds.
+//! Offsets of the fields that are read, by PHP version: into the structs of php-src's headers, for
+//! 64-bit builds.
 //!
-//! The numbers are `offsetof` of `zend_executor_globals` (`Zend/zend_globals.h`), `zend_op_array`, `zend_op`,
-//! `zend_execute_data` (`Zend/zend_compile.h`), `zend_generator` (`Zend/zend_generators.h`) and `sapi_globals_struct`
-//! (`main/SAPI.h`). A thread-safe build has the same structs; only where the globals are differs. `tests/layout.rs` compares
-//! the line of the installed version with its headers.
+//! The numbers are `offsetof` of `zend_executor_globals` (`Zend/zend_globals.h`), `zend_op_array`,
+//! `zend_op`, `zend_execute_data` (`Zend/zend_compile.h`), `zend_generator`
+//! (`Zend/zend_generators.h`) and `sapi_globals_struct` (`main/SAPI.h`). A thread-safe build has
+//! the same structs; only the address of the globals differs. `tests/layout.rs` compares the entry
+//! of the installed version with its headers.
 
 /// The offsets that differ between versions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// `ZEND_MODULE_API_NO`, by which a build says what it is.
+    /// `ZEND_MODULE_API_NO`, which identifies a build.
     pub api: u32,
-    /// As people call it.
+    /// Version name.
     pub version: &'static str,
-    /// `zend_executor_globals`: `vm_stack_top`, with `vm_stack_end` and `vm_stack` behind it.
+    /// `zend_executor_globals`: `vm_stack_top`, followed by `vm_stack_end` and `vm_stack`.
     pub(crate) vm_stack_top: usize,
     /// `zend_executor_globals.current_execute_data`.
     pub(crate) current_execute_data: usize,
     /// `zend_executor_globals.opline_before_exception`; `exception_op` (three `zend_op`) is next.
     pub(crate) opline_before_exception: usize,
-    /// `zend_op_array.last`: how many opcodes.
+    /// `zend_op_array.last`: the number of opcodes.
     pub(crate) last: usize,
     /// `zend_op_array.opcodes`.
     pub(crate) opcodes: usize,
@@ -28,7 +30,7 @@ pub struct Layout {
     pub(crate) line_start: usize,
 }
 
-/// A line for each version that is known.
+/// One entry per known version.
 pub static LAYOUTS: [Layout; 5] = [
     Layout {
         api: 20_210_902,
@@ -88,7 +90,7 @@ pub static LAYOUTS: [Layout; 5] = [
 ];
 
 impl std::fmt::Display for Layout {
-    /// The numbers with the names that the headers have for them, to be compared.
+    /// The numbers with their names in the headers, for the comparison.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (name, offset) in [
             ("zend_executor_globals.vm_stack_top", self.vm_stack_top),
@@ -110,13 +112,13 @@ pub(crate) fn of_api(api: u32) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.api == api)
 }
 
-/// `zend_execute_data`: a call. The same in all versions, as is all below.
+/// `zend_execute_data`: a call. This struct and all below are the same in all versions.
 pub(crate) mod execute_data {
     pub(crate) const OPLINE: usize = 0;
     pub(crate) const FUNC: usize = 24;
     /// `This.value`, an object's address.
     pub(crate) const THIS: usize = 32;
-    /// `This.u1.type_info`, whose first byte is the type.
+    /// `This.u1.type_info`; its first byte is the type.
     pub(crate) const THIS_TYPE: usize = 40;
     pub(crate) const IS_OBJECT: u32 = 8;
     /// `ZEND_CALL_TOP`.
@@ -139,15 +141,15 @@ pub(crate) mod function {
     pub(crate) const USER: u8 = 2;
     /// `ZEND_EVAL_CODE`.
     pub(crate) const EVAL: u8 = 4;
-    /// What we copy of one: up to `line_start`, in any version.
+    /// Bytes copied of a function: up to `line_start`, in any version.
     pub(crate) const BYTES: usize = 184;
-    /// The same of an internal one, which may end at the end of a mapping.
+    /// Bytes copied of an internal function, which may end at the end of a mapping.
     pub(crate) const INTERNAL_BYTES: usize = 48;
 }
 
 /// `zend_op`: an opcode.
 pub(crate) mod op {
-    /// `extended_value`, with `lineno` and `opcode` behind it: what we copy of one.
+    /// `extended_value`, followed by `lineno` and `opcode`: the bytes copied of an opcode.
     pub(crate) const EXTENDED_VALUE: usize = 20;
     pub(crate) const COPIED: usize = 9;
     /// `op2`, `opcode` and `op2_type`; `IS_CONST`.
@@ -155,14 +157,17 @@ pub(crate) mod op {
     pub(crate) const CODE: usize = 28;
     pub(crate) const KIND_2: usize = 30;
     pub(crate) const CONSTANT: u8 = 1;
-    /// `ZEND_DO_FCALL`, `ZEND_DO_ICALL`, `ZEND_DO_UCALL`, `ZEND_DO_FCALL_BY_NAME`: the same in all versions, as are those below.
+    /// `ZEND_DO_FCALL`, `ZEND_DO_ICALL`, `ZEND_DO_UCALL`, `ZEND_DO_FCALL_BY_NAME`: the same in all
+    /// versions, as are those below.
     pub(crate) const CALLS: [u8; 4] = [60, 129, 130, 131];
-    /// Those, `ZEND_INCLUDE_OR_EVAL`, and `ZEND_FETCH_OBJ_R`, by which 8.4 runs a property's hook: no other opcode puts a call
-    /// into the stack that is not C's.
+    /// Those, `ZEND_INCLUDE_OR_EVAL`, and `ZEND_FETCH_OBJ_R`, by which 8.4 runs a property's hook.
+    /// No other opcode pushes a call that does not come from C.
     pub(crate) const RUNS_CODE: [u8; 6] = [60, 129, 130, 131, 73, 82];
-    /// `ZEND_INIT_FCALL_BY_NAME`, `INIT_FCALL`, `INIT_NS_FCALL_BY_NAME`, `INIT_METHOD_CALL`, `INIT_STATIC_METHOD_CALL`.
+    /// `ZEND_INIT_FCALL_BY_NAME`, `INIT_FCALL`, `INIT_NS_FCALL_BY_NAME`, `INIT_METHOD_CALL`,
+    /// `INIT_STATIC_METHOD_CALL`.
     pub(crate) const BEGINS_NAMED_CALL: [u8; 5] = [59, 61, 69, 112, 113];
-    /// Those, `ZEND_NEW`, `INIT_USER_CALL`, `INIT_DYNAMIC_CALL`, and 8.4's `INIT_PARENT_PROPERTY_HOOK_CALL`.
+    /// Those, `ZEND_NEW`, `INIT_USER_CALL`, `INIT_DYNAMIC_CALL`, and 8.4's
+    /// `INIT_PARENT_PROPERTY_HOOK_CALL`.
     pub(crate) const BEGINS_CALL: [u8; 9] = [59, 61, 69, 112, 113, 68, 118, 128, 211];
     /// `ZEND_FRAMELESS_ICALL_0` to `_3`, of PHP 8.4 and later; before, no opcode has these numbers.
     pub(crate) const FRAMELESS: std::ops::RangeInclusive<u8> = 204..=207;

@@ -1,25 +1,28 @@
-//! What a PHP process does, read from outside: no PHP is linked, and the process notices nothing.
+//! Reads the state of a PHP process from outside. Does not link PHP, and the process does not
+//! notice it.
 //!
-//! In the order in which a stack comes about:
+//! In the order in which a stack is read:
 //!
-//! | file | |
+//! | file | purpose |
 //! |---|---|
-//! | `error.rs` | why a process cannot be read, and what to do about it |
-//! | `memory.rs` | its memory, copied by `process_vm_readv`; nothing else here asks the kernel for it |
-//! | `layout.rs` | where PHP 8.1 to 8.5 keep what we read: numbers |
-//! | `maps.rs`, `image.rs` | what it has mapped; what a file on the disk says of PHP, by its symbols |
-//! | `threads.rs` | the globals of each thread, where PHP was built for threads |
-//! | `engine.rs` | all of that put together: a process's PHP |
-//! | `frames.rs` | a look at the calls, by addresses, and whether they held still |
-//! | `stack.rs`, `names.rs` | what people read, and how addresses become that |
-//! | `reader.rs` | looks until a stack held still: [`read_stack`], [`Reader`] |
-//! | `calls.rs`, `sockets.rs`, `activity.rs` | the system call a thread is in; who is at the other end; both, for people |
-//! | `account.rs` | the kernel's account of a thread that is looked at again and again |
-//! | `processes.rs`, `watch.rs` | the PHP processes of the machine, and many looks at them |
-//! | `profile.rs` | many stacks added up; `profile/` writes them as pictures and for other tools |
+//! | `error.rs` | reasons why a process cannot be read, with advice |
+//! | `memory.rs` | its memory, copied by `process_vm_readv`; the only file that does so |
+//! | `layout.rs` | struct offsets of PHP 8.1 to 8.5 |
+//! | `maps.rs`, `image.rs` | its mappings; facts about PHP in a file on disk, by its symbols |
+//! | `threads.rs` | the globals of each thread, if PHP was built for threads |
+//! | `engine.rs` | all of that together: a process's PHP |
+//! | `frames.rs` | one attempt to read the calls, as addresses, and whether they held still |
+//! | `stack.rs`, `names.rs` | stacks for people, and their names from addresses |
+//! | `reader.rs` | attempts until a stack held still: [`read_stack`], [`Reader`] |
+//! | `calls.rs`, `sockets.rs` | the system call of a thread; the other end of a descriptor |
+//! | `activity.rs` | both, for people |
+//! | `account.rs` | the kernel's account of a thread that is queried repeatedly |
+//! | `processes.rs`, `watch.rs` | the PHP processes of the machine, read repeatedly |
+//! | `profile.rs` | sums of many stacks; `profile/` writes them as pictures and for other tools |
 //!
-//! The process that is read is untrusted: it may write whatever it likes where we look. So each length, list and loop
-//! here has a limit, no size of its choosing is allocated, and a stack that contradicts itself is counted and not shown.
+//! The process is untrusted: it may write any bytes where its memory is read. So each length, list
+//! and loop here has a limit, no allocation has a size that the process determines, and a stack
+//! that contradicts itself is counted and not shown.
 
 mod account;
 mod activity;

@@ -1,14 +1,14 @@
-//! `/proc/PID/maps`: which files a process has mapped, and where.
+//! `/proc/PID/maps`: the files that a process has mapped, and their addresses.
 
 use crate::error::Error;
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Mappings that we look at; the kernel's own default limit is 65,530 for a process.
+/// Maximum number of mappings that are read; the kernel's own default limit is 65,530 per process.
 const MAPPINGS_MAX: usize = 262_144;
 
-/// What we read of the file at most: lines may be as long as a path.
+/// Maximum bytes read of the file: a line may be as long as a path.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// A mapping.
@@ -17,7 +17,7 @@ pub(crate) struct Mapping {
     pub(crate) range: Range<u64>,
     /// As in the file: `r-xp`.
     pub(crate) rights: [u8; 4],
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub(crate) offset: u64,
     pub(crate) device: String,
     pub(crate) inode: u64,
@@ -34,7 +34,7 @@ impl Mapping {
         self.rights[3] == b's'
     }
 
-    /// Whether the file has no name any more: so the kernel marks it.
+    /// Whether the file was deleted, as the kernel marks it.
     pub(crate) fn is_deleted(&self) -> bool {
         self.path.to_string_lossy().ends_with(" (deleted)")
     }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_understood_or_left_out() {
+    fn maps_lines_are_parsed_or_left_out() {
         let found = parse("55d0-65d1 r-xs 00002000 fe:01 1234      /usr/lib/a b.so (deleted)");
         let found = found.expect("a mapping");
         assert_eq!(found.range, 0x55d0..0x65d1);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_are_there() {
+    fn own_mappings_are_found() {
         let own = of(std::process::id()).expect("our own mappings");
         assert!(own.iter().any(|m| m.path.to_str() == Some("[stack]") && m.is_written()));
         assert!(matches!(of(0), Err(Error::Gone { .. })));

@@ -1,6 +1,8 @@
-//! Another process's memory, copied out in pieces of a size that we choose. All other files read through this one.
+//! Another process's memory, copied in pieces of sizes chosen here. All other files read through
+//! this one.
 //!
-//! What comes back was written by somebody else, and may change while it is copied: whoever asks checks it.
+//! Another process wrote the copied bytes, and may change them during the copy: the caller checks
+//! them.
 
 use crate::error::Error;
 use nix::errno::Errno;
@@ -8,40 +10,41 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use std::io::IoSliceMut;
 
-/// Pieces that one system call takes; the kernel's own limit is 1024.
+/// Maximum number of pieces per system call; the kernel's own limit is 1024.
 const PIECES_MAX: usize = 512;
 
-/// A piece of the other's memory.
+/// A piece of the process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
     pub(crate) bytes: usize,
 }
 
-/// Somebody's memory: a process's, or one that a test invents.
+/// Memory of a process, or simulated memory of a test.
 pub(crate) trait Memory {
-    /// Copies the pieces, in their order and one behind the other, until one cannot be read. Returns how many bytes came.
+    /// Copies the pieces in order, one after the other, until one cannot be read. Returns the
+    /// number of copied bytes.
     fn copy(&self, pieces: &[Piece], into: &mut [u8]) -> Result<usize, Error>;
 
-    /// Copies one piece whole; false if not all of it is there.
+    /// Copies one piece completely. Returns false if not all of it exists.
     fn fill(&self, address: u64, into: &mut [u8]) -> Result<bool, Error> {
         let piece = Piece { address, bytes: into.len() };
         Ok(self.copy(&[piece], into)? == piece.bytes)
     }
 
-    /// A word; `None` where there is nothing to read.
+    /// A word; `None` if it cannot be read.
     fn word(&self, address: u64) -> Result<Option<u64>, Error> {
         let mut bytes = [0; 8];
         Ok(self.fill(address, &mut bytes)?.then(|| u64::from_ne_bytes(bytes)))
     }
 
-    /// Copies each piece that can be read to its place in `into`, and says which could.
+    /// Copies each readable piece to its place in `into`, and returns which pieces were readable.
     fn copy_each(&self, pieces: &[Piece], into: &mut Vec<u8>) -> Result<Vec<bool>, Error> {
         into.clear();
         into.resize(pieces.iter().map(|piece| piece.bytes).sum(), 0);
         let mut came = vec![false; pieces.len()];
         let (mut first, mut offset) = (0, 0);
-        // Ends: each turn passes at least one piece.
+        // Ends, because each round passes at least one piece.
         while first < pieces.len() {
             let last = pieces.len().min(first + PIECES_MAX);
             let mut left = self.copy(&pieces[first..last], &mut into[offset..])?;
@@ -68,7 +71,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(pid: u32) -> Result<Self, Error> {
-        // 0 and numbers that are negative to the kernel name no process.
+        // 0, and numbers that are negative to the kernel, do not denote a process.
         let known = i32::try_from(pid).ok().filter(|pid| *pid > 0);
         Ok(Self { pid: known.ok_or(Error::Gone { pid })? })
     }
@@ -86,7 +89,7 @@ impl Memory for Process {
         let mut local = [IoSliceMut::new(&mut into[..bytes])];
         match process_vm_readv(Pid::from_raw(self.pid), &mut local, &remote) {
             Ok(bytes) => Ok(bytes),
-            // Not there, not ours to read, or not an address at all.
+            // Not mapped, not readable, or not an address.
             Err(Errno::EFAULT | Errno::EINVAL | Errno::ENOMEM) => Ok(0),
             Err(errno) => Err(Error::of_errno(self.pid.unsigned_abs(), errno)),
         }

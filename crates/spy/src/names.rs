@@ -1,8 +1,8 @@
-//! Addresses of functions → names, files and lines.
+//! Names, files and lines of functions, from their addresses.
 //!
-//! Names of memory that stays are kept by address: what lies in memory that processes share (opcache's), and PHP's own
-//! functions. So processes that were forked from one template share what is known. Anything else is read anew each time, because
-//! PHP may have used its address for something else since.
+//! Names in memory that stays are cached by address: those in memory that processes share
+//! (opcache's), and those of PHP's own functions. So processes forked from one template share the
+//! cache. All other names are read again each time, because PHP may have reused their addresses.
 
 use crate::callees::{Callees, is_called_so};
 use crate::engine::Engine;
@@ -16,29 +16,31 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Functions and lines that are kept; then all begins anew.
+/// Maximum number of cached functions and lines; beyond that the cache is cleared.
 const KEPT_MAX: usize = 200_000;
 
-/// How long a name is believed: opcache may begin anew, and put other functions where these were.
+/// Maximum age of the cache: opcache may restart and put other functions at these addresses.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
-/// A name or path that is longer is cut.
+/// Maximum length of a name or path; longer ones are truncated.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// PHP has some dozens of functions that are called without a frame.
+/// Maximum number of functions that are called without a frame; PHP has some dozens.
 const FRAMELESS_MAX: u32 = 4096;
 
-/// The innermost calls that are held against what their callers' opcodes say: those that may come and go within a look.
+/// Number of innermost calls that are compared with their callers' opcodes: those that may come and
+/// go within an attempt.
 const CHECKED_MAX: usize = 3;
 
-/// No function has more opcodes.
+/// Maximum number of opcodes of a function.
 const OPCODES_MAX: u64 = 1 << 26;
 
 /// Names of functions, by address.
 #[derive(Debug, Default)]
 pub struct Names {
     functions: HashMap<u64, Known>,
-    /// Functions by the addresses of their texts, where these stay: PHP's own, and closures and scripts of opcache's.
+    /// Functions by the addresses of their texts, if these stay: PHP's own, and closures and
+    /// scripts of opcache.
     texts_of: HashMap<Texts, Arc<Function>>,
     ops: HashMap<u64, Op>,
     callees: Callees,
@@ -54,18 +56,18 @@ struct Known {
     header: Header,
 }
 
-/// The addresses of name, class and file, and the line, of a function.
+/// Addresses of a function's name, class and file, and its line.
 type Texts = (u64, u64, u64, u32);
 
-/// What a `zend_op` says.
+/// Fields of a `zend_op`.
 #[derive(Clone, Copy, Debug)]
 struct Op {
     line: u32,
-    /// The function's number, if this calls one without a frame.
+    /// Number of the function, if this opcode calls one without a frame.
     frameless: Option<u32>,
 }
 
-/// What a `zend_function` says.
+/// Fields of a `zend_function`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Header {
     kind: u8,
@@ -103,7 +105,7 @@ impl Header {
         matches!(self.kind, function::USER | function::EVAL)
     }
 
-    /// Whether an opcode is one of this function's: what a torn read is known by.
+    /// Whether an opcode belongs to this function. If not, the read was torn.
     fn has(&self, opline: u64) -> bool {
         let bytes = self.last.min(OPCODES_MAX) * op::BYTES as u64;
         let offset = opline.wrapping_sub(self.opcodes);
@@ -114,8 +116,9 @@ impl Header {
         (self.name, self.scope, self.file, self.line)
     }
 
-    /// Whether its texts stay where they are: in memory that processes share, or as long as the process lives. Of PHP's own
-    /// functions those that stand in for a magic method have names that are freed, and an enum's a class that may be.
+    /// Whether its texts stay where they are: in memory that processes share, or as long as the
+    /// process lives. Two kinds of PHP's own functions may not stay. The trampoline of a magic
+    /// method has a name that is freed. An enum's function has a class that may be freed.
     fn stays(&self, engine: &Engine) -> bool {
         let is_shared = |at: u64| at == 0 || lies_in(&engine.steady, at);
         if self.flags & function::IS_TRAMPOLINE != 0 {
@@ -134,12 +137,12 @@ impl Header {
 }
 
 impl Names {
-    /// None are known.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names the calls; `None` if they contradict one another, as torn ones do.
+    /// Names the calls. `None` if they contradict each other, as torn ones do.
     pub(crate) fn name(
         &mut self,
         memory: &impl Memory,
@@ -165,7 +168,8 @@ impl Names {
         for (call, opline) in calls.iter().zip(&oplines) {
             let Some(known) = found.get(&call.func) else { continue };
             if known.header.kind == function::INTERNAL && known.function.name.is_empty() {
-                // PHP's own placeholders: where a fiber begins, a call from an internal function.
+                // PHP's own placeholders: the start of a fiber, or a call from an internal
+                // function.
                 continue;
             }
             let op = opline.and_then(|opline| ops.get(&opline));
@@ -184,12 +188,12 @@ impl Names {
         Ok(Some(frames))
     }
 
-    /// Notes that a stack moved while it was looked at.
+    /// Notes that a stack moved during an attempt.
     pub(crate) fn note_moved(&mut self) {
         self.callees.agree();
     }
 
-    /// Notes that none of so many looks at a stack came to anything.
+    /// Notes that none of `looks` attempts at a stack succeeded.
     pub(crate) fn note_torn(&mut self, looks: u32) {
         self.callees.note_torn(looks);
     }
@@ -209,7 +213,8 @@ impl Names {
         self.since.get_or_insert_with(Instant::now);
     }
 
-    /// Whether the innermost calls are those that their callers' opcodes name, as far as these say.
+    /// Whether the innermost calls match the names in their callers' opcodes, as far as these have
+    /// names.
     fn agrees(
         &mut self,
         memory: &impl Memory,
@@ -240,7 +245,7 @@ impl Names {
         Ok(true)
     }
 
-    /// These functions, by their addresses; false if one of them is none.
+    /// Finds these functions, by their addresses. Returns false if one of them is not a function.
     fn functions(
         &mut self,
         memory: &impl Memory,
@@ -284,7 +289,7 @@ impl Names {
         Ok(true)
     }
 
-    /// Keeps what stays.
+    /// Caches a function whose memory stays.
     fn keep(&mut self, address: u64, known: &Known, engine: &Engine) {
         let header = &known.header;
         if header.stays(engine) {
@@ -327,7 +332,7 @@ impl Names {
         Ok(Some(headers))
     }
 
-    /// The texts of functions: names, their classes' names, files.
+    /// Texts of functions: names, their classes' names, files.
     fn describe(
         &mut self,
         memory: &impl Memory,
@@ -362,7 +367,7 @@ impl Names {
         Ok(Some(functions.collect()))
     }
 
-    /// PHP's strings at these addresses; 0 is an empty one. `None` if one is none.
+    /// PHP's strings at these addresses; 0 means an empty string. `None` if one is not a string.
     fn texts(
         &mut self,
         memory: &impl Memory,
@@ -396,7 +401,7 @@ impl Names {
         Ok(Some(addresses.iter().map(text).collect()))
     }
 
-    /// Opcodes, from what is kept, or read. Those that cannot be read, or have no line, are left out.
+    /// Opcodes, from the cache or read. Opcodes that cannot be read, or have no line, are left out.
     fn ops(
         &mut self,
         memory: &impl Memory,
@@ -434,7 +439,8 @@ impl Names {
         Ok(ops)
     }
 
-    /// The functions that opcodes call without a frame: their addresses by their numbers, and what is known of them.
+    /// Functions that opcodes call without a frame: their addresses by number. Adds them to
+    /// `found`.
     fn frameless(
         &mut self,
         memory: &impl Memory,
@@ -472,7 +478,8 @@ fn lies_in(ranges: &[Range<u64>], address: u64) -> bool {
     ranges.iter().any(|range| range.contains(&address))
 }
 
-/// The opcode at which an exception was thrown, if the current call handles one: PHP then points to opcodes of its own.
+/// The opcode at which an exception was thrown, if the current call handles one: PHP then points to
+/// opcodes of its own.
 fn thrown(
     memory: &impl Memory,
     layout: &Layout,
@@ -491,7 +498,7 @@ fn thrown(
     Ok(thrown)
 }
 
-/// The opcode that each call is at, if it is known; `None` as a whole if one lies in another function.
+/// The present opcode of each call, if it is known. `None` if one belongs to another function.
 fn oplines(
     calls: &[Raw],
     found: &HashMap<u64, Known>,
@@ -506,13 +513,14 @@ fn oplines(
         if header.has(opline) {
             return Some(Some(opline));
         }
-        // The JIT does not note where the current call is. Its callers it does.
+        // The JIT does not store the opcode of the current call, but does store those of its
+        // callers.
         (depth == 0 || opline == 0).then_some(None)
     };
     calls.iter().enumerate().map(opline).collect()
 }
 
-/// Code outside functions has no name: the outermost is the script, others are included or evaluated.
+/// Names code outside functions: the outermost is the script, the others are included or evaluated.
 fn name_codes(frames: &mut [Frame]) {
     let outermost = frames.len();
     for (depth, frame) in frames.iter_mut().enumerate() {
@@ -528,7 +536,8 @@ fn name_codes(frames: &mut [Frame]) {
     }
 }
 
-/// A text as a terminal and a log can bear it. Names of anonymous classes go on with a file behind a zero byte.
+/// A text that is safe for a terminal and a log. The name of an anonymous class continues with a
+/// zero byte and a file.
 fn printable(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = String::from_utf8_lossy(bytes);

@@ -1,12 +1,12 @@
-//! Which processes of this machine are PHP.
+//! Finds the PHP processes of this machine.
 
 use crate::maps;
 
-/// Processes that are looked at.
+/// Maximum number of processes that are examined.
 const PROCESSES_MAX: usize = 65_536;
 
-/// The processes that have a file with `php` in its name mapped: the program, or a library of a web server. Whether it is one
-/// that can be read, `Reader::open` says.
+/// Processes that have mapped a file with `php` in its name: the program, or a library of a web
+/// server. `Reader::open` determines whether such a process can be read.
 pub fn that_may_be_php() -> Vec<u32> {
     let own = std::process::id();
     let all = numbered().into_iter().filter(|pid| *pid != own);
@@ -22,7 +22,7 @@ fn numbered() -> Vec<u32> {
 }
 
 fn has_php(pid: u32) -> bool {
-    // The kernel's own threads have no memory; maps that may not be read may be PHP's.
+    // Kernel threads have no memory. Maps that may not be read may be those of a PHP process.
     let is_called_php = |name: &std::path::Path| {
         name.file_name().is_some_and(|name| name.to_string_lossy().contains("php"))
     };
@@ -40,12 +40,12 @@ fn has_php(pid: u32) -> bool {
             return maps::of(pid).is_ok_and(|maps| maps.iter().any(|m| is_called_php(&m.path)));
         }
     }
-    // The name that everybody may see, for processes of other users.
+    // The name that is visible to all users, for processes of other users.
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.contains("php")
 }
 
-/// What a process calls itself: its command line, cut, as a terminal can bear it.
+/// Title of a process: its command line, truncated, and safe for a terminal.
 pub fn title(pid: u32) -> String {
     const BYTES_MAX: usize = 200;
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Many stacks, added up. The files below write them as others read them.
+//! Sums of many stacks. The files below write them in several formats.
 
 pub mod boxes;
 pub mod collapsed;
@@ -14,59 +14,59 @@ use crate::stack::{Frame, Function};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Different stacks that are kept; more are added to one that says so.
+/// Maximum number of different stacks; further ones are added to one stack that is marked as such.
 pub const STACKS_MAX: usize = 100_000;
 
-/// Different functions that are kept.
+/// Maximum number of different functions.
 pub const FUNCTIONS_MAX: usize = 100_000;
 
-/// Calls of one stack that are kept: the outermost, and the innermost.
+/// Maximum number of calls kept of one stack: the outermost and the innermost ones.
 pub const DEPTH_MAX: usize = 512;
 
-/// What a stack was seen for.
+/// Weight of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// How often.
+    /// Number of samples.
     pub samples: u64,
-    /// Time on the wall clock that the samples stand for.
+    /// Wall time that the samples represent.
     pub wall_ns: u64,
-    /// CPU time that was used meanwhile.
+    /// CPU time used in that time.
     pub cpu_ns: u64,
 }
 
 /// A call in a profile: the number of a function, and a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Call {
-    /// Which of `Profile::functions`.
+    /// Index in `Profile::functions`.
     pub function: u32,
     /// The line that was executed; 0 if there is none.
     pub line: u32,
 }
 
-/// Which stacks of a profile are of interest.
+/// Selection of a profile's stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     /// All of them.
     #[default]
     All,
-    /// Those that ran, or would have if there had been a processor.
+    /// Stacks that ran, or were ready to run and waited for a processor.
     OnCpu,
-    /// Those that waited in the kernel.
+    /// Stacks that waited in the kernel.
     Waiting,
 }
 
-/// Words of ours on top of a stack that are no wait.
+/// Marks on top of a stack that do not mean a wait.
 const WORK_MARKS: [&str; 4] = [ROLLBACK, RESET, NO_CODE, LEFT_OUT];
 
-/// What a worker does that returns to its image.
+/// Mark of a worker that returns to its image.
 pub const ROLLBACK: &str = "[rollback]";
-/// What a worker of another model does between two requests.
+/// Mark of a worker of another model between two requests.
 pub const RESET: &str = "[reset]";
-/// A worker that has a request, and no PHP code runs.
+/// Mark of a worker that has a request but runs no PHP code.
 pub const NO_CODE: &str = "[no PHP code]";
 const LEFT_OUT: &str = "[stacks left out]";
 
-/// Stacks and how much each weighs.
+/// Stacks and their weights.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     functions: Vec<Arc<Function>>,
@@ -77,14 +77,14 @@ pub struct Profile {
     key: Vec<Call>,
 }
 
-/// How much of a profile a function has.
+/// A function's share of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The function.
     pub function: Arc<Function>,
-    /// While it was the innermost call.
+    /// Weight as the innermost call.
     pub own: Weight,
-    /// While it was among the calls.
+    /// Weight anywhere among the calls.
     pub total: Weight,
 }
 
@@ -97,12 +97,13 @@ impl Weight {
 }
 
 impl Profile {
-    /// An empty one.
+    /// Creates an empty profile.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a stack, given the innermost call first. Who waits has the wait on top of it.
+    /// Adds a stack, with the innermost call first. A waiting thread gets its wait on top of the
+    /// stack.
     pub fn add(&mut self, frames: &[Frame], activity: &Activity, weight: Weight) {
         self.total.add(weight);
         let mut key = std::mem::take(&mut self.key);
@@ -123,14 +124,15 @@ impl Profile {
         self.key = key;
     }
 
-    /// Adds what has no stack: one of the words above.
+    /// Adds a sample without a stack: one of the marks above.
     pub fn add_mark(&mut self, word: &str, weight: Weight) {
         self.total.add(weight);
         let mut key = vec![self.call(&mark(word), 0)];
         self.put(&mut key, weight, STACKS_MAX);
     }
 
-    /// Adds another profile; beyond `stacks_max` different stacks they are added to one that says so.
+    /// Adds another profile. Beyond `stacks_max` different stacks, further ones are added to one
+    /// stack that is marked as such.
     pub fn merge(&mut self, other: &Profile, stacks_max: usize) {
         let mut numbers = vec![None; other.functions.len()];
         for (calls, weight) in &other.stacks {
@@ -158,7 +160,7 @@ impl Profile {
         }
     }
 
-    /// Those of its stacks, the word for a wait still on top.
+    /// The selected stacks. The mark of a wait stays on top.
     #[must_use]
     pub fn part(&self, part: Part) -> Profile {
         let waits = |calls: &[Call]| calls.last().is_some_and(|call| is_wait(self.function(*call)));
@@ -181,7 +183,7 @@ impl Profile {
         kept
     }
 
-    /// Different stacks.
+    /// Number of different stacks.
     pub fn len(&self) -> usize {
         self.stacks.len()
     }
@@ -210,7 +212,7 @@ impl Profile {
         number
     }
 
-    /// The functions that calls name by number.
+    /// Functions, indexed by the numbers in calls.
     pub fn functions(&self) -> &[Arc<Function>] {
         &self.functions
     }
@@ -220,19 +222,20 @@ impl Profile {
         &self.functions[call.function as usize]
     }
 
-    /// All stacks, the outermost call first, in an order that is the same each time.
+    /// All stacks, the outermost call first, in a deterministic order.
     pub fn stacks(&self) -> Vec<(&[Call], Weight)> {
         let mut all: Vec<_> = self.stacks.iter().map(|(key, weight)| (&key[..], *weight)).collect();
         all.sort_unstable_by_key(|(key, _)| *key);
         all
     }
 
-    /// What all stacks weigh.
+    /// Weight of all stacks.
     pub fn total(&self) -> Weight {
         self.total
     }
 
-    /// Functions by what they weigh themselves, the heaviest first. A wait counts to the function that waits.
+    /// Functions by their own weight, the heaviest first. A wait counts for the function that
+    /// waits.
     pub fn shares(&self) -> Vec<Share> {
         let none = |function: &Arc<Function>| Share {
             function: Arc::clone(function),
@@ -266,12 +269,12 @@ fn mark(text: &str) -> Arc<Function> {
     Arc::new(Function { name: text.to_owned(), ..Function::default() })
 }
 
-/// Whether it says what was waited for.
+/// Whether it is the mark of a wait.
 fn is_wait(function: &Function) -> bool {
     is_mark(function) && !WORK_MARKS.contains(&function.name.as_str())
 }
 
-/// Whether it is a word of ours, and no function: a wait, or that something was left out.
+/// Whether it is a mark and not a function: a wait, or a note that something was left out.
 pub(crate) fn is_mark(function: &Function) -> bool {
     function.name.starts_with('[')
 }

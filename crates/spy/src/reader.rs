@@ -1,4 +1,4 @@
-//! A process under observation: looks at its stacks again and again, until one holds still.
+//! A process under observation: tries to read its stacks until one holds still.
 
 use crate::engine::{self, Context, Engine, Files};
 use crate::error::Error;
@@ -8,10 +8,10 @@ use crate::memory::{Memory, Process};
 use crate::names::Names;
 use crate::stack::Stack;
 
-/// Looks that are taken until a stack holds still. Each costs a few microseconds.
+/// Maximum number of attempts until a stack holds still. Each costs a few microseconds.
 const LOOKS_MAX: u32 = 16;
 
-/// What is read of a request's target.
+/// Maximum bytes read of a request's target.
 const TARGET_BYTES_MAX: usize = 512;
 
 /// A process whose PHP is known.
@@ -23,24 +23,25 @@ pub struct Reader {
     walker: Walker,
 }
 
-/// What became of a read.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Calls, of a moment at which all of them were running.
+    /// Calls that were all running at one moment.
     Stack(Stack),
     /// No PHP code runs in the thread.
     Idle {
         /// The thread.
         thread: u32,
     },
-    /// The stack changed at each look: nothing is shown, and whoever samples counts it.
+    /// The stack changed at each attempt: nothing is shown, and samplers count it.
     Torn {
         /// The thread.
         thread: u32,
     },
 }
 
-/// Reads the stack of a process: of the first of its threads that runs PHP code. It has no frames if none does.
+/// Reads the stack of a process: of the first of its threads that runs PHP code. It has no frames
+/// if no thread does.
 ///
 /// ```no_run
 /// match samovar_spy::read_stack(4711) {
@@ -65,14 +66,14 @@ pub fn read_stack(pid: u32) -> Result<Stack, Error> {
 }
 
 impl Reader {
-    /// Finds the PHP in a process; `files` remembers what was found in others.
+    /// Finds the PHP in a process. `files` caches the files examined for other processes.
     pub fn open(pid: u32, files: &mut Files) -> Result<Self, Error> {
         let engine = engine::find(pid, files)?;
         Ok(Self { pid, memory: Process::new(pid)?, engine, walker: Walker::default() })
     }
 
-    /// For a process that was forked without starting another program since: what is known of its sibling holds, and
-    /// nothing is looked for.
+    /// Creates a reader for a process that was forked from the same parent and has not started
+    /// another program since: the facts about its sibling hold, and nothing is searched.
     pub fn sibling(&self, pid: u32) -> Result<Self, Error> {
         let mut engine = self.engine.clone();
         for context in engine.contexts.iter_mut().filter(|context| context.thread == self.pid) {
@@ -81,7 +82,7 @@ impl Reader {
         Ok(Self { pid, memory: Process::new(pid)?, engine, walker: Walker::default() })
     }
 
-    /// The process.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -91,19 +92,20 @@ impl Reader {
         &self.engine
     }
 
-    /// Whether the process has threads of PHP's own, which come and go: open it again from time to time.
+    /// Whether the process has PHP threads of its own, which come and go. Such a process must be
+    /// opened again from time to time.
     pub fn has_threads(&self) -> bool {
         self.engine.contexts.iter().any(|context| context.thread != self.pid)
             || self.engine.contexts.len() != 1
     }
 
-    /// Looks at each thread once.
+    /// Reads each thread once.
     pub fn read(&mut self, names: &mut Names) -> Result<Vec<Reading>, Error> {
         let contexts = self.engine.contexts.clone();
         contexts.into_iter().map(|context| self.read_thread(context, names)).collect()
     }
 
-    /// Looks at the first thread: the only one, where PHP has no threads.
+    /// Reads the first thread: the only one if PHP has no threads.
     pub fn read_first(&mut self, names: &mut Names) -> Result<Reading, Error> {
         match self.engine.contexts.first() {
             Some(context) => self.read_thread(*context, names),
@@ -131,7 +133,7 @@ impl Reader {
         Ok(Reading::Torn { thread })
     }
 
-    /// The request that a thread answers: `GET /basket`, where a web server has set one.
+    /// The request that a thread serves, such as `GET /basket`, if a web server has set one.
     pub fn request(&self, thread: u32) -> Option<String> {
         let context = self.engine.contexts.iter().find(|context| context.thread == thread)?;
         let sapi = context.sapi?;
@@ -147,7 +149,7 @@ impl Reader {
             return Some(String::new());
         }
         let mut bytes = [0; TARGET_BYTES_MAX];
-        // Up to the end of its page, and then the next, which may not be there.
+        // Up to the end of its page, and then the next page, which may not exist.
         let first = (4096 - address % 4096).min(TARGET_BYTES_MAX as u64) as usize;
         let mut there = usize::from(self.memory.fill(address, &mut bytes[..first]).ok()?) * first;
         if there == first && first < bytes.len() && !bytes[..first].contains(&0) {

@@ -1,16 +1,17 @@
-//! A descriptor of a process → what it is, and who is at its other end.
+//! A descriptor of a process: its kind and its other end.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What is read of a table of sockets: 100,000 and more.
+/// Maximum bytes read of a table of sockets: 100,000 sockets and more.
 const TABLE_BYTES_MAX: u64 = 32 << 20;
 
-/// The state of a socket that listens, in `/proc/net/tcp`.
+/// State of a listening socket in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
-/// `tcp 10.0.0.5:5432`, `pipe`, `/var/lock/a`; empty if the process has no such descriptor.
+/// Returns, for example, `tcp 10.0.0.5:5432`, `pipe` or `/var/lock/a`; empty if the process has no
+/// such descriptor.
 pub(crate) fn name(pid: u32, descriptor: i32) -> String {
     let Ok(link) = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else {
         return String::new();
@@ -27,7 +28,7 @@ pub(crate) fn name(pid: u32, descriptor: i32) -> String {
         .map_or(link.clone(), |kind| kind.trim_matches(['[', ']']).to_owned())
 }
 
-/// No control characters: what others have written is shown in a terminal.
+/// Replaces control characters, because the text of other processes is shown in a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -45,11 +46,11 @@ fn socket(pid: u32, inode: u64) -> String {
     )
 }
 
-/// The first answer that a line of a table gives.
-fn lines<T>(pid: u32, table: &str, mut answer: impl FnMut(&str) -> Option<T>) -> Option<T> {
+/// The first value that `response` returns for a line of a table.
+fn lines<T>(pid: u32, table: &str, mut response: impl FnMut(&str) -> Option<T>) -> Option<T> {
     let file = std::fs::File::open(format!("/proc/{pid}/net/{table}")).ok()?;
     let lines = BufReader::new(file.take(TABLE_BYTES_MAX)).split(b'\n').skip(1);
-    lines.map_while(Result::ok).find_map(|line| answer(&String::from_utf8_lossy(&line)))
+    lines.map_while(Result::ok).find_map(|line| response(&String::from_utf8_lossy(&line)))
 }
 
 /// `0: 0100007F:1F90 0500000A:1538 01 … inode`
@@ -69,7 +70,7 @@ fn internet(line: &str, inode: u64) -> Option<String> {
     Some(text)
 }
 
-/// Eight or 32 hexadecimal digits, four bytes each in the machine's order, and a port.
+/// Parses eight or 32 hexadecimal digits, four bytes each in the machine's byte order, and a port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (digits, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -85,7 +86,8 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// `0000: 00000003 00000000 00000000 0001 03 12345 /run/a.sock`; its own name: an unnamed one's peer is not told.
+/// `0000: 00000003 00000000 00000000 0001 03 12345 /run/a.sock`. Returns the socket's own name: the
+/// table does not contain the peer of an unnamed one.
 fn unix(line: &str, inode: u64) -> Option<String> {
     let mut words = line.split_whitespace().skip(6);
     (words.next()?.parse::<u64>().ok()? == inode)
@@ -99,7 +101,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn lines_of_tables_become_peers() {
+    fn socket_table_lines_yield_peers() {
         let check = |line: &str, expected: Option<&str>| {
             assert_eq!(internet(line, 7).as_deref(), expected, "{line}");
         };
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_descriptors_are_known() {
+    fn own_descriptors_are_named() {
         let pid = std::process::id();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let peer = listener.local_addr().expect("bound");

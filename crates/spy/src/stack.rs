@@ -1,4 +1,4 @@
-//! What comes out: a stack as people read it.
+//! A stack in the form for people.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,38 +6,39 @@ use std::sync::Arc;
 /// A function, a method, or the code of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Function {
-    /// The class that declares it, empty for none.
+    /// The class that declares it; empty if there is none.
     pub class: String,
     /// Its name; `{main}`, `{include}` or `{eval}` for code outside functions.
     pub name: String,
     /// The file that declares it; empty for PHP's own functions.
     pub file: String,
-    /// The first line of its declaration; 0 for PHP's own.
+    /// First line of its declaration; 0 for PHP's own.
     pub line: u32,
 }
 
 /// A call in a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What is called.
+    /// The called function.
     pub function: Arc<Function>,
-    /// The line that it is at, or has called the next from; 0 for PHP's own functions.
+    /// The current line, or the line from which it called the next function; 0 for PHP's own
+    /// functions.
     pub line: u32,
 }
 
 /// The calls that a thread is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// The thread; the process itself where PHP has no threads.
+    /// Thread id; the process id if PHP has no threads.
     pub thread: u32,
-    /// The innermost call first. Empty when no PHP code runs.
+    /// Calls, the innermost first. Empty if no PHP code runs.
     pub frames: Vec<Frame>,
-    /// There were more than we follow: the outermost ones are left out.
+    /// Whether the outermost calls are left out because there were too many.
     pub is_cut: bool,
 }
 
 impl Function {
-    /// `App\Shop::basket`, `strlen`, `{main}`.
+    /// Returns, for example, `App\Shop::basket`, `strlen` or `{main}`.
     pub fn full_name(&self) -> String {
         if self.class.is_empty() {
             self.name.clone()
@@ -46,12 +47,12 @@ impl Function {
         }
     }
 
-    /// Whether PHP itself, or an extension, brings it.
+    /// Whether PHP itself or an extension defines it.
     pub fn is_internal(&self) -> bool {
         self.file.is_empty()
     }
 
-    /// The name as a flame graph has it: code outside functions is told by its file.
+    /// The name in a flame graph. Code outside functions is named with its file.
     pub fn label(&self) -> String {
         if self.name.starts_with('{') && self.class.is_empty() && !self.name.starts_with("{closure")
         {
@@ -103,7 +104,8 @@ impl Stack {
         })
     }
 
-    /// One line: `{main} /srv/index.php:7 > flock() [internal]`, the outermost call first; at most `most` of the innermost ones.
+    /// One line, the outermost call first: `{main} /srv/index.php:7 > flock() [internal]`. At most
+    /// the `most` innermost calls.
     pub fn one_line(&self, most: usize) -> String {
         let mut words: Vec<_> = self.frames.iter().take(most).map(ToString::to_string).collect();
         if self.frames.len() > most || self.is_cut {
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_are_told_in_lines_or_in_one() {
+    fn stacks_are_printed_as_lines_or_one_line() {
         let frames = vec![
             frame("", "flock", "", 0),
             frame("App\\Report", "write", "/srv/Report.php", 4),
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_between_two_requests_is_known() {
+    fn worker_between_requests_is_recognized() {
         let between =
             |frame| Stack { thread: 1, frames: vec![frame], is_cut: false }.is_between_requests();
         assert!(between(frame("", "Samovar\\serve", "", 0)));

@@ -1,4 +1,5 @@
-//! Memory that lies: whatever a process writes where we look, a look ends, in bounded time and memory, and never panics.
+//! Misleading memory: regardless of the bytes that a process writes where it is read, an attempt
+//! ends in bounded time and memory, and never panics.
 
 use crate::engine::{Context, Engine};
 use crate::error::Error;
@@ -9,12 +10,12 @@ use crate::names::Names;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Where all of it lies.
+/// Start of the simulated memory.
 const START: u64 = 0x7000_0000_0000;
 const EXECUTOR: u64 = START;
 const STACK: u64 = START + 0x1_0000;
 
-/// Memory that a test invents: ranges that are there, and nothing else.
+/// Simulated memory: its ranges, and nothing else, can be read.
 #[derive(Debug, Default)]
 struct Invented {
     ranges: BTreeMap<u64, Vec<u8>>,
@@ -47,7 +48,7 @@ impl Invented {
         }
     }
 
-    /// Globals that point to a call at `current`, and room for a stack.
+    /// Memory with globals that point to a call at `current`, and room for a stack.
     fn with_stack(bytes: usize, current: u64) -> Self {
         let mut memory = Self::default();
         memory.ranges.insert(EXECUTOR, vec![0; 4096]);
@@ -78,7 +79,7 @@ fn engine() -> Engine {
 }
 
 #[test]
-fn a_circle_of_calls_is_torn() {
+fn circular_calls_are_torn() {
     let step = execute_data::BYTES as u64;
     for length in [1_u64, 2, 7] {
         let mut memory = Invented::with_stack(4096, STACK);
@@ -93,7 +94,7 @@ fn a_circle_of_calls_is_torn() {
 }
 
 #[test]
-fn a_call_without_an_outermost_one_is_torn() {
+fn calls_without_outermost_call_are_torn() {
     let mut memory = Invented::with_stack(4096, STACK);
     memory.put(STACK + execute_data::FUNC as u64, 1);
     assert_eq!(memory.look().0, Look::Torn);
@@ -103,7 +104,7 @@ fn a_call_without_an_outermost_one_is_torn() {
 }
 
 #[test]
-fn an_endless_stack_is_cut() {
+fn endless_stack_is_truncated() {
     let step = execute_data::BYTES as u64;
     let count = FRAMES_MAX as u64 + 10;
     let mut memory = Invented::with_stack((count * step) as usize, STACK + (count - 1) * step);
@@ -116,7 +117,7 @@ fn an_endless_stack_is_cut() {
 }
 
 #[test]
-fn a_name_of_a_claimed_size_is_not_believed() {
+fn huge_claimed_name_length_is_not_trusted() {
     let (call, func, code, name) = (STACK, STACK + 0x200, STACK + 0x400, STACK + 0x600);
     let mut memory = Invented::with_stack(4096, call);
     memory.put(call, code);
@@ -145,9 +146,10 @@ fn a_name_of_a_claimed_size_is_not_believed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Words that point into the stack, or anywhere, or are small: most of what a look can meet.
+    /// Words that point into the stack or anywhere, or are small: most of the content that an
+    /// attempt can meet.
     #[test]
-    fn whatever_stands_there_a_look_ends(
+    fn attempt_on_arbitrary_memory_ends(
         words in proptest::collection::vec(
             prop_oneof![
                 (0_u64..0x2000).prop_map(|offset| STACK + offset * 8),

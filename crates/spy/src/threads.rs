@@ -1,9 +1,12 @@
-//! Where the globals of each thread are, in a PHP that was built for threads.
+//! Finds the globals of each thread, in a PHP that was built for threads.
 //!
 //! Such a PHP (TSRM/TSRM.c) has a table of its threads, `tsrm_tls_table`: an array of lists of
-//! `{void **storage; int count; pthread_t thread_id; next}`. A thread's `executor_globals` lies `executor_globals_offset` bytes
-//! behind the start of its entry. The table's symbol is seldom there, so it is looked for among the variables of the file: by
-//! the entries, whose `thread_id` leads to a thread's control block, which points to itself and holds a thread's number.
+//! `{void **storage; int count; pthread_t thread_id; next}`. A thread's `executor_globals` are
+//! `executor_globals_offset` bytes after the start of its entry.
+//!
+//! The table's symbol is rarely present. So the table is searched among the variables of the file,
+//! by its entries: their `thread_id` leads to a thread's control block, which points to itself and
+//! holds a thread's number.
 
 use crate::engine::Context;
 use crate::error::Error;
@@ -11,25 +14,26 @@ use crate::maps::Mapping;
 use crate::memory::{Memory, Piece, word_at};
 use std::collections::BTreeSet;
 
-/// Threads that are looked at.
+/// Maximum number of threads that are examined.
 const THREADS_MAX: usize = 4096;
 
-/// Slots of the table: as many as the server said that it would have threads.
+/// Maximum number of slots of the table: the number of threads that the server announced.
 const SLOTS_MAX: usize = 4096;
 
-/// Variables of the file that are searched.
+/// Maximum bytes of the file's variables that are searched.
 const VARIABLES_BYTES_MAX: u64 = 16 << 20;
 
-/// What we look at of a thread's control block for its number: glibc has it at 720, musl at 48 or so.
+/// Bytes of a thread's control block that are searched for its number: glibc has it at 720, musl at
+/// about 48.
 const CONTROL_BLOCK_BYTES: usize = 1024;
 
-/// What a process has where; addresses in its memory.
-pub(crate) struct Place {
-    /// Of the variable `executor_globals_offset`.
+/// Addresses in the process's memory.
+pub(crate) struct PhpAddresses {
+    /// The variable `executor_globals_offset`.
     pub(crate) executor_offset: u64,
-    /// Of the variable `sapi_globals_offset`.
+    /// The variable `sapi_globals_offset`.
     pub(crate) sapi_offset: Option<u64>,
-    /// Of the variable `tsrm_tls_table`, if a symbol tells.
+    /// The variable `tsrm_tls_table`, if there is a symbol.
     pub(crate) table: Option<u64>,
 }
 
@@ -40,13 +44,13 @@ struct Entry {
     next: u64,
 }
 
-/// The threads' globals.
+/// Finds the threads' globals.
 pub(crate) fn find(
     pid: u32,
     memory: &impl Memory,
     maps: &[Mapping],
     file: &Mapping,
-    place: &Place,
+    place: &PhpAddresses,
 ) -> Result<Vec<Context>, Error> {
     let offset = memory.word(place.executor_offset)?.filter(|offset| *offset != 0);
     let sapi = place.sapi_offset.map(|address| memory.word(address)).transpose()?.flatten();
@@ -59,7 +63,7 @@ pub(crate) fn find(
     let (Some(offset), Some(table)) = (offset, table) else {
         return Err(Error::Unknown {
             pid,
-            what: "it is built for threads, and none of them has begun".to_owned(),
+            what: "it is a thread-safe build, and none of its PHP threads has started".to_owned(),
             hint: "try again when it serves requests".to_owned(),
         });
     };
@@ -72,7 +76,8 @@ pub(crate) fn find(
     Ok(entries.into_iter().map(context).collect())
 }
 
-/// The numbers of a process's threads, in its own count of them too: a container's differ from ours.
+/// Numbers of a process's threads, as the process counts them and as this process does: those in a
+/// container differ.
 fn numbers(pid: u32) -> Result<Vec<(u32, u32)>, Error> {
     let folder = format!("/proc/{pid}/task");
     let tasks = std::fs::read_dir(&folder).map_err(|e| Error::of_file(pid, &folder, e))?;
@@ -92,7 +97,7 @@ struct Look<'a, M> {
 }
 
 impl<M: Memory> Look<'_, M> {
-    /// The table, found among the variables of the file by what it leads to.
+    /// Finds the table among the variables of the file, by the entries that it leads to.
     fn search(&self, maps: &[Mapping], file: &Mapping) -> Result<Option<u64>, Error> {
         for range in variables(maps, file) {
             let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
@@ -108,7 +113,8 @@ impl<M: Memory> Look<'_, M> {
         Ok(None)
     }
 
-    /// What the first slots of a supposed table lead to. Most words lead nowhere, which costs one look.
+    /// Entries of the first slots of a supposed table. Most words lead nowhere, which costs one
+    /// read.
     fn entries_checked(&self, table: u64, maps: &[Mapping]) -> Result<Vec<(u64, u32)>, Error> {
         let mut bytes = [0; 64 * 8];
         let came = self.memory.copy(&[Piece { address: table, bytes: bytes.len() }], &mut bytes)?;
@@ -123,17 +129,17 @@ impl<M: Memory> Look<'_, M> {
 
     fn entries(&self, table: u64) -> Result<Vec<(u64, u32)>, Error> {
         let mut bytes = vec![0; SLOTS_MAX * 8];
-        // In pieces: the table ends somewhere, and so does the memory that it is in.
+        // In pieces: the length of the table is unknown, and the memory may end after it.
         let pieces: Vec<_> = (0..SLOTS_MAX as u64)
             .step_by(64)
             .map(|slot| Piece { address: table.wrapping_add(slot * 8), bytes: 512 })
             .collect();
         let came = self.memory.copy(&pieces, &mut bytes)?;
-        // What stands behind the table's end leads to no thread.
+        // Words after the table's end lead to no thread.
         self.entries_of(bytes[..came].chunks_exact(8).map(|word| word_at(word, 0)))
     }
 
-    /// Entries with a living thread, each once.
+    /// Entries with a live thread, each once.
     fn entries_of(&self, slots: impl Iterator<Item = u64>) -> Result<Vec<(u64, u32)>, Error> {
         let mut found: Vec<(u64, u32)> = Vec::new();
         for slot in slots.filter(|slot| *slot != 0) {
@@ -165,13 +171,13 @@ impl<M: Memory> Look<'_, M> {
         Ok(is_one.then_some(entry))
     }
 
-    /// The thread whose control block this is: it points to itself, and holds the thread's number.
+    /// The thread with this control block, which points to itself and holds the thread's number.
     fn thread(&self, block: u64) -> Result<Option<u32>, Error> {
         let mut bytes = [0; CONTROL_BLOCK_BYTES];
         if block == 0 || !block.is_multiple_of(8) || !self.memory.fill(block, &mut bytes)? {
             return Ok(None);
         }
-        // aarch64's pthread_t points to the block without the word that points to itself.
+        // On aarch64, pthread_t points to the block without the word that points to itself.
         if cfg!(target_arch = "x86_64")
             && word_at(&bytes, 0) != block
             && word_at(&bytes, 16) != block
@@ -186,7 +192,8 @@ impl<M: Memory> Look<'_, M> {
     }
 }
 
-/// The written mappings of a file, and the memory without a file right behind them: its variables.
+/// The variables of a file: its writable mappings, and the memory without a file directly after
+/// them.
 fn variables(maps: &[Mapping], file: &Mapping) -> Vec<std::ops::Range<u64>> {
     let is_same = |m: &Mapping| (m.inode, &m.device) == (file.inode, &file.device);
     let mut end = None;
@@ -204,7 +211,7 @@ fn variables(maps: &[Mapping], file: &Mapping) -> Vec<std::ops::Range<u64>> {
     found
 }
 
-/// Whether there is written, private memory at an address: what `calloc` gives.
+/// Whether there is writable, private memory at an address, as `calloc` returns.
 fn is_of_heap(address: u64, maps: &[Mapping]) -> bool {
     let at = maps.partition_point(|m| m.range.end <= address);
     address.is_multiple_of(8)

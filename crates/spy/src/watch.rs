@@ -1,4 +1,4 @@
-//! Several processes, looked at again and again: what `samovar spy` does between two screens.
+//! Several processes, read repeatedly: the work of `samovar spy` between two screens.
 
 use crate::activity::{Activity, activity, cpu_ns};
 use crate::engine::Files;
@@ -10,22 +10,23 @@ use crate::stack::Stack;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// How often new processes are looked for, and threads that come and go.
+/// Interval of the search for new processes, and for threads that come and go.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
 
-/// Torn reads in a row after which a process is looked at anew: it may have started another program.
+/// Number of successive torn reads after which a process is opened again: it may have started
+/// another program.
 const TORN_MAX: u32 = 20;
 
-/// Processes that are watched at once.
+/// Maximum number of processes watched at once.
 pub const WATCHED_MAX: usize = 4096;
 
-/// Processes, and what is known of them.
+/// Watched processes and the facts about them.
 #[derive(Debug)]
 pub struct Watch {
-    /// `None`: all of the machine.
+    /// `None`: all PHP processes of the machine.
     wanted: Option<Vec<u32>>,
     watched: BTreeMap<u32, Watched>,
-    /// Those that cannot be read, and why.
+    /// Processes that cannot be read, and the reasons.
     refused: BTreeMap<u32, String>,
     files: Files,
     counts: Counts,
@@ -41,14 +42,14 @@ struct Watched {
     opened: Instant,
 }
 
-/// What became of looks.
+/// Results of all reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Stacks.
     pub stacks: u64,
     /// Threads that ran no PHP code.
     pub idle: u64,
-    /// Stacks that changed at each look, and are not shown.
+    /// Stacks that changed at each attempt, and are not shown.
     pub torn: u64,
     /// Processes that ended.
     pub gone: u64,
@@ -57,20 +58,20 @@ pub struct Counts {
 /// A thread that runs PHP code.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// The process.
+    /// Process id.
     pub pid: u32,
     /// Its calls.
     pub stack: Stack,
-    /// What it does.
+    /// Its activity.
     pub activity: Activity,
-    /// CPU time since it was seen last, in nanoseconds.
+    /// CPU time since it was last seen, in nanoseconds.
     pub cpu_ns: u64,
-    /// The request that it answers, if a web server has set one.
+    /// The request that it serves, if a web server has set one.
     pub request: Option<String>,
 }
 
 impl Watch {
-    /// Watches these processes; refuses if one of them cannot be read.
+    /// Watches these processes. Returns an error if one of them cannot be read.
     pub fn of(pids: &[u32]) -> Result<Self, Error> {
         let mut watch = Self::new(Some(pids.to_vec()));
         for pid in pids {
@@ -79,7 +80,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Watches the PHP processes of the machine, those that come later, too.
+    /// Watches the PHP processes of the machine, including those that start later.
     pub fn all() -> Self {
         let mut watch = Self::new(None);
         watch.look_for_news();
@@ -100,34 +101,34 @@ impl Watch {
 
     fn open(&mut self, pid: u32) -> Result<(), Error> {
         let reader = Reader::open(pid, &mut self.files)?;
-        // Forks of one program share what is known of shared memory only; each has its own.
+        // Forks of one program share only the facts about shared memory; each has its own cache.
         let (names, cpu_ns) = (Names::new(), HashMap::new());
         let opened = Instant::now();
         self.watched.insert(pid, Watched { reader, names, cpu_ns, torn_in_a_row: 0, opened });
         Ok(())
     }
 
-    /// What became of all looks so far.
+    /// Results of all reads so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The processes that are watched now, with the version of their PHP.
+    /// The processes watched now, with the version of their PHP.
     pub fn processes(&self) -> impl Iterator<Item = (u32, &'static str)> {
         self.watched.iter().map(|(pid, watched)| (*pid, watched.reader.engine().version()))
     }
 
-    /// Processes that look like PHP and cannot be read, and why.
+    /// Processes that look like PHP and cannot be read, with the reasons.
     pub fn refused(&self) -> impl Iterator<Item = (u32, &str)> {
         self.refused.iter().map(|(pid, why)| (*pid, why.as_str()))
     }
 
-    /// Whether there is nobody left to be watched.
+    /// Whether no process is left to watch.
     pub fn is_over(&self) -> bool {
         self.wanted.is_some() && self.watched.is_empty()
     }
 
-    /// Looks at each thread of each process once.
+    /// Reads each thread of each process once.
     pub fn look(&mut self) -> Vec<Sample> {
         if self.news_at.is_none_or(|at| at.elapsed() > NEWS_EVERY) {
             self.look_for_news();
@@ -151,7 +152,7 @@ impl Watch {
         samples
     }
 
-    /// New processes, and what may have changed in those that are known.
+    /// Finds new processes, and opens known processes again that may have changed.
     fn look_for_news(&mut self) {
         self.news_at = Some(Instant::now());
         let is_stale = |watched: &Watched| {
@@ -203,7 +204,7 @@ impl Watched {
             Reading::Idle { thread } => {
                 counts.idle += 1;
                 self.torn_in_a_row = 0;
-                // What it uses until it runs PHP code again is not that code's.
+                // CPU time used until it runs PHP code again does not belong to that code.
                 self.cpu_ns.insert(thread, cpu_ns(pid, thread).unwrap_or(0));
                 None
             }

@@ -1,4 +1,4 @@
-//! A profile in the files that others read, by their own readers where they are installed.
+//! A profile in the formats of other tools, read by these tools where they are installed.
 
 use samovar_spy::profile::{Profile, Weight, collapsed, pprof, speedscope, svg};
 use samovar_spy::{Activity, Frame, Function};
@@ -13,7 +13,8 @@ fn frame(class: &str, name: &str, file: &str, line: u32) -> Frame {
     Frame { function: Arc::new(function), line }
 }
 
-/// `{main}` calls `Shop::basket` (60 %), which calls a nameless one with `<&>` in its file (30 %), and waits (10 %).
+/// `{main}` calls `Shop::basket` (60 %), which calls an anonymous function with `<&>` in its file
+/// (30 %), and waits (10 %).
 fn profile() -> Profile {
     let main = frame("", "{main}", "/srv/index.php", 3);
     let basket = frame("App\\Shop", "basket", "/srv/Shop.php", 12);
@@ -30,7 +31,7 @@ fn profile() -> Profile {
 }
 
 #[test]
-fn collapsed_lines_have_the_outermost_call_first() {
+fn collapsed_lines_have_outermost_call_first() {
     let expected = "{main} /srv/index.php;App\\Shop::basket 60\n\
         {main} /srv/index.php;App\\Shop::basket;{closure} 30\n\
         {main} /srv/index.php;usleep;[poll tcp 10.0.0.5:5432] 10\n";
@@ -54,7 +55,7 @@ fn shares_count_a_wait_to_the_function_that_waits() {
 }
 
 #[test]
-fn pprof_reads_its_profile() {
+fn written_profile_is_readable_by_pprof() {
     let bytes = pprof::render(&profile(), SystemTime::now(), Duration::from_secs(1), 100);
     let folder = tempfile::TempDir::new().expect("a folder");
     let file = folder.path().join("profile.pb.gz");
@@ -65,7 +66,10 @@ fn pprof_reads_its_profile() {
             .arg(&file)
             .output();
         let run = run.unwrap_or_else(|error| {
-            panic!("cannot run `go tool pprof`: {error}\nhint: scripts/setup.sh test installs golang-go")
+            panic!(
+                "cannot run `go tool pprof`: {error}\n\
+                 hint: scripts/setup.sh test installs golang-go"
+            )
         });
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
         String::from_utf8_lossy(&run.stdout).into_owned()
@@ -85,7 +89,7 @@ fn pprof_reads_its_profile() {
 /// Whether a value is of a type.
 type Is = fn(&Value) -> bool;
 
-/// An object's keys: whether each must be there, and of which type it is.
+/// Checks an object's keys: whether each must exist, and its type.
 fn check(found: &mut Vec<String>, what: &str, value: &Value, keys: &[(&str, bool, Is)]) {
     let Some(object) = value.as_object() else {
         return found.push(format!("{what} is no object"));
@@ -101,8 +105,9 @@ fn check(found: &mut Vec<String>, what: &str, value: &Value, keys: &[(&str, bool
     found.extend(unknown.map(|key| format!("{what} has {key}")));
 }
 
-/// What is wrong with a document by <https://www.speedscope.app/file-format-schema.json>: of an object's keys, which must be there, of
-/// which type each is, and (beyond the schema, as the program reads it) what numbers must come to.
+/// Violations of <https://www.speedscope.app/file-format-schema.json> in a document: the required
+/// keys of an object and their types. Beyond the schema, also the values of numbers that the
+/// program requires.
 fn violations(document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let (text, number, list): (Is, Is, Is) = (Value::is_string, Value::is_number, Value::is_array);
@@ -177,7 +182,7 @@ fn violations(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn speedscope_keeps_to_its_schema() {
+fn speedscope_output_matches_its_schema() {
     let text = speedscope::render(&profile(), "shop");
     let document: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(violations(&document), Vec::<String>::new(), "{document:#}");
@@ -189,7 +194,7 @@ fn speedscope_keeps_to_its_schema() {
     let empty: Value =
         serde_json::from_str(&speedscope::render(&Profile::default(), "")).expect("JSON");
     assert_eq!(violations(&empty), Vec::<String>::new(), "{empty:#}");
-    // And what does not keep to it is seen.
+    // Violations are detected.
     for (pointer, wrong) in [
         ("/$schema", "elsewhere".into()),
         ("/shared/frames/0/name", 7.into()),
@@ -209,7 +214,7 @@ fn speedscope_keeps_to_its_schema() {
 }
 
 #[test]
-fn a_picture_is_sound_xml_and_its_boxes_are_as_wide_as_their_shares() {
+fn svg_is_valid_xml_and_box_widths_match_shares() {
     let text = svg::render(&profile(), "a <shop> & \"more\"\u{1b}", svg::Measure::Wall);
     let folder = tempfile::TempDir::new().expect("a folder");
     let file = folder.path().join("flames.svg");
@@ -230,9 +235,10 @@ fn a_picture_is_sound_xml_and_its_boxes_are_as_wide_as_their_shares() {
     assert!(!text.contains('\u{1b}') && text.contains("a &lt;shop&gt; &amp; &quot;more&quot;?"));
 }
 
-/// Classes that are made up at run time may be called anything; control characters are gone when they are read.
+/// Classes that are created at run time may have any name; control characters are removed when they
+/// are read.
 #[test]
-fn no_name_is_more_than_a_name() {
+fn hostile_names_are_escaped_in_all_formats() {
     let evil = "A;B 7]]></script><x y=\"'&--";
     let frames = [frame(evil, evil, evil, 1), frame("", "{main}", "/a.php", 1)];
     let mut profile = Profile::new();
@@ -242,7 +248,9 @@ fn no_name_is_more_than_a_name() {
     let file = folder.path().join("flames.svg");
     std::fs::write(&file, &text).expect("written");
     let mut php = Command::new(samovar_testkit::php::program("php"));
-    let count = "$d = new DOMDocument; $d->load($argv[1]) || exit(1); echo $d->getElementsByTagName('script')->length, $d->getElementsByTagName('x')->length;";
+    let count = "$d = new DOMDocument; $d->load($argv[1]) || exit(1); \
+                 echo $d->getElementsByTagName('script')->length, \
+                 $d->getElementsByTagName('x')->length;";
     let run = php.args(["-r", count]).arg(&file).output().expect("PHP reads XML");
     assert_eq!(String::from_utf8_lossy(&run.stdout), "10");
     let line = collapsed::render(&profile);
@@ -256,7 +264,7 @@ fn no_name_is_more_than_a_name() {
 }
 
 #[test]
-fn a_profile_of_nothing_is_written_too() {
+fn empty_profile_is_written() {
     let empty = Profile::new();
     assert_eq!(collapsed::render(&empty), "");
     assert!(svg::render(&empty, "", svg::Measure::Cpu).ends_with("</svg>\n"));

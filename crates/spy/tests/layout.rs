@@ -1,4 +1,4 @@
-//! The numbers of the installed PHP's version are those of its headers.
+//! The numbers for the installed PHP's version match its headers.
 
 use samovar_spy::LAYOUTS;
 use samovar_testkit::php;
@@ -20,12 +20,18 @@ int main(void)
     AT(zend_op_array, filename);
     AT(zend_op_array, line_start);
     printf("api %d\n", ZEND_MODULE_API_NO);
-    _Static_assert(offsetof(zend_executor_globals, vm_stack_end) == offsetof(zend_executor_globals, vm_stack_top) + 8, "");
-    _Static_assert(offsetof(zend_executor_globals, vm_stack) == offsetof(zend_executor_globals, vm_stack_top) + 16, "");
-    _Static_assert(offsetof(zend_executor_globals, exception_op) == offsetof(zend_executor_globals, opline_before_exception) + 8, "");
-    _Static_assert(offsetof(zend_execute_data, opline) == 0 && offsetof(zend_execute_data, func) == 24, "");
-    _Static_assert(offsetof(zend_execute_data, This) == 32 && offsetof(zend_execute_data, prev_execute_data) == 48, "");
-    _Static_assert(sizeof(zend_execute_data) == 80 && ZEND_CALL_TOP == 1 << 17 && IS_OBJECT == 8, "");
+    _Static_assert(offsetof(zend_executor_globals, vm_stack_end)
+        == offsetof(zend_executor_globals, vm_stack_top) + 8, "");
+    _Static_assert(offsetof(zend_executor_globals, vm_stack)
+        == offsetof(zend_executor_globals, vm_stack_top) + 16, "");
+    _Static_assert(offsetof(zend_executor_globals, exception_op)
+        == offsetof(zend_executor_globals, opline_before_exception) + 8, "");
+    _Static_assert(offsetof(zend_execute_data, opline) == 0, "");
+    _Static_assert(offsetof(zend_execute_data, func) == 24, "");
+    _Static_assert(offsetof(zend_execute_data, This) == 32, "");
+    _Static_assert(offsetof(zend_execute_data, prev_execute_data) == 48, "");
+    _Static_assert(sizeof(zend_execute_data) == 80, "");
+    _Static_assert(ZEND_CALL_TOP == 1 << 17 && IS_OBJECT == 8, "");
     _Static_assert(offsetof(zend_op, extended_value) == 20 && offsetof(zend_op, opcode) == 28, "");
 #ifdef ZEND_FRAMELESS_ICALL_0
     _Static_assert(ZEND_FRAMELESS_ICALL_0 == 204 && ZEND_FRAMELESS_ICALL_3 == 207, "");
@@ -33,14 +39,18 @@ int main(void)
     _Static_assert(ZEND_VM_LAST_OPCODE < 204, "");
 #endif
     _Static_assert(offsetof(zend_op, lineno) == 24 && sizeof(zend_op) == 32, "");
-    _Static_assert(offsetof(zend_op_array, fn_flags) == 4 && offsetof(zend_op_array, function_name) == 8, "");
-    _Static_assert(offsetof(zend_op_array, scope) == 16 && offsetof(zend_op_array, line_start) + 4 <= 184, "");
+    _Static_assert(offsetof(zend_op_array, fn_flags) == 4, "");
+    _Static_assert(offsetof(zend_op_array, function_name) == 8, "");
+    _Static_assert(offsetof(zend_op_array, scope) == 16, "");
+    _Static_assert(offsetof(zend_op_array, line_start) + 4 <= 184, "");
     _Static_assert(ZEND_ACC_CALL_VIA_TRAMPOLINE == 1 << 18, "");
-    _Static_assert(ZEND_INTERNAL_FUNCTION == 1 && ZEND_USER_FUNCTION == 2 && ZEND_EVAL_CODE == 4, "");
+    _Static_assert(ZEND_INTERNAL_FUNCTION == 1 && ZEND_USER_FUNCTION == 2, "");
+    _Static_assert(ZEND_EVAL_CODE == 4, "");
     _Static_assert(offsetof(zend_string, len) == 16 && offsetof(zend_string, val) == 24, "");
     _Static_assert(offsetof(zend_class_entry, name) == 8, "");
     _Static_assert(offsetof(zend_generator, execute_data) == 56, "");
-    _Static_assert(offsetof(zend_generator, node) + offsetof(zend_generator_node, parent) == 152, "");
+    _Static_assert(offsetof(zend_generator, node)
+        + offsetof(zend_generator_node, parent) == 152, "");
     _Static_assert(offsetof(sapi_globals_struct, request_info.request_method) == 8, "");
     _Static_assert(offsetof(sapi_globals_struct, request_info.request_uri) == 48, "");
     return 0;
@@ -48,7 +58,7 @@ int main(void)
 "#;
 
 #[test]
-fn numbers_are_those_of_the_headers() {
+fn offsets_match_headers_of_installed_php() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let (source, program) = (folder.path().join("at.c"), folder.path().join("at"));
     std::fs::write(&source, PROGRAM).expect("written");

@@ -1,5 +1,5 @@
-//! Stacks of PHP programs that know their own: what is read from outside is what PHP says of itself, in each scenario, with
-//! and without opcache and its JIT.
+//! Stacks of PHP programs that report their own stack: the stack read from outside equals PHP's
+//! report in each scenario, with and without opcache and its JIT.
 
 #[path = "stacks/moving.rs"]
 mod moving;
@@ -24,7 +24,7 @@ fn scenarios() -> Vec<&'static str> {
 }
 
 #[test]
-fn stacks_are_those_that_php_tells() {
+fn stacks_match_php_backtraces() {
     assert!(scenarios().len() > 20, "the scenarios have another form now");
     for mode in MODES {
         for scenario in scenarios() {
@@ -37,7 +37,8 @@ fn stacks_are_those_that_php_tells() {
     }
 }
 
-/// `told` is `debug_backtrace()` in the function that waits: each has a function, and the line that it was called from.
+/// `told` is `debug_backtrace()` in the function that waits: each entry has a function and the line
+/// that it was called from.
 fn check(scenario: &str, frames: &[Frame], told: &[(String, u32)]) {
     let read: Vec<_> = frames.iter().map(ToString::to_string).collect();
     assert_eq!(frames[0].function.name, "fgets", "{scenario}: {read:#?}");
@@ -52,8 +53,9 @@ fn check(scenario: &str, frames: &[Frame], told: &[(String, u32)]) {
 }
 
 #[test]
-fn a_stack_of_ten_thousand_calls_is_whole() {
-    let text = "<?php function f($n) {\nif ($n > 0) { return f($n - 1) + 1; }\nfgets(STDIN); return 0; }\necho \"0\\n\";\nf(9999);";
+fn stack_of_ten_thousand_calls_is_complete() {
+    let text = "<?php function f($n) {\nif ($n > 0) { return f($n - 1) + 1; }\n\
+                fgets(STDIN); return 0; }\necho \"0\\n\";\nf(9999);";
     for mode in MODES {
         let mut program = Program::start(text, mode, &[]);
         program.line();
@@ -67,8 +69,10 @@ fn a_stack_of_ten_thousand_calls_is_whole() {
 }
 
 #[test]
-fn deeper_stacks_are_cut_and_say_so() {
-    let text = "<?php ini_set('memory_limit', -1); function f($n) { if ($n > 0) { f($n - 1); return; } fgets(STDIN); }\necho \"0\\n\"; f(50000);";
+fn overdeep_stacks_are_truncated_and_marked() {
+    let text = "<?php ini_set('memory_limit', -1); \
+                function f($n) { if ($n > 0) { f($n - 1); return; } fgets(STDIN); }\n\
+                echo \"0\\n\"; f(50000);";
     let mut program = Program::start(text, &MODES[0], &[]);
     program.line();
     let stack = program.when_it_waits();
@@ -77,7 +81,7 @@ fn deeper_stacks_are_cut_and_say_so() {
 }
 
 #[test]
-fn what_is_not_php_is_told_apart() {
+fn non_php_processes_are_rejected() {
     let own = read_stack(std::process::id()).expect_err("we are not PHP").to_string();
     assert!(own.contains("is not PHP") && own.contains("\nhint: "), "{own}");
     let gone = read_stack(u32::MAX).expect_err("there is no such process").to_string();

@@ -1,18 +1,18 @@
-//! How long the successor of a process waits that has failed "at once". Pure.
+//! Backoff before the successor of a process that failed immediately. Pure.
 
 use std::time::Duration;
 
-/// Waits that double up to a cap.
+/// Waits that double up to a maximum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
-    /// The wait after a second short life; doubles with each further one.
+    /// Wait after the second short life in a row; doubled with each further one.
     pub(crate) min: Duration,
-    /// The longest wait, however many lives were short.
+    /// Maximum wait, for any number of short lives.
     pub(crate) max: Duration,
 }
 
 impl Backoff {
-    /// No wait after the first short life: a single failure costs no time.
+    /// Returns the wait. The first short life causes none: a single failure costs no time.
     pub(crate) fn after(self, short_lives: u32) -> Duration {
         match short_lives {
             0 | 1 => Duration::ZERO,
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_cap() {
+    fn wait_doubles_up_to_maximum() {
         let backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_secs(5) };
         let waits = [0, 1, 2, 3, 8, 9, u32::MAX].map(|n| backoff.after(n).as_millis());
         assert_eq!(waits, [0, 0, 50, 100, 3200, 5000, 5000]);

@@ -1,33 +1,34 @@
-//! A pool's console workers (`[[console]]`): `places` decides, this does what it says: forks through the template, signals, and what console workers print.
+//! A pool's console workers (`[[console]]`). `places` decides; this module forks through the
+//! template, sends signals, and logs the workers' output.
 
-mod places;
+mod plan;
 
-pub use places::ConsoleState;
+pub use plan::ConsoleState;
 
 use crate::end::describe;
 use crate::os;
 use crate::settings::ConsoleSettings;
 use crate::template::Template;
-use places::{Action, ConsolePlaces};
+use plan::{Action, ConsolePlaces};
 use samovar_log::{Intake, Speaker, Voice};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// Target of the lines that console workers print; shown whatever the log's level is.
+/// Target of the lines that console workers print; they are logged at every log level.
 pub const OUTPUT_TARGET: &str = "samovar::worker";
 
-/// A longer line is logged in pieces.
+/// Longer lines are logged in pieces.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// Between two looks at the memory of the processes.
+/// Interval between two checks of the processes' memory.
 const MEMORY_TICK: Duration = Duration::from_secs(1);
 
-/// Which console workers another server still has.
+/// Console workers that another server still runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Elsewhere {
-    /// All there are, for all that is known.
+    /// Possibly all of them: nothing is known yet.
     All,
-    /// Those of these names and numbers.
+    /// Those with these names and numbers.
     These(Vec<(String, usize)>),
 }
 
@@ -43,21 +44,21 @@ impl Elsewhere {
 /// One console worker, for `samovar status`.
 #[derive(Clone, Debug)]
 pub struct ConsoleLine {
-    /// The command's name.
+    /// Name of the command.
     pub name: String,
-    /// 0: there is no process.
+    /// Process id; 0 if there is no process.
     pub pid: i32,
-    /// What the process does.
+    /// State of the process.
     pub state: ConsoleState,
-    /// Processes of this place that have ended and were replaced.
+    /// Number of processes in this place that ended and were replaced.
     pub restarts: u64,
-    /// Resident memory of the process, bytes.
+    /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
     /// Time since the fork.
     pub age: Duration,
 }
 
-/// What is known without asking the system: taken under a lock, looked up outside of it.
+/// State that needs no system calls: copied under a lock, completed outside of it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsoleSnapshot {
     name: String,
@@ -86,7 +87,7 @@ impl ConsoleSnapshot {
 /// The console workers and their output.
 pub(crate) struct Consoles {
     machine: ConsolePlaces,
-    /// By life: becomes the process's when it is known.
+    /// By life; moved to `running` when the process id is known.
     starting: HashMap<u32, Speaker>,
     running: HashMap<i32, Speaker>,
     memory_at: Instant,
@@ -105,8 +106,8 @@ impl Consoles {
         }
     }
 
-    /// Starts, asks and kills what is due. `elsewhere`: whether another generation still has a process of that
-    /// name and number.
+    /// Starts, terminates and kills processes as needed. `elsewhere` returns whether another
+    /// generation still has a process with that name and number.
     pub(crate) fn settle(
         &mut self,
         template: Option<&Template>,
@@ -126,14 +127,11 @@ impl Consoles {
                     self.start(template, command, number, life);
                 }
                 Action::Ask { pid, why } => {
-                    info!(pid, "a console worker is asked to leave: {why}");
+                    info!(pid, "stopping a console worker: {why}");
                     os::terminate(pid);
                 }
                 Action::Kill { pid } => {
-                    warn!(
-                        pid,
-                        "a console worker has not left within its stop_timeout, and is killed"
-                    );
+                    warn!(pid, "a console worker did not exit within its stop_timeout, killing it");
                     os::kill(pid);
                 }
             }
@@ -163,7 +161,7 @@ impl Consoles {
     pub(crate) fn started(&mut self, life: u32, pid: i32) {
         let speaker = self.starting.remove(&life);
         if !self.machine.started(life, pid, Instant::now()) {
-            warn!(pid, "a console worker was forked too late, and is killed");
+            warn!(pid, "a console worker was forked too late, killing it");
             os::kill(pid);
         } else if let Some(speaker) = speaker {
             self.running.insert(pid, speaker);
@@ -176,11 +174,11 @@ impl Consoles {
         self.machine.failed(life, Instant::now());
     }
 
-    /// Whether the process was a console worker.
+    /// Handles the end of a process. Returns whether it was a console worker.
     pub(crate) fn ended(&mut self, pid: i32, status: i32) -> bool {
         let Some((name, asked_to)) = self.machine.ended(pid, Instant::now()) else { return false };
         let how = describe(status);
-        // Not every command has a handler for SIGTERM.
+        // Many commands have no handler for SIGTERM.
         let obeyed =
             asked_to && libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGTERM;
         if status == 0 || obeyed {
@@ -205,11 +203,11 @@ impl Consoles {
         self.machine.stop_now(why, Instant::now());
     }
 
-    /// Name and number of each process that is there or on its way.
+    /// Returns name and number of each process that runs or is being started.
     pub(crate) fn living(&self) -> Vec<(String, usize)> {
         let places = self.machine.places().iter();
         let living = places.filter(|place| place.state() != ConsoleState::Waiting);
-        let name = |place: &places::ConsolePlace| self.machine.command(place.command).name.clone();
+        let name = |place: &plan::ConsolePlace| self.machine.command(place.command).name.clone();
         living.map(|place| (name(place), place.number)).collect()
     }
 
@@ -227,10 +225,10 @@ impl Consoles {
     }
 }
 
-/// Logs what a console worker prints, line by line.
+/// Logs the output of a console worker line by line.
 struct Output {
     name: String,
-    /// Whose it is; empty where there is one pool.
+    /// Name of its pool; empty if there is only one pool.
     pool: String,
     lines: Lines,
 }
@@ -248,7 +246,7 @@ impl Voice for Output {
     }
 }
 
-/// Bytes become lines; one beyond the limit becomes several.
+/// Splits bytes into lines; a line above the limit becomes several.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -264,7 +262,7 @@ impl Lines {
         }
     }
 
-    /// Blank lines are left out: consoles put them around their titles.
+    /// Logs the current line, unless it is blank: consoles print blank lines around titles.
     fn end(&mut self, log: impl Fn(&str)) {
         let line = String::from_utf8_lossy(&self.0);
         let line = line.trim_end();
@@ -281,7 +279,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn output_becomes_lines() {
+    fn output_is_split_into_lines() {
         let seen = RefCell::new(Vec::new());
         let log = |line: &str| seen.borrow_mut().push(line.to_owned());
         let mut lines = Lines::default();
@@ -292,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_cut() {
+    fn line_without_end_is_cut() {
         let seen = RefCell::new(Vec::new());
         let mut lines = Lines::default();
         lines.take(&vec![b'x'; 2 * LINE_BYTES_MAX + 1], |line| seen.borrow_mut().push(line.len()));

@@ -1,30 +1,30 @@
-//! How a run ends, or never begins.
+//! Results of a run: how it ended, or why it could not start.
 
 use samovar_channel::Finding;
 use std::io;
 
-/// Why the server cannot start.
+/// Reason why the server cannot start.
 #[derive(Debug)]
 pub enum Failed {
     /// A system call failed.
     Io(io::Error),
-    /// The template ended before it was ever ready; its own messages are in the log.
+    /// The template ended before it was ready; its messages are in the log.
     Template {
-        /// The status from `wait`.
+        /// Status from `wait`.
         status: i32,
     },
     /// The boot left something open that the settings forbid.
     Finding(Finding),
 }
 
-/// How a run came to its end.
+/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The front was drained before.
+    /// The front was drained first.
     Drained,
-    /// A second signal came: the workers were killed, and the front may still wait for them.
+    /// A second signal arrived: the workers were killed, and the front may still wait for them.
     StoppedNow,
-    /// The front ended before its time.
+    /// The front ended unexpectedly.
     Broken,
 }
 
@@ -34,17 +34,18 @@ impl std::fmt::Display for Failed {
             Failed::Io(error) => write!(to, "{error}"),
             Failed::Template { status } => write!(
                 to,
-                "the PHP process {} before it was ready\nhint: its messages are in the server's log; {}",
+                "the PHP process {} before it was ready\nhint: see its messages in the server's \
+                 log; {}",
                 describe(*status),
                 if is_unlinked(*status) {
-                    "it could not be linked with the libraries that are installed: build it for this PHP (`make build`)"
+                    "the installed libraries do not match: build it for this PHP (`make build`)"
                 } else {
                     "check php.ini, --php and the extensions"
                 }
             ),
             Failed::Finding(f) => write!(
                 to,
-                "the application cannot be rolled back as `image_errors` wants it: {}{} ({})\nhint: {}",
+                "the application has a finding that `image_errors` forbids: {}{} ({})\nhint: {}",
                 f.what,
                 if f.place.is_empty() { String::new() } else { format!(", opened at {}", f.place) },
                 f.kind,
@@ -62,12 +63,13 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// The dynamic linker ends a program with 127 where a library or one of its functions is missing (ld.so(8), glibc's `elf/dl-error.c`).
+/// The dynamic linker ends a program with status 127 if a library or one of its functions is
+/// missing (ld.so(8), glibc's `elf/dl-error.c`).
 fn is_unlinked(status: i32) -> bool {
     libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 127
 }
 
-/// A wait status in words.
+/// Describes a wait status.
 pub(crate) fn describe(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_of_another_php_is_to_be_built_anew() {
+    fn unlinked_program_hints_at_rebuild() {
         for (code, hint) in [(127, "`make build`"), (1, "check php.ini")] {
             let said = Failed::Template { status: code << 8 }.to_string();
             assert!(said.contains(&format!("status {code}")) && said.contains(hint), "{said}");

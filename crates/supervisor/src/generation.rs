@@ -1,15 +1,15 @@
-//! One generation: a template, the workers and console workers that are forked from it, and the machine that says what
-//! comes next.
+//! One generation: a template, the workers and console workers forked from it, and the state
+//! machine that decides the next steps.
 
-mod coming;
-mod late;
+mod overdue;
+mod pending;
 mod recycling;
 mod scaling;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-pub(crate) use coming::{Coming, Step};
+pub(crate) use pending::{Coming, Step};
 
 use crate::consoles::Consoles;
 use crate::end::{Failed, describe};
@@ -38,25 +38,25 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 use watch::{Verdict, Watch};
 
-/// Between "the workers may leave" and SIGKILL, when the server ends.
+/// Time for the workers to exit when the server ends, before SIGKILL.
 pub(crate) const LEAVE_LIMIT: Duration = Duration::from_secs(10);
-/// Most findings that are kept for `samovar status`.
+/// Maximum number of findings kept for `samovar status`.
 const FINDINGS_MAX: usize = 32;
 
-/// What all generations share.
+/// State shared by all generations.
 pub(crate) struct Ground {
     pub(crate) ring: Ring,
     pub(crate) shared: Shared,
     pub(crate) published: Publishing,
-    /// Where all processes print.
+    /// Receives the output of all processes.
     pub(crate) intake: Intake,
     pub(crate) supervision: Supervision,
     pub(crate) lives: Lives,
-    /// The server ends: all workers leave.
+    /// The server is ending: all workers exit.
     pub(crate) is_stopping: bool,
-    /// Why workers left for a fresh fork, and how many.
+    /// Number of workers that were replaced by a fresh fork, by reason.
     pub(crate) refork_reasons: BTreeMap<&'static str, u64>,
-    /// What the owner is told next.
+    /// News for the owner.
     pub(crate) news: RefCell<NewsQueue>,
     pub(crate) kills: Kills,
     pub(crate) lines: Lines,
@@ -73,58 +73,59 @@ impl Ground {
     }
 }
 
-/// How far a generation has come.
+/// Progress of a generation's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Readiness {
     Starting,
     TemplateReady,
-    /// Its workers have waited for requests, or had long enough.
+    /// Its workers wait for requests, or the time limit for that is over.
     Ready,
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "what happened to it, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one generation")]
 pub(crate) struct Generation {
-    /// Counts the templates that have served, from 1.
+    /// Number of the generation, from 1; counts the templates that have served.
     pub(crate) number: u64,
     pub(crate) settings: Settings,
-    /// Its workers take down call graphs, beside the generation of that number.
+    /// Its workers record call graphs, in addition to the generation with that number.
     pub(crate) is_tracer: bool,
     pub(crate) desired: DesiredState,
     pub(crate) workers: Workers,
     pub(crate) consoles: Consoles,
     pub(crate) ready: Readiness,
-    /// What its workers have been once, if not scripts.
+    /// Last model seen of its workers, if it was not the script model.
     seen_model: Model,
     pub(crate) started: Instant,
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
-    /// PHP's version; empty before it has started.
+    /// PHP's version; empty before PHP has started.
     pub(crate) php: String,
     /// The libphp that the settings name.
     pub(crate) engine: Option<Engine>,
     pub(crate) findings: Vec<Finding>,
-    /// The application's boot ended without asking for requests; they run it whole.
+    /// The application's boot ended without waiting for requests; requests run the whole script.
     pub(crate) boot_failed: bool,
-    /// The process in which the application boots at the moment.
+    /// Process in which the application is booting now.
     pub(crate) booting: Option<i32>,
     template: Option<Template>,
     watch: Watch,
-    /// What the worker in a cell prints goes there.
+    /// Guard of the output pipe of the worker in each cell.
     outputs: BTreeMap<usize, Speaker>,
     events: VecDeque<Event>,
-    /// Workers that are still there are killed then.
+    /// Time at which workers that have not exited are killed.
     stop_by: Option<Instant>,
     has_gone: bool,
     is_given_up: bool,
     recycled_at: Instant,
     recycle_looks: usize,
     recycle_suspects: Suspects,
-    /// How many workers there should be: those for any request, and those for scripts.
+    /// Scaling of the workers for any request, and of those for scripts.
     scales: [Scale; 2],
 }
 
 impl Generation {
-    /// `desired`: [`DesiredState::Hold`] until [`Self::serve`]. `busy`: so many workers its predecessor has need of.
+    /// Creates a generation. `desired` is [`DesiredState::Hold`] until [`Self::serve`]. `busy`:
+    /// number of busy workers of its predecessor.
     pub(crate) fn new(
         number: u64,
         settings: Settings,
@@ -172,7 +173,7 @@ impl Generation {
         }
     }
 
-    /// The template's channel, while there is one.
+    /// Returns the template's channel, while there is one.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.template.as_ref().and_then(Template::fd)
     }
@@ -181,14 +182,15 @@ impl Generation {
         self.events.push_back(event);
     }
 
-    /// All processes of it have ended.
+    /// Whether all its processes have ended.
     pub(crate) fn has_gone(&self) -> bool {
         self.has_gone && self.consoles.are_gone()
     }
 
-    /// Does what has become due.
-    pub(crate) fn turn(&mut self, ground: &Ground) -> Result<(), Failed> {
-        // A worker may have written over the others' desired: nobody would take requests any more.
+    /// Executes everything that is due.
+    pub(crate) fn step(&mut self, ground: &Ground) -> Result<(), Failed> {
+        // A worker may have overwritten the desired state of others, so that they take no requests
+        // any more. The state is written again.
         self.workers
             .cells()
             .for_each(|cell| ground.supervision.insist(cell, self.desired_of(cell)));
@@ -205,7 +207,8 @@ impl Generation {
         Ok(())
     }
 
-    /// `elsewhere`: whether another generation still has a console worker of that name and number.
+    /// Settles the console workers. `elsewhere` returns whether another generation still has one
+    /// with that name and number.
     pub(crate) fn settle_consoles(&mut self, elsewhere: &dyn Fn(&str, usize) -> bool) {
         let may_start = self.desired == DesiredState::Serve && self.ready != Readiness::Starting;
         self.consoles.settle(self.template.as_ref(), may_start, elsewhere);
@@ -218,7 +221,8 @@ impl Generation {
         self.place_workers(ground);
     }
 
-    /// Its workers leave when their request is done; at `stop_by` they are killed. Console workers are asked to leave.
+    /// Makes its workers exit after their current request, and kills them at `stop_by`. Console
+    /// workers are terminated.
     pub(crate) fn retire(&mut self, stop_by: Option<Instant>, why: &'static str, ground: &Ground) {
         self.desired = DesiredState::Retire;
         self.place_workers(ground);
@@ -226,16 +230,16 @@ impl Generation {
         self.stop(stop_by);
     }
 
-    /// As [`Self::retire`] for the workers; the console workers are told elsewhere.
+    /// Like [`Self::retire`], but only for the workers. The console workers are stopped separately.
     pub(crate) fn stop(&mut self, stop_by: Option<Instant>) {
         self.stop_by = self.stop_by.into_iter().chain(stop_by).min();
         self.tell(Event::Stop);
     }
 
-    /// Nothing of it has answered a request: it ends at once.
+    /// Ends the generation immediately. It has responded to no request.
     pub(crate) fn give_up(&mut self, ground: &Ground) {
         self.is_given_up = true;
-        self.retire(None, "the reload is given up", ground);
+        self.retire(None, "the reload was cancelled", ground);
         self.tell(Event::StopNow);
         match &self.template {
             Some(template) => os::kill_group(template.pid),
@@ -243,21 +247,21 @@ impl Generation {
         }
     }
 
-    /// Nobody is waited for any more.
+    /// Kills all processes without waiting for their exit.
     pub(crate) fn stop_now(&mut self) {
-        self.consoles.stop_now("the server stops");
+        self.consoles.stop_now("the server is stopping");
         self.events.extend([Event::Stop, Event::StopNow]);
     }
 
-    /// What the template has said since the last time.
+    /// Reads the template's messages since the last call.
     pub(crate) fn read_template(&mut self, ground: &mut Ground) -> Result<(), Failed> {
         while let Some(template) = &mut self.template
             && let Some(heard) = template.hear().inspect_err(|_| template.close())?
         {
             match heard {
                 Heard::Message(event, _) => self.hear(event, ground)?,
-                Heard::Garbled(garbled) => warn!(%garbled, "the template said something unknown"),
-                // Whatever it has not said, its death will show.
+                Heard::Garbled(garbled) => warn!(%garbled, "unknown message of the template"),
+                // The template's death reports everything that is missing.
                 Heard::End => template.close(),
             }
         }
@@ -270,7 +274,7 @@ impl Generation {
                 let of = engine.as_ref().map(|engine| format!(", of `{}`", engine.file));
                 info!("PHP {php} is ready{}", of.unwrap_or_default());
                 if linking.state == LinkingState::Refused {
-                    warn!("libphp is not relinked: {}", linking.why);
+                    warn!("libphp is not linked directly: {}", linking.why);
                 }
                 self.linking = Some(linking);
                 self.php = php;
@@ -288,21 +292,26 @@ impl Generation {
             channel::Event::Died { worker, pid, status } => {
                 self.worker_ended(worker.cell, pid, status, ground);
             }
-            // The boot of a new image process begins with its findings, and ends with what came of it.
+            // The boot of a new image process begins with its findings and ends with its result.
             channel::Event::Image(image) => {
-                info!(mode = image.mode.word(), bytes = image.bytes, boot = ?image.boot, "the application has booted");
+                info!(
+                    mode = image.mode.word(),
+                    bytes = image.bytes,
+                    boot = ?image.boot,
+                    "the application has booted"
+                );
                 self.boot_failed = false;
                 self.booting = None;
                 self.image = Some(image);
             }
-            // 1 and what is below are no process of a template's.
+            // Process ids of 1 and below cannot belong to a template.
             channel::Event::Booting { pid } => self.booting = Some(pid).filter(|pid| *pid > 1),
             channel::Event::BootFailed => {
                 self.boot_failed = true;
                 self.booting = None;
             }
             channel::Event::Finding(finding) => self.found(finding)?,
-            channel::Event::Pong => self.watch.template_answered(),
+            channel::Event::Pong => self.watch.template_responded(),
             channel::Event::ConsoleForked { life, pid } => self.consoles.started(life, pid),
             channel::Event::ConsoleFailed { life, why } => self.consoles.failed(life, &why),
             channel::Event::ConsoleDied { pid, status } => {
@@ -313,13 +322,13 @@ impl Generation {
     }
 
     fn found(&mut self, finding: Finding) -> Result<(), Failed> {
-        let Finding { kind, action, what, place, advice } = &finding;
+        let Finding { kind, action, what: object, place, advice } = &finding;
         let errors = &self.settings.image_errors;
         let forbidden = action != "note" && errors.iter().any(|e| e == kind || e == "all");
         if forbidden && self.ready != Readiness::Ready {
             return Err(Failed::Finding(finding));
         }
-        warn!(kind, action, opened = place, hint = advice, "the booted application holds {what}");
+        warn!(kind, action, opened = place, hint = advice, "preflight finding: {object}");
         if self.findings.len() == FINDINGS_MAX {
             self.findings.remove(0);
         }
@@ -328,7 +337,8 @@ impl Generation {
         Ok(())
     }
 
-    /// A child of the supervisor has ended; whether it was this generation's.
+    /// Handles the end of a child of the supervisor. Returns whether it belonged to this
+    /// generation.
     pub(crate) fn reaped(
         &mut self,
         pid: i32,
@@ -356,14 +366,15 @@ impl Generation {
             }
             return Ok(true);
         }
-        // A console worker whose template died.
+        // The process may be a console worker whose template died.
         if self.consoles.ended(pid, status) {
             return Ok(true);
         }
-        // A worker whose template died, or an orphan that a request has left: only the first is told of.
+        // The process is a worker whose template died, or an orphan left by a request. Only the
+        // former is handled.
         let known = self.processes().find(|(_, p, _)| *p == pid).map(|(index, ..)| index);
         if let Some(index) = known {
-            // What has ended it is told of its template.
+            // The cause is reported for its template, so this is not counted as a crash.
             ground.news.get_mut().kills(pid);
             self.worker_ended(index, pid, status, ground);
         }
@@ -396,10 +407,10 @@ impl Generation {
         let report = ground.supervision.report(index);
         let reason = report.and_then(|r| r.leave).map_or("unknown", LeaveReason::name);
         if report.is_some_and(|r| r.leave == Some(LeaveReason::Checkpoint)) {
-            // Its successors boot ahead.
+            // Its successors boot before their first request.
             self.tell(Event::Resident);
         }
-        info!(pid, reason, "a worker makes room for a fresh one");
+        info!(pid, reason, "a worker exits to be replaced by a fresh fork");
         *ground.refork_reasons.entry(reason).or_default() += 1;
         ground.tell(News::Left(reason));
         self.tell(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });
@@ -435,9 +446,10 @@ impl Generation {
                 ground.supervision.set_desired_state(index, DesiredState::Retire);
             }
             Action::StopWorkers if ground.is_stopping => ground.supervision.stop(),
-            // It was told when it retired.
+            // The workers were notified when the generation retired.
             Action::StopWorkers => {}
-            // Asked for again with each tick: console workers would be asked to leave by its end.
+            // Not yet: the end of the template would terminate the console workers. The action is
+            // repeated with each tick.
             Action::CloseTemplate if !self.consoles.are_gone() => {}
             Action::CloseTemplate => {
                 if let Some(template) = &mut self.template {
@@ -455,7 +467,7 @@ impl Generation {
             .for_each(|cell| ground.supervision.set_desired_state(cell, self.desired_of(cell)));
     }
 
-    /// What is wanted of the worker in that cell.
+    /// Returns the desired state of the worker in that cell.
     pub(crate) fn desired_of(&self, cell: usize) -> DesiredState {
         if self.workers.is_leaving(cell) { DesiredState::Retire } else { self.desired }
     }
@@ -464,25 +476,26 @@ impl Generation {
         ground.supervision.reseal();
         ground.supervision.set_desired_state(index, self.desired);
         ground.supervision.set_generation(index, self.number);
-        // A pipe for each, so that lines do not mix and none drowns the others. Without one (there are too many open
-        // files) it prints where the template does.
+        // Each worker has its own pipe, so that lines do not mix and a flood from one does not
+        // displace the others. If no pipe can be created (too many open files), the worker prints
+        // to the template's pipe.
         let (output, speaker) = ground.intake.pipe().ok().unzip();
         let worker = WorkerId { cell: index, life: incarnation };
         let asked = self.template.as_ref().map(|t| t.fork(worker, role, output.as_ref()));
         self.outputs.extend(speaker.map(|speaker| (index, speaker)));
         if !matches!(asked, Some(Ok(()))) {
-            // The template is dying: its end will be noticed, and settles the rest.
+            // The template is dying; its end will be noticed and handled.
             self.tell(Event::ForkFailed { index, incarnation });
         }
     }
 
-    /// Cell, process and begin of each worker.
+    /// Returns cell, process id and start time of each worker.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (usize, i32, Instant)> {
         let places = self.workers.places().iter();
         places.filter_map(|p| p.process().map(|(pid, _, since)| (p.cell(), pid, since)))
     }
 
-    /// Kills who gives no sign of life. What follows from that is what follows from any death.
+    /// Kills processes that do not respond. Their death is then handled like any other.
     pub(crate) fn watch(&mut self, ground: &Ground) {
         if !self.watch.is_due(Instant::now()) {
             return;
@@ -493,34 +506,32 @@ impl Generation {
         };
         for pid in self.watch.look(workers.iter().filter_map(report)) {
             if let Some(suppressed) = ground.lines.quiet.pass() {
-                warn!(
-                    pid,
-                    suppressed, "a worker without a request gives no sign of life, and is killed"
-                );
+                warn!(pid, suppressed, "no heartbeat of a worker without a request, killing it");
             }
             ground.kills.count(KillWhy::Watchdog, 1);
-            ground.tell(News::Killed("it had no request and gave no sign of life".to_owned()));
+            ground.tell(News::Killed("no heartbeat while it had no request".to_owned()));
             ground.kill(pid);
         }
         let Some(template) = &self.template else { return };
         let (starts, waits) = (self.workers.has_starting_template(), self.workers.has_template());
         match self.watch.look_at_template(template.pid, starts, waits, template.is_closed()) {
-            // Without room for one more it has enough to answer.
+            // If the channel is full, the template already has enough to reply to.
             Some(Verdict::Ask) => {
                 let _ = template.ping(self.watch.idle_looks(), self.watch.boot_looks());
             }
             Some(Verdict::Kill) => {
-                warn!(pid = template.pid, "the template gives no sign of life, and is killed");
+                warn!(pid = template.pid, "no heartbeat of the template, killing it");
                 ground.kills.count(KillWhy::Watchdog, 1);
-                ground.tell(News::Killed("the template gave no sign of life".to_owned()));
+                ground.tell(News::Killed("no heartbeat of the template".to_owned()));
                 ground.kill(template.pid);
             }
             None => {}
         }
     }
 
-    /// An application turns resident when its first request finds out; then its successors boot ahead,
-    /// and scripts beside it may have lost their last worker.
+    /// Checks for a resident application. The first request can reveal that the application is
+    /// resident. From then on, new workers boot before their first request, and other scripts may
+    /// have no worker left.
     pub(crate) fn look_at_models(&mut self, ground: &Ground) {
         let own = self.workers.places().iter().filter(|place| !place.is_script());
         let own = own.filter(|place| place.process().is_some());
@@ -545,7 +556,8 @@ impl Generation {
         }
     }
 
-    /// How the application runs, as far as its workers say, or those before them: they may have died while its code changes.
+    /// Returns the application's model, as reported by its workers. If they have died while the
+    /// code changes, returns the model reported earlier.
     pub(crate) fn model(&self, ground: &Ground) -> Model {
         let places = self.workers.places().iter().filter(|place| !place.is_script());
         let mut models =
@@ -553,7 +565,7 @@ impl Generation {
         models.find(|model| *model != Model::Script).unwrap_or(self.seen_model)
     }
 
-    /// Whether all workers wait for requests, or run one.
+    /// Whether all workers wait for requests or run one.
     pub(crate) fn is_up(&self, ground: &Ground) -> bool {
         let waiting = |(index, ..): (usize, i32, Instant)| {
             ground.supervision.report(index).is_some_and(|report| is_waiting(&report))
@@ -565,18 +577,18 @@ impl Generation {
             && self.processes().all(waiting)
     }
 
-    /// Whether `timeouts.boot` is over.
+    /// Whether `timeouts.boot` has expired.
     pub(crate) fn is_late(&self) -> bool {
         self.started.elapsed() > self.settings.boot_limit
     }
 
-    /// When workers that are told to leave now are killed.
+    /// Returns the time at which workers that retire now are killed.
     pub(crate) fn drain_end(&self) -> Instant {
         Instant::now() + self.settings.drain_limit
     }
 }
 
-/// Whether it has come as far as to take requests.
+/// Whether the worker has started and can take requests.
 fn is_waiting(report: &WorkerReport) -> bool {
     matches!(report.state, WorkerState::Idle | WorkerState::Busy)
 }

@@ -1,6 +1,6 @@
-//! The supervisor as other threads see it: commands go in, a report comes out.
+//! The supervisor's interface for other threads: commands go in, a report comes out.
 //!
-//! The supervisor alone writes the snapshot; what the workers say of themselves is read from the ring.
+//! Only the supervisor writes the snapshot. The workers' own reports are read from the ring.
 
 use crate::consoles::{ConsoleLine, ConsoleSnapshot, Elsewhere};
 use crate::os;
@@ -17,88 +17,91 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What other threads tell the supervisor.
+/// A command from another thread to the supervisor.
 #[derive(Debug)]
 pub enum Command {
-    /// Kill the worker in this life, and say why.
+    /// Kill the worker with this incarnation.
     Kill {
-        /// The worker's life, as the ring's slot names it.
+        /// The worker's incarnation, as in the ring's slot.
         incarnation: u32,
-        /// Why, for the log.
+        /// Reason for the log.
         reason: &'static str,
-        /// Only while this is what it runs.
+        /// If set, the worker is killed only while it executes this run.
         run: Option<Run>,
     },
-    /// The time of this request is over: its worker is to look into its slot.
+    /// The deadline of this request has passed: signal its worker to check its slot.
     Overrun {
-        /// Which run of which worker.
+        /// The run and its worker.
         run: Run,
-        /// Which time.
+        /// The timeout that expired.
         overrun: Overrun,
         /// Method and target.
         request: String,
         /// The request's id.
         id: String,
-        /// For how long a worker had it.
+        /// Time since a worker took the request.
         ran: Duration,
     },
-    /// Requests for scripts beside the front controller are queued.
+    /// Requests for scripts other than the front controller are queued.
     ScriptsWait,
-    /// Boot the application anew, and let that take over.
+    /// Boot the application again, and let the new generation take over.
     Reload(Reload),
-    /// What the workers of the generation that is to come have answered to [`Reload::probe`].
+    /// Result of [`Reload::probe`] for the workers of the new generation.
     Probed {
-        /// Which attempt to reload.
+        /// Number of the reload attempt.
         attempt: u64,
-        /// As [`ProbeDone`] is told.
+        /// The argument of [`ProbeDone`].
         result: Result<bool, String>,
     },
-    /// Whether the generation that is to come may take over, as [`Reload::gate`] says.
+    /// Result of [`Reload::gate`]: whether the new generation may take over.
     Admitted {
-        /// Which attempt to reload.
+        /// Number of the reload attempt.
         attempt: u64,
-        /// Why not.
+        /// Reason for a refusal.
         result: Result<(), String>,
     },
-    /// Another server has these console workers: their successors wait.
+    /// Another server runs these console workers: their successors wait.
     Consoles(Elsewhere),
-    /// The front drains: console workers may leave meanwhile, and nothing new is begun.
+    /// The front is draining: console workers may exit meanwhile, and nothing new is started.
     Draining,
     /// The front is drained: end the workers, the template and [`run()`](crate::run()).
     Stop,
-    /// The front has ended before its time: end all that at once.
+    /// The front has ended unexpectedly: end everything immediately.
     StopNow,
 }
 
-/// An order to reload.
+/// A reload command.
 pub struct Reload {
-    /// Of the new generation.
+    /// Settings of the new generation.
     pub settings: Box<Settings>,
-    /// What is to be seen of the new generation's workers before they take over; `None`: nothing.
+    /// Check of the new generation's workers before they take over; `None`: no check.
     pub probe: Option<Probe>,
-    /// Who says when the new generation, which is up and good, may take over; `None`: at once.
+    /// Decides when the new generation, which is up and has passed the probe, may take over;
+    /// `None`: immediately.
     pub gate: Option<Gate>,
-    /// Whether an application that is booted ahead, and how, may be one of another model afterwards.
+    /// Whether the application's model may change, including from or to one that is not booted in
+    /// advance.
     pub may_change_model: bool,
-    /// Called once, on the supervisor's thread, and must not block: with the new generation's number when its workers have
-    /// taken over, or with why there is none.
+    /// Called once, on the supervisor's thread; must not block. The argument is the new
+    /// generation's number after its workers have taken over, or the reason for a failure.
     pub done: ReloadDone,
 }
 
-/// Asks workers that are held back for something, without waiting; what comes of it is to be told.
+/// Sends requests to held workers, without waiting. The result is passed to the callback.
 pub type Probe = Box<dyn FnOnce(ProbeDone) + Send>;
 
-/// Whether the front controller has answered, or why the new generation must not take over.
+/// Callback of a [`Probe`]: whether the front controller has responded, or the reason why the new
+/// generation must not take over.
 pub type ProbeDone = Box<dyn FnOnce(Result<bool, String>) + Send>;
 
-/// Is told that a new generation could take over; what it calls then, on any thread, says that it may, or why it must not. Called on the
-/// supervisor's thread, and must not block.
+/// Called when a new generation is ready to take over. It calls its argument later, on any thread,
+/// with permission or the reason for a refusal. Called on the supervisor's thread; must not block.
 pub type Gate = Box<dyn FnOnce(GateDone) + Send>;
 
-/// What a [`Gate`] calls.
+/// Callback of a [`Gate`].
 pub type GateDone = Box<dyn FnOnce(Result<(), String>) + Send>;
 
-/// What is called when a reload has ended: [`Reload::done`].
+/// Callback for the end of a reload: [`Reload::done`].
 pub type ReloadDone = Box<dyn FnOnce(Result<u64, String>) + Send>;
 
 impl std::fmt::Debug for Reload {
@@ -110,78 +113,78 @@ impl std::fmt::Debug for Reload {
 /// One worker, for `samovar status`.
 #[derive(Clone, Debug)]
 pub struct WorkerLine {
-    /// The worker's process number.
+    /// Process id of the worker.
     pub pid: i32,
-    /// Its cell in the ring.
+    /// Cell in the ring.
     pub cell: usize,
-    /// What the worker does.
+    /// State of the worker.
     pub state: WorkerState,
-    /// The model that its application chose.
+    /// Model that its application chose.
     pub model: Model,
-    /// Requests finished in this life.
+    /// Number of requests finished by this process.
     pub requests: u64,
-    /// Pages that a rollback of it copies.
+    /// Number of pages that a rollback copies.
     pub hot_pages: u32,
-    /// Its returns to the image.
+    /// Number of returns to the image.
     pub rollbacks: u64,
     /// Time since the fork.
     pub age: Duration,
-    /// Whose fork it is: counts as [`Report::generation`].
+    /// Generation that forked it; counted like [`Report::generation`].
     pub generation: u64,
-    /// What is wanted of it.
+    /// Desired state of the worker.
     pub desired: DesiredState,
 }
 
 /// The supervisor's part of `samovar status`.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The worker processes of all generations.
+    /// Worker processes of all generations.
     pub workers: Vec<WorkerLine>,
-    /// Workers that died and were replaced.
+    /// Number of workers that died and were replaced.
     pub restarts: u64,
-    /// Templates that have served; 0 before the first is ready.
+    /// Number of templates that have served; 0 before the first is ready.
     pub generation: u64,
-    /// A reload is under way.
+    /// A reload is in progress.
     pub is_reloading: bool,
-    /// It ends: nothing new begins.
+    /// The server is ending: nothing new is started.
     pub is_ending: bool,
-    /// The application could not be booted ahead.
+    /// The application could not be booted in advance.
     pub boot_failed: bool,
     /// Console workers that have a process, by name and number.
     pub living_consoles: Vec<(String, usize)>,
-    /// What the boot came to; `None` before one has ended.
+    /// Result of the boot; `None` before the first one has ended.
     pub image: Option<Image>,
-    /// How PHP's code is linked; `None` before it has started.
+    /// Linking of PHP's code; `None` before PHP has started.
     pub linking: Option<Linking>,
-    /// PHP's version; empty before it has started.
+    /// PHP's version; empty before PHP has started.
     pub php: String,
-    /// The libphp that the settings name, once PHP has started with it.
+    /// The libphp that the settings name, after PHP has started with it.
     pub engine: Option<Engine>,
-    /// What stands against sharing or rolling it back.
+    /// Findings that prevent sharing the image or rolling back.
     pub findings: Vec<Finding>,
-    /// What the returns to the image took.
+    /// Durations of the returns to the image.
     pub rollbacks: RollbackReport,
-    /// Workers that left for a fresh fork.
+    /// Number of workers that were replaced by a fresh fork at their own request.
     pub reforks: u64,
-    /// Workers that had done enough (limits of requests, age, memory), and were replaced.
+    /// Number of workers that were replaced because of a limit of requests, age or memory.
     pub recycled: u64,
-    /// Of the reforks, how many for which reason.
+    /// Number of reforks by reason.
     pub refork_reasons: BTreeMap<&'static str, u64>,
-    /// Processes that the server has killed, by reason.
+    /// Number of processes that the server killed, by reason.
     pub kills: BTreeMap<&'static str, u64>,
-    /// The console workers of all generations.
+    /// Console workers of all generations.
     pub consoles: Vec<ConsoleLine>,
-    /// How many workers there are, and why, where their number follows the load.
+    /// Number of workers and its reason, if the number follows the load.
     pub scale: Vec<ScaleLine>,
-    /// Workers that were added because requests waited.
+    /// Number of workers that were added because requests waited.
     pub grown: u64,
-    /// Workers that were taken away because they had nothing to do.
+    /// Number of workers that were removed because they were idle.
     pub shrunk: u64,
-    /// Workers that run, where that is limited.
+    /// Number of running workers, if that is limited.
     pub running: u64,
 }
 
-/// What the supervisor publishes at each turn.
+/// State that the supervisor publishes in each loop iteration.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) scale: Vec<ScaleLine>,
@@ -198,7 +201,7 @@ pub(crate) struct Snapshot {
     pub(crate) refork_reasons: BTreeMap<&'static str, u64>,
     pub(crate) kills: BTreeMap<&'static str, u64>,
     pub(crate) processes: Vec<Process>,
-    /// Processes in which an application boots, and of which generation it is.
+    /// Processes in which an application is booting, with their generation.
     pub(crate) booting: Vec<(i32, u64)>,
     pub(crate) is_reloading: bool,
     pub(crate) is_ending: bool,
@@ -219,7 +222,7 @@ pub(crate) struct Process {
     pub(crate) desired: DesiredState,
 }
 
-/// How other threads reach the supervisor.
+/// Gives other threads access to the supervisor.
 #[derive(Clone, Debug)]
 pub struct Handle {
     commands: Sender<Command>,
@@ -229,7 +232,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// One for a ring, and where its commands arrive.
+    /// Creates a handle for a ring, and the receiver of its commands.
     pub(crate) fn new(ring: &Ring) -> io::Result<(Handle, Receiver<Command>)> {
         let (sender, commands) = channel();
         let handle = Handle {
@@ -241,18 +244,19 @@ impl Handle {
         Ok((handle, commands))
     }
 
-    /// Queues a command and wakes the supervisor. One that has ended needs no commands.
+    /// Queues a command and wakes the supervisor. Commands to a supervisor that has ended are
+    /// ignored.
     pub fn send(&self, command: Command) {
         let _ = self.commands.send(command);
         os::wake(&self.wake);
     }
 
-    /// Has the supervisor look at what is due, and tell its owner that it has.
+    /// Wakes the supervisor, which does its due work and then calls the owner's hook.
     pub fn nudge(&self) {
         os::wake(&self.wake);
     }
 
-    /// The workers as they are now.
+    /// Returns the current state.
     pub fn report(&self) -> Report {
         let snapshot = self.snapshot();
         let now = Instant::now();
@@ -297,12 +301,12 @@ impl Handle {
         }
     }
 
-    /// What the ring says of workers.
+    /// Access to the workers' reports in the ring.
     pub(crate) fn supervision(&self) -> &Supervision {
         &self.supervision
     }
 
-    /// To be filled, or read; held for no longer than that.
+    /// Locks the snapshot. The lock is held only while the snapshot is written or read.
     pub(crate) fn snapshot(&self) -> MutexGuard<'_, Snapshot> {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,11 @@
-//! Whose rights the server has: root opens the listeners, then becomes another user for good, before anything else exists.
+//! User and group of the server: root opens the listeners, and then switches permanently to another
+//! user before it starts any process.
 //!
 //! All processes descend from this one, so the change happens once. It clears `PR_SET_PDEATHSIG`.
 //!
-//! Whoever it is, its memory is its own ([`conceal_memory`]): PHP runs as the same user. The template is not touched by that, because
-//! an exec begins anew; and so does the server that is to follow, which says it again.
+//! PHP runs as the same user, so the server's memory is protected from it in any case
+//! ([`conceal_memory`]). The template is not affected, because an exec resets the protection. A
+//! successor server must therefore set it again.
 
 use nix::errno::Errno;
 use nix::unistd::{Gid, Group, Uid, User, initgroups, setresgid, setresuid, setuid};
@@ -11,27 +13,27 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::ffi::CString;
 use std::io;
 
-/// A user to become, with its groups.
+/// A user to switch to, with its groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// For messages and `$USER`.
+    /// Name for messages and `$USER`.
     pub name: String,
-    /// `$HOME`; empty for a number that no user has.
+    /// `$HOME`; empty for a number without a user.
     pub home: String,
-    /// The user's number.
+    /// User id.
     pub uid: u32,
-    /// The group's number.
+    /// Group id.
     pub gid: u32,
 }
 
-/// Why a user cannot be had.
+/// Reason why a user cannot be looked up.
 #[derive(Debug)]
 pub enum NoIdentity {
     /// There is no such user.
     User(String),
     /// There is no such group.
     Group(String),
-    /// The database cannot be read.
+    /// The user database cannot be read.
     Io(io::Error),
 }
 
@@ -47,21 +49,22 @@ impl std::fmt::Display for NoIdentity {
 
 impl std::error::Error for NoIdentity {}
 
-/// Has the kernel let nobody but root look into this process, trace it or dump its memory. Children are the same until their exec.
+/// Prevents all users except root from inspecting, tracing and dumping this process. Applies to
+/// child processes until their exec.
 ///
 /// # Errors
-/// The kernel's, of which none is known.
+/// The kernel's error; none is known.
 pub fn conceal_memory() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// The user whose rights this process has.
+/// Returns the effective user id of this process.
 pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
 impl Identity {
-    /// Looks up a user and, if it is not to be the user's own, a group, by name or number.
+    /// Looks up a user by name or number. The group is the given one, or the user's own.
     pub fn find(user: &str, group: Option<&str>) -> Result<Identity, NoIdentity> {
         let user_found = match user.parse() {
             Ok(uid) => {
@@ -83,19 +86,19 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Becomes this user, in all threads and for good.
+    /// Switches to this user, in all threads and permanently.
     ///
     /// # Errors
-    /// Where the process may not, or could come back: then it must not go on.
+    /// The process has no permission, or could switch back; it must not continue then.
     pub fn assume(&self) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         initgroups(&CString::new(self.name.clone())?, gid)?;
-        // libc changes all threads.
+        // libc applies these calls to all threads.
         setresgid(gid, gid, gid)?;
         setresuid(uid, uid, uid)?;
-        // A way back to root would be PHP's way too.
+        // If the server could become root again, PHP could too.
         if !uid.is_root() && setuid(Uid::from_raw(0)).is_ok() {
-            return Err(io::Error::other("the kernel lets the process become root again"));
+            return Err(io::Error::other("the kernel allows the process to become root again"));
         }
         Ok(())
     }
@@ -108,12 +111,12 @@ impl From<User> for Identity {
     }
 }
 
-/// An entry of a database, if it has it.
-fn found<Entry>(answer: nix::Result<Option<Entry>>) -> Result<Option<Entry>, NoIdentity> {
-    match answer {
-        // What some databases say of a name that they do not have.
+/// Converts the result of a lookup; `None` if the database has no such entry.
+fn found<Entry>(response: nix::Result<Option<Entry>>) -> Result<Option<Entry>, NoIdentity> {
+    match response {
+        // Some databases return these errors for a missing name.
         Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
-        answer => answer.map_err(|error| NoIdentity::Io(error.into())),
+        response => response.map_err(|error| NoIdentity::Io(error.into())),
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_are_found_by_name_and_number() {
+    fn user_is_found_by_name_or_number() {
         let root = Identity::find("root", None).expect("root");
         assert_eq!((root.uid, root.gid, root.home.as_str()), (0, 0, "/root"));
         assert_eq!(Identity::find("0", None).expect("root"), root);

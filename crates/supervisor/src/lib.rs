@@ -1,14 +1,26 @@
-//! The supervisor: a template, its workers, what to do when one of them dies; and how the next template takes over.
+//! The supervisor: runs a template and its workers, replaces workers that die, and lets the next
+//! template take over.
 //!
-//! `workers` and `consoles/places` decide (pure state machines: events in, actions out), `generation` and `consoles` do
-//! what they say through the `template`, and `run` waits for all that happens to any of them. Each imports
-//! only what stands before it in this list: `settings`, `os`, `end`, `template`, `workers`, `consoles`, `handle` (what other
-//! threads see), `news`, `generation`, `run`.
-//! `sampler` is a thread beside them, which looks at what busy workers do and tells whoever wants to know.
-//! `successor` starts the server that is to take over from this one.
-//! `peer` tells PHP's processes, and what they leave behind, from others. `identity` is whose rights all of it has; `sandbox` what of the file system they see; `limits` what else the kernel holds them to; `inquest` looks into what a worker hangs in, `recycle` says who has done enough, `scale` how many workers there should be.
-//! Nothing here knows HTTP or PHP; what is said to a template is the grammar of crates/channel.
-#![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block says why it is sound.
+//! `workers` and `consoles/places` decide (pure state machines: events in, actions out).
+//! `generation` and `consoles` execute the actions through the `template`. `run` waits for all
+//! events.
+//!
+//! Each module imports only modules before it in this list: `settings`, `os`, `end`, `template`,
+//! `workers`, `consoles`, `handle` (interface for other threads), `news`, `generation`, `run`.
+//!
+//! Further modules:
+//! - `sampler`: a separate thread that samples busy workers and reports to an observer
+//! - `successor`: starts the server that takes over from this one
+//! - `peer`: distinguishes PHP's processes, and processes that they left running, from others
+//! - `identity`: user and group of all processes
+//! - `sandbox`: file system access of PHP's processes
+//! - `limits`: other kernel limits of PHP's processes
+//! - `diagnosis`: overrun diagnosis: where an overdue worker waits
+//! - `recycle`: workers that must be replaced
+//! - `scale`: number of workers
+//!
+//! Nothing here depends on HTTP or PHP. crates/channel defines the messages to and from a template.
+#![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block states why it is sound.
 
 mod backoff;
 mod consoles;
@@ -16,10 +28,10 @@ mod end;
 mod generation;
 mod handle;
 pub mod identity;
-mod inquest;
 mod limits;
 mod news;
 mod os;
+mod overrun_diagnosis;
 pub mod peer;
 mod recycle;
 mod run;

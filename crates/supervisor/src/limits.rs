@@ -1,30 +1,32 @@
-//! What the kernel holds PHP's processes to, and all that they start: limits that each process has and hands on.
+//! Kernel limits for PHP's processes and all processes that they start: resource limits, which
+//! child processes inherit.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
-/// What of the machine one process of PHP may have.
+/// Limits of one PHP process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// Descriptors that it may have open; the server's own limit is higher.
+    /// Open file descriptors; the server's own limit is higher.
     pub open_files: Rlimit,
-    /// Memory for itself, bytes; 0: any.
+    /// Private memory, in bytes; 0: no limit.
     pub memory_ceiling: u64,
-    /// Processes and threads of its user, whoever has started them, beyond which it starts none; 0: as the server.
+    /// Total processes and threads of its user, above which it can start none; 0: the server's
+    /// limit.
     pub processes: u64,
-    /// Size of a file that it writes, bytes; 0: as the server.
+    /// Size of a file that it writes, in bytes; 0: the server's limit.
     pub file_bytes: u64,
-    /// Size of the memory dump that it leaves when it crashes, bytes; `None`: as the server.
+    /// Size of its core dump, in bytes; `None`: the server's limit.
     pub core_bytes: Option<u64>,
-    /// Added to the server's own niceness.
+    /// Value added to the server's own niceness.
     pub nice: u8,
-    /// It has only what nobody else wants of the processor (`SCHED_IDLE`).
+    /// It uses only otherwise idle CPU time (`SCHED_IDLE`).
     pub is_idle: bool,
 }
 
 impl ProcessLimits {
-    /// The first of them that this process must not give: its name, what it is to be, and the hard limit that stands against it; of
-    /// open files that is `open_files`.
+    /// Returns the first limit that this process must not set: its name, the wanted value, and the
+    /// hard limit below it. `open_files` is the hard limit for open files.
     pub fn beyond(&self, open_files: Option<u64>) -> Option<(&'static str, u64, u64)> {
         self.all().into_iter().find_map(|(name, kind, most)| {
             let hard = match kind {
@@ -47,23 +49,25 @@ impl ProcessLimits {
         ]
     }
 
-    /// Holds this process to them. Async-signal-safe.
+    /// Applies the limits to this process. Async-signal-safe.
     pub(crate) fn hold(&self) -> io::Result<()> {
         for (_, kind, most) in self.all() {
             if kind == Resource::Nofile {
-                // One that has been lowered from outside meanwhile stays as it is.
+                // A limit that was lowered from outside meanwhile is kept.
                 let _ = setrlimit(kind, self.open_files);
             } else if most.is_some() {
                 setrlimit(kind, Rlimit { current: most, maximum: most })?;
             }
         }
         if self.nice > 0 {
-            // SAFETY: takes a number. What it returns may be -1 in good order; who asks for less is refused nothing.
+            // SAFETY: takes a number. A return value of -1 can be a valid niceness, and raising the
+            // niceness cannot be refused.
             let _ = unsafe { libc::nice(i32::from(self.nice)) };
         }
         if self.is_idle {
             let none = libc::sched_param { sched_priority: 0 };
-            // SAFETY: reads a local; 0 is this process, which has one thread. Every process may ask for this policy.
+            // SAFETY: reads a local variable; 0 is this process, which has one thread. Every
+            // process may set this policy.
             if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const none) } != 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -71,13 +75,14 @@ impl ProcessLimits {
         Ok(())
     }
 
-    /// Whether a write beyond a file's size is an error, and no signal that ends the process.
+    /// Whether a write beyond the file size limit must be an error, not a signal that ends the
+    /// process.
     pub(crate) fn ends_writes(&self) -> bool {
         self.file_bytes > 0
     }
 }
 
-/// None: everything as this process has it.
+/// No limits: all values stay as they are in this process.
 #[cfg(test)]
 pub(crate) const AS_IT_IS: ProcessLimits = ProcessLimits {
     open_files: Rlimit { current: None, maximum: None },
@@ -98,15 +103,15 @@ mod tests {
     fn shell(limits: ProcessLimits, text: &str) -> String {
         let mut command = Command::new("sh");
         command.args(["-c", text]);
-        // SAFETY: system calls alone.
+        // SAFETY: only system calls.
         unsafe { command.pre_exec(move || limits.hold()) };
         let output = command.output().expect("a shell");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     #[test]
-    fn what_is_given_is_held_and_the_rest_is_as_it_was() {
-        // The forty-first field of proc_pid_stat(5) is the policy.
+    fn hold_applies_only_given_limits() {
+        // Field 41 of proc_pid_stat(5) is the policy.
         let ask = "ulimit -Hn; ulimit -Hf; ulimit -Hc; cut -d' ' -f41 /proc/self/stat; nice";
         let open_files = getrlimit(Resource::Nofile);
         let plain = ProcessLimits { open_files, ..AS_IT_IS };
@@ -121,7 +126,7 @@ mod tests {
             is_idle: true,
             ..AS_IT_IS
         };
-        // A shell counts blocks of 512 bytes.
+        // A shell counts in blocks of 512 bytes.
         assert_eq!(
             shell(limits, ask),
             format!("100\n2048\n0\n{}\n{}\n", libc::SCHED_IDLE, (own + 3).min(19))
@@ -130,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_may_be_given_is_named() {
+    fn beyond_names_limit_above_hard_limit() {
         assert_eq!(AS_IT_IS.beyond(None), None);
         let open_files = Rlimit { current: Some(101), maximum: Some(101) };
         let limits = ProcessLimits { open_files, ..AS_IT_IS };

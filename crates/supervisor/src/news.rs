@@ -1,40 +1,42 @@
-//! What became of workers, for whoever keeps a history, for figures and for the log. Known to `generation` and `run`, told by the
-//! owner's hooks.
+//! Events of workers, for the history, the metrics and the log. `generation` and `run` produce
+//! them; the owner's hooks receive them.
 
 use samovar_log::Throttle;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 
-/// News that wait for the owner; more at once are a storm, of which the first tell enough.
+/// Maximum number of queued news. More at once are a storm, and the first ones describe it well
+/// enough.
 const NEWS_MAX: usize = 100;
-/// Processes that were killed and are not gone yet.
+/// Maximum number of killed processes whose end is pending.
 const KILLED_MAX: usize = 1_024;
-/// Lines of a kind at a time; beyond, they are counted. A page that kills its worker can do so some hundred times a second.
+/// Maximum number of lines of one kind per period; further ones are counted. A page that kills its
+/// worker can do so some hundred times a second.
 const LINES_MAX: u16 = 10;
 
-/// What happened to a worker.
+/// An event of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// The server has killed it, for this reason.
+    /// The server killed it, for this reason.
     Killed(String),
-    /// It has ended by itself, and was not to: how.
+    /// It ended unexpectedly; the text describes how.
     Crashed(String),
-    /// It has left for a fresh one, for this reason.
+    /// It exited to be replaced by a fresh fork, for this reason.
     Left(&'static str),
-    /// A template has ended, and its workers with it.
+    /// A template ended, and its workers with it.
     TemplateEnded(String),
 }
 
-/// Why the server kills a process.
+/// Reason why the server kills a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KillWhy {
-    /// It gave no sign of life.
+    /// It did not respond to the watchdog.
     Watchdog,
-    /// It wrote garbage into the ring.
+    /// It wrote invalid data into the ring.
     Garbage,
-    /// Its script did not end when its time was over.
+    /// Its script did not end after its deadline.
     Overrun,
-    /// It had not left when a generation, or the server, came to its end.
+    /// It had not exited at the end of its generation or of the server.
     Late,
 }
 
@@ -47,7 +49,7 @@ impl KillWhy {
     ];
 }
 
-/// How many were killed, and why.
+/// Number of killed processes by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Kills([Cell<u64>; KillWhy::ALL.len()]);
 
@@ -57,13 +59,13 @@ impl Kills {
         count.set(count.get().saturating_add(more as u64));
     }
 
-    /// All reasons, as the status names them.
+    /// Returns the counts of all reasons, by the names in the status.
     pub(crate) fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         KillWhy::ALL.into_iter().map(|(why, name)| (name, self.0[why as usize].get())).collect()
     }
 }
 
-/// One throttle for each kind of line that a storm of deaths has.
+/// One throttle for each kind of line that a storm of deaths produces.
 #[derive(Debug)]
 pub(crate) struct Lines {
     pub(crate) killed: Throttle,
@@ -80,7 +82,7 @@ impl Default for Lines {
     }
 }
 
-/// News on their way to the owner.
+/// News for the owner.
 #[derive(Debug, Default)]
 pub(crate) struct NewsQueue {
     queued: Vec<News>,
@@ -94,7 +96,7 @@ impl NewsQueue {
         }
     }
 
-    /// The server kills this process: its end will be no crash.
+    /// Notes that the server kills this process, so that its end is not reported as a crash.
     pub(crate) fn kills(&mut self, pid: i32) {
         if self.killed.len() == KILLED_MAX {
             self.killed.clear();
@@ -102,7 +104,7 @@ impl NewsQueue {
         self.killed.insert(pid);
     }
 
-    /// It has ended; whether the server had killed it.
+    /// Returns whether the server killed this process, which has ended.
     pub(crate) fn was_killed(&mut self, pid: i32) -> bool {
         self.killed.remove(&pid)
     }

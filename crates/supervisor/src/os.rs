@@ -1,4 +1,4 @@
-//! poll, signals and child processes: the system calls of the supervisor.
+//! poll, signals and child processes: the supervisor's system calls.
 
 use crate::limits::ProcessLimits;
 use crate::{peer, sandbox};
@@ -21,16 +21,16 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// A signal the supervisor waits for.
+/// A signal that the supervisor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// SIGTERM, SIGINT, or SIGHUP of a closing terminal: drain and leave.
+    /// SIGTERM, SIGINT, or SIGHUP of a closing terminal: drain and exit.
     Stop,
-    /// SIGUSR1: log files were moved away, open them again.
+    /// SIGUSR1: log files were moved away, reopen them.
     Reopen,
-    /// SIGUSR2, as php-fpm knows it: boot the application anew.
+    /// SIGUSR2, as in php-fpm: boot the application again.
     Reload,
-    /// The first of the real-time signals: another binary is to take over.
+    /// The first real-time signal: another binary takes over.
     Upgrade,
     /// SIGCHLD: a child may be reaped.
     Child,
@@ -48,14 +48,15 @@ const HANDLED: [Number; 6] = [
     Number::SIGCHLD,
 ];
 
-/// Blocks the signals that [`Signals`] reads. Call it before any other thread starts: threads inherit the mask.
+/// Blocks the signals that [`Signals`] reads. Must be called before any other thread starts:
+/// threads inherit the mask.
 pub(crate) fn block_signals() -> io::Result<Signals> {
     let handled: SigSet = HANDLED.into_iter().collect();
     let mut handled = *handled.as_ref();
-    // nix has names for no real-time signal.
-    // SAFETY: a set of our own, and a number that libc has just told.
+    // nix has no names for real-time signals.
+    // SAFETY: the set is a local variable, and the number comes from libc.
     unsafe { libc::sigaddset(&raw mut handled, libc::SIGRTMIN()) };
-    // SAFETY: a set that was one before a signal was added.
+    // SAFETY: the set was valid before, and the added signal is too.
     let handled = unsafe { SigSet::from_sigset_t_unchecked(handled) };
     handled.thread_block()?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -63,7 +64,7 @@ pub(crate) fn block_signals() -> io::Result<Signals> {
 }
 
 impl Signals {
-    /// What has come since the last call.
+    /// Returns the signals received since the last call.
     pub(crate) fn take(&self) -> Vec<Signal> {
         let mut seen = Vec::new();
         while let Ok(Some(info)) = self.0.read_signal() {
@@ -89,56 +90,57 @@ impl AsFd for Signals {
     }
 }
 
-/// `CLOCK_MONOTONIC` in µs.
+/// Returns `CLOCK_MONOTONIC` in µs.
 pub fn monotonic_us() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000).unwrap_or(0)
 }
 
-/// Waits until one of `fds` is readable (or hung up) or the time is over.
+/// Waits until one of `fds` is readable (or hung up), or `limit` expires.
 pub(crate) fn poll(fds: &[Option<BorrowedFd<'_>>], limit: Duration) -> Vec<bool> {
     let watched = fds.iter().copied().flatten();
     let mut polled: Vec<_> =
         watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     let limit = Timespec::try_from(limit).ok();
-    // An interruption reads as "nothing": the caller loops.
+    // An interrupted poll counts as "nothing is readable": the caller loops.
     let ready = rustix::event::poll(&mut polled, limit.as_ref()).unwrap_or(0);
     let mut found = polled.iter().map(|fd| ready > 0 && !fd.revents().is_empty());
     fds.iter().map(|fd| fd.is_some() && found.next().unwrap_or(false)).collect()
 }
 
-/// A child that has ended, if one has: its process and wait status.
+/// Reaps a child that has ended, if there is one; returns its process id and wait status.
 pub(crate) fn reap() -> Option<(i32, i32)> {
     let (pid, status) = wait(WaitOptions::NOHANG).ok()??;
     Some((pid.as_raw_pid(), status.as_raw()))
 }
 
-/// SIGKILL to a process we started (or that a template of ours did). It may have ended, which is as good.
+/// Sends SIGKILL to a process started by this server or by one of its templates. An error is
+/// ignored: the process has ended.
 pub(crate) fn kill(pid: i32) {
     if let Some(pid) = somebody(pid) {
         let _ = kill_process(pid, Sent::KILL);
     }
 }
 
-/// A handle on a living process that no other process will ever have.
+/// Opens a pidfd for a living process. Unlike its id, it never refers to another process.
 pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     let pid = somebody(pid).ok_or(io::ErrorKind::NotFound)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Has a worker look into its slot: `LOOK_SIGNAL` of the worker's csrc/model/overrun.c.
+/// Signals a worker to check its slot: `LOOK_SIGNAL` of the worker's csrc/model/overrun.c.
 pub(crate) fn have_look(process: impl AsFd) {
-    // It may have ended, which is as good.
+    // An error is ignored: the process has ended.
     let _ = pidfd_send_signal(process, Sent::VTALARM);
 }
 
-/// Who is at the other end of a socket of that process.
+/// Returns the peer address of a socket of that process.
 pub(crate) fn peer_of(process: impl AsFd, fd: RawFd) -> Option<String> {
     let socket = pidfd_getfd(process, fd, PidfdGetfdFlags::empty()).ok()?;
     words_of(&getpeername(&socket).ok()??).map(|(_, words)| words)
 }
 
-/// The same with its kind: `tcp 10.0.0.5:5432`, `unix /run/db.sock`.
+/// Returns the peer address with its kind: `tcp 10.0.0.5:5432`, `unix /run/db.sock`.
 pub(crate) fn socket_of(process: impl AsFd, fd: RawFd) -> Option<String> {
     let socket = pidfd_getfd(process, fd, PidfdGetfdFlags::empty()).ok()?;
     let is_stream = socket_type(&socket).is_ok_and(|kind| kind == SocketType::STREAM);
@@ -151,7 +153,7 @@ pub(crate) fn socket_of(process: impl AsFd, fd: RawFd) -> Option<String> {
     Some(format!("{kind} {words}"))
 }
 
-/// Whether it is one of the Internet's, and the address.
+/// Returns whether it is an Internet address, and the address as text.
 fn words_of(peer: &SocketAddrAny) -> Option<(bool, String)> {
     let words = |address: SocketAddrUnix| match (address.path(), address.abstract_name()) {
         (Some(path), _) => path.to_string_lossy().into_owned(),
@@ -163,67 +165,70 @@ fn words_of(peer: &SocketAddrAny) -> Option<(bool, String)> {
     internet.ok().or_else(unix)
 }
 
-/// SIGTERM, likewise.
+/// Sends SIGTERM to a process started by this server or by one of its templates.
 pub(crate) fn terminate(pid: i32) {
     if let Some(pid) = somebody(pid) {
         let _ = kill_process(pid, Sent::TERM);
     }
 }
 
-/// SIGKILL to a process we started and to all that it started, but for those that left its group.
+/// Sends SIGKILL to the process group of a process: all processes that it started, except those
+/// that left the group.
 pub(crate) fn kill_group(pid: i32) {
     if let Some(pid) = somebody(pid) {
         let _ = kill_process_group(pid, Sent::KILL);
     }
 }
 
-/// One process: no group, not all of them, not init.
+/// Accepts only the id of a single process: no group, not all processes, not init.
 fn somebody(pid: i32) -> Option<Pid> {
     if pid > 1 { Pid::from_raw(pid) } else { None }
 }
 
-/// Resident memory of a process, bytes; 0 when it is gone.
+/// Returns the resident memory of a process in bytes; 0 if it has ended.
 pub(crate) fn resident_bytes(pid: i32) -> u64 {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
 }
 
-/// Orphaned grandchildren become our children, so that a dead template's workers can be waited for.
+/// Makes this process the parent of orphaned descendants, so that the workers of a dead template
+/// can be reaped.
 pub(crate) fn adopt_orphans() {
-    // Every kernel that this runs on knows it.
+    // All supported kernels have this call.
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// An eventfd to wake the supervisor from other threads.
+/// Creates an eventfd with which other threads wake the supervisor.
 pub(crate) fn wake_fd() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)
 }
 
 /// Makes `fd` readable.
 pub(crate) fn wake(fd: impl AsFd) {
-    // A full counter is awake already.
+    // The write fails only if the counter is full, and then the supervisor is already woken.
     let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
 }
 
-/// Makes it unreadable again.
+/// Resets the eventfd, so that it is not readable.
 pub(crate) fn silence(fd: impl AsFd) {
     let _ = rustix::io::read(fd, &mut [0; 8]);
 }
 
-/// What PHP's processes must not get beyond.
+/// Restrictions for PHP's processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Confines {
     pub(crate) limits: ProcessLimits,
     pub(crate) no_new_privileges: bool,
-    /// Rules of the file system, open.
+    /// Descriptor of the file system rules.
     pub(crate) rules: Option<RawFd>,
-    /// In their place: what keeps them from tracing others.
+    /// Used if there are no such rules: descriptor of the rules that prevent tracing other
+    /// processes.
     pub(crate) fence: Option<RawFd>,
 }
 
-/// What the server was given to open its listeners does not come with the exec: ports below 1024 are no page's. Root's rights, where
-/// PHP is to have them, are not of this kind.
+/// Keeps the capabilities that the server got for its listeners from surviving the exec: pages must
+/// not bind ports below 1024. Does not affect root's rights if PHP runs as root.
 fn drop_capabilities() -> io::Result<()> {
     clear_ambient_capability_set()?;
     let inheritable = CapabilitySet::empty();
@@ -231,29 +236,30 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// When memory runs out, the kernel is to kill a process of PHP and not the server: a worker is replaced, a server is not. Forks
-/// inherit it. proc(5), `/proc/PID/oom_score_adj`. Async-signal-safe.
+/// Makes the kernel prefer a PHP process over the server when memory runs out: a worker is
+/// replaced, a server is not. Forks inherit the setting. See proc(5), `/proc/PID/oom_score_adj`.
+/// Async-signal-safe.
 fn prefer_as_oom_victim() -> io::Result<()> {
-    /// Half of the memory that the machine, or the control group, has.
+    /// Score of half of the memory of the machine or the control group.
     const MORE: i32 = 500;
     const MOST: i32 = 1000;
     let file = open(c"/proc/self/oom_score_adj", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = [0; 8];
     let length = rustix::io::read(&file, &mut bytes)?;
     let text = std::str::from_utf8(&bytes[..length]).unwrap_or_default();
-    // What a service manager has set for all (`OOMScoreAdjust=`) stays the base.
+    // A value that a service manager set for all processes (`OOMScoreAdjust=`) is the base.
     let base: i32 = text.trim().parse().unwrap_or(0);
     let mut text = [0; 8];
     let mut rest = &mut text[..];
-    // Into memory that is there: nothing is allocated.
+    // Writes into existing memory: nothing is allocated.
     io::Write::write_fmt(&mut rest, format_args!("{}", (base + MORE).min(MOST)))?;
     let unused = rest.len();
     rustix::io::write(&file, &text[..text.len() - unused])?;
     Ok(())
 }
 
-/// Between fork and exec: `keep` survive the exec, `confines` hold, and no signal stays blocked.
-/// Async-signal-safe.
+/// Prepares the process between fork and exec: the descriptors in `keep` survive the exec,
+/// `confines` are applied, and no signal stays blocked. Async-signal-safe.
 pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()> {
     for fd in keep {
         // SAFETY: clears a flag of an open descriptor.
@@ -262,9 +268,10 @@ pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()>
         }
     }
     confines.limits.hold()?;
-    // A kernel without it kills whom it likes.
+    // Without this setting, the kernel chooses any process.
     let _ = prefer_as_oom_victim();
-    // Without it descent tells, as long as this server lives; some kernels of others' making know no such limit.
+    // If this fails, descent identifies PHP's processes while this server is alive. Some
+    // Linux-compatible kernels do not have this limit.
     let _ = peer::mark();
     if confines.no_new_privileges {
         set_no_new_privs(true)?;
@@ -273,12 +280,13 @@ pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()>
         sandbox::hold(rules)?;
     }
     if let Some(fence) = confines.fence {
-        // The kernel may have none to give: a server in as many sandboxes as it knows, or without `no_new_privileges`.
+        // The kernel may refuse a fence: the server is already in the maximum number of sandboxes,
+        // or runs without `no_new_privileges`.
         let _ = sandbox::hold(fence);
     }
     drop_capabilities()?;
     if !confines.limits.ends_writes() {
-        // Ignored by the server (crates/log); a program may want its default.
+        // The server ignores this signal (crates/log); a program may need the default action.
         // SAFETY: the default action is always valid.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
     }

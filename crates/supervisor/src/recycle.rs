@@ -1,44 +1,46 @@
-//! Which workers have done enough, and are to be replaced while all others serve: pure, but for one look into `/proc`.
+//! Selects workers that have reached a recycling limit; they are replaced while all others serve.
+//! Pure, except for reading `/proc`.
 //!
-//! Their limits are spread over the last tenth, by the number of their life, so that workers that began together do not
-//! end together.
+//! The limits are spread over their last tenth, depending on the incarnation, so that workers that
+//! started together do not end together.
 
 use std::collections::HashMap;
 use std::fs::read_to_string;
 use std::time::Duration;
 
-/// In so many requests, at as many looks in a row, a worker that is never seen without one has to be too large: a single request may be.
+/// Number of requests, in consecutive checks, in which a worker that is always busy must be too
+/// large: a single request may need much memory.
 const BUSY_LOOKS: u32 = 3;
 
-/// After what a worker is replaced; zero: never.
+/// Limits after which a worker is replaced; zero: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecycleLimits {
-    /// Requests.
+    /// Number of requests.
     pub requests_max: u64,
     /// Time since its fork.
     pub age_max: Duration,
-    /// Bytes that it shares with nobody, while it has no request, or in [`BUSY_LOOKS`] of them.
+    /// Private memory in bytes, measured without a request, or in [`BUSY_LOOKS`] requests.
     pub memory_max: u64,
 }
 
-/// What is seen of a worker.
+/// Observed state of a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// The number of its life.
+    /// Number of its incarnation.
     pub(crate) life: u32,
     pub(crate) requests: u64,
     pub(crate) age: Duration,
-    /// Where it was looked at: the bytes that are its own.
+    /// Private memory in bytes, if it was measured.
     pub(crate) own_bytes: Option<u64>,
 }
 
 impl RecycleLimits {
-    /// Whether there are any.
+    /// Whether there is a limit.
     pub(crate) fn is_on(&self) -> bool {
         *self != RecycleLimits::default()
     }
 
-    /// Why that worker is to be replaced, if it is.
+    /// Returns the limit that the worker has reached, if it has.
     pub(crate) fn due(&self, seen: &Seen) -> Option<&'static str> {
         let is_over = |limit: u64, found: u64| limit > 0 && found >= spread(limit, seen.life);
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
@@ -53,7 +55,7 @@ impl RecycleLimits {
     }
 }
 
-/// Workers that were too large whenever they were looked at, and had a request each time.
+/// Busy workers that were too large at every check.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
     /// By place.
@@ -63,13 +65,14 @@ pub(crate) struct Suspects {
 #[derive(Debug)]
 struct Suspicion {
     life: u32,
-    /// Finished ones at the last look.
+    /// Finished requests at the last check.
     requests: u64,
     looks: u32,
 }
 
 impl Suspects {
-    /// A worker was looked at. Whether it is too large by itself although it is busy, and not by one of its requests.
+    /// Records a check of a worker. Returns whether the worker itself is too large, and not just
+    /// one of its requests.
     pub(crate) fn confirm(&mut self, place: usize, seen: &Seen, memory_max: u64) -> bool {
         if seen.own_bytes.is_none_or(|bytes| bytes <= memory_max) {
             self.seen.remove(&place);
@@ -87,15 +90,15 @@ impl Suspects {
     }
 }
 
-/// Between nine tenths of `limit` and all of it.
+/// Returns a value between nine tenths of `limit` and `limit`.
 fn spread(limit: u64, life: u32) -> u64 {
-    // Fibonacci hashing: neighbours are far apart.
+    // Fibonacci hashing: neighbouring numbers get distant values.
     let share = u64::from(life.wrapping_mul(0x9e37_79b9) >> 22);
     limit - limit / 10 * share / 1024
 }
 
-/// Bytes of the process that no other has and no file holds, those that were swapped out among them; `None`: nobody may know, or it
-/// is gone.
+/// Returns the private memory of the process in bytes, not backed by a file, including swapped-out
+/// memory. `None` if it cannot be read or the process has ended.
 pub(crate) fn own_bytes(pid: i32) -> Option<u64> {
     let text = read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     Some(bytes_of(&text, "Private_Dirty:")? + bytes_of(&text, "SwapPss:").unwrap_or(0))
@@ -115,7 +118,7 @@ mod tests {
         RecycleLimits { requests_max: 1000, age_max: Duration::from_hours(1), memory_max: 1 << 20 };
 
     #[test]
-    fn who_is_due() {
+    fn worker_over_a_limit_is_due() {
         let fresh = Seen { life: 1, requests: 0, age: Duration::ZERO, own_bytes: None };
         for (seen, expected) in [
             (fresh, None),
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_large_in_each_request_is_too_large_by_itself() {
+    fn busy_worker_too_large_in_three_requests_is_due() {
         let seen = |life, requests, mebibytes: u64| Seen {
             life,
             requests,
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_began_together_do_not_end_together() {
+    fn limits_are_spread_over_incarnations() {
         let mut ends: Vec<u64> = (1..=64).map(|life| spread(10_000, life)).collect();
         ends.sort_unstable();
         assert!(ends[0] >= 9_000 && ends[63] <= 10_000);
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn kilobytes_are_read_by_their_key() {
+    fn bytes_of_reads_kilobytes_by_key() {
         let text =
             "Private_Dirty:      12 kB\nSwap:               90 kB\nSwapPss:            30 kB\n";
         assert_eq!(bytes_of(text, "Private_Dirty:"), Some(12 << 10));
@@ -175,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_ones_own() {
-        // The other tests of this process write and free beside this one, tens of mebibytes at most.
+    fn written_memory_counts_as_own_bytes() {
+        // Concurrent tests of this process allocate and free some tens of mebibytes at most.
         const WRITTEN: usize = 256 << 20;
         let before = own_bytes(std::process::id().cast_signed()).expect("our own");
         let written = vec![7u8; WRITTEN];

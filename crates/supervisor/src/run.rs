@@ -1,6 +1,7 @@
-//! Does what the state machines say: one thread that waits for messages, signals, commands and time.
+//! The supervisor's loop: one thread waits for messages, signals, commands and time, and executes
+//! the decisions of the state machines.
 //!
-//! Usually there is one generation; a reload has a second one beside it for a while (`reload`).
+//! Usually there is one generation; during a reload there are two (`reload`).
 
 mod pools;
 mod reload;
@@ -12,14 +13,14 @@ use crate::consoles::{ConsoleSnapshot, Elsewhere};
 use crate::end::Failed;
 use crate::generation::{Coming, Generation, Ground, LEAVE_LIMIT, Readiness};
 use crate::handle::{Command, Handle, Process, Reload};
-use crate::inquest::{Case, Inquest};
 use crate::news::{KillWhy, Kills, Lines, News};
 use crate::os::{self, Signals};
+use crate::overrun_diagnosis::{Case, OverrunDiagnosis};
 use crate::settings::Settings;
 use crate::workers::{Event, Lives, WorkerPlace};
 use samovar_log::Intake;
 use samovar_published::Publishing;
-use samovar_ring::{DesiredState, Ring, Run, Supervision, TurnWatch, WORKERS_MAX};
+use samovar_ring::{DesiredState, PermitWatch, Ring, Run, Supervision, WORKERS_MAX};
 use samovar_shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,62 +31,63 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// How often the machines are asked without an event: backoffs end, models change.
+/// Interval at which the state machines run without an event: backoffs end, models change.
 const TICK: Duration = Duration::from_millis(100);
-/// The same while a new generation boots: it is waited for.
+/// Interval while a new generation boots, so that a reload is not delayed.
 const TICK_COMING: Duration = Duration::from_millis(5);
-/// The same while requests wait that workers may be added for.
+/// Interval while requests wait and workers may be added for them.
 const TICK_URGENT: Duration = Duration::from_millis(25);
-/// So long a worker may run without a wait before others may run beside it: a long computation, or a wait that nobody has
-/// announced.
+/// Maximum time for which a worker holds its run permit without waiting. After it, other workers
+/// may run too: this one computes for long, or waits without having reported it.
 const TURN_LIMIT: Duration = Duration::from_millis(100);
-/// Generations at a time: one serves, one may come, the others finish requests.
+/// Maximum number of generations: one serves, one may be starting, the others finish requests.
 const GENERATIONS_MAX: usize = 8;
-/// Likewise of those that take down call graphs.
+/// Maximum number of generations that record call graphs.
 const TRACERS_MAX: usize = 4;
 const PLACES_MAX: usize = GENERATIONS_MAX + TRACERS_MAX;
 
-/// What the supervisor tells its owner; called on the supervisor's thread, must not block.
+/// Callbacks to the owner. Called on the supervisor's thread; must not block.
 pub trait Hooks {
-    /// The workers wait for requests, or have had their time.
+    /// The workers wait for requests, or the time limit for that is over.
     fn ready(&mut self, boot: Boot);
-    /// SIGTERM, SIGINT or SIGHUP came: drain the front, then send [`Command::Stop`].
+    /// SIGTERM, SIGINT or SIGHUP was received: drain the front, then send [`Command::Stop`].
     fn stop_requested(&mut self);
-    /// SIGUSR1 came: log files were moved away.
+    /// SIGUSR1 was received: log files were moved away.
     fn reopen_logs(&mut self);
-    /// SIGUSR2 came: send [`Command::Reload`].
+    /// SIGUSR2 was received: send [`Command::Reload`].
     fn reload_requested(&mut self);
-    /// SIGRTMIN came: start a [`Successor`](crate::successor::Successor).
+    /// SIGRTMIN was received: start a [`Successor`](crate::successor::Successor).
     fn upgrade_requested(&mut self);
-    /// A child has ended that the supervisor has not started, with that status.
+    /// A child that the supervisor did not start has ended, with that status.
     fn child_ended(&mut self, pid: i32, status: i32);
-    /// The supervisor has done what was due, which it does ten times a second at least.
+    /// The supervisor has done its due work. Called at least ten times a second.
     fn turned(&mut self);
-    /// Something became of a worker of that pool; the name is empty where there is one pool.
+    /// An event of a worker of that pool. The name is empty if there is only one pool.
     fn news(&mut self, pool: &str, news: News);
 }
 
-/// What the first boot has come to.
+/// Result of the first boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boot {
     /// All workers are up.
     Up,
-    /// They are not, after `boot_limit`.
+    /// Not all workers are up after `boot_limit`.
     Late,
-    /// They are, but the application could not be booted ahead: they run it whole.
+    /// All workers are up, but the application could not be booted in advance: they run it as whole
+    /// scripts.
     Failed,
 }
 
-/// A supervisor that has blocked its signals and not started anything.
+/// A supervisor that has blocked its signals, and has started nothing yet.
 pub struct Running {
     signals: Signals,
-    /// The default pool's first.
+    /// The pools, the default pool first.
     posts: Vec<Post>,
 }
 
-/// What a pool is made of before it runs.
+/// The parts of a pool that exist before it runs.
 pub(crate) struct Post {
-    /// Empty: it is the only one.
+    /// Name of the pool; empty if it is the only one.
     name: String,
     ring: Ring,
     shared: Shared,
@@ -93,8 +95,8 @@ pub(crate) struct Post {
     intake: Intake,
     handle: Handle,
     commands: Receiver<Command>,
-    inquest: Arc<Inquest>,
-    /// Console workers of the server before this one.
+    diagnosis: Arc<OverrunDiagnosis>,
+    /// Console workers of the previous server.
     before: Elsewhere,
 }
 
@@ -104,18 +106,22 @@ impl Post {
         ring: Ring,
         (shared, published): (Shared, Publishing),
         intake: Intake,
-        inquest: Arc<Inquest>,
+        diagnosis: Arc<OverrunDiagnosis>,
     ) -> io::Result<Post> {
         let (handle, commands) = Handle::new(&ring)?;
         let (name, before) = (name.to_owned(), Elsewhere::These(Vec::new()));
-        Ok(Post { name, ring, shared, published, intake, handle, commands, inquest, before })
+        Ok(Post { name, ring, shared, published, intake, handle, commands, diagnosis, before })
     }
 }
 
 impl Running {
-    /// Call it on the main thread before any other thread starts: threads inherit the signal mask, and the
-    /// template is bound to the life of the thread that starts it. `shared`: what workers share beside requests; `published`: what they only read of it; `intake`: where all
-    /// processes print.
+    /// Prepares the supervisor. Must be called on the main thread before any other thread starts:
+    /// threads inherit the signal mask. The template is bound to the life of the thread that starts
+    /// it.
+    ///
+    /// - `memory`: shared memory of the workers, except that for requests, and the published
+    ///   values, which workers only read
+    /// - `intake`: receives the output of all processes
     pub fn prepare(
         ring: Ring,
         memory: (Shared, Publishing),
@@ -123,23 +129,24 @@ impl Running {
     ) -> io::Result<Running> {
         let signals = os::block_signals()?;
         os::adopt_orphans();
-        let inquest = Arc::new(Inquest::start()?);
-        let posts = vec![Post::new("", ring, memory, intake, inquest)?];
+        let diagnosis = Arc::new(OverrunDiagnosis::start()?);
+        let posts = vec![Post::new("", ring, memory, intake, diagnosis)?];
         Ok(Running { signals, posts })
     }
 
-    /// No console worker of any pool that was added begins until [`Command::Consoles`] says to its pool which ones another server has.
+    /// Delays the console workers of all pools added so far, until [`Command::Consoles`] informs
+    /// each pool of those that another server still runs.
     pub fn hold_consoles(&mut self) {
         self.posts.iter_mut().for_each(|post| post.before = Elsewhere::All);
     }
 
-    /// What other threads see of the default pool.
+    /// Returns the default pool's handle.
     pub fn handle(&self) -> Handle {
         self.posts[0].handle.clone()
     }
 }
 
-/// What generations that have gone leave behind.
+/// Counters of generations that have ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     grown: u64,
@@ -162,41 +169,41 @@ impl Counts {
     }
 }
 
-/// One pool.
+/// The supervisor of one pool.
 struct Supervisor {
     post: Post,
-    /// By which the next template of a pool that has fallen begins.
+    /// Settings for the next template after the pool has failed.
     settings: Settings,
-    /// When that is to be.
+    /// Time of the next attempt, if the pool has failed.
     fallen_until: Option<Instant>,
-    /// What the first boot came to.
+    /// Result of the first boot.
     boot: Option<Boot>,
     ground: Ground,
-    /// At most one has [`DesiredState::Serve`], and one [`DesiredState::Hold`].
+    /// At most one generation has [`DesiredState::Serve`], and one [`DesiredState::Hold`].
     generations: Vec<Generation>,
-    /// How many templates have served so far.
+    /// Number of templates that have served so far.
     number: u64,
     gone: Counts,
-    /// A reload is under way.
+    /// The reload in progress.
     coming: Option<Coming>,
-    /// One that came before the server itself was up.
+    /// A reload that was requested before the server itself was up.
     awaited: Option<Reload>,
-    /// Reloads that were begun.
+    /// Number of reloads started.
     attempts: u64,
-    /// The front drains, or has done so: nothing new begins.
+    /// The front is draining or drained: nothing new is started.
     is_ending: bool,
-    /// The front has ended before its time.
+    /// The front has ended unexpectedly.
     is_broken: bool,
-    /// Who was running when that was looked at last, and when.
-    turns: TurnWatch,
+    /// Holders of run permits at the last check, and its time.
+    turns: PermitWatch,
     turns_seen: Instant,
-    /// Of the machine, or of what this process may use of it.
+    /// Cores of the machine, or those that this process may use.
     cores: usize,
-    /// Who takes down call graphs has failed: the next begins no sooner.
+    /// Earliest start of the next tracer generation after a failed one.
     tracer_after: Instant,
 }
 
-/// After how long a pool is tried again that could not start.
+/// Wait before a pool that could not start is tried again.
 const FALLEN: Duration = Duration::from_secs(5);
 
 impl Supervisor {
@@ -231,21 +238,23 @@ impl Supervisor {
             attempts: 0,
             is_ending: false,
             is_broken: false,
-            turns: TurnWatch::default(),
+            turns: PermitWatch::default(),
             turns_seen: Instant::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             tracer_after: Instant::now(),
         }
     }
 
-    /// Nothing of it is left, and nothing comes.
+    /// Whether all generations are gone and none will follow.
     fn is_over(&self, is_first: bool) -> bool {
         self.generations.is_empty() && (is_first || self.is_ending)
     }
 
-    /// It cannot start, or go on: what there is of it ends, and it is tried again.
+    /// Handles a pool that cannot start or continue: ends its generations, and schedules another
+    /// attempt.
     fn fall(&mut self, failed: &Failed) {
-        warn!(again = ?FALLEN, "this pool cannot run, its requests are refused; the others go on: {failed}");
+        warn!(again = ?FALLEN, "the pool cannot run, its requests are rejected; other pools keep \
+                                serving: {failed}");
         self.boot = self.boot.or(Some(Boot::Failed));
         self.fallen_until = Some(Instant::now() + FALLEN);
         self.give_up(&failed.to_string());
@@ -253,7 +262,7 @@ impl Supervisor {
         living.for_each(|generation| generation.give_up(&self.ground));
     }
 
-    /// Tries it again, when all that was left of it is gone.
+    /// Starts a failed pool again, after all its generations are gone.
     fn rise(&mut self) {
         let is_due = self.fallen_until.is_some_and(|until| Instant::now() >= until);
         if self.is_ending || !is_due || !self.generations.is_empty() {
@@ -267,7 +276,7 @@ impl Supervisor {
         self.generations.push(generation);
     }
 
-    /// What is to be looked at whatever has happened.
+    /// Runs all periodic checks.
     fn look(&mut self) {
         for generation in &mut self.generations {
             generation.look_at_models(&self.ground);
@@ -275,7 +284,7 @@ impl Supervisor {
             generation.recycle(&self.ground);
             generation.scale(&self.ground);
         }
-        self.look_at_turns();
+        self.check_permits();
         self.look_at_readiness();
         self.look_at_awaited();
         self.look_at_coming();
@@ -284,18 +293,18 @@ impl Supervisor {
         self.tell_all(&Event::Tick);
     }
 
-    fn turn(&mut self) -> Result<(), Failed> {
+    fn step(&mut self) -> Result<(), Failed> {
         for at in 0..self.generations.len() {
             let generation = &mut self.generations[at];
             let before = generation.workers.template_restarts();
             let desired = generation.desired;
-            let mut result = generation.turn(&self.ground);
-            // What has just happened may want more of them.
+            let mut result = generation.step(&self.ground);
+            // The events may have created a need for more cells.
             if result.is_ok() && generation.workers.lacks() > 0 {
                 let cells = self.free_cells();
                 let generation = &mut self.generations[at];
                 generation.tell(Event::Room { cells });
-                result = generation.turn(&self.ground);
+                result = generation.step(&self.ground);
             }
             let generation = &self.generations[at];
             let is_new = generation.workers.template_restarts() > before;
@@ -310,7 +319,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Another template serves from now on, that of the generation there.
+    /// Numbers the new template of that generation, which serves from now on.
     fn count_generation(&mut self, at: usize) {
         self.number += 1;
         self.generations[at].number = self.number;
@@ -320,7 +329,8 @@ impl Supervisor {
         self.generations.iter_mut().for_each(|generation| generation.tell(event.clone()));
     }
 
-    /// A console worker begins when its predecessor has left.
+    /// Settles the console workers of all generations. A console worker starts after its
+    /// predecessor has exited.
     fn settle_consoles(&mut self) {
         let living: Vec<Vec<(String, usize)>> =
             self.generations.iter().map(|p| p.consoles.living()).collect();
@@ -335,8 +345,9 @@ impl Supervisor {
         }
     }
 
-    /// Says how many workers may run, if there are more than may; and lets others run beside those that go on and on.
-    fn look_at_turns(&mut self) {
+    /// Sets the number of run permits, if there are more workers than may run. Lets other workers
+    /// run in addition to those that hold a permit for too long.
+    fn check_permits(&mut self) {
         let cells = self.generations.iter().flat_map(|generation| generation.workers.cells());
         let in_use = cells.max().map_or(0, |cell| cell + 1);
         let mut live = vec![false; in_use];
@@ -347,15 +358,15 @@ impl Supervisor {
         let count = takers.map(|generation| generation.processes().count()).sum::<usize>();
         let limit = if count > limit { limit } else { 0 };
         let woken_max = if count > self.cores { self.cores } else { 0 };
-        self.ground.supervision.set_turns(limit, woken_max, in_use.max(1));
+        self.ground.supervision.set_permits(limit, woken_max, in_use.max(1));
         if self.turns_seen.elapsed() >= TURN_LIMIT {
             self.turns_seen = Instant::now();
             let is_live = |cell: usize| live.get(cell).is_some_and(|is_live| *is_live);
-            self.ground.supervision.mend_turns(&mut self.turns, is_live);
+            self.ground.supervision.repair_permits(&mut self.turns, is_live);
         }
     }
 
-    /// Cells of the ring that no generation uses.
+    /// Returns the cells of the ring that no generation uses.
     fn free_cells(&self) -> Vec<usize> {
         let mut used = [false; WORKERS_MAX];
         let cells = self.generations.iter().flat_map(|generation| generation.workers.cells());
@@ -379,17 +390,17 @@ impl Supervisor {
         self.give_up("the server is stopping");
         self.generations
             .iter_mut()
-            .for_each(|generation| generation.consoles.stop("the server stops"));
+            .for_each(|generation| generation.consoles.stop("the server is stopping"));
     }
 
     fn read_commands(&mut self) {
         while let Ok(command) = self.post.commands.try_recv() {
             match command {
                 Command::Kill { incarnation, reason, run } => {
-                    // It may have come to its end by itself, and run something else.
+                    // The run may have ended meanwhile, and the worker may run another request.
                     if run.is_none_or(|run| self.ground.supervision.is_running(run)) {
                         if let Some(suppressed) = self.ground.lines.killed.pass() {
-                            warn!(incarnation, reason, suppressed, "a worker is killed");
+                            warn!(incarnation, reason, suppressed, "killing a worker");
                         }
                         let why = run.map_or(KillWhy::Garbage, |_| KillWhy::Overrun);
                         self.ground.kills.count(why, 1);
@@ -401,7 +412,7 @@ impl Supervisor {
                     let worker = self.worker_of(run);
                     let pool = self.post.name.clone();
                     let case = Case { pool, worker, overrun, request, id, ran };
-                    self.post.inquest.hand_in(case);
+                    self.post.diagnosis.hand_in(case);
                 }
                 Command::ScriptsWait => {
                     if let Some(generation) = self.serving_mut() {
@@ -428,17 +439,18 @@ impl Supervisor {
         }
     }
 
-    /// The process that runs that yet, and its number.
+    /// Returns the process that still executes the run: its process id and pidfd.
     fn worker_of(&self, run: Run) -> Option<(i32, Arc<OwnedFd>)> {
         let mut places = self.generations.iter().flat_map(|g| g.workers.places());
         let process = places.find_map(|p| p.process().filter(|(_, life, _)| *life == run.worker));
         let worker =
             process.and_then(|(pid, ..)| Some((pid, Arc::new(os::open_process(pid).ok()?))));
-        // After the process is held, which may have been another's meanwhile.
+        // Checked after the pidfd is open: before that, the id could have passed to another
+        // process.
         worker.filter(|_| self.ground.supervision.is_running(run))
     }
 
-    /// A child has ended: whether it was this pool's.
+    /// Handles the end of a child. Returns whether it belonged to this pool.
     fn reaped(&mut self, pid: i32, status: i32) -> (bool, Result<(), Failed>) {
         let mut is_known = false;
         for at in 0..self.generations.len() {
@@ -476,7 +488,7 @@ impl Supervisor {
         snapshot.booting.clear();
         let boots = self.generations.iter().filter(|generation| !generation.is_tracer);
         snapshot.booting.extend(boots.filter_map(booting));
-        // Places of other generations are of interest only as long as somebody is in them.
+        // Places of other generations are shown only while they have a process.
         let is_shown = |generation: &Generation, entry: &ConsoleSnapshot| {
             generation.desired == DesiredState::Serve || entry.has_process()
         };
@@ -512,7 +524,8 @@ impl Supervisor {
         }
     }
 
-    /// The first generation is ready when its workers wait, or have had their time.
+    /// Marks the first generation as ready when its workers wait for requests, or when the time
+    /// limit is over.
     fn look_at_readiness(&mut self) {
         let Some(generation) = self.serving() else { return };
         if generation.ready != Readiness::TemplateReady {
@@ -520,7 +533,7 @@ impl Supervisor {
         }
         let (late, all) = (generation.is_late(), generation.is_up(&self.ground));
         if late && !all {
-            warn!("the application has not booted in time; requests wait for it");
+            warn!("the application did not boot in time; requests wait for it");
         }
         if all || late {
             if let Some(generation) = self.serving_mut() {

@@ -1,7 +1,8 @@
-//! What busy workers do, looked at many times a second, on a thread of its own.
+//! Samples the activity of busy workers many times a second, on a separate thread.
 //!
-//! It reads: the ring's words, PHP's stacks by crates/spy, and `/proc`. Nothing is asked of a worker, and nobody waits for
-//! this thread, which may hang with a process that hangs in the kernel. What is seen goes to an [`Observer`].
+//! It reads the ring, PHP's stacks through crates/spy, and `/proc`. Workers do nothing for it. No
+//! thread waits for this one, which can hang on a process that hangs in the kernel. The samples go
+//! to an [`Observer`].
 
 mod beat;
 mod boots;
@@ -23,100 +24,103 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use worker::{Eyes, Watched};
 
-/// Between two looks at how long requests have taken, where no stacks are sampled.
+/// Minimum and maximum interval between two checks for slow requests, if no stacks are sampled.
 const SLOW_LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// How long the server's end waits for the thread.
+/// Time for which the end of the server waits for the thread.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
 const FINISH_LOOK: Duration = Duration::from_millis(2);
-/// Most workers whose files below `/proc` stay open; of the others they are opened for each look.
+/// Maximum number of workers whose files below `/proc` stay open. The files of other workers are
+/// opened for each sample.
 const KEPT_MAX: usize = 64;
-/// Descriptors that are open for as long as files of that many workers are kept, at most: one is the process itself.
+/// Returns the maximum number of descriptors that stay open for that many workers. One per worker
+/// is its pidfd.
 #[must_use]
 pub fn sampled_descriptors(workers: usize) -> usize {
     workers.min(KEPT_MAX) * (Account::FILES + 1)
 }
 
-/// Between two cleanings of what is known of processes.
+/// Interval at which data of ended processes is removed.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// What is looked for, and how often.
+/// Settings of the sampler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampling {
-    /// Looks at each busy worker, per second; 0: none.
+    /// Samples of each busy worker per second; 0: none.
     pub hertz: u32,
-    /// When a request counts as slow, from its queueing on; `None`: no matter.
+    /// Time after which a request counts as slow, measured from its queueing; `None`: slow requests
+    /// are not reported.
     pub slow: Option<Duration>,
-    /// Whether files of workers may stay open from look to look: there are descriptors for them.
+    /// Whether files of workers may stay open between samples: enough descriptors are available.
     pub keeps_files: bool,
 }
 
-/// What a busy worker was seen at.
+/// Activity of a busy worker in a sample.
 #[derive(Clone, Copy, Debug)]
 pub enum Scene<'a> {
-    /// PHP code, and whether the worker runs or waits.
+    /// PHP code is active; the second value shows whether the worker runs or waits.
     Php(&'a Stack, &'a Activity),
-    /// It has a request, and no PHP code runs.
+    /// The worker has a request, but no PHP code is active.
     NoCode,
-    /// It returns to its image.
+    /// The worker returns to its image.
     Rollback,
-    /// It tidies up behind a request.
+    /// The worker cleans up after a request.
     Reset,
 }
 
-/// One look at a busy worker.
+/// One sample of a busy worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
-    /// Which of the pools it is of: its place among those that the sampler was started with.
+    /// Index of its pool, among those that the sampler was started with.
     pub pool: usize,
-    /// Whose fork it is.
+    /// Generation that forked it.
     pub generation: u64,
-    /// The model that its application chose.
+    /// Model that its application chose.
     pub model: Model,
-    /// It boots the application.
+    /// The worker is booting the application.
     pub is_boot: bool,
-    /// The request that it runs.
+    /// Request that it runs.
     pub request: Option<(Run, &'a RequestLine)>,
-    /// What it was seen at.
+    /// Its activity.
     pub scene: Scene<'a>,
-    /// The time that the look stands for.
+    /// Wall-clock time that the sample represents.
     pub wall_ns: u64,
-    /// CPU time that it has used since it was last seen to run.
+    /// CPU time used since the worker was last seen running.
     pub cpu_ns: u64,
 }
 
-/// A request that has become slow, while it still ran.
+/// State of a request that has become slow and is still running.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlowScene {
-    /// `it is in flock of descriptor 7: /srv/lock`.
+    /// Text such as `in flock of descriptor 7: /srv/lock`.
     pub blocked: String,
-    /// PHP's calls, the innermost first; or a line that says why they are not known.
+    /// PHP's calls, the innermost first; or one line with the reason why they are unknown.
     pub calls: Vec<String>,
 }
 
-/// Whoever is told. Called on the sampler's thread; must not wait for a disk.
+/// Receives the samples. Called on the sampler's thread; must not wait for a disk.
 pub trait Observer: Send {
-    /// A worker of that pool, in that life, is of that generation.
+    /// The worker of that pool with this incarnation belongs to that generation.
     fn knows(&mut self, pool: usize, life: u32, generation: u64);
-    /// A busy worker was looked at.
+    /// A busy worker was sampled.
     fn saw(&mut self, look: &Look<'_>);
     /// A request of that pool has become slow.
     fn is_slow(&mut self, pool: usize, request: &RequestLine, scene: SlowScene);
-    /// All workers were looked at.
+    /// All workers were sampled once.
     fn turned(&mut self);
 }
 
-/// How the sampler fares.
+/// State of the sampler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SamplerReport {
-    /// Looks per second.
+    /// Samples per second.
     pub hertz: u32,
-    /// Looks at busy workers so far.
+    /// Number of samples of busy workers so far.
     pub samples: u64,
-    /// Of them, those whose stack changed too fast to be read.
+    /// Number of these samples whose stack changed while it was read.
     pub torn: u64,
-    /// CPU time that the thread has used.
+    /// CPU time used by the thread.
     pub cpu: Duration,
-    /// Why stacks cannot be read now; empty if they can.
+    /// Reason why stacks cannot be read now; empty if they can.
     pub trouble: String,
 }
 
@@ -135,7 +139,8 @@ impl Counters {
         self.torn.fetch_add(u64::from(torn), Ordering::Relaxed);
     }
 
-    /// Notes why stacks cannot be read, or that they can; true: that is news.
+    /// Stores why stacks cannot be read, or an empty text if they can. Returns whether that has
+    /// changed.
     fn note(&self, trouble: &str) -> bool {
         let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = *known != trouble;
@@ -146,7 +151,7 @@ impl Counters {
     }
 }
 
-/// The thread's other end.
+/// Controls the sampler's thread.
 #[derive(Debug)]
 pub struct Sampler {
     hertz: u32,
@@ -155,7 +160,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Starts the thread, which looks at the workers of all of these pools; `None`: there is nothing to look for.
+    /// Starts the thread, which samples the workers of all these pools. Returns `None` if nothing
+    /// has to be sampled.
     pub fn start(
         pools: &[Handle],
         sampling: Sampling,
@@ -177,7 +183,7 @@ impl Sampler {
         Ok(Some(Sampler { hertz: sampling.hertz, counters, thread: Mutex::new(Some(thread)) }))
     }
 
-    /// How it fares.
+    /// Returns the state of the sampler.
     pub fn report(&self) -> SamplerReport {
         let of = &self.counters;
         SamplerReport {
@@ -189,7 +195,7 @@ impl Sampler {
         }
     }
 
-    /// Ends the thread, unless it hangs with a process that does.
+    /// Ends the thread, unless it hangs on a hanging process.
     pub fn finish(&self) {
         self.counters.ends.store(true, Ordering::Relaxed);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -200,13 +206,13 @@ impl Sampler {
             std::thread::sleep(FINISH_LOOK);
         }
         if thread.is_finished() {
-            // A panic of the thread has been told by the panic hook.
+            // The panic hook has already logged a panic of the thread.
             let _ = thread.join();
         }
     }
 }
 
-/// What the thread knows from one look to the next.
+/// State of the thread.
 struct Round {
     pools: Vec<Pool>,
     sampling: Sampling,
@@ -215,11 +221,11 @@ struct Round {
     swept: Instant,
 }
 
-/// The same of one pool, whose generations and lives are its own.
+/// State per pool; each pool has its own generations and incarnations.
 struct Pool {
     handle: Handle,
     readers: Readers,
-    /// By process: a number may become another's, who has begun at another time.
+    /// By process id and start time, because an id can be reused.
     workers: HashMap<(i32, Instant), Watched>,
     boots: Boots,
     processes: Vec<Process>,
@@ -249,12 +255,13 @@ impl Round {
             let at = beat.next();
             self.look_at_boots(at);
             let wall = beat.wait(at);
-            self.turn(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
+            self.step(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
             self.observer.turned();
         }
     }
 
-    /// What applications do that boot at the moment, until then: many looks, because a boot is short, and rare.
+    /// Samples applications that are booting, until that time. The sampling rate is high, because
+    /// boots are short and rare.
     fn look_at_boots(&mut self, until: Instant) {
         if self.sampling.hertz == 0 {
             return;
@@ -275,12 +282,12 @@ impl Round {
         }
     }
 
-    fn turn(&mut self, wall_ns: u64) {
+    fn step(&mut self, wall_ns: u64) {
         let mut known: usize = self.pools.iter().map(|pool| pool.workers.len()).sum();
         for at in 0..self.pools.len() {
             let pool = &mut self.pools[at];
             pool.processes.clear();
-            // Not held while processes are read: that may take its time.
+            // The lock is not held while processes are read, which can take long.
             pool.processes.extend_from_slice(&pool.handle.snapshot().processes);
             for of in 0..self.pools[at].processes.len() {
                 let process = self.pools[at].processes[of];
@@ -292,7 +299,7 @@ impl Round {
         }
     }
 
-    /// `known`: so many workers were seen before, of all pools.
+    /// Samples one worker. `known`: number of workers seen so far, in all pools.
     fn look(&mut self, at: usize, process: &Process, wall_ns: u64, known: &mut usize) {
         let key = (process.pid, process.since);
         let (pool, mut eyes) = self.eyes(at);
@@ -306,7 +313,7 @@ impl Round {
         watched.look(process, wall_ns, &mut eyes);
     }
 
-    /// What that pool's workers are looked at with, and the rest of it.
+    /// Splits the state of a pool into the tools for sampling and the rest.
     fn eyes(&mut self, at: usize) -> (PoolParts<'_>, Eyes<'_>) {
         let Pool { handle, readers, workers, boots, .. } = &mut self.pools[at];
         let eyes = Eyes {
@@ -320,7 +327,7 @@ impl Round {
         (PoolParts { workers, boots }, eyes)
     }
 
-    /// Forgets who has gone, and says what the thread has cost.
+    /// Removes the data of processes that have ended, and publishes the thread's CPU time.
     fn sweep(&mut self) {
         self.swept = Instant::now();
         for Pool { readers, workers, boots, processes, .. } in &mut self.pools {
@@ -334,7 +341,7 @@ impl Round {
     }
 }
 
-/// What of a pool is not lent to [`Eyes`].
+/// Parts of a pool that are not borrowed by [`Eyes`].
 struct PoolParts<'a> {
     workers: &'a mut HashMap<(i32, Instant), Watched>,
     boots: &'a mut Boots,

@@ -1,8 +1,10 @@
-//! What of the file system PHP's processes see: rules of Landlock, which the kernel holds them to, and all that they start.
+//! File system access of PHP's processes: Landlock rules, which the kernel enforces for them and
+//! all processes that they start.
 //!
-//! The rules are made before the template is, since they need its paths opened, and put on between its fork and its exec.
-//! With them come two more things of Landlock: who is inside can neither trace processes outside nor send them signals.
-//! Where no file is named there is a fence instead, which has the first of the two alone.
+//! The rules are created before the template, because their paths must be opened, and applied
+//! between its fork and exec. They include two more Landlock restrictions: a process inside can
+//! neither trace processes outside nor send them signals. If no paths are configured, a fence is
+//! used instead, which only prevents tracing.
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -12,46 +14,48 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What the rules speak of: Linux 6.2 knows all of it.
+/// Rights that the rules handle; all are known to Linux 6.2.
 const RIGHTS: ABI = ABI::V3;
-/// Signals are kept inside from Linux 6.12 on.
+/// Signals can be restricted since Linux 6.12.
 const SCOPES: ABI = ABI::V6;
-/// What the rules of a fence speak of, Linux 5.19. Every rule must speak of something; this one is allowed everywhere, and asked
-/// about only where a file gets a name in another folder.
+/// Right that the rules of a fence handle; Linux 5.19. Rules must handle at least one right. This
+/// one is allowed everywhere, and is only checked when a file gets a name in another folder.
 const OF_FENCE: AccessFs = AccessFs::Refer;
-/// Without them nothing runs: programs, their libraries, the machine's settings, devices, what the kernel tells.
+/// Paths that every program needs: programs, libraries, the machine's settings, and the kernel's
+/// own files.
 const NEEDED_TO_RUN: [&str; 9] =
     ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys"];
 const DEVICES: &str = "/dev";
 
-/// What PHP's processes may do to the file system, and to others. Without paths: to files whatever their user may.
+/// Restrictions for PHP's processes. Without paths, access to files is only limited by the user's
+/// permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Below these they may write; nowhere else, unless both lists are empty.
+    /// Paths below which they may write; they may write nowhere else, unless both lists are empty.
     pub write: Vec<PathBuf>,
-    /// Below these, and those, they may read; anywhere, if it is empty.
+    /// Paths below which they may read, in addition to those in `write`; empty: anywhere.
     pub read: Vec<PathBuf>,
-    /// What the server itself has them write and read: its folder for temporary files.
+    /// Paths that the server itself makes them write and read: its folder for temporary files.
     pub own: Vec<PathBuf>,
-    /// What the server itself has them read: programs, settings, the document root.
+    /// Paths that the server itself makes them read: programs, settings, the document root.
     pub own_read: Vec<PathBuf>,
-    /// Without paths, too, they can trace no process outside.
-    pub apart: bool,
+    /// Tracing of processes outside is prevented even without paths.
+    pub isolate_processes: bool,
 }
 
 impl Sandbox {
-    /// Whether there are rules about files.
+    /// Whether there are rules for files.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.write.is_empty() || !self.read.is_empty()
     }
 
-    /// Whether the kernel would take the rules; the error says what to do.
+    /// Checks whether the kernel accepts the rules. The error contains a hint.
     pub fn check(&self) -> Result<(), String> {
         self.rules().map(drop).map_err(|error| error.to_string())
     }
 
-    /// The rules, for [`hold`]; `None`: there are none.
+    /// Creates the rules, for [`hold`]; `None` if there are none.
     pub(crate) fn rules(&self) -> io::Result<Option<OwnedFd>> {
         if !self.is_on() {
             return Ok(None);
@@ -59,24 +63,30 @@ impl Sandbox {
         for path in self.write.iter().chain(&self.read) {
             path.metadata().map_err(|error| {
                 io::Error::new(error.kind(), format!(
-                    "`{}` of the sandbox: {error}\nhint: a path in `sandbox.write` or `sandbox.read` must be there before the server is",
+                    "`{}` of the sandbox: {error}\nhint: create the paths of `sandbox.write` and \
+                     `sandbox.read` before the server starts",
                     path.display()
                 ))
             })?;
         }
         self.ruleset().map_err(|error| {
-            let hint = "hint: Landlock needs Linux 6.2, with `landlock` in /sys/kernel/security/lsm; without `sandbox.write` and \
-                 `sandbox.read` the server does without it";
-            io::Error::other(format!("the kernel takes no rules for the sandbox: {error}\n{hint}"))
+            let hint = "hint: Landlock needs Linux 6.2, with `landlock` in \
+                        /sys/kernel/security/lsm; remove `sandbox.write` and `sandbox.read` to \
+                        run without it";
+            io::Error::other(format!(
+                "the kernel does not support the rules of the sandbox: \
+                                      {error}\n{hint}"
+            ))
         })
     }
 
-    /// What keeps them from tracing processes outside, for [`hold`], where nothing else does.
+    /// Creates the fence that prevents tracing of processes outside, for [`hold`], if no rules
+    /// already prevent it.
     ///
     /// # Errors
-    /// This kernel cannot.
+    /// The kernel does not support it.
     pub fn fence(&self) -> io::Result<Option<OwnedFd>> {
-        if self.is_on() || !self.apart {
+        if self.is_on() || !self.isolate_processes {
             return Ok(None);
         }
         fence().map_err(io::Error::other)
@@ -93,13 +103,13 @@ impl Sandbox {
             .scope(Scope::from_all(SCOPES) & Scope::Signal)?
             .create()?;
         let devices = [Path::new(DEVICES)];
-        // Devices are opened for writing as well; who may write to which is the matter of their modes.
+        // Devices are opened for writing, too. Their file modes decide which users may write.
         let to_devices = (reads | AccessFs::WriteFile | AccessFs::Truncate) & handled;
         let everything = self.write.iter().chain(&self.own);
         let rules = rules
             .add_rules(path_beneath_rules(everything, handled))?
             .add_rules(path_beneath_rules(devices, to_devices))?;
-        // PHP's processes note things about themselves there, as any may.
+        // PHP's processes write to their own files there, as every process may.
         let rules = rules.add_rules(path_beneath_rules([Path::new("/proc")], to_devices))?;
         if !confines_reads {
             return Ok(rules.into());
@@ -119,7 +129,7 @@ fn fence() -> Result<Option<OwnedFd>, landlock::RulesetError> {
     Ok(rules.into())
 }
 
-/// Puts the rules on: this process, and what comes of it, are held by them from now on. Async-signal-safe.
+/// Applies the rules to this process and its descendants, permanently. Async-signal-safe.
 pub(crate) fn hold(rules: i32) -> io::Result<()> {
     // SAFETY: a system call with an open descriptor and no pointer.
     if unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0) } != 0 {
@@ -133,14 +143,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_paths_there_are_no_rules() {
+    fn sandbox_without_paths_has_no_rules() {
         let own = Sandbox { own: vec!["/tmp".into()], ..Sandbox::default() };
         assert!(!own.is_on());
         assert!(own.rules().unwrap().is_none());
     }
 
     #[test]
-    fn a_path_that_is_not_there_is_an_error_that_names_it() {
+    fn missing_path_is_named_in_error() {
         for (write, read) in [(vec!["/no/such".into()], vec![]), (vec![], vec!["/no/such".into()])]
         {
             let said = Sandbox { write, read, ..Sandbox::default() }.check().unwrap_err();

@@ -1,6 +1,8 @@
-//! Workers follow the waiting: counts what there is to count, asks [`decide`] what to do, and remembers why.
+//! Scales the number of workers with the waiting requests: collects counters, calls [`decide`], and
+//! stores the reason.
 //!
-//! Its owner tells what it sees of the workers of one kind at each turn; what the kernel knows comes from a [`Machine`].
+//! In each turn, the owner passes the state of the workers of one kind. Data from the kernel comes
+//! from a [`Machine`].
 
 mod cpu;
 mod decide;
@@ -19,32 +21,32 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tracing::info;
 
-/// How long no worker is added after the system has refused one.
+/// Time for which no worker is added after the system has refused a process.
 const FORK_BACKOFF: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) };
-/// Refusals longer ago do not count.
+/// Time after which refusals no longer count.
 const FORK_MEMORY: Duration = Duration::from_mins(1);
-/// Between two looks at the memory that is free.
+/// Interval between two checks of the free memory.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
-/// A log has one line of what changes meanwhile.
+/// Changes within this time are logged as one line.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
-/// The same limit is told of again after this.
+/// Time after which the same limit is logged again.
 const LIMIT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What the kernel knows of processes.
+/// The kernel's data about processes.
 pub(crate) trait Machine {
-    /// How long a process has run, and wanted to, ns.
+    /// Time for which a process ran or was runnable, in ns.
     fn times(&self, pid: i32) -> Option<u64>;
-    /// The machine's time.
+    /// The machine's CPU time.
     fn ticks(&self) -> Option<Ticks>;
-    /// Whether it does one of the two just now.
+    /// Whether a process is running or runnable now.
     fn is_runnable(&self, pid: i32) -> bool;
-    /// Bytes of its own.
+    /// Private memory of a process in bytes.
     fn own_bytes(&self, pid: i32) -> Option<u64>;
-    /// Memory in all, and free.
+    /// Total and free memory.
     fn memory(&self) -> Option<Memory>;
 }
 
-/// The one that this process runs on.
+/// The kernel of this process.
 pub(crate) struct Kernel;
 
 impl Machine for Kernel {
@@ -69,67 +71,67 @@ impl Machine for Kernel {
     }
 }
 
-/// A worker that was not told to leave.
+/// A worker that is not retiring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) cell: usize,
     /// Its process, if there is one.
     pub(crate) pid: Option<i32>,
-    /// It takes requests.
+    /// It can take requests.
     pub(crate) is_up: bool,
-    /// It has one.
+    /// It has a request.
     pub(crate) is_busy: bool,
-    /// How many it has finished.
+    /// Number of requests that it has finished.
     pub(crate) requests: u64,
 }
 
-/// Requests for these workers.
+/// Queued requests for these workers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queued {
     pub(crate) count: usize,
-    /// For how long the oldest has waited.
+    /// Wait of the oldest one.
     pub(crate) oldest: Duration,
 }
 
-/// What its owner is to do.
+/// Action for the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Have so many more.
+    /// Add this number of workers.
     Grow(usize),
-    /// Have the workers in these cells leave.
+    /// Retire the workers in these cells.
     Shrink(Vec<usize>),
 }
 
-/// How many workers there are, and why, for `samovar status`.
+/// Number of workers and its reason, for `samovar status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScaleLine {
-    /// For scripts beside a booted application.
+    /// The workers are for scripts other than a booted application.
     pub is_script: bool,
-    /// The least.
+    /// Minimum number of workers.
     pub min: usize,
-    /// The most.
+    /// Maximum number of workers.
     pub max: usize,
-    /// How many there are to be now.
+    /// Wanted number of workers.
     pub workers: usize,
-    /// Requests that waited for one of them at the last look.
+    /// Number of requests waiting at the last check.
     pub queued: usize,
-    /// Why there are not more, or fewer: one word.
+    /// Reason for this number, as one word.
     pub reason: &'static str,
-    /// The same for people.
+    /// Reason for this number, as text.
     pub text: &'static str,
-    /// Cores that the workers wanted when requests waited last, thousandths.
+    /// Cores that the workers wanted when requests last waited, in thousandths.
     pub cpu_wanted: u64,
-    /// Cores that there are.
+    /// Available cores.
     pub cores: usize,
-    /// Bytes of their own, estimated; 0: nobody has looked yet.
+    /// Estimated private memory of all workers, in bytes; 0: not measured yet.
     pub pool_bytes: u64,
-    /// Workers that were added.
+    /// Number of workers added.
     pub grown: u64,
-    /// Workers that were taken away.
+    /// Number of workers removed.
     pub shrunk: u64,
 }
 
-/// Since when a worker has had nothing to do.
+/// Start of a worker's idle time.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     pid: Option<i32>,
@@ -137,14 +139,14 @@ struct Rest {
     since: Instant,
 }
 
-/// What was added or taken away since a line of the log said so.
+/// Changes that are not logged yet.
 #[derive(Clone, Copy, Debug)]
 struct Untold {
     since: Instant,
     from: usize,
 }
 
-/// The workers of one kind of one generation.
+/// Scaling of the workers of one kind in one generation.
 #[derive(Debug)]
 pub(crate) struct Scale {
     bounds: Bounds,
@@ -192,7 +194,7 @@ impl Scale {
         }
     }
 
-    /// Requests wait that workers may be added for: it wants to look again soon.
+    /// Whether requests wait and workers may be added for them: the next check should be soon.
     pub(crate) fn is_urgent(&self) -> bool {
         self.line.queued > 0 && self.line.workers < self.bounds.max
     }
@@ -201,8 +203,8 @@ impl Scale {
         self.line
     }
 
-    /// `workers`: how many there are to be; of these, `seen` have a place already. `fork_failures`: how many forks the system
-    /// has refused so far.
+    /// Checks the load and returns the next step. `workers`: wanted number, of which `seen` already
+    /// have a place. `fork_failures`: number of forks that the system has refused so far.
     pub(crate) fn look(
         &mut self,
         workers: usize,
@@ -256,7 +258,7 @@ impl Scale {
         let may_grow = queued.count > 0 && workers < self.bounds.max;
         let pids: Vec<i32> =
             seen.iter().filter(|w| w.is_up).filter_map(|worker| worker.pid).collect();
-        // Nobody looks while there is nothing to decide: it costs some µs for each worker.
+        // Not measured if there is nothing to decide: it costs some µs per worker.
         let cpu = if may_grow {
             self.cpu.look(&pids, now, machine)
         } else {
@@ -267,7 +269,7 @@ impl Scale {
             self.memory_at = Some(now);
             self.memory = machine.memory();
         }
-        // Together with the window of the CPU, which is some time.
+        // Measured once per CPU window, to limit its frequency.
         if cpu.is_some() {
             self.line.pool_bytes = self.pool.look(&pids, |pid| machine.own_bytes(pid));
         }
@@ -286,7 +288,8 @@ impl Scale {
         }
     }
 
-    /// Of the workers that have had nothing to do for long enough those with the highest cells: the lowest are asked first.
+    /// Returns, of the workers that were idle for long enough, those with the highest cells. The
+    /// lowest cells get requests first.
     fn longest_idle(&self, count: usize, now: Instant) -> Vec<usize> {
         let idle = self.rests.iter().rev().filter(|(_, rest)| now - rest.since >= self.idle);
         idle.map(|(cell, _)| *cell).take(count).collect()
@@ -308,7 +311,7 @@ impl Scale {
             }
             Change::Stay => {}
         }
-        // Between two windows what the last one said is still so.
+        // Between two windows, the reason of the last one is kept.
         if reason != Reason::Measuring || line.reason == Reason::Enough.word() {
             (line.reason, line.text) = (reason.word(), reason.text());
         }
@@ -318,7 +321,7 @@ impl Scale {
         self.tell(reason, now);
     }
 
-    /// The log, in few lines.
+    /// Logs changes and limits in few lines.
     fn tell(&mut self, reason: Reason, now: Instant) {
         let ScaleLine { is_script, workers, queued, cpu_wanted, .. } = self.line;
         if let Some(untold) = self.untold.take_if(|untold| now - untold.since >= LOG_INTERVAL) {
@@ -329,7 +332,7 @@ impl Scale {
                 queued,
                 scripts = is_script,
                 reason = why.word(),
-                "the number of workers changes: {}",
+                "number of workers changed: {}",
                 why.text()
             );
         }
@@ -343,7 +346,7 @@ impl Scale {
                 scripts = is_script,
                 cpu_wanted_thousandths = cpu_wanted,
                 reason = reason.word(),
-                "requests wait, and no worker is added: {}",
+                "requests wait, but no worker is added: {}",
                 reason.text()
             );
         }

@@ -1,4 +1,4 @@
-//! What the supervisor is told by its owner, for each generation anew.
+//! Settings that the owner passes to the supervisor, separately for each generation.
 
 use crate::limits::ProcessLimits;
 use crate::recycle::RecycleLimits;
@@ -9,55 +9,57 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the supervisor needs to know.
+/// Settings of a generation.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the template is started.
+    /// Command that starts the template.
     pub command: TemplateCommand,
-    /// How many worker processes there are.
+    /// Number of worker processes.
     pub workers: WorkerCount,
-    /// How long the first boot may take before the server is called ready without it, and how long a reload's may.
+    /// Maximum duration of the first boot, after which the server is reported as ready without it,
+    /// and of a reload's boot.
     pub boot_limit: Duration,
-    /// How long the requests of a generation that was replaced may take.
+    /// Maximum time for the requests of a replaced generation.
     pub drain_limit: Duration,
-    /// How long a worker may go on after a request before it takes the next; zero: for ever.
+    /// Maximum time for which a worker may continue to run after a request, before it takes the
+    /// next one; zero: no limit.
     pub after_limit: Duration,
-    /// How long a process that has nothing to do may give no sign of life; zero: for ever.
+    /// Watchdog timeout for idle processes; zero: no watchdog.
     pub watchdog_limit: Duration,
-    /// After what a worker is replaced.
+    /// Limits after which a worker is replaced.
     pub recycle: RecycleLimits,
-    /// Kinds of findings that end the server instead of a fall-back; `all` for each.
+    /// Kinds of findings that end the server in place of a fallback; `all` for every kind.
     pub image_errors: Vec<String>,
-    /// Console commands beside HTTP.
+    /// Console commands that run in addition to HTTP.
     pub consoles: Vec<ConsoleSettings>,
-    /// A template beside this one, whose workers take down call graphs; `None`: there is none.
+    /// Second template whose workers record call graphs; `None`: there is none.
     pub tracer: Option<Tracer>,
 }
 
-/// How call graphs are taken down.
+/// Settings for recording call graphs.
 #[derive(Clone, Debug)]
 pub struct Tracer {
-    /// How many workers do so.
+    /// Number of workers that record them.
     pub workers: usize,
-    /// Where the graphs go.
+    /// Channel for the graphs.
     pub graphs: Arc<GraphEnd>,
 }
 
 impl Settings {
-    /// Those of a pool that is called so in logs.
+    /// Returns these settings for a pool with that name in logs.
     #[must_use]
     pub fn of_pool(mut self, name: &str) -> Settings {
         name.clone_into(&mut self.command.options.pool);
         self
     }
 
-    /// Those of the template that takes down call graphs beside this one.
+    /// Returns the settings of the template that records call graphs.
     pub(crate) fn of_tracer(&self) -> Option<Settings> {
         let Tracer { workers, graphs } = self.tracer.clone()?;
         let mut settings = Settings { tracer: None, consoles: Vec::new(), ..self.clone() };
         settings.command.options.traces = true;
         settings.command.graphs = Some(graphs);
-        // Its boot takes longer than those that serve do.
+        // Its boot takes longer than that of the serving template, so it reports no loads.
         settings.command.loads = None;
         settings.workers =
             WorkerCount { running_max: self.workers.running_max, ..WorkerCount::fixed(workers) };
@@ -65,74 +67,76 @@ impl Settings {
     }
 }
 
-/// How many workers, and how many of them run.
+/// Number of workers, and of those that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerCount {
-    /// The least: so many there are always.
+    /// Minimum number of workers.
     pub min: usize,
-    /// The most; the same: their number is fixed.
+    /// Maximum number of workers. If equal to the minimum, the number is fixed.
     pub max: usize,
-    /// Bytes of their own that all may have before no more are added; 0: as the machine has.
+    /// Total private memory of all workers, in bytes, above which no more are added; 0: limited by
+    /// the machine's memory.
     pub memory_max: u64,
-    /// After how long without a request one above the least goes.
+    /// Time without a request after which a worker above the minimum exits.
     pub idle: Duration,
-    /// How many may run a request at once, those that wait for something else not counted.
+    /// Maximum number of workers that run a request at the same time. Workers that wait for
+    /// something else do not count.
     pub running_max: usize,
 }
 
 impl WorkerCount {
-    /// A fixed number of them, all of which may run.
+    /// Returns a fixed number of workers, all of which may run.
     #[must_use]
     pub fn fixed(count: usize) -> WorkerCount {
         let idle = Duration::from_secs(10);
         WorkerCount { min: count, max: count, memory_max: 0, idle, running_max: count }
     }
 
-    /// Whether their number follows the load.
+    /// Whether the number follows the load.
     #[must_use]
     pub fn is_elastic(&self) -> bool {
         self.min < self.max
     }
 }
 
-/// How `samovar-php` is started.
+/// Command that starts `samovar-php`.
 #[derive(Clone, Debug)]
 pub struct TemplateCommand {
-    /// The binary's path.
+    /// Path of the binary.
     pub program: PathBuf,
-    /// What PHP's processes are told.
+    /// Options for PHP's processes.
     pub options: WorkerOptions,
-    /// Where call graphs go, if they are taken down.
+    /// Channel for call graphs, if they are recorded.
     pub graphs: Option<Arc<GraphEnd>>,
-    /// Where is told what boots and requests load, if somebody listens.
+    /// Channel for reports of the files that boots and requests load, if they are needed.
     pub loads: Option<Arc<LoadsEnd>>,
-    /// What the kernel holds each of PHP's processes to.
+    /// Kernel limits of each PHP process.
     pub limits: ProcessLimits,
-    /// No program that they start gets other rights than they have.
+    /// Programs that they start get no additional privileges.
     pub no_new_privileges: bool,
-    /// What of the file system they may touch.
+    /// File system access.
     pub sandbox: Sandbox,
-    /// Variables that it has beside, or (`None`) instead of, ours.
+    /// Environment variables to set, or (`None`) to remove, relative to this process's environment.
     pub environment: Vec<(String, Option<String>)>,
 }
 
 /// One command, run by `count` processes.
 #[derive(Clone, Debug)]
 pub struct ConsoleSettings {
-    /// The command's name in logs and status.
+    /// Name of the command in logs and status.
     pub name: String,
-    /// The PHP file that is run.
+    /// PHP file to run.
     pub script: PathBuf,
-    /// What it is given.
+    /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// The processes' working directory.
+    /// Working directory of the processes.
     pub folder: PathBuf,
-    /// How many processes run it.
+    /// Number of processes.
     pub count: usize,
-    /// Resident memory after which a process is asked to leave, bytes.
+    /// Resident memory, in bytes, above which a process gets SIGTERM.
     pub memory_max: u64,
-    /// Age after which it is asked to leave; zero: never.
+    /// Age after which a process gets SIGTERM; zero: never.
     pub time_max: Duration,
-    /// From SIGTERM to SIGKILL.
+    /// Time from SIGTERM to SIGKILL.
     pub stop_timeout: Duration,
 }

@@ -1,7 +1,9 @@
-//! The server that is to come: how it is started by the one that serves, and what both hold of each other.
+//! The successor: a new server process that the current server starts, and the channel and process
+//! handle between both.
 //!
-//! What they say is not known here: an end of the channel travels as a descriptor, its number in the environment. Until the
-//! successor has come so far that it watches the channel by itself, it dies with the thread that has started it.
+//! Does not know the messages. The successor inherits its end of the channel as a descriptor, whose
+//! number is in the environment. Until the successor itself watches the channel, it dies with the
+//! thread that started it.
 
 use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,37 +21,40 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Names the channel to the successor: the process that has started it, and the descriptor, `4711:7`.
+/// Variable that passes the channel to the successor: the id of the process that started it, and
+/// the descriptor, as in `4711:7`.
 pub const CHANNEL_VARIABLE: &str = "SAMOVAR_HANDOVER";
 
-/// Reads of what a successor prints at a time: one that prints for ever is not listened to for ever.
+/// Maximum number of consecutive reads of a successor's output: an endless output must not block
+/// the reader.
 const WORDS_READS_MAX: usize = 64;
 
-/// What the successor is started with.
+/// Command that starts a successor.
 #[derive(Debug)]
 pub struct SuccessorCommand {
-    /// The program, and what it is called.
+    /// Path of the program.
     pub program: PathBuf,
-    /// As this server was started, its own name included.
+    /// Arguments of this server, including its own name.
     pub arguments: Vec<OsString>,
-    /// Variables that it has otherwise than this process.
+    /// Variables that differ from this process's environment.
     pub environment: Vec<(String, Option<String>)>,
-    /// The limit of open files, as this process has found it.
+    /// Limit of open files, as found at the start of this process.
     pub open_files: Rlimit,
 }
 
-/// A server on its way.
+/// A successor that was started.
 #[derive(Debug)]
 pub struct Successor {
-    /// Its process.
+    /// Process id.
     pub pid: i32,
     process: Option<OwnedFd>,
-    /// What it prints before it knows where to.
+    /// Output printed before it has opened its log.
     words: OwnedFd,
 }
 
 impl Successor {
-    /// Starts it, on the thread that reaps children; with our end of the channel. It is reaped with all other children, and whoever has hooks is told of its end.
+    /// Starts a successor, on the thread that reaps children, and returns it with our end of the
+    /// channel. It is reaped with all other children, and the hooks report its end.
     pub fn start(command: &SuccessorCommand) -> io::Result<(Successor, OwnedFd)> {
         let flags = SocketFlags::CLOEXEC;
         let (channel, theirs) =
@@ -71,7 +76,8 @@ impl Successor {
         process.stderr(Stdio::from(printed));
         let (inherited, open_files) = (theirs.as_raw_fd(), command.open_files);
         let prepare = move || prepare(inherited, open_files, parent);
-        // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing unless it fails.
+        // SAFETY: `prepare` makes only async-signal-safe calls, and allocates nothing unless it
+        // fails.
         unsafe { process.pre_exec(prepare) };
         let child = process.spawn()?;
         let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
@@ -79,22 +85,23 @@ impl Successor {
         Ok((Successor { pid, process, words }, channel))
     }
 
-    /// SIGKILL. It may have ended, which is as good; its workers die with it.
+    /// Sends SIGKILL. An error is ignored: the process has ended. Its workers die with it.
     pub fn kill(&self) {
         if let Some(process) = &self.process {
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
     }
 
-    /// Waits for its end; false: it goes on.
+    /// Waits for its end. Returns false if it is still running after `limit`.
     pub fn wait(&self, limit: Duration) -> bool {
-        // Ended before it could be opened.
+        // The process ended before the pidfd could be opened.
         let Some(process) = &self.process else { return true };
         let limit = Timespec::try_from(limit).ok();
         poll(&mut [PollFd::new(process, PollFlags::IN)], limit.as_ref()).is_ok_and(|n| n > 0)
     }
 
-    /// Appends some of what it has printed, without waiting, and keeps the last so many bytes; false: nothing more will come.
+    /// Appends available output without waiting, and keeps the last `bytes_max` bytes. Returns
+    /// false at the end of the output.
     pub fn read_words(&self, into: &mut Vec<u8>, bytes_max: usize) -> bool {
         let mut buffer = [0; 1024];
         for _ in 0..WORDS_READS_MAX {
@@ -113,58 +120,61 @@ impl Successor {
 }
 
 impl AsFd for Successor {
-    /// Readable when it has printed something.
+    /// Readable when there is output.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.words.as_fd()
     }
 }
 
-/// Between fork and exec.
+/// Prepares the process between fork and exec.
 fn prepare(channel: RawFd, open_files: Rlimit, parent: Pid) -> io::Result<()> {
     // SAFETY: clears a flag of an open descriptor.
     if unsafe { libc::fcntl(channel, libc::F_SETFD, 0) } < 0 {
         return Err(io::Error::last_os_error());
     }
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before that was said.
+    // The parent may have died before that call.
     if getppid() != Some(parent) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
-    // One that has been lowered from outside meanwhile stays as it is.
+    // A limit that was lowered from outside meanwhile is kept.
     let _ = setrlimit(Resource::Nofile, open_files);
-    // Ignored by the server (crates/log); its successor says so itself.
+    // The server ignores this signal (crates/log); its successor does so again.
     // SAFETY: the default action is always valid.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
     SigSet::empty().thread_set_mask()?;
     Ok(())
 }
 
-/// The other end, in the successor; `None`: nobody has started this process as one. Call it once, on the main thread, before
-/// the process opens anything.
+/// Returns the successor's end of the channel; `None` if this process was not started as a
+/// successor. Must be called once, on the main thread, before the process opens any descriptor.
 pub fn channel_of_predecessor(variable: Option<&str>) -> io::Result<Option<OwnedFd>> {
     let Some((pid, fd)) = variable.and_then(|text| text.split_once(':')) else { return Ok(None) };
     let (Ok(pid), Ok(fd)) = (pid.parse::<i32>(), fd.parse::<RawFd>()) else { return Ok(None) };
-    // Meant for a process that has started this one.
+    // The variable is meant for a child of that process.
     if getppid().map(Pid::as_raw_pid) != Some(pid) || fd <= libc::STDERR_FILENO {
         return Ok(None);
     }
-    // SAFETY: only asked for its kind; a descriptor that is not open is an error, nothing else.
+    // SAFETY: the descriptor is only queried for its kind; a descriptor that is not open only
+    // causes an error.
     let kind = rustix::net::sockopt::socket_type(unsafe { BorrowedFd::borrow_raw(fd) })?;
     if kind != SocketType::SEQPACKET {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no channel"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a channel"));
     }
-    // SAFETY: open (just asked); the variable says that it was opened for this process, which nobody else here knows of.
+    // SAFETY: the descriptor is open (just checked). According to the variable it was opened for
+    // this process, and it has no other owner here.
     let channel = unsafe { OwnedFd::from_raw_fd(fd) };
     rustix::io::fcntl_setfd(&channel, rustix::io::FdFlags::CLOEXEC)?;
     Ok(Some(channel))
 }
 
-/// From now on this process sees by the channel alone whether the one that has started it lives. On the main thread.
+/// From now on, only the channel shows this process whether its parent is alive. Must be called on
+/// the main thread.
 pub fn outlive_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(None)?)
 }
 
-/// The program that a server was started as, looked for anew: by its path, or where programs lie.
+/// Finds the program that a server was started as, again: by its path, or in the folders of `path`.
 pub fn resolve(name: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     if name.as_os_str().as_encoded_bytes().contains(&b'/') {
         return Some(name.to_owned());
@@ -175,7 +185,7 @@ pub fn resolve(name: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     std::env::split_paths(path?).map(|folder| folder.join(name)).find(is_program)
 }
 
-/// How a process has ended, in words.
+/// Describes how a process ended.
 pub fn ending(status: i32) -> String {
     crate::end::describe(status)
 }
@@ -185,12 +195,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_that_is_not_for_this_process_is_left_alone() {
+    fn channel_for_another_process_is_ignored() {
         let parent = getppid().map_or(0, Pid::as_raw_pid);
         for text in [None, Some(""), Some("1"), Some("x:3"), Some("1:x"), Some("2147483647:9")] {
             assert!(channel_of_predecessor(text).expect("nothing").is_none(), "{text:?}");
         }
-        // Standard streams are nobody's channel.
+        // Standard streams are never a channel.
         let own = format!("{parent}:2");
         assert!(channel_of_predecessor(Some(&own)).expect("nothing").is_none());
         let closed = format!("{parent}:987654");
@@ -198,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_for_anew() {
+    fn resolve_finds_executable_on_path() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = std::env::join_paths([Path::new("/no/such"), folder.path()]).expect("paths");
         assert_eq!(resolve(Path::new("tea"), Some(&path)), None);
         let file = folder.path().join("tea");
         std::fs::write(&file, "#!/bin/sh\n").expect("our own");
-        assert_eq!(resolve(Path::new("tea"), Some(&path)), None, "nobody may run it");
+        assert_eq!(resolve(Path::new("tea"), Some(&path)), None, "not executable");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&file, mode).expect("our own");
         assert_eq!(resolve(Path::new("tea"), Some(&path)), Some(file));
@@ -212,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_that_is_none_says_why_and_ends() {
+    fn successor_output_and_end_are_observed() {
         let command = SuccessorCommand {
             program: "/bin/sh".into(),
             arguments: ["sh", "-c", "echo \"$1 $TEA\" >&2; exit 3", "sh", "why"]

@@ -1,4 +1,4 @@
-//! The template process seen from the supervisor: how it is started, what it is told, what it says.
+//! The template process from the supervisor's side: its start, the orders to it, and its messages.
 
 use crate::os;
 use crate::settings::{ConsoleSettings, TemplateCommand};
@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 pub(crate) struct Template {
     pub(crate) pid: i32,
     channel: Option<SupervisorEnd>,
-    /// What it prints; and all its descendants that have no pipe of their own.
+    /// Guard of its output pipe, which descendants without a pipe of their own use too.
     _speaker: Option<Speaker>,
 }
 
@@ -34,7 +34,7 @@ impl Template {
             parent: rustix::process::getpid().as_raw_pid(),
             channel: theirs.as_raw_fd(),
             ring: ring.file().as_raw_fd(),
-            bells: ring.bells().map(|bell| bell.as_raw_fd()).collect(),
+            notifiers: ring.notifiers().map(|notifier| notifier.as_raw_fd()).collect(),
             shared: shared.file().as_raw_fd(),
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
@@ -52,7 +52,7 @@ impl Template {
             file.as_raw_fd(),
         ];
         inherited.extend(start.traces.into_iter().chain(start.loads));
-        inherited.extend(&start.bells);
+        inherited.extend(&start.notifiers);
         let mut process = Command::new(&command.program);
         process.args(start.arguments(&file));
         for (name, value) in &command.environment {
@@ -61,32 +61,34 @@ impl Template {
                 None => process.env_remove(name),
             };
         }
-        // A process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which drains first.
+        // It gets its own process group: a terminal's Ctrl-C reaches only the supervisor, which
+        // drains first.
         process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).process_group(0);
         let rules = command.sandbox.rules()?;
-        // A kernel that has none: `samovar check` says so.
+        // If the kernel does not support it, `samovar check` reports that.
         let fence = command.sandbox.fence().unwrap_or_default();
         let confines = os::Confines {
             limits: command.limits,
-            // The kernel takes rules from none who could get other rights.
+            // The kernel accepts rules only from processes that cannot gain privileges.
             no_new_privileges: command.no_new_privileges || rules.is_some(),
             rules: rules.as_ref().map(AsRawFd::as_raw_fd),
             fence: fence.as_ref().map(AsRawFd::as_raw_fd),
         };
-        // SAFETY: `prepare_exec` makes only async-signal-safe calls and allocates nothing unless it fails.
+        // SAFETY: `prepare_exec` makes only async-signal-safe calls, and allocates nothing unless
+        // it fails.
         unsafe { process.pre_exec(move || os::prepare_exec(&inherited, confines)) };
-        // Reaped by `os::reap` with all other children, so the handle is not kept.
+        // `os::reap` reaps it with all other children, so the handle is not kept.
         let child = process.spawn()?;
         let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
         Ok(Template { pid, channel: Some(ours), _speaker: Some(speaker) })
     }
 
-    /// Our end of the channel, until it is closed.
+    /// Returns our end of the channel, until it is closed.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.channel.as_ref().map(AsFd::as_fd)
     }
 
-    /// Asks for a worker, which prints to `output`, or where the template does.
+    /// Orders a worker, which prints to `output`, or to the template's output.
     pub(crate) fn fork(
         &self,
         worker: WorkerId,
@@ -96,13 +98,13 @@ impl Template {
         self.order(&Order::Fork { worker, role }, output)
     }
 
-    /// Asks whether it is there, and for it to ask the image process, which may be silent for `looks` such questions,
-    /// and boot for `boot_looks` of them.
+    /// Pings the template, which pings the image process in turn. The image process may leave
+    /// `looks` pings without a reply, and `boot_looks` while it boots.
     pub(crate) fn ping(&self, looks: u32, boot_looks: u32) -> io::Result<()> {
         self.order(&Order::Ping { looks, boot_looks }, None)
     }
 
-    /// Asks for a console worker, whose output goes to `output`.
+    /// Orders a console worker, which prints to `output`.
     pub(crate) fn start_console(
         &self,
         life: u32,
@@ -120,7 +122,8 @@ impl Template {
         });
         self.order(&order, Some(output)).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => {
-                let text = format!("command, script and folder are too long together: {error}");
+                let text =
+                    format!("command, script and folder exceed the size of a message: {error}");
                 io::Error::new(io::ErrorKind::InvalidInput, text)
             }
             _ => error,
@@ -132,22 +135,22 @@ impl Template {
         channel.send_now(order, output.map(AsFd::as_fd))
     }
 
-    /// Whether it was told to leave.
+    /// Whether the channel is closed, so that the template exits.
     pub(crate) fn is_closed(&self) -> bool {
         self.channel.is_none()
     }
 
-    /// What it has said next, if it has.
+    /// Returns its next message, if there is one.
     pub(crate) fn hear(&self) -> io::Result<Option<Heard<samovar_channel::Event>>> {
         self.channel.as_ref().map_or(Ok(None), SupervisorEnd::hear_now)
     }
 
-    /// Tells it to leave.
+    /// Closes the channel, so that the template exits.
     pub(crate) fn close(&mut self) {
         self.channel = None;
     }
 
-    /// One whose process is a test.
+    /// Creates a template whose process is a test.
     #[cfg(test)]
     pub(crate) fn fake(pid: i32) -> (Template, TemplateEnd) {
         let (ours, theirs) = pair().expect("sockets");

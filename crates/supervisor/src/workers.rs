@@ -1,8 +1,8 @@
-//! A generation's template and workers, and what to do next about them: a pure state machine. Time and events come in,
-//! actions go out; nothing is done here.
+//! State machine of a generation's template and workers: decides the next actions. Pure: time and
+//! events come in, actions go out. Does not execute the actions.
 
 mod events;
-mod number;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -15,22 +15,22 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// A worker that has taken no request and lived shorter than this died "at once": its successor waits.
+/// A worker that took no request and had a shorter life failed immediately, so its successor waits.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// How long that successor waits.
+/// Wait of that successor.
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_secs(5) };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Life {
-    /// No process; the next may start at this time.
+    /// No process; the next one may start at this time.
     Waiting { until: Instant },
-    /// The template was asked.
+    /// A fork was ordered from the template.
     Asked { incarnation: Incarnation },
     /// The worker's process runs.
     Alive { incarnation: Incarnation, pid: i32, since: Instant },
 }
 
-/// Numbers the lives of all workers in the ring, whichever generation they belong to.
+/// Numbers the incarnations of all workers in the ring, across all generations.
 #[derive(Clone, Debug)]
 pub(crate) struct Lives(Rc<Cell<Incarnation>>);
 
@@ -48,24 +48,24 @@ impl Lives {
     }
 }
 
-/// A worker's place: it stays, processes come and go in it.
+/// A place for a worker. The place stays; its processes change.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerPlace {
     cell: usize,
     script: bool,
     life: Life,
     short_lives: u32,
-    /// It was told to leave, and nobody comes after it.
+    /// The worker is retiring, and gets no successor.
     is_unneeded: bool,
 }
 
 impl WorkerPlace {
-    /// Its cell in the ring.
+    /// Returns its cell in the ring.
     pub(crate) fn cell(&self) -> usize {
         self.cell
     }
 
-    /// Process, life and its begin, if a process is there.
+    /// Returns process id, incarnation and start time, if there is a process.
     pub(crate) fn process(&self) -> Option<(i32, Incarnation, Instant)> {
         match self.life {
             Life::Alive { incarnation, pid, since } => Some((pid, incarnation, since)),
@@ -73,7 +73,7 @@ impl WorkerPlace {
         }
     }
 
-    /// Whether it is for scripts beside a resident front controller.
+    /// Whether it is for scripts other than a resident front controller.
     pub(crate) fn is_script(&self) -> bool {
         self.script
     }
@@ -90,7 +90,8 @@ enum Template {
     Ready {
         since: Instant,
     },
-    /// It died; its workers are dying too, and must be gone before the next starts.
+    /// The template died. Its workers are dying too, and must be gone before the next template
+    /// starts.
     Ending {
         until: Instant,
     },
@@ -101,27 +102,29 @@ enum Stopping {
     No,
     /// No more workers are started.
     Asked,
-    /// The workers had long enough; one that was asked for may still be booting, and is not waited for.
+    /// The workers' time is over. A pending fork, whose worker may still be booting, is not waited
+    /// for.
     Now,
 }
 
-/// A worker that has done enough: its successor comes before it goes, so that there are never fewer.
+/// Replacement of a worker that has reached a recycling limit. Its successor starts before it
+/// exits, so that the number of workers never falls.
 #[derive(Clone, Copy, Debug)]
 struct Recycling {
     old: usize,
     new: Option<usize>,
-    /// The old one was told to leave.
+    /// The old worker is retiring.
     is_leaving: bool,
 }
 
-/// The state machine of a generation's workers.
+/// State machine of a generation's workers.
 #[derive(Debug)]
 pub(crate) struct Workers {
     places: Vec<WorkerPlace>,
-    /// How many there are to be that take any request, and how many for scripts.
+    /// Wanted number of workers for any request, and of workers for scripts.
     count: usize,
     script_count: usize,
-    /// How many of each kind there are when nobody has asked for more.
+    /// Minimum number of workers of each kind.
     least: usize,
     fork_failures: u64,
     template: Template,
@@ -134,14 +137,15 @@ pub(crate) struct Workers {
     restarts: u64,
     reforks: u64,
     template_restarts: u64,
-    /// One at a time.
+    /// At most one replacement at a time.
     recycling: Option<Recycling>,
     recycled: u64,
 }
 
 impl Workers {
-    /// `count` workers, and after a template's death `least`. They [`Workers::lacks`] all their cells; the first
-    /// [`Event::Tick`] starts the template.
+    /// Creates the state for `count` workers, and for `least` after a template's death. At first
+    /// all their cells are missing ([`Workers::lacks`]). The first [`Event::Tick`] starts the
+    /// template.
     pub(crate) fn new(count: usize, least: usize, lives: Lives, now: Instant) -> Workers {
         Workers {
             places: Vec::new(),
@@ -164,19 +168,19 @@ impl Workers {
         }
     }
 
-    /// The places of all workers, living or to come.
+    /// Returns the places of all workers, with or without a process.
     pub(crate) fn places(&self) -> &[WorkerPlace] {
         &self.places
     }
 
-    /// Cells that nobody else may use. Those of a generation that stops come free one by one.
+    /// Returns the cells reserved for this generation. When it stops, they are released one by one.
     pub(crate) fn cells(&self) -> impl Iterator<Item = usize> {
         let is_left =
             |p: &&WorkerPlace| !self.is_stopping() || !matches!(p.life, Life::Waiting { .. });
         self.places.iter().filter(is_left).map(WorkerPlace::cell)
     }
 
-    /// How many more cells it needs.
+    /// Returns the number of cells that are still missing.
     pub(crate) fn lacks(&self) -> usize {
         if self.is_stopping() {
             return 0;
@@ -185,44 +189,45 @@ impl Workers {
         self.missing(false) + self.missing(true) + successor
     }
 
-    /// Whether it has, or wants, workers for scripts beside a resident front controller.
+    /// Whether it has or needs workers for scripts other than a resident front controller.
     pub(crate) fn has_scripts(&self) -> bool {
         self.scripts
     }
 
-    /// Workers that died and were replaced.
+    /// Returns the number of workers that died and were replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Workers that left for a fresh fork.
+    /// Returns the number of workers that exited to be replaced by a fresh fork.
     pub(crate) fn reforks(&self) -> u64 {
         self.reforks
     }
 
-    /// Workers that had done enough, and were replaced.
+    /// Returns the number of workers that were replaced because of a recycling limit.
     pub(crate) fn recycled(&self) -> u64 {
         self.recycled
     }
 
-    /// Whether a worker is being replaced that has done enough.
+    /// Whether a worker is being replaced because of a recycling limit.
     pub(crate) fn is_recycling(&self) -> bool {
         self.recycling.is_some()
     }
 
-    /// The cell of a successor whose predecessor serves yet.
+    /// Returns the cell of a successor whose predecessor still serves.
     pub(crate) fn awaited_successor(&self) -> Option<usize> {
         self.recycling.filter(|recycling| !recycling.is_leaving)?.new
     }
 
-    /// Whether that worker was told to leave because it has done enough.
+    /// Whether the worker in that cell is retiring, because of a recycling limit or because it is
+    /// not needed.
     pub(crate) fn is_leaving(&self, cell: usize) -> bool {
         let is_unneeded = |place: &WorkerPlace| place.cell == cell && place.is_unneeded;
         self.recycling.is_some_and(|recycling| recycling.is_leaving && recycling.old == cell)
             || self.places.iter().any(is_unneeded)
     }
 
-    /// How often the template was started after the first time.
+    /// Returns the number of template starts after the first one.
     pub(crate) fn template_restarts(&self) -> u64 {
         self.template_restarts
     }
@@ -232,17 +237,17 @@ impl Workers {
         self.resident
     }
 
-    /// Whether the front controller's own text says so.
+    /// Whether the text of the front controller shows that it is resident.
     pub(crate) fn is_told_resident(&self) -> bool {
         self.told_resident
     }
 
-    /// Whether the template starts PHP.
+    /// Whether the template is starting PHP.
     pub(crate) fn has_starting_template(&self) -> bool {
         matches!(self.template, Template::Starting { .. })
     }
 
-    /// Whether the template waits for orders.
+    /// Whether the template is waiting for orders.
     pub(crate) fn has_template(&self) -> bool {
         matches!(self.template, Template::Ready { .. })
     }
@@ -251,7 +256,7 @@ impl Workers {
         self.stopping != Stopping::No
     }
 
-    /// Takes one event; says what to do.
+    /// Processes one event and returns the actions.
     #[must_use]
     pub(crate) fn step(&mut self, event: &Event, now: Instant) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -305,12 +310,13 @@ impl Workers {
         };
         self.short_templates = count_short(self.short_templates, lived);
         self.template = Template::Ending { until: now + BACKOFF.after(self.short_templates) };
-        // Who was added for what waited then is added again if it still does: no crowd boots at once.
+        // Workers added for an earlier load are added again only if requests still wait: not all of
+        // them boot at once.
         (self.count, self.script_count) = (self.least, self.least);
         for place in &mut self.places {
             let index = place.cell;
             if let Life::Asked { incarnation } = place.life {
-                // It may have forked and not lived to say so; the child died with it.
+                // The template may have forked without reporting it; that child died with it.
                 let death = Death::UNKNOWN;
                 actions.push(Action::Repair { index, incarnation, death });
                 place.life = Life::Waiting { until: now };
@@ -342,8 +348,9 @@ impl Workers {
         }
     }
 
-    /// A worker's end costs its successor no time, unless it came before the worker did anything: a boot that fails.
-    /// False: that process is no worker of this generation.
+    /// Handles the end of a worker. Its successor starts without a wait, unless the worker ended
+    /// before it did any work, as after a failed boot. Returns false if the process is no worker of
+    /// this generation.
     fn worker_ended(
         &mut self,
         ended: i32,
@@ -389,8 +396,9 @@ impl Workers {
         }
     }
 
-    /// The worker in `cell` is gone: if it had done enough, however it has ended, the place of its successor is all that
-    /// stays. One whose successor has no place yet is replaced as after any death.
+    /// Handles the end of a worker that is being recycled: its place is removed, and only its
+    /// successor's place stays. If the successor has no place yet, the worker is replaced as after
+    /// any death.
     fn succeed(&mut self, cell: usize) {
         let Some(recycling) = self.recycling.filter(|recycling| recycling.old == cell) else {
             return;
@@ -402,7 +410,8 @@ impl Workers {
         }
     }
 
-    /// A successor does what its predecessor did. Of the others the first take any request, further ones are for scripts.
+    /// Assigns free cells. A successor gets the role of its predecessor. Other cells first get
+    /// workers for any request, then workers for scripts.
     fn take_cells(&mut self, cells: &[usize], now: Instant) {
         for cell in cells.iter().take(self.lacks()) {
             let predecessor = self.recycling.as_mut().filter(|r| r.new.is_none()).and_then(|r| {
@@ -426,7 +435,7 @@ impl Workers {
         actions.extend(hit.map(|(pid, ..)| Action::Kill { pid }));
     }
 
-    /// What follows from the state alone, whatever the event was.
+    /// Adds the actions that follow from the state alone, independent of the event.
     fn settle(&mut self, now: Instant, actions: &mut Vec<Action>) {
         let alive = self.places.iter().any(|p| matches!(p.life, Life::Alive { .. }));
         if self.is_stopping() {

@@ -1,6 +1,7 @@
-//! An authority that issues certificates by ACME (RFC 8555), on loopback: as far as a client meets one, and as strict.
+//! An authority that issues certificates by ACME (RFC 8555), on loopback. It implements the part
+//! that a client uses, with the same strictness.
 //!
-//! It looks for proofs at the addresses that a test names, whatever name they are for.
+//! It looks for proofs at the addresses that a test sets, for any name.
 
 mod proof;
 
@@ -21,27 +22,27 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// Longest head of a request, and how long a client may take for one.
+/// Maximum length of a request head, and the time limit for a client to send one.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 const CLIENT_LIMIT: Duration = Duration::from_secs(20);
 
-/// How it answers.
+/// Behaviour of the authority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mood {
-    /// As it should.
+pub enum AuthorityBehaviour {
+    /// Correct behaviour.
     #[default]
     Good,
-    /// It takes no nonce at the first time.
+    /// Rejects the first two nonces.
     Forgetful,
-    /// It issues nothing for so many seconds.
+    /// Issues nothing for this number of seconds.
     Overrun(u64),
-    /// It answers what is no JSON.
+    /// Responds with something that is not JSON.
     Mad,
-    /// It names addresses that are none.
+    /// Returns invalid addresses.
     Lying,
-    /// It issues certificates for another name.
+    /// Issues certificates for another name.
     Careless,
-    /// It takes what it is asked and says nothing, until it is otherwise; then it closes.
+    /// Accepts requests and does not respond until the behaviour changes; then it closes.
     Silent,
 }
 
@@ -62,12 +63,12 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    mood: Mood,
+    mood: AuthorityBehaviour,
     life: Duration,
     age: Duration,
-    /// It knows where to look; it waits until it does.
+    /// Whether a test has set the proof addresses; the authority waits for that.
     is_told: bool,
-    /// Where files and handshakes are looked at.
+    /// Addresses of the files and handshakes to check.
     http: Option<SocketAddr>,
     https: Option<SocketAddr>,
     external: Option<(String, Vec<u8>)>,
@@ -90,14 +91,14 @@ struct Order {
     way: &'static str,
 }
 
-struct Answer {
+struct AuthorityResponse {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
 }
 
 impl Authority {
-    /// Its own files lie in `folder`.
+    /// Starts an authority whose own files are in `folder`.
     pub fn start(folder: &Path) -> Authority {
         let issuer = Certificate::own(folder, "authority-issuer", "DNS:issuer");
         let own = Certificate::signed(folder, "authority-server", "IP:127.0.0.1", &issuer);
@@ -118,7 +119,7 @@ impl Authority {
         Authority { address, inner }
     }
 
-    /// Its directory.
+    /// URL of its directory.
     pub fn directory(&self) -> String {
         format!("https://{}/directory", self.address)
     }
@@ -128,12 +129,12 @@ impl Authority {
         self.address.port()
     }
 
-    /// Whom its clients must trust.
+    /// The root certificate that its clients must trust.
     pub fn roots(&self) -> &PathBuf {
         &self.inner.issuer.chain
     }
 
-    /// Where it looks for proofs from now on.
+    /// Sets the addresses at which it looks for proofs from now on.
     pub fn look_at(&self, http: Option<SocketAddr>, https: Option<SocketAddr>) {
         let mut state = self.inner.state();
         (state.http, state.https, state.is_told) = (http, https, true);
@@ -141,48 +142,49 @@ impl Authority {
         self.inner.told.notify_all();
     }
 
-    /// How it answers from now on.
-    pub fn be(&self, mood: Mood) {
+    /// Sets its behaviour from now on.
+    pub fn be(&self, mood: AuthorityBehaviour) {
         self.inner.state().mood = mood;
         self.inner.told.notify_all();
     }
 
-    /// How long what it issues from now on is valid.
+    /// Sets the validity period of the certificates that it issues from now on.
     pub fn issue_for(&self, life: Duration) {
         self.inner.state().life = life;
     }
 
-    /// How old what it issues from now on is already: as if the clock of whoever looks ran ahead.
+    /// Sets the age of the certificates that it issues from now on, as if the client's clock were
+    /// ahead.
     pub fn issue_aged(&self, age: Duration) {
         self.inner.state().age = age;
     }
 
-    /// It wants accounts that it has made: id and key.
+    /// Requires accounts that it has created itself: id and key.
     pub fn want_external(&self, id: &str, key: &[u8]) {
         self.inner.state().external = Some((id.to_owned(), key.to_owned()));
     }
 
-    /// It knows no account any more.
+    /// Makes it forget all accounts.
     pub fn forget(&self) {
         self.inner.state().accounts.clear();
     }
 
-    /// Each certificate that it has issued: its name and how that was proven.
+    /// Each certificate that it has issued: its name and the kind of proof.
     pub fn issued(&self) -> Vec<String> {
         self.inner.state().issued.clone()
     }
 
-    /// How many orders there were, good or not.
+    /// Number of orders, valid or not.
     pub fn orders(&self) -> usize {
         self.inner.state().orders.len()
     }
 
-    /// Whom it may write to, of each account and change.
+    /// Contact addresses of each new or changed account.
     pub fn contacts(&self) -> Vec<Value> {
         self.inner.state().contacts.clone()
     }
 
-    /// How many nonces it has refused.
+    /// Number of nonces that it has rejected.
     pub fn refused_nonces(&self) -> usize {
         self.inner.state().refused_nonces
     }
@@ -204,23 +206,23 @@ fn serve(inner: &Inner, config: Arc<ServerConfig>, stream: TcpStream) {
     let _ = stream.set_read_timeout(Some(CLIENT_LIMIT));
     let connection = ServerConnection::new(config).expect("a connection");
     let mut stream = StreamOwned::new(connection, stream);
-    // A client that is gone is no matter.
+    // A client that has left does not matter.
     if let Ok(Some((method, path, body))) = receive(&mut stream) {
         if inner.is_silenced() {
             return;
         }
-        let mut answer = inner.answer(&method, &path, &body);
-        answer.headers.push(("Replay-Nonce", inner.nonce()));
+        let mut response = inner.respond(&method, &path, &body);
+        response.headers.push(("Replay-Nonce", inner.nonce()));
         let mut head = format!(
             "HTTP/1.1 {} x\r\nContent-Length: {}\r\nConnection: close\r\n",
-            answer.status,
-            answer.body.len()
+            response.status,
+            response.body.len()
         );
-        for (name, value) in &answer.headers {
+        for (name, value) in &response.headers {
             head = head + name + ": " + value + "\r\n";
         }
         head.push_str("\r\n");
-        let body: &[u8] = if method == "HEAD" { &[] } else { &answer.body };
+        let body: &[u8] = if method == "HEAD" { &[] } else { &response.body };
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         if sent.and_then(|()| stream.flush()).is_err() {
             return;
@@ -258,17 +260,17 @@ fn receive(stream: &mut impl Read) -> io::Result<Option<(String, String, Vec<u8>
     }
 }
 
-fn said(status: u16, body: &Value) -> Answer {
+fn said(status: u16, body: &Value) -> AuthorityResponse {
     let headers = vec![("Content-Type", "application/json".to_owned())];
-    Answer { status, headers, body: body.to_string().into_bytes() }
+    AuthorityResponse { status, headers, body: body.to_string().into_bytes() }
 }
 
-fn problem(status: u16, kind: &str, detail: &str) -> Answer {
+fn problem(status: u16, kind: &str, detail: &str) -> AuthorityResponse {
     let kind = format!("urn:ietf:params:acme:error:{kind}");
     said(status, &json!({"type": kind, "detail": detail, "status": status}))
 }
 
-/// A request whose signature was right: its payload, and whose it is.
+/// A request with a valid signature: its payload and its sender.
 struct Signed {
     payload: Value,
     key: Value,
@@ -280,11 +282,11 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while it says nothing; whether it did.
+    /// Waits while the behaviour is `Silent`. Returns whether it was.
     fn is_silenced(&self) -> bool {
         let state = self.state();
-        let is_silent = state.mood == Mood::Silent;
-        drop(self.told.wait_while(state, |state| state.mood == Mood::Silent));
+        let is_silent = state.mood == AuthorityBehaviour::Silent;
+        drop(self.told.wait_while(state, |state| state.mood == AuthorityBehaviour::Silent));
         is_silent
     }
 
@@ -296,32 +298,37 @@ impl Inner {
         nonce
     }
 
-    fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {
+    fn respond(&self, method: &str, path: &str, body: &[u8]) -> AuthorityResponse {
         let mood = self.state().mood;
         match (method, path, mood) {
-            (_, _, Mood::Mad) => {
-                Answer { status: 200, headers: Vec::new(), body: b"<html>\xff{".to_vec() }
-            }
+            (_, _, AuthorityBehaviour::Mad) => AuthorityResponse {
+                status: 200,
+                headers: Vec::new(),
+                body: b"<html>\xff{".to_vec(),
+            },
             ("GET", "/directory", _) => {
                 let url = |path: &str| match mood {
-                    Mood::Lying => "http://[:::/ nonsense".to_owned(),
+                    AuthorityBehaviour::Lying => "http://[:::/ nonsense".to_owned(),
                     _ => format!("{}{path}", self.base),
                 };
                 said(
                     200,
-                    &json!({"newNonce": url("/nonce"), "newAccount": url("/account"), "newOrder": url("/order")}),
+                    &json!({
+                        "newNonce": url("/nonce"), "newAccount": url("/account"),
+                        "newOrder": url("/order"),
+                    }),
                 )
             }
             ("HEAD", "/nonce", _) => said(200, &json!({})),
             ("POST", _, _) => match self.verify(path, body) {
                 Ok(signed) => self.act(path, &signed),
-                Err(answer) => answer,
+                Err(response) => response,
             },
             _ => problem(404, "malformed", "no such place"),
         }
     }
 
-    fn verify(&self, path: &str, body: &[u8]) -> Result<Signed, Answer> {
+    fn verify(&self, path: &str, body: &[u8]) -> Result<Signed, AuthorityResponse> {
         let wrong = |what: &str| problem(400, "malformed", what);
         let jws: Value = serde_json::from_slice(body).map_err(|_| wrong("no JSON"))?;
         let part = |name: &str| jws[name].as_str().unwrap_or_default().to_owned();
@@ -334,7 +341,7 @@ impl Inner {
         let nonce = head["nonce"].as_str().unwrap_or_default();
         let mut state = self.state();
         let is_known = state.nonces.remove(nonce);
-        if !is_known || (state.mood == Mood::Forgetful && state.refused_nonces < 2) {
+        if !is_known || (state.mood == AuthorityBehaviour::Forgetful && state.refused_nonces < 2) {
             state.refused_nonces += 1;
             return Err(problem(400, "badNonce", "that nonce is none of ours"));
         }
@@ -358,7 +365,7 @@ impl Inner {
         Ok(Signed { payload, key, account })
     }
 
-    fn act(&self, path: &str, signed: &Signed) -> Answer {
+    fn act(&self, path: &str, signed: &Signed) -> AuthorityResponse {
         let mut parts = path.trim_start_matches('/').split('/');
         let (what, number) = (parts.next().unwrap_or_default(), parts.next());
         let index = number.and_then(|number| number.parse::<usize>().ok());
@@ -383,13 +390,13 @@ impl Inner {
                 let Some(pem) = found else { return problem(404, "malformed", "none") };
                 let headers =
                     vec![("Content-Type", "application/pem-certificate-chain".to_owned())];
-                Answer { status: 200, headers, body: pem.into_bytes() }
+                AuthorityResponse { status: 200, headers, body: pem.into_bytes() }
             }
             _ => problem(404, "malformed", "no such place"),
         }
     }
 
-    fn open_account(&self, signed: &Signed) -> Answer {
+    fn open_account(&self, signed: &Signed) -> AuthorityResponse {
         let mut state = self.state();
         if signed.payload["termsOfServiceAgreed"] != true {
             return problem(403, "userActionRequired", "agree first");
@@ -409,17 +416,17 @@ impl Inner {
         let url = format!("{}/account/{}", self.base, state.contacts.len());
         state.accounts.insert(url.clone(), signed.key.clone());
         state.contacts.push(signed.payload["contact"].clone());
-        let mut answer = said(201, &json!({"status": "valid"}));
-        answer.headers.push(("Location", url));
-        answer
+        let mut response = said(201, &json!({"status": "valid"}));
+        response.headers.push(("Location", url));
+        response
     }
 
-    fn open_order(&self, signed: &Signed) -> Answer {
+    fn open_order(&self, signed: &Signed) -> AuthorityResponse {
         let mut state = self.state();
-        if let Mood::Overrun(seconds) = state.mood {
-            let mut answer = problem(429, "rateLimited", "too many");
-            answer.headers.push(("Retry-After", seconds.to_string()));
-            return answer;
+        if let AuthorityBehaviour::Overrun(seconds) = state.mood {
+            let mut response = problem(429, "rateLimited", "too many");
+            response.headers.push(("Retry-After", seconds.to_string()));
+            return response;
         }
         let domain = signed.payload["identifiers"][0]["value"].as_str().unwrap_or_default();
         let index = state.orders.len();
@@ -430,12 +437,12 @@ impl Inner {
             ..Order::default()
         });
         drop(state);
-        let mut answer = self.order(index, 201);
-        answer.headers.push(("Location", format!("{}/order/{index}", self.base)));
-        answer
+        let mut response = self.order(index, 201);
+        response.headers.push(("Location", format!("{}/order/{index}", self.base)));
+        response
     }
 
-    fn order(&self, index: usize, status: u16) -> Answer {
+    fn order(&self, index: usize, status: u16) -> AuthorityResponse {
         let state = self.state();
         let Some(order) = state.orders.get(index) else {
             return problem(404, "malformed", "no such order");
@@ -452,7 +459,7 @@ impl Inner {
         said(status, &json)
     }
 
-    fn authorization(&self, index: usize) -> Answer {
+    fn authorization(&self, index: usize) -> AuthorityResponse {
         let state = self.state();
         let Some(order) = state.orders.get(index) else {
             return problem(404, "malformed", "no such order");
@@ -477,8 +484,8 @@ impl Inner {
         said(200, &json!({"status": status, "identifier": identifier, "challenges": challenges}))
     }
 
-    /// Looks for the proof, then and there.
-    fn look(&self, index: usize, way: &'static str, key: &Value) -> Answer {
+    /// Checks the proof immediately.
+    fn look(&self, index: usize, way: &'static str, key: &Value) -> AuthorityResponse {
         let (domain, token, at) = {
             let state = self.state();
             let waited = self.told.wait_timeout_while(state, CLIENT_LIMIT, |s| !s.is_told);
@@ -510,7 +517,7 @@ impl Inner {
         said(200, &json!({"type": way, "url": url, "token": token, "status": "processing"}))
     }
 
-    fn issue(&self, index: usize, payload: &Value) -> Answer {
+    fn issue(&self, index: usize, payload: &Value) -> AuthorityResponse {
         let mut state = self.state();
         let (life, age, mood) = (state.life, state.age, state.mood);
         let Some(order) = state.orders.get_mut(index).filter(|order| order.status == "ready")
@@ -526,7 +533,7 @@ impl Inner {
         if !names.contains(&order.domain) || request.params.subject_alt_names.len() != 1 {
             return problem(400, "badCSR", "for other names");
         }
-        if mood == Mood::Careless {
+        if mood == AuthorityBehaviour::Careless {
             let other = rcgen::CertificateParams::new(vec!["other.example".to_owned()]);
             request.params.subject_alt_names = other.expect("a name").subject_alt_names;
         }
@@ -550,7 +557,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     BASE64_URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// RFC 7638.
+/// Thumbprint of a key (RFC 7638).
 fn thumbprint(key: &Value) -> String {
     let of = |name: &str| key[name].as_str().unwrap_or_default();
     let text = format!(

@@ -1,11 +1,11 @@
-//! Which server is tested.
+//! The server under test.
 
 use crate::workspace;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// Files that are looked at, at most: more than the workspace has.
+/// Maximum number of files that are checked: more than the workspace has.
 const FILES_MAX: usize = 20_000;
 
 static NEWER: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -13,7 +13,7 @@ static NEWER: OnceLock<Option<PathBuf>> = OnceLock::new();
 /// The binary under test: `SAMOVAR_BIN`, or the workspace's release build.
 ///
 /// # Panics
-/// If that build is older than what it is built of: it would be another server that is tested.
+/// If that build is older than its sources: the test would run against an outdated server.
 pub fn binary() -> PathBuf {
     if let Some(told) = std::env::var_os("SAMOVAR_BIN") {
         return told.into();
@@ -21,7 +21,8 @@ pub fn binary() -> PathBuf {
     let built = workspace().join("target/release/samovar");
     if let Some(newer) = NEWER.get_or_init(|| newer_source(&built)) {
         panic!(
-            "{} is not built, or older than {}\nhint: `make whole` tests what it has built; SAMOVAR_BIN names another server",
+            "{} is not built, or older than {}\nhint: `make whole` tests what it has built; \
+             SAMOVAR_BIN names another server",
             built.display(),
             newer.display()
         );
@@ -29,7 +30,8 @@ pub fn binary() -> PathBuf {
     built
 }
 
-/// A source of the server's crates that has changed since that file was built; the first one, if there is no such file.
+/// A source of the server's crates that has changed since the file `built` was built. If there is
+/// no such file, the first source.
 fn newer_source(built: &Path) -> Option<PathBuf> {
     let when = |path: &Path| path.metadata().and_then(|of| of.modified()).ok();
     let built = when(built).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -38,7 +40,7 @@ fn newer_source(built: &Path) -> Option<PathBuf> {
         let path = left.pop()?;
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() {
-            // What tests are made of is not in it; nor is what fuzzing has built.
+            // Sources of tests are not part of the server, nor are the build products of fuzzing.
             if name != "tests" && name != "testkit" && name != "fuzz" && name != "target" {
                 let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
                 left.extend(entries.map(|entry| entry.path()));

@@ -1,4 +1,4 @@
-//! Certificates for tests, made by openssl.
+//! Certificates for tests, created by openssl.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,12 +13,13 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Signs itself. `names`: as openssl has them, `DNS:a.example,IP:127.0.0.1`.
+    /// Creates a self-signed certificate. `names` has openssl's format:
+    /// `DNS:a.example,IP:127.0.0.1`.
     pub fn own(folder: &Path, file: &str, names: &str) -> Certificate {
         Certificate::make(folder, file, names, None)
     }
 
-    /// Signed by another one.
+    /// Creates a certificate signed by another one.
     pub fn signed(folder: &Path, file: &str, names: &str, by: &Certificate) -> Certificate {
         Certificate::make(folder, file, names, Some(by))
     }
@@ -43,7 +44,7 @@ impl Certificate {
         made
     }
 
-    /// Signs the list of those that it has revoked: a file in PEM, which holds for so long.
+    /// Signs the list of revoked certificates: a PEM file, valid for `seconds`.
     pub fn revoke(&self, others: &[&Certificate], folder: &Path, seconds: u32) -> PathBuf {
         let (index, config) = (folder.join("revoked.txt"), folder.join("revoked.cnf"));
         let lines = others.iter().map(|other| {
@@ -52,7 +53,8 @@ impl Certificate {
         });
         std::fs::write(&index, lines.collect::<String>()).expect("our own file");
         let text = format!(
-            "[ca]\ndefault_ca = own\n[own]\ndatabase = {}\ndefault_md = sha256\ncrl_extensions = more\n\
+            "[ca]\ndefault_ca = own\n[own]\ndatabase = {}\ndefault_md = sha256\n\
+             crl_extensions = more\n\
              [more]\nauthorityKeyIdentifier = keyid\n",
             index.display()
         );
@@ -66,7 +68,7 @@ impl Certificate {
         list
     }
 
-    /// As openssl writes it, in hexadecimal digits.
+    /// Serial number as openssl writes it, in hexadecimal digits.
     fn serial(&self) -> String {
         let told = Command::new("openssl")
             .args(["x509", "-noout", "-serial", "-in"])
@@ -76,7 +78,8 @@ impl Certificate {
         String::from_utf8_lossy(&told.stdout).trim().replace("serial=", "")
     }
 
-    /// Signs what `openssl ocsp` says of `other`, which it has issued: the file that a server staples.
+    /// Signs the OCSP response for `other`, which this certificate has issued: the file that a
+    /// server staples.
     pub fn vouch_for(&self, other: &Certificate, folder: &Path) {
         let index = folder.join("index.txt");
         let line = format!("V\t400101000000Z\t\t{}\tunknown\t/CN=x\n", other.serial());

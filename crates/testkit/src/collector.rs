@@ -1,4 +1,5 @@
-//! A collector that does as it is told: answers each request with the next of its answers, then with success.
+//! A collector with scripted responses: sends the next response from its list for each request,
+//! then success.
 
 use crate::eventually;
 use flate2::read::GzDecoder;
@@ -8,37 +9,37 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// What it does with a request.
+/// Reaction to a request.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum CollectorReply {
     /// Status, further header lines, body.
     With(u16, &'static str, Vec<u8>),
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
-    /// Nothing, for ever.
+    /// No response, forever.
     Hang,
-    /// The end of the connection.
+    /// Closes the connection.
     Close,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Posted {
-    /// In lower case.
+    /// Head in lower case.
     pub head: String,
-    /// Unpacked.
+    /// Body, decompressed.
     pub body: Vec<u8>,
-    /// When.
+    /// Time of arrival.
     pub at: Instant,
 }
 
 #[derive(Debug, Default)]
 struct Story {
-    answers: VecDeque<Answer>,
+    responses: VecDeque<CollectorReply>,
     posted: Vec<Posted>,
 }
 
-/// One that listens on loopback.
+/// A collector that listens on loopback.
 #[derive(Debug)]
 pub struct Collector {
     /// `http://127.0.0.1:PORT`.
@@ -47,12 +48,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Starts one with these answers.
-    pub fn start(answers: impl IntoIterator<Item = Answer>) -> Collector {
+    /// Starts a collector with these responses.
+    pub fn start(responses: impl IntoIterator<Item = CollectorReply>) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
-        let answers = answers.into_iter().collect();
-        let story = Arc::new(Mutex::new(Story { answers, posted: Vec::new() }));
+        let responses = responses.into_iter().collect();
+        let story = Arc::new(Mutex::new(Story { responses, posted: Vec::new() }));
         let own = Arc::clone(&story);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -63,12 +64,12 @@ impl Collector {
         Collector { endpoint, story }
     }
 
-    /// What has come so far.
+    /// Requests received so far.
     pub fn posted(&self) -> Vec<Posted> {
         self.story.lock().expect("nobody panicked").posted.clone()
     }
 
-    /// The requests, when so many have come.
+    /// Waits for at least `count` requests and returns them.
     pub fn await_posted(&self, count: usize) -> Vec<Posted> {
         eventually("the collector is sent requests", || {
             Some(self.posted()).filter(|posted| posted.len() >= count)
@@ -79,25 +80,25 @@ impl Collector {
 fn serve(mut stream: TcpStream, story: &Mutex<Story>) {
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
     while let Some(posted) = read(&mut reader) {
-        let answer = {
+        let response = {
             let mut story = story.lock().expect("nobody panicked");
             story.posted.push(posted);
-            story.answers.pop_front()
+            story.responses.pop_front()
         };
-        let bytes = match answer.unwrap_or(Answer::With(200, "", Vec::new())) {
-            Answer::With(status, lines, body) => {
+        let bytes = match response.unwrap_or(CollectorReply::With(200, "", Vec::new())) {
+            CollectorReply::With(status, lines, body) => {
                 let length = body.len();
                 let head =
                     format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\n{lines}\r\n");
                 [head.into_bytes(), body].concat()
             }
-            Answer::Garbage => b"\x16\x03\x01 garbage\r\n\r\n".to_vec(),
-            Answer::Hang => {
+            CollectorReply::Garbage => b"\x16\x03\x01 garbage\r\n\r\n".to_vec(),
+            CollectorReply::Hang => {
                 // Until the client gives up.
                 let _ = reader.read_to_end(&mut Vec::new());
                 return;
             }
-            Answer::Close => return,
+            CollectorReply::Close => return,
         };
         if stream.write_all(&bytes).is_err() {
             return;

@@ -1,7 +1,7 @@
-//! The surroundings that a server is started in: small disks, a control group.
+//! The environment that a server is started in: small disks, a control group.
 //!
-//! All of it belongs to the server alone and ends with it: disks are mounted in a mount namespace of its own, and are
-//! reached from outside through a descriptor of their root.
+//! All of it belongs to the server alone and ends with it. Disks are mounted in a mount namespace
+//! of the server, and are accessed from outside through a descriptor of their root.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -13,10 +13,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where control groups of version 1 and 2 are looked for.
+/// Folder in which control groups of version 1 and 2 are searched.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// What is done between fork and exec.
+/// Actions between fork and exec.
 #[derive(Debug, Default)]
 pub(crate) struct Confinement {
     /// Mount points and the options of their tmpfs.
@@ -41,12 +41,12 @@ impl Confinement {
         self.groups.push(File::options().write(true).open(procs).expect("our own group"));
     }
 
-    /// Has `command` start in these surroundings.
+    /// Makes `command` start in this environment.
     pub(crate) fn apply(self, command: &mut Command) {
         if self.disks.is_empty() && self.stderr.is_none() && self.groups.is_empty() {
             return;
         }
-        // SAFETY: `enter` makes system calls with what was prepared, and allocates nothing.
+        // SAFETY: `enter` makes only system calls with prepared data, and allocates nothing.
         unsafe { command.pre_exec(move || self.enter()) };
     }
 
@@ -81,7 +81,7 @@ impl Confinement {
     }
 }
 
-/// A mount namespace of this process's own, from which no mount comes out.
+/// Creates a mount namespace for this process; its mounts do not propagate out of it.
 fn own_mounts() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
@@ -100,9 +100,9 @@ fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).expect("a path has no NUL")
 }
 
-/// Whether this user may mount disks; else why not.
+/// Whether this user may mount disks; the error is the reason why not.
 pub fn may_mount() -> Result<(), String> {
-    // SAFETY: no pointers. Whoever is root and may not mount has lost CAP_SYS_ADMIN (bit 21).
+    // SAFETY: no pointers. If root may not mount, it lacks CAP_SYS_ADMIN (bit 21).
     let is_root = unsafe { libc::geteuid() } == 0;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -113,14 +113,14 @@ pub fn may_mount() -> Result<(), String> {
     Err("small disks need root with CAP_SYS_ADMIN: they are mounted".to_owned())
 }
 
-/// A file system of a server's own, and small. It lives until both have ended: the server and this.
+/// A small file system of a server. It exists until both the server and this value have ended.
 #[derive(Debug)]
 pub struct Disk {
     root: File,
 }
 
 impl Disk {
-    /// What is mounted at `at` where the process `pid` looks.
+    /// The disk mounted at `at` in the mount namespace of process `pid`.
     pub(crate) fn of(pid: i32, at: &Path) -> Disk {
         let inside = format!("/proc/{pid}/root{}", at.display());
         let root = File::open(&inside).unwrap_or_else(|e| panic!("cannot open `{inside}`: {e}"));
@@ -136,33 +136,34 @@ impl Disk {
     pub fn fill(&self) {
         let mut file = File::options().create(true).append(true).open(self.path("filler"));
         for bytes in [vec![0; 64 * 1024], vec![0; 64]] {
-            // Ends with "no space left", at the latest when the disk is full.
+            // Ends with "no space left" when the disk is full at the latest.
             while file.as_mut().is_ok_and(|file| file.write_all(&bytes).is_ok()) {}
         }
     }
 
-    /// Gives so many bytes of it back.
+    /// Frees `bytes` of it.
     pub fn give_back(&self, bytes: u64) {
         let file = File::options().write(true).open(self.path("filler")).expect("it was filled");
         let len = file.metadata().expect("our own file").len();
         file.set_len(len.saturating_sub(bytes)).expect("our own file");
     }
 
-    /// Gives all the space back.
+    /// Frees all of its space.
     pub fn empty(&self) {
         // It may never have been filled.
         let _ = std::fs::remove_file(self.path("filler"));
     }
 }
 
-/// A control group of a test's own; removed when dropped.
+/// A control group of one test; removed when dropped.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes one of that controller (`pids`, `memory`), or says why it may not.
+    /// Creates a control group of that controller (`pids`, `memory`); the error is the reason why
+    /// it cannot.
     pub fn create(controller: &str) -> Result<Cgroup, String> {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -201,7 +202,8 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // It is busy for as long as one of its processes lives: leftover processes are told of elsewhere.
+        // It is busy as long as one of its processes lives. Leftover processes are reported
+        // elsewhere.
         let _ = std::fs::remove_dir(&self.path);
     }
 }

@@ -1,10 +1,10 @@
-//! Copies of applications, so that each side writes to files of its own.
+//! Copies of applications, so that each side writes to its own files.
 
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A copy of a folder, symlinks resolved, modification times kept (they make the ETags); what
-/// cannot be read is left out.
+/// A copy of a folder, with symlinks resolved and modification times kept (ETags derive from them).
+/// Unreadable entries are left out.
 pub fn copy_of(folder: &Path) -> TempDir {
     let copy = TempDir::with_prefix("samovar-app-").expect("a temporary folder");
     copy_tree(folder, copy.path());
@@ -20,7 +20,7 @@ pub fn copy_tree(from: &Path, to: &Path) {
     for entry in entries {
         let entry = entry.expect("an entry");
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        // `metadata` follows symlinks; one that leads nowhere, or to root's files, is left out.
+        // `metadata` follows symlinks. A symlink to nothing, or to root's files, is left out.
         let Ok(metadata) = std::fs::metadata(&source) else { continue };
         if metadata.is_dir() {
             copy_tree(&source, &target);

@@ -1,4 +1,4 @@
-//! Somebody at an address who takes no connection: its queue is full, and nobody is sent away.
+//! A listener that accepts no connection: its queue is full, and connections are not refused.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -6,12 +6,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Longer than loopback takes, on a machine that is busy, too.
+/// Longer than a connection over loopback takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Connections that its queue might take, and more.
+/// More connections than its queue could hold.
 const QUEUE_MAX: usize = 64;
 
-/// It listens until it is dropped.
+/// Listens until it is dropped.
 #[derive(Debug)]
 pub struct Deaf {
     _listener: TcpListener,
@@ -19,7 +19,7 @@ pub struct Deaf {
 }
 
 impl Deaf {
-    /// There, with a full queue.
+    /// Creates a listener with a full queue.
     pub fn at(address: SocketAddr) -> Deaf {
         let listener = TcpListener::bind(address).unwrap_or_else(|e| panic!("{address}: {e}"));
         // SAFETY: no pointers; the descriptor is that of a socket which lives.

@@ -1,23 +1,23 @@
-//! Processes: who is whose child, what they use, and which of ours are still there.
+//! Processes: parents and children, their resources, and test processes that are still alive.
 
 use crate::wait::WATCHDOG;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
-/// Names the run of tests that a server was started by, in its environment and so in that of all its processes.
-/// Samovar shows no `SAMOVAR_…` variable to PHP.
+/// Variable with the name of the test run that started a server. It is in the environment of the
+/// server and so in that of all its processes. Samovar shows no `SAMOVAR_…` variable to PHP.
 pub const RUN: &str = "SAMOVAR_TEST_RUN";
 
-/// Names the server that a process belongs to.
+/// Variable with the name of the server that a process belongs to.
 pub const SERVER: &str = "SAMOVAR_TEST_SERVER";
 
-/// The value of [`RUN`]: that of our own environment, or this process's.
+/// The value of [`RUN`]: from our own environment, or one with this process's id.
 pub fn run() -> String {
     std::env::var(RUN).unwrap_or_else(|_| format!("test-{}", std::process::id()))
 }
 
-/// A process of ours that should have ended.
+/// A test process that should have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// Its process id.
@@ -46,7 +46,7 @@ pub fn with(name: &str, value: &str) -> Vec<Left> {
     all().into_iter().filter(|pid| is_ours(*pid, &marker)).filter_map(look).collect()
 }
 
-/// Waits until none of these processes is left; else says which.
+/// Waits until none of these processes is left. The error lists those that are.
 pub fn gone(name: &str, value: &str) -> Result<(), Vec<Left>> {
     let start = Instant::now();
     loop {
@@ -68,7 +68,7 @@ fn all() -> Vec<i32> {
 }
 
 fn is_ours(pid: i32, marker: &str) -> bool {
-    // The link of a binary that was built anew ends with " (deleted)".
+    // The link of a binary that was rebuilt ends with " (deleted)".
     let is_our_binary = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| {
         path.file_name().is_some_and(|name| {
             let name = name.as_bytes().strip_suffix(b" (deleted)").unwrap_or(name.as_bytes());
@@ -80,7 +80,7 @@ fn is_ours(pid: i32, marker: &str) -> bool {
             .is_ok_and(|text| text.split(|byte| *byte == 0).any(|one| one == marker.as_bytes()))
 }
 
-/// `None`: it has ended meanwhile.
+/// Details of a process; `None` if it has ended in the meantime.
 fn look(pid: i32) -> Option<Left> {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let command = String::from_utf8_lossy(&command).replace('\0', " ");
@@ -100,14 +100,14 @@ fn read(pid: i32, file: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok().map(|text| text.trim().to_owned())
 }
 
-/// A line of `/proc/PID/status`; `None`: there is no such process.
+/// A line of `/proc/PID/status`; `None` if there is no such process.
 fn line_of(pid: i32, key: &str) -> Option<String> {
     let text = read(pid, "status")?;
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     Some(line.trim().to_owned())
 }
 
-/// Its state's letter: `S`, `R`, `T`, `Z`, …
+/// Letter of its state: `S`, `R`, `T`, `Z`, …
 pub fn state_of(pid: i32) -> Option<String> {
     Some(line_of(pid, "State")?.chars().take(1).collect())
 }
@@ -117,12 +117,12 @@ pub fn is_alive(pid: i32) -> bool {
     state_of(pid).is_some_and(|state| state != "Z" && state != "X")
 }
 
-/// Its parent; `None`: there is no such process.
+/// Its parent; `None` if there is no such process.
 pub fn parent_of(pid: i32) -> Option<i32> {
     line_of(pid, "PPid")?.parse().ok()
 }
 
-/// Its children, zombies left out.
+/// Its children, without zombies.
 pub fn children_of(parent: i32) -> Vec<i32> {
     let is_child = |pid: &i32| parent_of(*pid) == Some(parent) && is_alive(*pid);
     all().into_iter().filter(is_child).collect()
@@ -133,19 +133,19 @@ pub fn memory_kb(pid: i32) -> Option<u64> {
     line_of(pid, "VmRSS")?.split(' ').next()?.parse().ok()
 }
 
-/// Its resident memory for people: what is its own, shared, of files.
+/// Its resident memory as text: in total, anonymous, shared, and of files.
 pub fn memory_told(pid: i32) -> String {
     let part = |key| format!("{key} {}", line_of(pid, key).unwrap_or_default());
     ["VmRSS", "RssAnon", "RssShmem", "RssFile"].map(part).join(", ")
 }
 
-/// Resident memory that no file has and nobody shares, in bytes.
+/// Anonymous resident memory in bytes: not of a file and not shared.
 pub fn own_memory_bytes(pid: i32) -> Option<u64> {
     let kilobytes: u64 = line_of(pid, "RssAnon")?.split(' ').next()?.parse().ok()?;
     Some(kilobytes * 1024)
 }
 
-/// How many threads it has.
+/// Number of its threads.
 pub fn threads(pid: i32) -> Option<u64> {
     line_of(pid, "Threads")?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! A private HAProxy that clients ask by HTTP/1.1 and that asks a server by HTTP/2 over TLS.
+//! A private HAProxy: accepts HTTP/1.1 from clients and uses HTTP/2 over TLS to a server.
 
 use crate::process::end;
 use crate::wait::eventually;
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// It ends with this.
+/// A running HAProxy; stopped when dropped.
 #[derive(Debug)]
 pub struct Haproxy {
     child: Child,
@@ -15,7 +15,7 @@ pub struct Haproxy {
 }
 
 impl Haproxy {
-    /// In front of whoever speaks TLS at `secure`, with connections that are kept.
+    /// Starts a HAProxy in front of the TLS server at `secure`, with kept connections.
     pub fn before(secure: SocketAddr) -> Haproxy {
         let folder = TempDir::with_prefix("samovar-haproxy-").expect("a temporary folder");
         let address = crate::port();
@@ -38,7 +38,7 @@ impl Haproxy {
         proxy
     }
 
-    /// Where clients ask.
+    /// Address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,4 +1,5 @@
-//! HTTP/1.1 as bytes: a client that sends exactly what a test says and shows exactly what came.
+//! HTTP/1.1 as bytes: a client that sends exactly the bytes of a test and shows exactly the bytes
+//! it received.
 
 use crate::wait::WATCHDOG;
 use std::io::{self, Read, Write};
@@ -13,20 +14,20 @@ pub struct Client {
     unread: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// Names in lower case, values, in the order they came, repeated ones kept.
+    /// Names in lower case and values, in the order of arrival, with repeated ones.
     pub headers: Vec<(String, String)>,
     /// The body without its framing.
     pub body: Vec<u8>,
-    /// The body ended as its framing promised.
+    /// Whether the body ended as its framing announced.
     pub complete: bool,
 }
 
-/// A request in the making.
+/// A request under construction.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: String,
@@ -51,7 +52,7 @@ impl Request {
         Request::new("GET", target)
     }
 
-    /// POST with a body of some type.
+    /// POST with a body of the given type.
     pub fn post(target: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Request {
         Request::new("POST", target).header("Content-Type", content_type).body(body)
     }
@@ -83,7 +84,7 @@ impl Request {
         &self.method
     }
 
-    /// As it goes over the wire.
+    /// The request as sent over the wire.
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = format!("{} {} HTTP/1.1\r\n", self.method, self.target).into_bytes();
         for (name, value) in &self.headers {
@@ -135,7 +136,8 @@ impl Client {
         Client { stream, address, unread: Vec::new() }
     }
 
-    /// Connects to a server that may not listen; no wait of this connection is longer than `patience`.
+    /// Connects to a server that may not listen. No wait of this connection is longer than
+    /// `patience`.
     pub fn try_connect(address: SocketAddr, patience: Duration) -> io::Result<Client> {
         let stream = TcpStream::connect_timeout(&address, patience)?;
         stream.set_read_timeout(Some(patience))?;
@@ -144,17 +146,18 @@ impl Client {
         Ok(Client { stream, address, unread: Vec::new() })
     }
 
-    /// Whether bytes of an answer have come that nobody has read yet.
+    /// Whether bytes of a response have arrived that were not read yet.
     pub fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// The connection itself, for what HTTP does not do.
+    /// The connection itself, for actions outside of HTTP.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// One read. A time-out makes the call one that a signal may interrupt (man 7 signal): that is no answer.
+    /// One read. With a timeout, a signal may interrupt the call (man 7 signal): that is not a
+    /// response.
     fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.stream.read(buffer) {
@@ -164,12 +167,12 @@ impl Client {
         }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn send(&mut self, bytes: &[u8]) {
         self.try_send(bytes).expect("the server reads");
     }
 
-    /// Sends bytes as they are, to a server that may have closed.
+    /// Sends bytes unchanged, to a server that may have closed the connection.
     pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
@@ -179,30 +182,30 @@ impl Client {
         self.request(&Request::get(target))
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub fn request(&mut self, request: &Request) -> Response {
         self.send(&request.bytes());
         self.read(request.method() == "HEAD")
     }
 
-    /// As [`Self::request`], where the server may answer before it has read everything, or close.
+    /// As [`Self::request`], for a server that may respond before it has read everything, or close.
     pub fn try_request(&mut self, request: &Request) -> io::Result<Response> {
         let sent = self.try_send(&request.bytes());
         self.try_read(request.method() == "HEAD").or_else(|e| sent.and(Err(e)))
     }
 
-    /// Reads one answer; `head`: to a HEAD request.
+    /// Reads one response. `head`: it is a response to a HEAD request.
     pub fn read(&mut self, head: bool) -> Response {
         let address = self.address;
         self.try_read(head).unwrap_or_else(|e| panic!("no answer from {address}: {e}"))
     }
 
-    /// Reads one answer; `UnexpectedEof` when the server closed without one.
+    /// Reads one response; `UnexpectedEof` if the server closed without one.
     pub fn try_read(&mut self, head: bool) -> io::Result<Response> {
-        self.read_with_interim(head).map(|(_, answer)| answer)
+        self.read_with_interim(head).map(|(_, response)| response)
     }
 
-    /// Reads one answer, and the interim answers (1xx) ahead of it.
+    /// Reads one response, and the interim responses (1xx) before it.
     pub fn read_with_interim(&mut self, head: bool) -> io::Result<(Vec<Response>, Response)> {
         let mut interim = Vec::new();
         loop {
@@ -214,7 +217,7 @@ impl Client {
         }
     }
 
-    /// Reads a status line and headers; also of an interim answer.
+    /// Reads a status line and headers, also those of an interim response.
     pub fn read_head(&mut self) -> io::Result<Response> {
         let end = self.fill_until(|unread| find(unread, b"\r\n\r\n").map(|at| at + 4))?;
         let head = self.take(end);
@@ -262,7 +265,7 @@ impl Client {
         }
     }
 
-    /// One chunk of a chunked body: empty at its proper end, `None` when the server closed in between.
+    /// One chunk of a chunked body: empty at its proper end, `None` if the server closed before.
     pub fn read_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Ok(line_end) = self.fill_until(|unread| find(unread, b"\r\n").map(|at| at + 2)) else {
             return Ok(None);
@@ -281,7 +284,8 @@ impl Client {
         Ok(Some(chunk))
     }
 
-    /// The first `count` unread bytes. Copied as a whole: byte by byte takes long in code that is not optimized.
+    /// The first `count` unread bytes. Copied as a whole, because a copy byte by byte is slow in
+    /// code that is not optimized.
     fn take(&mut self, count: usize) -> Vec<u8> {
         let rest = self.unread.split_off(count);
         std::mem::replace(&mut self.unread, rest)
@@ -305,7 +309,7 @@ impl Client {
                 self.unread.extend_from_slice(&buffer[..len]);
                 Ok(len)
             }
-            // A reset is an end too: what came before it counts.
+            // A reset is also an end: the bytes before it count.
             Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Ok(0),
             Err(e) => Err(e),
         }
@@ -316,7 +320,7 @@ impl Client {
         self.unread.is_empty() && matches!(self.fill(), Ok(0))
     }
 
-    /// Reads whatever comes within `limit`.
+    /// Reads all bytes that arrive within `limit`.
     pub fn read_for(&mut self, limit: Duration) -> Vec<u8> {
         let start = Instant::now();
         while let Some(left) = limit.checked_sub(start.elapsed()).filter(|l| !l.is_zero()) {
@@ -329,12 +333,12 @@ impl Client {
         std::mem::take(&mut self.unread)
     }
 
-    /// Says that nothing more will be sent.
+    /// Announces that no more bytes will be sent.
     pub fn finish_sending(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Closes at once, as a client that goes away.
+    /// Closes at once, as a client that leaves.
     pub fn abort(self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }

@@ -1,35 +1,36 @@
-//! HTTP/2 in clear, frame by frame (RFC 9113): for what a library would not say, or would not show.
+//! Cleartext HTTP/2, frame by frame (RFC 9113), for bytes that a library would not send or would
+//! not show.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// What a client begins with.
+/// The first bytes of a client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Kinds of frames.
+/// Type of frame: a part of a body.
 pub const DATA: u8 = 0;
-/// A request's or an answer's head.
+/// Type of frame: the head of a request or response.
 pub const HEADERS: u8 = 1;
-/// The end of a stream, before its time.
+/// Type of frame: the premature end of a stream.
 pub const RST_STREAM: u8 = 3;
-/// What a side is like.
+/// Type of frame: the settings of a side.
 pub const SETTINGS: u8 = 4;
-/// No more streams on this connection.
+/// Type of frame: no more streams on this connection.
 pub const GOAWAY: u8 = 7;
-/// A flag: nothing more comes on this stream.
+/// Flag: no more frames follow on this stream.
 pub const END_STREAM: u8 = 1;
-/// A flag: the head is whole.
+/// Flag: the head is complete.
 pub const END_HEADERS: u8 = 4;
 
-/// A header's name and value.
+/// Name and value of a header.
 pub type Field<'a> = (&'a [u8], &'a [u8]);
 
-/// A frame as it is sent.
+/// Bytes of a frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Fields, each as a literal that nobody remembers (RFC 7541, 6.2.2).
+/// Header block of fields, each as a literal without indexing (RFC 7541, 6.2.2).
 pub fn block(fields: &[Field<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in fields {
@@ -44,16 +45,16 @@ pub fn block(fields: &[Field<'_>]) -> Vec<u8> {
     out
 }
 
-/// A frame that has come.
+/// A received frame.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// [`DATA`] and the others.
+    /// Type: [`DATA`] or one of the others.
     pub kind: u8,
-    /// [`END_STREAM`] and the others.
+    /// Flags: [`END_STREAM`] and the others.
     pub flags: u8,
-    /// 0: the connection's own.
+    /// Stream; 0: the connection itself.
     pub stream: u32,
-    /// What is in it.
+    /// Its payload.
     pub payload: Vec<u8>,
 }
 
@@ -62,7 +63,7 @@ pub struct Frame {
 pub struct Connection(TcpStream);
 
 impl Connection {
-    /// Connects, and says what every client says first.
+    /// Connects, and sends the preface and settings.
     pub fn open(address: SocketAddr) -> io::Result<Connection> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -71,7 +72,7 @@ impl Connection {
         Ok(Connection(stream))
     }
 
-    /// Asks for a path.
+    /// Requests a path.
     pub fn get(&mut self, stream: u32, path: &str) -> io::Result<()> {
         let fields: [Field<'_>; 4] = [
             (b":method", b"GET"),
@@ -82,7 +83,7 @@ impl Connection {
         self.0.write_all(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &block(&fields)))
     }
 
-    /// The next frame; `None`: the connection has ended.
+    /// The next frame; `None` if the connection has ended.
     pub fn next_frame(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         self.0.read_exact(&mut head).ok()?;
@@ -93,7 +94,7 @@ impl Connection {
         Some(Frame { kind: head[3], flags: head[4], stream, payload })
     }
 
-    /// Waits for one of that kind; frames before it are forgotten.
+    /// Waits for a frame of that type. Frames before it are discarded.
     pub fn wait_for(&mut self, kind: u8) -> Option<Frame> {
         loop {
             let frame = self.next_frame()?;

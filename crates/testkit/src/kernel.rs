@@ -1,5 +1,6 @@
-//! What a process is given by others than the server's user: a kernel that can less than this machine's (a seccomp filter) or
-//! allows less (a limit), sockets of a service manager. And what tests ask of their own sockets.
+//! Conditions that a process gets from outside the server's configuration: a kernel with fewer
+//! features than this machine's (a seccomp filter), a resource limit, and sockets of a service
+//! manager. Also options of the tests' own sockets.
 #![allow(unsafe_code)]
 
 use std::net::{TcpListener, TcpStream};
@@ -10,13 +11,14 @@ use std::process::Command;
 /// `_IOWR('f', 16, struct pm_scan_arg)` of linux/fs.h.
 const PAGEMAP_SCAN: u32 = 0xc060_6610;
 
-/// The command and all it starts are told that `PAGEMAP_SCAN` does not exist.
+/// For the command and all processes it starts, `PAGEMAP_SCAN` does not exist.
 pub(crate) fn forget_pagemap_scan(command: &mut Command) {
     // SAFETY: `install` makes two system calls and allocates nothing.
     unsafe { command.pre_exec(install) };
 }
 
-/// The command and all it starts have at most so many descriptors each; the soft limit is `soft`.
+/// Limits the open files of the command and of each process it starts, to the limits `soft` and
+/// `hard`.
 pub(crate) fn limit_open_files(command: &mut Command, soft: u64, hard: u64) {
     let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
     let set = move || {
@@ -31,7 +33,7 @@ pub(crate) fn limit_open_files(command: &mut Command, soft: u64, hard: u64) {
 /// The first descriptor of `sd_listen_fds`.
 const FIRST_INHERITED: i32 = 3;
 
-/// The command finds the listener where a service manager would have put it.
+/// Passes the listener to the command as a service manager would.
 pub(crate) fn hand_over(command: &mut Command, listener: TcpListener) {
     // SAFETY: one system call; the listener lives as long as the closure.
     unsafe { command.pre_exec(move || put(listener.as_raw_fd())) };
@@ -44,18 +46,18 @@ fn put(fd: i32) -> std::io::Result<()> {
 }
 
 fn install() -> std::io::Result<()> {
-    const NUMBER: u32 = 0; // offsets in struct seccomp_data
+    const NUMBER: u32 = 0; // Offsets in struct seccomp_data.
     const SECOND_ARGUMENT: u32 = 24;
     let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
     let unless = |value, skip| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, value);
-    let answer = |what| step(libc::BPF_RET | libc::BPF_K, 0, 0, what);
+    let response = |what| step(libc::BPF_RET | libc::BPF_K, 0, 0, what);
     let mut filter = [
         load(NUMBER),
         unless(libc::SYS_ioctl as u32, 3),
         load(SECOND_ARGUMENT),
         unless(PAGEMAP_SCAN, 1),
-        answer(libc::SECCOMP_RET_ERRNO | libc::ENOTTY.unsigned_abs()),
-        answer(libc::SECCOMP_RET_ALLOW),
+        response(libc::SECCOMP_RET_ERRNO | libc::ENOTTY.unsigned_abs()),
+        response(libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: no pointers.
@@ -70,19 +72,19 @@ fn step(code: u32, yes: u8, no: u8, value: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: yes, jf: no, k: value }
 }
 
-/// Has the kernel keep few bytes for a reader, so that a slow one is felt at once.
+/// Makes the kernel buffer few bytes for a reader, so that a slow one has an effect at once.
 pub fn receive_buffer(stream: &TcpStream, bytes: i32) {
     set(stream, libc::SO_RCVBUF, &bytes);
 }
 
-/// Closing this connection sends a reset, as a client does that has crashed.
+/// Makes the close of this connection send a reset, as a crashed client does.
 pub fn reset_on_close(stream: &TcpStream) {
     set(stream, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 });
 }
 
 fn set<T>(stream: &TcpStream, option: i32, value: &T) {
     let bytes = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the value has so many bytes and lives until the call returns.
+    // SAFETY: `value` has `bytes` bytes and lives until the call returns.
     let done = unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),
@@ -95,8 +97,8 @@ fn set<T>(stream: &TcpStream, option: i32, value: &T) {
     assert_eq!(done, 0, "option {option} of a socket: {}", std::io::Error::last_os_error());
 }
 
-/// How many processes and threads its user may have for this process to make another (a soft limit, as it
-/// was before: `None`). Root is above it.
+/// Sets the number of processes and threads that the user of process `pid` may have, beyond which
+/// `pid` cannot create another (a soft limit; `None` restores it). It does not apply to root.
 pub fn limit_processes(pid: i32, most: Option<u64>) -> Result<(), String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: one rlimit to write into, for the time of the call.

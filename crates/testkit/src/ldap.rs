@@ -1,4 +1,4 @@
-//! A private `OpenLDAP`: a folder of its own, a unix socket.
+//! A private `OpenLDAP`, with its own folder and a unix socket.
 
 use crate::process::Process;
 use crate::wait::eventually;
@@ -18,7 +18,8 @@ pub struct Ldap {
 }
 
 impl Ldap {
-    /// Starts one that knows `dc=tea` and, below it, a `person` of each name, whose password is `secret`.
+    /// Starts a server with `dc=tea` and, below it, a `person` of each name, with the password
+    /// `secret`.
     pub fn with(names: &[&str]) -> Ldap {
         let folder = TempDir::with_prefix("samovar-ldap-").expect("a temporary folder");
         let path = folder.path();
@@ -46,12 +47,12 @@ impl Ldap {
         Ldap { _server: server, folder }
     }
 
-    /// For `ldap_connect()`.
+    /// URL for `ldap_connect()`.
     pub fn url(&self) -> String {
         url(self.folder.path())
     }
 
-    /// Where it listens.
+    /// Its socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
@@ -70,7 +71,8 @@ fn configuration(folder: &Path) -> String {
     format!(
         "include /etc/ldap/schema/core.schema\nmodulepath /usr/lib/ldap\nmoduleload back_mdb\n\
          pidfile {folder}/pid\nargsfile {folder}/args\ndatabase mdb\nmaxsize 10485760\n\
-         suffix dc=tea\nrootdn cn=admin,dc=tea\nrootpw {PASSWORD}\ndirectory {folder}/data\ndbnosync\n"
+         suffix dc=tea\nrootdn cn=admin,dc=tea\nrootpw {PASSWORD}\ndirectory {folder}/data\n\
+         dbnosync\n"
     )
 }
 

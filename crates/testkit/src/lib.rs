@@ -1,8 +1,18 @@
-//! What the whole-server tests speak: `Server::app("hello").workers(2).start()`, the same pages through
-//! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping. Above that: visitors
-//! with cookies (`visitor`), the comparison of their walks (`walk`, `masks`), databases of a test's own. Below it:
-//! collectors that misbehave (`collector`), an authority that issues certificates (`Authority`), messages as others read them (`protoc`),
-//! surroundings that are too small (`confine`), listeners that take no connection (`deaf`), file systems that hang (`mute`), readers that stop (`tap`), processes (`family`).
+//! Helpers for the whole-server tests: `Server::app("hello").workers(2).start()`, the same pages
+//! through nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping.
+//!
+//! Higher-level helpers:
+//!
+//! - visitors with cookies (`visitor`), and the comparison of their walks (`walk`, `masks`)
+//! - private databases
+//!
+//! Lower-level helpers:
+//!
+//! - collectors that misbehave (`collector`), an authority that issues certificates (`Authority`)
+//! - messages decoded by other programs (`protoc`)
+//! - environments that are too small (`confine`)
+//! - listeners that accept no connection (`deaf`), file systems that hang (`mute`)
+//! - readers that stop (`tap`), processes (`family`)
 //!
 //! A helper panics where a test would fail anyway: the panic's text is the test's message.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
@@ -22,6 +32,7 @@ pub mod http2;
 pub mod kernel;
 mod ldap;
 mod mariadb;
+pub mod markdown;
 pub mod masks;
 mod memcached;
 mod mongo;
@@ -45,7 +56,7 @@ pub mod visitor;
 mod wait;
 pub mod walk;
 
-pub use authority::{Authority, Mood};
+pub use authority::{Authority, AuthorityBehaviour};
 pub use binary::binary;
 pub use certificate::Certificate;
 pub use confine::{Cgroup, Disk, may_mount};

@@ -1,4 +1,4 @@
-//! A private MariaDB: files of its own, a unix socket.
+//! A private MariaDB, with its own files and a unix socket.
 
 use crate::process::{Process, is_root};
 use crate::wait::eventually;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const HINT: &str = "hint: `make setup-test` installs it";
 
-/// A running server; killed when dropped, and with it goes what it has written into a folder of its own.
+/// A running server; killed when dropped. Files in its own folder are then removed.
 #[derive(Debug)]
 pub struct MariaDb {
     server: Process,
@@ -20,7 +20,8 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// Nobody is asked for a password: without privileges to check, the system tables are not missed.
+    /// Starts a server without passwords: it checks no privileges, so the system tables are not
+    /// needed.
     pub fn start() -> MariaDb {
         let folder = folder();
         let (data, socket) = (folder.path().join("data"), folder.path().join("sock"));
@@ -28,7 +29,8 @@ impl MariaDb {
         MariaDb::run(folder, &data, socket, &["--skip-grant-tables"])
     }
 
-    /// As Debian sets one up, in these places: privileges are checked, and root comes in by the socket.
+    /// Starts a server as Debian sets one up, in these places: privileges are checked, and root
+    /// logs in through the socket.
     pub fn set_up(data: &Path, socket: PathBuf) -> MariaDb {
         std::fs::create_dir_all(data).expect("our own folder");
         let installed = Command::new("mariadb-install-db")
@@ -42,14 +44,14 @@ impl MariaDb {
         MariaDb::run(folder(), data, socket, &[])
     }
 
-    /// Where it listens.
+    /// Its socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Ends it, its clients' connections with it, and starts it again on the same files.
+    /// Stops it, with its clients' connections, and starts it again on the same files.
     pub fn restart(&mut self) {
-        // In order: what was set up a moment ago is not on the disk yet.
+        // An orderly stop: recent setup may not be on disk yet.
         self.server.signal(libc::SIGTERM);
         self.server.wait();
         self.server = serve(self.folder.path(), &self.data, &self.socket, self.arguments);
@@ -66,9 +68,9 @@ impl MariaDb {
     }
 }
 
-/// Returns when its socket is there.
+/// Starts the server. Returns when its socket exists.
 fn serve(folder: &Path, data: &Path, socket: &Path, arguments: &[&str]) -> Process {
-    // It dies with the test, however that ends.
+    // It dies with the test, no matter how the test ends.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "/usr/sbin/mariadbd", "--no-defaults"]);
     command.args(is_root().then_some("--user=root"));
@@ -76,7 +78,7 @@ fn serve(folder: &Path, data: &Path, socket: &Path, arguments: &[&str]) -> Proce
     command.arg(format!("--socket={}", socket.display()));
     command.arg(format!("--pid-file={}", folder.join("pid").display()));
     command.args(["--skip-networking", "--skip-log-bin"]).args(arguments);
-    // Nothing here need outlive a loss of power.
+    // No data here must survive a power loss.
     command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M"]);
     command.args(["--innodb-log-file-size=8M", "--innodb-use-native-aio=0"]);
     let mut server = Process::start("mariadbd", command.stdout(Stdio::null()));
@@ -91,7 +93,7 @@ fn serve(folder: &Path, data: &Path, socket: &Path, arguments: &[&str]) -> Proce
 
 impl Drop for MariaDb {
     fn drop(&mut self) {
-        // Nobody reads what it would still write.
+        // Further writes would not be read.
         self.server.signal(libc::SIGKILL);
     }
 }

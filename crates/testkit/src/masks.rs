@@ -1,4 +1,4 @@
-//! What of an answer is compared: all of it, except what is named here.
+//! Comparison of responses: everything is compared except the parts named here.
 
 use crate::http::Response;
 use std::fmt::Write as _;
@@ -8,42 +8,42 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Headers that belong to the server and to the connection, not to the application.
 const NOT_COMPARED: &[&str] = &[
-    // nginx says its name, Samovar none.
+    // nginx sends its name, Samovar none.
     "server",
-    // Each server tells its own time, and its own id.
+    // Each server has its own time and its own id.
     "date",
     "x-request-id",
-    // Both servers keep connections open without saying so, or say so.
+    // Both servers keep connections open, with or without a header for it.
     "connection",
     "keep-alive",
-    // nginx sends in chunks what PHP gave no length for, Samovar knows a short answer's length.
+    // nginx sends chunks if PHP set no length; Samovar knows the length of a short response.
     "transfer-encoding",
 ];
 
-/// What differs between two runs of the same application: the text between `before` and `after`, on
+/// A difference between two runs of the same application: the text between `before` and `after`, on
 /// one line, becomes `<name>`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// What it is.
+    /// Name of the masked text.
     pub name: &'static str,
-    /// What stands before it.
+    /// Text before it.
     pub before: &'static str,
-    /// What stands behind it.
+    /// Text after it.
     pub after: &'static str,
 }
 
-/// A server that is asked.
+/// A server in a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// Where it listens.
+    /// Address it listens on.
     pub address: SocketAddr,
-    /// Where its application lies.
+    /// Folder of its application.
     pub folder: &'a Path,
-    /// Where its sessions and uploads lie.
+    /// Folder of its sessions and uploads.
     pub own: &'a Path,
 }
 
-/// An answer as text: status, headers in the order of their names, body; without what may differ.
+/// A response as text: status, headers sorted by name, body; without the parts that may differ.
 pub fn masked(response: &Response, side: &Side, rules: &[Rule]) -> String {
     let is_compared = |name: &str| !NOT_COMPARED.contains(&name);
     let mut headers: Vec<&(String, String)> = response
@@ -51,10 +51,10 @@ pub fn masked(response: &Response, side: &Side, rules: &[Rule]) -> String {
         .iter()
         .filter(|(name, _)| is_compared(name))
         .filter(|(name, value)| name != "content-length" || !is_framing(value, response))
-        // Samovar says it with a part (206) or nothing (304) too, nginx with the whole alone.
+        // Samovar also sends it with a part (206) or nothing (304), nginx only with the whole.
         .filter(|(name, _)| name != "accept-ranges" || !matches!(response.status, 206 | 304))
         .collect();
-    // A stable sort: the order of headers of one name is kept.
+    // A stable sort keeps the order of headers with the same name.
     headers.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut text = format!("{}\n", response.status);
     for (name, value) in headers {
@@ -69,8 +69,8 @@ pub fn masked(response: &Response, side: &Side, rules: &[Rule]) -> String {
     rules.iter().fold(text, |text, rule| replace_all(&text, rule))
 }
 
-/// A length that only frames the body (the client has read by it: it is true); in an answer to HEAD
-/// it tells something.
+/// Whether a length only frames the body. The client has read the body by it, so it is correct. In
+/// a response to HEAD it is information and is compared.
 fn is_framing(length: &str, response: &Response) -> bool {
     !response.body.is_empty() || length == "0"
 }
@@ -94,8 +94,8 @@ fn replace_all(text: &str, rule: &Rule) -> String {
     out
 }
 
-/// Hides points in time of today, as applications print them, and seconds since 1970 that are about
-/// now. `date` is the answer's own: `Sat, 21 Nov 2026 09:18:17 GMT`.
+/// Hides times of today, as applications print them, and seconds since 1970 that are close to now.
+/// `date` is the response's own: `Sat, 21 Nov 2026 09:18:17 GMT`.
 fn without_now(text: &str, date: &str) -> String {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let (Some(day), Some(month), Some(year)) = (date.get(5..7), date.get(8..11), date.get(12..16))
@@ -116,7 +116,8 @@ fn without_now(text: &str, date: &str) -> String {
     without_seconds(&text)
 }
 
-/// `before` and what looks like `clock`, whose zeros are digits, become `<now>`.
+/// Replaces `before` and a following text with the shape of `clock`, whose zeros stand for digits,
+/// by `<now>`.
 fn without_clock(text: &str, before: &str, clock: &str) -> String {
     let mut parts = text.split(before);
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -152,7 +153,7 @@ fn without_seconds(text: &str) -> String {
     out
 }
 
-/// The lines that differ, at most as many as one wants to read, each from shortly before that.
+/// The lines that differ, up to a readable number, each starting shortly before the difference.
 pub fn difference(expected: &str, got: &str) -> String {
     const LINES_MAX: usize = 8;
     const CHARS_MAX: usize = 160;

@@ -15,7 +15,7 @@ pub struct Memcached {
 }
 
 impl Memcached {
-    /// Starts one, and waits until it answers.
+    /// Starts one, and waits until it responds.
     pub fn start() -> Memcached {
         let folder = TempDir::with_prefix("samovar-memcached-").expect("a temporary folder");
         let mut command = Command::new("memcached");

@@ -1,8 +1,9 @@
-//! What `MongoDB`'s drivers need of a server, and no more: it says hello as a router of a cluster does, answers each
-//! command, and remembers what no two writes may share.
+//! The part of a server that `MongoDB`'s drivers need. It says hello as a router of a cluster does,
+//! replies to each command, and records values that no two writes may share.
 //!
-//! `OP_QUERY` (the hello) and `OP_MSG`: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>. Values are
-//! found by their names in the bytes of a command, which holds nothing else that looks like them.
+//! `OP_QUERY` (the hello) and `OP_MSG`:
+//! <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>. Values are found by
+//! their names in the bytes of a command, which contains no other bytes that look like them.
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
@@ -26,7 +27,7 @@ const LONG: u8 = 18;
 const UUID_BYTES: usize = 16;
 const OBJECT_ID_BYTES: usize = 12;
 
-/// A server for as long as the test runs.
+/// A server that runs as long as the test.
 #[derive(Debug)]
 pub struct Mongo {
     address: SocketAddr,
@@ -36,14 +37,15 @@ pub struct Mongo {
 #[derive(Debug, Default)]
 struct Seen {
     writes: usize,
-    /// Session and number of each write: a server takes the second of a pair for a retry of the first, and drops it.
+    /// Session and number of each write. A server treats the second write of an equal pair as a
+    /// retry of the first, and drops it.
     transactions: HashSet<Vec<u8>>,
     ids: HashSet<Vec<u8>>,
     repeated: Vec<String>,
 }
 
 impl Mongo {
-    /// Starts one.
+    /// Starts a server.
     pub fn start() -> Mongo {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -58,17 +60,17 @@ impl Mongo {
         Mongo { address, seen }
     }
 
-    /// For `new MongoDB\Driver\Manager()`.
+    /// URL for `new MongoDB\Driver\Manager()`.
     pub fn url(&self) -> String {
         format!("mongodb://{}/?retryWrites=true", self.address)
     }
 
-    /// How many writes it has answered.
+    /// Number of writes that it has processed.
     pub fn writes(&self) -> usize {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).writes
     }
 
-    /// What two writes have shared.
+    /// Values that two writes have shared.
     pub fn repeated(&self) -> Vec<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).repeated.clone()
     }
@@ -98,9 +100,9 @@ impl Seen {
 
 fn serve(mut client: TcpStream, seen: &Mutex<Seen>) {
     while let Ok((id, code, body)) = receive(&mut client) {
-        // A lock that a failed test has poisoned is as good as any.
+        // A lock poisoned by a failed test is still usable.
         seen.lock().unwrap_or_else(PoisonError::into_inner).note(&body);
-        let document = answer(&body);
+        let document = respond(&body);
         let reply = match code {
             OP_QUERY => message(id, OP_REPLY, &[&[0; 16], &1i32.to_le_bytes()[..], &document]),
             OP_MSG => message(id, OP_MSG, &[&[0; 5], &document]),
@@ -126,22 +128,22 @@ fn receive(client: &mut TcpStream) -> io::Result<(i32, i32, Vec<u8>)> {
     Ok((word(4), word(12), body))
 }
 
-fn message(answers: i32, code: i32, parts: &[&[u8]]) -> Vec<u8> {
+fn message(responses: i32, code: i32, parts: &[&[u8]]) -> Vec<u8> {
     let body = parts.concat();
     let len = i32::try_from(HEADER_BYTES + body.len()).expect("a short answer");
-    let header = [len, 0, answers, code].map(i32::to_le_bytes).concat();
+    let header = [len, 0, responses, code].map(i32::to_le_bytes).concat();
     [header, body].concat()
 }
 
-/// What follows the name of that element.
+/// The bytes after the name of that element.
 fn value<'a>(command: &'a [u8], kind: u8, name: &str) -> Option<&'a [u8]> {
     let key = [&[kind], name.as_bytes(), &[0]].concat();
     let at = command.windows(key.len()).position(|part| part == key)?;
     command.get(at + key.len()..)
 }
 
-/// What a router says of itself; a number of rows; and what stood under `echo`.
-fn answer(command: &[u8]) -> Vec<u8> {
+/// The hello of a router, a number of rows, and the value under `echo`.
+fn respond(command: &[u8]) -> Vec<u8> {
     let mut elements = Vec::new();
     let mut put = |kind: u8, name: &str, value: &[u8]| {
         elements.push(kind);
@@ -168,7 +170,7 @@ fn answer(command: &[u8]) -> Vec<u8> {
     [&len.to_le_bytes(), &elements[..], &[0]].concat()
 }
 
-/// With its NUL.
+/// A text with its length and NUL.
 fn text(bytes: &[u8]) -> Vec<u8> {
     let len = i32::try_from(bytes.len()).expect("a short text");
     [&len.to_le_bytes(), bytes].concat()

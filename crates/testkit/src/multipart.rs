@@ -5,7 +5,7 @@ use crate::http::Request;
 /// The delimiter of [`Multipart::new`].
 pub const BOUNDARY: &str = "samovar-test-boundary";
 
-/// A body in the making, byte by byte as a test wants it.
+/// A body under construction, byte by byte as a test requires it.
 #[derive(Clone, Debug)]
 pub struct Multipart {
     boundary: String,
@@ -20,19 +20,19 @@ impl Default for Multipart {
 }
 
 impl Multipart {
-    /// Without parts yet.
+    /// Creates a body without parts.
     pub fn new() -> Multipart {
         Multipart { boundary: BOUNDARY.to_owned(), parts: Vec::new(), is_ended: true }
     }
 
-    /// Delimited by something else.
+    /// Sets another delimiter.
     #[must_use]
     pub fn boundary(mut self, boundary: &str) -> Multipart {
         boundary.clone_into(&mut self.boundary);
         self
     }
 
-    /// Adds a part with its headers as they stand, lines divided by CRLF.
+    /// Adds a part with its headers unchanged, lines separated by CRLF.
     #[must_use]
     pub fn part(mut self, headers: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> Multipart {
         self.parts.push((headers.as_ref().to_vec(), content.as_ref().to_vec()));
@@ -55,7 +55,7 @@ impl Multipart {
         self.part(disposition, content)
     }
 
-    /// Leaves the final delimiter out.
+    /// Omits the final delimiter.
     #[must_use]
     pub fn without_end(mut self) -> Multipart {
         self.is_ended = false;

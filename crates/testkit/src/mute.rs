@@ -1,4 +1,4 @@
-//! A file system that hangs: FUSE's, whose process never answers.
+//! A file system that hangs: a FUSE mount whose process never responds.
 #![allow(unsafe_code)]
 
 use crate::confine::may_mount;
@@ -9,16 +9,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whoever asks for anything below its folder waits until this is dropped.
+/// A mounted file system on which every access waits until this is dropped.
 #[derive(Debug)]
 pub struct MuteMount {
     at: CString,
-    /// Closed, it ends all that wait.
+    /// Closing it ends all waits.
     device: Option<File>,
 }
 
 impl MuteMount {
-    /// Lays it over the folder `at`. Err: why that cannot be done here.
+    /// Mounts it over the folder `at`. The error is the reason why this is impossible here.
     pub fn over(at: &Path) -> Result<MuteMount, String> {
         may_mount()?;
         let device = File::options().read(true).write(true).open("/dev/fuse");

@@ -1,4 +1,4 @@
-//! nginx + php-fpm over the same document root: what PHP applications expect of a server.
+//! nginx + php-fpm on the same document root: the server behaviour that PHP applications expect.
 
 use crate::certificate::Certificate;
 use crate::http::{Client, Response};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A private nginx and a private php-fpm, on a port of their own; stopped when dropped.
+/// A private nginx and a private php-fpm, on their own port; stopped when dropped.
 #[derive(Debug)]
 pub struct Oracle {
     _nginx: Process,
@@ -32,8 +32,8 @@ impl Oracle {
         Oracle::speaking(root, define, None, "")
     }
 
-    /// The same with further locations in nginx's words, which stand before the others; `FPM` in them is where php-fpm
-    /// listens.
+    /// The same with further locations in nginx's syntax, placed before the others. `FPM` in them
+    /// is replaced by the address of php-fpm.
     pub fn located(root: &Path, locations: &str) -> Oracle {
         Oracle::speaking(root, &[], None, locations)
     }
@@ -43,7 +43,7 @@ impl Oracle {
         Oracle::speaking(root, &[], Some(certificate), "")
     }
 
-    /// And with further PHP settings.
+    /// The same over TLS with further PHP settings.
     pub fn secure_with(root: &Path, define: &[(&str, &str)], certificate: &Certificate) -> Oracle {
         Oracle::speaking(root, define, Some(certificate), "")
     }
@@ -63,22 +63,22 @@ impl Oracle {
         Oracle { _nginx: nginx, fpm, address, folder }
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// `sessions/` and `uploads/` of its own.
+    /// Its own folder, with `sessions/` and `uploads/`.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A connection.
+    /// Opens a connection.
     pub fn client(&self) -> Client {
         Client::connect(self.address)
     }
 
-    /// GET on a connection of its own.
+    /// GET on a new connection.
     pub fn get(&self, target: &str) -> Response {
         self.client().get(target)
     }
@@ -89,7 +89,7 @@ impl Oracle {
     }
 }
 
-/// A private nginx in front of whoever speaks FastCGI at a socket; stopped when dropped.
+/// A private nginx in front of a FastCGI server at a socket; stopped when dropped.
 #[derive(Debug)]
 pub struct Nginx {
     process: Process,
@@ -98,8 +98,8 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Serves `root` as the oracle does, with connections that are kept. `fastcgi` is what stands behind `server` in
-    /// nginx's `upstream`.
+    /// Serves `root` as the oracle does, with kept connections. `fastcgi` is the text after
+    /// `server` in nginx's `upstream`.
     pub fn before(root: &Path, fastcgi: &str) -> Nginx {
         let folder = TempDir::with_prefix("samovar-nginx-").expect("a temporary folder");
         std::fs::create_dir(folder.path().join("nginx")).expect("an empty folder");
@@ -108,12 +108,12 @@ impl Nginx {
         Nginx { process, address, _folder: folder }
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// GET on a connection of its own.
+    /// GET on a new connection.
     pub fn get(&self, target: &str) -> Response {
         Client::connect(self.address).get(target)
     }
@@ -124,7 +124,7 @@ impl Nginx {
     }
 }
 
-/// Who runs PHP for nginx.
+/// The FastCGI server behind nginx.
 struct Behind<'a> {
     server: &'a str,
     is_kept: bool,
@@ -138,7 +138,7 @@ fn open_to_all(folder: &Path) {
     }
 }
 
-/// The shared settings with `define` in place of those it names: php-fpm takes the first of a key.
+/// The shared settings, overridden by `define`: php-fpm uses the first setting of a key.
 fn settings(folder: &Path, define: &[(&str, &str)]) -> Vec<(String, String)> {
     let is_shared = |(key, _): &(String, String)| define.iter().all(|(other, _)| other != key);
     let own = define.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -149,7 +149,8 @@ fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
     start_fpm_by(folder, define, 4, "")
 }
 
-/// With so many processes, and further lines of its pool's settings. Makes the folders that `folder` has to have.
+/// Starts php-fpm with `children` processes and further lines of its pool's settings. Creates the
+/// folders that must be in `folder`.
 pub(crate) fn start_fpm_by(
     folder: &Path,
     define: &[(&str, &str)],
@@ -164,7 +165,8 @@ pub(crate) fn start_fpm_by(
     let socket = folder.join("fpm.sock");
     let mut text = format!(
         "[global]\nerror_log = /proc/self/fd/2\ndaemonize = no\n\
-         [www]\nlisten = {}\npm = static\npm.max_children = {children}\ncatch_workers_output = yes\n\
+         [www]\nlisten = {}\npm = static\npm.max_children = {children}\n\
+         catch_workers_output = yes\n\
          security.limit_extensions = .php\n{pool}\n",
         socket.display()
     );
@@ -177,7 +179,7 @@ pub(crate) fn start_fpm_by(
         .expect("a configuration");
     let mut command = Command::new(php::program("php-fpm"));
     command.args(["-R", "-F", "-O", "-y"]).arg(&config);
-    // `php_value` cannot set what PHP reads before a request begins.
+    // `php_value` cannot set values that PHP reads before a request begins.
     for (key, value) in &settings {
         command.args(["-d", &format!("{key}={value}")]);
     }
@@ -217,7 +219,7 @@ fn start_nginx(
     (nginx, address)
 }
 
-/// Major and minor number of the oracle's nginx: `(1, 22)`.
+/// Major and minor version of the oracle's nginx, such as `(1, 22)`.
 pub fn nginx_version() -> (u32, u32) {
     let output = Command::new(nginx_binary()).arg("-v").output().expect("nginx is installed");
     let text = String::from_utf8_lossy(&output.stderr);

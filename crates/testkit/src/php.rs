@@ -1,4 +1,4 @@
-//! Which PHP is under test: the one that the worker is built for, by `PHP_CONFIG` as in its build.
+//! The PHP under test: the one that the worker is built for, from `PHP_CONFIG` as in its build.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 static CONFIG: LazyLock<String> =
     LazyLock::new(|| std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".to_owned()));
 
-/// What its `php-config` answers to that flag.
+/// Output of its `php-config` for that flag.
 pub fn config(flag: &str) -> String {
     let config = &*CONFIG;
     let output = Command::new(config).arg(flag).output();
@@ -24,12 +24,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     }
 });
 
-/// Major and minor number: `8.2`.
+/// Major and minor version, such as `8.2`.
 pub fn version() -> &'static str {
     &VERSION
 }
 
-/// What that PHP's `E_ALL` is: php-fpm's settings know no constants.
+/// Value of that PHP's `E_ALL`: php-fpm's settings do not know constants.
 pub fn all_errors() -> u32 {
     static ALL: LazyLock<u32> = LazyLock::new(|| {
         let output = Command::new(program("php")).args(["-n", "-r", "echo E_ALL;"]).output();
@@ -39,14 +39,14 @@ pub fn all_errors() -> u32 {
     *ALL
 }
 
-/// `E_ALL & ~E_DEPRECATED`, for what a later version deprecates.
+/// `E_ALL & ~E_DEPRECATED`, for features that a later version deprecates.
 pub fn all_but_deprecations() -> String {
     const E_DEPRECATED: u32 = 8192;
     (all_errors() & !E_DEPRECATED).to_string()
 }
 
-/// That PHP's program: the one beside a `php-config` that is given with its folder, else as Debian names it: `php8.2`,
-/// `php-fpm8.2`.
+/// A program of that PHP: the one next to a `php-config` given with its folder, else the one with
+/// Debian's name: `php8.2`, `php-fpm8.2`.
 pub fn program(name: &str) -> String {
     let beside = Path::new(&*CONFIG).parent().filter(|folder| !folder.as_os_str().is_empty());
     let beside = beside.map(|folder| folder.join(name)).filter(|program| program.is_file());

@@ -1,4 +1,4 @@
-//! A private PostgreSQL: files of its own, a unix socket, nobody to be asked for a password.
+//! A private PostgreSQL, with its own files and a unix socket, without passwords.
 
 use crate::certificate::Certificate;
 use crate::process::{Process, is_root};
@@ -12,12 +12,12 @@ use tempfile::TempDir;
 
 const USER: &str = "postgres";
 const INSTALLED: &str = "/usr/lib/postgresql";
-/// The name of its socket.
+/// The port in the name of its socket.
 const DEFAULT_PORT: u16 = 5432;
-/// Tests ask a hundred questions at once.
+/// Tests send a hundred queries at once.
 const CONNECTIONS_MAX: &str = "max_connections=240";
 
-/// A running cluster; stopped, and all it knows removed, when dropped.
+/// A running cluster; stopped and removed when dropped.
 #[derive(Debug)]
 pub struct Postgres {
     server: Process,
@@ -25,7 +25,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one with these databases, and waits until it answers.
+    /// Starts a cluster with these databases, and waits until it responds.
     pub fn with(databases: &[&str]) -> Postgres {
         let folder = TempDir::with_prefix("samovar-pg-").expect("a temporary folder");
         let path = folder.path();
@@ -43,8 +43,8 @@ impl Postgres {
         cluster
     }
 
-    /// Starts one with that database, which speaks TLS at an address of its own, too. None of what is in it is on a disk for
-    /// long: nobody restarts it.
+    /// Starts a cluster with that database, which also uses TLS at its own address. Its data are
+    /// not durable: it is never restarted.
     pub fn encrypted(database: &str) -> (Postgres, SocketAddr) {
         let mut cluster = Postgres::with(&[database]);
         cluster.server.signal(libc::SIGINT);
@@ -65,18 +65,18 @@ impl Postgres {
         (cluster, address)
     }
 
-    /// As Doctrine wants it.
+    /// Its URL in Doctrine's format.
     pub fn url(&self, database: &str) -> String {
         let socket = self.folder.path().display();
         format!("pgsql://{USER}@localhost/{database}?host={socket}&serverVersion=15&charset=utf8")
     }
 
-    /// Where its socket lies.
+    /// Folder of its socket.
     pub fn folder(&self) -> &str {
         self.folder.path().to_str().expect("we have named it")
     }
 
-    /// Ends it at once, its clients' connections with it, and starts it again on the same files.
+    /// Stops it at once, with its clients' connections, and starts it again on the same files.
     pub fn restart(&mut self) {
         self.server.signal(libc::SIGINT);
         self.server.wait();
@@ -96,7 +96,8 @@ impl Postgres {
     }
 }
 
-/// A cluster as `initdb` makes it, once in this workspace: that takes a second of CPU time, a copy a tenth.
+/// A cluster created by `initdb`, once in this workspace. That takes a second of CPU time, a copy a
+/// tenth.
 fn initialized() -> PathBuf {
     let program = program("initdb");
     // Another version has another format.
@@ -115,7 +116,7 @@ fn initialized() -> PathBuf {
         run(as_user(made.path(), "initdb")
             .args(["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"])
             .arg(&folder));
-        // In two steps: a copy that was interrupted is not taken for a cluster.
+        // In two steps: an interrupted copy must not be mistaken for a cluster.
         let partial = fixtures.join("postgres.partial");
         let _ = std::fs::remove_dir_all(&partial);
         run(Command::new("cp").arg("-a").arg(folder).arg(&partial));
@@ -126,7 +127,7 @@ fn initialized() -> PathBuf {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // A fast shutdown: what it shares in memory is removed, as after SIGKILL it would not be.
+        // A fast shutdown removes its shared memory; SIGKILL would not.
         if self.server.ended().is_none() {
             self.server.signal(libc::SIGINT);
             self.server.wait();
@@ -161,7 +162,7 @@ fn start(folder: &Path, arguments: &[&str]) -> Process {
     Process::start("postgres", postgres.stdout(Stdio::null()))
 }
 
-/// A program of PostgreSQL's that dies with the test, as a user whom it does not refuse.
+/// A PostgreSQL program that dies with the test, run as a user that it accepts.
 fn as_user(folder: &Path, name: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "INT"]).current_dir(folder);
@@ -172,7 +173,7 @@ fn as_user(folder: &Path, name: &str) -> Command {
     command
 }
 
-/// Debian keeps them out of the PATH, below the version.
+/// Debian keeps these programs outside of PATH, in a folder per version.
 fn program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir(INSTALLED).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = versions.map(|v| v.path().join("bin").join(name)).collect();

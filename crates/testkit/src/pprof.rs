@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-/// Debian's, which is built: a newer Go that comes first in `PATH` would build its own, for most of a minute.
+/// Debian's prebuilt one. A newer Go that comes first in `PATH` would build its own, which takes
+/// most of a minute.
 pub fn go_tool_pprof() -> Command {
     let tools = std::fs::read_dir("/usr/lib/go/pkg/tool").into_iter().flatten().flatten();
     let built = tools.map(|folder| folder.path().join("pprof")).find(|tool| tool.exists());

@@ -1,4 +1,4 @@
-//! A child process whose stderr is kept, and which dies with its owner.
+//! A child process whose stderr is recorded, and which dies with its owner.
 
 use crate::tap::Tap;
 use crate::wait::{WATCHDOG, eventually};
@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How many of the last lines of its log a test that failed shows.
+/// Number of the last log lines that a failed test shows.
 const SHOWN_LINES_MAX: usize = 60;
 
 /// A running child.
@@ -19,7 +19,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command`; its standard error is collected, standard output goes where the command says.
+    /// Starts `command`. Its standard error is collected; standard output goes where the command
+    /// specifies.
     pub(crate) fn start(name: &str, command: &mut Command) -> Process {
         Process::start_with_stderr(name, command, Stdio::piped())
     }
@@ -53,14 +54,14 @@ impl Process {
         self.stderr.text()
     }
 
-    /// All of stderr, of one that has ended and left it to nobody.
+    /// All of stderr, of a process that has ended and left no process that holds the pipe.
     pub(crate) fn whole_log(&self) -> String {
         let is_read = || self.stderr.is_closed().then_some(());
         eventually(&format!("the end of the log of {}", self.name), is_read);
         self.log()
     }
 
-    /// For whoever reads why a test failed.
+    /// Shows the end of the log of a failed test.
     fn show_end_of_log(&self) {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
@@ -93,7 +94,8 @@ impl Drop for Process {
     }
 }
 
-/// The processes whose command line names `path`, as those of a server name its folder. Forks have their parent's.
+/// Processes whose command line contains `path`; those of a server contain its folder. Forks have
+/// the command line of their parent.
 pub fn processes_naming(path: &std::path::Path) -> Vec<i32> {
     let path = path.as_os_str().as_encoded_bytes();
     let names = |pid: &i32| {
@@ -105,7 +107,8 @@ pub fn processes_naming(path: &std::path::Path) -> Vec<i32> {
     pids.filter(names).collect()
 }
 
-/// SIGTERM, and waits for its end: a server with children of its own ends them. SIGKILL, if it does not obey.
+/// Sends SIGTERM and waits for the end: a server with children of its own ends them. Sends SIGKILL
+/// if it does not obey.
 pub fn end(child: &mut Child) {
     if matches!(child.try_wait(), Ok(None)) {
         kill(child.id().cast_signed(), libc::SIGTERM);
@@ -114,23 +117,23 @@ pub fn end(child: &mut Child) {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    // Ended already is as good.
+    // A process that has already ended is fine.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Sends a signal to a process that a test started; one that has ended is as good.
+/// Sends a signal to a process that a test started. A process that has ended is fine.
 #[allow(unsafe_code)]
 pub fn kill(pid: i32, signal: i32) {
     assert!(pid > 1, "{pid} is no process of ours");
-    // SAFETY: no pointers; a positive pid names one process.
+    // SAFETY: no pointers; a positive pid denotes one process.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Whether a process has come to its end, whoever reaps it.
+/// Whether a process has ended, regardless of the process that reaps it.
 pub fn has_ended(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Behind its name, which may have anything in it.
+    // After its name, which may contain any character.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_none_or(|state| matches!(state, 'Z' | 'X'))
 }

@@ -1,25 +1,26 @@
-//! Messages through `protoc` and the definitions in crates/insight/tests/transports: a reader that shares nothing with ours.
+//! Messages through `protoc` and the definitions in crates/insight/tests/transports: a decoder that
+//! shares no code with ours.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 /// A Pinba packet.
 pub const PINBA: (&str, &str) = ("pinba.proto", "Pinba.Request");
-/// Spans, as a collector is sent them.
+/// Spans, as sent to a collector.
 pub const TRACES: (&str, &str) = ("otlp.proto", "opentelemetry.proto.ExportTraceServiceRequest");
-/// Figures, as a collector is sent them.
+/// Metrics, as sent to a collector.
 pub const METRICS: (&str, &str) = ("otlp.proto", "opentelemetry.proto.ExportMetricsServiceRequest");
-/// Profiles, as Pyroscope is sent them.
+/// Profiles, as sent to Pyroscope.
 pub const PUSH: (&str, &str) = ("pyroscope.proto", "pyroscope.PushRequest");
-/// What a collector answers to spans.
-pub const ANSWER: (&str, &str) = ("otlp.proto", "opentelemetry.proto.ExportTraceServiceResponse");
+/// A collector's response to spans.
+pub const RESPONSE: (&str, &str) = ("otlp.proto", "opentelemetry.proto.ExportTraceServiceResponse");
 
-/// Bytes as text.
+/// Decodes bytes to text.
 pub fn decode(message: (&str, &str), bytes: &[u8]) -> String {
     String::from_utf8(run("decode", message, bytes)).expect("protoc's text")
 }
 
-/// Text as bytes.
+/// Encodes text to bytes.
 pub fn encode(message: (&str, &str), text: &str) -> Vec<u8> {
     run("encode", message, text.as_bytes())
 }

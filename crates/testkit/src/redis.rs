@@ -1,4 +1,4 @@
-//! A private Redis: on a unix socket, keeping nothing.
+//! A private Redis on a unix socket, without persistence.
 
 use crate::process::Process;
 use crate::wait::eventually;
@@ -15,7 +15,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one, and waits until it answers.
+    /// Starts one, and waits until it responds.
     pub fn start() -> Redis {
         let folder = TempDir::with_prefix("samovar-redis-").expect("a temporary folder");
         let mut command = Command::new("redis-server");
@@ -31,7 +31,7 @@ impl Redis {
         Redis { _server: server, folder }
     }
 
-    /// What `redis-cli` prints.
+    /// Output of `redis-cli`.
     pub fn ask(&self, words: &[&str]) -> String {
         let mut command = Command::new("redis-cli");
         let output = command.arg("-s").arg(self.socket()).args(words).output();

@@ -1,20 +1,22 @@
-//! Which file of a crate imports which: the folders of a crate have an order, and files no circles.
+//! Checks the imports between the files of a crate: the folders of a crate have an order, and files
+//! have no import cycles.
 //!
-//! A test of the crate names its rooms, the top-level modules, lowest first. What counts is what the text says:
-//! `crate::…`, `super::…`, `self::…`, in `use` and elsewhere, and a file's own `mod` lines. Tests do not count.
+//! A test of the crate lists its rooms, the top-level modules, lowest first. The source text
+//! counts: `crate::…`, `super::…`, `self::…`, in `use` and elsewhere, and a file's own `mod` lines.
+//! Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Nothing imports so many folders deep.
+/// Maximum depth of folders.
 const DEPTH_MAX: usize = 16;
 
 type Module = Vec<String>;
 
-/// Panics with every import that goes up, and every circle of files.
+/// Panics with every import that goes up, and every cycle of files.
 ///
-/// `src` is the crate's folder of sources; `rooms` are all its top-level modules, a lower one before those that know
-/// it.
+/// `src` is the crate's source folder. `rooms` lists all its top-level modules, a lower one before
+/// those that import it.
 pub fn check(src: impl AsRef<Path>, rooms: &[&str]) {
     let files = read(src.as_ref());
     let graph = graph(&files);
@@ -42,7 +44,7 @@ fn show(module: &Module) -> String {
     if module.is_empty() { "the crate's root".to_owned() } else { module.join("::") }
 }
 
-/// The text of every module that is a file, without comments and tests.
+/// Text of every module that is a file, without comments and tests.
 fn read(src: &Path) -> BTreeMap<Module, String> {
     let mut files = BTreeMap::new();
     let mut folders = vec![(src.to_owned(), Module::new())];
@@ -76,7 +78,7 @@ fn graph(files: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>>
     let modules: BTreeSet<&Module> = files.keys().collect();
     let imports = |(module, text): (&Module, &String)| {
         let named = paths(text).into_iter().filter_map(|path| absolute(module, &path));
-        // The longest of its beginnings that is a file: what follows is an item in there.
+        // The longest prefix that is a file: the rest is an item in it.
         let file = |path: Module| {
             (0..=path.len()).rev().map(|n| path[..n].to_vec()).find(|start| modules.contains(start))
         };
@@ -86,7 +88,7 @@ fn graph(files: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>>
     files.iter().map(imports).collect()
 }
 
-/// As it would be written behind `crate::`; `None`: it leads out of the crate.
+/// The path relative to the crate's root; `None` if it leads out of the crate.
 fn absolute(module: &Module, path: &[String]) -> Option<Module> {
     let mut rest = path.iter().skip(1).cloned().peekable();
     let mut base = match path.first()?.as_str() {
@@ -101,7 +103,8 @@ fn absolute(module: &Module, path: &[String]) -> Option<Module> {
     Some(base.into_iter().chain(rest).collect())
 }
 
-/// Every path that begins with `crate`, `self` or `super`, braces written out; `mod x;` is `self::x`.
+/// Every path that begins with `crate`, `self` or `super`, with braces expanded; `mod x;` is
+/// `self::x`.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for start in ["crate::", "self::", "super::"] {
@@ -123,7 +126,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads a path, and what stands in its braces, behind `prefix`.
+/// Reads a path, and the content of its braces, appended to `prefix`.
 fn expand(
     text: &mut std::iter::Peekable<std::str::Chars<'_>>,
     prefix: &[String],
@@ -143,7 +146,7 @@ fn expand(
                 }
                 let known = found.len();
                 expand(text, &path, found);
-                // Not the name that it is given here, nor what else this does not understand.
+                // Skips an alias, and everything else that this parser does not understand.
                 while text.next_if(|c| !matches!(c, ',' | '}')).is_some() {}
                 if found.len() == known {
                     return;
@@ -161,7 +164,7 @@ fn expand(
     }
 }
 
-/// Files that reach themselves, those that reach each other together.
+/// Files that reach themselves; those that reach each other form one set.
 fn circles(graph: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<BTreeSet<Module>> {
     let reach = |from: &Module| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from.clone()]);
@@ -200,12 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_down_is_right() {
+    fn downward_imports_are_accepted() {
         let files = [
             ("lib.rs", "mod low;\nmod high;\npub use low::A;\n"),
             (
                 "low.rs",
-                "mod inner;\n// use crate::high\nuse std::fmt;\n#[cfg(test)]\nmod tests { use crate::high; }",
+                "mod inner;\n// use crate::high\nuse std::fmt;\n#[cfg(test)]\n\
+                 mod tests { use crate::high; }",
             ),
             ("low/inner.rs", "use crate::low::other;\n"),
             ("high.rs", "use crate::low::{\n    A,\n    inner::{B, C as D},\n};\n"),
@@ -221,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_up_is_named() {
+    fn upward_imports_are_reported() {
         let files = [
             ("main.rs", "mod low;\nmod high;\n"),
             ("low.rs", "pub(crate) fn f() { crate::high::g() }"),
@@ -233,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_through_relative_paths() {
+    fn cycles_through_relative_paths_are_found() {
         let files = [
             ("lib.rs", "mod a;\n"),
             ("a.rs", "mod b;\npub(crate) mod c;\n"),
@@ -244,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_are_written_out() {
+    fn braces_in_paths_are_expanded() {
         let text = "use crate::{a::{B, self}, c as d, e::f};";
         let shown: Vec<_> = paths(text).iter().map(|path| path.join("::")).collect();
         assert_eq!(shown, ["crate::a::B", "crate::a::self", "crate::c", "crate::e::f"]);

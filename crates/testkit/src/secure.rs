@@ -1,4 +1,4 @@
-//! Connections by TLS, in this process: many of them cost no process each.
+//! TLS connections in this process, so that many of them need no process each.
 
 use crate::certificate::Certificate;
 use crate::wait::WATCHDOG;
@@ -8,7 +8,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-/// A connection whose handshake is done.
+/// A connection with a completed handshake.
 pub type SecureStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A client that trusts one authority.
@@ -16,7 +16,7 @@ pub type SecureStream = StreamOwned<ClientConnection, TcpStream>;
 pub struct SecureClient(Arc<ClientConfig>);
 
 impl SecureClient {
-    /// Speaks `protocol` (`h2`, `http/1.1`) and nothing else.
+    /// Creates a client that supports only `protocol` (`h2`, `http/1.1`).
     pub fn new(authority: &Certificate, protocol: &str) -> SecureClient {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_file(&authority.chain).expect("a certificate");
@@ -29,7 +29,7 @@ impl SecureClient {
         SecureClient(Arc::new(config))
     }
 
-    /// Connects, and shakes hands with whoever is `localhost` there.
+    /// Connects and completes the handshake with the server named `localhost` at `address`.
     pub fn connect(&self, address: SocketAddr) -> SecureStream {
         let mut socket = TcpStream::connect(address).expect("somebody listens");
         socket.set_nodelay(true).expect("a TCP socket");

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 pub use start::Start;
 
-/// The PHP settings that Samovar and the oracle share, so that their answers can be equal.
+/// The PHP settings that Samovar and the oracle share, so that their responses can be equal.
 pub fn ini(folder: &Path) -> Vec<(String, String)> {
     let folder = folder.display();
     [
@@ -49,7 +49,7 @@ pub fn ini(folder: &Path) -> Vec<(String, String)> {
 #[derive(Debug)]
 pub struct Server {
     process: Process,
-    /// Who has taken over from it.
+    /// The server that has taken over from it.
     heir: Heir,
     stdout: Option<Tap>,
     log: Option<(Disk, String)>,
@@ -57,7 +57,7 @@ pub struct Server {
     folder: TempDir,
 }
 
-/// Threads of the front that servers have unless a test says otherwise: `FRONT_THREADS`, which `make threads` sets, or one.
+/// Default number of front threads in tests: `FRONT_THREADS`, which `make threads` sets, or one.
 pub fn front_threads() -> usize {
     let asked = std::env::var("FRONT_THREADS").ok();
     asked.map_or(1, |count| count.parse().expect("FRONT_THREADS is a number"))
@@ -71,12 +71,12 @@ fn ask_status(control: &Path) -> Result<serde_json::Value, Output> {
 }
 
 impl Server {
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The addresses with this beginning, such as `https://`, in the order of its settings.
+    /// The addresses with this prefix, such as `https://`, in the order of its settings.
     pub fn addresses(&self, scheme: &str) -> Vec<SocketAddr> {
         let log = self.log();
         let line = log.lines().find_map(|line| Some(line.split_once("listening on ")?.1));
@@ -84,17 +84,17 @@ impl Server {
         words.filter_map(|word| word.strip_prefix(scheme)?.parse().ok()).collect()
     }
 
-    /// A folder of this server's own: `sessions/`, `uploads/`, and for [`Self::script`] `root/`.
+    /// This server's own folder, with `sessions/`, `uploads/`, and for [`Self::script`] `root/`.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A connection.
+    /// Opens a connection.
     pub fn client(&self) -> Client {
         Client::connect(self.address)
     }
 
-    /// GET on a connection of its own.
+    /// GET on a new connection.
     pub fn get(&self, target: &str) -> Response {
         self.client().get(target)
     }
@@ -124,12 +124,12 @@ impl Server {
         Disk::of(self.pid(), path)
     }
 
-    /// What its processes have in their environment: name and value.
+    /// Marker in the environment of its processes: name and value.
     pub fn marker(&self) -> (&'static str, String) {
         (family::SERVER, self.folder.path().display().to_string())
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.process.ended()
     }
@@ -139,12 +139,13 @@ impl Server {
         std::fs::read_to_string(self.folder.path().join("stdout")).unwrap_or_default()
     }
 
-    /// Waits until its log holds `text`.
+    /// Waits until its log contains `text`.
     pub fn wait_for_log(&self, text: &str) {
         eventually(&format!("`{text}` in the log"), || self.log().contains(text).then_some(()));
     }
 
-    /// The supervisor's process id: of the one that has taken over last, after [`Self::upgrade`].
+    /// The supervisor's process id; after [`Self::upgrade`], that of the last server that has taken
+    /// over.
     pub fn pid(&self) -> i32 {
         self.heir.pid().unwrap_or_else(|| self.process.pid())
     }
@@ -159,13 +160,13 @@ impl Server {
         ask_status(&self.control()).unwrap_or_else(|output| panic!("in status: {output:?}"))
     }
 
-    /// What the server says that it holds: all kinds of descriptors but those that it looks at other processes with, which come and
-    /// go with each look.
+    /// Resources that the server reports to hold: all kinds of descriptors, except those for
+    /// looking at other processes, which come and go with each look.
     pub fn held(&self) -> Held {
         Held::of(&self.status())
     }
 
-    /// `samovar reload`: what it says, on the stream that its exit code calls for.
+    /// Runs `samovar reload`. Returns its output, from the stream that matches its exit code.
     pub fn reload(&self) -> Result<String, String> {
         self.run_reload(&[])
     }
@@ -191,32 +192,32 @@ impl Server {
         }
     }
 
-    /// Any arguments of `samovar reload`; else as [`Self::reload`].
+    /// As [`Self::reload`], with any arguments of `samovar reload`.
     pub fn reload_with<const N: usize>(&self, args: [&str; N]) -> Result<String, String> {
         self.run_reload(&args)
     }
 
-    /// SIGSTOP: it is there and does nothing, until [`Self::resume`].
+    /// Sends SIGSTOP: the server exists but does nothing until [`Self::resume`].
     pub fn pause(&self) {
         self.process.signal(libc::SIGSTOP);
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub fn resume(&self) {
         self.process.signal(libc::SIGCONT);
     }
 
-    /// SIGUSR1, without waiting.
+    /// Sends SIGUSR1, without waiting.
     pub fn ask_to_reopen(&self) {
         kill(self.pid(), libc::SIGUSR1);
     }
 
-    /// SIGUSR2, without waiting.
+    /// Sends SIGUSR2, without waiting.
     pub fn ask_to_reload(&self) {
         kill(self.pid(), libc::SIGUSR2);
     }
 
-    /// SIGRTMIN, without waiting.
+    /// Sends SIGRTMIN, without waiting.
     pub fn ask_to_upgrade(&self) {
         kill(self.pid(), libc::SIGRTMIN());
     }
@@ -228,23 +229,24 @@ impl Server {
         workers.iter().filter_map(|w| i32::try_from(w["pid"].as_i64()?).ok()).collect()
     }
 
-    /// The process of its first worker. Waits for one: a worker may have answered before the supervisor has heard that it
-    /// was forked.
+    /// Process id of its first worker. Waits for one: a worker may have served a request before the
+    /// supervisor is notified of its fork.
     pub fn worker_pid(&self) -> i32 {
         crate::eventually("a worker", || self.worker_pids().first().copied())
     }
 
-    /// SIGKILL to one of its workers.
+    /// Sends SIGKILL to one of its workers.
     pub fn kill_worker(&self, pid: i32) {
         kill(pid, libc::SIGKILL);
     }
 
-    /// SIGSTOP to one of its processes: only a SIGKILL ends it then.
+    /// Sends SIGSTOP to one of its processes: then only a SIGKILL ends it.
     pub fn stop_process(&self, pid: i32) {
         kill(pid, libc::SIGSTOP);
     }
 
-    /// SIGKILL to its main process, and waits for its end. Returns its folder, as [`Start::perish`].
+    /// Sends SIGKILL to its main process and waits for its end. Returns its folder, as
+    /// [`Start::perish`].
     pub fn perish(self) -> TempDir {
         let Server { mut process, folder, heir, .. } = self;
         drop(heir);
@@ -253,7 +255,7 @@ impl Server {
         folder
     }
 
-    /// SIGTERM, without waiting.
+    /// Sends SIGTERM, without waiting.
     pub fn terminate(&self) {
         self.process.signal(libc::SIGTERM);
     }
@@ -263,7 +265,7 @@ impl Server {
         self.process.wait().code()
     }
 
-    /// SIGTERM; it must drain and exit with 0. Returns its log.
+    /// Sends SIGTERM. The server must drain and exit with 0. Returns its log.
     pub fn stop(mut self) -> String {
         self.heir.stop();
         if self.ended().is_none() {
@@ -278,9 +280,9 @@ impl Server {
 /// Part of a server's `resources`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Descriptors but those on other processes.
+    /// Descriptors, except those for other processes.
     pub descriptors: u64,
-    /// Those of them that are pipes.
+    /// Descriptors that are pipes.
     pub pipes: u64,
     /// Threads.
     pub threads: u64,
@@ -289,7 +291,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// As a status has it.
+    /// Reads the values from a status.
     pub fn of(status: &serde_json::Value) -> Held {
         let resources = &status["resources"];
         let number = |value: &serde_json::Value| value.as_u64().expect("a number");
@@ -304,7 +306,7 @@ impl Held {
     }
 }
 
-/// Standard error, wherever it goes.
+/// Standard error, from wherever it was written to.
 fn logged(process: &Process, file: Option<&(Disk, String)>) -> String {
     let Some((disk, name)) = file else { return process.log() };
     let text = std::fs::read(disk.path(name)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A private OpenSSH server: keys of its own, a process for each connection.
+//! A private OpenSSH server, with its own keys and a process for each connection.
 
 use crate::process::is_root;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const HINT: &str = "hint: `make setup-test` installs it";
-/// Where a server that root starts wants an empty folder.
+/// Empty folder that a server started by root requires.
 const EMPTY: &str = "/run/sshd";
 
-/// A server for as long as the test runs.
+/// A server that runs as long as the test.
 #[derive(Debug)]
 pub struct Ssh {
     address: SocketAddr,
@@ -19,7 +19,7 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// Starts one that lets in who runs the test, with [`Self::key`].
+    /// Starts a server that accepts the user who runs the test, with [`Self::key`].
     pub fn start() -> Ssh {
         let folder = TempDir::with_prefix("samovar-ssh-").expect("a temporary folder");
         for name in ["host", "key"] {
@@ -47,18 +47,18 @@ impl Ssh {
         Ssh { address, folder }
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The private key; beside it is the public one, `.pub`.
+    /// The private key. The public one is next to it, with `.pub` appended.
     pub fn key(&self) -> PathBuf {
         self.folder.path().join("key")
     }
 }
 
-/// As inetd does. It ends with the connection, and with the test.
+/// Serves a connection as inetd does. The process ends with the connection, and with the test.
 fn serve(client: TcpStream, conf: &Path) {
     let input = OwnedFd::from(client);
     let Ok(output) = input.try_clone() else { return };

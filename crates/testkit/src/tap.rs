@@ -1,4 +1,4 @@
-//! A pipe that a server writes into, whose reader can be stopped or taken away.
+//! A pipe that a server writes to, whose reader can be stopped or removed.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How soon a reader obeys.
+/// Maximum reaction time of a reader.
 const OBEYS_MS: i32 = 20;
 
-/// What is kept of a server that floods its log; the rest is read and forgotten.
+/// Maximum bytes kept of a server that floods its log; the rest is read and discarded.
 const KEPT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// What the other end of the pipe does.
+/// Behaviour of the other end of the pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reader {
-    /// Reads all that comes.
+    /// Reads everything.
     Reads = 0,
     /// Keeps the pipe open and reads nothing.
     Stopped,
-    /// Has closed the pipe. It does not come back.
+    /// Has closed the pipe. It does not return.
     Gone,
 }
 
-/// The reader of one pipe, and all that it has read.
+/// The reader of one pipe, and everything that it has read.
 #[derive(Clone, Debug, Default)]
 pub struct Tap(Arc<State>);
 
@@ -38,7 +38,7 @@ struct State {
 }
 
 impl Tap {
-    /// Reads `pipe` on a thread of its own until it ends.
+    /// Reads `pipe` on its own thread until the pipe ends.
     pub(crate) fn start(pipe: File) -> Tap {
         let tap = Tap::default();
         let reader = tap.clone();
@@ -46,22 +46,22 @@ impl Tap {
         tap
     }
 
-    /// What a child prints.
+    /// Reads the output of a child.
     pub fn of_child(pipe: std::process::ChildStdout) -> Tap {
         Tap::start(std::os::fd::OwnedFd::from(pipe).into())
     }
 
-    /// Of no pipe: nothing comes.
+    /// A tap without a pipe: it reads nothing.
     pub(crate) fn none() -> Tap {
         let tap = Tap::default();
         tap.0.closed.store(1, Ordering::SeqCst);
         tap
     }
 
-    /// Tells the reader what to do; a reader that is gone stays so.
+    /// Sets the reader's behaviour. A reader that has closed the pipe stays so.
     pub fn set(&self, mode: Reader) {
         let change = |now| (now != Reader::Gone as u8).then_some(mode as u8);
-        // Err: it is on its way out, which somebody may wait for.
+        // Err: the reader is already closing the pipe, and a caller may wait for that.
         let _ = self.0.mode.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
     }
 
@@ -70,7 +70,7 @@ impl Tap {
         self.0.closed.load(Ordering::SeqCst) == 1
     }
 
-    /// All whole lines that were read so far; of a pipe that has ended, what came after the last one, too.
+    /// All complete lines read so far; if the pipe has ended, also the bytes after the last line.
     pub fn text(&self) -> String {
         let ended = self.is_closed();
         let text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +82,7 @@ impl Tap {
         String::from_utf8_lossy(&text[..end]).into_owned()
     }
 
-    /// All that was read so far: a screen has no lines.
+    /// Everything read so far: the output of a screen has no lines.
     pub fn screen(&self) -> String {
         let text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&text).into_owned()

@@ -1,21 +1,21 @@
-//! A visitor: one connection, cookies kept, each answer remembered under the name of its step.
+//! A visitor: one connection, kept cookies, each response recorded under the name of its step.
 
 use crate::http::{Client, Request, Response};
 use crate::multipart::Multipart;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Somebody who visits an application.
+/// A visitor of an application.
 #[derive(Debug)]
 pub struct Visitor {
     address: SocketAddr,
     client: Client,
     cookies: BTreeMap<String, String>,
-    /// What was answered, step by step.
+    /// Responses, step by step.
     pub steps: Vec<(String, Response)>,
 }
 
-/// The smallest PNG there is: what `finfo` takes for a picture.
+/// The smallest PNG that `finfo` recognizes as a picture.
 pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\
     \x1f\x15\xc4\x89\0\0\0\rIDAT\
     x\x9cc\xfc\xcf\xc0P\x0f\0\x04\x85\x01\x80\x84\xa9\x8c!\0\0\0\0IEND\xaeB`\x82";
@@ -24,13 +24,13 @@ pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x
 pub type Upload<'a> = (&'a str, &'a str, &'a str, &'a [u8]);
 
 impl Visitor {
-    /// A newcomer without cookies.
+    /// Creates a visitor without cookies.
     pub fn new(address: SocketAddr) -> Visitor {
         let client = Client::connect(address);
         Visitor { address, client, cookies: BTreeMap::new(), steps: Vec::new() }
     }
 
-    /// Sends a request, with the cookies so far, as the step of that name.
+    /// Sends a request with the cookies so far, as the step of that name.
     pub fn send(&mut self, step: &str, request: Request) -> Response {
         let cookies: Vec<String> = self.cookies.iter().map(|(n, v)| format!("{n}={v}")).collect();
         let request = match &cookies[..] {
@@ -54,7 +54,7 @@ impl Visitor {
         self.send(&format!("GET {target}"), Request::get(target))
     }
 
-    /// GET that is no step of the walk.
+    /// GET that is not recorded as a step of the walk.
     pub fn look(&mut self, target: &str) -> Response {
         let response = self.get(target);
         self.steps.pop();
@@ -91,13 +91,13 @@ pub fn multipart(target: &str, fields: &[(&str, &str)], files: &[Upload]) -> Req
     body.post(target)
 }
 
-/// What stands between two texts.
+/// The text between two texts.
 pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let found = text.split_once(before).and_then(|(_, rest)| rest.split_once(after));
     found.unwrap_or_else(|| panic!("no `{before}…{after}` in:\n{text}")).0
 }
 
-/// The value of a form's field, whatever attributes stand before it.
+/// The value of a form's field, with any attributes before it.
 pub fn field_value<'a>(page: &'a str, name: &str) -> &'a str {
     let rest_of_tag = between(page, &format!(" name=\"{name}\""), ">");
     between(rest_of_tag, "value=\"", "\"")

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything. Generous: it only decides how long a broken test hangs, also on a machine with ten times as
-/// much to do as it can.
+/// Maximum wait for anything. Generous: it only limits how long a broken test hangs, also on a
+/// machine with ten times the load that it can handle.
 pub const WATCHDOG: Duration = Duration::from_mins(2);
 
-/// How often a condition is looked at.
+/// Interval between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Calls `condition` until it gives something; panics with `what` after [`WATCHDOG`].
+/// Calls `condition` until it returns a value; panics with `what` after [`WATCHDOG`].
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

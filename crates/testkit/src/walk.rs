@@ -1,15 +1,16 @@
-//! One visitor's walk, on either side: the answers must be equal but for the named rules.
+//! One visitor's walk, on both sides: the responses must be equal except for the named rules.
 
 use crate::masks::{Rule, Side, difference, masked};
 use crate::visitor::Visitor;
 use std::fmt::Write as _;
 
-/// Makes the same walk on both sides and returns how many answers were equal; panics with what differs.
+/// Makes the same walk on both sides and returns the number of equal responses. Panics with the
+/// differences.
 pub fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, theirs: &Side) -> usize {
     compare_by(walk, |_| rules.to_vec(), ours, theirs)
 }
 
-/// The same, where it depends on the step which rules there are.
+/// Same as [`compare`], with rules that depend on the step.
 pub fn compare_by(
     walk: fn(&mut Visitor),
     rules_of: impl Fn(&str) -> Vec<Rule>,
@@ -19,19 +20,19 @@ pub fn compare_by(
     let [ours, theirs] = [ours, theirs].map(|side| {
         let mut visitor = Visitor::new(side.address);
         walk(&mut visitor);
-        answers_by(&visitor, &rules_of, side)
+        responses_by(&visitor, &rules_of, side)
     });
     let report = differences(&ours, &theirs);
     assert!(report.is_empty(), "`-` is nginx + php-fpm, `+` is Samovar\n{report}");
     ours.len()
 }
 
-/// A visitor's answers, step by step, as text that both sides should agree on.
-pub fn answers(visitor: &Visitor, rules: &[Rule], side: &Side) -> Vec<(String, String)> {
-    answers_by(visitor, &|_: &str| rules.to_vec(), side)
+/// A visitor's responses, step by step, as text that must be equal on both sides.
+pub fn responses(visitor: &Visitor, rules: &[Rule], side: &Side) -> Vec<(String, String)> {
+    responses_by(visitor, &|_: &str| rules.to_vec(), side)
 }
 
-fn answers_by(
+fn responses_by(
     visitor: &Visitor,
     rules_of: &impl Fn(&str) -> Vec<Rule>,
     side: &Side,
@@ -40,7 +41,7 @@ fn answers_by(
     steps.map(|(step, response)| (step.clone(), masked(response, side, &rules_of(step)))).collect()
 }
 
-/// What differs between two sequences of answers; nothing, when nothing does.
+/// The differences between two sequences of responses; empty if there are none.
 pub fn differences(ours: &[(String, String)], theirs: &[(String, String)]) -> String {
     let mut report = String::new();
     for ((step, our), (their_step, their)) in ours.iter().zip(theirs) {

@@ -1,18 +1,19 @@
-//! What the boot went to: the answer to `boot`.
+//! Response to `boot`: the cost of the application's boot.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is known of the latest boot, or why there is nothing.
+/// Data about the latest boot, or the reason why there is none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct BootAnswer {
-    /// Why there is nothing to be shown.
+pub struct BootResponse {
+    /// Reason why no data is available.
     pub error: Option<String>,
-    /// Whose boot it is; empty where there is one pool.
+    /// Name of the pool; empty if the server has one pool.
     pub pool: String,
-    /// The boot, and what its requests load, as crates/profile has it.
+    /// The boot and the files that requests load, in the format of crates/profile.
     pub explained: Value,
-    /// From the boot's begin until workers could be forked: the image is part of it. 0: not known.
+    /// Time from the start of the boot until workers can be forked, image creation included. 0:
+    /// unknown.
     pub image_ms: f64,
 }

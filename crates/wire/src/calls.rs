@@ -1,25 +1,26 @@
-//! What requests have called: the question of `samovar calls`, and its answer.
+//! Request and response of `samovar calls`: call graphs of traced requests.
 
 use crate::Misunderstood;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which call graph.
+/// Selects a call graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallsQuestion {
-    /// Of this pool; `None`: of the one that the route names, as `export: /a`, or else of the default one.
+    /// Pool; `None`: the pool that the route names, as in `export: /a`, otherwise the default pool.
     pub pool: Option<String>,
-    /// Of this route; `None`: of the one that was traced most.
+    /// Route; `None`: the route with the most traced requests.
     pub route: Option<String>,
-    /// Of this day, counted since 1970; `None`: the latest.
+    /// Day, counted in days since 1970; `None`: the latest day.
     pub day: Option<u64>,
-    /// Instead: a signature by which a request asks to be traced, and that holds for so many seconds.
+    /// If set, the response is a signature instead of a graph. A request with this signature is
+    /// traced. The signature is valid for this number of seconds.
     pub sign_s: Option<u64>,
 }
 
 impl CallsQuestion {
-    /// `calls`, or `calls {"route": …}`.
+    /// Parses `calls` or `calls {"route": …}`.
     pub(crate) fn parse(line: &str) -> Result<Box<CallsQuestion>, Misunderstood> {
         let text = line.strip_prefix("calls").unwrap_or(line).trim();
         let text = if text.is_empty() { "{}" } else { text };
@@ -27,26 +28,26 @@ impl CallsQuestion {
     }
 }
 
-/// What was asked for, or why there is none.
+/// The requested call graph, or the reason why there is none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CallsAnswer {
-    /// Why there is nothing to be shown.
+pub struct CallsResponse {
+    /// Reason why no data is available.
     pub error: Option<String>,
-    /// The signature that was asked for.
+    /// The requested signature.
     pub signature: Option<String>,
-    /// Whose they are; empty where there is one pool.
+    /// Name of the pool; empty if the server has one pool.
     pub pool: String,
-    /// Days that there is something of, the latest first.
+    /// Days with data, latest first.
     pub days: Vec<u64>,
-    /// The day that is shown.
+    /// Day of the graph.
     pub day: u64,
-    /// Its routes, and how many of their requests were traced; the most first.
+    /// Routes of this day with their number of traced requests, largest number first.
     pub routes: Vec<(String, u64)>,
-    /// The route that is shown.
+    /// Route of the graph.
     pub route: String,
-    /// Its graph, as crates/profile has it.
+    /// Graph of this day, in the format of crates/profile.
     pub graph: Value,
-    /// The same of the seven days before.
+    /// Graph of the same route over the seven days before.
     pub before: Value,
 }

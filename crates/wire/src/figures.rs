@@ -1,79 +1,79 @@
-//! What the server's requests came to: the answer to `figures`. All of it are sums since the start, so that whoever asks twice
-//! knows what was between.
+//! Response to `figures`: request statistics. All values are sums since the server's start, so a
+//! client computes the figures of an interval from two responses.
 
 use serde::{Deserialize, Serialize};
 
-/// Routes of an answer: those that took most CPU.
+/// Maximum number of routes in a response; those with the most CPU time are kept.
 pub const ROUTES_MAX: usize = 250;
-/// Peers of an answer: those that were waited for longest.
+/// Maximum number of peers in a response; those with the longest wait time are kept.
 pub const WAITS_MAX: usize = 250;
 
-/// All requests. Times in ns.
+/// Figures of all requests. Times are in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Figures {
-    /// When this was, µs since 1970.
+    /// Time of the response, in µs since 1970.
     pub at_unix_us: u64,
-    /// Whether requests are measured at all.
+    /// Whether request accounting is enabled.
     pub measured: bool,
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// Of them, those with a status of 500 or above.
+    /// Number of requests with a status of 500 or above.
     pub errors: u64,
-    /// CPU time of workers.
+    /// CPU time of the workers.
     pub cpu_ns: u64,
-    /// Time that PHP waited.
+    /// Time that PHP spent waiting.
     pub waiting_ns: u64,
-    /// Time in the queue.
+    /// Time that requests spent in the queue.
     pub queue_ns: u64,
-    /// Half of the requests took no longer.
+    /// Median duration.
     pub p50_ns: u64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of the duration.
     pub p99_ns: u64,
-    /// At most [`ROUTES_MAX`].
+    /// Routes, at most [`ROUTES_MAX`].
     pub routes: Vec<RouteLine>,
-    /// Routes that are known and not among these.
+    /// Number of known routes that are not in `routes`.
     pub routes_left_out: u64,
-    /// At most [`WAITS_MAX`], those of all routes together.
+    /// Waits of all routes together, at most [`WAITS_MAX`].
     pub waits: Vec<WaitLine>,
 }
 
-/// One route. Times in ns.
+/// Figures of one route. Times are in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouteLine {
-    /// Its name.
+    /// Name of the route.
     pub route: String,
-    /// How many requests there were.
+    /// Number of requests.
     pub requests: u64,
-    /// Of them, those with a status of 500 or above.
+    /// Number of requests with a status of 500 or above.
     pub errors: u64,
-    /// CPU time of workers.
+    /// CPU time of the workers.
     pub cpu_ns: u64,
     /// Wall time.
     pub wall_ns: u64,
-    /// Time in the queue.
+    /// Time that requests spent in the queue.
     pub queue_ns: u64,
-    /// Time that PHP waited.
+    /// Time that PHP spent waiting.
     pub waiting_ns: u64,
-    /// Half of the requests took no longer.
+    /// Median duration.
     pub p50_ns: u64,
-    /// 95 of 100 took no longer.
+    /// 95th percentile of the duration.
     pub p95_ns: u64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of the duration.
     pub p99_ns: u64,
 }
 
-/// What PHP waited for.
+/// Wait time of PHP for one peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WaitLine {
-    /// `tcp`, `lock` …
+    /// Kind of wait: `tcp`, `lock` …
     pub kind: String,
-    /// Whom for.
+    /// Peer of the wait.
     pub peer: String,
-    /// How often.
+    /// Number of waits.
     pub times: u64,
-    /// How long together, ns.
+    /// Total wait time in ns.
     pub ns: u64,
 }

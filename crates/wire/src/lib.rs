@@ -1,36 +1,41 @@
-//! The words of the control socket, once for both ends, and for all who show what they say: the server, its commands, the
-//! admin listener's pages.
+//! Messages of the control socket, defined once for both ends (server and commands) and for all
+//! readers of a status, such as the admin listener's pages.
 //!
-//! One request is one line of plain words, which a person can type too; its answer is one line of JSON. What an older or a newer
-//! server leaves out is empty, so that another version's `samovar` is of use. Nobody is known here.
+//! A request is one line of plain words, which a person can type too. Its response is one line of
+//! JSON. Fields that an older or newer server does not send are empty, so a `samovar` of another
+//! version can still be used. This crate depends on no other crate of the server.
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `status.rs` | how the server is |
-//! | `resources.rs` | its part on what the process holds of the kernel |
-//! | `shared.rs` | its part on the memory that workers share |
-//! | `well.rs` | is it well? |
-//! | `figures.rs` | what its requests came to |
-//! | `profile.rs` | what its workers did |
-//! | `calls.rs` | what its requests called |
-//! | `boot.rs` | what its boot went to |
-//! | `upgrade.rs` | another server in its place |
+//! | `status.rs` | state of the server |
+//! | `counters.rs` | part of the status: counters of the front, each declared once |
+//! | `resources.rs` | part of the status: kernel resources of the process |
+//! | `shared.rs` | part of the status: memory that workers share |
+//! | `health.rs` | health problems found in a status |
+//! | `figures.rs` | request statistics |
+//! | `profile.rs` | profiles of the workers |
+//! | `calls.rs` | call graphs of requests |
+//! | `boot.rs` | cost of the boot |
+//! | `upgrade.rs` | replacement of the server by a new process |
 
 mod boot;
 mod calls;
+mod counters;
 mod figures;
+mod health;
 mod profile;
 mod resources;
 mod shared;
 mod status;
 mod upgrade;
 mod upstreams;
-mod well;
 
-pub use boot::BootAnswer;
-pub use calls::{CallsAnswer, CallsQuestion};
+pub use boot::BootResponse;
+pub use calls::{CallsQuestion, CallsResponse};
+pub use counters::{CounterKind, CounterMetric, PoolCounters, ServerCounters};
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
-pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
+pub use health::{About, HealthProblem, SAVES_MAX, dear, troubles};
+pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
 pub use resources::{Descriptors, Resources};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
@@ -38,60 +43,61 @@ pub use status::{
     ImageFinding, ImageStatus, LinkingStatus, PoolStatus, ProfileStatus, SavingStatus,
     ScalingStatus, Status, WorkerStatus,
 };
-pub use upgrade::{UpgradeAnswer, UpgradeOptions};
-pub use upstreams::{UpstreamAddress, UpstreamStatus, UpstreamTally, UpstreamTrouble};
-pub use well::{About, SAVES_MAX, Trouble, dear, troubles};
+pub use upgrade::{UpgradeOptions, UpgradeResponse};
+pub use upstreams::{UpstreamAddress, UpstreamError, UpstreamStatus, UpstreamTally};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// How the server is; the answer is a [`Status`].
+    /// Queries the state of the server; the response is a [`Status`].
     Status,
-    /// What its requests came to; the answer is [`Figures`].
+    /// Queries the request statistics; the response is [`Figures`].
     Figures,
-    /// To boot the application anew; the answer, a [`ReloadAnswer`], comes when that has ended.
+    /// Boots the application again. The response, a [`ReloadResponse`], is sent when the reload has
+    /// ended.
     Reload(ReloadOptions),
-    /// To have another server take its place; the answer, an [`UpgradeAnswer`], comes when that has ended.
+    /// Replaces this server by a new process. The response, an [`UpgradeResponse`], is sent when
+    /// the upgrade has ended.
     Upgrade(UpgradeOptions),
-    /// What its workers did; the answer is a [`ProfileAnswer`].
+    /// Queries profiles of the workers; the response is a [`ProfileResponse`].
     Profile(Box<ProfileQuestion>),
-    /// What its requests called; the answer is a [`CallsAnswer`].
+    /// Queries call graphs of requests; the response is a [`CallsResponse`].
     Calls(Box<CallsQuestion>),
-    /// What its boot went to; the answer is a [`BootAnswer`].
+    /// Queries the cost of the boot; the response is a [`BootResponse`].
     Boot {
-        /// Of this pool; `None`: of the default one.
+        /// Pool; `None`: the default pool.
         pool: Option<String>,
     },
-    /// To drain and end; the answer is [`Stopping`].
+    /// Drains the server and ends it; the response is [`Stopping`].
     Stop,
 }
 
-/// Why a line is no [`Request`].
+/// Reason why a line is not a valid [`Request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misunderstood {
-    /// Its first word, or something behind a word that stands alone.
+    /// The first word is not a command, or a command without options is followed by more words.
     Command,
-    /// What stands behind `reload`.
+    /// The options of `reload` are invalid.
     ReloadOptions,
-    /// What stands behind `profile`.
+    /// The options of `profile` are invalid.
     Profile,
-    /// What stands behind `calls`.
+    /// The options of `calls` are invalid.
     Calls,
-    /// What stands behind `upgrade`.
+    /// The options of `upgrade` are invalid.
     Upgrade,
 }
 
-/// How a reload is to go about it.
+/// Options of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadOptions {
-    /// The new generation takes over whatever it is, if only it boots.
+    /// Whether the new generation takes over as soon as it has booted, without further checks.
     pub force: bool,
-    /// Instead of `reload_probe`.
+    /// Probe to use instead of `reload_probe`.
     pub probe: Option<String>,
-    /// This pool alone.
+    /// Reloads only this pool.
     pub pool: Option<String>,
 }
 
@@ -141,7 +147,7 @@ impl std::str::FromStr for Request {
     }
 }
 
-/// `boot`, or `boot pool=export`.
+/// Parses the options of `boot`: none, or `pool=export`.
 fn boot<'a>(words: impl Iterator<Item = &'a str>) -> Result<Request, Misunderstood> {
     let mut pool = None;
     for word in words {
@@ -170,62 +176,62 @@ impl ReloadOptions {
     }
 }
 
-/// The JSON of `samovar reload`.
+/// JSON output of `samovar reload`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ReloadAnswer {
-    /// The one that serves now; 0: there is no new one.
+pub struct ReloadResponse {
+    /// Generation that serves now; 0: there is no new one.
     pub generation: u64,
-    /// From the command to the takeover.
+    /// Time from the command to the takeover.
     pub milliseconds: u64,
-    /// Keys of settings that have changed and only a restart can change.
+    /// Keys of changed settings that only a restart can apply.
     pub needs_restart: Vec<String>,
-    /// Keys that hold for all pools, and wait until all are reloaded.
+    /// Keys that apply to all pools and take effect only when all pools are reloaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs_all: Vec<String>,
-    /// Why there is no new generation; of several pools: of those that have failed.
+    /// Reason why there is no new generation; with several pools, the reasons of those that failed.
     pub error: Option<String>,
-    /// What came of each pool that was to be reloaded; empty where the server has one pool.
+    /// Result of each pool that was to be reloaded; empty if the server has one pool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolReloaded>,
 }
 
-/// What came of one pool's reload.
+/// Result of one pool's reload.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolReloaded {
-    /// Its name.
+    /// Name of the pool.
     pub name: String,
-    /// The one that serves now; 0: there is no new one.
+    /// Generation that serves now; 0: there is no new one.
     pub generation: u64,
-    /// Why there is none.
+    /// Reason why there is no new generation.
     pub error: Option<String>,
 }
 
-impl ReloadAnswer {
-    /// There is no new generation, because of this.
-    pub fn refused(why: String) -> ReloadAnswer {
-        ReloadAnswer { error: Some(why), ..ReloadAnswer::default() }
+impl ReloadResponse {
+    /// Returns the response for a reload that failed for this reason.
+    pub fn refused(why: String) -> ReloadResponse {
+        ReloadResponse { error: Some(why), ..ReloadResponse::default() }
     }
 }
 
-/// The answer to `stop`.
+/// Response to `stop`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stopping {
-    /// It drains.
+    /// Whether the server drains.
     pub stopping: bool,
 }
 
-/// The answer to what is none of the commands.
+/// Response to a line that is not a valid command.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Refused {
-    /// What is wrong with it.
+    /// Description of the error.
     pub error: String,
 }
 
-/// An answer as it is sent. What is made of numbers, texts and lists can always be written.
-pub fn line(answer: &impl Serialize) -> String {
-    serde_json::to_string(answer).unwrap_or_default()
+/// Returns a response as one line of JSON. Numbers, strings and lists always serialize.
+pub fn line(response: &impl Serialize) -> String {
+    serde_json::to_string(response).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -233,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_come_back_as_they_went() {
+    fn request_written_as_line_parses_to_same_request() {
         let mut requests = vec![Request::Status, Request::Figures, Request::Stop];
         requests.extend([None, Some("api".to_owned())].map(|pool| Request::Boot { pool }));
         for against in [None, Some(Against::Reload), Some(Against::Earlier { seconds: 60 })] {
@@ -269,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request() {
+    fn invalid_line_is_rejected_with_its_reason() {
         for options in ["loudly", "probe=health", "probe", "force=1", "pool", "pool="] {
             let line = format!("reload {options}");
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::ReloadOptions), "{line}");

@@ -1,42 +1,43 @@
-//! What workers did: the question of `samovar profile`, and its answer.
+//! Request and response of `samovar profile`: samples of the workers.
 
 use crate::Misunderstood;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which of what the sampler has seen.
+/// Selects a part of the samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProfileQuestion {
-    /// Of this route; `None`: of all.
+    /// Route; `None`: all routes.
     pub route: Option<String>,
-    /// From this second since 1970 on; 0: the last ten minutes.
+    /// Start in seconds since 1970; 0: ten minutes ago.
     pub from: u64,
-    /// Up to this one; 0: until now.
+    /// End in seconds since 1970; 0: now.
     pub to: u64,
-    /// Of this pool; `None`: of all, and where generations are asked for of the route's, or else of the default one.
+    /// Pool; `None`: all pools. If the request selects generations, `None` is the route's pool,
+    /// otherwise the default pool.
     pub pool: Option<String>,
-    /// Of workers of this generation, as the pool counts them, of the running server.
+    /// Generation of the workers, in the pool's own count, of the running server.
     pub generation: Option<u64>,
-    /// What it is compared with.
+    /// Period to compare with.
     pub against: Option<Against>,
 }
 
-/// Another time.
+/// Period to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Against {
-    /// As long, so much earlier.
+    /// A period of the same length, this much earlier.
     Earlier {
-        /// How much.
+        /// Distance between the two periods.
         seconds: u64,
     },
-    /// As long, of the generation before, up to its end.
+    /// A period of the same length at the end of the previous generation.
     Reload,
 }
 
 impl ProfileQuestion {
-    /// `profile`, or `profile {"route": …}`.
+    /// Parses `profile` or `profile {"route": …}`.
     pub(crate) fn parse(line: &str) -> Result<Box<ProfileQuestion>, Misunderstood> {
         let text = line.strip_prefix("profile").unwrap_or(line).trim();
         let text = if text.is_empty() { "{}" } else { text };
@@ -44,38 +45,38 @@ impl ProfileQuestion {
     }
 }
 
-/// What was asked for, or why there is none.
+/// The requested profile, or the reason why there is none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ProfileAnswer {
-    /// Why there is nothing to be shown.
+pub struct ProfileResponse {
+    /// Reason why no data is available.
     pub error: Option<String>,
-    /// The pool that was asked for; empty: none was.
+    /// The requested pool; empty if the request named none.
     pub pool: String,
-    /// Looks per second at each busy worker.
+    /// Samples per second of each busy worker.
     pub hertz: u32,
-    /// What was asked for.
+    /// The requested profile.
     pub now: ProfileSide,
-    /// What it is compared with.
+    /// The profile to compare with.
     pub before: Option<ProfileSide>,
-    /// (name, samples) of the routes of that time, the most samples first.
+    /// Routes of that period with their number of samples, largest number first.
     pub routes: Vec<(String, u64)>,
 }
 
-/// What workers did in some time.
+/// Profile of one period.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProfileSide {
-    /// When it began, seconds since 1970.
+    /// Start in seconds since 1970.
     pub from: u64,
-    /// When it ended.
+    /// End in seconds since 1970.
     pub to: u64,
-    /// Whose workers were seen.
+    /// Generations whose workers were sampled.
     pub generations: Vec<u64>,
-    /// Requests that ended meanwhile; 0: nobody counts them.
+    /// Requests that ended in this period; 0 if requests are not counted.
     pub requests: u64,
-    /// The stacks, as crates/spy packs them.
+    /// The stacks, in the format of crates/spy.
     pub profile: Value,
-    /// There was more than one answer takes: the oldest is left out.
+    /// Whether the data exceeded the limit of one response. The oldest part is then missing.
     pub is_cut: bool,
 }

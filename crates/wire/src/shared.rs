@@ -1,71 +1,71 @@
-//! What workers share beside requests, within the answer to `status`.
+//! Part of the response to `status`: objects that workers share, except requests.
 
 use serde::{Deserialize, Serialize};
 
-/// The memory that workers share.
+/// Memory that workers share.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedStatus {
     /// Bytes in use.
     pub bytes: u64,
-    /// Bytes that there may be.
+    /// Maximum number of bytes.
     pub bytes_max: u64,
-    /// Objects that could not be made.
+    /// Objects that could not be created.
     pub refused_total: u64,
-    /// What is in it, and what is published.
+    /// Objects in shared memory, and published values.
     pub objects: Vec<SharedObject>,
     /// Bytes of published values.
     pub published_bytes: u64,
-    /// Bytes that these may have, and those that were replaced.
+    /// Maximum bytes of published values, replaced ones included.
     pub published_bytes_max: u64,
-    /// Bytes of values that were replaced, and are still read.
-    pub published_replaced_bytes: u64,
-    /// Values that were published, replaced or taken away.
+    /// Bytes of replaced values that are still read.
+    pub published_stale_bytes: u64,
+    /// Number of times a value was published, replaced or removed.
     pub published_changes_total: u64,
     /// Values that could not be published.
-    pub published_refused_total: u64,
+    pub published_rejected_total: u64,
 }
 
-/// One object in it.
+/// One object in shared memory, or one published value.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedObject {
     /// `counter`, `table`, `cache`, `lock`, `limiter`, `breaker` or `published`.
     pub kind: String,
-    /// As the application says.
+    /// Name that the application has given.
     pub name: String,
     /// Bytes in use.
     pub bytes: u64,
-    /// Rows in use of a table or limiter, and how many it has.
+    /// Rows in use, of a table or a limiter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
-    /// Rows that it has.
+    /// Total number of rows, of a table or a limiter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<u64>,
-    /// What a counter says.
+    /// Value of a counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<i64>,
-    /// What a cache has done.
+    /// Figures of a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<SharedCache>,
-    /// Whether somebody holds a lock.
+    /// Whether a lock is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
-    /// What a limiter has allowed.
+    /// Calls that a limiter allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_total: Option<u64>,
-    /// What it has not.
+    /// Calls that a limiter denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_total: Option<u64>,
-    /// What a breaker says.
+    /// State and figures of a breaker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<SharedBreaker>,
-    /// How often a published value was read.
+    /// Number of reads of a published value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_total: Option<u64>,
 }
 
-/// A breaker's state and figures.
+/// State and figures of a breaker.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedBreaker {
@@ -73,30 +73,30 @@ pub struct SharedBreaker {
     pub state: String,
     /// Calls in its window.
     pub calls: u64,
-    /// Those that failed.
+    /// Failed calls in its window.
     pub failed: u64,
-    /// Those that were slow.
+    /// Slow calls in its window.
     pub slow: u64,
-    /// Times it has opened.
+    /// Number of times the breaker opened.
     pub opened_total: u64,
-    /// Calls that did not go through.
+    /// Calls rejected by the breaker.
     pub refused_total: u64,
 }
 
-/// A cache's figures.
+/// Figures of a cache.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedCache {
-    /// Values found.
+    /// Cache hits.
     pub hits_total: u64,
-    /// Values not found.
+    /// Cache misses.
     pub misses_total: u64,
-    /// Values that made room for others.
+    /// Values evicted for new ones.
     pub evicted_total: u64,
-    /// Values that could not be kept.
+    /// Values too large to be stored.
     pub too_large_total: u64,
-    /// Values kept.
+    /// Stored values.
     pub values: u64,
-    /// Bytes of them.
+    /// Bytes of the stored values.
     pub used_bytes: u64,
 }

@@ -1,332 +1,279 @@
-//! How the server is: the answer to `status`, and the JSON of `samovar status`.
+//! State of the server: the response to `status`, and the JSON output of `samovar status`.
 
-use crate::{Resources, SharedStatus, UpstreamStatus};
+use crate::{PoolCounters, Resources, ServerCounters, SharedStatus, UpstreamStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The server.
+/// State of the server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// Of the server, which may be another than the command's.
+    /// Version of the server; the command can have another one.
     pub version: String,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// Since its start.
+    /// Time since the server's start.
     pub uptime_seconds: f64,
-    /// CPU time of the server itself, without its processes.
+    /// CPU time of the server itself, without its child processes.
     pub cpu_seconds: f64,
     /// Descriptors by kind, threads, child processes, memory mappings.
     pub resources: Resources,
-    /// Where clients are answered.
+    /// Addresses for clients.
     pub listen: Vec<String>,
-    /// Where operators are answered.
+    /// Addresses of the admin listener.
     pub admin: Vec<String>,
-    /// It ends, or has not begun.
+    /// Whether the server is stopping or has not started yet.
     pub draining: bool,
-    /// The server that this one has taken over from, while that finishes its requests; 0: there is none.
+    /// Process id of the server that this one has replaced, while it finishes its requests; 0:
+    /// none.
     pub predecessor_pid: i32,
-    /// Counts the applications that have served, from 1.
+    /// Generation that serves; counted from 1.
     pub generation: u64,
-    /// Another generation boots beside the one that serves.
+    /// Whether a new generation boots while the current one serves.
     pub reloading: bool,
-    /// The front's counters; their keys stand among these.
+    /// Counters of the front; their keys are on the same level as the others.
     #[serde(flatten)]
     pub front: FrontStatus,
-    /// Workers replaced after a death.
+    /// Workers replaced after they died.
     pub worker_restarts_total: u64,
-    /// Workers and templates that the server has killed, by reason.
+    /// Workers and templates killed by the server, by reason.
     #[serde(default)]
     pub kills_reasons: BTreeMap<String, u64>,
-    /// Workers that had done enough, and were replaced.
+    /// Workers replaced after they reached a recycling limit.
     #[serde(default)]
     pub workers_recycled_total: u64,
-    /// Workers that were added because requests waited.
-    pub workers_grown_total: u64,
-    /// Workers that were taken away because they had nothing to do.
-    pub workers_shrunk_total: u64,
-    /// Workers that run, where that is limited.
+    /// Workers added because requests waited.
+    pub workers_added_total: u64,
+    /// Workers removed because they were idle.
+    pub workers_removed_total: u64,
+    /// Workers that run PHP at the moment, if their number is limited.
     pub workers_running: u64,
-    /// How many workers there are, and why, where their number follows the load: those for any request, then those for
-    /// scripts beside a booted application.
+    /// Number of workers and its reason, if it follows the load. The first entry is for workers
+    /// that run any request, the second for workers that run scripts next to a booted application.
     pub scaling: Vec<ScalingStatus>,
-    /// Lines of the server's log, those of its processes included, that nobody read or that could not be written.
-    pub log_lines_lost_total: u64,
-    /// The same of the access log.
-    pub access_log_lines_lost_total: u64,
-    /// The same of the slow log.
-    pub slow_log_lines_lost_total: u64,
-    /// `null` while no application has been booted ahead.
+    /// Lines of the server's log, its child processes' lines included, that were not read in time
+    /// or could not be written.
+    pub log_lines_dropped_total: u64,
+    /// Same for the access log.
+    pub access_log_lines_dropped_total: u64,
+    /// Same for the slow log.
+    pub slow_log_lines_dropped_total: u64,
+    /// Booted application; `null` while there is none.
     pub image: Option<ImageStatus>,
     /// PHP's version; empty while PHP starts.
     pub php: String,
-    /// The libphp that `php_engine` names; `null` without that, and while PHP starts.
+    /// The libphp of `php_engine`; `null` if that is not set, and while PHP starts.
     pub engine: Option<EngineStatus>,
-    /// How PHP's code calls its own functions; `null` while PHP starts.
+    /// Linking of PHP's internal calls; `null` while PHP starts.
     pub linking: Option<LinkingStatus>,
-    /// What workers share beside requests.
+    /// Objects that workers share, except requests.
     pub shared: SharedStatus,
-    /// How the sampler fares; `null`: there is none.
+    /// State of the sampler; `null`: there is none.
     pub profile: Option<ProfileStatus>,
-    /// What makes resident workers grow, the latest first.
+    /// Growing values in resident workers, latest report first.
     pub growth: Vec<GrowthStatus>,
-    /// Of all generations.
+    /// Workers of all generations.
     pub workers: Vec<WorkerStatus>,
-    /// The processes of `[[console]]`, and places where one is to be.
+    /// Processes of `[[console]]`, and free places for them.
     pub consoles: Vec<ConsoleStatus>,
-    /// Names whose certificates an authority issues.
+    /// Certificates that an authority issues, and those of files.
     pub certificates: Vec<CertificateStatus>,
-    /// Each php-fpm that `fastcgi_pass` names and that was asked within the last hour.
+    /// php-fpm servers of `fastcgi_pass` that received a request within the last hour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<UpstreamStatus>,
-    /// The default pool and the others; empty where there is one. The front's figures above are of all of them, those of
-    /// the application and of what workers share are the default pool's.
+    /// The default pool, then the others; empty if the server has one pool. The front's figures
+    /// above cover all pools. The figures of the application and of shared memory above are the
+    /// default pool's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolStatus>,
 }
 
-/// One pool of several.
+/// One of several pools.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolStatus {
-    /// As the settings call it; `default`.
+    /// Name in the settings; `default` for the default pool.
     pub name: String,
-    /// Counts the applications that have served; 0: none does.
+    /// Generation that serves; 0: none does.
     pub generation: u64,
-    /// Another generation boots beside the one that serves.
+    /// Whether a new generation boots while the current one serves.
     pub reloading: bool,
-    /// The application could not be booted, or the pool not be started.
+    /// Whether the application failed to boot or the pool failed to start.
     pub failed: bool,
-    /// How the application is booted ahead; empty: not, or not yet.
+    /// Mode of the booted application; empty: none, or not yet.
     pub image: String,
-    /// Workers that wait for a request or run one.
+    /// Workers that are idle or busy.
     pub workers: u64,
-    /// Those of them that run one.
+    /// Busy workers.
     pub busy: u64,
-    /// Requests that wait for a worker.
-    pub queue_depth: u64,
-    /// Requests without a complete answer.
-    pub in_flight: u64,
-    /// Requests whose head was parsed.
-    pub requests_total: u64,
-    /// Answers with a status of 500 or above.
-    pub responses_5xx_total: u64,
-    /// Requests that found no worker in time.
-    pub rejected_total: u64,
-    /// Of these, how many for which reason.
+    /// Counters of the pool.
+    #[serde(flatten)]
+    pub counts: PoolCounters,
+    /// Rejected requests by reason.
     pub rejected_reasons: BTreeMap<String, u64>,
-    /// Requests without an answer in time.
-    pub timeouts_total: u64,
-    /// Requests run again because a worker died.
-    pub retries_total: u64,
-    /// Workers replaced after a death.
+    /// Workers replaced after they died.
     pub worker_restarts_total: u64,
-    /// Workers that had done enough, and were replaced.
+    /// Workers replaced after they reached a recycling limit.
     pub workers_recycled_total: u64,
-    /// Its booted application, as `image` of the server is the default pool's; likewise the others.
+    /// Booted application of this pool. This field and those below correspond to the server's
+    /// fields for the default pool.
     pub booted: Option<ImageStatus>,
-    /// How many workers there are, and why, where their number follows the load.
+    /// Number of workers and its reason, if it follows the load.
     pub scaling: Vec<ScalingStatus>,
     /// PHP's version; empty while PHP starts.
     pub php: String,
-    /// The libphp that `php_engine` names.
+    /// The libphp of `php_engine`.
     pub engine: Option<EngineStatus>,
-    /// How PHP's code calls its own functions.
+    /// Linking of PHP's internal calls.
     pub linking: Option<LinkingStatus>,
-    /// What its workers share beside requests.
+    /// Objects that the pool's workers share, except requests.
     pub shared: SharedStatus,
 }
 
-/// What makes resident workers grow.
+/// A value that grows in resident workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GrowthStatus {
-    /// Whose workers they are; empty where there is one pool.
+    /// Pool of the workers; empty if the server has one pool.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pool: String,
-    /// `App\Registry::$items`.
+    /// Name of the value, such as `App\Registry::$items`.
     pub name: String,
-    /// By how much it grew: `elements`, `bytes`, `objects`.
+    /// Unit of the growth: `elements`, `bytes`, `objects`.
     pub unit: String,
-    /// Where it is declared, `/srv/Foo.php:88`; empty: nowhere, as a global.
+    /// Place of the declaration, such as `/srv/Foo.php:88`; empty: none, as for a global variable.
     pub place: String,
-    /// Of which generation the workers are.
+    /// Generation of the workers.
     pub generation: u32,
-    /// By how many of that unit, in the latest report.
+    /// Growth in the latest report, in `unit`.
     pub grown: u64,
-    /// In so many requests.
+    /// Number of requests in which it grew by `grown`.
     pub requests: u64,
-    /// Bytes of each, about.
+    /// Estimated bytes per unit.
     pub bytes_each: u64,
-    /// When it was first said, seconds since 1970.
+    /// Time of the first report, in seconds since 1970.
     pub since: u64,
-    /// When it was said last.
+    /// Time of the latest report, in seconds since 1970.
     pub at: u64,
-    /// By how many workers.
+    /// Number of workers that reported it.
     pub workers: u64,
 }
 
-/// One name of `acme.domains`, or a certificate of a file.
+/// One name of `acme.domains`, or a certificate from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CertificateStatus {
-    /// The name; of a file's certificate the first, empty if it has none.
+    /// The name; for a file, the first name of its certificate, empty if it has none.
     pub domain: String,
-    /// Where it lies; `null`: an authority issues it.
+    /// Path of the file; `null`: an authority issues the certificate.
     pub file: Option<String>,
-    /// All names of a file's.
+    /// All names of a file's certificate.
     pub names: Vec<String>,
-    /// When its certificate ends, in seconds of Unix time; `null`: it has none.
+    /// End of the certificate's validity, in seconds of Unix time; `null`: there is no certificate.
     pub valid_until: Option<u64>,
-    /// When it is renewed, likewise.
+    /// Time of the next renewal, in seconds of Unix time.
     pub renewal: Option<u64>,
-    /// Attempts in a row that came to nothing.
+    /// Failed attempts in a row.
     pub failures: u32,
-    /// What was wrong the last time.
+    /// Error of the last failed attempt.
     pub trouble: Option<String>,
-    /// When an attempt came to nothing last, in seconds of Unix time; `null`: none did.
+    /// Time of the last failed attempt, in seconds of Unix time; `null`: none failed.
     pub failed_at: Option<u64>,
 }
 
-/// The sampler.
+/// State of the sampler.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProfileStatus {
-    /// Looks per second at each busy worker; 0: it only looks at slow requests.
+    /// Samples per second of each busy worker; 0: only slow requests are sampled.
     pub hertz: u32,
-    /// Looks so far.
+    /// Samples taken.
     pub samples_total: u64,
-    /// Of them, those at stacks that changed too fast to be read.
+    /// Samples of stacks that changed too fast to be read.
     pub torn_total: u64,
-    /// CPU time that it has used.
+    /// CPU time of the sampler.
     pub cpu_seconds: f64,
-    /// Minutes of profiles that a disk was too slow for.
+    /// Minutes of profiles lost because the disk was too slow.
     pub minutes_lost_total: u64,
-    /// Why stacks cannot be read; empty if they can.
+    /// Reason why stacks cannot be read; empty if they can.
     pub trouble: String,
-    /// Profiles that Pyroscope has taken.
-    pub pushed_total: u64,
-    /// Those that it could not be sent.
-    pub push_lost_total: u64,
-    /// Those that it did not want.
-    pub push_refused_total: u64,
+    /// Profiles accepted by Pyroscope.
+    pub pushes_total: u64,
+    /// Profiles that could not be sent.
+    pub pushes_dropped_total: u64,
+    /// Profiles rejected by Pyroscope.
+    pub pushes_rejected_total: u64,
 }
 
-/// What the front counts.
+/// Counters of the front.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FrontStatus {
-    /// Requests that wait for a worker.
-    pub queue_depth: u64,
-    /// Requests without a complete answer.
-    pub in_flight: u64,
-    /// Open connections.
-    pub connections: u64,
-    /// Requests whose head was parsed.
-    pub requests_total: u64,
-    /// Answers with a status of 500 or above.
-    pub responses_5xx_total: u64,
-    /// Requests that found no worker in time.
-    pub rejected_total: u64,
-    /// Requests without an answer in time.
-    pub timeouts_total: u64,
-    /// Scripts that went on too long after their answer.
-    pub after_timeouts_total: u64,
-    /// Scripts that the server did not wait for any longer when it stopped.
-    pub drain_timeouts_total: u64,
-    /// Answers that went out compressed.
-    pub compressed_total: u64,
-    /// Answers that went out as they were because too many others were being compressed.
-    pub compressions_skipped_total: u64,
-    /// Scripts that were killed because they ran on past their time.
-    pub overrun_kills_total: u64,
-    /// Of the rejected requests, how many for which reason.
+    /// Sums over all pools.
+    #[serde(flatten)]
+    pub pools: PoolCounters,
+    /// Values of the server as a whole.
+    #[serde(flatten)]
+    pub server: ServerCounters,
+    /// Rejected requests by reason.
     pub rejected_reasons: BTreeMap<String, u64>,
-    /// Connections that were turned away.
-    pub connections_refused_total: u64,
-    /// Idle connections that were closed to make room for new ones.
-    #[serde(default)]
-    pub connections_reclaimed_total: u64,
-    /// Requests run again because a worker died.
-    pub retries_total: u64,
-    /// Requests whose call graph was to be taken down, and that went to the workers that do so.
-    #[serde(default)]
-    pub traced_total: u64,
-    /// Those that found these workers busy, or not there.
-    #[serde(default)]
-    pub not_traced_total: u64,
-    /// Requests that a bug of the server has ended.
-    pub panics_total: u64,
-    /// Requests that came by FastCGI.
-    pub fastcgi_requests_total: u64,
-    /// Of these, how many the web server took back.
-    pub fastcgi_aborted_total: u64,
-    /// FastCGI connections that were closed for what came, by reason.
-    pub fastcgi_refused_reasons: BTreeMap<String, u64>,
-    /// Requests that went to the php-fpm of a location.
-    #[serde(default)]
-    pub fastcgi_passes_total: u64,
-    /// Connections to such a php-fpm that are in use.
-    #[serde(default)]
-    pub fastcgi_passes_open: u64,
-    /// Requests that wait for such a connection.
-    #[serde(default)]
-    pub fastcgi_passes_queued: u64,
-    /// Requests that such a php-fpm did not answer, or not to the end, by reason.
-    #[serde(default)]
-    pub fastcgi_pass_troubles: BTreeMap<String, u64>,
+    /// FastCGI connections closed because of invalid or untrusted input, by reason.
+    pub fastcgi_rejected_reasons: BTreeMap<String, u64>,
+    /// Requests without a complete response from the php-fpm of a location, by reason.
+    pub upstream_errors: BTreeMap<String, u64>,
 }
 
-/// What the application's boot came to, and what returning to it costs.
+/// Booted application: cost of its boot and of its rollbacks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ImageStatus {
     /// `shared`, `resident`, `worker` or `script`.
     pub mode: String,
-    /// Its size.
+    /// Size of the image.
     pub bytes: u64,
-    /// Its ranges of memory.
+    /// Memory ranges of the image.
     pub regions: u64,
-    /// Whether all workers have the same.
+    /// Whether all workers share the same image.
     pub shared: bool,
-    /// How long the boot took.
+    /// Duration of the boot.
     pub boot_ms: f64,
-    /// Of the worker with most.
+    /// Hot pages of the worker that has most of them.
     pub hot_pages: u32,
-    /// Returns to the image.
+    /// Number of rollbacks to the image.
     pub rollbacks_total: u64,
-    /// How long they took together.
+    /// Total duration of the rollbacks.
     pub rollback_us_total: f64,
     /// Rollbacks that searched memory for written pages.
     pub searches_total: u64,
-    /// Half of them took no longer.
+    /// Median duration of a rollback.
     pub rollback_us_p50: f64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of the duration of a rollback.
     pub rollback_us_p99: f64,
-    /// Workers that left for a fresh one.
+    /// Workers that exited to be replaced by a fresh fork.
     pub refork_total: u64,
-    /// Why they did.
+    /// These exits by reason.
     pub refork_reasons: BTreeMap<String, u64>,
-    /// What the booted application takes beside whole scripts; `null` while too few ran so.
+    /// CPU time compared with whole scripts; `null` while too few requests ran as whole scripts.
     pub saving: Option<SavingStatus>,
-    /// What the boot has left open.
+    /// Findings of the preflight.
     pub findings: Vec<ImageFinding>,
 }
 
-/// Requests of the booted application beside those to the same routes that ran as whole scripts.
+/// CPU time of requests that the booted application ran, compared with requests to the same routes
+/// that ran as whole scripts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavingStatus {
-    /// CPU of one that was booted ahead, the mean.
+    /// Mean CPU time of a request to the booted application.
     pub ahead_us: f64,
-    /// What it would take as a whole script, the mean.
+    /// Mean CPU time that the same request would take as a whole script.
     pub script_us: f64,
-    /// Scripts that this is known of.
+    /// Number of whole scripts that this comparison is based on.
     pub scripts: u64,
 }
 
 impl SavingStatus {
-    /// The part of a script's CPU that a booted request takes.
+    /// Returns the CPU time of a booted request as a fraction of a whole script's.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         if self.script_us > 0.0 { self.ahead_us / self.script_us } else { 0.0 }
@@ -337,19 +284,20 @@ impl SavingStatus {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EngineStatus {
-    /// Its file.
+    /// Path of the file.
     pub file: String,
-    /// Of which source package `make php-engine` made it; empty: it was made by others.
+    /// Name of the source package that `make php-engine` built it from; empty: built by other
+    /// means.
     pub source: String,
 }
 
-/// Whether PHP's code was linked anew in memory.
+/// Direct linking of PHP's code in memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkingStatus {
     /// `direct`, `off` or `refused`.
     pub state: String,
-    /// Why not.
+    /// Reason why linking is not `direct`.
     pub why: String,
     /// Libraries whose code was changed.
     pub libraries: u64,
@@ -357,50 +305,50 @@ pub struct LinkingStatus {
     pub calls: u64,
     /// Loads of an address that need no table.
     pub loads: u64,
-    /// Calls that go by way of the table.
+    /// Calls that still use the table.
     pub left: u64,
 }
 
-/// What stands against sharing the booted application or rolling it back.
+/// A finding that prevents sharing the booted application or rolling it back.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ImageFinding {
-    /// What kind of thing.
+    /// Kind of the finding.
     pub kind: String,
-    /// What the server does about it.
+    /// Action that the server takes.
     pub action: String,
-    /// The thing.
+    /// The object found.
     pub what: String,
-    /// The line that opened it.
+    /// Source line that created the object.
     #[serde(rename = "where")]
     pub place: String,
-    /// What a person can do about it.
+    /// Advice for the operator.
     pub advice: String,
 }
 
-/// How many workers of a kind there are, and why.
+/// Number of workers of one kind, and its reason.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScalingStatus {
     /// `any` or `scripts`.
     pub kind: String,
-    /// The least.
+    /// Minimum number of workers.
     pub min: u64,
-    /// The most.
+    /// Maximum number of workers.
     pub max: u64,
-    /// How many there are to be now.
+    /// Current target number of workers.
     pub workers: u64,
-    /// Requests that wait for one of them.
+    /// Requests that wait for one of these workers.
     pub queued: u64,
-    /// Why there are not more, or fewer: one word.
+    /// Reason why the number is not larger or smaller, as one word.
     pub reason: String,
-    /// The same for people.
+    /// The reason as text for people.
     pub text: String,
-    /// Cores that the workers wanted when requests waited last.
+    /// Cores that the workers wanted when requests last waited.
     pub cores_wanted: f64,
-    /// Cores that there are.
+    /// Available cores.
     pub cores: u64,
-    /// Bytes of their own, estimated; 0: nobody has looked yet.
+    /// Estimated private memory of the workers in bytes; 0: not measured yet.
     pub own_bytes: u64,
 }
 
@@ -408,75 +356,75 @@ pub struct ScalingStatus {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerStatus {
-    /// Whose worker it is; empty where there is one pool.
+    /// Pool of the worker; empty if the server has one pool.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pool: String,
-    /// Its process.
+    /// Process id.
     pub pid: i32,
-    /// Its place among the workers, which its successor has after it.
+    /// Index of its cell in the ring. A worker that replaces it gets the same cell.
     pub cell: usize,
     /// `idle`, `busy`, `booting`, `starting`, `held`, `leaving`.
     pub state: String,
-    /// How it runs requests.
+    /// Execution model.
     pub model: String,
-    /// How many it has run.
+    /// Number of requests it has run.
     pub requests: u64,
-    /// Returns to the image.
+    /// Number of rollbacks to the image.
     pub rollbacks: u64,
-    /// Pages that one of them copies.
+    /// Pages that a rollback copies.
     pub hot_pages: u32,
     /// Resident memory, shared pages included.
     pub rss_bytes: u64,
-    /// CPU that the process has used, its boot or fork included.
+    /// CPU time of the process, its boot or fork included.
     pub cpu_seconds: f64,
-    /// Since its fork.
+    /// Time since its fork.
     pub age_seconds: f64,
-    /// Which application it runs.
+    /// Generation of the application that it runs.
     pub generation: u64,
 }
 
-/// One process of a `[[console]]`, or the room that one has left.
+/// One process of a `[[console]]`, or the free place of one that ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsoleStatus {
-    /// Whose it is; empty where there is one pool.
+    /// Pool of the process; empty if the server has one pool.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pool: String,
-    /// As the settings call it.
+    /// Name in the settings.
     pub name: String,
-    /// 0: there is no process.
+    /// Process id; 0: there is no process.
     pub pid: i32,
-    /// What it does.
+    /// State of the process.
     pub state: String,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u64,
     /// Resident memory.
     pub rss_bytes: u64,
-    /// Since its start.
+    /// Time since its start.
     pub age_seconds: f64,
 }
 
-/// What a status says of one pool's application and workers.
+/// View of one pool's application and workers in a status.
 #[derive(Clone, Copy, Debug)]
 pub struct Application<'a> {
-    /// The pool's name; empty where there is one.
+    /// Name of the pool; empty if the server has one pool.
     pub pool: &'a str,
     /// The booted application.
     pub image: Option<&'a ImageStatus>,
-    /// How many workers there are, and why.
+    /// Number of workers and its reason.
     pub scaling: &'a [ScalingStatus],
     /// PHP's version.
     pub php: &'a str,
     /// The libphp that the settings name.
     pub engine: Option<&'a EngineStatus>,
-    /// How PHP's code calls its own functions.
+    /// Linking of PHP's internal calls.
     pub linking: Option<&'a LinkingStatus>,
-    /// What workers share.
+    /// Objects that workers share.
     pub shared: &'a SharedStatus,
 }
 
 impl Application<'_> {
-    /// ` of pool export`; nothing where there is one pool.
+    /// Returns ` of pool export`, or an empty string if the server has one pool.
     #[must_use]
     pub fn of_pool(&self) -> String {
         if self.pool.is_empty() { String::new() } else { format!(" of pool {}", self.pool) }
@@ -484,7 +432,7 @@ impl Application<'_> {
 }
 
 impl Status {
-    /// Of each pool, the default one first.
+    /// Returns the application of each pool, the default pool first.
     #[must_use]
     pub fn applications(&self) -> Vec<Application<'_>> {
         fn of(pool: &PoolStatus) -> Application<'_> {
@@ -498,7 +446,7 @@ impl Status {
                 shared: &pool.shared,
             }
         }
-        // What an older server says of the others is no more than their line.
+        // An older server sends only `PoolStatus` for the other pools.
         let first = Application {
             pool: self.pools.first().map_or("", |pool| &pool.name),
             image: self.image.as_ref(),
@@ -511,7 +459,8 @@ impl Status {
         std::iter::once(first).chain(self.pools.iter().skip(1).map(of)).collect()
     }
 
-    /// How many workers are in each state, in the order in which a worker goes through them.
+    /// Returns the number of workers in each state, in the order in which a worker passes the
+    /// states.
     #[must_use]
     pub fn by_state(&self) -> Vec<(&str, u64)> {
         const ORDER: [&str; 6] = ["idle", "busy", "booting", "starting", "held", "leaving"];
@@ -527,24 +476,24 @@ impl Status {
         states
     }
 
-    /// Workers in one state.
+    /// Returns the number of workers in a state.
     #[must_use]
     pub fn in_state(&self, state: &str) -> usize {
         self.workers.iter().filter(|w| w.state == state).count()
     }
 
-    /// Of all workers together; what they share is counted for each of them.
+    /// Returns the resident memory of all workers. A shared page is counted once per worker.
     #[must_use]
     pub fn rss_bytes(&self) -> u64 {
         self.workers.iter().map(|w| w.rss_bytes).sum()
     }
 
-    /// Lines of all logs that were lost.
+    /// Returns the number of lost lines of all logs.
     #[must_use]
     pub fn lines_lost(&self) -> u64 {
-        self.log_lines_lost_total
-            .saturating_add(self.access_log_lines_lost_total)
-            .saturating_add(self.slow_log_lines_lost_total)
+        self.log_lines_dropped_total
+            .saturating_add(self.access_log_lines_dropped_total)
+            .saturating_add(self.slow_log_lines_dropped_total)
     }
 }
 
@@ -554,11 +503,11 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_another_version_leaves_out_or_adds_does_no_harm() {
+    fn status_with_missing_and_unknown_keys_parses() {
         let said = json!({"pid": 7, "in_flight": 3, "new": [],
             "workers": [{"state": "busy"}, {"state": "idle"}]});
         let status: Status = serde_json::from_value(said).unwrap();
-        assert_eq!((status.pid, status.front.in_flight), (7, 3));
+        assert_eq!((status.pid, status.front.pools.in_flight), (7, 3));
         assert_eq!(status.by_state(), [("idle", 1), ("busy", 1)]);
         assert!(status.image.is_none());
     }

@@ -1,19 +1,20 @@
-//! `samovar upgrade`: what is asked for, and what came of it.
+//! Request and response of `samovar upgrade`.
 
 use crate::Misunderstood;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Which server is to take over.
+/// Options of an upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UpgradeOptions {
-    /// Its binary; `None`: the one that the running server was started as, looked for anew.
+    /// Binary of the new server; `None`: the path that the running server was started with,
+    /// resolved again.
     pub binary: Option<PathBuf>,
 }
 
 impl UpgradeOptions {
-    /// `upgrade`, or `upgrade {"binary": …}`.
+    /// Parses `upgrade` or `upgrade {"binary": …}`.
     pub(crate) fn parse(line: &str) -> Result<UpgradeOptions, Misunderstood> {
         let text = line.strip_prefix("upgrade").unwrap_or(line).trim();
         let text = if text.is_empty() { "{}" } else { text };
@@ -21,23 +22,23 @@ impl UpgradeOptions {
     }
 }
 
-/// The JSON of `samovar upgrade`.
+/// JSON output of `samovar upgrade`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct UpgradeAnswer {
-    /// The process that serves now; 0: the one that was asked goes on.
+pub struct UpgradeResponse {
+    /// Process id of the server that serves now; 0: the running server stays.
     pub pid: i32,
-    /// Its version.
+    /// Version of the new server.
     pub version: String,
-    /// From the command to the takeover.
+    /// Time from the command to the takeover.
     pub milliseconds: u64,
-    /// Why there is no new server.
+    /// Reason why there is no new server.
     pub error: Option<String>,
 }
 
-impl UpgradeAnswer {
-    /// The one that was asked goes on, because of this.
-    pub fn refused(why: String) -> UpgradeAnswer {
-        UpgradeAnswer { error: Some(why), ..UpgradeAnswer::default() }
+impl UpgradeResponse {
+    /// Returns the response for an upgrade that failed for this reason; the running server stays.
+    pub fn refused(why: String) -> UpgradeResponse {
+        UpgradeResponse { error: Some(why), ..UpgradeResponse::default() }
     }
 }

@@ -1,85 +1,87 @@
-//! How those fare that `fastcgi_pass` names.
+//! State of the php-fpm servers that `fastcgi_pass` names.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One php-fpm, of one pool. It is told of for an hour after its last request.
+/// One php-fpm of one pool. It is listed for an hour after its last request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UpstreamStatus {
-    /// The pool whose locations name it; empty where there is one.
+    /// Pool whose locations name it; empty if the server has one pool.
     pub pool: String,
-    /// As the settings name it.
+    /// Address as in the settings.
     pub address: String,
-    /// Connections that are in use, or being made.
+    /// Connections that are in use or being established.
     pub connections: u64,
-    /// How many there may be: `fastcgi.connections_max`.
+    /// Maximum number of connections (`fastcgi.connections_max`).
     pub connections_max: u64,
-    /// Requests that wait for one, be it of this php-fpm or of another that would do.
+    /// Requests that wait for a connection to this php-fpm, or to another one that can replace it.
     pub waiting: u64,
     /// Requests that wait for a connection to any php-fpm of the pool.
     pub queued: u64,
-    /// How many may: `fastcgi.queue_max`.
+    /// Maximum number of waiting requests (`fastcgi.queue_max`).
     pub queue_max: u64,
-    /// What came of its requests.
+    /// Request counters.
     #[serde(flatten)]
     pub tally: UpstreamTally,
-    /// Where it has a name: the addresses that were tried within the last hour.
+    /// For a host name: the addresses that were tried within the last hour.
     pub addresses: Vec<UpstreamAddress>,
 }
 
-/// One of the addresses that a php-fpm's name stands for.
+/// One of the addresses of a php-fpm's host name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UpstreamAddress {
-    /// With its port.
+    /// Address with port.
     pub address: String,
-    /// Connections that are in use.
+    /// Connections in use.
     pub connections: u64,
-    /// What came of its requests. A connection that it did not take counts here, also where another address took it.
+    /// Request counters. A failed connection attempt counts here, even if another address accepted
+    /// the request.
     #[serde(flatten)]
     pub tally: UpstreamTally,
 }
 
-/// What came of requests.
+/// Counters of requests to a php-fpm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UpstreamTally {
-    /// Requests that it was sent.
+    /// Requests sent.
     pub requests_total: u64,
-    /// Of these, how many it has begun to answer.
-    pub answers_total: u64,
-    /// How long they waited for the head of their answer, together.
+    /// Requests whose response has begun.
+    pub responses_total: u64,
+    /// Total time that requests waited for the head of their response.
     pub waited_seconds: f64,
-    /// Requests that it did not answer, or not to the end, by reason.
+    /// Requests without a complete response, by reason.
     pub troubles: BTreeMap<String, u64>,
-    /// The last of them; `null`: there was none.
-    pub last_trouble: Option<UpstreamTrouble>,
+    /// Last such failure; `null`: there was none.
+    pub last_trouble: Option<UpstreamError>,
 }
 
-/// What was wrong with it.
+/// A request without a complete response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct UpstreamTrouble {
+pub struct UpstreamError {
     /// One of the reasons.
     pub reason: String,
-    /// What the system said of it, if it did.
+    /// Error message of the system, if there is one.
     pub words: String,
-    /// When, in seconds of Unix time.
+    /// Time of the failure, in seconds of Unix time.
     pub at: u64,
 }
 
 impl UpstreamTally {
-    /// How many requests it did not answer, or not to the end.
+    /// Returns the number of requests without a complete response.
     #[must_use]
-    pub fn troubles_total(&self) -> u64 {
+    pub fn errors_total(&self) -> u64 {
         self.troubles.values().sum()
     }
 
-    /// How long an answer's head took on average, in seconds; none was given yet: `None`.
+    /// Returns the mean time to the head of a response in seconds; `None`: there was no response
+    /// yet.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
+    #[allow(clippy::cast_precision_loss)] // No server counts beyond 2⁵³.
     pub fn mean_seconds(&self) -> Option<f64> {
-        (self.answers_total > 0).then(|| self.waited_seconds / self.answers_total as f64)
+        (self.responses_total > 0).then(|| self.waited_seconds / self.responses_total as f64)
     }
 }

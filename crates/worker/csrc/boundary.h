@@ -1,7 +1,7 @@
-/* The line between Rust and PHP. Everything that crosses it is declared here.
+/* The boundary between Rust and PHP. Everything that crosses it is declared here.
  *
- * Rule: a PHP function that can bail out (longjmp) is called only from C, inside a zend_try of this
- * directory; the Rust functions below never call PHP. So no jump ever crosses a Rust frame. */
+ * Rule: a PHP function that can bail out (longjmp) is called only from C, inside a zend_try of
+ * this directory. The Rust functions below never call PHP. So no jump ever crosses a Rust frame. */
 #ifndef SAMOVAR_BOUNDARY_H
 #define SAMOVAR_BOUNDARY_H
 
@@ -9,186 +9,212 @@
 #include "from_rust.h"
 #include "request.h"
 
-/* Of what each request writes: side by side, for a rollback copies back whole pages. */
+/* Places variables that each request writes next to each other, because a rollback copies back
+ * whole pages. */
 #define SAMOVAR_OF_REQUEST __attribute__((section("samovar_of_request")))
 
 /* ---- Rust calls C -------------------------------------------------------------------------- */
 
-/* The settings: `samovar_options` of from_rust.h, which build.rs writes from src/php_options.in.rs.
- * What it points to lives as long as the process. */
-/* Starts the engine once, in the template. 0, or -1 after PHP has said why. */
+/* The settings: `samovar_options` in from_rust.h, which build.rs generates from
+ * src/php_options.in.rs. The data it points to lives as long as the process. */
+/* Starts the engine once, in the template. Returns 0, or -1 after PHP has reported the reason. */
 int samovar_php_startup(const samovar_options *options);
-/* Ends it: for the template's own end only. */
+/* Shuts the engine down. Only for the end of the template. */
 void samovar_php_shutdown(void);
-/* Whether an extension, or PHP itself, has an ini directive of that name. */
+/* Returns true if PHP or an extension has an ini directive of that name. */
 bool samovar_has_directive(const char *name);
-/* How the JIT compiles (`opcache.jit`); NULL: it does not. */
+/* Returns the mode in which the JIT compiles (`opcache.jit`), or NULL if the JIT is off. */
 const char *samovar_jit(void);
-/* The folder of sessions (`session.save_path`); NULL: they are not files, or there are none. */
+/* Returns the folder of the session files (`session.save_path`). NULL: sessions are not files,
+ * or there are none. */
 const char *samovar_sessions(void);
-/* A place in libphp's code. */
+/* Returns an address in libphp's code. */
 uintptr_t samovar_php_code(void);
-/* PHP_VERSION of the libphp that was loaded, and of the headers this was built with. */
+/* PHP_VERSION of the loaded libphp, and of the headers that this binary was built with. */
 const char *samovar_php_version(void);
 const char *samovar_php_built_for(void);
-/* How modules for those headers are built: "API20220829,NTS". */
+/* Build ID of modules for those headers, for example "API20220829,NTS". */
 const char *samovar_php_api_built_for(void);
 
 enum {
     SAMOVAR_RUN_DONE = 0,    /* the script ran and ended */
     SAMOVAR_RUN_STOP = 1,    /* it was resident until the server stopped */
     SAMOVAR_RUN_RESTART = 2, /* it was resident until a fatal error: boot it again */
-    SAMOVAR_RUN_ENDED = 3    /* it was resident until it ended by itself: a fresh worker goes on */
+    SAMOVAR_RUN_ENDED = 3    /* it was resident until its loop ended: a new worker continues */
 };
 
-/* Runs the script of the request `head` (script model); stays inside when it becomes resident.
- * The request is finished when this returns. */
+/* Runs the script of the request `head` (script model). Does not return while the script is
+ * resident. The request is finished when this function returns. */
 int samovar_php_run(const samovar_head *head);
-/* Why a worker must not take another request after this one, which has changed its process
- * (leave_reason in ring.h); 0: it may. */
-int samovar_stained(void);
-/* This process is the server's own, not one that a request has forked: signals to stop are not for
- * it. */
+/* Returns the reason (leave_reason in ring.h) why a worker must not take another request: the
+ * last request has changed its process. 0: it may take one. */
+int samovar_tainted(void);
+/* Marks this process as the server's own, not forked by a request. Stop signals do not end such
+ * a process. */
 void samovar_is_ours(void);
-/* Runs the front controller without a request, for its Samovar\serve() or checkpoint() to take
- * some. SAMOVAR_RUN_DONE: it ended without calling either. */
+/* Runs the front controller without a request, until its Samovar\serve() or checkpoint() takes
+ * requests. Returns SAMOVAR_RUN_DONE if it ended without a call of either. */
 int samovar_php_boot(int place);
 
-/* Runs a script as the command line does, then ends PHP; `words` are the script and its arguments.
- * Once, in a child of the template. Returns the exit status. */
+/* Runs a script as the PHP command line does, then shuts PHP down. `words` holds the script and
+ * its arguments. Called once, in a child of the template. Returns the exit status. */
 int samovar_php_console(int count, char **words);
 
-/* Where the front controller runs, and so what Samovar\\checkpoint() and serve() mean in it. */
+/* Kinds of processes that run the front controller. The kind defines the effect of
+ * Samovar\\checkpoint() and serve(). */
 enum {
     SAMOVAR_RUNS_SCRIPTS = 0, /* a worker that runs whole scripts */
     SAMOVAR_BOOTS_IMAGE = 1,  /* the process that the workers are forked from */
-    SAMOVAR_BOOTS_WORKER = 2, /* a worker that boots by itself */
+    SAMOVAR_BOOTS_WORKER = 2, /* a worker that boots the application itself */
     SAMOVAR_REHEARSES = 3,    /* a process that ends where the image would be taken */
     SAMOVAR_RUNS_CONSOLE = 4  /* a console worker: there are no requests */
 };
 
-/* Where C looks for the fields of a request's head, in their order: for the test that Rust has them
- * there. */
+/* Offsets of the fields of a request's head as C sees them, in field order. A test compares them
+ * with the offsets in Rust. */
 enum { SAMOVAR_HEAD_FIELDS = 22 };
 extern const size_t samovar_head_offsets[SAMOVAR_HEAD_FIELDS];
 
 /* ---- C calls Rust -------------------------------------------------------------------------- */
 
-/* Resident model: waits for the next request; NULL when the server stops. */
+/* Resident model: waits for the next request. Returns NULL when the server stops. */
 const samovar_head *samovar_take(void);
-/* The application waits for requests in Samovar\serve() or below its checkpoint. */
+/* Reports that the application waits for requests in Samovar\serve() or below its checkpoint. */
 void samovar_resident(bool rolls_back);
-/* Reads the request body; 0 at its end, or when the client has gone. Blocks. */
+/* Reads the request body. Returns 0 at its end, or when the client has disconnected. Blocks. */
 size_t samovar_read_body(char *to, size_t room);
-/* Sets the answer's head: lines "Name: value\n". 0, or -1 when they are too long. */
+/* Sets the response head: lines "Name: value\n". Returns 0, or -1 if they are too long. */
 int samovar_put_head(int status, const char *lines, size_t len);
-/* Sends an interim answer (1xx) with such lines ahead of the answer. 0, or -1 when it is too late
- * or too much. */
+/* Sends an interim response (1xx) with such lines before the response. Returns 0, or -1 if it is
+ * too late or too much. */
 int samovar_put_interim(int status, const char *lines, size_t len);
-/* Appends to the answer's body. 0, or -1 when the client has gone. Blocks on backpressure. */
+/* Appends to the response body. Returns 0, or -1 if the client has disconnected. Blocks on
+ * backpressure. */
 int samovar_write(const char *bytes, size_t len);
-/* Sends what there is. 0, or -1 when the client has gone. */
+/* Sends the response head and body written so far. Returns 0, or -1 if the client has
+ * disconnected. */
 int samovar_flush(void);
-/* The client's answer is complete; the request goes on. */
-void samovar_end_answer(void);
-/* The client's answer is broken: its connection is cut. */
-void samovar_abort_answer(void);
-/* 1 when the client has gone. */
+/* Marks the response as complete for the client. The request continues. */
+void samovar_end_response(void);
+/* Marks the response as broken. The client's connection is closed. */
+void samovar_abort_response(void);
+/* Returns 1 if the client has disconnected. */
 int samovar_is_cancelled(void);
-/* The setting whose time the request has used up (its script is to end); NULL: it may go on. */
+/* Returns the name of the setting whose time the request has used up (its script must end).
+ * NULL: it may continue. */
 const char *samovar_overrun(void);
-/* The script asks for that much more time from now on; how much of it it gets, ms. */
+/* Requests `more_ms` of additional time for the script, counted from now. Returns the granted
+ * time in ms. */
 uint64_t samovar_extend(uint64_t more_ms);
-/* Whether the script goes on when its client has gone; nothing, where none runs. */
+/* Sets whether the script continues after its client has disconnected. Has no effect when no
+ * script runs. */
 void samovar_outlive_client(bool outlives);
-/* The request is over; its memory in the slot is the front's again. */
+/* Finishes the request. Its memory in the slot belongs to the front again. */
 void samovar_finish(size_t peak_bytes);
-/* What the request has cost so far, and how many this worker has finished before it. */
+/* Cost of the request so far, and number of requests that this worker has finished before it. */
 typedef struct {
-    uint64_t wall_ns, cpu_ns, answer_bytes, requests;
+    uint64_t wall_ns, cpu_ns, response_bytes, requests;
 } samovar_so_far;
 _Static_assert(sizeof(samovar_so_far) == 4 * sizeof(uint64_t), "SoFar of boundary.rs");
 samovar_so_far samovar_request_so_far(void);
-/* CPU time that this worker's requests have used so far, ns. No system call. */
+/* Returns the CPU time used by this worker's requests so far, in ns. Makes no system call. */
 uint64_t samovar_cpu_ns(void);
-/* What the preflight of a booted process has found; all texts may be cut. */
+/* Reports a finding of the preflight of a booted process. All texts may be truncated. */
 void samovar_finding(const char *kind, const char *action, const char *what, const char *where,
                      const char *advice);
-/* In the image process: says what kind of image there is. "shared": stays and forks, and returns in
- * each worker. Any other: ends the process. In a worker that boots by itself it only returns. */
+/* Called in the image process: reports the mode of the image. With "shared" the process stays
+ * and forks, and the function returns in each worker. Any other mode ends the process. In a
+ * worker that boots the application itself, the function only returns. */
 void samovar_image_is(const char *mode, size_t bytes, size_t regions);
-/* Memory for what a rollback must not bring back (memory/image.c). NULL: none. */
+/* Allocates memory that a rollback must not restore (memory/image.c). Returns NULL if there is
+ * none. */
 void *samovar_shared_memory(size_t len);
-/* Gives it back. */
+/* Frees that memory. */
 void samovar_shared_memory_end(void *at, size_t len);
-/* A rollback begins: from here on no code of the application runs. */
+/* Reports the start of a rollback: no application code runs from here on. */
 void samovar_rolls_back(void);
-/* A rollback has taken `ns` and copied `pages` pages. */
+/* Reports that a rollback has taken `ns` and copied `pages` pages. */
 void samovar_rolled_back(uint64_t ns, size_t pages, bool searched);
-/* A script that runs whole has called checkpoint(): its worker leaves after the request, unless it
- * is one that runs such scripts to see what they take. */
+/* Reports that a script that runs as a whole has called checkpoint(). Its worker leaves after
+ * the request, unless it runs such scripts to measure their cost. */
 void samovar_met_checkpoint(bool is_sample);
-/* Where this worker stands among all that live; 0 in other processes. */
+/* Returns the number of this worker among all live workers. 0 in other processes. */
 unsigned samovar_place_among_workers(void);
-/* This process is no worker (any more): what it would answer has no reader. */
+/* Declares that this process is not a worker, or no longer one. A response from it would have no
+ * reader. */
 void samovar_detach(void);
-/* Notes why this worker leaves (leave_reason in ring.h). */
+/* Records the reason why this worker leaves (leave_reason in ring.h). */
 void samovar_leave(int reason);
-/* The next warm-up request, NULL after the last. Valid for the life of the process. */
+/* Returns the next warm-up request, NULL after the last. It is valid for the life of the
+ * process. */
 const samovar_head *samovar_next_warmup(void);
-/* 1: this process runs a warm-up request, whose answer nobody reads. */
+/* True while this process runs a warm-up request. Its response has no reader. */
 extern bool samovar_warming;
-/* C, called by Rust when this process becomes a worker; when it has taken a request, and how long
- * before that this worker's boot began and how long it took, if the request is its first; before it
- * finishes it: what there is to say of it, `len` bytes that stay until the next is taken, and how
- * PHP ended it. */
-void samovar_ledger_install(void);
-void samovar_ledger_open(const samovar_head *head, uint64_t taken_ns, uint64_t boot_ago_ns,
-                         uint64_t boot_ns);
-const uint8_t *samovar_ledger_close(size_t *len, samovar_ending *ending);
-/* C, called by Rust: the request has waited for its client; this process is no worker any more. */
-void samovar_ledger_client(uint32_t times, uint64_t ns);
-void samovar_ledger_forked(void);
-/* C, called by Rust in a template that traces: a child of it finds out what the instrument costs,
- * and writes that there; the template adopts it (false: there is nothing). */
+/* C, called by Rust, for request accounting:
+ *
+ * - install: this process becomes a worker.
+ * - open: the worker has taken a request. For its first request: how long before it the worker's
+ *   boot began, and how long the boot took.
+ * - close: the worker is about to finish the request. Returns the report, `len` bytes that stay
+ *   valid until the next request is taken, and the way PHP ended the request. */
+void samovar_request_accounting_install(void);
+void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns,
+                                     uint64_t boot_ago_ns, uint64_t boot_ns);
+const uint8_t *samovar_request_accounting_close(size_t *len, samovar_ending *ending);
+/* C, called by Rust: the request has waited for its client; this process is no longer a worker. */
+void samovar_request_accounting_client(uint32_t times, uint64_t ns);
+void samovar_request_accounting_forked(void);
+/* C, called by Rust in a template that traces. A child of the template measures the cost of the
+ * instrumentation and writes it into the room. The template adopts the result (false: there is
+ * none). */
 void *samovar_graph_costs_room(void);
 void samovar_graph_calibrate(void *costs);
 bool samovar_graph_adopt(const void *costs);
-/* C, called by Rust in a worker that traces: it becomes one; has taken a request; is about to
- * finish it (of an image process: boots, and is about to be the image; no head): its call graph,
- * `len` bytes that stay until the next is taken; is no worker any more.
- */
+/* C, called by Rust in a worker that traces:
+ *
+ * - install: this process becomes such a worker.
+ * - open: the worker has taken a request.
+ * - close: the worker is about to finish the request. Returns its call graph, `len` bytes that
+ *   stay valid until the next request is taken.
+ * - forked: this process is no longer a worker.
+ *
+ * An image process calls open when it boots, and close without a head when it is about to become
+ * the image. */
 void samovar_graph_install(void);
 void samovar_graph_open(void);
 const uint8_t *samovar_graph_close(const samovar_head *head, size_t peak_bytes, size_t *len);
 void samovar_graph_forked(void);
-/* Rust, called by C: the number of this process's template, if somebody wants to hear what was
- * loaded (else 0); and that (loads/report.c). */
+/* Rust, called by C: returns the number of this process's template if a reader wants reports of
+ * loaded code (else 0); sends such a report (loads/report.c). */
 uint64_t samovar_loads_wanted(void);
 void samovar_loads_send(const char *report, size_t len);
-/* Rust, called by C: of which generation this worker is; 0: this process is none. */
+/* Rust, called by C: returns the generation of this worker. 0: this process is not a worker. */
 unsigned samovar_generation(void);
-/* Rust, called by C: the boot has come to its checkpoint, or to its end; what it has called is
- * told.
- */
+/* Rust, called by C: the boot has reached its checkpoint or its end. Sends the call graph of the
+ * boot. */
 void samovar_boot_over(void);
-/* C, called by Rust: the waits of the request that begins end the worker's turn; those after it do
- * not (interpose/blocking.c). */
-void samovar_turn_open(void);
-void samovar_turn_close(void);
-/* Rust, called by C: the worker is about to wait; true: requests wait for a turn, and if it does
- * wait, they are to be given it. It goes on. None of them touches errno. */
-bool samovar_turn_pause(void);
-void samovar_turn_pass(void);
-void samovar_turn_resume(void);
-/* C, called by Rust before a request is taken: 0 when this worker must not take one. */
+/* C, called by Rust: waits of the request that begins now release the worker's run permit. Waits
+ * after the close do not (interpose/blocking.c). */
+void samovar_permit_open(void);
+void samovar_permit_close(void);
+/* Rust, called by C:
+ *
+ * - pause: the worker is about to wait. Returns true if requests wait for a run permit.
+ * - pass: the worker does wait, and passes its permit on to them.
+ * - resume: the worker continues.
+ *
+ * None of them changes errno. */
+bool samovar_permit_pause(void);
+void samovar_permit_pass(void);
+void samovar_permit_resume(void);
+/* C, called by Rust before a request is taken. Returns 0 if this worker must not take one. */
 int samovar_may_take(void);
-/* C, called by Rust then: it may, but has asked for samovar_take() to come back first, with NULL.
- */
+/* C, called by Rust after that returned 0. Returns true if the worker may take a request, but
+ * wants samovar_take() to return NULL first. */
 bool samovar_idle_asked(void);
-/* One message for the log, with the id of the request ("" for none). */
+/* Logs one message with the id of the request ("" for none). */
 void samovar_log(const char *message, size_t len, const char *request_id);
-/* The same with a level ("warn") and an object in JSON (len 0: none). */
+/* Logs a message with a level ("warn") and a JSON object (len 0: none). */
 typedef struct {
     const char *level;
     const char *message;

@@ -1,6 +1,6 @@
-/* What differs between the PHP versions that the worker is built for, 8.2 to 8.4: no other file
- * asks for a version (tests/tidy/rooms.rs). How a PHP was configured (signals, timers,
- * sessions) is asked where it matters. */
+/* Differences between the PHP versions that the worker is built for, 8.2 to 8.4. No other file
+ * checks the version (tests/tidy/rooms.rs). Options of a PHP build (signals, timers, sessions)
+ * are checked where they matter. */
 #ifndef SAMOVAR_COMPAT_H
 #define SAMOVAR_COMPAT_H
 
@@ -9,24 +9,24 @@
 #include <ext/random/php_random.h>
 #include <ext/session/php_session.h>
 
-/* A PHP without sessions has no such symbol. */
+/* This symbol does not exist in a PHP without sessions. */
 #pragma weak ps_globals
 
 /* ---- flush() ------------------------------------------------------------------------------- */
 
-/* Since 8.4 it sends the headers of an answer that has no body yet. */
+/* Since 8.4, flush() sends the headers of a response that has no body yet. */
 enum { SAMOVAR_FLUSH_SENDS_HEADERS = PHP_VERSION_ID >= 80400 };
 
 /* ---- session handlers ---------------------------------------------------------------------- */
 
-/* The functions of session_set_save_handler() lie side by side: an array until 8.2, named fields
- * since 8.4. */
+/* The functions of session_set_save_handler() are stored one after another: in an array until
+ * 8.2, in named fields since 8.4. */
 enum { SESSION_HANDLERS = sizeof(((php_ps_globals *)0)->mod_user_names) / sizeof(zval) };
 #define SAMOVAR_SESSION_HANDLER(i) (&((zval *)&PS(mod_user_names))[i])
 
 /* ---- random generators --------------------------------------------------------------------- */
 
-/* The combined LCG goes on from here: two numbers above 0. */
+/* Sets the state of the combined LCG: two numbers above 0. */
 static inline void samovar_lcg_set(int32_t first, int32_t second) {
 #if PHP_VERSION_ID >= 80400
     int32_t *state = RANDOM_G(combined_lcg);
@@ -38,7 +38,7 @@ static inline void samovar_lcg_set(int32_t first, int32_t second) {
     RANDOM_G(combined_lcg_seeded) = true;
 }
 
-/* The engine of a Random\Engine object goes on from `seed`. */
+/* Seeds the engine of a Random\Engine object with `seed`. */
 static inline void samovar_engine_seed(php_random_engine *engine, uint64_t seed) {
 #if PHP_VERSION_ID >= 80400
     void *state = engine->engine.state;
@@ -54,16 +54,17 @@ static inline void samovar_engine_seed(php_random_engine *engine, uint64_t seed)
 #endif
 }
 
-/* The session's own generator decides which request collects garbage; until 8.3 it was the LCG. */
+/* Resets the session's own generator, which decides which request collects garbage. Until 8.3
+ * that was the LCG. */
 static inline void samovar_session_random_forget(void) {
 #if PHP_VERSION_ID >= 80400
-    PS(random_seeded) = false; /* Seeds itself from the kernel when it is next used. */
+    PS(random_seeded) = false; /* Takes a seed from the kernel at its next use. */
 #endif
 }
 
 /* ---- fibers -------------------------------------------------------------------------------- */
 
-/* Since 8.3 the engine knows where a stack ends, and throws before it does. */
+/* Sets the stack limits. Since 8.3 the engine knows where a stack ends, and throws before that. */
 static inline void samovar_stack_is(zend_fiber_stack *stack) {
 #ifdef ZEND_CHECK_STACK_LIMIT
     EG(stack_base) = zend_fiber_stack_base(stack);
@@ -75,8 +76,8 @@ static inline void samovar_stack_is(zend_fiber_stack *stack) {
 
 /* ---- the memory limit ---------------------------------------------------------------------- */
 
-/* Since 8.2.33 it is an unwind that looks like exit(), and is a fatal error: this tells the two
- * apart. */
+/* Returns true for a fatal error of the memory limit. Since 8.2.33 that error is an unwind that
+ * looks like exit(); this distinguishes the two. */
 static inline bool samovar_is_out_of_memory(void) {
 #ifdef ZEND_HAS_OOM
     return ZEND_HAS_OOM();
@@ -85,17 +86,18 @@ static inline bool samovar_is_out_of_memory(void) {
 #endif
 }
 
-/* Its error was reported: shutdown functions may run after it. */
+/* Clears the error once it has been reported, so that shutdown functions may run after it. */
 static inline void samovar_forget_out_of_memory(void) {
 #ifdef ZEND_HAS_OOM
     EG(delayed_oom).state = ZEND_OOM_STATE_NONE;
 #endif
 }
 
-/* ---- calls that are answered while a script is compiled ------------------------------------ */
+/* ---- calls that are evaluated while a script is compiled ----------------------------------- */
 
-/* The function is called each time: what it answers may be another in another process. */
-static inline void samovar_never_answer_early(zend_function *function) {
+/* Makes the compiler emit a call of the function each time, and not a constant: the function's
+ * result may differ in another process. */
+static inline void samovar_never_respond_early(zend_function *function) {
 #ifdef ZEND_ACC_COMPILE_TIME_EVAL
     function->common.fn_flags &= ~ZEND_ACC_COMPILE_TIME_EVAL;
 #else
@@ -103,7 +105,7 @@ static inline void samovar_never_answer_early(zend_function *function) {
 #endif
 }
 
-/* exit() is a function, and no opcode. */
+/* exit() is a function, not an opcode. */
 #define SAMOVAR_EXIT_IS_FUNCTION (PHP_VERSION_ID >= 80400)
 
 #endif

@@ -1,5 +1,5 @@
-/* The end of a worker that cannot go on: the ring is told why, then the process ends without any
- * cleaning up. */
+/* Ends a worker that cannot continue: records the reason in the ring, then ends the process
+ * without any cleanup. */
 #include "leave.h"
 #include "boundary.h"
 #include <unistd.h>

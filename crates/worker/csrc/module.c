@@ -1,5 +1,5 @@
-/* The PHP extension that this binary holds: its functions, classes and constants, and what it does
- * when PHP starts and when a request of PHP's begins and ends. */
+/* The PHP extension in this binary: its functions, classes and constants, and its hooks for the
+ * start of PHP and for the begin and end of a PHP request. */
 #include "module.h"
 #include "functions/apcu.h"
 #include "functions/request_object.h"
@@ -10,11 +10,11 @@
 #include "functions/timer_object.h"
 #include "functions/wrapped.h"
 #include "graph/graph.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "loads/loads.h"
 #include "model/frankenphp.h"
 #include "model/script.h"
-#include "model/unseen.h"
+#include "model/skippable_destruction.h"
 #include "rollback/reseed.h"
 #include "sapi/name.h"
 #include "sapi/sapi.h"
@@ -27,7 +27,7 @@
 static PHP_MINIT_FUNCTION(samovar) {
     (void)type;
     SAMOVAR_REGISTER_CONSTANTS();
-    /* Here, because strings interned later live for one request only. */
+    /* Done here, because strings that are interned later live for one request only. */
     samovar_variables_startup();
     samovar_request_startup();
     samovar_response_startup();
@@ -44,12 +44,12 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_timer_object_startup();
     samovar_pinba_startup(module_number);
     samovar_apcu_startup();
-    samovar_ledger_startup();
+    samovar_request_accounting_startup();
     if (samovar_settings->traces) {
         samovar_graph_startup();
     }
     samovar_script_startup();
-    samovar_unseen_startup();
+    samovar_skippable_startup();
     samovar_loads_minit();
     samovar_sapi_minit();
     samovar_sapi_name_varies(); /* Preloading compiles before the first request. */
@@ -71,9 +71,9 @@ static PHP_RINIT_FUNCTION(samovar) {
 static PHP_RSHUTDOWN_FUNCTION(samovar) {
     (void)type;
     (void)module_number;
-    samovar_tasks_end(); /* Of shutdown functions, destructors and output callbacks. */
+    samovar_tasks_end(); /* Tasks of shutdown functions, destructors and output callbacks. */
     if (!samovar_below_checkpoint) {
-        samovar_sapi_name_stays(); /* Else no constant is freed. */
+        samovar_sapi_name_stays(); /* Otherwise no constant is freed. */
     }
     samovar_measures_end();
     samovar_peak_bytes = zend_memory_peak_usage(0);

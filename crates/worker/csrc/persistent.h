@@ -1,11 +1,12 @@
-/* What lives through a rollback, all of it: one part per owner, which the owner's header declares.
+/* All state that survives a rollback: one part per owner, declared in the owner's header.
  *
- * A rollback brings back every private byte of a worker, C's and Rust's statics, both heaps and the
- * stack. What must know more than the image does (which pages are hot, what was said on a
- * connection, how many rollbacks there were) is here, in one MAP_SHARED mapping per worker, made
- * after the fork. A new static that counts requests counts to one: it belongs here.
+ * A rollback restores every private byte of a worker: the statics of C and Rust, both heaps and
+ * the stack. State that must be newer than the image is kept here: hot pages, the data sent on
+ * connections, the number of rollbacks. It is one MAP_SHARED mapping per worker, made after the
+ * fork. A static variable that counts requests would never exceed one: such counters belong
+ * here.
  *
- * This header alone may include from every folder. */
+ * Only this header may include from every folder. */
 #ifndef SAMOVAR_PERSISTENT_H
 #define SAMOVAR_PERSISTENT_H
 
@@ -13,7 +14,7 @@
 #include "memory/hot.h"
 #include "memory/mappings.h"
 #include "loads/loads.h"
-#include "outside/kept.h"
+#include "outside/inherited_fds.h"
 #include "outside/paths.h"
 #include "rollback/process.h"
 #include "rollback/reseed.h"
@@ -33,7 +34,7 @@ typedef struct {
     loads_state loads;
 } persistent_state;
 
-/* NULL until this process is a worker that rolls back, and in what its requests fork. */
+/* NULL until this process is a worker that rolls back, and in processes that its requests fork. */
 extern persistent_state *samovar_persistent;
 
 #endif

@@ -1,7 +1,7 @@
-/* Reading a request's head, as the front wrote it into the slot (crates/ring/src/request.rs).
+/* Reads a request's head, as the front wrote it into the slot (crates/ring/src/request.rs).
  *
- * Strings are offsets from the start of the struct; each is followed by a NUL. The memory is valid,
- * and does not change, until samovar_finish(). */
+ * Strings are offsets from the start of the struct; each is followed by a NUL. The memory is
+ * valid and unchanged until samovar_finish(). */
 #ifndef SAMOVAR_REQUEST_H
 #define SAMOVAR_REQUEST_H
 
@@ -12,7 +12,7 @@ static inline const char *samovar_text(const samovar_head *r, samovar_str s) {
     return (const char *)r + s.off;
 }
 
-/* NULL where the string is absent. */
+/* Returns NULL if the string is absent. */
 static inline const char *samovar_optional(const samovar_head *r, samovar_str s) {
     return s.off ? (const char *)r + s.off : NULL;
 }

@@ -1,11 +1,11 @@
-/* The start and the end of PHP in the template, where all rooms meet; and what signals that ask for
- * an end mean in our processes. */
+/* Start and end of PHP in the template, on top of all folders of csrc. Also defines the effect
+ * of stop signals in our processes. */
 #define _GNU_SOURCE
 #include "boundary.h"
 #include "module.h"
 #include "functions/wrapped.h"
-#include "census/calls.h"
-#include "census/report.h"
+#include "heap_walk/calls.h"
+#include "heap_walk/report.h"
 #include "interpose/original.h"
 #include "loads/loads.h"
 #include "memory/arena.h"
@@ -15,7 +15,7 @@
 #include "outside/tls.h"
 #include "rollback/reseed.h"
 #include "rollback/rollback.h"
-#include "rollback/stain.h"
+#include "rollback/taint.h"
 #include "sapi/name.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
@@ -34,10 +34,11 @@ static pid_t our_process;
 
 void samovar_is_ours(void) {
     our_process = getpid();
-    samovar_stains_begin_anew();
+    samovar_taints_restart();
 }
 
-/* What pcntl_fork() makes has nothing to wait for: it ends, as below php-fpm. */
+/* A process made by pcntl_fork() has nothing to wait for: the signal ends it, as it does under
+ * php-fpm. */
 static void end_by(int signal_number) {
     const struct sigaction ending = {.sa_handler = SIG_DFL};
     sigset_t it;
@@ -55,9 +56,9 @@ static void stay(int signal_number) {
 }
 
 /* Service managers signal every process of a service, but only the front knows when the last
- * request is answered: it tells the workers through the ring. Handlers, not SIG_IGN: that would be
- * inherited by programs PHP starts. Installed before zend_signal_startup(), which takes what it
- * finds for the default. */
+ * request has got its response. The front stops the workers through the ring. These are handlers
+ * and not SIG_IGN, because SIG_IGN would be inherited by programs that PHP starts. They are
+ * installed before zend_signal_startup(), which takes the handlers it finds as the default. */
 static void leave_stopping_to_the_front(void) {
     const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     struct sigaction action = {.sa_handler = stay, .sa_flags = SA_RESTART};
@@ -79,7 +80,7 @@ int samovar_php_startup(const samovar_options *options) {
     samovar_look_up_originals();
     leave_stopping_to_the_front();
     zend_signal_startup();
-    /* One heap, whose end a rollback can put back. */
+    /* Keeps malloc to one heap whose end a rollback can restore. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     sapi_module_struct *module = samovar_sapi_prepare(options);
@@ -116,8 +117,8 @@ bool samovar_has_directive(const char *name) {
     return zend_hash_str_exists(EG(ini_directives), name, strlen(name));
 }
 
-/* The JIT compiles where it has room and is not switched off; `off` can be switched on by a script
- * (ext/opcache/jit/zend_jit.c, zend_jit_config()). */
+/* The JIT compiles if it has a buffer and is not disabled. A script can switch `off` to on at
+ * run time (ext/opcache/jit/zend_jit.c, zend_jit_config()). */
 const char *samovar_jit(void) {
     const char *off[] = {"", "0", "off", "no", "false", "disable"};
     const char *mode = zend_ini_string("opcache.jit", sizeof "opcache.jit" - 1, 0);
@@ -134,8 +135,9 @@ const char *samovar_jit(void) {
     return mode;
 }
 
-/* Behind how deep its folders are and the files' mode (ext/session/mod_files.c,
- * PS_OPEN_FUNC(files)); PHP's folder for temporary files where none is said. */
+/* Skips the depth of the folders and the mode of the files in front of the path
+ * (ext/session/mod_files.c, PS_OPEN_FUNC(files)). Without a path, sessions are in PHP's folder
+ * for temporary files. */
 const char *samovar_sessions(void) {
     const char *handler =
         zend_ini_string("session.save_handler", sizeof "session.save_handler" - 1, 0);

@@ -1,7 +1,7 @@
-//! The Rust half of csrc/boundary.h: what PHP calls of the ring, and the calls into PHP.
+//! The Rust half of csrc/boundary.h: ring functions that PHP calls, and calls into PHP.
 //!
-//! One process, one thread, one request: the exchange lives in a `static` that only these functions reach.
-//! None of them calls PHP, so that no longjmp can pass through a Rust frame.
+//! There is one process, one thread, one request. The exchange is a `static` that only these
+//! functions reach. None of them calls PHP, so no longjmp can pass through a Rust frame.
 
 mod libphp;
 mod logs;
@@ -15,7 +15,7 @@ use crate::meter::Meter;
 use crate::shared;
 use crate::tracing;
 use samovar_channel::EXIT_REPLACE;
-use samovar_ring::Turn;
+use samovar_ring::RunPermit;
 use samovar_ring::{
     Ending, Lane, LeaveReason, Model, Overrun, SlotIndex, Take, Usage, WorkerEnd, WorkerState,
     monotonic_ns,
@@ -34,29 +34,34 @@ unsafe extern "C" {
     fn samovar_php_run(head: *const Head) -> c_int;
     fn samovar_php_boot(place: c_int) -> c_int;
     fn samovar_php_console(count: c_int, words: *const *const c_char) -> c_int;
-    fn samovar_stained() -> c_int;
+    fn samovar_tainted() -> c_int;
     fn samovar_is_ours();
     fn samovar_may_take() -> c_int;
-    fn samovar_ledger_install();
-    fn samovar_ledger_open(head: *const Head, taken_ns: u64, boot_ago_ns: u64, boot_ns: u64);
-    fn samovar_ledger_close(len: *mut usize, ending: *mut u32) -> *const u8;
-    fn samovar_ledger_client(times: u32, ns: u64);
-    fn samovar_ledger_forked();
+    fn samovar_request_accounting_install();
+    fn samovar_request_accounting_open(
+        head: *const Head,
+        taken_ns: u64,
+        boot_ago_ns: u64,
+        boot_ns: u64,
+    );
+    fn samovar_request_accounting_close(len: *mut usize, ending: *mut u32) -> *const u8;
+    fn samovar_request_accounting_client(times: u32, ns: u64);
+    fn samovar_request_accounting_forked();
     fn samovar_idle_asked() -> bool;
-    fn samovar_turn_open();
-    fn samovar_turn_close();
+    fn samovar_permit_open();
+    fn samovar_permit_close();
 }
 
-/// How a run of a script ended.
+/// The way in which a run of a script ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It ran and ended.
+    /// The script ran and ended.
     Done,
-    /// It was resident until the server stopped.
+    /// The script was resident until the server stopped.
     Stop,
-    /// It was resident until a fatal error.
+    /// The script was resident until a fatal error.
     Restart,
-    /// It was resident until it ended by itself.
+    /// The script was resident until its loop over requests ended.
     Ended,
 }
 
@@ -80,20 +85,21 @@ struct Exchange {
     taken_ns: u64,
     meter: &'static mut Meter,
     body: Vec<u8>,
-    /// Set when this process met a checkpoint that it cannot have: it leaves after its request.
+    /// Set when this process met a checkpoint that it cannot provide: it leaves after its request.
     met_checkpoint: bool,
 }
 
 struct Global(UnsafeCell<Option<Exchange>>);
-// SAFETY: the worker process has one thread; `with` hands out one reference at a time, because no function
-// called inside it comes back here (none calls PHP).
+// SAFETY: the worker process has one thread. `with` hands out one reference at a time, because no
+// function called inside it calls back into this file (none calls PHP).
 unsafe impl Sync for Global {}
-// Beside what else each request writes (boundary.h).
+// Next to the other variables that each request writes (boundary.h).
 #[unsafe(link_section = "samovar_of_request")]
 static EXCHANGE: Global = Global(UnsafeCell::new(None));
 
-/// The worker's turn, beside the exchange: the waits that end it may be anybody's, a call of this file's too.
-static TURN: OnceLock<Turn> = OnceLock::new();
+/// The worker's run permit. It is separate from the exchange, because any wait may release it, also
+/// a wait inside a function of this file.
+static TURN: OnceLock<RunPermit> = OnceLock::new();
 
 fn with<R>(f: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
     // SAFETY: see `Global`: single thread, not re-entered.
@@ -106,16 +112,17 @@ extern "C" fn samovar_generation() -> u32 {
     with(|exchange| exchange.ring.generation()).unwrap_or(0)
 }
 
-/// After the fork: from now on PHP's calls go to this end of the ring.
+/// Called after the fork: from now on PHP's calls use this end of the ring.
 pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
-    // SAFETY: notes the number of this process.
+    // SAFETY: records the number of this process.
     unsafe { samovar_is_ours() };
-    // SAFETY: asks for memory; nothing else of it has been called in this process.
-    unsafe { samovar_ledger_install() };
+    // SAFETY: allocates memory; no other function of the request accounting has been called in this
+    // process.
+    unsafe { samovar_request_accounting_install() };
     tracing::install();
-    // Now, so that what a rollback brings back has joined already.
+    // Before any rollback, so that the state which a rollback restores has already joined.
     ring.join(lanes);
-    // The only time in this process: no worker is forked from another.
+    // Set once per process: no worker is forked from another.
     let _ = TURN.set(ring.turn());
     shared::begin();
     let exchange = Exchange {
@@ -132,30 +139,30 @@ pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
     unsafe { *EXCHANGE.0.get() = Some(exchange) };
 }
 
-/// Takes a request from the worker's lanes; `None` when the server stops.
+/// Takes a request from the worker's lanes. `None`: the server stops.
 pub(crate) fn take() -> Option<*const Head> {
     with(Exchange::take).flatten()
 }
 
-/// Whether a script has met a checkpoint that only a booted worker can give it.
+/// Returns true if a script has met a checkpoint that only a booted worker can provide.
 pub(crate) fn met_checkpoint() -> bool {
     with(|x| x.met_checkpoint).unwrap_or(false)
 }
 
-/// What the last request has changed of this process and nobody puts back.
-pub(crate) fn stain() -> Option<LeaveReason> {
-    // SAFETY: looks at this process; calls no PHP and comes not back here.
-    LeaveReason::from_code(unsafe { samovar_stained() }.unsigned_abs())
+/// Returns the change that the last request made to this process and that no rollback undoes.
+pub(crate) fn taint() -> Option<LeaveReason> {
+    // SAFETY: reads the state of this process; calls neither PHP nor this file.
+    LeaveReason::from_code(unsafe { samovar_tainted() }.unsigned_abs())
 }
 
-/// Ends this process; the supervisor replaces it at once.
+/// Ends this process. The supervisor replaces it at once.
 pub(crate) fn leave(reason: LeaveReason) -> ! {
     with(|x| x.ring.report_leave(reason));
-    // SAFETY: ends the process; nothing of it is needed any more.
+    // SAFETY: ends the process; nothing in it is needed any more.
     unsafe { libc::_exit(EXIT_REPLACE) }
 }
 
-/// Reports what the worker does.
+/// Reports the state of the worker.
 pub(crate) fn report(state: WorkerState) {
     with(|x| {
         x.ring.report_state(state);
@@ -165,12 +172,12 @@ pub(crate) fn report(state: WorkerState) {
     });
 }
 
-/// Reports which model the application chose.
+/// Reports the model that the application chose.
 pub(crate) fn report_model(model: Model) {
     with(|x| x.ring.report_model(model));
 }
 
-/// Reports that the application is not resident (any more).
+/// Reports that the application is not resident, or no longer resident.
 pub(crate) fn report_script_model(lanes: &'static [Lane]) {
     with(|x| {
         x.lanes = lanes;
@@ -182,7 +189,7 @@ pub(crate) fn report_script_model(lanes: &'static [Lane]) {
 impl Exchange {
     fn take(&mut self) -> Option<*const Head> {
         self.meter.looks_for_work();
-        // SAFETY: looks at descriptors of this process; calls no PHP and comes not back here.
+        // SAFETY: reads the state of this process's descriptors; calls neither PHP nor this file.
         match self.ring.take(self.lanes, || unsafe { samovar_may_take() } != 0) {
             Take::Request(slot, submitted_ns) => {
                 self.slot = Some(slot);
@@ -192,16 +199,18 @@ impl Exchange {
                 let head = self.ring.request(slot).cast();
                 let boot = self.meter.first_boot(self.taken_ns);
                 // SAFETY: the head stays ours until the slot is finished.
-                unsafe { samovar_ledger_open(head, self.taken_ns, boot.ago_ns, boot.ns) };
+                unsafe {
+                    samovar_request_accounting_open(head, self.taken_ns, boot.ago_ns, boot.ns);
+                };
                 tracing::open();
-                if TURN.get().is_some_and(Turn::is_counted) {
+                if TURN.get().is_some_and(RunPermit::is_counted) {
                     // SAFETY: sets flags of this thread.
-                    unsafe { samovar_turn_open() };
+                    unsafe { samovar_permit_open() };
                 }
                 Some(head)
             }
             Take::Stop => None,
-            // SAFETY: looks at a flag.
+            // SAFETY: reads a flag.
             Take::Refused if unsafe { samovar_idle_asked() } => None,
             Take::Refused => {
                 self.ring.report_leave(LeaveReason::Connection);
@@ -217,11 +226,11 @@ impl Exchange {
         tracing::close(self.ring.request(slot).cast(), peak_bytes);
         let (mut len, mut ending) = (0, 0);
         // SAFETY: clears flags of this thread.
-        unsafe { samovar_turn_close() };
+        unsafe { samovar_permit_close() };
         // SAFETY: fills two locals.
-        let report = unsafe { samovar_ledger_close(&raw mut len, &raw mut ending) };
+        let report = unsafe { samovar_request_accounting_close(&raw mut len, &raw mut ending) };
         if len > 0 {
-            // SAFETY: boundary.h: so many bytes, which stay until the next request is taken.
+            // SAFETY: boundary.h: `len` bytes, which stay valid until the next request is taken.
             self.ring.put_report(slot, unsafe { std::slice::from_raw_parts(report, len) });
         }
         let run_ns = monotonic_ns().saturating_sub(self.taken_ns);
@@ -238,17 +247,18 @@ impl Exchange {
         self.ring.finish(slot, &usage);
     }
 
-    /// Tells the ledger of the time that the request has just waited for its client.
+    /// Adds the time that the request has just waited for its client to the request accounting.
     fn note_client(&mut self) {
         let (times, ns) = self.ring.take_client_waits();
         if times > 0 {
-            // SAFETY: looks at where PHP stands, and notes it; calls no PHP and comes not back here.
-            unsafe { samovar_ledger_client(times, ns) };
+            // SAFETY: reads and records the current position in PHP code; calls neither PHP nor
+            // this file.
+            unsafe { samovar_request_accounting_client(times, ns) };
         }
     }
 }
 
-// ---- Rust calls PHP ------------------------------------------------------------------------------
+// ---- Rust calls PHP ---------------------------------------------------------------------------
 
 /// Runs the script of a request that [`take`] returned.
 pub(crate) fn php_run(head: *const Head) -> Outcome {
@@ -256,14 +266,14 @@ pub(crate) fn php_run(head: *const Head) -> Outcome {
     Outcome::from_c(unsafe { samovar_php_run(head) })
 }
 
-/// Where the front controller is booted.
+/// Process in which the front controller is booted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BootPlace {
-    /// In the process that workers are forked from.
+    /// The process that workers are forked from.
     Image = 1,
-    /// In a worker, which keeps the application for itself.
+    /// A worker, which keeps the application for itself.
     Worker = 2,
-    /// In a process that ends where the image would be taken.
+    /// A process that ends where the image would be taken.
     Rehearsal = 3,
 }
 
@@ -273,17 +283,18 @@ pub(crate) fn php_boot(place: BootPlace) -> Outcome {
     Outcome::from_c(unsafe { samovar_php_boot(place as c_int) })
 }
 
-/// Runs a script as the command line does, and ends PHP; the exit status.
+/// Runs a script as the PHP command line does, then shuts PHP down. Returns the exit status.
 pub(crate) fn php_console(command: &[&CStr]) -> c_int {
     // argv ends with a null pointer.
     let mut words: Vec<_> = command.iter().map(|word| word.as_ptr()).collect();
     words.push(std::ptr::null());
     let count = c_int::try_from(command.len()).unwrap_or(0);
-    // SAFETY: strings with an end that outlive the call; PHP runs in this process for the last time.
+    // SAFETY: NUL-terminated strings that outlive the call; PHP runs in this process for the last
+    // time.
     unsafe { samovar_php_console(count, words.as_ptr()) }
 }
 
-// ---- PHP calls Rust ------------------------------------------------------------------------------
+// ---- PHP calls Rust ---------------------------------------------------------------------------
 
 #[unsafe(no_mangle)]
 extern "C" fn samovar_take() -> *const Head {
@@ -308,24 +319,24 @@ extern "C" fn samovar_place_among_workers() -> std::ffi::c_uint {
 
 #[unsafe(no_mangle)]
 extern "C" fn samovar_met_checkpoint(is_sample: bool) {
-    // Who runs samples alone runs beside workers that are booted ahead.
+    // A worker that takes only samples runs next to workers that are booted ahead.
     with(|x| x.met_checkpoint |= !is_sample || x.lanes.contains(&Lane::App));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_turn_pause() -> bool {
-    TURN.get().is_some_and(Turn::pause)
+extern "C" fn samovar_permit_pause() -> bool {
+    TURN.get().is_some_and(RunPermit::pause)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_turn_pass() {
+extern "C" fn samovar_permit_pass() {
     if let Some(turn) = TURN.get() {
         turn.pass_on();
     }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_turn_resume() {
+extern "C" fn samovar_permit_resume() {
     if let Some(turn) = TURN.get() {
         turn.resume();
     }
@@ -333,12 +344,12 @@ extern "C" fn samovar_turn_resume() {
 
 #[unsafe(no_mangle)]
 extern "C" fn samovar_detach() {
-    // SAFETY: clears flags of this thread: the turn is the parent's.
-    unsafe { samovar_turn_close() };
-    // SAFETY: forgets what the ledger was.
-    unsafe { samovar_ledger_forked() };
+    // SAFETY: clears flags of this thread: the run permit belongs to the parent.
+    unsafe { samovar_permit_close() };
+    // SAFETY: drops the state of the request accounting.
+    unsafe { samovar_request_accounting_forked() };
     tracing::forked();
-    // SAFETY: see `Global`. Not dropped: the parent goes on with what it points to.
+    // SAFETY: see `Global`. Not dropped: the parent continues to use the resources it points to.
     std::mem::forget(unsafe { (*EXCHANGE.0.get()).take() });
     shared::forked();
 }
@@ -413,16 +424,16 @@ extern "C" fn samovar_flush() -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_end_answer() {
-    // A client that has gone needs no end.
-    with(|x| x.slot.map(|slot| x.ring.end_answer(slot)));
+extern "C" fn samovar_end_response() {
+    // A client that has disconnected needs no end of the response.
+    with(|x| x.slot.map(|slot| x.ring.end_response(slot)));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_abort_answer() {
+extern "C" fn samovar_abort_response() {
     with(|x| {
         if let Some(slot) = x.slot {
-            x.ring.abort_answer(slot);
+            x.ring.abort_response(slot);
         }
     });
 }
@@ -436,9 +447,9 @@ extern "C" fn samovar_is_cancelled() -> c_int {
 extern "C" fn samovar_overrun() -> *const c_char {
     let overrun = with(|x| x.slot.and_then(|slot| x.ring.overrun(slot))).flatten();
     let name = overrun.map(|overrun| match overrun {
-        Overrun::Answer => c"timeouts.answer",
+        Overrun::Response => c"timeouts.response",
         Overrun::Request => c"timeouts.request",
-        Overrun::After => c"timeouts.after",
+        Overrun::After => c"timeouts.post_response",
         Overrun::Drain => c"timeouts.drain",
     });
     name.map_or(std::ptr::null(), CStr::as_ptr)
@@ -473,7 +484,7 @@ extern "C" fn samovar_finish(peak_bytes: usize) {
 struct SoFar {
     wall_ns: u64,
     cpu_ns: u64,
-    answer_bytes: u64,
+    response_bytes: u64,
     requests: u64,
 }
 
@@ -482,7 +493,7 @@ extern "C" fn samovar_request_so_far() -> SoFar {
     let so_far = |x: &mut Exchange| SoFar {
         wall_ns: monotonic_ns().saturating_sub(x.taken_ns),
         cpu_ns: x.meter.so_far_ns(),
-        answer_bytes: x.ring.answer_bytes(),
+        response_bytes: x.ring.response_bytes(),
         requests: x.ring.requests(),
     };
     with(|x| x.slot.is_some().then(|| so_far(x))).flatten().unwrap_or_default()
@@ -493,8 +504,8 @@ extern "C" fn samovar_cpu_ns() -> u64 {
     with(|x| x.meter.charged_ns()).unwrap_or(0)
 }
 
-/// Without an exchange there is a warm-up request, or a process that a request has forked: nobody reads what it
-/// answers, and it goes on.
+/// Converts a result to a C status. Without an exchange this is a warm-up request, or a process
+/// that a request has forked. Its response has no reader, and it continues.
 fn status_of(done: Option<bool>) -> c_int {
     if done.unwrap_or(true) { 0 } else { -1 }
 }
@@ -517,10 +528,10 @@ mod tests {
         static samovar_head_offsets: [usize; 22];
     }
 
-    /// request.h has every field where crates/ring puts it.
+    /// request.h has every field at the offset that crates/ring uses.
     #[test]
-    #[allow(clippy::needless_update)] // A field that is not listed here is C's by ring.h, which is generated.
-    fn c_finds_each_field_of_a_head() {
+    #[allow(clippy::needless_update)] // Others are covered by ring.h.
+    fn request_head_offsets_match_c() {
         let texts: [&[u8]; 16] = std::array::from_fn(|at| &b"abcdefghijklmnop"[at..]);
         let head = RequestHead {
             method: texts[0],
@@ -547,7 +558,7 @@ mod tests {
         };
         let (mut bytes, header) = (Vec::new(), (&b"name"[..], &b"value"[..]));
         encode(&head, [header; 3], &mut bytes).expect("it is short");
-        // SAFETY: a constant of the C part, of that length (boundary.h).
+        // SAFETY: a constant of the C part with that length (boundary.h).
         let offsets = unsafe { &samovar_head_offsets };
         let number = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
         let text = |at: usize| {

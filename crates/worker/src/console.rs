@@ -1,6 +1,6 @@
-//! A console worker's life after the fork: one PHP script, run as the command line runs it.
+//! A console worker's life after the fork: runs one PHP script as the PHP command line does.
 //!
-//! It shares the template's opcache, and nothing else: no ring, no requests.
+//! It shares only the template's opcache. It uses neither the ring nor requests.
 
 use crate::{boundary, os};
 use samovar_channel::ConsoleOrder;
@@ -8,12 +8,13 @@ use std::ffi::{CStr, CString, NulError};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 
-/// What a console worker finds its name in, and which of its command's processes it is, from 1.
+/// Environment variables with the command's name, and with the number of this process among those
+/// of the command, from 1.
 const VARIABLES: [&CStr; 2] = [c"SAMOVAR_CONSOLE_NAME", c"SAMOVAR_CONSOLE_NUMBER"];
 
-/// An order as C has its strings.
+/// A console order with its strings as C strings.
 pub(crate) struct Console {
-    /// The command's name, and the process's number among its own.
+    /// The command's name, and the number of this process among those of the command.
     identity: [CString; 2],
     folder: CString,
     /// The script, then its arguments.
@@ -34,8 +35,9 @@ impl TryFrom<ConsoleOrder> for Console {
 }
 
 impl Console {
-    /// In the child: runs the script and ends the process with its exit status. `parent`: the template. `foreign`: its
-    /// descriptors; opcache and extensions have theirs, which stay.
+    /// Runs the script in the child and ends the process with its exit status. `parent` is the
+    /// template. `foreign` holds the template's descriptors, which are closed; those of opcache and
+    /// extensions stay open.
     pub(crate) fn run(self, parent: i32, output: &OwnedFd, foreign: &[RawFd]) -> ! {
         os::terminate_with_parent(parent);
         os::print_to(output);
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_with_a_zero_byte_cannot_be_passed_on() {
+    fn console_order_with_zero_byte_is_rejected() {
         let order = |argument: &str| ConsoleOrder {
             life: 7,
             name: "mail".into(),

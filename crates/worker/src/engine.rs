@@ -1,7 +1,8 @@
-//! Which libphp this process has (the setting `php_engine`), told before PHP starts; one that was not meant is refused.
+//! Finds out which libphp this process has loaded (setting `php_engine`), before PHP starts.
+//! Rejects a libphp other than the configured one.
 //!
-//! The server has the dynamic linker load a libphp of its choice first. A linker that cannot warns and goes on with the
-//! installed one, so what came of it is looked at: in memory, as it was loaded.
+//! The server makes the dynamic linker load the chosen libphp first. A linker that cannot load it
+//! prints a warning and uses the installed one. So the loaded library is examined in memory.
 
 use crate::boundary;
 use samovar_channel::{ENGINE_VARIABLE, EngineFacts};
@@ -11,38 +12,39 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How PHP's version stands in each libphp: in the header that it may send.
+/// Text before PHP's version in each libphp: the response header that PHP may send.
 const VERSION: &[u8] = b"X-Powered-By: PHP/";
-/// How the number of the API begins: that of Zend extensions has a digit before its year.
+/// Start of the API number. The API number of Zend extensions has a digit before its year.
 const API: &[u8] = b"API20";
-/// What `scripts/php-engine.sh` writes into a libphp of its own; the source's version and a build id follow.
+/// Text that `scripts/php-engine.sh` writes into a libphp that it builds, followed by the source's
+/// version and a build id.
 const STAMP: &[u8] = b"samovar-php-engine: ";
-/// Most that is read of such a text, bytes.
+/// Maximum number of bytes read of such a text.
 const TEXT_BYTES_MAX: usize = 200;
-/// Longest build id that is read, bytes.
+/// Maximum length of a build id, in bytes.
 const BUILD_ID_BYTES_MAX: usize = 64;
-/// How files of libphp are named.
+/// Start of the file name of a libphp.
 const LIBRARY: &[u8] = b"libphp";
 
-/// Looks whether the libphp that was loaded is the one that is `wanted`, and hides from PHP and its programs how it was
-/// asked for.
+/// Checks that the loaded libphp is the `wanted` one. Removes the variable that selected it, so
+/// that PHP and the programs it starts do not see it.
 pub(crate) fn settle(wanted: Option<&Path>) -> Result<Option<EngineFacts>, String> {
     let Some(wanted) = wanted else { return Ok(None) };
     let facts = facts();
     facts
         .fits(wanted)
-        .map_err(|why| format!("cannot use `{}` as PHP's engine: {why}", wanted.display()))?;
+        .map_err(|why| format!("cannot use `{}` as the PHP engine: {why}", wanted.display()))?;
     forget(wanted);
     Ok(Some(facts))
 }
 
-/// Programs that PHP starts are no workers.
+/// Removes the variable's entry for this engine: programs that PHP starts are not workers.
 fn forget(wanted: &Path) {
     let Some(told) = std::env::var_os(ENGINE_VARIABLE) else { return };
     let Some(rest) = told.as_bytes().strip_prefix(wanted.as_os_str().as_bytes()) else { return };
     let rest = OsStr::from_bytes(rest.strip_prefix(b":").unwrap_or(rest));
     if rest.is_empty() {
-        // SAFETY: the process has one thread yet.
+        // SAFETY: the process still has only one thread.
         unsafe { std::env::remove_var(ENGINE_VARIABLE) };
     } else {
         // SAFETY: as above.
@@ -50,10 +52,11 @@ fn forget(wanted: &Path) {
     }
 }
 
-/// What the libphp of this process says of itself.
+/// Reads the facts about the libphp of this process.
 pub(crate) fn facts() -> EngineFacts {
     let mut search = Search { code: boundary::php_code() as u64, found: None, other: None };
-    // SAFETY: `look` gets the pointer to `search`, which lives through the call, and nobody else has it.
+    // SAFETY: `look` gets the pointer to `search`, which lives through the call; no other code has
+    // it.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
     EngineFacts {
         built_php: boundary::php_built_for(),
@@ -64,7 +67,7 @@ pub(crate) fn facts() -> EngineFacts {
 }
 
 struct Search {
-    /// An address in the library that is looked for.
+    /// An address in the library to find.
     code: u64,
     found: Option<EngineFacts>,
     other: Option<String>,
@@ -75,20 +78,21 @@ unsafe extern "C" fn look(
     _: libc::size_t,
     search: *mut c_void,
 ) -> c_int {
-    // SAFETY: dl_iterate_phdr passes a struct of its own, which is whole while this function runs.
+    // SAFETY: dl_iterate_phdr passes a struct of its own, which is valid while this function runs.
     let info = unsafe { &*told };
-    // SAFETY: it is what `facts` has passed.
+    // SAFETY: the pointer that `facts` has passed.
     let search = unsafe { &mut *search.cast::<Search>() };
     let parts = if info.dlpi_phdr.is_null() {
         &[][..]
     } else {
-        // SAFETY: the program headers of a loaded object: so many, in memory as long as it is loaded.
+        // SAFETY: the program headers of a loaded object: `dlpi_phnum` of them, in memory as long
+        // as it is loaded.
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) }
     };
     let name = if info.dlpi_name.is_null() {
         &b""[..]
     } else {
-        // SAFETY: the dynamic linker's own string, with an end.
+        // SAFETY: a NUL-terminated string of the dynamic linker.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
     };
     let own = |kind| parts.iter().filter(move |part| part.p_type == kind);
@@ -133,11 +137,13 @@ fn read(name: &[u8], constants: &[Range<u64>], notes: &[Range<u64>]) -> EngineFa
 
 fn memory(range: &Range<u64>) -> &'static [u8] {
     let len = usize::try_from(range.end - range.start).unwrap_or(0);
-    // SAFETY: a segment of a loaded object that is readable and never written; libphp is not unloaded.
+    // SAFETY: a segment of a loaded object that is readable and never written; libphp is not
+    // unloaded.
     unsafe { std::slice::from_raw_parts(range.start as *const u8, len) }
 }
 
-/// The text that begins with `start` and has an end, from its byte `keep` less than behind it.
+/// Returns the NUL-terminated text that follows `start`. The last `keep` bytes of `start` are part
+/// of the result.
 fn text_after(bytes: &[u8], start: &[u8], keep: usize) -> Option<String> {
     let at = position(bytes, start)? + start.len() - keep;
     let rest = bytes.get(at..)?;
@@ -146,16 +152,17 @@ fn text_after(bytes: &[u8], start: &[u8], keep: usize) -> Option<String> {
     Some(String::from_utf8_lossy(&rest[..end]).into_owned())
 }
 
-/// libc's search: a libphp has megabytes, and this is looked through at each start.
+/// Uses libc's search, because a libphp has megabytes and is searched at each start.
 fn position(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    // SAFETY: two pieces of memory with their lengths, which it only reads.
+    // SAFETY: two memory ranges with their lengths, which are only read.
     let found = unsafe {
         libc::memmem(bytes.as_ptr().cast(), bytes.len(), what.as_ptr().cast(), what.len())
     };
     (!found.is_null()).then(|| found as usize - bytes.as_ptr() as usize)
 }
 
-/// GNU's, among the notes of one segment: lengths of name and content, a kind, then both, each filled up to four bytes.
+/// Returns the GNU build id from the notes of one segment. A note has the lengths of name and
+/// content and a type, then name and content, each padded to four bytes.
 fn build_id(mut notes: &[u8]) -> Option<String> {
     const HEAD: usize = 12;
     const NT_GNU_BUILD_ID: u32 = 3;
@@ -187,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_found_by_their_beginning() {
+    fn text_search_returns_text_after_its_start() {
         let bytes = b"xx\0API420220829,NTS\0API20220829,NTS\0X-Powered-By: PHP/8.2.36\0";
         assert_eq!(text_after(bytes, API, API.len()).as_deref(), Some("API20220829,NTS"));
         assert_eq!(text_after(bytes, VERSION, 0).as_deref(), Some("8.2.36"));
@@ -196,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_id_among_notes() {
+    fn build_id_is_found_among_other_notes() {
         let note = |kind: u32, name: &[u8], content: &[u8]| {
             let mut bytes = Vec::new();
             for word in [name.len(), content.len(), kind as usize] {

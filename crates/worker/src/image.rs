@@ -1,7 +1,9 @@
-//! The image process: boots the front controller down to its checkpoint once, and forks the workers there.
+//! The image process: boots the front controller once down to its checkpoint, and forks the workers
+//! there.
 //!
-//! It is a child of the template, which passes on what the supervisor asks for. What it has to tell of its workers
-//! and of the boot it tells the supervisor itself, on the template's channel.
+//! It is a child of the template, which passes on the orders of the supervisor. Events of its
+//! workers and of the boot go from the image process straight to the supervisor, on the template's
+//! channel.
 
 use crate::boundary::{self, BootPlace, Outcome};
 use crate::life;
@@ -22,11 +24,11 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Instant;
 
-/// What the image process holds.
+/// Channels and ring of the image process.
 pub(crate) struct ImageProcess {
-    /// To the template: its orders, our words.
+    /// To the template: receives its orders, sends our messages.
     pub(crate) template: ImageEnd,
-    /// To the supervisor, as the template is; only written to.
+    /// To the supervisor, on the template's channel. Only written to.
     pub(crate) supervisor: TemplateEnd,
     pub(crate) ring: Ring,
 }
@@ -41,11 +43,11 @@ fn here() -> Option<&'static mut (ImageProcess, Instant)> {
     unsafe { (*HERE.0.get()).as_mut() }
 }
 
-/// Boots; never returns. A worker that is forked below ends here too.
+/// Boots the application. Never returns. A worker forked below it ends here, too.
 pub(crate) fn run(process: ImageProcess, rehearsed: bool) -> ! {
     os::unblock_signals();
     if rehearsed {
-        rehearse(&process);
+        prewarm_boot(&process);
     }
     process.report(&Event::Booting { pid: os::own_pid() });
     // SAFETY: see `Global`; nothing else has run in this process yet.
@@ -66,12 +68,13 @@ pub(crate) fn run(process: ImageProcess, rehearsed: bool) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Boots once in a child, which ends where the image would be taken: what it compiles is in opcache then, and what the
-/// application caches is in its files. The boot that follows finds all that, and leaves less behind in memory: requests
-/// change half as many pages of an image that was booted with cold caches. Says nothing; the real boot says it again.
-fn rehearse(process: &ImageProcess) {
+/// Boots once in a child, which ends where the image would be taken. Afterwards the compiled code
+/// is in opcache, and the application's caches are in its files. The boot that follows uses these
+/// and leaves less data in memory: requests change half as many pages as with an image that was
+/// booted with cold caches. Logs nothing, because the real boot logs the same again.
+fn prewarm_boot(process: &ImageProcess) {
     let parent = os::own_pid();
-    // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+    // SAFETY: the process has one thread, so the child may continue as an ordinary process.
     match unsafe { libc::fork() } {
         0 => {
             os::die_with_parent(parent);
@@ -95,7 +98,7 @@ fn interrupted() -> bool {
 
 impl ImageProcess {
     fn say(&self, word: ImageWord) {
-        // A template that has gone takes us with it.
+        // If the template has died, this process is killed, too.
         let _ = self.template.send(&word);
     }
 
@@ -103,7 +106,7 @@ impl ImageProcess {
         let _ = self.supervisor.send(event);
     }
 
-    /// Forks as ordered until the template closes; comes back in each worker.
+    /// Forks as ordered until the template closes the channel. Returns in each worker.
     fn serve(&self) -> io::Result<()> {
         let children = os::block_sigchld()?;
         let mut workers = HashMap::new();
@@ -129,10 +132,10 @@ impl ImageProcess {
                     continue;
                 }
                 Heard::Garbled(_) => continue,
-                // SAFETY: the template has gone.
+                // SAFETY: ends the process, because the template has closed the channel.
                 Heard::End => unsafe { libc::_exit(0) },
             };
-            // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+            // SAFETY: the process has one thread, so the child may continue as an ordinary process.
             match unsafe { libc::fork() } {
                 -1 => {
                     let why = io::Error::last_os_error().to_string();
@@ -175,7 +178,7 @@ extern "C" fn samovar_boot_over() {
 unsafe extern "C" fn samovar_image_is(mode: *const c_char, bytes: usize, regions: usize) {
     let Some((process, since)) = here() else { return };
     shared::image_taken();
-    // No request's: whoever is forked here could not let go of them.
+    // Releases locks and values of the boot: processes that are forked here could not release them.
     shared::let_go();
     // SAFETY: boundary.h: NUL-terminated.
     let mode = ImageMode::of(&unsafe { CStr::from_ptr(mode) }.to_string_lossy());
@@ -188,10 +191,11 @@ unsafe extern "C" fn samovar_image_is(mode: *const c_char, bytes: usize, regions
     };
     process.say(word);
     if word != ImageWord::Ready || process.serve().is_err() {
-        // SAFETY: ends the process; the template goes on without it.
+        // SAFETY: ends the process; the template continues without it.
         unsafe { libc::_exit(0) }
     }
-    // A worker from here on. Its descriptors of the template are closed: nobody drops their owners.
+    // This is a worker from here on. Its copies of the template's descriptors are already closed,
+    // so their owners are not dropped.
     // SAFETY: see `Global`; the reference above is not used any more.
     let _closed = ManuallyDrop::new(unsafe { (*HERE.0.get()).take() });
 }

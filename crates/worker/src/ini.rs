@@ -1,16 +1,16 @@
-//! Definitions `key=value` → lines of ini text, with the quoting rules of `php -d`.
+//! Converts definitions `key=value` to lines of ini text, with the quoting rules of `php -d`.
 
 use std::collections::BTreeMap;
 
-/// All definitions as a text.
+/// Returns all definitions as one text.
 pub(crate) fn lines(define: &BTreeMap<String, String>) -> String {
     define.iter().map(|(key, value)| line(&format!("{key}={value}"))).collect()
 }
 
-/// One line with its newline. A key alone means 1, as in `php -d`.
+/// Returns one line with its newline. A key alone means 1, as in `php -d`.
 ///
-/// Numbers, words and expressions (`E_ALL & ~E_NOTICE`) and what stands in quotes are the ini parser's business;
-/// anything else arrives as it was written.
+/// Numbers, words, expressions (`E_ALL & ~E_NOTICE`) and quoted text are left to the ini parser.
+/// Anything else reaches PHP as it was written.
 fn line(definition: &str) -> String {
     let Some((key, value)) = definition.split_once('=') else {
         return format!("{}=1\n", clean(definition));
@@ -22,13 +22,13 @@ fn line(definition: &str) -> String {
     } else if value.contains('\'') {
         format!("{key}=\"{}\"\n", value.replace('\\', "\\\\").replace('"', "\\\""))
     } else {
-        // Nothing is special within single quotes.
+        // No character is special within single quotes.
         format!("{key}='{value}'\n")
     }
 }
 
-/// Whether PHP keeps a directive of that name in its table once it has started. Extensions to load are no directives, and
-/// lists are there for `get_cfg_var()` alone.
+/// Returns true if PHP keeps a directive of that name in its table after its start. The names of
+/// extensions to load are not directives, and lists exist for `get_cfg_var()` only.
 pub(crate) fn is_kept(name: &str) -> bool {
     !matches!(name, "extension" | "zend_extension") && !name.contains('[')
 }
@@ -44,7 +44,7 @@ fn is_quoted(value: &str) -> bool {
     })
 }
 
-/// A line break would begin another setting.
+/// Replaces line breaks, which would begin another setting.
 fn clean(text: &str) -> String {
     text.replace(['\n', '\r', '\0'], " ")
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::line;
 
     #[test]
-    fn quoting_is_that_of_php_d() {
+    fn ini_lines_are_quoted_like_php_d() {
         for (definition, expected) in [
             ("memory_limit=64M", "memory_limit=64M\n"),
             ("error_reporting=E_ALL & ~E_NOTICE", "error_reporting=E_ALL & ~E_NOTICE\n"),

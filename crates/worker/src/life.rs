@@ -1,4 +1,5 @@
-//! A worker's life after the fork: boot the application if it is resident, then take requests until told to stop.
+//! A worker's life after the fork: boots the application if it is resident, then takes requests
+//! until the server stops it.
 
 use crate::boundary::{self, BootPlace, Outcome};
 use crate::log;
@@ -10,25 +11,25 @@ use std::time::{Duration, Instant};
 const ANY: &[Lane] = &[Lane::App, Lane::Script];
 const SCRIPT: &[Lane] = &[Lane::Script];
 
-/// How a worker that runs whole scripts reacts when one of them has a checkpoint.
+/// Reaction of a worker that runs whole scripts when one of them has a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// It leaves, for a worker that is booted down to it.
+    /// The worker leaves, to be replaced by a worker that is booted down to the checkpoint.
     BootAhead,
-    /// It leaves after a while, to try again: that boot has just failed.
+    /// The worker leaves after a while, for another try: such a boot has just failed.
     BootAheadLater,
-    /// It stays: this application cannot be rolled back.
+    /// The worker stays: this application cannot be rolled back.
     Never,
 }
 
-/// How long [`Wish::BootAheadLater`] waits.
+/// Delay of [`Wish::BootAheadLater`].
 const LATER: Duration = Duration::from_secs(10);
 
-/// Fatal errors in a row after which an application that boots well is not booted ahead any more,
-/// but by its next request (which then shows the error).
+/// Maximum number of consecutive fatal errors of an application that boots successfully. After that
+/// it is no longer booted ahead, but by its next request, which then shows the error.
 const RESTARTS_MAX: u32 = 3;
 
-/// An application that has served for so long does not fail "again and again".
+/// An application that has served for this long does not fail "again and again".
 const CALM: Duration = Duration::from_secs(1);
 
 /// Runs until the server stops.
@@ -62,7 +63,7 @@ pub(crate) fn run(ring: Ring, me: WorkerId, role: Role, mut wish: Wish) {
             Outcome::Stop => return,
             Outcome::Ended => leave_after_serving(),
             Outcome::Restart => {
-                if let Some(reason) = boundary::stain() {
+                if let Some(reason) = boundary::taint() {
                     boundary::leave(reason);
                 }
                 restarts = if begun.elapsed() < CALM { restarts + 1 } else { 1 };
@@ -71,17 +72,18 @@ pub(crate) fn run(ring: Ring, me: WorkerId, role: Role, mut wish: Wish) {
                 if !boot {
                     restarts = 0;
                     log::write(
-                        "PHP Samovar: the application fails again and again; it is booted by the next request",
+                        "PHP Samovar: repeated fatal errors of the application; the next request \
+                         boots it again",
                         "",
                     );
                 }
             }
             Outcome::Done => {
-                if let Some(reason) = boundary::stain().filter(|_| !boot) {
+                if let Some(reason) = boundary::taint().filter(|_| !boot) {
                     boundary::leave(reason);
                 }
                 if boot {
-                    // Its requests will show why it ended without asking for any.
+                    // Its requests will show why it ended without taking a request.
                     wish = Wish::BootAheadLater;
                     boot = false;
                     boundary::report_script_model(lanes);
@@ -91,7 +93,8 @@ pub(crate) fn run(ring: Ring, me: WorkerId, role: Role, mut wish: Wish) {
     }
 }
 
-/// The application's loop over requests has ended: by itself, or because none may follow the last.
+/// Leaves after the end of the application's loop over requests. It ended on its own, or no request
+/// may follow the last one.
 pub(crate) fn leave_after_serving() -> ! {
-    boundary::leave(boundary::stain().unwrap_or(LeaveReason::End))
+    boundary::leave(boundary::taint().unwrap_or(LeaveReason::End))
 }

@@ -1,4 +1,4 @@
-//! PHP's messages → standard error, one line each, with the request they belong to.
+//! Writes PHP's messages to standard error, one line each, with the request they belong to.
 
 use crate::os;
 use samovar_log::{Detail, Format, Line, Process};
@@ -9,41 +9,41 @@ use std::time::{Duration, SystemTime};
 
 static SILENT: AtomicBool = AtomicBool::new(false);
 static JSON: AtomicBool = AtomicBool::new(false);
-/// Set once, before anything is forked.
+/// Set once, before the first fork.
 static POOL: OnceLock<(&str, Detail)> = OnceLock::new();
 
-/// How long a full pipe is waited for: by then the server is gone, or stopped.
+/// Maximum wait for room in a full pipe. After that time the server has ended, or is stopped.
 const ROOM_LIMIT: Duration = Duration::from_secs(1);
 
-/// Longest message; the rest is cut, so that one line cannot fill a disk.
+/// Maximum length of a message. The rest is cut off, so that one line cannot fill a disk.
 const MESSAGE_BYTES_MAX: usize = 32 * 1024;
 
-/// Instead of an object that is longer than that.
+/// Replacement for an object longer than that.
 const TOO_LONG: &str = r#"{"context":"too long"}"#;
 
-/// Has lines written as JSON objects, or as text again.
+/// Selects the format of lines: JSON objects or text.
 pub(crate) fn use_json(json: bool) {
     JSON.store(json, Ordering::Relaxed);
 }
 
-/// Has lines name the pool; empty: there is one.
+/// Adds the pool's name to all lines. Empty: there is only one pool.
 pub(crate) fn name(pool: &str) {
     if !pool.is_empty() {
         let _only_once = POOL.set(("pool", Detail::Quoted(pool.to_owned())));
     }
 }
 
-/// Has this process write no lines any more.
+/// Stops all log output of this process.
 pub(crate) fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
-/// Writes one line. Each worker has a pipe of its own, so that lines do not mix.
+/// Writes one line. Each worker has its own pipe, so lines do not mix.
 pub(crate) fn write(message: &str, request_id: &str) {
     put(None, cut(message), "", request_id);
 }
 
-/// The same with a level and an object in JSON, which may be empty.
+/// Writes one line with a level and a JSON object, which may be empty.
 pub(crate) fn write_event(level: &str, message: &str, context: &str, request_id: &str) {
     let context = if context.len() > MESSAGE_BYTES_MAX { TOO_LONG } else { context };
     put(Some(level), cut(message), context, request_id);
@@ -65,7 +65,8 @@ fn put(level: Option<&str>, message: &str, context: &str, request_id: &str) {
     write_all(line.render(format).as_bytes());
 }
 
-/// The server reads the pipe at once, whoever reads its own. A failing standard error has nobody to be told.
+/// Writes all bytes. The server reads this pipe at once, even when nothing reads the server's own
+/// output. If standard error fails, there is no place to report the failure.
 fn write_all(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: a live buffer with its length.

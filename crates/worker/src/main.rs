@@ -1,8 +1,8 @@
 //! `samovar-php`: the worker side. A template process starts PHP once and forks the workers.
 //!
-//! Started by `samovar serve`, which hands over the ring and a channel; nobody starts it by hand but
-//! to ask for its version.
-#![allow(unsafe_code)] // Fork, signals and the C boundary; each block says why it is sound.
+//! It is started by `samovar serve`, which passes the ring and a channel. A person starts it only
+//! to query its version.
+#![allow(unsafe_code)] // Fork, signals and the C boundary. Each block says why it is sound.
 
 mod boundary;
 mod console;
@@ -24,11 +24,11 @@ mod tracing;
 mod warmup;
 
 use php_options::PhpOptions;
-use samovar_channel::{PhpAnswer, PhpQuestion};
+use samovar_channel::{PhpQuestion, PhpResponse};
 use std::process::ExitCode;
 
-/// Starts PHP for nothing else.
-fn answer(question: PhpQuestion) -> ExitCode {
+/// Starts PHP only to answer a query of its settings.
+fn respond(question: PhpQuestion) -> ExitCode {
     let started = PhpOptions::new(&question.options(), false)
         .map_err(|error| error.to_string())
         .and_then(|options| boundary::php_startup(options).map_err(str::to_owned));
@@ -36,7 +36,7 @@ fn answer(question: PhpQuestion) -> ExitCode {
         log::write(&format!("samovar-php: {error}"), "");
         return ExitCode::FAILURE;
     }
-    print!("{}", PhpAnswer { jit: boundary::jit(), sessions: boundary::sessions() }.text());
+    print!("{}", PhpResponse { jit: boundary::jit(), sessions: boundary::sessions() }.text());
     boundary::php_shutdown();
     ExitCode::SUCCESS
 }
@@ -48,10 +48,10 @@ fn main() -> ExitCode {
             println!("{text}");
             return ExitCode::SUCCESS;
         }
-        Ok(options::Invocation::Ask(question)) => return answer(question),
+        Ok(options::Invocation::Ask(question)) => return respond(question),
         Err(error) => {
             log::write(
-                &format!("samovar-php: {error}\nhint: it is started by `samovar serve`"),
+                &format!("samovar-php: {error}\nhint: run `samovar serve`, which starts it"),
                 "",
             );
             return ExitCode::from(2);

@@ -1,66 +1,68 @@
-//! finish: what a request has cost its worker: CPU time, page faults, context switches, the rollback before it.
+//! finish: measures the cost of a request for its worker: CPU time, page faults, context switches,
+//! and the rollback before it.
 //!
-//! The kernel's figures are sums of the thread's, so that a request is charged the difference since they were last read. To read
-//! them costs as much as a short request: those are charged the time they took, and the next longer one settles the
-//! difference. A rollback comes after its request is finished: it is told with the next, which it has made the worker
-//! ready for.
+//! The kernel's figures are sums over the thread's life. A request is charged the difference since
+//! they were last read. Reading them costs as much as a short request. Short requests are charged
+//! the time they took, and the next longer one settles the difference. A rollback happens after its
+//! request is finished. It is charged to the next request, for which it has prepared the worker.
 
 use samovar_ring::{UsageDetails, monotonic_ns};
 
-/// Fifty times what reading the CPU clock costs.
+/// Shortest run for which the CPU clock is read: fifty times the cost of reading it.
 const CPU_WORTH_NS: u64 = 20_000;
-/// Two hundred times what reading faults and switches costs.
+/// Shortest run for which faults and switches are read: two hundred times the cost of reading them.
 const COUNTS_WORTH_NS: u64 = 50_000;
 
 unsafe extern "C" {
     fn samovar_shared_memory(len: usize) -> *mut std::ffi::c_void;
 }
 
-/// Sums of a worker's, in memory of its own that no rollback brings back.
+/// Sums of a worker, in memory that no rollback restores.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// What the CPU clock said when it was last read.
+    /// Value of the CPU clock when it was last read.
     cpu_read_ns: u64,
-    /// Charged since then without reading it.
+    /// CPU time charged since then without reading the clock.
     guessed_ns: u64,
     /// CPU time charged to requests so far.
     charged_ns: u64,
-    /// What was last read of the others.
+    /// Values of the other figures when they were last read.
     counts: Counts,
-    /// How often this worker has slept for want of a request since then.
+    /// Number of times this worker has slept since then because there was no request.
     idle_sleeps: u64,
-    /// The last rollback, if no request was told of it.
+    /// Duration of the last rollback, if it was not charged to a request yet.
     rollback_ns: u64,
     rollback_pages: u32,
-    /// The application serves: what it costs is its requests'.
+    /// The application serves: the cost of the worker is the cost of its requests.
     is_serving: bool,
     birth: Birth,
 }
 
-/// When this process began to be a worker, and when it was ready for its first request.
+/// Times at which this process became a worker and was ready for its first request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Birth {
     born_ns: u64,
-    /// 0: it boots.
+    /// 0: still booting.
     ready_ns: u64,
     is_told: bool,
 }
 
-/// A worker's boot as its first request is told of it: how long before its take it began, and how long it took.
+/// A worker's boot, as reported with its first request: how long before the take it began, and how
+/// long it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Boot {
     pub(crate) ago_ns: u64,
     pub(crate) ns: u64,
 }
 
-/// What a request is told to have cost.
+/// Cost charged to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Charge {
     pub(crate) cpu_ns: u64,
     pub(crate) details: UsageDetails,
 }
 
-/// Sums of the thread since it began.
+/// Sums since the start of the thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     faults_minor: u64,
@@ -70,30 +72,32 @@ struct Counts {
 }
 
 impl Meter {
-    /// In memory that no rollback brings back.
+    /// Creates a meter in memory that no rollback restores.
     pub(crate) fn persistent() -> &'static mut Meter {
-        // SAFETY: no pointers; asks for zeroed memory.
+        // SAFETY: no pointers; allocates zeroed memory.
         let at = unsafe { samovar_shared_memory(size_of::<Meter>()) }.cast::<Meter>();
-        // SAFETY: page-aligned and large enough, mapped for the life of the process, and zero is a meter; or null.
+        // SAFETY: null, or page-aligned, large enough and mapped for the life of the process; zero
+        // bytes are a valid meter.
         let meter = unsafe { at.as_mut() }.unwrap_or_else(|| Box::leak(Box::default()));
         meter.birth.born_ns = monotonic_ns();
         meter.begin();
         meter
     }
 
-    /// What this worker did so far was no request's.
+    /// Starts a new measurement. The cost so far belongs to no request.
     pub(crate) fn begin(&mut self) {
         let (charged_ns, birth) = (self.charged_ns, self.birth);
         let (cpu_read_ns, counts) = (cpu_ns(), counts());
         *self = Meter { cpu_read_ns, charged_ns, counts, birth, ..Meter::default() };
     }
 
-    /// The application is booted.
+    /// Records that the application boots.
     pub(crate) fn boots(&mut self) {
         self.is_serving = false;
     }
 
-    /// The application serves, or does again after a rollback: what its boot has cost is no request's.
+    /// Records that the application serves, or serves again after a rollback. The cost of its boot
+    /// belongs to no request.
     pub(crate) fn serves(&mut self) {
         if !self.is_serving {
             self.begin();
@@ -101,14 +105,14 @@ impl Meter {
         }
     }
 
-    /// The worker can take a request: the first time, its boot is over.
+    /// Records that the worker can take a request. The first call is the end of its boot.
     pub(crate) fn looks_for_work(&mut self) {
         if self.birth.ready_ns == 0 {
             self.birth.ready_ns = monotonic_ns();
         }
     }
 
-    /// The worker's boot, for its first request; nothing for the others.
+    /// Returns the worker's boot for its first request, and zero for later ones.
     pub(crate) fn first_boot(&mut self, taken_ns: u64) -> Boot {
         let Birth { born_ns, ready_ns, is_told } = self.birth;
         if is_told {
@@ -118,28 +122,28 @@ impl Meter {
         Boot { ago_ns: taken_ns.saturating_sub(born_ns), ns: ready_ns.saturating_sub(born_ns) }
     }
 
-    /// It has slept so often for want of a request.
+    /// Adds sleeps of the worker while there was no request.
     pub(crate) fn idled(&mut self, times: u32) {
         self.idle_sleeps += u64::from(times);
     }
 
-    /// The worker was made ready for its next request.
+    /// Records the rollback that prepared the worker for its next request.
     pub(crate) fn rolled_back(&mut self, ns: u64, pages: usize) {
         self.rollback_ns = ns;
         self.rollback_pages = u32::try_from(pages).unwrap_or(u32::MAX);
     }
 
-    /// CPU time that this worker's requests have used so far. No system call.
+    /// Returns the CPU time used by this worker's requests so far. Makes no system call.
     pub(crate) fn charged_ns(&self) -> u64 {
         self.charged_ns
     }
 
-    /// CPU time that the request at hand would be charged now.
+    /// Returns the CPU time that the current request would be charged now.
     pub(crate) fn so_far_ns(&self) -> u64 {
         cpu_ns().saturating_sub(self.cpu_read_ns).saturating_sub(self.guessed_ns)
     }
 
-    /// What a request has cost that took `run_ns`.
+    /// Returns the cost of a request that took `run_ns`.
     pub(crate) fn charge(&mut self, run_ns: u64) -> Charge {
         let mut details = UsageDetails {
             rollback_ns: std::mem::take(&mut self.rollback_ns),
@@ -151,12 +155,12 @@ impl Meter {
         }
         let cpu_ns = self.charge_cpu(run_ns, run_ns + details.rollback_ns);
         self.charged_ns += cpu_ns;
-        // It was measured by another clock.
+        // The rollback was measured with another clock.
         details.rollback_ns = details.rollback_ns.min(cpu_ns);
         Charge { cpu_ns, details }
     }
 
-    /// `busy_ns`: the longest that it can have been.
+    /// Charges CPU time. `busy_ns` is the maximum that the request can have used.
     fn charge_cpu(&mut self, run_ns: u64, busy_ns: u64) -> u64 {
         if run_ns < CPU_WORTH_NS {
             self.guessed_ns += busy_ns;
@@ -165,7 +169,8 @@ impl Meter {
         let now = cpu_ns();
         let cost = now.saturating_sub(self.cpu_read_ns).saturating_sub(self.guessed_ns);
         (self.cpu_read_ns, self.guessed_ns) = (now, 0);
-        // What was guessed too low before is not this request's: it used no more CPU than time.
+        // Earlier estimates that were too low are not charged to this request: it used no more CPU
+        // time than wall time.
         cost.min(busy_ns)
     }
 
@@ -194,7 +199,7 @@ fn cpu_ns() -> u64 {
 fn counts() -> Counts {
     // SAFETY: plain numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: fills a local; of the calling thread there always is one.
+    // SAFETY: fills a local; the call cannot fail for the calling thread.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     Counts {
         faults_minor: usage.ru_minflt.cast_unsigned(),
@@ -209,13 +214,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_request_alone_is_told_of_the_boot() {
+    fn boot_is_reported_with_first_request_only() {
         let mut meter = Meter::default();
         meter.birth.born_ns = monotonic_ns() - 5_000_000;
         meter.looks_for_work();
         let ready_ns = meter.birth.ready_ns;
         meter.looks_for_work();
-        // What the boot cost is no request's, and does not make the worker younger.
+        // The cost of the boot belongs to no request, and does not change the worker's age.
         meter.serves();
         let boot = meter.first_boot(ready_ns + 3_000);
         assert!(boot.ns >= 5_000_000);
@@ -224,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn short_requests_are_charged_their_time_and_long_ones_the_clock() {
-        // Before the meter begins: what it has read cannot be more than has passed.
+    fn short_requests_are_charged_wall_time_and_long_ones_cpu_time() {
+        // Taken before the meter begins: the time it measures cannot exceed the elapsed time.
         let begin = std::time::Instant::now();
         let mut meter = Meter::default();
         meter.begin();
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollback_is_told_once_with_the_request_after_it() {
+    fn rollback_is_charged_once_to_next_request() {
         let mut meter = Meter::default();
         meter.begin();
         meter.serves();
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_switches_are_those_since_they_were_last_read() {
+    fn faults_and_switches_are_counted_since_last_read() {
         let mut meter = Meter::default();
         meter.begin();
         let pages = vec![1u8; 4 << 20];

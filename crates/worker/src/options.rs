@@ -1,4 +1,5 @@
-//! How `samovar-php` is started: by the supervisor with a sealed memory file, or by a person who asks what it is.
+//! Ways to start `samovar-php`: by the supervisor with a sealed memory file, or by a person who
+//! queries its version or engine.
 
 use crate::boundary;
 use crate::engine;
@@ -10,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use thiserror::Error;
 
-/// What the template has of its start.
+/// Resources and settings that the template receives at its start.
 pub(crate) struct Inherited {
     /// The channel to the supervisor.
     pub(crate) channel: TemplateEnd,
@@ -19,16 +20,16 @@ pub(crate) struct Inherited {
     /// The ring's memory file.
     pub(crate) ring: OwnedFd,
     /// The eventfds that wake the fronts.
-    pub(crate) bells: Vec<OwnedFd>,
-    /// The memory file of what workers share beside requests.
+    pub(crate) notifiers: Vec<OwnedFd>,
+    /// The memory file of the objects that workers share, apart from requests.
     pub(crate) shared: OwnedFd,
-    /// The memory file of what is published.
+    /// The memory file of published values.
     pub(crate) published: OwnedFd,
-    /// The socket on which the server is asked to publish.
+    /// The socket for requests to the server to publish a value.
     pub(crate) publishing: OwnedFd,
-    /// Where call graphs go, if this is a template that traces.
+    /// The socket for call graphs, if this template traces.
     pub(crate) traces: Option<GraphEnd>,
-    /// Where it goes what the application loads, if somebody listens.
+    /// The socket for reports of loaded code, if there is a reader.
     pub(crate) loads: Option<LoadsEnd>,
     /// The settings of PHP's processes.
     pub(crate) options: WorkerOptions,
@@ -37,18 +38,18 @@ pub(crate) struct Inherited {
 pub(crate) enum Invocation {
     Template(Box<Inherited>),
     Print(String),
-    /// What PHP would start with.
+    /// Query of the settings with which PHP would start.
     Ask(PhpQuestion),
 }
 
-/// What is wrong with the way it was started.
+/// An error in the command line or in the inherited descriptors.
 #[derive(Debug, Error)]
 pub(crate) enum WrongStart {
     #[error("missing {START_FLAG}")]
     NoFlag,
     #[error("unknown argument `{}`", .0.display())]
     Unknown(OsString),
-    #[error("{0} is no open descriptor")]
+    #[error("{0} is not an open descriptor")]
     NotOpen(String),
     #[error(transparent)]
     NoStart(#[from] NoStart),
@@ -57,12 +58,12 @@ pub(crate) enum WrongStart {
 const USAGE: &str = "\
 samovar-php: the worker process of Samovar; `samovar serve` starts it.
 
-  --version              the PHP version it was built for
-  --engine               which libphp it has, and how that was built, as JSON
-  --ask INI [NAME=VALUE...]  how PHP's JIT would compile with this php.ini and these directives, and where its
-                         sessions would lie, if it would and if they are files
-  --template FD NAME     start as the server's template: FD is a memory file with all that it must know,
-                         NAME is what is served, for lists of processes";
+  --version              print the PHP version that it was built for
+  --engine               print its libphp, and how that was built, as JSON
+  --ask INI [NAME=VALUE...]  print the mode of PHP's JIT with this php.ini and these directives,
+                         and the folder of its sessions, if it has these and sessions are files
+  --template FD NAME     start as the server's template: FD is a memory file with the settings,
+                         NAME is the name of the application, for process lists";
 
 pub(crate) fn parse() -> Result<Invocation, WrongStart> {
     let mut words = std::env::args_os().skip(1);
@@ -86,12 +87,16 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
 fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
     let file = file.to_str().and_then(|number| number.parse().ok()).unwrap_or(-1);
     let start = Start::read(open(file, START_FLAG)?)?;
-    let Start { parent, channel, ring, bells, shared, published, publishing, options, .. } = start;
+    let Start { parent, channel, ring, notifiers, shared, published, publishing, options, .. } =
+        start;
     Ok(Invocation::Template(Box::new(Inherited {
         channel: open(channel, "the channel")?.into(),
         parent,
         ring: open(ring, "the ring")?,
-        bells: bells.into_iter().map(|bell| open(bell, "the bell")).collect::<Result<_, _>>()?,
+        notifiers: notifiers
+            .into_iter()
+            .map(|notifier| open(notifier, "the notifier"))
+            .collect::<Result<_, _>>()?,
         shared: open(shared, "the shared memory")?,
         published: open(published, "the published values")?,
         publishing: open(publishing, "the socket of published values")?,
@@ -102,7 +107,7 @@ fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
             .map(GraphEnd::from),
         loads: start
             .loads
-            .map(|fd| open(fd, "the socket of what is loaded"))
+            .map(|fd| open(fd, "the socket of load reports"))
             .transpose()?
             .map(LoadsEnd::from),
         options,
@@ -110,10 +115,10 @@ fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
 }
 
 fn open(fd: RawFd, name: &str) -> Result<OwnedFd, WrongStart> {
-    // SAFETY: F_GETFD only asks whether the number is an open descriptor.
+    // SAFETY: F_GETFD only checks whether the number is an open descriptor.
     if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
         return Err(WrongStart::NotOpen(format!("{name} {fd}")));
     }
-    // SAFETY: open (just asked), and the supervisor passed it for us to own.
+    // SAFETY: open (just checked), and the supervisor passed it for us to own.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,6 +1,6 @@
-//! fork's surroundings: signals, descriptors, waiting. The system calls of template and image process.
+//! System calls of the template and the image process around fork: signals, descriptors, waiting.
 //!
-//! rustix calls the kernel itself, so that what csrc/interpose notes of PHP's calls is not noted of these.
+//! rustix calls the kernel directly. So csrc/interpose does not record these calls as calls of PHP.
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Waits until one of `fds` is readable, or at its end; says which are.
+/// Waits until at least one of `fds` is readable or at its end. Returns which are.
 pub(crate) fn wait_for_any<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
 ) -> io::Result<[bool; N]> {
@@ -27,13 +27,14 @@ pub(crate) fn wait_for_any<const N: usize>(
     Ok(fds.map(|fd| fd.is_some() && found.next().unwrap_or(false)))
 }
 
-/// Waits until `fd` can be written, for at most `limit`; false: it cannot.
+/// Waits until `fd` is writable, for at most `limit`. Returns false if it is not.
 pub(crate) fn wait_for_room(fd: impl AsFd, limit: Duration) -> bool {
     let limit = Timespec::try_from(limit).ok();
     poll(&mut [PollFd::new(&fd, PollFlags::OUT)], limit.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// SIGCHLD becomes readable, so that a death and a message are waited for in one place.
+/// Blocks SIGCHLD and returns a descriptor that becomes readable with it. So deaths and messages
+/// are awaited in one place.
 pub(crate) fn block_sigchld() -> io::Result<SignalFd> {
     let set = SigSet::from(Signal::SIGCHLD);
     set.thread_block()?;
@@ -45,12 +46,12 @@ pub(crate) fn drain(signals: &SignalFd) {
 }
 
 pub(crate) fn unblock_signals() {
-    // Fails for an unknown first argument only.
+    // Fails only for an unknown first argument.
     let _ = SigSet::empty().thread_set_mask();
 }
 
-/// Closes what the process has inherited beside standard streams and `keep`: requests and their programs have no
-/// business with it.
+/// Closes all inherited descriptors except the standard streams and `keep`. Requests and the
+/// programs they start must not have them.
 pub(crate) fn close_others(keep: &[RawFd]) {
     let mut kept: Vec<u32> = keep.iter().chain(&[0, 1, 2]).map(|fd| fd.unsigned_abs()).collect();
     kept.sort_unstable();
@@ -65,70 +66,75 @@ pub(crate) fn close_others(keep: &[RawFd]) {
 }
 
 fn close_range(from: u32, to: u32) {
-    // SAFETY: no pointers; nobody in this process owns a descriptor in the range.
+    // SAFETY: no pointers; no code in this process owns a descriptor in the range.
     unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
 }
 
-/// A worker without a supervisor has no purpose. `parent`: the process that has forked this one, as known before the
-/// fork. The kernel forgets it when the process changes its user, group or capabilities: whoever does that calls this
-/// again (what PHP does so is seen to by csrc/interpose).
+/// Has the kernel kill this process when its parent dies: a worker without a supervisor has no
+/// purpose. `parent` is the process that has forked this one, as known before the fork. The kernel
+/// clears the setting when the process changes its user, group or capabilities. The code that makes
+/// such a change must call this again. For changes by PHP code, csrc/interpose does that.
 pub(crate) fn die_with_parent(parent: i32) {
     hear_of_parents_death(parent, Sent::KILL);
 }
 
-/// A console worker without a supervisor has none either, but may finish what it has begun.
+/// Has the kernel send SIGTERM to this process when its parent dies. A console worker without a
+/// supervisor has no purpose either, but may finish its current work.
 pub(crate) fn terminate_with_parent(parent: i32) {
     hear_of_parents_death(parent, Sent::TERM);
 }
 
 fn hear_of_parents_death(parent: i32, signal: Sent) {
-    // Fails for what is no signal only.
+    // Fails only for an invalid signal number.
     let _ = set_parent_process_death_signal(Some(signal));
-    // The parent may have died before: then this is the child of init, or of a supervisor that is a subreaper, and
-    // no signal will come.
+    // The parent may have died before. Then the parent is now init or a supervisor that is a
+    // subreaper, and no signal will come.
     if Pid::as_raw(getppid()) != parent {
-        // SAFETY: ends the process, which has begun nothing.
+        // SAFETY: ends the process, which has started no work.
         unsafe { libc::_exit(0) }
     }
 }
 
-/// This process, for what it forks to know its parent by.
+/// Returns the number of this process. Its children compare it with the number of their parent.
 pub(crate) fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_pid()
 }
 
-/// The working directory; one that is gone leaves it as it was.
+/// Changes the working directory. If the folder does not exist, the working directory stays the
+/// same.
 pub(crate) fn enter(folder: &CStr) {
     let _ = rustix::process::chdir(folder);
 }
 
-/// Standard output and errors go there.
+/// Redirects standard output and standard error to `output`.
 pub(crate) fn print_to(output: impl AsFd) {
-    // They can always be replaced.
+    // Replacing them cannot fail.
     let _ = dup2_stdout(&output);
     let _ = dup2_stderr(&output);
 }
 
-/// In a worker: the same with the pipe that it was given, if it was.
+/// Redirects the output of a worker to its own pipe, if it has one.
 pub(crate) fn print_there(output: Option<OwnedFd>) {
     if let Some(output) = output {
         print_to(output);
     }
 }
 
-/// Programs that PHP starts have no business with the ring.
+/// Closes the descriptor on exec: programs that PHP starts must not have the ring.
 pub(crate) fn close_on_exec(fd: impl AsFd) {
-    // Fails for a closed descriptor only.
+    // Fails only for a closed descriptor.
     let _ = fcntl_setfd(fd, FdFlags::CLOEXEC);
 }
 
-/// A script that writes to `php://stdout` must not mix with the data that `samovar` prints.
+/// Redirects standard output to standard error. Output of a script to `php://stdout` must not mix
+/// with the data that `samovar` prints.
 pub(crate) fn stdout_to_stderr() {
-    // Where standard error is not open, nothing changes.
+    // If standard error is not open, nothing changes.
     let _ = dup2_stdout(io::stderr());
 }
 
-/// Rust's runtime reports stack overflows through SIGSEGV and SIGBUS; in PHP they must kill the process.
+/// Restores the default actions of SIGSEGV and SIGBUS. Rust's runtime uses these signals to report
+/// stack overflows. In PHP they must kill the process.
 pub(crate) fn reset_rust_signal_handlers() {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: the default action is always valid.
@@ -136,8 +142,8 @@ pub(crate) fn reset_rust_signal_handlers() {
     }
 }
 
-/// Lets go of the pages of programs and libraries that nobody has written: they come back from the page cache when
-/// this process needs them. One that only waits from now on holds none for itself.
+/// Releases the unwritten pages of programs and libraries. They come back from the page cache when
+/// this process needs them. A process that only waits from now on then holds none of them.
 pub(crate) fn release_clean_pages() -> io::Result<()> {
     let smaps = std::fs::read_to_string("/proc/self/smaps")?;
     let (mut mapping, mut clean) = (None, Vec::new());
@@ -151,13 +157,14 @@ pub(crate) fn release_clean_pages() -> io::Result<()> {
         }
     }
     for (from, len) in clean {
-        // SAFETY: unwritten pages of a file that cannot be written here: the kernel reads the same again.
+        // SAFETY: unwritten pages of a file mapping that is not writable: the kernel reads the same
+        // content again.
         unsafe { libc::madvise(from as *mut libc::c_void, len, libc::MADV_DONTNEED) };
     }
     Ok(())
 }
 
-/// Address and length, if the line begins such a mapping.
+/// Returns address and length, if the line is the first of such a mapping.
 fn read_only_file_mapping(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
@@ -173,13 +180,14 @@ pub(crate) fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// A child that has ended, if one has: its process and wait status.
+/// Returns the process number and wait status of a child that has ended, if there is one.
 pub(crate) fn reap() -> Option<(i32, i32)> {
     let (pid, status) = wait(WaitOptions::NOHANG).ok()??;
     Some((pid.as_raw_pid(), status.as_raw()))
 }
 
-/// SIGKILL to a child that was not waited for yet: nobody else can have its number.
+/// Sends SIGKILL to a child that was not waited for yet. Until then no other process can get its
+/// number.
 pub(crate) fn kill(child: i32) {
     if let Some(child) = Pid::from_raw(child) {
         let _ = kill_process(child, Sent::KILL);
@@ -191,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_cannot_be_written_are_let_go() {
+    fn only_read_only_file_mappings_are_released() {
         let line = "7f00-9f00 r-xp 00026000 fe:00 1234                       /usr/lib/libc.so.6";
         assert_eq!(read_only_file_mapping(line), Some((0x7f00, 0x2000)));
         let written = line.replace("r-xp", "rw-p");
@@ -207,9 +215,9 @@ mod tests {
         assert_eq!(read_only_file_mapping("Rss:                 164 kB"), None);
     }
 
-    /// The exit status of a child that runs `life`.
+    /// Returns the exit status of a child that runs `life`.
     fn child(life: impl FnOnce()) -> i32 {
-        // SAFETY: the child calls nothing but system calls.
+        // SAFETY: the child makes only system calls.
         match unsafe { libc::fork() } {
             0 => {
                 life();
@@ -226,16 +234,16 @@ mod tests {
     }
 
     #[test]
-    fn a_child_whose_parent_has_died_meanwhile_ends() {
+    fn child_of_dead_parent_exits() {
         let parent = own_pid();
         assert_eq!(child(|| die_with_parent(parent)), 7);
-        // Whoever it is that has adopted it: it is not the one that forked.
+        // The child's parent is not the process with this number.
         assert_eq!(child(|| die_with_parent(i32::MAX)), 0);
         assert_eq!(child(|| terminate_with_parent(i32::MAX)), 0);
     }
 
     #[test]
-    fn a_process_goes_on_without_its_clean_pages() {
+    fn process_continues_after_releasing_clean_pages() {
         release_clean_pages().expect("/proc is there");
         assert_eq!("still".to_uppercase(), "STILL");
     }

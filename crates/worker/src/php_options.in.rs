@@ -1,13 +1,14 @@
-// What C is told once, before PHP starts: C's name of each option, its type, and where it comes from.
+// Options that C gets once, before PHP starts: name in C, type, source.
 //
-// Read twice: build.rs writes the struct for C (`samovar_options` in from_rust.h), src/php_options.rs has Rust's and fills
-// it. Types: Text (a string with an end that lives as long as the process), bool, usize, u64.
+// This file is read twice: build.rs writes the struct for C (`samovar_options` in from_rust.h), and
+// src/php_options.rs declares and fills the one for Rust. Types: Text (a NUL-terminated string that
+// lives as long as the process), bool, usize, u64.
 php_options! { |options, frankenphp_worker|
-    /// of the cache behind apcu_fetch() and its like, 0: there are none
+    /// size of the cache for apcu_fetch() and the other APCu functions, 0: they do not exist
     apcu_bytes: u64 = options.apcu_bytes;
-    /// instead of the built-in php.ini; NULL: that one
+    /// replaces the built-in php.ini; NULL: the built-in one is used
     ini_file: Text = Text::of_path(options.php_ini.as_deref())?;
-    /// lines `key=value`, stronger than every file
+    /// lines `key=value` that override every file
     ini_entries: Text = Text::of(ini::lines(&options.define))?;
     /// the front controller, "" for none
     app_script: Text = Text::of_path(options.app.as_deref())?.or_empty();
@@ -15,25 +16,25 @@ php_options! { |options, frankenphp_worker|
     root: Text = Text::of_path(Some(&options.root))?;
     /// a file whose first inclusion ends in a checkpoint, "" for none
     checkpoint_after: Text = Text::of_path(options.checkpoint_after.as_deref())?.or_empty();
-    /// what each request below a checkpoint includes first, "" for none
+    /// file that each request below a checkpoint includes first, "" for none
     checkpoint_resume: Text = Text::of_path(options.checkpoint_resume.as_deref())?.or_empty();
-    /// of PHP's heap, after which a resident worker rolls back
+    /// growth of PHP's heap after which a resident worker rolls back
     growth_bytes_max: u64 = options.growth_bytes_max;
-    /// tasks of one request in flight at once
+    /// maximum number of tasks of one request in flight
     tasks_max: usize = options.tasks_max;
-    /// of a task's stack
+    /// size of a task's stack
     task_stack_bytes: u64 = options.task_stack_bytes;
-    /// requests of a FrankenPHP worker script, 0: never
+    /// number of requests between rollbacks of a FrankenPHP worker script, 0: never
     rollback_every: usize = options.rollback_every;
-    /// the front controller is such a script
+    /// the front controller is a FrankenPHP worker script
     frankenphp_worker: bool = frankenphp_worker;
-    /// frankenphp_log() writes messages below the level of information
+    /// frankenphp_log() also writes messages below the level "info"
     log_debug: bool = options.debug_log;
-    /// a folder for censuses of what requests leave behind, "" for none
-    census: Text = Text::of_path(options.census.as_deref())?.or_empty();
-    /// PHP tells of each call, for call graphs of requests
+    /// folder for heap walks, "" for none
+    heap_walk: Text = Text::of_path(options.heap_walk.as_deref())?.or_empty();
+    /// PHP reports each call, for call graphs of requests
     traces: bool = options.traces;
-    /// there are workers that do so, of which a request may be one
+    /// there are tracing workers, and a request may run in one of them
     may_trace: bool = options.may_trace;
     /// PHP_SAPI
     sapi_name: Text = Text::of(options.sapi_name.as_str())?;

@@ -1,5 +1,5 @@
-//! The settings as C has them: one struct for the life of the process, declared for both languages in
-//! `php_options.in.rs`.
+//! The settings as C has them: one struct for the life of the process, declared for both languages
+//! in `php_options.in.rs`.
 
 use crate::ini;
 use samovar_channel::WorkerOptions;
@@ -7,7 +7,7 @@ use std::ffi::{CString, NulError, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A string with an end, or none. It is never freed: PHP points to it for ever.
+/// A NUL-terminated string, or null. It is never freed, because PHP keeps pointers to it.
 #[repr(transparent)]
 pub(crate) struct Text(*const c_char);
 
@@ -36,7 +36,8 @@ macro_rules! php_options {
         }
 
         impl PhpOptions {
-            /// `frankenphp_worker`: what its text says of the front controller counts too.
+            /// `frankenphp_worker` also depends on the text of the front controller, so it is a
+            /// separate argument.
             pub(crate) fn new(
                 $options: &WorkerOptions,
                 $frankenphp_worker: bool,

@@ -1,20 +1,22 @@
-//! Longer texts than a message has room for go as sealed memory files: a file on a disk would be somebody's to clean up.
+//! Sends texts that are too long for a message as sealed memory files. A file on a disk would have
+//! to be cleaned up.
 //!
-//! By system calls alone, which no interposed function counts as the request's.
+//! Uses only system calls, which no interposed function counts as the request's.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 
-/// Has a file with these bytes, which nobody can change, sent by `send`. Where there is no memory for it, nothing is sent.
+/// Calls `send` with a file that holds these bytes and cannot be changed. If there is no memory for
+/// it, nothing is sent.
 pub(crate) fn lend(name: &CStr, bytes: &[u8], send: impl FnOnce(BorrowedFd<'_>)) {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let Ok(file) = rustix::fs::memfd_create(name, flags) else { return };
     if fill(&file, bytes).is_ok() {
         send(file.as_fd());
     }
-    // SAFETY: ours, and not used any more; dropped it would be closed by an interposed function.
+    // SAFETY: ours, and not used any more. A drop would close it through an interposed function.
     unsafe { rustix::io::close(file.into_raw_fd()) };
 }
 

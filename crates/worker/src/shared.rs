@@ -1,7 +1,7 @@
 //! PHP's objects in the memory that workers share: the Rust half of csrc/functions/shared.h.
 //!
-//! As in boundary.rs, one thread reaches one static through these functions, none of which calls PHP. What they find is lent to
-//! C until the next call.
+//! As in boundary.rs, one thread reaches one static through these functions, none of which calls
+//! PHP. C may use their results until the next call.
 
 mod breaker;
 mod cache;
@@ -17,22 +17,22 @@ use samovar_channel::EXIT_REPLACE;
 use samovar_published::Region;
 use samovar_shared::{
     Breaker, BreakerOpenError, Cache, CacheError, CacheOpenError, Client, LimiterError,
-    LimiterOpenError, NamedLock, NoSeat, OpenError, Outcome, RateLimiter, Shared, TableError,
+    LimiterOpenError, NamedLock, OpenError, Outcome, RateLimiter, RegistryFull, Shared, TableError,
     TableOpenError,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_int};
 use std::os::fd::OwnedFd;
 
-/// What PHP throws.
+/// Class of the exception that PHP throws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 enum Thrown {
-    /// `Error`: the code is wrong.
+    /// `Error`: the PHP code is wrong.
     Error = 0,
-    /// `ValueError`: an argument is.
+    /// `ValueError`: an argument is wrong.
     Value = 1,
-    /// `RuntimeException`: there is no room, or somebody stands still.
+    /// `RuntimeException`: there is no room, or another process does not make progress.
     Runtime = 2,
 }
 
@@ -43,46 +43,46 @@ struct Problem {
     text: *const c_char,
 }
 
-/// What this process has of the shared memory.
-struct Place {
+/// State of this process for the shared memory.
+struct SharedState {
     client: Client,
-    published: published::Place,
+    published: published::PublishedState,
     tables: Vec<table::Opened>,
     limiters: Vec<RateLimiter>,
     caches: Vec<Cache>,
     breakers: Vec<Breaker>,
-    /// Calls that a breaker let through, and that have not come back.
+    /// Calls that a breaker let through and that have not returned yet.
     calling: Vec<breaker::Begun>,
-    /// Calls that breakers have let through.
+    /// Number of calls that breakers have let through.
     calls: i64,
-    /// Values that the request makes: of which cache, and the hashes of their keys.
+    /// Values that the request is making: the cache, and the hash of the key.
     making: Vec<(u32, u64)>,
-    /// Locks that the request holds, or the boot.
+    /// Locks that the request or the boot holds.
     held: Vec<NamedLock>,
-    /// Requests and boots that have let go of theirs.
+    /// Number of requests and boots that have released their locks and values, plus one.
     turn: u64,
     text: CString,
     problem: Problem,
 }
 
-/// A process was forked from one that reads published values, and which has gone in that moment.
+/// Message for a process whose parent read published values and has died at the moment of the fork.
 const NO_LONGER_THERE: &str =
-    "PHP Samovar: a process ends, because the published values that it began with are gone";
+    "PHP Samovar: a process exits, because its first published values are gone";
 
-struct Global(UnsafeCell<Option<Place>>);
-// SAFETY: the process has one thread; `with` hands out one reference at a time, because no function called inside it
-// comes back here (none calls PHP).
+struct Global(UnsafeCell<Option<SharedState>>);
+// SAFETY: the process has one thread. `with` hands out one reference at a time, because no function
+// called inside it calls back into this file (none calls PHP).
 unsafe impl Sync for Global {}
-// Beside what else each request writes (boundary.h).
+// Next to the other variables that each request writes (boundary.h).
 #[unsafe(link_section = "samovar_of_request")]
 static PLACE: Global = Global(UnsafeCell::new(None));
 
-/// In the template, once.
+/// Attaches the shared memory: once, in the template.
 pub(crate) fn attach(shared: Shared, region: Region, publishing: OwnedFd) {
     let generation = shared.begin_generation();
-    let place = Place {
+    let place = SharedState {
         client: Client::new(shared, generation),
-        published: published::Place::new(region, publishing),
+        published: published::PublishedState::new(region, publishing),
         tables: Vec::new(),
         limiters: Vec::new(),
         caches: Vec::new(),
@@ -99,8 +99,9 @@ pub(crate) fn attach(shared: Shared, region: Region, publishing: OwnedFd) {
     unsafe { *PLACE.0.get() = Some(place) };
 }
 
-/// In a worker, when it begins: what a rollback brings back has its seat already. Without one it tries again when it
-/// needs it, and says then what is wrong.
+/// Called at the start of a worker, so that the state which a rollback restores already has its
+/// entry in the process registry. If that fails, the worker tries again when it needs the entry,
+/// and reports the error then.
 pub(crate) fn begin() {
     let is_well =
         with(|place| place.client.begin().is_err() || place.published.inherit(&place.client));
@@ -111,14 +112,15 @@ pub(crate) fn begin() {
     }
 }
 
-fn with<R>(f: impl FnOnce(&mut Place) -> R) -> Option<R> {
+fn with<R>(f: impl FnOnce(&mut SharedState) -> R) -> Option<R> {
     // SAFETY: see `Global`: single thread, not re-entered.
     let place = unsafe { &mut *PLACE.0.get() };
     place.as_mut().map(f)
 }
 
-/// Does something as a process that has its seat. `None`: it failed, and [`samovar_shared_problem`] says why.
-fn act<R>(f: impl FnOnce(&mut Place) -> Result<R, Why>) -> Option<R> {
+/// Runs `f` in a process that has its entry in the process registry. `None`: it failed, and
+/// [`samovar_shared_problem`] returns the reason.
+fn act<R>(f: impl FnOnce(&mut SharedState) -> Result<R, Why>) -> Option<R> {
     with(|place| {
         let done = place.client.begin().map_err(Why::from).and_then(|()| f(place));
         done.map_err(|why| place.note(why)).ok()
@@ -126,18 +128,18 @@ fn act<R>(f: impl FnOnce(&mut Place) -> Result<R, Why>) -> Option<R> {
     .flatten()
 }
 
-/// Why something failed, as PHP is told.
+/// Error as PHP gets it.
 struct Why(Thrown, String);
 
-impl Place {
+impl SharedState {
     fn note(&mut self, Why(thrown, text): Why) {
         self.text = CString::new(text.replace('\0', "?")).unwrap_or_default();
         self.problem = Problem { thrown: thrown as c_int, text: self.text.as_ptr() };
     }
 }
 
-impl From<NoSeat> for Why {
-    fn from(error: NoSeat) -> Why {
+impl From<RegistryFull> for Why {
+    fn from(error: RegistryFull) -> Why {
         Why(Thrown::Runtime, error.to_string())
     }
 }
@@ -226,7 +228,7 @@ impl From<TableError> for Why {
     }
 }
 
-/// In a process that this one has forked: it needs a seat of its own.
+/// Called in a process that this one has forked: it needs its own entry in the process registry.
 pub(crate) fn forked() {
     let is_well = with(|place| {
         place.client.forked();
@@ -237,12 +239,12 @@ pub(crate) fn forked() {
     });
     if is_well == Some(false) {
         log::write(NO_LONGER_THERE, "");
-        // SAFETY: ends the process: what it has read may be gone.
+        // SAFETY: ends the process: the values that it has read may be gone.
         unsafe { libc::_exit(EXIT_REPLACE) }
     }
 }
 
-/// A request has ended, or a boot: nothing is held beyond it.
+/// Releases all locks and values at the end of a request or a boot.
 pub(crate) fn let_go() {
     with(|place| {
         place.published.end_request(&place.client);
@@ -255,35 +257,36 @@ pub(crate) fn let_go() {
                 cache.end_making(&place.client, hash);
             }
         }
-        // A fatal error or the time limit was within them.
+        // A fatal error or the time limit ended the request inside these calls.
         for call in std::mem::take(&mut place.calling) {
             call.end(&place.client, Outcome::Failed);
         }
     });
 }
 
-/// Of the last call that failed; valid until the next one does.
+/// Returns the error of the last failed call. It is valid until the next failure.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_shared_problem() -> *const Problem {
     with(|place| &raw const place.problem).unwrap_or(std::ptr::null())
 }
 
-/// The application is resident: a request ends without its memory, which `rolls_back` or stays.
+/// Records that the application is resident: the end of a request does not free its memory. The
+/// memory is rolled back if `rolls_back`, else it stays.
 pub(crate) fn resident(rolls_back: bool) {
     with(|place| place.published.resident(&place.client, rolls_back));
 }
 
-/// Whole scripts run from now on, which leave nothing.
+/// Records that whole scripts run from now on. A script leaves nothing to the next one.
 pub(crate) fn scripts() {
     with(|place| place.published.scripts());
 }
 
-/// The image is taken, which others begin with.
+/// Records that the image is taken, with which other processes begin.
 pub(crate) fn image_taken() {
     with(|place| place.published.keep(&place.client));
 }
 
-/// The process's memory is as it was before the request.
+/// Records that the process's memory is as it was before the request.
 pub(crate) fn rolled_back() {
     with(|place| place.published.rolled_back(&place.client));
 }

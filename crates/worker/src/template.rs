@@ -1,11 +1,13 @@
-//! The template process: starts PHP once, forks a worker when told to, says when one has died.
+//! The template process: starts PHP once, forks workers on the supervisor's orders, and reports
+//! their deaths.
 //!
-//! What is said stands in crates/channel. The supervisor asks about once a second whether the template is there, and the
-//! template asks the image process likewise; neither is asked while it starts: only who waits for orders must answer.
-//! The channel's end is the end of the template: it stops its workers and leaves.
+//! Its messages are declared in crates/channel. The supervisor pings the template about once a
+//! second, and the template pings the image process in the same way. A process that is still
+//! starting is not pinged: only a process that waits for orders must respond. When the supervisor
+//! closes the channel, the template stops its workers and ends.
 //!
-//! Workers that boot the application are forked by the image process (image.rs), which is started for the first of
-//! them; what it says of itself decides how the others come about.
+//! Workers that boot the application are forked by the image process (image.rs), which is started
+//! for the first of them. Its first message decides how the others are made.
 
 use crate::boundary;
 use crate::console::Console;
@@ -30,12 +32,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// After a boot that failed, the next is tried this much later.
+/// Delay before the next try after a failed boot.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
-    let Inherited { channel, parent, ring, bells, shared, published, publishing, .. } = inherited;
+    let Inherited { channel, parent, ring, notifiers, shared, published, publishing, .. } =
+        inherited;
     let engine = engine::settle(inherited.options.engine.as_deref())?;
     let (traces, loads, options) = (inherited.traces, inherited.loads, inherited.options);
     log::use_json(options.json_log);
@@ -43,7 +46,7 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
     let kept: Vec<_> =
-        [&ring, &shared, &published, &publishing].into_iter().chain(&bells).collect();
+        [&ring, &shared, &published, &publishing].into_iter().chain(&notifiers).collect();
     kept.iter().for_each(os::close_on_exec);
     let mut fds: Vec<_> = kept.iter().map(|fd| fd.as_raw_fd()).collect();
     fds.push(channel.as_raw_fd());
@@ -59,7 +62,7 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     }
     os::close_others(&fds);
     os::stdout_to_stderr();
-    let ring = Ring::attach(ring, bells)?;
+    let ring = Ring::attach(ring, notifiers)?;
     shared::attach(Shared::attach(shared)?, Region::attach(published)?, publishing);
     let app = options.app.as_deref();
     let is_told = options.frankenphp && app.is_some();
@@ -84,7 +87,7 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     os::reset_rust_signal_handlers();
     if tracing::is_on() && !tracing::calibrate() {
         log::write(
-            "PHP Samovar: what tracing costs could not be found out; call graphs are as they are measured",
+            "PHP Samovar: cannot measure the overhead of tracing; call graphs include it",
             "",
         );
     }
@@ -92,7 +95,7 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     let children = os::block_sigchld()?;
     let workers = HashMap::new();
     let mut template = Template {
-        rehearse: options.boots == Boots::Rehearsed,
+        prewarm_boot: options.boots == Boots::Rehearsed,
         channel,
         children,
         ring,
@@ -112,36 +115,38 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-/// A worker that is to be forked, and where it prints if not where this process does.
+/// A worker to be forked, and its output, if it differs from that of this process.
 type Waiting = (WorkerId, Option<OwnedFd>);
 
-/// A directive that is not known does nothing: it is mistyped, or its extension is not loaded. A script may read it all the
-/// same, by `get_cfg_var()`, so it is no mistake.
+/// Logs a warning for directives that PHP does not know. Such a directive has no effect: it is
+/// mistyped, or its extension is not loaded. A script may still read it with `get_cfg_var()`, so it
+/// is not an error.
 fn warn_of_unknown<'a>(names: impl Iterator<Item = &'a String>) {
     for name in names.filter(|name| ini::is_kept(name)) {
         let is_known = CString::new(name.as_str()).is_ok_and(|name| boundary::has_directive(&name));
         if !is_known {
             let text = format!(
-                "PHP Samovar: no extension that is loaded knows the directive `{name}`; only get_cfg_var() sees it"
+                "PHP Samovar: no loaded extension knows the directive `{name}`; only \
+                 get_cfg_var() sees it"
             );
             log::write(&text, "");
         }
     }
 }
 
-/// How workers that boot the application come about.
+/// The way in which workers that boot the application are made.
 enum Image {
-    /// Nobody has asked for one yet.
+    /// No such worker was requested yet.
     None,
-    /// It boots; workers wait for it.
+    /// The image process boots; workers wait for it.
     Booting { pid: i32, channel: TemplateImageEnd, looks: u32 },
     /// The image process forks booted workers.
     Ready { pid: i32, channel: TemplateImageEnd, unanswered: u32, handed: VecDeque<WorkerId> },
-    /// Each boots by itself.
+    /// Each worker boots the application itself.
     PerWorker,
-    /// They run whole scripts: there can be no image.
+    /// Workers run whole scripts: there can be no image.
     Script,
-    /// They run whole scripts, until the next try.
+    /// Workers run whole scripts until the next try.
     Failed { since: Instant },
 }
 
@@ -152,10 +157,10 @@ struct Template {
     workers: HashMap<i32, WorkerId>,
     consoles: HashSet<i32>,
     image: Image,
-    /// For an image process that boots.
+    /// Workers that wait for an image process that boots.
     waiting: VecDeque<Waiting>,
-    rehearse: bool,
-    /// The last image process: its death is told.
+    prewarm_boot: bool,
+    /// The last image process, whose death is logged.
     image_pid: i32,
 }
 
@@ -209,8 +214,8 @@ impl Template {
             Image::Booting { channel, .. } | Image::Ready { channel, .. } => Some(channel),
             _ => None,
         };
-        let bells = self.ring.bells().map(|bell| bell.as_raw_fd());
-        let ring = std::iter::once(self.ring.file().as_raw_fd()).chain(bells);
+        let notifiers = self.ring.notifiers().map(|notifier| notifier.as_raw_fd());
+        let ring = std::iter::once(self.ring.file().as_raw_fd()).chain(notifiers);
         let own = [self.channel.as_raw_fd(), self.children.as_raw_fd()];
         own.into_iter()
             .chain(ring)
@@ -221,7 +226,7 @@ impl Template {
             .collect()
     }
 
-    /// Pipes of workers that are still to be forked.
+    /// Returns the pipes of workers that are still to be forked.
     fn outputs_of_others(&self) -> impl Iterator<Item = RawFd> {
         self.waiting.iter().filter_map(|(_, output)| output.as_ref().map(AsRawFd::as_raw_fd))
     }
@@ -230,14 +235,14 @@ impl Template {
         let life = order.life;
         let failed = |why: String| Event::ConsoleFailed { life, why };
         let Some(output) = output else {
-            return self.send(&failed("no pipe for its output came with the order".into()));
+            return self.send(&failed("the order contains no pipe for its output".into()));
         };
         let console = match Console::try_from(order) {
             Ok(console) => console,
             Err(error) => return self.send(&failed(error.to_string())),
         };
         let parent = os::own_pid();
-        // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+        // SAFETY: the process has one thread, so the child may continue as an ordinary process.
         match unsafe { libc::fork() } {
             -1 => self.send(&failed(io::Error::last_os_error().to_string())),
             0 => console.run(parent, &output, &self.own_descriptors()),
@@ -262,9 +267,10 @@ impl Template {
             Image::Booting { .. } => self.waiting.push_back((worker, output)),
             Image::Ready { channel, handed, .. } => {
                 let output = output.as_ref().map(AsFd::as_fd);
-                // It may be dying, or stopped: that will be noticed, and this life ends with it.
+                // The image process may be dying or stopped. That will be noticed, and this order
+                // fails with it.
                 if channel.send_now(&ImageOrder::Fork { worker }, output).is_err() {
-                    let why = "the image process takes no order".to_owned();
+                    let why = "the image process accepts no order".to_owned();
                     self.send(&Event::Failed { worker, why })?;
                 } else {
                     handed.push_back(worker);
@@ -281,7 +287,7 @@ impl Template {
     fn start_image(&mut self) -> io::Result<()> {
         let (ours, theirs): (TemplateImageEnd, _) = pair()?;
         let parent = os::own_pid();
-        // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+        // SAFETY: the process has one thread, so the child may continue as an ordinary process.
         match unsafe { libc::fork() } {
             -1 => {
                 self.image = Image::Failed { since: Instant::now() };
@@ -295,7 +301,7 @@ impl Template {
                 let supervisor = self.channel.try_clone()?;
                 os::close(self.channel.as_raw_fd());
                 let ring = self.ring.clone();
-                image::run(ImageProcess { template: theirs, supervisor, ring }, self.rehearse);
+                image::run(ImageProcess { template: theirs, supervisor, ring }, self.prewarm_boot);
             }
             pid => {
                 self.image_pid = pid;
@@ -305,7 +311,7 @@ impl Template {
         Ok(())
     }
 
-    /// The image process has said what it is, or has ended without a word.
+    /// Reads the first message of the image process, or the end of its channel.
     fn hear_image(&mut self) -> io::Result<()> {
         let Image::Booting { pid, channel, .. } = std::mem::replace(&mut self.image, Image::None)
         else {
@@ -320,7 +326,8 @@ impl Template {
             Heard::Message(..) | Heard::Garbled(_) | Heard::End => {
                 log::write(
                     "PHP Samovar: the front controller's boot ended without Samovar\\serve(), \
-                     Samovar\\checkpoint() or frankenphp_handle_request(); requests run it whole",
+                     Samovar\\checkpoint() or frankenphp_handle_request(); requests run the whole \
+                     script",
                     "",
                 );
                 self.send(&Event::BootFailed)?;
@@ -329,56 +336,57 @@ impl Template {
         };
         self.fork_waiting()?;
         if matches!(self.image, Image::Ready { .. }) {
-            // From now on this process only passes orders on. It works as well with its pages.
+            // From now on this process only passes orders on, and does not need these pages.
             let _ = os::release_clean_pages();
         }
         Ok(())
     }
 
-    /// Asks the image process whether it is there. `looks`: how often it may leave that unanswered, 0: always.
+    /// Pings the image process. `looks` is the number of pings that may remain unanswered; 0
+    /// disables the check.
     fn ping_image(&mut self, looks: u32) {
         let Image::Ready { pid, channel, unanswered, .. } = &mut self.image else { return };
         if looks == 0 {
             return;
         }
         if *unanswered >= looks {
-            log::write("PHP Samovar: the image process gives no sign of life, and is killed", "");
+            log::write("PHP Samovar: no heartbeat of the image process, killing it", "");
             os::kill(*pid);
             *unanswered = 0;
         }
         *unanswered += 1;
-        // Without room for one more it has enough to answer.
+        // If its queue is full, it has enough pings to respond to.
         let _ = channel.send_now(&ImageOrder::Ping, None);
     }
 
-    /// Kills an image process that has booted for more than `limit` looks; 0: it may take for ever. The end of its
-    /// channel says the rest.
+    /// Kills an image process that has booted for more than `limit` looks. 0: there is no limit.
+    /// The rest follows from the end of its channel.
     fn look_at_boot(&mut self, limit: u32) {
         let Image::Booting { pid, looks, .. } = &mut self.image else { return };
         *looks += 1;
         if limit > 0 && *looks > limit {
-            log::write(
-                "PHP Samovar: the application's boot does not come to an end, and is killed",
-                "",
-            );
+            log::write("PHP Samovar: the application did not boot in time, killing it", "");
             os::kill(*pid);
         }
     }
 
     fn hear_pong(&mut self) {
-        let Image::Ready { pid, channel, unanswered, handed } = &mut self.image else { return };
+        let Image::Ready { pid, channel, unanswered, handed } = &mut self.image else {
+            return;
+        };
         match channel.hear() {
             Ok(Heard::Message(ImageWord::Done, _)) => {
                 *unanswered = 0;
                 handed.pop_front();
             }
             Ok(Heard::Message(..) | Heard::Garbled(_)) => *unanswered = 0,
-            // Its end, which `reap` will see; or it has closed its channel and is of no use.
+            // The image process has ended, which `reap` will see, or it has closed its channel and
+            // is of no use.
             Ok(Heard::End) | Err(_) => os::kill(*pid),
         }
     }
 
-    /// What the image process is, is known now.
+    /// Forks the waiting workers, now that the state of the image process is known.
     fn fork_waiting(&mut self) -> io::Result<()> {
         for _ in 0..self.waiting.len() {
             if let Some((worker, output)) = self.waiting.pop_front() {
@@ -390,7 +398,7 @@ impl Template {
 
     fn fork(&mut self, worker: WorkerId, role: Role, output: Option<OwnedFd>) -> io::Result<()> {
         let parent = os::own_pid();
-        // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+        // SAFETY: the process has one thread, so the child may continue as an ordinary process.
         match unsafe { libc::fork() } {
             -1 => {
                 let why = io::Error::last_os_error().to_string();
@@ -444,8 +452,8 @@ impl Template {
                     format!("PHP Samovar: the application's boot was killed by signal {signal}");
                 log::write(&text, "");
             }
-            // Its workers die with it; the supervisor reaps them, and asks for others. A booting one's channel
-            // tells of its end by itself.
+            // Its workers die with it; the supervisor reaps them and orders others. The end of an
+            // image process that boots is noticed by the end of its channel.
             if let Image::Ready { pid: image, handed, .. } = &mut self.image
                 && *image == pid
             {
@@ -469,9 +477,9 @@ impl Template {
     }
 }
 
-/// Whether the front controller's own text calls or imports `Samovar\serve` or `Samovar\checkpoint`, or what the Composer
-/// package has in their stead: then workers boot it before their first request. One that calls it from an included file is
-/// found out by its first request.
+/// Returns true if workers must boot the front controller before their first request: its own text
+/// calls or imports `Samovar\serve` or `Samovar\checkpoint`, or the equivalent of the Composer
+/// package. If the call is in an included file, the first request detects it.
 fn boots_ahead(app: &Path) -> bool {
     let text = script_text(app);
     names(&text, b"samovar\\serve")
@@ -481,8 +489,9 @@ fn boots_ahead(app: &Path) -> bool {
         || (mentions(&text, b"autoload_runtime.php") && runtime_is(b"samovar\\runtime\\"))
 }
 
-/// Whether the front controller is a worker script for `FrankenPHP`: its text calls `frankenphp_handle_request`, or
-/// includes what does (Laravel Octane's worker; Symfony's runtime of php-runtime), or the environment says so.
+/// Returns true if the front controller is a worker script for `FrankenPHP`. Its text calls
+/// `frankenphp_handle_request`, or includes a file that does (Laravel Octane's worker; Symfony's
+/// runtime of php-runtime), or the environment sets `FRANKENPHP_WORKER`.
 fn is_frankenphp_worker(app: &Path) -> bool {
     let text = script_text(app);
     let says_so = std::env::var_os("FRANKENPHP_WORKER").is_some_and(|v| !v.is_empty() && v != "0");
@@ -492,19 +501,22 @@ fn is_frankenphp_worker(app: &Path) -> bool {
         || (mentions(&text, b"autoload_runtime.php") && runtime_is(b"runtime\\frankenphpsymfony\\"))
 }
 
-/// The front controller's own text; empty for one that cannot be read, or is too long to be looked through.
+/// Returns the front controller's own text. Empty if it cannot be read, or is too long to be
+/// searched.
 fn script_text(app: &Path) -> Vec<u8> {
     const SCRIPT_BYTES_MAX: u64 = 1 << 20;
     let small = std::fs::metadata(app).is_ok_and(|m| m.len() <= SCRIPT_BYTES_MAX);
     if small { std::fs::read(app).unwrap_or_default() } else { Vec::new() }
 }
 
-/// The Composer package's own functions call one of the two.
+/// Returns true if the text contains the name. The functions of the Composer package call `serve`
+/// or `checkpoint`.
 fn mentions(text: &[u8], name: &[u8]) -> bool {
     text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name))
 }
 
-/// Symfony's runtime component takes the class that runs the application from here.
+/// Checks the variable from which Symfony's runtime component takes the class that runs the
+/// application.
 fn runtime_is(namespace: &[u8]) -> bool {
     std::env::var("APP_RUNTIME")
         .is_ok_and(|class| mentions(class.trim_start_matches('\\').as_bytes(), namespace))
@@ -524,7 +536,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_or_an_import_of_serve_is_seen() {
+    fn call_or_import_of_serve_is_detected() {
         for text in [
             "<?php Samovar\\serve(fn () => 1);",
             "<?php \\samovar\\Serve (fn () => 1);",
@@ -541,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_script_for_frankenphp_is_seen() {
+    fn frankenphp_worker_script_is_detected() {
         let is_worker = |text: &str| {
             let folder = std::env::temp_dir();
             let file = folder.join(format!("samovar-worker-script-{}.php", std::process::id()));

@@ -1,6 +1,7 @@
-//! A template that traces: what its instrument costs is found out once; each worker sends the call graph of each request.
+//! A template that traces: measures the cost of the instrumentation once. Each worker sends the
+//! call graph of each request.
 //!
-//! A graph goes as a sealed memory file (`sealed.rs`).
+//! A graph is sent as a sealed memory file (`sealed.rs`).
 
 use crate::boundary::Head;
 use crate::{os, sealed};
@@ -22,30 +23,31 @@ unsafe extern "C" {
     fn samovar_graph_forked();
 }
 
-/// How long the calibration may take, on a machine that has much else to do.
+/// Maximum duration of the calibration, on a machine under heavy load.
 const CALIBRATION_LIMIT: Duration = Duration::from_secs(20);
 const CALIBRATION_LOOK: Duration = Duration::from_millis(2);
 
-/// Where graphs go; nothing in a template that does not trace. Set before the first fork.
+/// Socket for the call graphs. Empty in a template that does not trace. Set before the first fork.
 static GRAPHS: OnceLock<GraphEnd> = OnceLock::new();
 
-/// This template traces.
+/// Turns tracing on in this template.
 pub(crate) fn begin(graphs: GraphEnd) {
-    // The only time in this process.
+    // Set once per process.
     let _ = GRAPHS.set(graphs);
 }
 
-/// Whether this process is of a template that traces.
+/// Returns true if this process belongs to a template that traces.
 pub(crate) fn is_on() -> bool {
     GRAPHS.get().is_some()
 }
 
-/// Where graphs go.
+/// Returns the socket for the call graphs.
 pub(crate) fn socket() -> Option<&'static GraphEnd> {
     GRAPHS.get()
 }
 
-/// The lanes that this worker takes from where others take from `lanes`.
+/// Returns the lanes from which this worker takes requests, where a worker that does not trace
+/// takes them from `lanes`.
 pub(crate) fn lanes(lanes: &'static [Lane]) -> &'static [Lane] {
     match (is_on(), lanes) {
         (false, lanes) => lanes,
@@ -55,12 +57,13 @@ pub(crate) fn lanes(lanes: &'static [Lane]) -> &'static [Lane] {
     }
 }
 
-/// Finds out, in a child, what the instrument costs. False: it has not come about, and nothing is subtracted.
+/// Measures the cost of the instrumentation in a child. False: that failed, and no cost is
+/// subtracted.
 pub(crate) fn calibrate() -> bool {
-    // SAFETY: asks for memory.
+    // SAFETY: allocates memory.
     let Some(costs) = NonNull::new(unsafe { samovar_graph_costs_room() }) else { return false };
     let parent = os::own_pid();
-    // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+    // SAFETY: the process has one thread, so the child may continue as an ordinary process.
     match unsafe { libc::fork() } {
         0 => {
             os::die_with_parent(parent);
@@ -72,19 +75,19 @@ pub(crate) fn calibrate() -> bool {
         -1 => return false,
         pid => wait_for(pid),
     }
-    // SAFETY: the room that the child, which has ended, has written to.
+    // SAFETY: the memory that the child, which has ended, has written to.
     unsafe { samovar_graph_adopt(costs.as_ptr()) }
 }
 
-/// This process is a worker from now on.
+/// Called when this process becomes a worker.
 pub(crate) fn install() {
     if is_on() {
-        // SAFETY: asks for memory.
+        // SAFETY: allocates memory.
         unsafe { samovar_graph_install() };
     }
 }
 
-/// The worker has taken a request.
+/// Called when the worker has taken a request.
 pub(crate) fn open() {
     if is_on() {
         // SAFETY: empties tables and reads clocks.
@@ -92,7 +95,8 @@ pub(crate) fn open() {
     }
 }
 
-/// The request is about to be finished: what it has called goes to its reader, if one is there.
+/// Called when the request is about to be finished. Sends its call graph, if there is one, to the
+/// reader.
 pub(crate) fn close(head: *const Head, peak_bytes: u64) {
     if !is_on() {
         return;
@@ -101,21 +105,21 @@ pub(crate) fn close(head: *const Head, peak_bytes: u64) {
     // SAFETY: the head is ours until the slot is finished; fills a local.
     let graph = unsafe { samovar_graph_close(head, peak_bytes as usize, &raw mut len) };
     if !graph.is_null() && len > 0 {
-        // SAFETY: boundary.h: so many bytes, which stay until the next request is taken.
+        // SAFETY: boundary.h: `len` bytes, which stay valid until the next request is taken.
         send(unsafe { std::slice::from_raw_parts(graph, len) });
     }
 }
 
-/// This process is no worker any more: it is a request's child.
+/// Called when this process is no longer a worker, but the child of a request.
 pub(crate) fn forked() {
-    // SAFETY: forgets where graphs are taken down.
+    // SAFETY: drops the pointers to the recorded call graph.
     unsafe { samovar_graph_forked() };
 }
 
 fn wait_for(pid: i32) {
     let begin = Instant::now();
     loop {
-        // SAFETY: asks after a child of ours; the status has no reader.
+        // SAFETY: queries the state of our child; the status has no reader.
         let ended = unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
         if ended == pid
             || ended < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINTR)
@@ -129,11 +133,11 @@ fn wait_for(pid: i32) {
     }
 }
 
-/// Sends a graph, unless there is no room: nobody waits for a reader.
+/// Sends a graph, unless the socket is full. Workers do not wait for the reader.
 fn send(report: &[u8]) {
     let Some(graphs) = GRAPHS.get() else { return };
     sealed::lend(c"samovar-graph", report, |file| {
-        // Without room nobody reads it: that is all.
+        // If the socket is full, the graph is dropped.
         let _ = graphs.send_now(&GraphNote { bytes: report.len() as u64 }, Some(file));
     });
 }

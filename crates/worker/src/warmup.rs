@@ -1,4 +1,5 @@
-//! Warm-up requests: those of the setting `warmup`, made before the image is taken.
+//! Warm-up requests: requests for the targets of the setting `warmup`, made before the image is
+//! taken.
 
 use crate::boundary::Head;
 use samovar_channel::WorkerOptions;
@@ -11,7 +12,7 @@ struct Global(UnsafeCell<(Vec<Vec<u8>>, usize)>);
 unsafe impl Sync for Global {}
 static REQUESTS: Global = Global(UnsafeCell::new((Vec::new(), 0)));
 
-/// Keeps the encoded heads of GET requests for the targets of `warmup`, to be handed out by [`next`].
+/// Encodes and keeps the heads of GET requests for the targets of `warmup`. [`next`] returns them.
 pub(crate) fn prepare(options: &WorkerOptions) {
     let app = options.app.as_deref().map_or(&[][..], |app| app.as_os_str().as_bytes());
     let root = options.root.as_os_str().as_bytes();
@@ -20,7 +21,7 @@ pub(crate) fn prepare(options: &WorkerOptions) {
     unsafe { *REQUESTS.0.get() = (heads, 0) };
 }
 
-/// The next one, null after the last. Valid for the life of the process.
+/// Returns the next head, null after the last. It is valid for the life of the process.
 pub(crate) fn next() -> *const Head {
     // SAFETY: see `Global`.
     let (heads, at) = unsafe { &mut *REQUESTS.0.get() };

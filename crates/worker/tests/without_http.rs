@@ -1,4 +1,4 @@
-//! The worker behind the ring, without a front: requests are put into slots by hand.
+//! Tests of the worker and the ring without a front: requests are put into slots by hand.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::undocumented_unsafe_blocks)]
 #![allow(clippy::multiple_unsafe_ops_per_block)]
 
@@ -19,18 +19,18 @@ use std::time::{Duration, Instant};
 
 const WATCHDOG: Duration = Duration::from_mins(2);
 
-/// The worker's C stands in for functions of libc in this program, too: some of them say why a worker leaves, or that it
-/// waits. This is none.
+/// The worker's C code replaces libc functions in this test program, too. Some of them report that
+/// a worker leaves or waits. This program is not a worker.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_leave(_reason: std::ffi::c_int) {}
 #[unsafe(no_mangle)]
-extern "C" fn samovar_turn_pause() -> bool {
+extern "C" fn samovar_permit_pause() -> bool {
     false
 }
 #[unsafe(no_mangle)]
-extern "C" fn samovar_turn_pass() {}
+extern "C" fn samovar_permit_pass() {}
 #[unsafe(no_mangle)]
-extern "C" fn samovar_turn_resume() {}
+extern "C" fn samovar_permit_resume() {}
 
 fn worker(cell: usize, life: u32) -> WorkerId {
     WorkerId { cell, life: Incarnation::new(life).unwrap() }
@@ -74,7 +74,7 @@ impl Bench {
             parent: std::process::id().cast_signed(),
             channel: theirs.as_raw_fd(),
             ring: ring.file().as_raw_fd(),
-            bells: ring.bells().map(|bell| bell.as_raw_fd()).collect(),
+            notifiers: ring.notifiers().map(|notifier| notifier.as_raw_fd()).collect(),
             shared: shared.file().as_raw_fd(),
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
@@ -86,7 +86,7 @@ impl Bench {
         let fds = [
             start.channel,
             start.ring,
-            start.bells[0],
+            start.notifiers[0],
             start.shared,
             start.published,
             start.publishing,
@@ -113,7 +113,7 @@ impl Bench {
         self.channel.send_now(&Order::Fork { worker, role }, None).unwrap();
     }
 
-    /// The next event; that something begins to boot is none that matters here.
+    /// Returns the next event, except for the start of a boot, which does not matter here.
     fn hear(&self) -> Event {
         loop {
             match self.hear_any() {
@@ -134,7 +134,7 @@ impl Bench {
         }
     }
 
-    /// Passes over what is said of the image.
+    /// Returns the next event about a worker. Skips events about the image.
     fn hear_of_worker(&self) -> Event {
         loop {
             match self.hear() {
@@ -190,7 +190,7 @@ impl Bench {
         self.front.end_body(slot, End::Complete);
         self.front.ring_workers();
         let start = Instant::now();
-        while self.front.progress(slot) != Ok(Progress::Answered) {
+        while self.front.progress(slot) != Ok(Progress::Responded) {
             assert!(start.elapsed() < WATCHDOG, "no answer: {:?}", self.front.progress(slot));
             std::thread::yield_now();
         }
@@ -205,10 +205,11 @@ impl Bench {
 }
 
 #[test]
-fn a_script_runs_and_its_worker_says_how() {
+fn whole_script_returns_status_headers_and_body() {
     let mut bench = Bench::start(
         "script",
-        "<?php header('X-One: 1'); http_response_code(201); echo $_GET['a'], ' ', $_SERVER['HTTP_HOST'];",
+        "<?php header('X-One: 1'); http_response_code(201); echo $_GET['a'], ' ', \
+         $_SERVER['HTTP_HOST'];",
     );
     bench.fork(worker(0, 1), Role::Any);
     bench.hear_forked(worker(0, 1));
@@ -220,7 +221,7 @@ fn a_script_runs_and_its_worker_says_how() {
 }
 
 #[test]
-fn a_resident_handler_keeps_its_statics() {
+fn resident_handler_keeps_static_variables() {
     let mut bench = Bench::start(
         "resident",
         "<?php Samovar\\serve(function () { static $n = 0; echo ++$n, ' ', $_GET['a'] ?? '-'; });",
@@ -235,7 +236,7 @@ fn a_resident_handler_keeps_its_statics() {
 }
 
 #[test]
-fn a_checkpoint_is_where_each_request_begins() {
+fn each_request_starts_at_checkpoint() {
     let mut bench = Bench::start(
         "checkpoint",
         "<?php $n = 0; Samovar\\checkpoint(); echo ++$n, ' ', $_GET['a'] ?? '-';",
@@ -249,12 +250,12 @@ fn a_checkpoint_is_where_each_request_begins() {
 }
 
 #[test]
-fn a_fatal_error_ends_the_request_and_boots_the_application_again() {
+fn fatal_error_ends_request_and_reboots_application() {
     let mut bench = Bench::start(
         "fatal",
-        "<?php Samovar\\serve(function () { static $n = 0; $n++; if (isset($_GET['die'])) { no_such(); } \
-         if (isset($_GET['oom'])) { ini_set('memory_limit', '8M'); str_repeat('x', 1 << 24); } \
-         if (isset($_GET['exit'])) { exit('bye'); } echo $n; });",
+        "<?php Samovar\\serve(function () { static $n = 0; $n++; if (isset($_GET['die'])) { \
+         no_such(); } if (isset($_GET['oom'])) { ini_set('memory_limit', '8M'); str_repeat('x', 1 \
+         << 24); } if (isset($_GET['exit'])) { exit('bye'); } echo $n; });",
     );
     bench.fork(worker(0, 1), Role::Boot);
     bench.hear_forked(worker(0, 1));
@@ -269,9 +270,9 @@ fn a_fatal_error_ends_the_request_and_boots_the_application_again() {
     assert_eq!(bench.get("").2, "1", "a fatal error does");
 }
 
-/// What it has booted is that visitor's.
+/// The state that it has booted belongs to that visitor.
 #[test]
-fn a_worker_that_meets_serve_in_a_request_answers_it_and_leaves() {
+fn worker_calling_serve_in_request_responds_and_leaves() {
     let mut bench = Bench::start("late", "<?php Samovar\\serve(fn () => 'whole');");
     bench.fork(worker(0, 1), Role::Any);
     bench.hear_forked(worker(0, 1));
@@ -280,7 +281,7 @@ fn a_worker_that_meets_serve_in_a_request_answers_it_and_leaves() {
 }
 
 #[test]
-fn a_killed_worker_is_reported() {
+fn killed_worker_is_reported() {
     let bench = Bench::start("killed", "<?php echo 1;");
     bench.fork(worker(3, 7), Role::Any);
     let pid = bench.hear_forked(worker(3, 7));
@@ -288,7 +289,7 @@ fn a_killed_worker_is_reported() {
     assert_eq!(bench.hear_died(worker(3, 7)), (pid, libc::SIGKILL));
 }
 
-/// The exit status, and what it says.
+/// Returns the exit status and the output.
 fn started_with(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_samovar-php"));
     let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
@@ -297,19 +298,19 @@ fn started_with(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn who_starts_it_by_hand_is_told() {
+fn manual_start_prints_version_or_error() {
     let (status, said) = started_with(&["--version"]);
     let own = concat!("samovar-php ", env!("CARGO_PKG_VERSION"), " (PHP 8.");
     assert!(status == Some(0) && said.starts_with(own), "{said}");
     for (arguments, why) in [
         (&[][..], "missing --template"),
         (&["--app", "x.php"], "unknown argument `--app`"),
-        (&["--template"], "--template -1 is no open descriptor"),
-        (&["--template", "77", "/srv"], "--template 77 is no open descriptor"),
-        (&["--template", "0", "/srv"], "its memory file is not understood"),
+        (&["--template"], "--template -1 is not an open descriptor"),
+        (&["--template", "77", "/srv"], "--template 77 is not an open descriptor"),
+        (&["--template", "0", "/srv"], "its memory file cannot be parsed"),
     ] {
         let (status, said) = started_with(arguments);
         assert_eq!(status, Some(2), "{arguments:?}");
-        assert!(said.contains(why) && said.contains("hint: it is started by"), "{said}");
+        assert!(said.contains(why) && said.contains("hint: run `samovar serve`"), "{said}");
     }
 }

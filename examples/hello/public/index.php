@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* A plain script: it runs anew for each request, as under php-fpm. */
+/* A plain script: it runs from its first line for each request, as under php-fpm. */
 $name = $_GET['name'] ?? 'world';
 ?>
 <!doctype html>

@@ -3,9 +3,9 @@
 declare(strict_types=1);
 
 /*
- * The same application, its routes built once per worker:
+ * The same application, with its routes built once per worker:
  *
- *   samovar serve examples/slim/public/resident.php
+ *     samovar serve examples/slim/public/resident.php
  */
 
 use Slim\DefaultServicesProvider;
@@ -16,7 +16,7 @@ $app = require dirname(__DIR__) . '/src/app.php';
 
 serve(static function () use ($app): void {
     $container = $app->getContainer();
-    // Slim 3 keeps the request in its container; each request gets its own.
+    // Slim 3 keeps the request in its container. Without these entries each request gets its own.
     unset($container['environment'], $container['request'], $container['response']);
     (new DefaultServicesProvider())->register($container);
     $app->run();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace App;
 
-/** A list kept in the session. */
+/** A to-do list in the session. */
 final class Todos
 {
     /** @return list<array{id: int, title: string}> */

@@ -2,9 +2,7 @@
 
 declare(strict_types=1);
 
-/*
- * The application: settings, middleware, routes. Both front controllers use it.
- */
+/* The application: settings, middleware and routes. Both front controllers use it. */
 
 // Slim 3 is older than PHP 8.
 error_reporting(E_ALL & ~E_DEPRECATED);

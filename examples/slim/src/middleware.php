@@ -9,14 +9,14 @@ use Psr\Http\Message\ServerRequestInterface as Request;
 
 // Slim binds middleware to its container, so none of these closures is static.
 
-/** Says in a header who answered. */
+/** Adds the application's name to the response as a header. */
 function named(string $name): callable
 {
     return fn (Request $request, Response $response, callable $next): Response =>
         $next($request, $response)->withHeader('X-Answered-By', $name);
 }
 
-/** Opens PHP's session around the route. */
+/** Opens PHP's session for the duration of the route. */
 function session(): callable
 {
     return function (Request $request, Response $response, callable $next): Response {
@@ -30,7 +30,7 @@ function session(): callable
 }
 
 /**
- * Lets only these users in.
+ * Allows access only to these users.
  *
  * @param array<string, string> $users passwords by name
  */

@@ -6,14 +6,14 @@ use Symfony\Component\DependencyInjection\Loader\Configurator\ContainerConfigura
 
 return static function (ContainerConfigurator $container): void {
     $container->extension('framework', [
-        // It signs nothing here. An application that signs links or cookies sets its own.
+        // Unused here. An application that signs links or cookies sets its own secret.
         'secret' => '%env(APP_SECRET)%',
         'http_method_override' => false,
         'csrf_protection' => true,
         'form' => true,
         'router' => ['utf8' => true],
         'session' => [
-            // PHP's own: session.save_handler and session.save_path of php.ini.
+            // Uses PHP's own session.save_handler and session.save_path of php.ini.
             'handler_id' => null,
             'storage_factory_id' => 'session.storage.factory.native',
             'cookie_samesite' => 'lax',
@@ -31,6 +31,6 @@ return static function (ContainerConfigurator $container): void {
     $container->services()
         ->defaults()->autowire()->autoconfigure()
         ->load('App\\', '../src/')->exclude('../src/Kernel.php')
-        // For public/resident.php.
+        // Used by public/resident.php.
         ->alias('app.session_factory', 'session.factory')->public();
 };

@@ -5,7 +5,7 @@ declare(strict_types=1);
 /*
  * The same application, booted once per worker:
  *
- *   samovar serve examples/symfony/public/resident.php
+ *     samovar serve examples/symfony/public/resident.php
  */
 
 use App\Kernel;
@@ -17,8 +17,9 @@ require dirname(__DIR__) . '/autoload.php';
 
 $kernel = new Kernel($_SERVER['APP_ENV'] ?? 'prod', (bool) ($_SERVER['APP_DEBUG'] ?? false));
 $kernel->boot();
-// Symfony 5.4 sets PHP's session up by ini_set() when the first request asks for one, and then never
-// again: it would be undone after that request. What is set before serve() holds for all of them.
+// Symfony 5.4 configures PHP's session with ini_set() only once, in the first request that uses it.
+// The server would undo those settings after that request. Settings made before serve() apply to
+// all requests.
 $kernel->getContainer()->get('app.session_factory')->createSession();
 
 serve(static function () use ($kernel): void {
@@ -26,6 +27,6 @@ serve(static function () use ($kernel): void {
     $response = $kernel->handle($request);
     $response->send();
     $kernel->terminate($request, $response);
-    // Services that keep something for the length of a request let go of it.
+    // Resets services that keep data of a request.
     $kernel->getContainer()->get('services_resetter')->reset();
 });

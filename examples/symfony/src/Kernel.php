@@ -7,7 +7,7 @@ namespace App;
 use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
 use Symfony\Component\HttpKernel\Kernel as BaseKernel;
 
-/** Reads config/; cache and log go to var/, or to APP_CACHE_DIR and APP_LOG_DIR. */
+/** Reads config/. Cache and log are in var/, or in APP_CACHE_DIR and APP_LOG_DIR. */
 final class Kernel extends BaseKernel
 {
     use MicroKernelTrait;

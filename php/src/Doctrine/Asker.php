@@ -6,10 +6,10 @@ namespace Samovar\Runtime\Doctrine;
 
 use Samovar\Task;
 
-/** Who asks: a fiber of an event loop is by itself, as a task is. */
+/** The current task or fiber. A fiber of an event loop counts as separate, like a task. */
 final class Asker
 {
-    /** Null: the request itself. */
+    /** Returns the current fiber or task, or null for the request itself. */
     public static function now(): ?object
     {
         return \Fiber::getCurrent() ?? Task::current();

@@ -7,14 +7,16 @@ namespace Samovar\Runtime\Doctrine;
 use Doctrine\DBAL\Driver\Connection;
 use Samovar\Pool;
 
-/** The driver's connections, and whether one is asked before it is used. */
+/** A pool of driver connections. It checks connections before reuse. */
 final class ConnectionPool
 {
-    /** Seconds after which an idle one is asked whether it is still there. */
+    /** Idle seconds after which a connection is checked before reuse. */
     private const ASKED_AFTER = 1.0;
 
     private readonly Pool $pool;
-    /** @var \WeakMap<Connection, float> when each was used last; 0: it is to be asked in any case */
+    /**
+     * @var \WeakMap<Connection, float> when each was used last; 0: it is to be asked in any case
+     */
     private \WeakMap $used;
 
     /** @param \Closure(): Connection $connect */

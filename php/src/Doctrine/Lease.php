@@ -7,7 +7,10 @@ namespace Samovar\Runtime\Doctrine;
 use Doctrine\DBAL\Driver\Connection;
 use Doctrine\DBAL\Driver\Exception;
 
-/** A connection that is somebody's until it is given back. Who forgets it has it dropped. */
+/**
+ * A connection in exclusive use until it is given back. If the lease is destroyed first, the
+ * connection is dropped.
+ */
 final class Lease
 {
     public readonly Connection $connection;
@@ -25,7 +28,7 @@ final class Lease
     }
 
     /**
-     * Does something with it, and drops it when that ends in the middle.
+     * Calls $work with the connection, and drops the connection if $work does not complete.
      *
      * @template T
      * @param callable(Connection): T $work
@@ -40,12 +43,13 @@ final class Lease
 
             return $result;
         } catch (Exception $refused) {
-            // The database has said no to a statement, or is not there: it is asked before the next one.
+            // The database rejected a statement, or is not reachable. The connection is checked
+            // before its next use.
             $isDone = true;
             $this->giveBack(true, isDoubtful: true);
             throw $refused;
         } finally {
-            // A task that is cancelled comes by here without an exception.
+            // A cancelled task gets here without an exception.
             if (!$isDone) {
                 $this->giveBack(false);
             }

@@ -8,15 +8,16 @@ use Doctrine\DBAL\Driver;
 use Doctrine\DBAL\Driver\Middleware;
 
 /**
- * Doctrine's connections out of a pool: each statement takes one that nobody else uses meanwhile, a transaction keeps
- * one to its end. So tasks that run at once (Samovar\parallel()) ask the database at once.
+ * Connection pool for Doctrine. Each statement uses a pooled connection exclusively, and a
+ * transaction keeps one until its end. Concurrent tasks (Samovar\parallel()) can therefore query
+ * the database at the same time.
  *
  *     $configuration->setMiddlewares([new PoolMiddleware(size: 8, maxUses: 1000)]);
  *
- * In Symfony it is a service; the bundle finds it. All connections with the same parameters have one pool, whichever
- * Doctrine\DBAL\Connection they belong to.
+ * In Symfony, register it as a service. Doctrine's bundle finds it. All connections with the same
+ * parameters share one pool, even when they belong to different Doctrine\DBAL\Connection objects.
  *
- * A result that is not read keeps its connection; so does a transaction.
+ * A connection stays in use until its result is read completely, or its transaction ends.
  */
 final class PoolMiddleware implements Middleware
 {
@@ -24,10 +25,11 @@ final class PoolMiddleware implements Middleware
     private array $pools = [];
 
     /**
-     * @param int $size connections at most, for each process
-     * @param int $maxUses after which one is replaced; 0: never
-     * @param float $idle seconds; one that was idle for longer is replaced
-     * @param float $wait seconds for which one waits for a free one; then \Samovar\TimeoutException
+     * @param int $size maximum number of connections per process
+     * @param int $maxUses uses after which a connection is replaced; 0 means no limit
+     * @param float $idle seconds; a connection that was idle for longer is replaced
+     * @param float $wait seconds to wait for a free connection; then \Samovar\TimeoutException is
+     * thrown
      */
     public function __construct(
         private readonly int $size = 8,
@@ -42,7 +44,7 @@ final class PoolMiddleware implements Middleware
         return new PooledDriver($driver, $this->pool(...));
     }
 
-    /** @return list<array{size: int, idle: int, used: int, made: int}> how its pools are */
+    /** @return list<array{size: int, idle: int, used: int, made: int}> statistics of each pool */
     public function stats(): array
     {
         return array_map(static fn (ConnectionPool $pool): array => $pool->stats(), array_values($this->pools));
@@ -51,7 +53,7 @@ final class PoolMiddleware implements Middleware
     /** @param array<string, mixed> $params */
     private function pool(array $params, \Closure $connect): ConnectionPool
     {
-        // Options may hold objects, which are one and the same as long as they live.
+        // Options may contain objects. Objects are compared by identity.
         $key = md5(serialize($this->comparable($params)));
 
         return $this->pools[$key]

@@ -11,17 +11,23 @@ use Doctrine\DBAL\Driver\ServerInfoAwareConnection;
 use Doctrine\DBAL\Driver\Statement;
 use Doctrine\DBAL\ParameterType;
 
-/** What Doctrine has for a connection: each statement goes to one of the pool's, all of a transaction to the same. */
+/**
+ * The driver connection that Doctrine sees. Each statement uses one of the pool's connections, and
+ * all statements of a transaction use the same one.
+ */
 final class PooledConnection implements ServerInfoAwareConnection
 {
-    /** What would stay with a connection that the next statement does not go to. */
+    /**
+     * Statements that change the state of a connection, while the next statement may use another
+     * one.
+     */
     private const STAYS =
         '/^\s*(?:BEGIN|START\s+TRANSACTION|LOCK\s+TABLES?|SET\s+(?:SESSION\s+|@@(?:SESSION\.)?)?AUTOCOMMIT|LISTEN)\b/i';
     private const INSERTS = '/^\s*(?:INSERT|REPLACE)\b/i';
 
-    /** @var \WeakMap<object, Transaction> one or none, by its task: it ends with that at the latest */
+    /** @var \WeakMap<object, Transaction> at most one, by its task, which it does not outlive */
     private \WeakMap $transactions;
-    /** @var \WeakMap<object, int|string> the number of each task's last insert */
+    /** @var \WeakMap<object, int|string> last insert ID of each task */
     private \WeakMap $inserted;
 
     public function __construct(private readonly ConnectionPool $pool, private readonly bool $tellsIds)
@@ -89,19 +95,19 @@ final class PooledConnection implements ServerInfoAwareConnection
             return $mine->lastInsertId($name);
         }
         if (!$this->tellsIds) {
-            throw new Refused('The connection of the last insert is in the pool again. Insert within a transaction, or '
+            throw new Refused('The connection of the last insert is back in the pool. Insert within a transaction, or '
                 . 'with RETURNING');
         }
 
-        return $this->inserted[$this->task()] ?? throw new Refused('This task has inserted nothing that has a number');
+        return $this->inserted[$this->task()] ?? throw new Refused('This task has inserted no row with a generated ID');
     }
 
     public function beginTransaction()
     {
         if ($this->mine() !== null) {
-            throw new Refused('There is a transaction already');
+            throw new Refused('A transaction is already active');
         }
-        // Before anything waits: the others see it.
+        // Set before anything waits, so that other tasks see it.
         $transaction = $this->transactions[$this->task()] = new Transaction();
         $isBegun = false;
         try {
@@ -126,26 +132,26 @@ final class PooledConnection implements ServerInfoAwareConnection
         return $this->end(static fn (Connection $connection): mixed => $connection->rollBack());
     }
 
-    /** There is not one of them. */
+    /** Always throws, because there are several native connections. */
     public function getNativeConnection(): never
     {
-        throw new Refused('There is not one native connection where there is a pool. Have a connection without '
-            . 'Samovar\Runtime\Doctrine\PoolMiddleware for it');
+        throw new Refused('A pool has no single native connection. Use a connection without '
+            . 'Samovar\Runtime\Doctrine\PoolMiddleware');
     }
 
-    /** A connection for one statement, which leaves nothing on it. */
+    /** Takes a connection for one statement that leaves no state on it. */
     private function lease(string $sql): Lease
     {
         if (preg_match(self::STAYS, $sql) === 1) {
             $begin = strtoupper(trim(substr($sql, 0, 20)));
-            throw new Refused("Statements go to different connections of a pool: $begin is for beginTransaction() or "
-                . 'transactional(), or for a connection without a pool');
+            throw new Refused("Statements use different connections of a pool: instead of $begin, call beginTransaction() or "
+                . 'transactional(), or use a connection without a pool');
         }
 
         return new Lease($this->pool);
     }
 
-    /** Does it, and notes the number of what was inserted. */
+    /** Calls $work and stores the last insert ID. */
     private function noting(string $sql, Connection $connection, callable $work): mixed
     {
         $result = $work($connection);
@@ -160,7 +166,7 @@ final class PooledConnection implements ServerInfoAwareConnection
         return $result;
     }
 
-    /** What any connection can say. */
+    /** Runs a query that any connection can answer. */
     private function ask(callable $question): mixed
     {
         $kept = ($this->transactions[$this->task()] ?? null)?->connection();
@@ -177,7 +183,7 @@ final class PooledConnection implements ServerInfoAwareConnection
     private function end(callable $how): mixed
     {
         if ($this->mine() === null) {
-            throw new Refused('There is no transaction');
+            throw new Refused('No transaction is active');
         }
         $transaction = $this->transactions[$this->task()];
         unset($this->transactions[$this->task()]);
@@ -185,7 +191,7 @@ final class PooledConnection implements ServerInfoAwareConnection
         return $transaction->end($how);
     }
 
-    /** The connection of this task's transaction. */
+    /** Returns the connection of this task's transaction. */
     private function mine(): ?Connection
     {
         foreach ($this->transactions as $task => $transaction) {

@@ -8,10 +8,10 @@ use Doctrine\DBAL\Driver;
 use Doctrine\DBAL\Driver\Connection;
 use Doctrine\DBAL\Driver\Middleware\AbstractDriverMiddleware;
 
-/** A driver whose connections are made when a pool needs them. */
+/** A driver that connects only when a pool needs a connection. */
 final class PooledDriver extends AbstractDriverMiddleware
 {
-    /** An insert's number is known without asking these. */
+    /** Extensions that know the last insert ID without a query. */
     private const TELLS_IDS = ['mysqli', 'pdo_mysql', 'pdo_sqlite', 'sqlite3'];
 
     /** @param \Closure(array<string, mixed>, \Closure): ConnectionPool $pool */

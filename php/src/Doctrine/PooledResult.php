@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Doctrine;
 use Doctrine\DBAL\Driver\Result;
 use Doctrine\DBAL\Driver\Statement;
 
-/** A result that keeps its connection until all of it is read, or it is forgotten. */
+/** A result that keeps its connection until it is read completely or destroyed. */
 final class PooledResult implements Result
 {
     private readonly int $columns;
@@ -75,7 +75,8 @@ final class PooledResult implements Result
         if ($lease === null) {
             return;
         }
-        // What they still say to the database they say on a connection that is theirs.
+        // Freeing may send data to the database, so it happens while the connection is still
+        // leased.
         $lease->with(function (): void {
             $this->result->free();
             $this->result = $this->statement = null;

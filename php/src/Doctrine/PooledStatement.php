@@ -9,7 +9,7 @@ use Doctrine\DBAL\Driver\Result;
 use Doctrine\DBAL\Driver\Statement;
 use Doctrine\DBAL\ParameterType;
 
-/** A statement that is prepared when it is executed, on the connection that it is executed on. */
+/** A statement that is prepared only when it is executed, on the connection that executes it. */
 final class PooledStatement implements Statement
 {
     /** @var array<int|string, array{mixed, mixed}> values or variables, and their types */

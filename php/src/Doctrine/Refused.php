@@ -6,12 +6,12 @@ namespace Samovar\Runtime\Doctrine;
 
 use Doctrine\DBAL\Driver\AbstractException;
 
-/** What connections out of a pool cannot do. */
+/** Thrown for operations that pooled connections do not support. */
 final class Refused extends AbstractException
 {
     public static function anothersTransaction(): self
     {
-        return new self('Another task has a transaction on this Doctrine connection, which has one for all. '
-            . 'Give each task that begins one its own: Samovar\Runtime\Doctrine\another($connection)');
+        return new self('Another task has an active transaction on this Doctrine connection, which supports only one. '
+            . 'Give each task with a transaction its own connection: Samovar\Runtime\Doctrine\another($connection)');
     }
 }

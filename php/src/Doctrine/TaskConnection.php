@@ -7,11 +7,11 @@ namespace Samovar\Runtime\Doctrine;
 use Doctrine\DBAL\Connection;
 
 /**
- * A Doctrine connection whose transaction is the task's that has begun it: the parameter `wrapperClass`, in Symfony
- * `wrapper_class`.
+ * A Doctrine connection whose transaction belongs to the task that started it. Set it as the
+ * parameter `wrapperClass`, in Symfony `wrapper_class`.
  *
- * Doctrine counts the levels of one transaction, whoever begins them: another task's commit() would only count one
- * down, say that all is well, and write nothing. Here it is refused.
+ * Doctrine counts nesting levels per connection, not per task. Without this class, another task's
+ * commit() would only decrease the level, report success and write nothing. Here it is refused.
  */
 final class TaskConnection extends Connection
 {
@@ -51,7 +51,8 @@ final class TaskConnection extends Connection
         if ($owner !== null && !Asker::isOver($owner)) {
             throw Refused::anothersTransaction();
         }
-        // It has ended in the middle, and its transaction with it: nothing is left to count.
+        // The owning task ended within its transaction, which was rolled back. The nesting level is
+        // reset.
         $this->close();
     }
 }

@@ -6,7 +6,10 @@ namespace Samovar\Runtime\Doctrine;
 
 use Doctrine\DBAL\Driver\Connection;
 
-/** A transaction: it keeps a connection, which is dropped when this is forgotten before its end. */
+/**
+ * A transaction. It keeps one connection, which is dropped when this object is destroyed before the
+ * transaction's end.
+ */
 final class Transaction
 {
     private ?Lease $lease = null;
@@ -21,7 +24,8 @@ final class Transaction
     }
 
     /**
-     * Ends it. After an exception nobody knows what state the connection is in.
+     * Ends the transaction. After an exception the connection is dropped, because its state is
+     * unknown.
      *
      * @param callable(Connection): mixed $how
      */
@@ -34,7 +38,7 @@ final class Transaction
         return $done;
     }
 
-    /** Null while it begins. */
+    /** Returns null while the transaction is starting. */
     public function connection(): ?Connection
     {
         return $this->lease?->connection;

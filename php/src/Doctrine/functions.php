@@ -8,8 +8,8 @@ use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
 
 /**
- * Another connection to the same database, out of the same pool: for a task that begins a transaction of its own. It
- * costs nothing until it is used.
+ * Creates another connection to the same database, from the same pool, for a task that starts its
+ * own transaction. It takes no pooled connection until it is used.
  */
 function another(Connection $connection): Connection
 {

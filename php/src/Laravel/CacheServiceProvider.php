@@ -8,11 +8,12 @@ use Illuminate\Support\ServiceProvider;
 use Samovar\Cache;
 
 /**
- * Adds the driver "samovar" to Laravel's cache:
+ * Adds the driver "samovar" to Laravel's cache. Configure it among the `stores` of
+ * config/cache.php:
  *
  *     'samovar' => ['driver' => 'samovar', 'name' => 'laravel', 'bytes' => 32 << 20],
  *
- * among the `stores` of config/cache.php. `name` and `bytes` may be left out.
+ * `name` and `bytes` are optional.
  */
 final class CacheServiceProvider extends ServiceProvider
 {

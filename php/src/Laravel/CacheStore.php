@@ -11,7 +11,8 @@ use Illuminate\Contracts\Cache\LockProvider;
 use Samovar\Cache;
 
 /**
- * A Samovar\Cache as a store of Laravel's cache: the driver "samovar". What one worker puts in, all find.
+ * A Samovar\Cache as a store of Laravel's cache: the driver "samovar". All workers share its
+ * values.
  *
  * Parameters have no types where Laravel's contract has none.
  */
@@ -34,7 +35,7 @@ final class CacheStore extends TaggableStore implements LockProvider
         return $this->cache->set($this->prefix . $key, $value, (float) $seconds);
     }
 
-    /** What locks are made of: one of all that try stores its value. */
+    /** Laravel builds locks on this: of concurrent callers, only one stores its value. */
     public function add($key, $value, $seconds): bool
     {
         return $this->cache->add($this->prefix . $key, $value, $seconds > 0 ? (float) $seconds : null);

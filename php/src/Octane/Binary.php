@@ -7,10 +7,10 @@ namespace Samovar\Runtime\Octane;
 use Symfony\Component\Process\ExecutableFinder;
 use Symfony\Component\Process\Process;
 
-/** The program `samovar`: where it is, and its commands that end by themselves. */
+/** The program `samovar`: its path, and its commands that end on their own. */
 final class Binary
 {
-    /** `samovar` itself waits for a reload for 15 minutes at most, for all else for seconds. */
+    /** `samovar` waits at most 15 minutes for a reload, and a few seconds for other commands. */
     private const TIMEOUT_S = 960.0;
 
     private function __construct(private string $path)
@@ -19,21 +19,21 @@ final class Binary
 
     /**
      * @param string|null $configured octane.samovar.binary
-     * @param string $basePath the application's folder, looked into before PATH
+     * @param string $basePath the application's folder, searched before PATH
      *
-     * @throws \RuntimeException when it is nowhere
+     * @throws \RuntimeException when it is not found
      */
     public static function find(?string $configured, string $basePath): self
     {
         if ($configured !== null && $configured !== '') {
             return is_executable($configured) ? new self($configured) : throw new \RuntimeException(
-                "`octane.samovar.binary` names `$configured`, which cannot be run",
+                "cannot run `$configured`\nhint: set `octane.samovar.binary` to an executable file",
             );
         }
         $found = (new ExecutableFinder())->find('samovar', null, [$basePath, "$basePath/vendor/bin"]);
 
         return $found !== null ? new self($found) : throw new \RuntimeException(
-            "`samovar` is not on PATH\nhint: install it, or say where it is in `octane.samovar.binary`",
+            "cannot find `samovar` in PATH\nhint: install it, or set its path in `octane.samovar.binary`",
         );
     }
 
@@ -42,13 +42,13 @@ final class Binary
         return $this->path;
     }
 
-    /** Whether a command such as `status` succeeds. */
+    /** Returns whether a command such as `status` succeeds. */
     public function succeeds(string $command, string $control): bool
     {
         return $this->failure($command, $control) === null;
     }
 
-    /** Runs a command to its end. Null: it has succeeded; else what it says. */
+    /** Runs a command to its end. Returns null on success, otherwise the command's output. */
     public function failure(string $command, string $control): ?string
     {
         $process = new Process([$this->path, $command, '--control', $control], null, null, null, self::TIMEOUT_S);

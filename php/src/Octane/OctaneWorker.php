@@ -12,7 +12,8 @@ use Samovar\Runtime\BootState;
 use Samovar\Runtime\Sapi;
 
 /**
- * What public/samovar-worker.php does: boots Octane's worker once, then has it handle each request.
+ * The implementation of public/samovar-worker.php: boots Octane's worker once, then passes each
+ * request to it.
  */
 final class OctaneWorker
 {
@@ -31,7 +32,7 @@ final class OctaneWorker
         return self::of(new Worker(new ApplicationFactory($basePath), $client), $client);
     }
 
-    /** Boots $worker, which speaks through $client. */
+    /** Boots $worker, which communicates through $client. */
     public static function of(WorkerContract $worker, SamovarClient $client): self
     {
         $state = Sapi::boots() ? new BootState($_SERVER, $_ENV) : null;
@@ -49,7 +50,10 @@ final class OctaneWorker
         $this->worker->handle($request, $context);
     }
 
-    /** The requests after which the application returns to where it was booted: octane:start --max-requests. */
+    /**
+     * Returns the number of requests after which the application is rolled back to its state after
+     * the boot: octane:start --max-requests.
+     */
     public static function requestsMax(): int
     {
         return max(0, (int) ($_SERVER['MAX_REQUESTS'] ?? $_ENV['MAX_REQUESTS'] ?? 0));

@@ -15,12 +15,12 @@ use Samovar\Runtime\Symfony\LaravelRoute;
 use Symfony\Component\HttpFoundation\Response;
 
 /**
- * Octane's worker → Samovar: superglobals in, header() and echo out. Files below public/ never come here, so it is no
- * ServesStaticFiles: the front sends them.
+ * Octane's worker → Samovar: superglobals in, header() and echo out. Does not implement
+ * ServesStaticFiles, because the front serves the files of public/.
  */
 final class SamovarClient implements Client
 {
-    /** The one at hand: the router tells it which route it has taken. */
+    /** The current request. The router stores the matched route in it. */
     private ?Request $request = null;
 
     /** @return array{Request, RequestContext} */
@@ -31,7 +31,7 @@ final class SamovarClient implements Client
         return [$this->request, $context];
     }
 
-    /** Sends the answer completely; what Octane does after it no longer keeps the client waiting. */
+    /** Sends the complete response. The client does not wait for Octane's work after it. */
     public function respond(RequestContext $context, OctaneResponse $octaneResponse): void
     {
         $this->nameRoute();

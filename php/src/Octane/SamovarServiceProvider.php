@@ -9,10 +9,14 @@ use Laravel\Octane\Contracts\Client;
 use Laravel\Octane\Contracts\DispatchesTasks;
 
 /**
- * Laravel Octane's server `samovar`: octane:start, octane:reload, octane:stop and octane:status know it.
+ * Adds the server `samovar` to Laravel Octane: to octane:start, octane:reload, octane:stop and
+ * octane:status.
  *
- * Settings, in config/octane.php: octane.samovar.binary (the program; else looked for on PATH), octane.samovar.control
- * (the path of the control socket), octane.samovar.tasks ("sequential": Octane::concurrently() runs one after another).
+ * Settings in config/octane.php:
+ *
+ * - octane.samovar.binary: the program; by default it is searched on PATH
+ * - octane.samovar.control: the path of the control socket
+ * - octane.samovar.tasks: "sequential" makes Octane::concurrently() run one task after another
  */
 final class SamovarServiceProvider extends ServiceProvider
 {
@@ -36,7 +40,8 @@ final class SamovarServiceProvider extends ServiceProvider
         if (!interface_exists(Client::class)) {
             return;
         }
-        // After Octane's own provider, whichever order they stand in: the last command of a name counts.
+        // Runs after Octane's own provider, in either order of registration: the last command of a
+        // name wins.
         $this->app->booted(function (): void {
             if ($this->app->runningInConsole()) {
                 $this->commands([
@@ -53,13 +58,13 @@ final class SamovarServiceProvider extends ServiceProvider
         });
     }
 
-    /** Octane::table() says by itself that there are none. */
+    /** Octane::table() reports on its own that there are no tables. */
     private function refuseWhatIsNotThere(): void
     {
         if ($this->config('octane.samovar.tasks') !== 'sequential') {
             $this->app->instance(DispatchesTasks::class, new TaskDispatcher());
         }
-        // Not static: the manager binds it to itself.
+        // Not a static closure: the cache manager binds it to itself.
         $this->app->make('cache')->extend('octane', fn () => throw NotAvailable::cache());
     }
 

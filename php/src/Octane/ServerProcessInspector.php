@@ -6,10 +6,10 @@ namespace Samovar\Runtime\Octane;
 
 use Laravel\Octane\Contracts\ServerProcessInspector as ServerProcessInspectorContract;
 
-/** Asks the running server over its control socket, by the commands of `samovar`. */
+/** Queries the running server through its control socket, with the commands of `samovar`. */
 final class ServerProcessInspector implements ServerProcessInspectorContract
 {
-    /** @param \Closure(): Binary $binary finds the program when it is needed */
+    /** @param \Closure(): Binary $binary finds the program on demand */
     public function __construct(private ServerStateFile $state, private \Closure $binary)
     {
     }
@@ -22,14 +22,15 @@ final class ServerProcessInspector implements ServerProcessInspectorContract
     }
 
     /**
-     * Comes back when the application has booted anew, and answers.
+     * Returns when the reloaded application has booted and handles requests.
      *
-     * @throws \RuntimeException when it has not, with the server's reasons; then the old one goes on
+     * @throws \RuntimeException with the server's reasons when it does not boot; the old one then
+     * continues
      */
     public function reloadServer(): void
     {
         $control = $this->control();
-        $why = $control === null ? 'it does not run' : ($this->binary)()->failure('reload', $control);
+        $why = $control === null ? 'the server is not running' : ($this->binary)()->failure('reload', $control);
         if ($why !== null) {
             throw new \RuntimeException($why);
         }

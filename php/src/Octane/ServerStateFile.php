@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Samovar\Runtime\Octane;
 
 /**
- * What octane:start tells the other commands: the server's process, its address, its control socket. The file is laid
- * out as Octane's other servers lay theirs out.
+ * The file in which octane:start stores the server's process ID, address and control socket for the
+ * other commands. It has the same layout as for Octane's other servers.
  */
 final class ServerStateFile
 {
@@ -53,7 +53,7 @@ final class ServerStateFile
     private function write(array $all): void
     {
         $text = json_encode($all, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_THROW_ON_ERROR);
-        // Renamed into place: a command that reads it meanwhile finds the old one or the new one.
+        // Renamed into place: a concurrent reader finds either the old file or the new one.
         $temporary = $this->path . '.' . getmypid();
         if (@file_put_contents($temporary, $text) === false || !@rename($temporary, $this->path)) {
             throw new \RuntimeException("cannot write the server's state to `{$this->path}`");

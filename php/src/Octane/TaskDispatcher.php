@@ -6,7 +6,7 @@ namespace Samovar\Runtime\Octane;
 
 use Laravel\Octane\Contracts\DispatchesTasks;
 
-/** Says that there are no task workers. */
+/** Throws an error, because there are no task workers. */
 final class TaskDispatcher implements DispatchesTasks
 {
     /**

@@ -1,8 +1,8 @@
 <?php
 
 /*
- * Laravel Octane on Samovar. `octane:start --server=samovar` has copied this file here and serves it; files beside it
- * are sent as they are.
+ * Worker script for Laravel Octane on Samovar. `octane:start --server=samovar` copied this file
+ * here and serves it. The other files of this folder are served as static files.
  */
 
 $basePath = $_SERVER['APP_BASE_PATH'] ?? dirname(__DIR__);

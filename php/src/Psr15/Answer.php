@@ -8,19 +8,21 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Samovar\Response;
 
-/** PSR-7 answer → native answer. A body that is not small is sent in pieces as it is read. */
+/** PSR-7 response → native response. A body that is large or of unknown size is sent in pieces. */
 final class Answer
 {
     private const PIECE_BYTES = 64 * 1024;
-    /** These answers have no body (RFC 9110). */
+    /** Responses with these statuses have no body (RFC 9110). */
     private const WITHOUT_BODY = [204, 205, 304];
 
     /**
-     * The native answer that says what $response says, but for the reason phrase: that is the server's.
+     * Converts $response to a native response. The reason phrase is not used: the server chooses
+     * its own.
      *
-     * Its cookies are sent by header() at once: so they stand beside the one that PHP's session sets.
+     * Cookies are sent immediately with header(), so that they do not replace the cookie of PHP's
+     * session.
      *
-     * @param string $method that of the request: HEAD reads no body
+     * @param string $method method of the request; the body is not read for HEAD
      */
     public static function of(ResponseInterface $response, string $method = 'GET'): Response
     {

@@ -10,10 +10,11 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * Tells the server which route a request has taken: stands behind the router, which says it in the
+ * Reports a request's route to the server. Add it after the router, which stores the route in the
  * request's attributes.
  *
- * Known are Slim's, Mezzio's and league/route's ways to say it, and an attribute `_route` or `route` that is a text.
+ * It supports the attributes of Slim, Mezzio and league/route, and a string attribute `_route` or
+ * `route`.
  */
 final class NamesRoute implements MiddlewareInterface
 {
@@ -31,7 +32,7 @@ final class NamesRoute implements MiddlewareInterface
         return $handler->handle($request);
     }
 
-    /** The route's name; of one without a name its pattern. */
+    /** Returns the route's name, or its pattern if it has no name. */
     private static function nameOf(ServerRequestInterface $request): ?string
     {
         $slim = $request->getAttribute(self::SLIM);

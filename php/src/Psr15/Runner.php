@@ -10,15 +10,15 @@ use Samovar\Response;
 use Samovar\Runtime\Psr7\ServerRequest;
 use Samovar\Runtime\Sapi;
 
-/** Native requests in, PSR-7 to the handler and back, native answers out. */
+/** Native requests → PSR-7 handler → native responses. */
 final class Runner
 {
-    /** @param int $rollbackEvery as with Samovar\serve() */
+    /** @param int $rollbackEvery as for Samovar\serve() */
     public function __construct(private RequestHandlerInterface $handler, private int $rollbackEvery = 0)
     {
     }
 
-    /** Returns when the server stops; under another SAPI after the one request. */
+    /** Returns when the server stops. Under another SAPI it returns after the one request. */
     public function run(): int
     {
         \Samovar\serve($this->answer(...), $this->rollbackEvery);
@@ -26,7 +26,7 @@ final class Runner
         return 0;
     }
 
-    /** Answers one request. */
+    /** Handles one request. */
     public function answer(Request $request): Response
     {
         return Answer::of($this->handler->handle(ServerRequest::received($request)), $request->method());

@@ -8,11 +8,13 @@ use Psr\Http\Server\RequestHandlerInterface;
 
 if (!\function_exists(__NAMESPACE__ . '\serve')) {
     /**
-     * Samovar\serve() for a PSR-15 handler: what stands above ran once, $handler is called for each request.
+     * Samovar\serve() for a PSR-15 handler: the code above the call runs once, and $handler is
+     * called for each request.
      *
-     * Under another SAPI it answers the one request of the script.
+     * Under another SAPI it handles the one request of the script.
      *
-     * @param int $rollbackEvery as with Samovar\serve(); 1 gives every request the application as it was booted
+     * @param int $rollbackEvery as for Samovar\serve(); 1 restores the booted application for each
+     * request
      *
      * @throws \Error when called from within a handler
      * @throws \ValueError when $rollbackEvery is negative

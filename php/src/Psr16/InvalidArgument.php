@@ -6,7 +6,7 @@ namespace Samovar\Runtime\Psr16;
 
 use Psr\SimpleCache\InvalidArgumentException;
 
-/** A key, or a time to live, that PSR-16 does not allow. */
+/** Thrown for a key or a time to live that PSR-16 does not allow. */
 final class InvalidArgument extends \InvalidArgumentException implements InvalidArgumentException
 {
 }

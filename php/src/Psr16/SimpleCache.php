@@ -9,13 +9,13 @@ use Samovar\Cache;
 use Samovar\Runtime\Psr6\Keys;
 
 /**
- * A Samovar\Cache as PSR-16 has it: what one worker puts in, all find.
+ * PSR-16 adapter for a Samovar\Cache. All workers share its values.
  *
- * Parameters have no types, so that it fits the interface's versions 1 to 3.
+ * Parameters have no types, to be compatible with versions 1 to 3 of the interface.
  */
 final class SimpleCache implements CacheInterface
 {
-    /** What is found where nothing is. */
+    /** Default value that marks a cache miss. */
     private object $nothing;
 
     public function __construct(private Cache $cache)
@@ -70,7 +70,7 @@ final class SimpleCache implements CacheInterface
         $is_stored = true;
         $pairs = [];
         foreach (self::all($values) as $key => $value) {
-            // An array's keys that look like numbers are ints.
+            // PHP converts numeric array keys to int.
             $pairs[] = [self::key(\is_int($key) ? (string) $key : $key), $value];
         }
         foreach ($pairs as [$key, $value]) {
@@ -82,7 +82,7 @@ final class SimpleCache implements CacheInterface
 
     public function deleteMultiple($keys): bool
     {
-        // First all of them: a wrong one deletes nothing.
+        // Checks all keys first, so that an invalid key deletes nothing.
         foreach (array_map(self::key(...), [...self::all($keys)]) as $key) {
             $this->cache->delete($key);
         }
@@ -106,13 +106,13 @@ final class SimpleCache implements CacheInterface
     {
         return is_iterable($several)
             ? $several
-            : throw new InvalidArgument('several are an array or a Traversable, not ' . get_debug_type($several));
+            : throw new InvalidArgument('keys and values must be an array or a Traversable, not ' . get_debug_type($several));
     }
 
     private static function seconds(mixed $ttl): ?float
     {
         return $ttl === null || \is_int($ttl) || $ttl instanceof \DateInterval
             ? Keys::seconds($ttl)
-            : throw new InvalidArgument('a time is an int, a DateInterval or null, not ' . get_debug_type($ttl));
+            : throw new InvalidArgument('a time to live must be an int, a DateInterval or null, not ' . get_debug_type($ttl));
     }
 }

@@ -12,8 +12,8 @@ use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Message\UriFactoryInterface;
 
 /**
- * Finds the PSR-17 factories that an application has installed, so that a handler's answers are of the kind that its
- * other code makes. This package has none: answers are a library's.
+ * Finds the PSR-17 factories that an application has installed, so that a handler's responses use
+ * the same library as its other code. This package has no response classes.
  */
 final class Discovery
 {
@@ -25,7 +25,7 @@ final class Discovery
         UploadedFileFactoryInterface::class => 'UploadedFile',
         UriFactoryInterface::class => 'Uri',
     ];
-    /** In this order; %s is what is made. */
+    /** Searched in this order. %s is replaced by the type to create. */
     private const CLASSES = [
         'Nyholm\Psr7\Factory\Psr17Factory',
         'GuzzleHttp\Psr7\HttpFactory',
@@ -41,13 +41,13 @@ final class Discovery
      *
      * @return T
      *
-     * @throws \InvalidArgumentException when it is none of PSR-17
-     * @throws \RuntimeException when no library that makes it is installed
+     * @throws \InvalidArgumentException when $interface is not part of PSR-17
+     * @throws \RuntimeException when no installed library implements it
      */
     public static function find(string $interface): object
     {
         $made = self::INTERFACES[$interface]
-            ?? throw new \InvalidArgumentException("`$interface` is no interface of PSR-17");
+            ?? throw new \InvalidArgumentException("`$interface` is not an interface of PSR-17");
         foreach (self::CLASSES as $class) {
             $class = sprintf($class, $made);
             if (is_a($class, $interface, true)) {
@@ -56,11 +56,11 @@ final class Discovery
         }
 
         throw new \RuntimeException(
-            "no library that makes `$interface` is installed\nhint: composer require nyholm/psr7",
+            "no installed library implements `$interface`\nhint: run composer require nyholm/psr7",
         );
     }
 
-    /** Whether $interface is one that find() knows. */
+    /** Returns whether find() supports $interface. */
     public static function knows(string $interface): bool
     {
         return isset(self::INTERFACES[$interface]);

@@ -7,16 +7,16 @@ namespace Samovar\Runtime\Psr6;
 use Psr\Cache\CacheItemInterface;
 
 /**
- * What a Pool gives out for a key, and takes back.
+ * A cache item of Pool.
  *
- * Parameters have no types, so that it fits the interface's versions 1 to 3.
+ * Parameters have no types, to be compatible with versions 1 to 3 of the interface.
  */
 final class Item implements CacheItemInterface
 {
-    /** Unix time; null: for ever. */
+    /** Expiry as Unix time; null: never. */
     private ?float $until = null;
 
-    /** @internal by the pool */
+    /** @internal for the pool */
     public function __construct(private string $key, private mixed $value, private bool $is_hit)
     {
     }
@@ -49,7 +49,7 @@ final class Item implements CacheItemInterface
             $expiration === null => null,
             $expiration instanceof \DateTimeInterface => microtime(true) + Keys::until($expiration),
             default =>
-                throw new InvalidArgument('a time is a DateTimeInterface or null, not ' . get_debug_type($expiration)),
+                throw new InvalidArgument('an expiration time must be a DateTimeInterface or null, not ' . get_debug_type($expiration)),
         };
 
         return $this;
@@ -58,7 +58,7 @@ final class Item implements CacheItemInterface
     public function expiresAfter($time): static
     {
         if ($time !== null && !\is_int($time) && !$time instanceof \DateInterval) {
-            throw new InvalidArgument('a time to live is an int, a DateInterval or null, not ' . get_debug_type($time));
+            throw new InvalidArgument('a time to live must be an int, a DateInterval or null, not ' . get_debug_type($time));
         }
         $seconds = Keys::seconds($time);
         $this->until = $seconds === null ? null : microtime(true) + $seconds;
@@ -66,7 +66,7 @@ final class Item implements CacheItemInterface
         return $this;
     }
 
-    /** @internal seconds that it has left; null: it stays */
+    /** @internal remaining seconds; null: no expiry */
     public function left(): ?float
     {
         return $this->until === null ? null : $this->until - microtime(true);

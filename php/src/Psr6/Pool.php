@@ -9,15 +9,16 @@ use Psr\Cache\CacheItemPoolInterface;
 use Samovar\Cache;
 
 /**
- * A Samovar\Cache as PSR-6 has it: what one worker saves, all find. Symfony takes it as the provider of
- * cache.adapter.psr6.
+ * PSR-6 adapter for a Samovar\Cache. All workers share its values. In Symfony, set it as the
+ * provider of cache.adapter.psr6.
  *
- * What is deferred is saved at once: nothing is gained by waiting, and a worker's end could lose it. Parameters have no
- * types, so that it fits the interface's versions 1 to 3.
+ * Deferred items are saved immediately: a delay would gain nothing, and the items could be lost
+ * when the worker ends. Parameters have no types, to be compatible with versions 1 to 3 of the
+ * interface.
  */
 final class Pool implements CacheItemPoolInterface
 {
-    /** What is found where nothing is. */
+    /** Default value that marks a cache miss. */
     private object $nothing;
 
     public function __construct(private Cache $cache)
@@ -25,7 +26,7 @@ final class Pool implements CacheItemPoolInterface
         $this->nothing = new \stdClass();
     }
 
-    /** The cache of that name; for containers whose services are made by a factory. */
+    /** Opens the cache of that name. For containers that create services with a factory. */
     public static function named(string $name, int $bytes = 4194304): self
     {
         return new self(new Cache($name, $bytes));
@@ -71,7 +72,7 @@ final class Pool implements CacheItemPoolInterface
 
     public function deleteItems(array $keys): bool
     {
-        // First all of them: a wrong one deletes nothing.
+        // Checks all keys first, so that an invalid key deletes nothing.
         foreach (array_map(self::key(...), $keys) as $key) {
             $this->cache->delete($key);
         }
@@ -82,7 +83,7 @@ final class Pool implements CacheItemPoolInterface
     public function save(CacheItemInterface $item): bool
     {
         if (!$item instanceof Item) {
-            throw new InvalidArgument('an item of another pool cannot be saved: ' . $item::class);
+            throw new InvalidArgument('cannot save an item of another pool: ' . $item::class);
         }
         $left = $item->left();
         if ($left !== null && $left <= 0) {

@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Samovar\Runtime\Psr7;
 
 /**
- * A message's headers: looked up whatever the case of the name, kept as it was written. Immutable.
+ * The headers of a message. Lookup is case-insensitive, and the original spelling of names is
+ * preserved. Immutable.
  *
  * @internal
  */
@@ -13,16 +14,16 @@ final class HeaderMap
 {
     /** A name is an RFC 9110 token. */
     private const NAME = '/^[!#$%&\'*+.^_`|~0-9A-Za-z-]+$/D';
-    /** A value has no control characters but the tab: CR and LF would begin another header. */
+    /** A value has no control characters except tab: CR and LF would start another header. */
     private const VALUE = '/^[\x20\x09\x21-\x7E\x80-\xFF]*$/D';
 
-    /** @param array<string, array{string, list<string>}> $lines by name in lower case: name, values */
+    /** @param array<string, array{string, list<string>}> $lines by lower-case name: name, values */
     private function __construct(private array $lines = [])
     {
     }
 
     /**
-     * Headers that a server has taken apart; they are not checked again.
+     * Creates a map of headers that a server has parsed. They are not validated again.
      *
      * @param array<string, string> $headers
      */
@@ -75,7 +76,7 @@ final class HeaderMap
         return $map;
     }
 
-    /** With $host as the first header, as RFC 9112 wants it. */
+    /** Returns a copy with $host as the first header, as RFC 9112 recommends. */
     public function withHost(string $host): self
     {
         return new self(['host' => ['Host', [$host]]] + $this->lines);
@@ -95,7 +96,7 @@ final class HeaderMap
     private static function name(mixed $name): string
     {
         if (\is_int($name)) {
-            // PHP makes integers of array keys such as '123'.
+            // PHP converts array keys such as '123' to integers.
             $name = (string) $name;
         }
         if (!\is_string($name) || preg_match(self::NAME, $name) !== 1) {

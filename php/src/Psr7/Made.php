@@ -8,7 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UriInterface;
 
 /**
- * A request that nobody sent: a warm-up's.
+ * A synthetic request, used for warm-up.
  *
  * @internal
  */

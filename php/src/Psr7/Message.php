@@ -8,9 +8,10 @@ use Psr\Http\Message\MessageInterface;
 use Psr\Http\Message\StreamInterface;
 
 /**
- * What a request has as any message. What is null was never changed, and is what initial…() says.
+ * Base class of PSR-7 messages. A property that is null was never changed, and its initial…()
+ * method provides the value.
  *
- * Parameters have no types: so the signatures fit psr/http-message 1 as well as 2.
+ * Parameters have no types, to be compatible with psr/http-message 1 and 2.
  */
 abstract class Message implements MessageInterface
 {
@@ -22,7 +23,7 @@ abstract class Message implements MessageInterface
 
     abstract protected function initialHeaders(): HeaderMap;
 
-    /** The same object whenever it is asked for. */
+    /** Returns the same object on every call. */
     abstract protected function initialBody(): StreamInterface;
 
     public function getProtocolVersion(): string

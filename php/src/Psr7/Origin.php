@@ -9,8 +9,8 @@ use Psr\Http\Message\UploadedFileInterface;
 use Psr\Http\Message\UriInterface;
 
 /**
- * What a request was when it was made. All copies that with…() makes of it share one: what it finds out when it is
- * first asked, it finds out once, and no copy is changed by that.
+ * The original values of a request. All copies that the with…() methods create share one Origin. It
+ * caches values on first use, which changes no copy.
  *
  * @internal
  */
@@ -18,7 +18,7 @@ interface Origin
 {
     public function method(): string;
 
-    /** The target as the client sent it; null: made of the URI. */
+    /** Returns the target as the client sent it, or null when it is derived from the URI. */
     public function target(): ?string;
 
     public function uri(): UriInterface;

@@ -9,7 +9,7 @@ use Psr\Http\Message\UriInterface;
 use Samovar\Request as NativeRequest;
 
 /**
- * A request that Samovar has received. Nothing of it is taken over before somebody asks.
+ * A request that Samovar received. Data is copied from the native request only on first use.
  *
  * @internal
  */
@@ -63,8 +63,9 @@ final class Received implements Origin
     {
         if ($this->server === null) {
             $this->server = $this->request->server();
-            // The rest of $_SERVER: REQUEST_TIME, PHP_AUTH_USER and what the boot has read from .env. A request that
-            // is over has nothing, and $_SERVER is another's.
+            // Adds the rest of $_SERVER: REQUEST_TIME, PHP_AUTH_USER and .env variables of the
+            // boot. After the request has ended, server() is empty and $_SERVER belongs to another
+            // request.
             $this->server += $this->server === [] ? [] : $_SERVER;
         }
 
@@ -98,7 +99,7 @@ final class Received implements Origin
         return $this->request->attributes();
     }
 
-    /** Null where the client has not said it beforehand, or PHP has taken the body apart. */
+    /** Returns null when the client did not declare the size, or when PHP has parsed the body. */
     private function bodySize(): ?int
     {
         $length = $this->request->header('content-length', '');
@@ -114,7 +115,7 @@ final class Received implements Origin
 
     private function madeUri(): UriInterface
     {
-        // HTTP_HOST is what a trusted proxy forwards, where the header is the proxy's own.
+        // HTTP_HOST is the host that a trusted proxy forwards. The Host header is the proxy's own.
         $server = $this->request->server();
         $host = $server['HTTP_HOST'] ?? '';
         $host = $host !== '' ? $host : $this->request->host();

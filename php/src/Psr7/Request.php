@@ -8,7 +8,7 @@ use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UriInterface;
 
-/** What a PSR-7 request is before one asks what it says to a server. */
+/** Base class of PSR-7 requests, without the parts of a server request. */
 abstract class Request extends Message implements RequestInterface
 {
     private ?string $method = null;
@@ -41,7 +41,7 @@ abstract class Request extends Message implements RequestInterface
     public function withRequestTarget($requestTarget): static
     {
         if (!\is_string($requestTarget) || preg_match('/^[^\s\x00-\x1F\x7F]+$/D', $requestTarget) !== 1) {
-            throw new \InvalidArgumentException('The request target must be a string without blanks');
+            throw new \InvalidArgumentException('The request target must be a string without whitespace');
         }
         $request = clone $this;
         $request->target = $requestTarget;

@@ -9,7 +9,7 @@ use Psr\Http\Message\UploadedFileInterface;
 use Psr\Http\Message\UriInterface;
 use Samovar\Request as NativeRequest;
 
-/** A PSR-7 request to the server. One of a native request asks that when it is asked: nothing is copied before. */
+/** A PSR-7 server request. For a native request, data is copied only on first use. */
 final class ServerRequest extends Request implements ServerRequestInterface
 {
     /** @var array<array-key, mixed>|null */
@@ -24,18 +24,18 @@ final class ServerRequest extends Request implements ServerRequestInterface
     private $parsed = null;
     private bool $isParsed = false;
 
-    /** The PSR-7 face of $request. Its attributes are the native ones of this moment. */
+    /** Wraps $request. The native request's attributes are copied at this moment. */
     public static function received(NativeRequest $request): self
     {
         return new self(new Received($request));
     }
 
     /**
-     * A request that nobody sent.
+     * Creates a synthetic request.
      *
      * @param array<string, mixed> $server
      *
-     * @throws \InvalidArgumentException when method or URI are not allowed
+     * @throws \InvalidArgumentException when the method or URI is not valid
      */
     public static function of(string $method, string|UriInterface $uri, array $server = []): self
     {

@@ -6,10 +6,10 @@ namespace Samovar\Runtime\Psr7;
 
 use Psr\Http\Message\StreamInterface;
 
-/** A PSR-7 stream over one of PHP's, which is opened when it is first used. */
+/** A PSR-7 stream over a PHP stream, which is opened on first use. */
 final class Stream implements StreamInterface
 {
-    /** The bits of stat's mode that tell a file's type (stat(2)). */
+    /** Bits of st_mode that contain the file type (stat(2)). */
     private const TYPE = 0170000;
     private const TYPE_FILE = 0100000;
 
@@ -17,14 +17,15 @@ final class Stream implements StreamInterface
     private $stream = null;
 
     /**
-     * @param \Closure(): resource|null $open makes the stream when it is first used; null: there is none any more
-     * @param int|null $size in bytes, where it is known and PHP's stream does not tell
+     * @param \Closure(): resource|null $open opens the stream on first use; null: detached or
+     * closed
+     * @param int|null $size in bytes, if known and not reported by PHP's stream
      */
     private function __construct(private ?\Closure $open, private ?int $size = null)
     {
     }
 
-    /** One that may be read, written and sought in, and that has $contents; it stands at their beginning. */
+    /** Creates a readable, writable and seekable stream with $contents, positioned at the start. */
     public static function of(string $contents): self
     {
         return new self(static function () use ($contents) {
@@ -37,8 +38,8 @@ final class Stream implements StreamInterface
     }
 
     /**
-     * @param \Closure(): resource $open called when the stream is first used
-     * @param int|null $size in bytes, where it is known and PHP's stream does not tell
+     * @param \Closure(): resource $open called on first use of the stream
+     * @param int|null $size in bytes, if known and not reported by PHP's stream
      */
     public static function opening(\Closure $open, ?int $size = null): self
     {
@@ -80,7 +81,7 @@ final class Stream implements StreamInterface
         }
         $stream = $this->opened();
         $about = $stream === null ? false : fstat($stream);
-        // What is no file, such as a pipe, has a size of 0 as long as nobody knows better.
+        // Streams other than regular files, such as pipes, report a size of 0 when it is unknown.
         $isFile = $about !== false && ($about['mode'] & self::TYPE) === self::TYPE_FILE;
 
         return $isFile || ($about['size'] ?? 0) > 0 ? $about['size'] : null;
@@ -89,7 +90,7 @@ final class Stream implements StreamInterface
     /** @throws \RuntimeException */
     public function tell(): int
     {
-        return self::done(ftell($this->needed()), 'cannot tell the position in the stream');
+        return self::done(ftell($this->needed()), 'cannot get the position in the stream');
     }
 
     public function eof(): bool
@@ -190,7 +191,7 @@ final class Stream implements StreamInterface
             $this->stream = $open();
         }
 
-        // Whoever has made the stream may have closed it.
+        // The code that created the stream may have closed it.
         return \is_resource($this->stream) ? $this->stream : null;
     }
 

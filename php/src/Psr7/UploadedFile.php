@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Psr7;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
 
-/** A PSR-7 upload: a file of PHP's that was not moved yet. */
+/** A PSR-7 upload: a temporary file of PHP that was not moved yet. */
 final class UploadedFile implements UploadedFileInterface
 {
     private const PIECE_BYTES = 64 * 1024;
@@ -20,7 +20,7 @@ final class UploadedFile implements UploadedFileInterface
     private bool $moved = false;
 
     /**
-     * @param string $file where PHP has put it
+     * @param string $file path of PHP's temporary file
      *
      * @throws \InvalidArgumentException
      */
@@ -32,11 +32,11 @@ final class UploadedFile implements UploadedFileInterface
         private ?string $clientType,
     ) {
         if (!\in_array($error, self::ERRORS, true)) {
-            throw new \InvalidArgumentException("An upload's error must be one of UPLOAD_ERR_*, $error given");
+            throw new \InvalidArgumentException("The error of an upload must be one of UPLOAD_ERR_*, $error given");
         }
     }
 
-    /** What $_FILES says of one file. */
+    /** Creates an upload from the values of one file in $_FILES. */
     public static function received(string $file, int $size, int $error, ?string $name, ?string $type): self
     {
         return new self($file, $size, $error, $name, $type);
@@ -54,18 +54,18 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Moves the file, as move_uploaded_file() does; one that no client has sent is copied.
+     * Moves the file with move_uploaded_file(). A file that was not uploaded by a client is copied.
      *
-     * @param string $targetPath absolute, or below the working directory
+     * @param string $targetPath absolute, or relative to the working directory
      *
-     * @throws \InvalidArgumentException when the path is none
-     * @throws \RuntimeException when it cannot be moved, or was moved already
+     * @throws \InvalidArgumentException when the path is not valid
+     * @throws \RuntimeException when the file cannot be moved, or was already moved
      */
     public function moveTo($targetPath): void
     {
         $this->needed();
         if (!\is_string($targetPath) || $targetPath === '') {
-            throw new \InvalidArgumentException('The path to move an upload to must be a string that is not empty');
+            throw new \InvalidArgumentException('The target path of an upload must be a non-empty string');
         }
         if (is_uploaded_file($this->file)) {
             $this->moved = @move_uploaded_file($this->file, $targetPath);
@@ -121,10 +121,10 @@ final class UploadedFile implements UploadedFileInterface
     private function needed(): void
     {
         if ($this->error !== UPLOAD_ERR_OK) {
-            throw new \RuntimeException("the upload has failed with error {$this->error}: there is no file");
+            throw new \RuntimeException("the upload failed with error {$this->error}: no file available");
         }
         if ($this->moved) {
-            throw new \RuntimeException('the uploaded file was moved already');
+            throw new \RuntimeException('the uploaded file was already moved');
         }
     }
 }

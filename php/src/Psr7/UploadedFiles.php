@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Samovar\Runtime\Psr7;
 
 /**
- * From $_FILES, which has a tree in each of its columns, to one tree of uploads.
+ * Converts $_FILES, which has one tree per property, to one tree of uploads.
  *
  * @internal
  */

@@ -15,7 +15,9 @@ final class Uri implements UriInterface
         . '(?<host>\[[0-9a-f:.]+\]|\[v[0-9a-f]+\.[^\]]+\]|[^:\[\]@]*)(?::(?<port>\d*))?$~Di';
     private const PORTS = ['http' => 80, 'https' => 443];
     private const PORT_MAX = 65535;
-    /** Characters that stand for themselves, beside unreserved ones and sub-delimiters. */
+    /**
+     * Characters allowed without encoding, in addition to unreserved characters and sub-delimiters.
+     */
     private const IN_PATH = '/:@';
     private const IN_QUERY = '/:@?';
 
@@ -31,7 +33,7 @@ final class Uri implements UriInterface
     {
     }
 
-    /** @throws \InvalidArgumentException when it is no URI */
+    /** @throws \InvalidArgumentException when $text is not a URI */
     public static function parse(string $text): self
     {
         if (preg_match(self::PARTS, $text, $parts, PREG_UNMATCHED_AS_NULL) !== 1) {
@@ -41,7 +43,7 @@ final class Uri implements UriInterface
         $uri = new self();
         $uri->scheme = self::scheme($scheme ?? '');
         $namesHost = $authority !== null && $uri->setAuthority($authority);
-        // "http:///path" names no host, and in "a:b/c" the first segment would be a scheme.
+        // "http:///path" has no host, and the first segment of "a:b/c" would be read as a scheme.
         $needsHost = isset(self::PORTS[$uri->scheme]) && $authority !== null;
         $colonFirst = $scheme === null && $authority === null && str_contains(explode('/', $path, 2)[0], ':');
         if (($needsHost && !$namesHost) || $colonFirst) {
@@ -55,7 +57,8 @@ final class Uri implements UriInterface
     }
 
     /**
-     * That of a request which a server has taken apart. A Host header that names none is left out.
+     * Creates the URI of a request that a server has parsed. A Host header without a host name is
+     * ignored.
      *
      * @internal
      */
@@ -68,14 +71,14 @@ final class Uri implements UriInterface
         } catch (\InvalidArgumentException) {
             $uri->host = '';
         }
-        // "*" of OPTIONS is a target, not a path.
+        // The "*" of OPTIONS is a target, not a path.
         $uri->path = $path === '*' ? '' : self::encoded($path, self::IN_PATH);
         $uri->query = self::encoded($query, self::IN_QUERY);
 
         return $uri;
     }
 
-    /** What a Host header says of this URI: the port is left out where it is the scheme's own. */
+    /** Returns the value of a Host header for this URI. The scheme's default port is omitted. */
     public static function hostHeader(UriInterface $uri): string
     {
         $port = $uri->getPort();
@@ -108,13 +111,16 @@ final class Uri implements UriInterface
         return $this->host;
     }
 
-    /** Null for the scheme's own port. */
+    /** Returns null for the scheme's default port. */
     public function getPort(): ?int
     {
         return $this->port === (self::PORTS[$this->scheme] ?? null) ? null : $this->port;
     }
 
-    /** Beginning with at most one "/": with two it would be taken for a host where it is used by itself. */
+    /**
+     * Returns the path with at most one leading "/". A path that starts with "//" would be read as
+     * a host when used alone.
+     */
     public function getPath(): string
     {
         return str_starts_with($this->path, '//') ? '/' . ltrim($this->path, '/') : $this->path;
@@ -294,7 +300,7 @@ final class Uri implements UriInterface
         return (int) $port;
     }
 
-    /** Percent-encodes what may not stand here, and leaves alone what is encoded already. */
+    /** Percent-encodes characters that are not allowed, and does not encode twice. */
     private static function encoded(string $text, string $allowed): string
     {
         $pattern = '~(?:[^a-zA-Z0-9_.\-\~!$&\'()*+,;=%' . preg_quote($allowed, '~') . ']+|%(?![a-fA-F0-9]{2}))~';
@@ -313,6 +319,6 @@ final class Uri implements UriInterface
 
     private static function refused(string $text): \InvalidArgumentException
     {
-        return new \InvalidArgumentException('`' . addcslashes($text, "\0..\37\177") . '` is no URI');
+        return new \InvalidArgumentException('`' . addcslashes($text, "\0..\37\177") . '` is not a valid URI');
     }
 }

@@ -7,8 +7,8 @@ namespace Samovar\Runtime\Redis;
 use Samovar\Pool;
 
 /**
- * Redis out of a pool: each command takes a connection that nobody else uses meanwhile, so tasks that run at once
- * (Samovar\parallel()) ask at once.
+ * Redis with a connection pool. Each command uses a connection exclusively, so concurrent tasks
+ * (Samovar\parallel()) can send commands at the same time.
  *
  *     $redis = new PooledRedis(function (): \Redis {
  *         $redis = new \Redis();
@@ -18,13 +18,15 @@ use Samovar\Pool;
  *     }, size: 8, maxUses: 10_000);
  *     $redis->get('key');
  *
- * Several commands that belong together (MULTI, WATCH, pipelines) are for use().
+ * For commands that need the same connection (MULTI, WATCH, pipelines), call use().
  *
  * @mixin \Redis
  */
 final class PooledRedis
 {
-    /** What would stay with a connection that the next command does not go to. */
+    /**
+     * Commands that change the state of a connection, while the next command may use another one.
+     */
     private const STAYS = [
         'auth', 'close', 'connect', 'discard', 'exec', 'multi', 'open', 'pconnect', 'pipeline', 'popen', 'psubscribe',
         'punsubscribe', 'reset', 'select', 'setoption', 'ssubscribe', 'subscribe', 'sunsubscribe', 'unsubscribe',
@@ -34,11 +36,13 @@ final class PooledRedis
     private readonly Pool $pool;
 
     /**
-     * @param callable(): \Redis $connect makes a connection that is ready: authenticated, with its database and options
-     * @param int $size connections at most, for each process
-     * @param int $maxUses after which one is replaced; 0: never
-     * @param float $idle seconds; one that was idle for longer is replaced
-     * @param float $wait seconds for which one waits for a free one; then \Samovar\TimeoutException
+     * @param callable(): \Redis $connect creates a ready connection: authenticated, with its
+     * database and options
+     * @param int $size maximum number of connections per process
+     * @param int $maxUses uses after which a connection is replaced; 0 means no limit
+     * @param float $idle seconds; a connection that was idle for longer is replaced
+     * @param float $wait seconds to wait for a free connection; then \Samovar\TimeoutException is
+     * thrown
      */
     public function __construct(
         callable $connect,
@@ -51,7 +55,7 @@ final class PooledRedis
     }
 
     /**
-     * Does something with one connection: a transaction, a pipeline.
+     * Calls $work with one connection, for a transaction or a pipeline.
      *
      * @template T
      * @param callable(\Redis): T $work
@@ -62,7 +66,7 @@ final class PooledRedis
         return $this->pool->use(static function (object $redis) use ($work): mixed {
             $result = $work($redis);
             if ($redis instanceof \Redis && $redis->getMode() !== \Redis::ATOMIC) {
-                throw new \LogicException('A transaction or pipeline was begun and not ended: exec() or discard() it');
+                throw new \LogicException('A transaction or pipeline is not finished: call exec() or discard()');
             }
 
             return $result;
@@ -73,7 +77,7 @@ final class PooledRedis
     public function __call(string $command, array $arguments): mixed
     {
         if (in_array(strtolower($command), self::STAYS, true)) {
-            throw new \BadMethodCallException("Commands go to different connections: call $command() within use()");
+            throw new \BadMethodCallException("Commands use different connections: call $command() within use()");
         }
 
         return $this->pool->use(static fn (object $redis): mixed => $redis->$command(...$arguments));
@@ -103,7 +107,7 @@ final class PooledRedis
         return $this->walk('zScan', [$key], $iterator, $pattern, $count);
     }
 
-    /** @return array{size: int, idle: int, used: int, made: int} how its pool is */
+    /** @return array{size: int, idle: int, used: int, made: int} statistics of the pool */
     public function stats(): array
     {
         return $this->pool->stats();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\RoadRunner;
 
-/** Spiral\RoadRunner\Http\Request: what the client has sent, as plain values. */
+/** Spiral\RoadRunner\Http\Request: the client's request as plain values. */
 final class HttpRequest
 {
     /**
@@ -12,10 +12,11 @@ final class HttpRequest
      * @param string $uri with scheme and host
      * @param array<string, list<string>> $headers
      * @param array<array-key, mixed> $cookies
-     * @param array<array-key, mixed> $uploads a tree of arrays with name, error, tmpName, size, mime
+     * @param array<array-key, mixed> $uploads a tree of arrays with name, error, tmpName, size,
+     * mime
      * @param array<string, mixed> $attributes
      * @param array<array-key, mixed> $query
-     * @param bool $parsed whether the body was a form, whose fields are in $form
+     * @param bool $parsed whether the body was a form, with its fields in $form
      * @param array<array-key, mixed> $form
      */
     public function __construct(
@@ -34,7 +35,7 @@ final class HttpRequest
     ) {
     }
 
-    /** The request that the superglobals tell of. */
+    /** Creates the request from the superglobals. */
     public static function received(): self
     {
         $type = strtolower(trim(explode(';', $_SERVER['CONTENT_TYPE'] ?? '')[0]));
@@ -49,7 +50,7 @@ final class HttpRequest
             "$scheme://$host" . ($_SERVER['REQUEST_URI'] ?? '/'),
             array_map(static fn (string $value): array => [$value], array_filter(
                 apache_request_headers(),
-                // Those two are there in any case.
+                // These two headers are always present, and may be empty.
                 static fn (string $value): bool => $value !== '',
             )),
             $_COOKIE,
@@ -74,7 +75,8 @@ final class HttpRequest
     }
 
     /**
-     * PHP has the names of all files of a field, then their types; here each file has its own.
+     * PHP lists the names of all files of a field, then their types. The result has one entry per
+     * file.
      *
      * @param array<string, mixed> $file
      *

@@ -6,10 +6,13 @@ namespace Samovar\Runtime\RoadRunner;
 
 use Samovar\Runtime\Sapi;
 
-/** Spiral\RoadRunner\Http\HttpWorker: requests as plain values, answers by status, headers and body. */
+/**
+ * Spiral\RoadRunner\Http\HttpWorker: requests as plain values, responses as status, headers and
+ * body.
+ */
 class HttpWorker implements HttpWorkerInterface
 {
-    /** The output buffers when the open request began, as long as nobody has responded to it; else null. */
+    /** Output buffer level at the start of the open request, or null once there is a response. */
     private static ?int $level = null;
 
     public function __construct(private WorkerInterface $worker)
@@ -32,7 +35,7 @@ class HttpWorker implements HttpWorkerInterface
         return HttpRequest::received();
     }
 
-    /** The script ends, as by exit(), and has not responded. */
+    /** Handles a script that ends, for example with exit(), without a response. */
     private static function abandoned(): void
     {
         if (self::$level !== null) {
@@ -71,7 +74,7 @@ class HttpWorker implements HttpWorkerInterface
     {
         http_response_code($status);
         foreach ($headers as $name => $values) {
-            // Beside the cookie that PHP's session sets.
+            // Does not replace the cookie of PHP's session.
             $replaces = strcasecmp((string) $name, 'Set-Cookie') !== 0;
             foreach ((array) $values as $value) {
                 header("$name: $value", $replaces, $status);
@@ -96,7 +99,7 @@ class HttpWorker implements HttpWorkerInterface
         flush();
     }
 
-    /** What the loop itself has printed since its request began is nobody's answer. */
+    /** Moves output that the loop printed since the start of the request to the log. */
     private static function dropOutput(): void
     {
         $printed = '';

@@ -7,15 +7,16 @@ namespace Samovar\Runtime\RoadRunner;
 /** Spiral\RoadRunner\Http\HttpWorkerInterface. */
 interface HttpWorkerInterface
 {
-    /** Waits for a request; null when the server stops. */
+    /** Waits for a request. Returns null when the server stops. */
     public function waitRequest(): ?HttpRequest;
 
     /**
-     * Answers the open request.
+     * Sends the response to the open request.
      *
-     * @param string|\Generator<mixed, string, mixed, string|null> $body a generator's pieces are sent as they are made
+     * @param string|\Generator<mixed, string, mixed, string|null> $body pieces of a generator are
+     * sent as it yields them
      * @param array<string, string|list<string>> $headers
-     * @param bool $endOfStream false: more of the body follows, by another call
+     * @param bool $endOfStream false: another call sends more of the body
      */
     public function respond(
         int $status,

@@ -12,10 +12,16 @@ use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Samovar\Runtime\Psr15\Answer;
 
-/** Spiral\RoadRunner\Http\PSR7Worker: requests and answers as PSR-7 objects of the library that the script chose. */
+/**
+ * Spiral\RoadRunner\Http\PSR7Worker: requests and responses as PSR-7 objects of the library that
+ * the script chose.
+ */
 class PSR7Worker implements PSR7WorkerInterface
 {
-    /** As in the original, where 0 sends a body at once. Here large bodies go in pieces in any case. */
+    /**
+     * For compatibility. In the original, 0 sends a body in one piece. Here large bodies are always
+     * sent in pieces.
+     */
     public int $chunkSize = 0;
 
     private HttpWorker $httpWorker;

@@ -10,10 +10,10 @@ use Psr\Http\Message\ServerRequestInterface;
 /** Spiral\RoadRunner\Http\PSR7WorkerInterface. */
 interface PSR7WorkerInterface
 {
-    /** Waits for a request; null when the server stops. */
+    /** Waits for a request. Returns null when the server stops. */
     public function waitRequest(): ?ServerRequestInterface;
 
-    /** Answers the open request. */
+    /** Sends the response to the open request. */
     public function respond(ResponseInterface $response): void;
 
     public function getWorker(): WorkerInterface;

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Samovar\Runtime\RoadRunner;
 
 /**
- * boot → requests, for a loop that asks for them: the server's own loop runs in a fiber, which is suspended while the
- * script answers a request.
+ * boot → requests, for a script with its own request loop: the server's loop runs in a fiber, which
+ * is suspended while the script handles a request.
  *
  * @internal
  */
@@ -21,14 +21,15 @@ final class Turns
     {
     }
 
-    /** There is one loop in a process. */
+    /** Returns the single loop of this process. */
     public static function ofThisProcess(): self
     {
         return self::$ofThisProcess ??= new self();
     }
 
     /**
-     * Ends the request before and waits for the next one; its superglobals, header() and echo are the script's then.
+     * Ends the current request and waits for the next one. Superglobals, header() and echo then
+     * belong to the next one.
      *
      * @return bool false when the server stops, and after stop()
      *
@@ -46,13 +47,13 @@ final class Turns
         return $this->isOpen();
     }
 
-    /** Whether there is a request. */
+    /** Returns whether there is an open request. */
     public function isOpen(): bool
     {
         return $this->loop !== null && $this->loop->isSuspended();
     }
 
-    /** The request that is open is the last. */
+    /** Makes the open request the last one. */
     public function stop(): void
     {
         $this->goesOn = false;

@@ -4,12 +4,13 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\RoadRunner;
 
-/** Spiral\RoadRunner\Worker, as far as a worker for HTTP needs it. */
+/** Spiral\RoadRunner\Worker, with the parts that an HTTP worker needs. */
 class Worker implements WorkerInterface
 {
     /**
-     * @param bool $interceptSideEffects means nothing here: what the loop prints by itself always goes to the log
-     * @param mixed $logger likewise
+     * @param bool $interceptSideEffects has no effect here: output of the loop always goes to the
+     * log
+     * @param mixed $logger has no effect here
      */
     public static function create(bool $interceptSideEffects = true, mixed $logger = null): static
     {

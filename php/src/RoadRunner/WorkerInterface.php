@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\RoadRunner;
 
-/** Spiral\RoadRunner\WorkerInterface, as far as a worker for HTTP needs it. */
+/** Spiral\RoadRunner\WorkerInterface, with the parts that an HTTP worker needs. */
 interface WorkerInterface
 {
-    /** Answers the open request with 500 and writes $error to the server's log. */
+    /** Responds to the open request with 500 and writes $error to the server's log. */
     public function error(string $error): void;
 
-    /** There will be no further request: the loop ends, and a fresh worker takes over. */
+    /** Accepts no further request: the loop ends, and a new worker replaces this one. */
     public function stop(): void;
 }

@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * RoadRunner's classes for workers, where Samovar runs the script: the originals would wait for their own server.
+ * Replaces RoadRunner's worker classes where Samovar runs the script. The original classes would
+ * wait for RoadRunner's server.
  */
 
 use Samovar\Runtime\RoadRunner\HttpRequest;
@@ -28,7 +29,7 @@ if (PHP_SAPI !== 'cli' && extension_loaded('samovar')) {
         if (!isset($names[$class])) {
             return;
         }
-        // All at once: `instanceof` loads no class.
+        // Defines all at once, because `instanceof` does not load classes.
         foreach ($names as $theirs => $ours) {
             class_exists($theirs, false) || interface_exists($theirs, false) || class_alias($ours, $theirs);
         }

@@ -17,14 +17,17 @@ use Symfony\Component\HttpKernel\TerminableInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 use Symfony\Component\VarDumper\VarDumper;
 
-/** Symfony's kernel: booted, warmed up, then request by request. */
+/** Runs a Symfony kernel: boots it, warms it up, then handles requests. */
 final class HttpKernelRunner implements RunnerInterface
 {
-    /** A session id that nobody has: the warm-up's visitor is one who comes back. */
+    /** Unused session ID: the warm-up acts as a returning visitor. */
     private const NOBODY = '00000000000000000000000000';
 
     private bool $isBootedAhead = false;
-    /** Still true when the request's shutdown functions run: it was left by exit(), and nothing has told the kernel. */
+    /**
+     * Still true in the request's shutdown functions if exit() ended the request without the
+     * kernel's knowledge.
+     */
     private bool $isInRequest = false;
 
     /** @param list<string> $warmup targets, such as "/" or "https://example.org/search?q=tea" */
@@ -63,7 +66,8 @@ final class HttpKernelRunner implements RunnerInterface
             $_COOKIE = [session_name() => self::NOBODY];
             $request = Request::create($target, 'GET', [], $_COOKIE, [], $_SERVER);
             $this->terminate($request, $this->handler()->handle($request));
-            // Symfony 5.4 sets PHP's session up, its handler above all, when it is first asked for one and never again.
+            // Symfony 5.4 configures PHP's session, including its handler, only once: when the
+            // session is first requested.
             $request->hasSession() && $request->getSession();
         }
         $this->reset();
@@ -75,7 +79,8 @@ final class HttpKernelRunner implements RunnerInterface
     private function answer(): void
     {
         $this->isInRequest = true;
-        // Of the functions for the end of the request the last: it is registered when the others are.
+        // Registers abandon() during shutdown, so that it runs after all other shutdown functions
+        // of the request.
         register_shutdown_function(fn () => register_shutdown_function($this->abandon(...)));
         try {
             $request = Request::createFromGlobals();
@@ -89,7 +94,7 @@ final class HttpKernelRunner implements RunnerInterface
         }
     }
 
-    /** The router's name of it; a page that it does not know has none. */
+    /** Reports the router's name for the request. An unknown page has no name. */
     private static function nameRoute(Request $request): void
     {
         $name = $request->attributes->get('_route');
@@ -97,8 +102,9 @@ final class HttpKernelRunner implements RunnerInterface
     }
 
     /**
-     * After exit() and dd(), which have told nobody: services may hold anything of that request, so they are made anew.
-     * The old ones' destructors may still print, as at the end of a script.
+     * Runs after exit() and dd(), which bypass the kernel. Services may still hold data of that
+     * request, so they are created again. Destructors of the old services may still print, as at
+     * the end of a script.
      */
     private function abandon(): void
     {
@@ -120,7 +126,10 @@ final class HttpKernelRunner implements RunnerInterface
         }
     }
 
-    /** A kernel asks its HTTP cache, if it has one, only while it is not booted. */
+    /**
+     * Returns the HTTP cache if there is one. A booted kernel does not use its HTTP cache on its
+     * own.
+     */
     private function handler(): HttpKernelInterface
     {
         $container = $this->isBootedAhead ? $this->kernel->getContainer() : null;
@@ -129,14 +138,16 @@ final class HttpKernelRunner implements RunnerInterface
     }
 
     /**
-     * Services that keep something of a request let go of it: `services_resetter` calls each, Doctrine's managers among
-     * them. A kernel that is booted again does just that, and knows then that the next request need not.
+     * Resets services that keep data of a request: `services_resetter` calls each of them,
+     * including Doctrine's managers. A second boot() of the kernel does only this, and the kernel
+     * then skips the reset in the next request.
      */
     private function reset(): void
     {
         if ($this->kernel instanceof KernelInterface) {
             $container = $this->kernel->getContainer();
-            // In debug mode the next request shall do it once more: the kernel takes the moment for its begin.
+            // In debug mode the next request must reset again: the kernel uses that moment as its
+            // start time.
             $this->kernel->isDebug() && $container->has('services_resetter')
                 ? $container->get('services_resetter')->reset()
                 : $this->kernel->boot();
@@ -144,7 +155,10 @@ final class HttpKernelRunner implements RunnerInterface
         self::forgetDumper(VarDumper::class);
     }
 
-    /** The container's own way to show an exception holds all of the container until a request sets the next one's. */
+    /**
+     * The container's exception handler keeps the whole container in memory until a request sets
+     * the next handler.
+     */
     private static function forgetExceptionHandler(): void
     {
         $handler = set_exception_handler(null);
@@ -155,8 +169,9 @@ final class HttpKernelRunner implements RunnerInterface
     }
 
     /**
-     * dump() and dd() print their style sheet once per dumper; the next page needs it again. A handler that was not
-     * made in one of these classes is the application's, and stays.
+     * dump() and dd() print their style sheet once per dumper, and the next page needs it again. A
+     * handler that was not created in one of the given classes belongs to the application and
+     * stays.
      */
     private static function forgetDumper(string ...$makers): void
     {
@@ -169,7 +184,7 @@ final class HttpKernelRunner implements RunnerInterface
         }
     }
 
-    /** Connections that the warm-up has made could not be shared by the workers. */
+    /** Closes the connections that the warm-up opened, because workers cannot share them. */
     private function disconnect(): void
     {
         $container = $this->kernel instanceof KernelInterface ? $this->kernel->getContainer() : null;

@@ -13,12 +13,12 @@ use Samovar\Runtime\Model;
 use Samovar\Runtime\Sapi;
 use Symfony\Component\Runtime\RunnerInterface;
 
-/** Laravel's HTTP kernel, bootstrapped ahead and rolled back after each request. */
+/** Runs Laravel's HTTP kernel: bootstrapped in advance, and rolled back after each request. */
 final class IlluminateRunner implements RunnerInterface
 {
     /**
-     * @param \Closure(): ?object|null $remake makes the application again
-     * @param list<string> $warmup targets, answered by an application that is thrown away
+     * @param \Closure(): ?object|null $remake creates the application again
+     * @param list<string> $warmup targets, handled by an application that is then discarded
      *
      * @throws \LogicException in the resident model
      */
@@ -30,8 +30,8 @@ final class IlluminateRunner implements RunnerInterface
     ) {
         if (Sapi::isSamovar() && $cycle->model() === Model::Resident) {
             throw new \LogicException(
-                "Laravel's kernel does not forget who was logged in: it cannot be resident by itself\n"
-                . 'hint: SAMOVAR_MODEL=checkpoint, or Laravel Octane with `octane:start --server=samovar`',
+                "Laravel's kernel keeps the logged-in user between requests: the resident model is not supported\n"
+                . 'hint: set SAMOVAR_MODEL=checkpoint, or use Laravel Octane with `octane:start --server=samovar`',
             );
         }
     }
@@ -54,7 +54,10 @@ final class IlluminateRunner implements RunnerInterface
         return 0;
     }
 
-    /** Services of Laravel's keep much of a request, so these requests are another application's. */
+    /**
+     * Laravel's services keep data of a request, so another application instance handles these
+     * requests.
+     */
     private function warmUp(): void
     {
         foreach ($this->remake === null ? [] : $this->warmup as $target) {
@@ -69,7 +72,7 @@ final class IlluminateRunner implements RunnerInterface
     {
         $application = $this->kernel->getApplication();
         Container::setInstance($application);
-        // Providers ask for a request while they boot; the first real one takes this one's place.
+        // Providers need a request while they boot. The first real request replaces this one.
         $application->instance('request', Request::create('http://localhost', 'GET', [], [], [], $_SERVER));
         $this->kernel->bootstrap();
     }

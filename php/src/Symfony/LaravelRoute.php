@@ -6,10 +6,13 @@ namespace Samovar\Runtime\Symfony;
 
 use Illuminate\Http\Request;
 
-/** Tells the server which of Laravel's routes has answered. */
+/** Reports the Laravel route of a request to the server. */
 final class LaravelRoute
 {
-    /** Its name; of one without a name its pattern, such as "users/{user}". What no route has answered has none. */
+    /**
+     * Reports the route's name, or its pattern such as "users/{user}" if it has no name. Reports
+     * nothing if no route matched.
+     */
     public static function tell(Request $request): void
     {
         $route = $request->route();

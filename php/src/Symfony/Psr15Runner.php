@@ -11,10 +11,12 @@ use Samovar\Runtime\Psr15\Runner;
 use Samovar\Runtime\Psr7\ServerRequest;
 use Symfony\Component\Runtime\RunnerInterface;
 
-/** A PSR-15 handler; in the checkpoint model it is rolled back after each request. */
+/** Runs a PSR-15 handler. In the checkpoint model it is rolled back after each request. */
 final class Psr15Runner implements RunnerInterface
 {
-    /** @param list<string> $warmup targets: what they leave in the handler's services stays */
+    /**
+     * @param list<string> $warmup targets; changes that they make to the handler's services persist
+     */
     public function __construct(
         private Cycle $cycle,
         private RequestHandlerInterface $handler,

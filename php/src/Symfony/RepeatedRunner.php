@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Symfony;
 use Samovar\Runtime\Cycle;
 use Symfony\Component\Runtime\RunnerInterface;
 
-/** An application that is a callable: it is called for each request. */
+/** Runs an application that is a callable, which is called for each request. */
 final class RepeatedRunner implements RunnerInterface
 {
     private int $status = 0;

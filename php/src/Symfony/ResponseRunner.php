@@ -9,12 +9,15 @@ use Samovar\Runtime\Sapi;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\Runtime\RunnerInterface;
 
-/** An application that is a response: the one made at the boot is a rehearsal, each request has its own made. */
+/**
+ * Runs an application that is a response. The response created at the boot only warms the
+ * application up. Each request creates its own.
+ */
 final class ResponseRunner implements RunnerInterface
 {
     private bool $isRehearsal;
 
-    /** @param \Closure(): ?object|null $remake makes the application again */
+    /** @param \Closure(): ?object|null $remake creates the application again */
     public function __construct(private Cycle $cycle, private Response $response, private ?\Closure $remake)
     {
         $this->isRehearsal = Sapi::boots();

@@ -16,7 +16,7 @@ use Samovar\Runtime\Psr6\Pool;
 use Symfony\Component\Cache\Adapter\ProxyAdapter;
 use Symfony\Contracts\Cache\ItemInterface;
 
-/** The adapters of Samovar\Cache, over the polyfill's. */
+/** Tests the adapters of Samovar\Cache with the polyfilled cache. */
 final class SharedCacheTest extends TestCase
 {
     private const WRONG_KEYS = ['', 'a{b', 'a}b', 'a(b', 'a)b', 'a/b', 'a\b', 'a@b', 'a:b', 7, null, []];

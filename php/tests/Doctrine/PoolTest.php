@@ -17,7 +17,10 @@ use Samovar\Runtime\Doctrine\TaskConnection;
 
 use function Samovar\Runtime\Doctrine\another;
 
-/** Doctrine's connections out of a pool, over the polyfill's: tasks that run at once are in the server's tests. */
+/**
+ * Tests the pool of Doctrine connections with the polyfilled pool. The server's tests cover
+ * concurrent tasks.
+ */
 final class PoolTest extends TestCase
 {
     private PoolMiddleware $middleware;
@@ -90,7 +93,7 @@ final class PoolTest extends TestCase
         $result = $this->connection->executeQuery('SELECT 1 UNION SELECT 2');
         self::assertSame(1, $this->stat('used'));
         self::assertEquals([1], $result->fetchNumeric());
-        // Meanwhile another one.
+        // Uses another connection meanwhile.
         self::assertEquals(3, $this->connection->fetchOne('SELECT 3'));
         self::assertEquals([2], $result->fetchNumeric());
         self::assertFalse($result->fetchNumeric());
@@ -253,7 +256,7 @@ final class PoolTest extends TestCase
 
     public function testThereIsNotOneNativeConnection(): void
     {
-        $this->expectExceptionMessage('There is not one native connection');
+        $this->expectExceptionMessage('A pool has no single native connection');
         $this->connection->getNativeConnection();
     }
 }

@@ -75,7 +75,7 @@ final class OctaneTest extends TestCase
         $this->state->delete();
         self::assertFalse($this->inspector('status')->serverIsRunning());
         self::assertFalse($inspector->stopServer());
-        $this->expectExceptionMessage('it does not run');
+        $this->expectExceptionMessage('the server is not running');
         $inspector->reloadServer();
     }
 
@@ -174,11 +174,11 @@ final class OctaneTest extends TestCase
         $this->inspector('status');
         self::assertSame($this->program, Binary::find($this->program, '/')->path());
         self::assertSame($this->program, Binary::find(null, \dirname($this->program))->path());
-        $this->expectExceptionMessage('`octane.samovar.binary` names `/none`');
+        $this->expectExceptionMessage('cannot run `/none`');
         Binary::find('/none', '/');
     }
 
-    /** @param string $can the commands that the program has, and that succeed */
+    /** @param string $can commands that the program has and that succeed */
     private function inspector(string $can): ServerProcessInspector
     {
         $cases = implode('|', array_filter(explode(' ', $can))) ?: 'nothing';

@@ -30,7 +30,10 @@ final class AnswerTest extends TestCase
         self::assertSame($expected, $body);
     }
 
-    /** @return array<string, array{ResponseInterface, string, string|int}> an int: so many bytes in pieces */
+    /**
+     * @return array<string, array{ResponseInterface, string, string|int}> an int is the number of
+     * bytes sent in pieces
+     */
     public static function bodies(): array
     {
         $read = Stream::of('read');

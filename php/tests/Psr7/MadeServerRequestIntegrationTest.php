@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Tests\Psr7;
 use Http\Psr7Test\ServerRequestIntegrationTest as IntegrationTest;
 use Samovar\Runtime\Psr7\ServerRequest;
 
-/** php-http's tests. */
+/** Runs php-http's tests. */
 final class MadeServerRequestIntegrationTest extends IntegrationTest
 {
     public function createSubject()

@@ -6,7 +6,10 @@ namespace Samovar\Runtime\Tests\Psr7;
 
 use Samovar\Request;
 
-/** The request that php-http's tests are run on: the server's own where a server runs them, else one of the tests. */
+/**
+ * The request for php-http's tests: the server's own request under Samovar, otherwise a synthetic
+ * one.
+ */
 final class Native
 {
     public static ?Request $request = null;

@@ -8,7 +8,7 @@ use Http\Psr7Test\RequestIntegrationTest as IntegrationTest;
 use Samovar\Request as NativeRequest;
 use Samovar\Runtime\Psr7\ServerRequest;
 
-/** php-http's tests. */
+/** Runs php-http's tests. */
 final class ReceivedRequestIntegrationTest extends IntegrationTest
 {
     public function createSubject()

@@ -8,7 +8,7 @@ use Http\Psr7Test\ServerRequestIntegrationTest as IntegrationTest;
 use Samovar\Request as NativeRequest;
 use Samovar\Runtime\Psr7\ServerRequest;
 
-/** php-http's tests. */
+/** Runs php-http's tests. */
 final class ReceivedServerRequestIntegrationTest extends IntegrationTest
 {
     public function createSubject()

@@ -12,7 +12,7 @@ use Samovar\Runtime\Psr7\ServerRequest;
 use Samovar\Runtime\Psr7\Stream;
 use Samovar\Runtime\Psr7\Uri;
 
-/** What php-http's tests do not ask. */
+/** Tests that php-http's tests do not include. */
 final class ReceivedTest extends TestCase
 {
     /**

@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Tests\Psr7;
 use Http\Psr7Test\UploadedFileIntegrationTest as IntegrationTest;
 use Samovar\Runtime\Psr7\UploadedFile;
 
-/** php-http's tests. */
+/** Runs php-http's tests. */
 final class ReceivedUploadIntegrationTest extends IntegrationTest
 {
     public function createSubject()

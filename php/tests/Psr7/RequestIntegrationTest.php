@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Tests\Psr7;
 use Http\Psr7Test\RequestIntegrationTest as IntegrationTest;
 use Samovar\Runtime\Psr7\ServerRequest;
 
-/** php-http's tests. */
+/** Runs php-http's tests. */
 final class RequestIntegrationTest extends IntegrationTest
 {
     public function createSubject()

@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Tests\Redis;
 use PHPUnit\Framework\TestCase;
 use Samovar\Runtime\Redis\PooledRedis;
 
-/** Which commands go where; a real Redis is asked in the server's tests. */
+/** Tests which connections the commands use. The server's tests use a real Redis. */
 final class PooledRedisTest extends TestCase
 {
     private function pooled(): PooledRedis

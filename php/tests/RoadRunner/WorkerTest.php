@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Samovar\Runtime\Tests\Server;
 
-/** Worker scripts for RoadRunner, as they are, in a server of their own. */
+/** Runs unchanged RoadRunner worker scripts, each in its own server. */
 final class WorkerTest extends TestCase
 {
     private const APPS = __DIR__ . '/../apps';

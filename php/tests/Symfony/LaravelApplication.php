@@ -13,12 +13,15 @@ use Illuminate\Foundation\Exceptions\Handler;
 use Illuminate\Foundation\Http\Kernel;
 use Illuminate\Routing\Router;
 
-/** A Laravel application in one file. Who is logged in is left in its container, as every Laravel leaves it there. */
+/**
+ * A Laravel application in one file. The logged-in user stays in its container, as in any Laravel
+ * application.
+ */
 final class LaravelApplication
 {
     public static function kernel(): HttpKernelContract
     {
-        // Laravel 8 of Debian is older than PHP 8.2.
+        // Debian's Laravel 8 is older than PHP 8.2.
         error_reporting(E_ALL & ~E_DEPRECATED);
         $application = new Application(__DIR__);
         $application->instance('config', new Repository(['app' => ['env' => 'production', 'debug' => true]]));

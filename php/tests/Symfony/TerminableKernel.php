@@ -9,7 +9,7 @@ use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 
-/** An HTTP kernel of a few lines. Its terminate() takes a while, and then says so in a file. */
+/** A short HTTP kernel. Its terminate() takes some time, and then writes a note to a file. */
 final class TerminableKernel implements HttpKernelInterface, TerminableInterface
 {
     private const TERMINATE_US = 500_000;

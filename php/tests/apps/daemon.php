@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* Three callables; onFinish writes to the file that LOG names. */
+/* Three callables for Daemon. onFinish writes to the file in the variable LOG. */
 
 require dirname(__DIR__) . '/libraries.php';
 

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* A PSR-15 handler that shows what it was asked, under Psr15\serve(). */
+/* A PSR-15 handler that prints its request, under Psr15\serve(). */
 
 require dirname(__DIR__) . '/libraries.php';
 

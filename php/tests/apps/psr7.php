@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* Runs php-http's tests on the request that it is asked with. Answers how many there were, or what has failed. */
+/* Runs php-http's tests on the current request. Responds with the number of tests, or with the
+ * failures. */
 
 require dirname(__DIR__) . '/libraries.php';
 require_once 'Http/Psr7Test/autoload.php';
@@ -17,7 +18,7 @@ foreach (['STREAM', 'UPLOADED_FILE', 'URI'] as $made) {
     define("{$made}_FACTORY", Psr17Factory::class);
 }
 
-/** PHPUnit in this process; its report as JUnit has it. */
+/** Runs PHPUnit in this process and returns its JUnit report. */
 function report(string ...$options): SimpleXMLElement
 {
     $file = (string) tempnam(sys_get_temp_dir(), 'samovar-junit-');

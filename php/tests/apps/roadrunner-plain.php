@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* A worker script for RoadRunner without PSR-7: plain values in, pieces out. */
+/* A RoadRunner worker script without PSR-7: plain values in, pieces out. */
 
 require dirname(__DIR__) . '/libraries.php';
 

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* A worker script for RoadRunner, after its documentation: a loop that asks for PSR-7 requests. */
+/* A RoadRunner worker script like the one in its documentation: a loop that waits for PSR-7
+ * requests. */
 
 require dirname(__DIR__) . '/libraries.php';
 

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* What Composer's vendor/autoload_runtime.php does with the application that APP names. */
+/* Does the work of Composer's vendor/autoload_runtime.php for the application in the variable
+ * APP. */
 
 require dirname(__DIR__) . '/libraries.php';
 

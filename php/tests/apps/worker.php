@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* A worker script as it is written for Samovar. */
+/* A typical worker script for Samovar. */
 
 require dirname(__DIR__) . '/libraries.php';
 

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* As much of laravel/octane as the driver speaks with; Debian does not have it. */
+/* The parts of laravel/octane that the driver uses. Debian has no package for it. */
 
 namespace Laravel\Octane {
     use Symfony\Component\HttpFoundation\Response;

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* The interfaces of psr/http-server-handler and psr/http-server-middleware, which Debian 12 does not have. */
+/* The interfaces of psr/http-server-handler and psr/http-server-middleware, for which Debian 12
+ * has no packages. */
 
 namespace Psr\Http\Server;
 

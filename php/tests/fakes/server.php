@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* Samovar's functions as a test sees them: what was called, and requests that the test has queued. */
+/* Fakes of Samovar's functions. They record calls, and handle requests that the test has queued. */
 
 namespace Samovar\Runtime\Tests\Fakes {
     final class Server
@@ -11,7 +11,7 @@ namespace Samovar\Runtime\Tests\Fakes {
         public static array $requests = [];
         /** @var list<string> */
         public static array $calls = [];
-        /** @var list<mixed> what the handler has returned */
+        /** @var list<mixed> return values of the handler */
         public static array $answers = [];
 
         public static function reset(array ...$requests): void

@@ -1,8 +1,9 @@
 <?php
 
 /*
- * Everything that the functions of the apcu extension can be asked, as a JSON object: what each question came to, with what
- * was warned of. The same of the extension itself and of Samovar, whatever order this is asked in.
+ * Calls all functions of the apcu extension, and prints a JSON object with the result and the
+ * warnings of each case. The output must be the same with the extension and with Samovar, in any
+ * order of the two.
  */
 
 declare(strict_types=1);
@@ -20,7 +21,7 @@ final class Woken
 {
     public int $times = 0;
 
-    /** It uses the cache while it is fetched. */
+    /** Uses the cache while it is being fetched. */
     public function __wakeup(): void
     {
         apcu_store('woken', str_repeat('w', 100));
@@ -48,7 +49,7 @@ enum Suit: string
     case Hearts = 'h';
 }
 
-/** Seconds and sizes are each server's own. */
+/** Seconds and sizes differ between the servers. */
 function shape(array $info): array
 {
     return array_map(fn (mixed $value): string => get_debug_type($value), $info);
@@ -331,7 +332,7 @@ $questions = [
     },
 ];
 
-/** @return list<mixed> what came of it, and what was said meanwhile */
+/** @return list<mixed> the result, and the messages raised meanwhile */
 function answer(callable $question): array
 {
     $said = [];

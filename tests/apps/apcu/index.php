@@ -1,19 +1,19 @@
 <?php
 
 /*
- * The functions of the apcu extension as applications and libraries use them: each path does one thing and answers with what
- * came of it. MODEL says how the application runs.
+ * The functions of the apcu extension as applications and libraries use them. Each path does one
+ * operation and responds with the result. MODEL sets the execution model.
  */
 
 declare(strict_types=1);
 
-/** What of a library went wrong; nothing is right. */
+/** Returns the failed checks of a library. */
 function faults(array $checks): array
 {
     return array_keys(array_filter($checks, fn (bool $check): bool => !$check));
 }
 
-/** Symfony's adapter, whose isSupported() is what `cache.system` asks, too. */
+/** Tests Symfony's adapter. `cache.system` also calls its isSupported(). */
 function with_symfony(): array
 {
     require_once 'Symfony/Component/Cache/autoload.php';
@@ -45,7 +45,7 @@ function with_symfony(): array
     return faults($checks);
 }
 
-/** Laravel's store `apc`. */
+/** Tests Laravel's store `apc`. */
 function with_laravel(): array
 {
     require_once 'Illuminate/autoload.php';
@@ -65,7 +65,7 @@ function with_laravel(): array
     return faults($checks);
 }
 
-/** Composer's class loader, which keeps where classes are. */
+/** Tests Composer's class loader, which stores the paths of classes. */
 function with_composer(): array
 {
     require_once 'Composer/Autoload/ClassLoader.php';
@@ -86,7 +86,10 @@ function with_composer(): array
     return faults($checks);
 }
 
-/** One request makes it, the others wait: each says what it has, and whether it was the maker. */
+/**
+ * One request makes the value, and the others wait. Each returns the value and whether it was the
+ * maker.
+ */
 function entry(): array
 {
     $was_maker = false;
@@ -100,7 +103,10 @@ function entry(): array
     return [$made, $was_maker, getmypid()];
 }
 
-/** Far more than there is room for: what was stored last is there, and nothing that is there is wrong. */
+/**
+ * Stores far more than there is room for. The last value must be present, and all present values
+ * must be correct.
+ */
 function flood(): array
 {
     $text = fn (int $i): string => str_repeat(chr(97 + $i % 26), 500 + $i % 1000);
@@ -119,7 +125,7 @@ function flood(): array
         apcu_exists('huge'), apcu_cache_info(true)['expunges'] > 0];
 }
 
-/** What is kept of a request that ends in the middle. */
+/** Ends the request within apcu_entry(). The value stored before the end must remain. */
 function finish(string $how): mixed
 {
     return apcu_entry('ends', function () use ($how): string {

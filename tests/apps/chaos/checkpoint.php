@@ -1,8 +1,6 @@
 <?php
 
-/**
- * The pages of app/ below a checkpoint.
- */
+/** Serves the pages of app/ below a checkpoint. */
 
 declare(strict_types=1);
 

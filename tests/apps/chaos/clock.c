@@ -1,7 +1,7 @@
 /*
- * A library for LD_PRELOAD that adds to the clocks what two words of the file $CHAOS_CLOCK say, in
- * seconds: first to the time of day, then to the time since boot, which goes on in the time of day,
- * too. tests/suite/chaos/clock.rs writes them while the server runs.
+ * A library for LD_PRELOAD that shifts the clocks. The file $CHAOS_CLOCK contains two numbers of
+ * seconds. The first shifts the time of day. The second shifts the time since boot, and with it the
+ * time of day. tests/suite/chaos/clock.rs writes them while the server runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Shared, so that all processes live in the same time, and a rollback does not bring an earlier one
- * back. */
+/* Shared, so that all processes use the same time, and a rollback does not restore an earlier
+ * one. */
 static volatile const int64_t *offsets;
 
 __attribute__((constructor)) static void open_clock(void) {
@@ -60,7 +60,7 @@ static long raw(long number, long a, long b, long c, long d, long e, long f) {
     return result;
 }
 
-static long answer(long result) {
+static long respond(long result) {
     if (result < 0 && result > -4096) {
         errno = (int)-result;
         return -1;
@@ -91,7 +91,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     if (result == 0) {
         time->tv_sec += offset_of(clock);
     }
-    return (int)answer(result);
+    return (int)respond(result);
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {
@@ -112,8 +112,8 @@ time_t time(time_t *out) {
     return now.tv_sec;
 }
 
-/* Rust's library waits for points in time (FUTEX_WAIT_BITSET): the kernel's clock has them earlier.
- */
+/* Rust's library waits until a point in time (FUTEX_WAIT_BITSET). It is converted to the
+ * kernel's clock. */
 long syscall(long number, ...) {
     va_list list;
     va_start(list, number);
@@ -126,5 +126,5 @@ long syscall(long number, ...) {
         until.tv_sec -= offset_of(b & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC);
         d = (long)&until;
     }
-    return answer(raw(number, a, b, c, d, e, f));
+    return respond(raw(number, a, b, c, d, e, f));
 }

@@ -1,8 +1,6 @@
 <?php
 
-/**
- * The pages of app/ behind one handler.
- */
+/** Serves the pages of app/ with one handler. */
 
 declare(strict_types=1);
 

@@ -1,8 +1,6 @@
 <?php
 
-/**
- * The pages of app/ as whole scripts.
- */
+/** Serves the pages of app/ as whole scripts. */
 
 declare(strict_types=1);
 

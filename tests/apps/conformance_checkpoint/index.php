@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The scripts of ../conformance below a checkpoint. php-fpm, which does not know Samovar\checkpoint(), runs this whole
- * file for each request: the answers are to be equal.
+ * Serves the scripts of ../conformance below a checkpoint. php-fpm does not have
+ * Samovar\checkpoint() and runs this whole file for each request. The responses must be equal.
  */
 
 declare(strict_types=1);

@@ -1,8 +1,9 @@
 <?php
 
 /**
- * The scripts of ../conformance behind one handler. Samovar calls it for each request; php-fpm, which does
- * not know Samovar\serve(), runs this whole file for each request: the answers are to be equal.
+ * Serves the scripts of ../conformance with one handler. Samovar calls it for each request. php-fpm
+ * does not have Samovar\serve() and runs this whole file for each request. The responses must be
+ * equal.
  */
 
 declare(strict_types=1);

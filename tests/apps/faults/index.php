@@ -1,8 +1,6 @@
 <?php
 
-/**
- * What applications do wrong, one path each; tests/suite/faults.rs asks for it.
- */
+/** Mistakes of applications, one per path. tests/suite/faults.rs requests them. */
 
 declare(strict_types=1);
 
@@ -31,7 +29,10 @@ function ringAddress(): int
     return (int) hexdec($found[1]);
 }
 
-/** The slot of this very request: the only one that is taken while one client asks. A hostile script knows its way, too. */
+/**
+ * Returns the slot of this request: the only one in use while there is one client. A hostile script
+ * can find it in the same way.
+ */
 function ownSlot($memory, int $ring, int $slots): int
 {
     for ($i = 0; $i < $slots; $i++) {
@@ -45,7 +46,8 @@ function ownSlot($memory, int $ring, int $slots): int
     throw new \Exception('no slot is taken where the slots should be');
 }
 
-/** ?at=OFFSET[&slots=OFFSET&slot_bytes=N&taken=STATE]&hex=BYTES[&times=N]: a worker that writes garbage into the ring. */
+/** ?at=OFFSET[&slots=OFFSET&slot_bytes=N&taken=STATE]&hex=BYTES[&times=N]: a worker that writes
+ * garbage into the ring. */
 function garbage(): void
 {
     $memory = fopen('/proc/self/mem', 'r+b');
@@ -59,8 +61,9 @@ function garbage(): void
 }
 
 /**
- * Tries to shorten and to lengthen the ring's memory file, by every way that leads to it; says what came of each.
- * By a program: PHP resolves the link, whose target is no path.
+ * Tries to shorten and to lengthen the ring's memory file through every file descriptor of it, and
+ * prints the results. It runs external commands, because PHP resolves the link, whose target is not
+ * a path.
  */
 function resize(): void
 {
@@ -80,7 +83,7 @@ function resize(): void
     }
 }
 
-/** Writes until somebody stops it, and leaves behind how it ended. */
+/** Writes until it is stopped, and stores the connection status at its end in a file. */
 function stream(): void
 {
     ignore_user_abort(isset($_GET['ignore']));
@@ -94,11 +97,14 @@ function stream(): void
     }
     echo 'into the void';
     flush();
-    // Only who ignores the abort comes here.
+    // Reached only when the abort is ignored.
     file_put_contents($_GET['file'] . '.on', (string) connection_aborted());
 }
 
-/** Says nothing until the file is there, whether anybody waits or not; leaves behind that it came to its end. */
+/**
+ * Sends nothing until the file exists, even if the client has left. Writes a second file at its
+ * end.
+ */
 function outlive(): void
 {
     if (isset($_GET['ignore'])) {
@@ -130,7 +136,10 @@ function flood(): void
     }
 }
 
-/** ?say=WORD&times=N[&length=BYTES][&raw=1]: a chatty page; $raw writes to php://stderr by itself. */
+/**
+ * ?say=WORD&times=N[&length=BYTES][&raw=1]: logs many lines. With raw it writes directly to
+ * php://stderr.
+ */
 function chatter(): void
 {
     $line = str_pad($_GET['say'], (int) ($_GET['length'] ?? 0), $_GET['pad'] ?? 'x');
@@ -148,7 +157,7 @@ switch ($path) {
         chatter();
         break;
     case '/mumble':
-        // Last words, without the end of a line.
+        // Writes output without a line end.
         fwrite(fopen('php://stderr', 'w'), $_GET['say']);
         posix_kill(getmypid(), SIGKILL);
         break;
@@ -220,7 +229,7 @@ switch ($path) {
         echo 'the client has this';
         $finished = fastcgi_finish_request() && !fastcgi_finish_request();
         waitForFile($_GET['file']);
-        // Output would end the script here, as it does under php-fpm: the connection is closed.
+        // The connection is closed. Output would end the script here, as under php-fpm.
         file_put_contents($_GET['file'] . '.done', $finished ? 'and the script went on' : 'not finished');
         break;
     default:

@@ -1,6 +1,6 @@
 <?php
 
-// No worker script: it stands beside the application.
+// A script of the application that is not a worker script.
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// The loop turned round: the main script runs within the request, whose handler waits in a fiber.
+// An inverted loop: the main script runs within the request, whose handler waits in a fiber.
 $turns = new Fiber(static function (): void {
     $handler = static function (): void {
         register_shutdown_function(static fn () => error_log('the request is shut down'));

@@ -1,6 +1,7 @@
 <?php
 
-// A worker script in the form that FrankenPHP documents: boot, handler, loop with a limit, clean-up.
+// A worker script in the form that FrankenPHP documents: boot, handler, loop with a limit,
+// clean-up.
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// The call stands in another file: the first request finds it out.
+// The call is in another file. The server discovers it in the first request.
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// A worker script with a page for everything that tests/suite/frankenphp.rs asks.
+// A worker script with one page for each test of tests/suite/frankenphp.rs.
 
 declare(strict_types=1);
 
@@ -11,7 +11,7 @@ register_shutdown_function(static function (): void {
 $boot = $_SERVER;
 $between = [];
 
-/** Lives as long as the worker's memory. */
+/** Counts for as long as the worker's memory lives. */
 function visits(): int
 {
     static $visits = 0;

@@ -1,8 +1,6 @@
 <?php
 
-/**
- * Tells what PHP sees of a request; tests/suite/http.rs asks for it.
- */
+/** Prints the request as PHP sees it. tests/suite/http.rs requests it. */
 
 declare(strict_types=1);
 
@@ -17,7 +15,8 @@ switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
         echo json_encode($_SERVER);
         break;
     case '/parameters':
-        // They are made in two ways: what both have must be the same, in the same order.
+        // $_SERVER and the environment are built in two ways. Their common entries must be equal
+        // and in the same order.
         $isCommon = fn (string $name): bool => !str_starts_with($name, 'SAMOVAR_');
         $own = array_flip(['PHP_SELF', 'REQUEST_TIME', 'REQUEST_TIME_FLOAT', 'argv', 'argc']);
         $server = array_diff_key($_SERVER, $own);
@@ -44,7 +43,7 @@ switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
         }
         break;
     case '/live':
-        // Says what has come as soon as it comes.
+        // Sends each received piece immediately.
         while (ob_get_level()) {
             ob_end_clean();
         }

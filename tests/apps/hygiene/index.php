@@ -1,14 +1,15 @@
 <?php
 
 /**
- * A resident application that soils everything a request can soil; tests/suite/hygiene.rs asks for it.
+ * A resident application that changes all state that a request can change. tests/suite/hygiene.rs
+ * requests it.
  */
 
 declare(strict_types=1);
 
 namespace Hygiene;
 
-// Set at boot: every request starts from this.
+// Set during the boot. Every request starts with this value.
 ini_set('precision', '7');
 ini_set('memory_limit', '48M');
 set_time_limit(3);
@@ -46,7 +47,7 @@ function nameOf(?callable $handler): string
     return $handler === null ? 'none' : (new \ReflectionFunction(\Closure::fromCallable($handler)))->getName();
 }
 
-/** All that a request can see of what others left behind. */
+/** Returns all state of earlier requests that a request can see. */
 function report(): array
 {
     $errors = nameOf(set_error_handler(null));
@@ -60,7 +61,7 @@ function report(): array
         'files' => $_FILES,
         'request' => $_REQUEST,
         'server' => array_intersect_key($_SERVER, ['HTTP_X_DIRT' => 1, 'DIRT' => 1, 'CONTENT_TYPE' => 1]),
-        // The request's own variables, which php-fpm has in $_ENV too, are those of 'server'.
+        // The request's own variables, which php-fpm also has in $_ENV, are in 'server'.
         'env' => array_diff_key($_ENV, $_SERVER),
         'session' => $_SESSION ?? 'unset',
         'session_id' => session_id(),
@@ -94,7 +95,10 @@ function report(): array
     ];
 }
 
-/** name => what soils; the name's first part is the line of the report that must show it. */
+/**
+ * name => code that leaves state. The first part of the name is the line of the report that must
+ * show it.
+ */
 function dirt(): array
 {
     return [
@@ -152,7 +156,7 @@ function soil(string $name): void
     try {
         dirt()[$name]();
     } catch (\ArgumentCountError) {
-        // Thrown by the one that needs a silenced warning on PHP 8: a notice does it too.
+        // A notice has the same effect as a silenced warning on PHP 8.
         @trigger_error('dirt');
     }
 }
@@ -232,7 +236,7 @@ function handle(): void
             set_error_handler(null);
             set_exception_handler(null);
             trigger_error('as fatal as it gets', E_USER_ERROR);
-            // No break: nobody comes here.
+            // No break: not reached.
         case 'memory':
             fill();
         case 'time':

@@ -1,6 +1,6 @@
 <?php
 
-// A script of the document root beside the resident front controller.
+// A script in the document root of the resident front controller.
 static $runs = 0;
 $runs++;
 echo json_encode([

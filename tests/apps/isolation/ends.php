@@ -1,6 +1,6 @@
 <?php
 
-/** Requests that end in every way a request can end; under php-fpm too. */
+/** Requests that end in every possible way; under php-fpm too. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** No rollback: what an item leaks is real. */
+/** Without rollback, the leaks of the items are real. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Random numbers of all kinds, drawn in each request. */
+/** Random numbers of all kinds, generated in each request. */
 
 declare(strict_types=1);
 
@@ -9,7 +9,8 @@ use Isolation\Boot;
 require __DIR__ . '/src/Boot.php';
 require __DIR__ . '/src/generators.php';
 
-// With a pipe above, each worker boots by itself: it is the process that has seeded all of them.
+// With a pipe above the checkpoint, each worker boots separately, and its own process seeds all
+// generators.
 $alone = getenv('ISOLATION_ALONE') ? popen('cat', 'w') : null;
 $boot = new Boot();
 $cheap = $boot->available(Isolation\generators());

@@ -1,6 +1,9 @@
 <?php
 
-/** A boot none of whose objects has an end that anybody sees, and requests that might see that nobody ended it. */
+/**
+ * A boot without objects whose destruction has observable effects, and requests that might observe
+ * that their destruction was skipped.
+ */
 
 declare(strict_types=1);
 

@@ -1,8 +1,6 @@
 <?php
 
-/**
- * Samovar\Request and Samovar\Response; tests/suite/hygiene.rs asks for it.
- */
+/** Tests of Samovar\Request and Samovar\Response. tests/suite/hygiene.rs requests it. */
 
 declare(strict_types=1);
 

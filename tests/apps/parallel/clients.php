@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * A job of each client: it takes a tenth of a second at another process, and says what it was asked.
+ * One job for each client. It waits a tenth of a second for another process, and returns its own
+ * input.
  */
 
 function connect_pgsql(): PDO
@@ -67,7 +68,7 @@ function ask_memcached(int $i): mixed
 
 function hold_file(int $i): string
 {
-    // Two of them want the same file.
+    // Pairs of jobs lock the same file.
     $file = fopen(sys_get_temp_dir() . '/tasks-' . getmypid() . '-' . intdiv($i, 2), 'c');
     flock($file, LOCK_EX);
     usleep(100_000);
@@ -113,7 +114,7 @@ function job_pgsql(int $i): mixed
     return pg_fetch_result(pg_query($connection, "SELECT '/$i' FROM pg_sleep(0.1)"), 0, 0);
 }
 
-/** What was said, if it was said in secret. */
+/** Returns a row only if the connection is encrypted. */
 const IN_SECRET = 'FROM pg_stat_ssl, pg_sleep(0.1) WHERE pid = pg_backend_pid() AND ssl';
 
 function encrypted(): string

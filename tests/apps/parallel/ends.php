@@ -2,9 +2,7 @@
 
 declare(strict_types=1);
 
-/*
- * Ends of a request while tasks wait in the middle of something.
- */
+/* Ends the request while tasks wait for pending operations. */
 
 function end_by(string $how): string
 {

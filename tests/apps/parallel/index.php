@@ -1,8 +1,9 @@
 <?php
 
 /*
- * Tasks: each path lets several wait at once, or ends them at an odd place, and answers with what came of it. MODEL says how
- * the application runs; the addresses of the servers that it asks come from the environment.
+ * Tests of tasks. Each path lets several tasks wait at once, or ends them at an unusual place, and
+ * responds with the result. MODEL sets the execution model. The environment contains the addresses
+ * of the other servers.
  */
 
 declare(strict_types=1);
@@ -18,7 +19,10 @@ require __DIR__ . '/odd.php';
 
 $pool = new Samovar\Pool(fn () => connect_pgsql(), size: 3, maxUses: 40);
 
-/** Jobs of one client at once: their answers, how long each took, and all together; the moments when they ended, in order. */
+/**
+ * Runs jobs of one client at once. Returns their results, the time of each and of all, and the
+ * moments when they ended, in order.
+ */
 function jobs(string $client, int $count): array
 {
     $work = CLIENTS[$client];

@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /**
- * An event loop as Revolt has one, as small as it can be: it runs in a fiber of its own, its callbacks in others; who suspends
- * leaves to it, and {main} runs it until somebody has resumed {main}.
+ * A minimal event loop in the style of Revolt. It runs in its own fiber, and its callbacks in
+ * others. A suspended fiber returns control to the loop. {main} runs the loop until {main} itself
+ * is resumed.
  */
 final class Loop
 {
@@ -40,7 +41,7 @@ final class Loop
         $this->suspend();
     }
 
-    /** What resumes the code that asks for it. */
+    /** Returns a callable that resumes the calling code. */
     public function suspension(): callable
     {
         $fiber = Fiber::getCurrent();
@@ -91,7 +92,7 @@ final class Loop
     }
 }
 
-/** Two lines that come late, and a timer, in an event loop. */
+/** Two delayed lines and a timer in an event loop. */
 function in_a_loop(string $name): array
 {
     $loop = new Loop();
@@ -136,7 +137,10 @@ function rule_loop(): array
     return [$alone, $task->await(), $both, $inside];
 }
 
-/** Processes that a task makes: what waits beside it goes on in one of the two, and its connections are whole. */
+/**
+ * A task forks. The waiting tasks continue in one of the two processes, and their connections stay
+ * intact.
+ */
 function rule_processes(): array
 {
     $pipe = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);

@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /*
- * Names that a late DNS server knows: nN.test is 10.0.0.N, the other way round, and has the text "/N". It has never heard
- * of missing.test, and says nothing of deaf.test. Compared in tests/suite/parallel/names.rs.
+ * Names of a slow DNS server. nN.test is 10.0.0.N, also in reverse, and has the text "/N". The
+ * server reports that missing.test does not exist, and does not respond for deaf.test.
+ * tests/suite/parallel/names.rs compares the results.
  */
 
 const NAMES = [
@@ -36,7 +37,7 @@ function names_jobs(): array
     return Samovar\parallel(array_map(fn (int $i) => fn () => look_up($i), range(0, 99)));
 }
 
-/** What each function says of names that are there, and of others. */
+/** Returns the results of each function for existing names, and for others. */
 function ask_all(): array
 {
     $addresses = fn (string $host, array $hints) => array_map(
@@ -92,7 +93,7 @@ function names_given_up(): array
     return [$late[0], $cancelled[0], $first];
 }
 
-/** Who asks is no child of PHP's. */
+/** The process that resolves names must not appear as a child of PHP. */
 function names_not_seen(): array
 {
     $seen = 0;
@@ -167,7 +168,7 @@ function names_fatal(): never
     Samovar\parallel([fn () => Samovar\delay(0.001) ?? trigger_error('ended', E_USER_ERROR)]);
 }
 
-/** The code that is no task asks, and is still waiting when the last task has ended. */
+/** Code outside a task looks up a name, and still waits when the last task has ended. */
 function names_own(): array
 {
     $task = Samovar\async(fn () => Samovar\delay(0.001) ?? 'task');
@@ -175,7 +176,7 @@ function names_own(): array
     return [gethostbyname('n7.test'), $task->isDone(), children()];
 }
 
-/** It is left in the middle of its question. */
+/** The request ends in the middle of this lookup. */
 function names_leaves_its_own(): never
 {
     Samovar\async(fn () => Samovar\delay(0.001) ?? trigger_error('ended', E_USER_ERROR));

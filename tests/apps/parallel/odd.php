@@ -3,11 +3,12 @@
 declare(strict_types=1);
 
 /*
- * A visitor whose tasks are in the middle of something when the request ends, somehow. What each was answered must be its own;
- * what was not begun to be kept must not be there. Mixed at random by tests/suite/parallel/odd.rs.
+ * A visitor whose request ends in some way while tasks are in progress. Each result must be the
+ * visitor's own, and uncommitted data must not exist. tests/suite/parallel/odd.rs mixes these
+ * requests at random.
  */
 
-/** Connections that a resident worker keeps, and only those. */
+/** The only connections that a resident worker keeps. */
 function odd_pool(): Samovar\Pool
 {
     static $pool;
@@ -30,7 +31,7 @@ function odd_database(): PDO
     return $db;
 }
 
-/** What each of them says must be of this visitor. */
+/** The result of each must belong to this visitor. */
 function odd_works(): array
 {
     return [
@@ -115,7 +116,7 @@ function odd_works(): array
     ];
 }
 
-/** In the place where it waits, or in the code that is no task. */
+/** Ends the request, in a task or in the code outside tasks. */
 function odd_end(string $how): void
 {
     match ($how) {
@@ -155,7 +156,7 @@ function odd(string $who, string $how, bool $inTask, array $works, int $after): 
     echo "\"$who\"";
 }
 
-/** As many connections as pools keep, of which all are whole. */
+/** Uses as many connections as the pools keep. All of them must work. */
 function odd_rest(): array
 {
     $say = fn (string $word) => odd_pool()->use(fn (PDO $db) => $db->query("SELECT '$word' FROM pg_sleep(0.01)")->fetchColumn());
@@ -166,7 +167,10 @@ function odd_rest(): array
     ]);
 }
 
-/** What the databases know: connections of others, transactions, rows that were never to be there, and all others. */
+/**
+ * Returns the state of the databases: other connections, transactions, rows that must not exist,
+ * and all other rows.
+ */
 function odd_seen(): array
 {
     $pg = connect_pgsql();

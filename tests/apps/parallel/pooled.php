@@ -2,9 +2,7 @@
 
 declare(strict_types=1);
 
-/*
- * Doctrine's connections and Redis out of pools, which the package samovar/runtime has.
- */
+/* The connection pools of the package samovar/runtime for Doctrine and Redis. */
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
@@ -17,7 +15,10 @@ use function Samovar\Runtime\Doctrine\another;
 require_once __DIR__ . '/../../../php/autoload.php';
 require_once 'Doctrine/DBAL/autoload.php';
 
-/** One Doctrine connection for all tasks, as an application has it; three of the database's behind it. */
+/**
+ * One Doctrine connection for all tasks, as in an application, with a pool of three database
+ * connections.
+ */
 final class Databases
 {
     public readonly Connection $connection;
@@ -37,7 +38,7 @@ final class Databases
         return str_contains($this->driver, 'pgsql');
     }
 
-    /** A statement that says who answers, and which takes a while. */
+    /** A slow statement that returns the ID of its database connection. */
     public function slow(): string
     {
         return $this->isPostgres()
@@ -60,7 +61,10 @@ final class Databases
     }
 }
 
-/** Nine at once on the same Doctrine connection: who has answered, and whether each was told what it has asked. */
+/**
+ * Nine tasks on the same Doctrine connection. Returns the number of database connections used and
+ * of correct results.
+ */
 function doctrine_many(Databases $db): array
 {
     $tasks = [];
@@ -73,7 +77,7 @@ function doctrine_many(Databases $db): array
     return [count(array_unique(array_column($rows, 0))), count($right), $db->stats()];
 }
 
-/** Tasks whose transactions wait for each other's statements: each has its own connection. */
+/** Concurrent transactions with slow statements. Each has its own connection. */
 function doctrine_transactions(Databases $db): array
 {
     $table = $db->table();
@@ -101,7 +105,7 @@ function doctrine_transactions(Databases $db): array
     return [array_map(intval(...), array_column(Samovar\parallel($tasks), 0)), $db->stats()];
 }
 
-/** Each task is told the number of what it has inserted itself. */
+/** Each task must get the ID of its own insert. */
 function doctrine_numbers(Databases $db): array
 {
     $table = $db->table();
@@ -129,7 +133,10 @@ function doctrine_numbers(Databases $db): array
     return [Samovar\parallel($tasks), $db->isPostgres() ? caught(fn () => $db->connection->lastInsertId())[1] : null];
 }
 
-/** A second task where the first has a transaction: refused, wherever it comes in between, and the first goes on. */
+/**
+ * A second task uses the connection while the first has a transaction. It is refused at any point,
+ * and the first continues.
+ */
 function doctrine_shared(Databases $db): array
 {
     $table = $db->table();
@@ -148,7 +155,10 @@ function doctrine_shared(Databases $db): array
     return [$others, $first->await(), $db->stats()];
 }
 
-/** Two that begin one on the same Doctrine connection: at most one is done, and who says that it is, is right. */
+/**
+ * Two tasks start a transaction on the same Doctrine connection. At most one may succeed, and its
+ * report must be correct.
+ */
 function doctrine_begun_twice(Databases $db): array
 {
     $table = $db->table();
@@ -171,7 +181,7 @@ function doctrine_begun_twice(Databases $db): array
     return [array_filter($told, fn (array $one): bool => $one[0] !== $one[1]), array_sum(array_column($told, 0)) <= 1];
 }
 
-/** A task that ends within its transaction leaves nothing. */
+/** A task that ends within its transaction leaves no data. */
 function doctrine_cancelled(Databases $db): array
 {
     $table = $db->table();
@@ -192,7 +202,7 @@ function doctrine_cancelled(Databases $db): array
     return [(int) $db->connection->fetchOne("SELECT count(*) FROM $table WHERE name = ?", [$name]), $db->stats()['used']];
 }
 
-/** All connections are killed: at most each fails once, and the next ones are new. */
+/** All connections are killed. Each may fail at most once, and new ones replace them. */
 function doctrine_killed(Databases $db): array
 {
     doctrine_many($db);
@@ -214,7 +224,7 @@ function doctrine_killed(Databases $db): array
 
 function doctrine(string $driver, string $what): array
 {
-    // Lives on where the application does.
+    // Kept as long as the application.
     static $databases = [];
     connect_mysql()->exec('CREATE DATABASE IF NOT EXISTS tasks');
     $databases[$driver] ??= new Databases($driver, new PoolMiddleware(size: 3, maxUses: 100));

@@ -2,9 +2,7 @@
 
 declare(strict_types=1);
 
-/*
- * Samovar\Pool.
- */
+/* Tests of Samovar\Pool. */
 
 function pooled(Samovar\Pool $pool, string $what): mixed
 {

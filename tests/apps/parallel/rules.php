@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * What the functions promise, each rule as one function; what it answers is compared in tests/suite/parallel/rules.rs.
+ * The documented rules of the functions, one function for each. tests/suite/parallel/rules.rs
+ * compares the results.
  */
 
 function caught(callable $work): array
@@ -92,7 +93,7 @@ function rule_exception(): array
 
 function rule_finally(): array
 {
-    // What stands in `finally` may still wait, on connections that were not waited for.
+    // Code in `finally` may still wait, on connections without a pending operation.
     $seen = [];
     $redis = connect_redis();
     $task = Samovar\async(function () use (&$seen, $redis) {
@@ -218,7 +219,7 @@ function rule_fibers(): array
         return [$said, $inner->getReturn(), $inner->isTerminated()];
     };
     $both = Samovar\parallel(['a' => fn () => $run('a'), 'b' => fn () => $run('b')]);
-    // A fiber that is no task waits for tasks, too.
+    // A fiber outside tasks can also wait for tasks.
     $outside = new Fiber(function () {
         $from = Fiber::suspend('ready');
 
@@ -288,7 +289,7 @@ function rule_one_connection(): array
             'first' => fn () => $db->query($sleep)->fetchColumn(),
             'second' => fn () => $db->query("SELECT 'yours'")->fetchColumn(),
         ]));
-        // Nobody is given an answer that is another's.
+        // No query may get the result of another query.
         $said[] = caught(fn () => $db->query("SELECT 'later'")->fetchColumn())[0];
     }
     $redis = connect_redis();
@@ -355,7 +356,7 @@ function rule_refused(): array
 
 function rule_overlap(): array
 {
-    // The code that is no task waits for its own, and tasks go on meanwhile.
+    // The code outside tasks waits for its own query, and tasks continue meanwhile.
     $from = hrtime(true);
     $task = Samovar\async(fn () => job_pdo_pgsql(1));
     $own = job_pdo_mysql(2);
@@ -408,7 +409,10 @@ function rule_socket_timeouts(): array
     ]);
 }
 
-/** What each client says of a peer that does not answer, and after how many seconds: alone, and beside its like. */
+/**
+ * The result of each client for a peer that does not respond, and the seconds until then: alone,
+ * and next to other clients.
+ */
 function rule_limits_of_clients(): array
 {
     [$host, $port] = explode(':', getenv('DEAF'));
@@ -465,7 +469,7 @@ function rule_debugger(): bool
 
 function rule_large(): array
 {
-    // More than any buffer of the kernel's: who writes waits for who reads, in one process.
+    // Larger than any kernel buffer: the writer waits for the reader, in one process.
     $text = str_repeat(sha1('large'), 100_000);
     $pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
     $fifo = sys_get_temp_dir() . '/tasks-' . getmypid() . '.fifo';
@@ -491,7 +495,7 @@ function rule_large(): array
 
 function rule_left(): array
 {
-    // Nobody awaits them: they end with the request.
+    // These tasks are not awaited, and end with the request.
     Samovar\async(fn () => connect_pgsql()->query('SELECT pg_sleep(2)'));
     Samovar\async(fn () => ask_curl('http://' . getenv('DEAF') . '/'));
     Samovar\async(fn () => throw new Exception('unheard'));
@@ -524,7 +528,7 @@ function rule_signal(): array
     return [$answer, $seen];
 }
 
-/** Of all who have asked the databases, beside this request itself. */
+/** Returns the number of database clients, without this request. */
 function rule_connections(): int
 {
     $clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";

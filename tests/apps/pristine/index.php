@@ -1,9 +1,10 @@
 <?php
 
 /**
- * An application without framework: what stands above the checkpoint builds a container whose state
- * is of every kind there is, what stands below reports it, soils it and ends in every way.
- * tests/suite/response_isolation/script.rs asks for it. In php-fpm it all runs for each request.
+ * An application without a framework. The code above the checkpoint builds a container with every
+ * kind of state. The code below reports the state, changes it and ends in every way.
+ * tests/suite/response_isolation/script.rs requests it. In php-fpm the whole file runs for each
+ * request.
  */
 
 declare(strict_types=1);
@@ -24,7 +25,7 @@ if (\function_exists('Samovar\checkpoint')) {
 
 answer($container);
 
-/** Finds the page of a path: /report, /soil/NAME, /end/NAME … */
+/** Calls the page of a path: /report, /soil/NAME, /end/NAME … */
 function answer(Container $container): void
 {
     $path = explode('?', $_SERVER['REQUEST_URI'])[0];
@@ -57,7 +58,7 @@ function lost(string $path): void
     echo "There is no ", htmlspecialchars($path), "\n";
 }
 
-/** All that this request brought. */
+/** Returns all input of this request. */
 function input(): array
 {
     $files = [];
@@ -65,7 +66,7 @@ function input(): array
         $files[$field] = [$file['name'], $file['size'], $file['error']];
         if ($file['error'] === UPLOAD_ERR_OK) {
             $files[$field][] = md5_file($file['tmp_name']);
-            // Half of them are left for the end of the request to remove.
+            // Half of the uploads stay unmoved, so that the end of the request removes them.
             if ($file['size'] % 2 === 0) {
                 move_uploaded_file($file['tmp_name'], $file['tmp_name'] . '.kept');
                 unlink($file['tmp_name'] . '.kept');
@@ -90,7 +91,7 @@ function input(): array
     ];
 }
 
-/** A session that counts; what it holds must be the visitor's own. */
+/** A session with a counter. Its data must be the visitor's own. */
 function session(): array
 {
     session_start();

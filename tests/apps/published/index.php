@@ -1,8 +1,8 @@
 <?php
 
 /*
- * Values that all workers read where they lie: each path does one thing with them and answers with what came of it. MODEL says
- * how the application runs; what stands above its call is done once.
+ * Published values, which all workers read without a copy. Each path does one operation and
+ * responds with the result. MODEL sets the execution model. The code before its call runs once.
  */
 
 declare(strict_types=1);
@@ -10,7 +10,7 @@ declare(strict_types=1);
 use function Samovar\publish;
 use function Samovar\published;
 
-/** What an operation throws, in words. */
+/** Returns the exception of an operation as text. */
 function thrown(callable $operation): string
 {
     try {
@@ -20,7 +20,7 @@ function thrown(callable $operation): string
     }
 }
 
-/** All that can be published, and in many sizes. */
+/** Values of all types that can be published, in many sizes. */
 function everything(): array
 {
     $holes = [1, 2, 3];
@@ -42,7 +42,7 @@ function everything(): array
     ];
 }
 
-/** Everything that is done to arrays, done to one that nobody can write to. */
+/** Applies all kinds of array operations to an array in read-only memory. */
 function used(array $found): array
 {
     $changed = $found;
@@ -88,7 +88,7 @@ function used(array $found): array
     ];
 }
 
-/** A list of one number, as long as the number says. */
+/** Returns a list that repeats one number. The number determines the length. */
 function uniform(int $n): array
 {
     return array_fill(0, 100 + $n % 900, $n);
@@ -131,7 +131,7 @@ $handle = function () use (&$booted): void {
         '/withdraw' => [publish('n', null), published('n')],
         '/scalars' => array_map(fn ($value) => [publish('s', $value), published('s') === $value][1], [1, 1.5, 'text', '', true, false, []]),
         '/within' => (function () use ($n): array {
-            // Another request publishes meanwhile: this one goes on with what it has.
+            // Another request publishes meanwhile. This request keeps the old value.
             $before = published('n');
             $context = stream_context_create(['http' => ['timeout' => 20]]);
             $answer = file_get_contents("http://{$_GET['at']}/set?n=$n", false, $context);
@@ -148,7 +148,8 @@ $handle = function () use (&$booted): void {
                     try {
                         publish($name, uniform(random_int(0, 1 << 30)));
                     } catch (\RuntimeException) {
-                        // All room is of what others still read: they have not run for a while.
+                        // No room: requests that have not continued for a while still read the old
+                        // values.
                     }
                 }
                 $seen[] = is_uniform($list) && is_uniform(published($name));

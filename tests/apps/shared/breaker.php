@@ -1,21 +1,19 @@
 <?php
 
-/*
- * A breaker around a call that ends as it is told; index.php says the rest.
- */
+/* A breaker around a call with a given end. index.php uses it. */
 
 declare(strict_types=1);
 
 use Samovar\Breaker;
 use Samovar\BreakerOpenException;
 
-/** Opens after four calls of which half failed; asks again after a tenth of a second. */
+/** Opens after four calls if half of them failed, and tries again after a tenth of a second. */
 function breaker(string $name): Breaker
 {
     return new Breaker($name, failures: 0.5, minimum: 4, window: 60.0, pause: 0.1);
 }
 
-/** One call that ends in a way; what came of it. */
+/** Makes one call that ends in the given way, and returns the result. */
 function call(Breaker $breaker, string $end): string
 {
     $call = fn (): string => match ($end) {
@@ -39,7 +37,7 @@ function call(Breaker $breaker, string $end): string
     }
 }
 
-/** One request's calls, one after another, and what is refused. */
+/** Makes the calls of one request, one after another, including invalid ones. */
 function breaks(): array
 {
     $breaker = breaker('sequence');

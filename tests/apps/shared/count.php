@@ -1,6 +1,6 @@
 <?php
 
-// A console worker: what it counts, requests see.
+// A console worker. Requests see its count.
 
 (new Samovar\Counter('visits'))->incr(7);
 while (true) {

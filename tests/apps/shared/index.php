@@ -1,8 +1,8 @@
 <?php
 
 /*
- * What workers share: each path does one thing with a shared object and answers with what came of it. MODEL says how the
- * application runs; what stands above its call is made once.
+ * Shared objects. Each path does one operation on a shared object and responds with the result.
+ * MODEL sets the execution model. The code before its call runs once.
  */
 
 declare(strict_types=1);
@@ -34,7 +34,7 @@ function is_whole(?array $row): bool
         && $row['text'] === "number {$row['n']}";
 }
 
-/** What an operation throws, in words. */
+/** Returns the exception of an operation as text. */
 function thrown(callable $operation): string
 {
     try {
@@ -44,7 +44,7 @@ function thrown(callable $operation): string
     }
 }
 
-/** Two of these at once would see each other. */
+/** Two concurrent calls would see each other. */
 function alone(Lock $lock, Table $table): array
 {
     $inside = fn (): array => [$table->incr('inside', 'n'), usleep(2000), $table->decr('inside', 'n')];
@@ -52,7 +52,7 @@ function alone(Lock $lock, Table $table): array
     return $lock->synchronized($inside, 20.0);
 }
 
-/** What a lock does within one request, and what it refuses. */
+/** Tests a lock within one request, including invalid calls. */
 function hold(): array
 {
     $lock = new Lock('held');
@@ -74,7 +74,7 @@ function hold(): array
     ];
 }
 
-/** Ends in a way that leaves the lock to others; says before that it holds it. */
+/** Ends the request in a way that releases the lock. It reports before that it holds the lock. */
 function keep(string $end): array
 {
     $lock = new Lock("kept by $end");
@@ -94,7 +94,7 @@ function keep(string $end): array
     return [$taken];
 }
 
-/** Tokens of a bucket, and what is no limiter. */
+/** Tests the tokens of a bucket, and invalid limiters. */
 function limit(RateLimiter $limiter, string $key): array
 {
     $five = array_map(fn () => $limiter->allow($key), range(1, 5));
@@ -117,7 +117,7 @@ function limit(RateLimiter $limiter, string $key): array
     ];
 }
 
-/** What a cache gives back, and what it refuses. */
+/** Tests reads and invalid calls of a cache. */
 function cache(Cache $cache): array
 {
     $cache->clear();
@@ -166,7 +166,7 @@ enum Suit
     case Hearts;
 }
 
-/** Makes a value slowly, or ends while it makes it. */
+/** Makes a value slowly, or ends the request meanwhile. */
 function make(Cache $cache, Counter $counter): array
 {
     $key = $_GET['key'] ?? '';
@@ -186,7 +186,7 @@ function make(Cache $cache, Counter $counter): array
     return [$cache->remember($key, (float) ($_GET['ttl'] ?? 60), $make, (float) ($_GET['stale'] ?? 0))];
 }
 
-/** What is refused: its name => what is said. */
+/** Invalid calls: name => error message. */
 function refusals(Table $table): array
 {
     return [
@@ -221,7 +221,7 @@ function refusals(Table $table): array
     ];
 }
 
-/** One after another, with what each returns. */
+/** Calls operations one after another, and returns their results. */
 function walk(Table $table): array
 {
     foreach ($table as $key => $row) {
@@ -263,7 +263,7 @@ function fill(Table $table): array
     return [count($table), $thrown];
 }
 
-/** A child of a request is a process of its own. */
+/** A child process of a request counts as a separate process. */
 function fork(Counter $counter, Table $table): array
 {
     $child = pcntl_fork();

@@ -45,14 +45,14 @@ pub(crate) fn theme() -> Theme {
     cases.extend([
         Case::one("many", dump().header("Cookie", &numbered(199))),
         Case::one("over max_input_vars", dump().header("Cookie", &numbered(210))),
-        Case::one("control characters", dump().header("Cookie", "a=1\u{1}2")).differs(
-            "RFC 9110 forbids them in a header",
-            Is::Own(400, &[]),
-        ),
-        Case::one("two headers", dump().header("Cookie", "a=1").header("Cookie", "b=2")).differs_before_nginx_1_23(
-            "nginx before 1.23 hands both over and php-fpm keeps the last; since 1.23 they are joined",
-            Is::Own(200, &["\"string HTTP_COOKIE\": \"a=1; b=2\""]),
-        ),
+        Case::one("control characters", dump().header("Cookie", "a=1\u{1}2"))
+            .differs("RFC 9110 forbids them in a header", Is::Own(400, &[])),
+        Case::one("two headers", dump().header("Cookie", "a=1").header("Cookie", "b=2"))
+            .differs_before_nginx_1_23(
+                "nginx before 1.23 hands both over and php-fpm keeps the last; \
+                 since 1.23 they are joined",
+                Is::Own(200, &["\"string HTTP_COOKIE\": \"a=1; b=2\""]),
+            ),
         Case::one("long", dump().header("Cookie", &format!("a={}", "x".repeat(4000)))),
         Case::one(
             "filter_input",

@@ -40,7 +40,7 @@ pub(crate) fn theme() -> Theme {
         "php-fpm goes back to its own folder when the main script ends; a handler is no script",
         Is::Replaced(&[("put back", "as left")]),
     ));
-    // One after the other: what the first leaves in a resident worker.
+    // Two requests in sequence: tests the state that the first leaves in a resident worker.
     let after = ["shutdown-throws", "generator"].map(|name| Request::get(&target(name)));
     cases.push(Case::steps("shutdown-throws, then generator", after).fails());
     let then_read = |name: &str| [Request::get(&target(name)), Request::get(&target("read-mark"))];

@@ -39,7 +39,7 @@ const DO: &[&str] = &[
     "log",
 ];
 
-/// These end with an error that nobody catches, and the status still to be said.
+/// These end with an uncaught error while the status can still be set.
 const FATAL: &[&str] = &[
     "user-error",
     "fatal",
@@ -74,7 +74,7 @@ pub(crate) fn theme() -> Theme {
     let target = |name: &str| format!("/errors.php?do={name}");
     let mut cases: Vec<_> = DO.iter().map(|name| Case::get(*name, &target(name))).collect();
     cases.extend(FATAL.iter().map(|name| Case::get(*name, &target(name)).fails()));
-    // What an error leaves: the pages after it are served as if nothing had been.
+    // Aftermath of an error: the following pages are served as if no error had occurred.
     let then_others = |name: &str| {
         let requests = [name, "last-cleared", "notice"].map(|n| Request::get(&target(n)));
         Case::steps(format!("{name}, then others"), requests)

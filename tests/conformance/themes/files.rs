@@ -1,4 +1,4 @@
-//! Files that are not PHP, and files that must never be seen.
+//! Files that are not PHP, and files that must never be served.
 
 use crate::case::{Case, Is, Theme};
 use samovar_testkit::http::Request;
@@ -113,14 +113,15 @@ pub(crate) fn theme() -> Theme {
         ("range: huge numbers", "bytes=0-99999999999999999999", 206),
     ] {
         let request = Request::get(notes).header("Range", range);
-        let why = "a Range header that says nothing is ignored (RFC 9110), one too far ends with the file";
+        let why = "a Range header that says nothing is ignored (RFC 9110), \
+            one too far ends with the file";
         cases.push(Case::one(name, request).differs(why, Is::Own(status, &[])));
     }
     cases.extend(hidden());
     Theme { name: "files", cases: cases.into_iter().map(Case::script_only).collect() }
 }
 
-/// nginx serves these unless it is told not to: Samovar never does.
+/// nginx serves these by default. Samovar never serves them.
 fn hidden() -> Vec<Case> {
     let controller = &["x-answered-by: front controller"];
     [

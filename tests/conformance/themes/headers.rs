@@ -1,4 +1,4 @@
-//! Request headers: how they become variables, and which ones mean something.
+//! Request headers: how they become variables, and which ones have an effect.
 
 use crate::case::{Case, Is, Theme, numbered};
 use samovar_testkit::http::Request;
@@ -113,8 +113,12 @@ pub(crate) fn theme() -> Theme {
         raw("no space behind the colon", b"X-A:1\r\n"),
         raw("bytes that are no utf-8", b"X-A: \xe4\xff\r\n"),
         Case::one("twice", with(&[("X-A", "1"), ("X-A", "2")])).differs_before_nginx_1_23(
-            "nginx before 1.23 hands both over and php-fpm keeps the last; since 1.23 they are joined",
-            Is::Replaced(&[("\"2\"", "\"1, 2\""), ("        \"2\",\n        null,", "        \"1, 2\",\n        null,")]),
+            "nginx before 1.23 hands both over and php-fpm keeps the last; \
+             since 1.23 they are joined",
+            Is::Replaced(&[
+                ("\"2\"", "\"1, 2\""),
+                ("        \"2\",\n        null,", "        \"1, 2\",\n        null,"),
+            ]),
         ),
         Case::one("httpoxy", with(&[("Proxy", "http://evil")])).differs(
             "HTTP_PROXY would configure HTTP clients: a Proxy header never becomes a variable",
@@ -129,7 +133,8 @@ pub(crate) fn theme() -> Theme {
             Is::Replaced(&[("\"string REMOTE_USER\": \"u\"", "\"string REMOTE_USER\": \"\"")]),
         ),
         Case::one("Host with port", with(&[("Host", "localhost:8080")])).differs_before_nginx_1_30(
-            "Debian's fastcgi_params hand over $host, without the port; nginx's own hand over all of it",
+            "Debian's fastcgi_params hand over $host, without the port; \
+             nginx's own hand over all of it",
             Is::Replaced(&[
                 ("\"string Host\": \"localhost\"", "\"string Host\": \"localhost:8080\""),
                 ("\"string HTTP_HOST\": \"localhost\"", "\"string HTTP_HOST\": \"localhost:8080\""),
@@ -147,8 +152,16 @@ pub(crate) fn theme() -> Theme {
             "as above",
             Is::Replaced(&[("SERVER_NAME\": \"localhost\"", "SERVER_NAME\": \"127.0.0.1\"")]),
         ),
-        Case::one("filter_input of headers", Request::get("/settings.php?do=filter-server&x=1").header("X-A", "<1>")),
-        Case::one("getallheaders", Request::get("/respond.php?do=request-headers").header("X-MiXed-Case", "1").header("Accept", "a/b")),
+        Case::one(
+            "filter_input of headers",
+            Request::get("/settings.php?do=filter-server&x=1").header("X-A", "<1>"),
+        ),
+        Case::one(
+            "getallheaders",
+            Request::get("/respond.php?do=request-headers")
+                .header("X-MiXed-Case", "1")
+                .header("Accept", "a/b"),
+        ),
     ]);
     Theme { name: "headers", cases }
 }

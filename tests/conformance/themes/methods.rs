@@ -60,7 +60,8 @@ pub(crate) fn theme() -> Theme {
         ),
         Case::one("HEAD of fatal", Request::new("HEAD", "/errors.php?do=fatal")).fails(),
         raw("lower-case method", "get /dump.php HTTP/1.1\r\nHost: localhost\r\n\r\n").differs(
-            "methods are any token (RFC 9110): a method that nobody knows is the application's to refuse",
+            "methods are any token (RFC 9110): \
+             a method that nobody knows is the application's to refuse",
             Is::Own(200, &["\"string REQUEST_METHOD\": \"get\""]),
         ),
         raw("OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n").differs(

@@ -6,7 +6,7 @@ use samovar_testkit::{BOUNDARY, Multipart};
 
 const DUMP: &str = "/dump.php?g=1";
 
-/// Part headers as clients and attackers write them; the content is `content`.
+/// Part headers as sent by clients and attackers; the content is `content`.
 const PARTS: &[(&str, &str)] = &[
     ("field", "Content-Disposition: form-data; name=\"a\""),
     ("field with type", "Content-Disposition: form-data; name=\"a\"\r\nContent-Type: text/plain"),
@@ -36,12 +36,14 @@ const PARTS: &[(&str, &str)] = &[
     ("name in percents", "Content-Disposition: form-data; name=\"a%5B%5D\""),
     (
         "file",
-        "Content-Disposition: form-data; name=\"f\"; filename=\"n.txt\"\r\nContent-Type: text/plain",
+        "Content-Disposition: form-data; name=\"f\"; filename=\"n.txt\"\r\n\
+         Content-Type: text/plain",
     ),
     ("file without type", "Content-Disposition: form-data; name=\"f\"; filename=\"n.txt\""),
     (
         "file with type parameters",
-        "Content-Disposition: form-data; name=\"f\"; filename=\"n\"\r\nContent-Type: text/plain; charset=utf-8; x=\"y\"",
+        "Content-Disposition: form-data; name=\"f\"; filename=\"n\"\r\n\
+         Content-Type: text/plain; charset=utf-8; x=\"y\"",
     ),
     (
         "file with odd type",
@@ -117,7 +119,7 @@ fn post(name: &str, form: &Multipart) -> Case {
     Case::one(name, form.post(DUMP))
 }
 
-/// A body as it stands, with this Content-Type.
+/// An unchanged body with this Content-Type.
 fn typed(name: &str, kind: &str, body: impl Into<Vec<u8>>) -> Case {
     Case::one(name, Request::post(DUMP, kind, body))
 }
@@ -217,8 +219,10 @@ fn broken() -> Vec<Case> {
         text(
             "nested multipart",
             &format!(
-                "--B\r\nContent-Disposition: form-data; name=\"f\"\r\nContent-Type: multipart/mixed; boundary=C\r\n\r\n\
-             --C\r\nContent-Disposition: file; filename=\"x\"\r\n\r\n1\r\n--C--\r\n--B\r\n{part}\r\n\r\n1\r\n--B--\r\n"
+                "--B\r\nContent-Disposition: form-data; name=\"f\"\r\n\
+                 Content-Type: multipart/mixed; boundary=C\r\n\r\n\
+                 --C\r\nContent-Disposition: file; filename=\"x\"\r\n\r\n1\r\n--C--\r\n\
+                 --B\r\n{part}\r\n\r\n1\r\n--B--\r\n"
             ),
         ),
         text(

@@ -1,4 +1,4 @@
-//! Output buffers, flushes, and what they do to headers.
+//! Output buffers, flushes, and their effect on headers.
 
 use crate::case::{Case, Theme};
 use samovar_testkit::http::Request;

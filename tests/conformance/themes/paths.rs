@@ -1,4 +1,5 @@
-//! Paths: which script runs, and what it is told of its path. A handler has no say in that.
+//! Paths: which script runs, and the path variables it receives. Handlers have no influence on
+//! this.
 
 use crate::case::{Case, Is, Theme};
 
@@ -126,7 +127,7 @@ const PATHS: &[(&str, &str)] = &[
     ("a session in progress by .user.ini", "/auto_session/script.php?again"),
 ];
 
-/// What RFC 3986 does not allow unencoded, and nginx passes on.
+/// Bytes that RFC 3986 does not allow unencoded, and that nginx forwards.
 const RAW: &[(&str, &[u8])] = &[
     ("raw quotes", b"/dump.php/\"a\"/b"),
     ("encoded quotes", b"/dump.php/%22a%22/b"),
@@ -145,7 +146,8 @@ const RAW: &[(&str, &[u8])] = &[
     ("raw, absolute form", b"http://localhost/dump.php/\"a?\"b\""),
 ];
 
-/// Paths that nginx's configuration does not find, and Samovar does; with what its answer holds.
+/// Paths that Samovar finds and nginx's configuration does not, each with a text of Samovar's
+/// response.
 const FOUND: &[(&str, &str, u16, &str)] = &[
     ("path info: newline", "/dump.php/a%0Ab", 200, "PATH_INFO\": \"/a\\nb\""),
     ("path info: carriage return", "/dump.php/a%0D%0Ab", 200, "PATH_INFO\": \"/a\\r\\nb\""),
@@ -175,7 +177,8 @@ pub(crate) fn theme() -> Theme {
     let mut cases: Vec<_> = PATHS.iter().map(|(name, path)| Case::get(*name, path)).collect();
     cases.extend(RAW.iter().map(|(name, target)| Case::raw_target(name, target)));
     cases.extend(FOUND.iter().map(|(name, path, status, text)| {
-        let why = "nginx's pattern stops at the first `.php` and at a line end; Samovar looks for the file";
+        let why = "nginx's pattern stops at the first `.php` and at a line end; \
+            Samovar looks for the file";
         Case::get(*name, path).differs(why, Is::Own(*status, std::slice::from_ref(text)))
     }));
     for (name, path) in [("only an extension", "/.php"), ("only an extension, path", "/.php/a")] {

@@ -1,4 +1,4 @@
-//! Query strings: how names become arrays, what is decoded, what is dropped.
+//! Query strings: how names become arrays, and which parts are decoded or dropped.
 
 use crate::case::{Case, Theme};
 
@@ -63,7 +63,7 @@ const QUERIES: &[(&str, &str)] = &[
     ("url as value", "?u=http://localhost/x?y=1"),
 ];
 
-/// What RFC 3986 does not allow unencoded, and nginx passes on.
+/// Bytes that RFC 3986 does not allow unencoded, and that nginx forwards.
 const RAW: &[(&str, &[u8])] = &[
     ("raw utf-8", "/dump.php?a=\u{e4}&\u{f6}=1".as_bytes()),
     ("raw bytes", b"/dump.php?a=\xe4\xff"),

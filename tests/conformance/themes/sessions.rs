@@ -3,7 +3,7 @@
 use crate::case::{Case, Theme};
 use samovar_testkit::http::Request;
 
-/// What is done one after the other, by a client that keeps its cookies.
+/// Operations in sequence, by a client that keeps its cookies.
 const WALKS: &[(&str, &[&str])] = &[
     ("counts", &["count", "count", "count"]),
     ("read only", &["count", "read", "read", "count"]),

@@ -1,4 +1,5 @@
-//! Settings, folders and process state: each is asked for twice, and the second request sees no trace.
+//! Settings, folders and process state: each is requested twice, and the second request finds no
+//! trace of the first.
 
 use crate::case::{Case, Is, Theme};
 use samovar_testkit::http::Request;
@@ -30,7 +31,8 @@ const DO: &[&str] = &[
     "headers-in-cli-style",
 ];
 
-/// What extensions remember until the request's end, and for a handler as long as statics live.
+/// State that extensions keep until the end of the request; for a handler, as long as static
+/// variables live.
 const LIVES_ON: &[&str] = &[
     "timezone",
     "encoding",

@@ -41,7 +41,7 @@ fn problem(subject: &str) -> Option<String> {
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_/, ".contains(c));
     if !is_component {
-        return Some(format!("`{component}` is no component"));
+        return Some(format!("unknown component `{component}`"));
     }
     let is_imperative =
         rest.chars().next().is_some_and(|c| c.is_lowercase() || c.is_ascii_digit() || c == '`');

@@ -1,4 +1,4 @@
-//! Retired names of files, types and functions: the glossary of docs/decisions/language.md.
+//! Retired names of files, types and functions: the glossary of docs/internals/decisions/language.md.
 
 use crate::extract::kind;
 use crate::{Area, Finding};

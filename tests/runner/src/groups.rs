@@ -4,30 +4,31 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use toml_edit::{DocumentMut, TableLike};
 
-/// Groups at most.
+/// Maximum number of groups.
 const GROUPS_MAX: usize = 32;
 
 /// One group of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// Most of its tests that run at once; `None`: each runs with no other test on the machine.
+    /// Maximum number of its tests that run at once. `None`: each runs with no other test on the
+    /// machine.
     pub at_once: Option<usize>,
-    /// The beginnings of its tests' names, up to a `::` or the end.
+    /// Prefixes of the names of its tests, up to a `::` or the end.
     pub tests: Vec<String>,
 }
 
-/// The file.
+/// Contents of `tests/groups.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// In the order of the file; a test belongs to the first that names it.
+    /// In the order of the file. A test belongs to the first group that names it.
     pub groups: Vec<Group>,
-    /// Programs that have no list of tests: each is one test.
+    /// Programs without a list of tests: each program is one test.
     pub single: Vec<String>,
-    /// The beginnings of the names of tests that only the nightly tier runs.
+    /// Name prefixes of the tests that only the nightly tier runs.
     pub nightly: Vec<String>,
-    /// Lines of the shell that are one test each: name and line.
+    /// Shell commands that are one test each: name and command line.
     pub commands: Vec<(String, String)>,
 }
 
@@ -39,7 +40,7 @@ impl Groups {
         Groups::parse(&text).with_context(|| format!("in {shown}"))
     }
 
-    /// Reads its text.
+    /// Parses the text of the file.
     pub fn parse(text: &str) -> Result<Groups> {
         let document: DocumentMut = text.parse()?;
         let mut groups = Vec::new();
@@ -50,7 +51,7 @@ impl Groups {
         let tables = document.get("nightly").and_then(|item| item.as_array_of_tables());
         let mut nightly = Vec::new();
         for table in tables.into_iter().flat_map(toml_edit::ArrayOfTables::iter) {
-            table.get("reason").context("a `[[nightly]]` has no `reason`")?;
+            table.get("reason").context("missing `reason` in a `[[nightly]]`")?;
             nightly.extend(strings(table, "tests")?);
         }
         if groups.len() > GROUPS_MAX {
@@ -61,30 +62,30 @@ impl Groups {
         for table in tables.into_iter().flat_map(toml_edit::ArrayOfTables::iter) {
             let text = |key: &str| {
                 let text = table.get(key).and_then(|item| item.as_str()).map(str::to_owned);
-                text.with_context(|| format!("a command has no `{key}`"))
+                text.with_context(|| format!("missing `{key}` in a command"))
             };
             commands.push((text("name")?, text("run")?));
         }
         Ok(Groups { groups, single: strings(&*document, "single_programs")?, nightly, commands })
     }
 
-    /// Whether the program of that name is one test.
+    /// Whether the program with that name is one test.
     pub fn is_single(&self, program: &str) -> bool {
         self.single.iter().any(|name| name == program)
             || self.commands.iter().any(|(name, _)| name == program)
     }
 
-    /// Whether only the nightly tier runs it.
+    /// Whether only the nightly tier runs the test.
     pub fn is_nightly(&self, id: &str) -> bool {
         self.nightly.iter().any(|name| is_named(name, id))
     }
 
-    /// The group of a test, by its place in the file.
+    /// The group of a test, by its index in the file.
     pub fn of(&self, id: &str) -> Option<usize> {
         self.groups.iter().position(|group| group.tests.iter().any(|test| is_named(test, id)))
     }
 
-    /// Names in the file that fit no test: a test was renamed.
+    /// Names in the file that match no test, because the test was renamed.
     pub fn unknown<'a>(&'a self, ids: &[&str]) -> Vec<&'a str> {
         let names = self.groups.iter().flat_map(|group| &group.tests);
         let names = names.chain(&self.single).chain(&self.nightly);
@@ -98,27 +99,29 @@ fn is_named(name: &str, id: &str) -> bool {
 
 fn group_of(table: &dyn TableLike) -> Result<Group> {
     let text = |key: &str| table.get(key).and_then(|item| item.as_str()).map(str::to_owned);
-    let name = text("name").context("a group has no `name`")?;
-    text("reason").with_context(|| format!("group `{name}` has no `reason`"))?;
-    let at_once = match table.get("at_once") {
-        None => None,
-        Some(item) => {
-            let number = item.as_integer().and_then(|number| usize::try_from(number).ok());
-            let number = number.filter(|number| *number > 0);
-            Some(
-                number
-                    .with_context(|| format!("`at_once` of group `{name}` is no number above 0"))?,
-            )
-        }
-    };
+    let name = text("name").context("missing `name` in a group")?;
+    text("reason").with_context(|| format!("missing `reason` in group `{name}`"))?;
+    let at_once =
+        match table.get("at_once") {
+            None => None,
+            Some(item) => {
+                let number = item.as_integer().and_then(|number| usize::try_from(number).ok());
+                let number = number.filter(|number| *number > 0);
+                Some(number.with_context(|| {
+                    format!("`at_once` of group `{name}` is not a number above 0")
+                })?)
+            }
+        };
     Ok(Group { tests: strings(table, "tests")?, name, at_once })
 }
 
 fn strings(table: &dyn TableLike, key: &str) -> Result<Vec<String>> {
     let Some(item) = table.get(key) else { return Ok(Vec::new()) };
-    let array = item.as_array().with_context(|| format!("`{key}` is no list"))?;
+    let array = item.as_array().with_context(|| format!("`{key}` is not a list"))?;
     let texts = array.iter().map(|value| value.as_str().map(str::to_owned));
-    texts.collect::<Option<_>>().with_context(|| format!("`{key}` has an entry that is no text"))
+    texts
+        .collect::<Option<_>>()
+        .with_context(|| format!("`{key}` has an entry that is not a string"))
 }
 
 #[cfg(test)]
@@ -150,6 +153,6 @@ mod tests {
     #[test]
     fn group_without_reason_is_an_error() {
         let error = Groups::parse("[[group]]\nname = 'a'\ntests = []\n").unwrap_err();
-        assert_eq!(error.to_string(), "group `a` has no `reason`");
+        assert_eq!(error.to_string(), "missing `reason` in group `a`");
     }
 }

@@ -10,47 +10,48 @@ use samovar_test_runner::stress;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs each test in a process of its own, as many at once as the machine carries.
+/// Runs each test in its own process, as many at once as the machine can run.
 #[derive(Debug, Parser)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Arguments {
-    /// What `cargo test --no-run --message-format=json` printed
+    /// Output of `cargo test --no-run --message-format=json`
     #[arg(long, required = true)]
     built: Vec<PathBuf>,
     /// Which tests cannot run next to others
     #[arg(long, default_value = "tests/groups.toml")]
     groups: PathBuf,
-    /// Seconds of each test in an earlier run: the longest start first
+    /// Seconds of each test in an earlier run: the longest tests start first
     #[arg(long, default_value = "tests/durations.tsv")]
     durations: PathBuf,
-    /// Where results and output go
+    /// Folder for results and output
     #[arg(long, default_value = "target/tests")]
     output: PathBuf,
-    /// Tests that run at once [default: three for each core]
+    /// Number of tests that run at once [default: three for each core]
     #[arg(long)]
     at_once: Option<usize>,
-    /// Tests that tests/groups.toml leaves to the nightly tier run as well
+    /// Also run the tests that tests/groups.toml reserves for the nightly tier
     #[arg(long)]
     nightly: bool,
-    /// Tests with #[ignore] run as well
+    /// Also run the tests with #[ignore]
     #[arg(long)]
     with_ignored: bool,
-    /// Only tests with #[ignore]
+    /// Run only the tests with #[ignore]
     #[arg(long)]
     only_ignored: bool,
-    /// Show the output of each test while it runs, one test after the other; those with #[ignore] run as well
+    /// Show the output of each test while it runs, one test after the other; also run the tests
+    /// with #[ignore]
     #[arg(long)]
     show: bool,
-    /// A line for each test
+    /// Print a line for each test
     #[arg(long)]
     verbose: bool,
     /// Leave out tests whose name contains this
     #[arg(long)]
     skip: Vec<String>,
-    /// Run this test many times, next to busy loops and then next to its neighbours
+    /// Run this test many times, next to busy loops and then next to other tests of its folder
     #[arg(long, value_name = "TEST")]
     unflake: Option<String>,
-    /// How many times
+    /// Number of repetitions
     #[arg(long, default_value_t = 200)]
     runs: usize,
     /// Run the tests whose name contains one of these
@@ -76,7 +77,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         programs.extend(programs::read(&text).with_context(|| format!("in {shown}"))?);
     }
     let groups = Groups::load(&arguments.groups)?;
-    let here = std::env::current_dir().context("no working directory")?;
+    let here = std::env::current_dir().context("cannot get the working directory")?;
     programs
         .extend(groups.commands.iter().map(|(name, line)| programs::command(name, line, &here)));
     let mut tests = programs::list(&programs, |name| groups.is_single(name))?;
@@ -109,7 +110,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         return Ok(failed == 0);
     }
     if plan.tests.is_empty() {
-        bail!("no test has one of these words in its name: {}", arguments.words.join(" "));
+        bail!("no test name contains one of these words: {}", arguments.words.join(" "));
     }
     let results = plan.run()?;
     results.write(&arguments.output)?;
@@ -117,8 +118,8 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(results.is_green())
 }
 
-/// A group that names a test which is not there would protect nothing. Where a part of the programs is run, nothing is known of
-/// the others.
+/// Rejects a group that names a missing test: the group would have no effect. The check is skipped
+/// if only a part of the programs runs, because the tests of the other programs are unknown.
 fn check_names(groups: &Groups, tests: &[Test]) -> Result<()> {
     let ids: Vec<&str> = tests.iter().map(|test| test.id.as_str()).collect();
     if !ids.iter().any(|id| id.starts_with("suite::")) {
@@ -126,7 +127,7 @@ fn check_names(groups: &Groups, tests: &[Test]) -> Result<()> {
     }
     let unknown = groups.unknown(&ids);
     if !unknown.is_empty() {
-        bail!("tests/groups.toml names tests that do not exist: {}", unknown.join(", "));
+        bail!("tests/groups.toml names unknown tests: {}", unknown.join(", "));
     }
     Ok(())
 }

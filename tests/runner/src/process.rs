@@ -1,4 +1,5 @@
-//! One test in a process of its own: its start, its output, its end, and the server processes that it leaves.
+//! Runs one test in its own process: its start, its output, its end, and the server processes that
+//! it leaves running.
 
 use crate::programs::{Program, Test};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,38 +12,39 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// A test that runs longer hangs: it is killed, and has failed. The slowest takes a twentieth of it.
+/// A test that runs longer than this hangs. It is killed and has failed. The slowest test takes a
+/// twentieth of this time.
 const RUN_SECONDS_MAX: i64 = 1200;
 
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should.
+    /// The test passed.
     Passed,
-    /// For this reason.
+    /// The test failed for this reason.
     Failed(String),
 }
 
-/// What one run of a test came to.
+/// Result of one run of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ran {
-    /// How it ended.
+    /// How the test ended.
     pub outcome: Outcome,
     /// Wall time.
     pub seconds: f64,
-    /// CPU time of the process and of all that it has waited for.
+    /// CPU time of the process and of all children that it has waited for.
     pub cpu_seconds: f64,
-    /// Everything that it printed; `None`: it was shown.
+    /// File with the test's output. `None`: the output was shown directly.
     pub log: Option<PathBuf>,
 }
 
 impl Ran {
-    /// What it printed, if that was kept.
+    /// The test's output, if it was kept.
     pub fn output(&self) -> Vec<u8> {
         self.log.as_ref().and_then(|log| std::fs::read(log).ok()).unwrap_or_default()
     }
 
-    /// Removes what it printed: of a test that has passed it is of no use.
+    /// Removes the output file. The output of a passed test is not needed.
     pub fn forget_log(&self) {
         if let Some(log) = &self.log {
             let _ = std::fs::remove_file(log);
@@ -50,7 +52,8 @@ impl Ran {
     }
 }
 
-/// Runs a test and waits for its end. Its output goes to a file in `logs`, or where ours goes.
+/// Runs a test and waits for its end. Its output goes to a file in `logs`, or to the runner's own
+/// output.
 pub fn run(program: &Program, test: &Test, logs: Option<&Path>) -> io::Result<Ran> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +73,7 @@ fn start(program: &Program, test: &Test, marker: &str, log: Option<&Path>) -> io
     let mut command = Command::new(&program.executable);
     command.args(&program.arguments);
     if let Some(name) = &test.name {
-        // Unbuffered: what a killed test printed is kept, too.
+        // Unbuffered, so that the output of a killed test is kept, too.
         command.args(["--exact", name, "--nocapture", "--include-ignored"]);
     }
     command
@@ -85,13 +88,14 @@ fn start(program: &Program, test: &Test, marker: &str, log: Option<&Path>) -> io
     command.spawn()
 }
 
-/// Waits for the end. The CPU time is read while the process is a zombie. `None`: it was killed because it hung.
+/// Waits for the end of the process. Reads its CPU time while it is a zombie. `None`: it was killed
+/// because it hung.
 fn wait(child: &mut Child) -> io::Result<(f64, Option<ExitStatus>)> {
     let pid = child.id().cast_signed();
     let process = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound)?;
     let end = pidfd_open(process, PidfdFlags::empty())?;
     let limit = Timespec { tv_sec: RUN_SECONDS_MAX, tv_nsec: 0 };
-    // Interrupted by no signal: the runner handles none.
+    // No signal can interrupt this call: the runner handles none.
     if poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit))? == 0 {
         child.kill()?;
         child.wait()?;
@@ -101,7 +105,8 @@ fn wait(child: &mut Child) -> io::Result<(f64, Option<ExitStatus>)> {
     Ok((cpu_seconds, Some(child.wait()?)))
 }
 
-/// User and system time, also of children that were waited for: fields 14 to 17 of `/proc/PID/stat`, in ticks of 10 ms.
+/// User and system time, including children that were waited for: fields 14 to 17 of
+/// `/proc/PID/stat`, in ticks of 10 ms.
 fn cpu_seconds(pid: i32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
@@ -111,7 +116,7 @@ fn cpu_seconds(pid: i32) -> f64 {
 
 fn judge(status: Option<ExitStatus>, test: &Test, log: Option<&Path>) -> Outcome {
     let Some(status) = status else {
-        return Outcome::Failed(format!("it did not end within {RUN_SECONDS_MAX} s"));
+        return Outcome::Failed(format!("timeout after {RUN_SECONDS_MAX} s"));
     };
     if !status.success() {
         return Outcome::Failed(status.to_string());
@@ -120,21 +125,22 @@ fn judge(status: Option<ExitStatus>, test: &Test, log: Option<&Path>) -> Outcome
         let output = std::fs::read(log).unwrap_or_default();
         String::from_utf8_lossy(&output).contains("test result: ok. 1 passed")
     };
-    // A name that the program does not know passes as well, with no test run.
+    // A program also succeeds if it has no test of this name, and then runs none.
     if test.name.is_some() && log.is_some_and(|log| !has_run(log)) {
-        return Outcome::Failed("the program ran no test of this name".to_owned());
+        return Outcome::Failed("the program ran no test with this name".to_owned());
     }
     Outcome::Passed
 }
 
-/// Server processes that the test has not ended. They are killed here, so that they disturb no other test.
+/// Finds server processes that the test has left running. They are killed here, so that they do not
+/// disturb other tests.
 fn left(marker: &str) -> Option<String> {
     let left = family::gone(family::RUN, marker).err()?;
     for process in &left {
         kill(process.pid, libc::SIGKILL);
     }
     let shown: Vec<String> = left.iter().map(ToString::to_string).collect();
-    Some(format!("server processes were left:\n  {}", shown.join("\n  ")))
+    Some(format!("leftover server processes:\n  {}", shown.join("\n  ")))
 }
 
 fn file_name(id: &str) -> String {
@@ -144,6 +150,6 @@ fn file_name(id: &str) -> String {
         .chars()
         .map(|c| if is_plain(c) || c == '.' { c } else { '-' })
         .collect();
-    // A file's name has 255 bytes at most.
+    // A file name has at most 255 bytes.
     name.chars().take(200).collect()
 }

@@ -1,4 +1,4 @@
-//! The test programs that cargo has built, and the tests in each.
+//! Finds the test programs that cargo has built, and the tests in each.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -8,31 +8,32 @@ use std::process::Command;
 /// One test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The first part of the name of each of its tests: of a library the crate's name, of a file in `tests/` the
-    /// package's name without `samovar-`, and the file's: `front/rooms`.
+    /// First part of the name of each of its tests. For a library: the name of the crate. For a
+    /// file in `tests/`: the package's name without `samovar-`, and the name of the file, as in
+    /// `front/rooms`.
     pub name: String,
-    /// Where it is.
+    /// Path of the executable.
     pub executable: PathBuf,
-    /// What it is started with, before the name of a test.
+    /// Arguments before the name of the test.
     pub arguments: Vec<String>,
-    /// The package's folder, in which its tests run.
+    /// Folder of the package, in which its tests run.
     pub folder: PathBuf,
 }
 
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// `PROGRAM::PATH::NAME`; of a program without libtest's harness its name alone.
+    /// `PROGRAM::PATH::NAME`. For a program without libtest's harness: only the program's name.
     pub id: String,
-    /// Which of the programs it is in.
+    /// Index of its program.
     pub program: usize,
-    /// What the program calls it; `None`: the program is the test.
+    /// Name of the test in the program. `None`: the program is the test.
     pub name: Option<String>,
-    /// It has `#[ignore]`, or this is not its tier.
+    /// The test has `#[ignore]`, or does not belong to this tier.
     pub is_ignored: bool,
 }
 
-/// Reads the messages that `cargo test --no-run --message-format=json` printed.
+/// Parses the messages of `cargo test --no-run --message-format=json`.
 pub fn read(messages: &str) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
@@ -57,7 +58,7 @@ fn program_of(message: &Value) -> Option<Program> {
     let package = folder.file_name()?.to_str()?.to_owned();
     let kind = target["kind"][0].as_str()?;
     let name = match kind {
-        // The suite's tests are named by their folders alone.
+        // Tests of the suite are named only by their folders.
         "test" if package == "tests" => name,
         "test" => format!("{package}/{name}"),
         "bin" => format!("{package}/bin/{name}"),
@@ -67,7 +68,7 @@ fn program_of(message: &Value) -> Option<Program> {
     Some(Program { name, executable, arguments: Vec::new(), folder })
 }
 
-/// A line of the shell, run in the folder, as a program that is one test.
+/// A shell command, run in the folder, as a program that is one test.
 pub fn command(name: &str, line: &str, folder: &Path) -> Program {
     Program {
         name: name.to_owned(),
@@ -77,7 +78,7 @@ pub fn command(name: &str, line: &str, folder: &Path) -> Program {
     }
 }
 
-/// Asks each program for its tests. Those that are `single` are one test each.
+/// Queries each program for its tests. Programs that are `single` are one test each.
 pub fn list(programs: &[Program], is_single: impl Fn(&str) -> bool) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for (index, program) in programs.iter().enumerate() {

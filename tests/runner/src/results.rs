@@ -1,43 +1,43 @@
-//! What a run came to: the files in `target/tests` and the closing lines.
+//! Writes the results of a run: the files in `target/tests` and the closing lines.
 
 use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Tests that are shown as the slowest.
+/// Number of tests that are shown as the slowest.
 const SLOWEST: usize = 10;
 
-/// With so many flaky tests a run has failed.
+/// Maximum number of flaky tests; a run with more has failed.
 const FLAKY_MAX: usize = 2;
 
-/// What became of one test.
+/// Verdict on one test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passed at the first try.
+    /// The test passed on the first run.
     Passed,
-    /// It failed next to others, and passed when it ran again with no other.
+    /// The test failed next to other tests, and passed when it was run again with no other test.
     Flaky,
-    /// It failed twice.
+    /// The test failed twice.
     Failed,
-    /// It has `#[ignore]`.
+    /// The test has `#[ignore]`.
     Skipped,
 }
 
-/// A test's line in the results.
+/// Line of one test in the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name.
+    /// Name of the test.
     pub id: String,
-    /// What became of it.
+    /// Verdict on the test.
     pub verdict: Verdict,
-    /// Wall time of its first run.
+    /// Wall time of the first run.
     pub seconds: f64,
-    /// CPU time of its first run.
+    /// CPU time of the first run.
     pub cpu_seconds: f64,
 }
 
-/// All of a run.
+/// Results of a whole run.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// A line for each test.
@@ -55,12 +55,12 @@ impl Results {
         self.lines.iter().filter(move |line| line.verdict == verdict).map(|line| line.id.as_str())
     }
 
-    /// Whether the run is green.
+    /// Whether the run has succeeded.
     pub fn is_green(&self) -> bool {
         self.count(Verdict::Failed) == 0 && self.count(Verdict::Flaky) <= FLAKY_MAX
     }
 
-    /// Writes `durations.tsv` and `flaky.txt` into the folder.
+    /// Writes `durations.tsv` and `flaky.txt` to the folder.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let mut sorted: Vec<&Line> =
             self.lines.iter().filter(|l| l.verdict != Verdict::Skipped).collect();
@@ -94,7 +94,7 @@ impl Results {
             let _ = writeln!(text, "flaky: {id}");
         }
         if self.count(Verdict::Flaky) > FLAKY_MAX {
-            let _ = writeln!(text, "FAILED: more than {FLAKY_MAX} tests were flaky");
+            let _ = writeln!(text, "FAILED: more than {FLAKY_MAX} flaky tests");
         }
         let [passed, flaky, failed, skipped] =
             [Verdict::Passed, Verdict::Flaky, Verdict::Failed, Verdict::Skipped]
@@ -104,7 +104,7 @@ impl Results {
     }
 }
 
-/// Seconds of each test in an earlier run's `durations.tsv`; empty where there is none.
+/// Seconds of each test, from the `durations.tsv` of an earlier run. Empty if there is none.
 pub fn earlier_durations(path: &Path) -> HashMap<String, f64> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().filter_map(|line| {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_as_they_were_written() {
+    fn written_durations_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         results(&[Verdict::Passed, Verdict::Skipped, Verdict::Flaky]).write(folder.path()).unwrap();
         let read = earlier_durations(&folder.path().join("durations.tsv"));

@@ -1,4 +1,4 @@
-//! Runs tests by the schedule; those that fail once more when all others have ended.
+//! Runs tests in the order of the schedule. Runs failed tests once more when all others have ended.
 
 use crate::groups::Groups;
 use crate::process::{self, Outcome, Ran};
@@ -12,35 +12,35 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Bytes of a failed test's output that are shown, from its end.
+/// Maximum number of bytes shown of a failed test's output, from its end.
 const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
-/// How often a run says how far it is where no terminal shows it.
+/// Interval of progress lines if the output is not a terminal.
 const PROGRESS_EVERY: Duration = Duration::from_secs(20);
 
-/// Tests that the progress names.
+/// Maximum number of tests named in a progress line.
 const NAMED_MAX: usize = 4;
 
-/// What a run works on.
+/// Input of a run.
 #[derive(Debug)]
 pub struct Plan {
-    /// The programs.
+    /// The test programs.
     pub programs: Vec<Program>,
-    /// Their tests, those that are to run.
+    /// The tests of these programs that shall run.
     pub tests: Vec<Test>,
-    /// Which of them cannot run next to others.
+    /// Groups of tests that cannot run next to others.
     pub groups: Groups,
-    /// Tests that run at a time.
+    /// Number of tests that run at a time.
     pub at_once: usize,
-    /// Seconds in an earlier run.
+    /// Seconds of each test in an earlier run.
     pub earlier: HashMap<String, f64>,
-    /// Tests with `#[ignore]` run as well.
+    /// Also run tests with `#[ignore]`.
     pub with_ignored: bool,
-    /// Where output goes.
+    /// Folder for the tests' output.
     pub logs: PathBuf,
-    /// Output is shown while a test runs, and not kept.
+    /// Show output while a test runs, and do not keep it.
     pub is_shown: bool,
-    /// A line for each test.
+    /// Print a line for each test.
     pub is_verbose: bool,
 }
 
@@ -55,12 +55,12 @@ struct Progress {
 }
 
 impl Plan {
-    /// Runs all of it.
+    /// Runs all tests.
     pub fn run(&self) -> Result<Results> {
         let begun = Instant::now();
-        // What an earlier run has left.
+        // Remove the files of an earlier run.
         let _ = std::fs::remove_dir_all(&self.logs);
-        std::fs::create_dir_all(&self.logs).context("cannot make the folder of logs")?;
+        std::fs::create_dir_all(&self.logs).context("cannot create the log folder")?;
         let is_wanted = |i: &usize| self.with_ignored || !self.tests[*i].is_ignored;
         let wanted: Vec<usize> = (0..self.tests.len()).filter(is_wanted).collect();
         let mut ran = self.run_all(&wanted, self.at_once)?;
@@ -69,7 +69,7 @@ impl Plan {
         let again = if failed.is_empty() {
             Vec::new()
         } else {
-            println!("\n{} failed; each runs once more, with no other test", failed.len());
+            println!("\n{} failed; each runs again, one at a time", failed.len());
             self.run_all(&failed, 1)?
         };
         let line = |(i, test): (usize, &Test)| {
@@ -85,7 +85,7 @@ impl Plan {
         };
         let lines = self.tests.iter().enumerate().map(line).collect();
         for kept in ran.iter_mut().flatten().filter(|ran| ran.outcome == Outcome::Passed) {
-            // The output of a test that passed is of no use to anybody.
+            // The output of a passed test is not needed.
             kept.forget_log();
         }
         Ok(Results { lines, seconds: begun.elapsed().as_secs_f64() })

@@ -1,27 +1,27 @@
-//! Which test starts next: a value with `decide` and `ended`, no clock and no process.
+//! Decides which test starts next: a value with `decide` and `ended`, without clock or processes.
 //!
-//! Tests that may run next to others come first, the longest of them before the rest, so that none is left over at
-//! the end. The tests of a group with a limit wait for each other. The exclusive ones follow, one at a time, when all
-//! others have ended.
+//! Tests that may run next to others come first. The longest of them start first, so that none is
+//! left over at the end. The tests of a group with a limit wait for each other. Exclusive tests
+//! follow, one at a time, when all others have ended.
 
 use crate::groups::Groups;
 use std::collections::VecDeque;
 
-/// What the schedule must know of a test.
+/// A test, as the schedule sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its place in the caller's list.
+    /// Index in the caller's list.
     pub index: usize,
-    /// Seconds that it took in an earlier run; 0 where that is not known.
+    /// Seconds that the test took in an earlier run; 0 if unknown.
     pub seconds: f64,
-    /// Its group.
+    /// Group of the test.
     pub group: Option<usize>,
 }
 
-/// What is to be done now.
+/// The caller's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Start this one: the place in the caller's list.
+    /// Start the test with this index in the caller's list.
     Start(usize),
     /// Nothing can start before another test ends.
     Wait,
@@ -29,7 +29,7 @@ pub enum Next {
     Done,
 }
 
-/// The tests that have not been started, and those that run.
+/// The tests that have not been started, and the number of running ones.
 #[derive(Debug)]
 pub struct Schedule {
     side_by_side: VecDeque<Entry>,
@@ -42,7 +42,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule of these tests, of which `at_once_max` run at a time.
+    /// Creates a schedule of these tests, of which at most `at_once_max` run at a time.
     pub fn new(entries: Vec<Entry>, groups: &Groups, at_once_max: usize) -> Schedule {
         let at_once: Vec<Option<usize>> = groups.groups.iter().map(|group| group.at_once).collect();
         let is_exclusive =
@@ -65,7 +65,7 @@ impl Schedule {
         }
     }
 
-    /// What to do now. A test that is to be started counts as running.
+    /// Returns the next step. A test that it returns counts as running.
     pub fn decide(&mut self) -> Next {
         if self.side_by_side.is_empty() && self.exclusive.is_empty() {
             return Next::Done;
@@ -89,7 +89,7 @@ impl Schedule {
         }
     }
 
-    /// A test of that group has ended.
+    /// Records that a test of that group has ended.
     pub fn ended(&mut self, group: Option<usize>) {
         self.running -= 1;
         self.is_exclusive_running = false;

@@ -1,4 +1,4 @@
-//! One test many times: next to busy loops, then next to other tests of its folder.
+//! Runs one test many times: next to busy loops, then next to other tests of its folder.
 
 use crate::process::Outcome;
 use crate::run::Plan;
@@ -6,20 +6,22 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Busy loops next to the test.
+/// Number of busy loops next to the test.
 const LOOPS: usize = 6;
 
-/// Tests of the same folder next to it.
+/// Number of tests of the same folder that run next to it.
 const NEIGHBOURS: usize = 2;
 
-/// Runs the test `runs` times next to busy loops and as often next to neighbours. Returns how often it failed.
+/// Runs the test `runs` times next to busy loops, and `runs` times next to neighbours. Returns the
+/// number of failed runs.
 pub fn repeat(plan: &Plan, name: &str, runs: usize) -> Result<usize> {
-    std::fs::create_dir_all(&plan.logs).context("cannot make the folder of logs")?;
+    std::fs::create_dir_all(&plan.logs).context("cannot create the log folder")?;
     let fits = |id: &str| id == name || id.ends_with(&format!("::{name}"));
     let found: Vec<usize> = (0..plan.tests.len()).filter(|i| fits(&plan.tests[*i].id)).collect();
     let [index] = found[..] else {
         bail!(
-            "{} tests are named `{name}`\nhint: name one as the run does: suite::faults::NAME",
+            "{} tests have the name `{name}`\n\
+             hint: use the full name, as in the output of a run: suite::faults::NAME",
             found.len()
         );
     };
@@ -29,7 +31,7 @@ pub fn repeat(plan: &Plan, name: &str, runs: usize) -> Result<usize> {
     let is_exclusive =
         plan.groups.of(id).is_some_and(|group| plan.groups.groups[group].at_once.is_none());
     if is_exclusive {
-        println!("{id}: runs with no other test, by tests/groups.toml");
+        println!("{id}: runs alone, because of tests/groups.toml");
         return Ok(failed);
     }
     let folder = id.rsplit_once("::").map_or(id.as_str(), |(folder, _)| folder);
@@ -93,7 +95,7 @@ fn beside<F: Fn(&AtomicBool) + Send>(
     })
 }
 
-/// Each neighbour is another thread, which runs one test of the list after the other.
+/// Each neighbour is a thread that runs one test of the list after the other.
 fn with_neighbours(plan: &Plan, index: usize, neighbours: &[usize], runs: usize) -> Result<usize> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -103,7 +105,7 @@ fn with_neighbours(plan: &Plan, index: usize, neighbours: &[usize], runs: usize)
                 let order = neighbours.iter().cycle().skip(first).step_by(NEIGHBOURS);
                 for neighbour in order.take_while(|_| !stop.load(Ordering::Relaxed)) {
                     let test = &plan.tests[*neighbour];
-                    // What becomes of a neighbour is another run's business.
+                    // The verdict on a neighbour is ignored: other runs check that test.
                     if let Ok(ran) = plan.start(test) {
                         ran.forget_log();
                     }

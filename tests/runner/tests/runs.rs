@@ -1,4 +1,4 @@
-//! The runner as `make test` starts it, over test programs that are shell scripts.
+//! Tests the runner as `make test` starts it, with test programs that are shell scripts.
 
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const PASSES: &str = "echo 'test result: ok. 1 passed'";
 
-/// A program with libtest's options, whose tests are these: name, what each does.
+/// A program with libtest's options and these tests: the name of each and its shell commands.
 fn program(folder: &Path, tests: &[(&str, &str)]) {
     let mut text = String::from("#!/bin/sh\ncase \"$*\" in\n*--list*--ignored*) ;;\n*--list*)\n");
     for (name, _) in tests {
@@ -45,7 +45,8 @@ fn run(folder: &Path, groups: &str, more: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The last lines of standard output, as many as are expected, and whether the exit code was 0.
+/// Checks the last lines of standard output, as many as are expected, and whether the exit code was
+/// 0.
 fn check(tests: &[(&str, &str)], is_green: bool, end: &str) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     program(folder.path(), tests);
@@ -82,7 +83,7 @@ fn test_that_passes_alone_is_flaky_and_the_run_is_green() {
 fn three_flaky_tests_make_the_run_red() {
     let once = |n: u8| format!("[ -e seen{n} ] && {PASSES} || {{ touch seen{n}; exit 101; }}");
     let (a, b, c) = (once(1), once(2), once(3));
-    let end = "FAILED: more than 2 tests were flaky\n3 passed, 0 failed, 0 skipped\n";
+    let end = "FAILED: more than 2 flaky tests\n3 passed, 0 failed, 0 skipped\n";
     check(&[("a", &a), ("b", &b), ("c", &c)], false, end);
 }
 
@@ -90,7 +91,7 @@ fn three_flaky_tests_make_the_run_red() {
 fn program_that_runs_no_test_has_failed() {
     let nothing = "echo 'test result: ok. 0 passed'";
     let (_folder, text) = check(&[("a", nothing)], false, "0 passed, 1 failed, 0 skipped\n");
-    assert!(text.contains("ran no test of this name"), "{text}");
+    assert!(text.contains("ran no test with this name"), "{text}");
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! Pebble, the authority that Let's Encrypt has for tests: orders, renewals, both ways of a proof, and nonces that it refuses for the
-//! exercise.
+//! Pebble, Let's Encrypt's authority for tests: orders, renewals, both challenge types, and nonces
+//! that it rejects on purpose.
 //!
-//! `make pebble` builds it. Names lead here by a server for names that knows one address.
+//! `make pebble` builds it. A DNS server of the test resolves all names to this machine.
 
 use super::*;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Child;
 
-/// Nonces of a hundred that it refuses, and proofs of a hundred that it does not want to see again.
+/// Percentage of nonces that Pebble rejects, and percentage of authorizations that it reuses.
 const NONCES_REFUSED: &str = "10";
 const PROOFS_REUSED: &str = "50";
 
@@ -23,7 +23,8 @@ impl Drop for Pebble {
     }
 }
 
-/// Answers each question for an address of IPv4 with this machine's own, and all others with nothing; Pebble asks over TCP.
+/// Starts a DNS server: queries for an IPv4 address return this machine's, all others return no
+/// record. Pebble queries over TCP.
 fn names() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -35,26 +36,28 @@ fn names() -> SocketAddr {
     address
 }
 
-/// `None`: there is no more.
+/// Returns `None` when there are no more queries.
 fn answer_name(asker: &mut TcpStream) -> Option<()> {
     let mut length = [0; 2];
     asker.read_exact(&mut length).ok()?;
     let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
     asker.read_exact(&mut question).ok()?;
-    // Behind a head of twelve bytes a name, which ends with a zero, and what is asked: type and class.
+    // The name follows the twelve bytes of the header and ends with a zero byte. Type and class
+    // follow it.
     let end = 12 + question.get(12..)?.iter().position(|byte| *byte == 0)? + 5;
     let is_ipv4 = question.get(end - 4..end - 2)? == [0, 1];
     let counts = [0, 1, 0, u8::from(is_ipv4), 0, 0, 0, 0];
     let mut answer = [&question[..2], &[0x81, 0x80], &counts, question.get(12..end)?].concat();
     if is_ipv4 {
-        // The name of the question, an address of IPv4, for a second.
+        // The question's name, an IPv4 address, valid for one second.
         answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 127, 0, 0, 1]);
     }
     let length = u16::try_from(answer.len()).ok()?;
     asker.write_all(&[&length.to_be_bytes()[..], &answer].concat()).ok()
 }
 
-/// One that looks for proofs at the ports of `server`, and listens at `at`; what it issues is valid for `life`.
+/// Starts a Pebble that validates challenges at the ports of `server` and listens at `at`. Its
+/// certificates are valid for `life`.
 fn pebble(server: &Server, at: SocketAddr, folder: TempDir, life: Duration) -> Pebble {
     let file = |name: &str| folder.path().join(name).display().to_string();
     let config = serde_json::json!({"pebble": {
@@ -96,7 +99,7 @@ impl Pebble {
     }
 }
 
-/// A server that proves its name by `challenge`, and Pebble.
+/// Starts a server that proves its name by `challenge`, and Pebble.
 fn begin(challenge: &str, life: Duration) -> (Server, Pebble) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let issuer = Certificate::own(folder.path(), "pebble-issuer", "DNS:issuer");
@@ -113,7 +116,8 @@ fn begin(challenge: &str, life: Duration) -> (Server, Pebble) {
     (server, pebble)
 }
 
-/// Waits for another certificate than `before`. What Pebble has refused is tried again by a reload, which a minute would do, too.
+/// Waits for a certificate other than `before`. After a rejection by Pebble, a reload retries at
+/// once; without it the server would retry after a minute.
 fn another(server: &Server, pebble: &Pebble, before: Option<&String>) -> String {
     eventually("another certificate", || {
         if certificate_of(server, 0)["failures"] != 0 {
@@ -126,7 +130,7 @@ fn another(server: &Server, pebble: &Pebble, before: Option<&String>) -> String 
 
 #[test]
 #[ignore = "needs Pebble: make pebble"]
-fn pebble_issues_and_renews_by_http() {
+fn pebble_issues_and_renews_by_http_challenge() {
     let (server, pebble) = begin("http-01", Duration::from_secs(30));
     let first = another(&server, &pebble, None);
     let second = another(&server, &pebble, Some(&first));
@@ -138,7 +142,7 @@ fn pebble_issues_and_renews_by_http() {
 
 #[test]
 #[ignore = "needs Pebble: make pebble"]
-fn pebble_issues_and_renews_by_handshakes() {
+fn pebble_issues_and_renews_by_tls_alpn_challenge() {
     let (server, pebble) = begin("tls-alpn-01", Duration::from_secs(30));
     let first = another(&server, &pebble, None);
     another(&server, &pebble, Some(&first));
@@ -146,11 +150,12 @@ fn pebble_issues_and_renews_by_handshakes() {
     server.stop();
 }
 
-/// Refused nonces are met without anybody's help: ten orders, each of an account of its own. Of a hundred nonces ten are refused, and
-/// an attempt ends only with three in a row.
+/// Rejected nonces are retried automatically. The test places ten orders, each with its own
+/// account. Ten of a hundred nonces are rejected, and an attempt fails only after three rejections
+/// in a row.
 #[test]
 #[ignore = "needs Pebble: make pebble"]
-fn refused_nonces_are_asked_for_again() {
+fn rejected_nonces_are_requested_again() {
     let mut failures = 0;
     for _ in 0..10 {
         let (server, pebble) = begin("http-01", DAY);

@@ -1,4 +1,5 @@
-//! An authority that says nothing, a clock that runs ahead, a full disk, a server that was started by root.
+//! Failures around an authority: it does not respond, the clock runs ahead, the disk is full, the
+//! server was started by root.
 
 use super::*;
 use samovar_testkit::http::Client;
@@ -14,25 +15,25 @@ fn metrics(server: &Server) -> String {
     Client::connect(admin.expect("an address")).get("/metrics").text()
 }
 
-/// The value of a sample for the name.
+/// Value of the sample `name` for the test's domain.
 fn sample(metrics: &str, name: &str) -> Option<f64> {
     let begin = format!("{name}{{domain=\"{NAME}\"}} ");
     metrics.lines().find_map(|line| line.strip_prefix(&begin)?.parse().ok())
 }
 
 #[test]
-fn an_authority_that_says_nothing_holds_nobody_up() {
+fn silent_authority_delays_neither_pages_nor_reload_nor_stop() {
     let bench = Bench::new();
-    bench.authority.be(Mood::Silent);
+    bench.authority.be(AuthorityBehaviour::Silent);
     let start = bench.start(NAME).args(["--admin", "127.0.0.1:0"]);
     let server = start.start();
     bench.shown(&server);
-    server.wait_for_log("fetching a certificate for www.shop.example");
+    server.wait_for_log("ordering a certificate for www.shop.example");
     assert_eq!(server.get("/").text(), "a page");
     server.reload().expect("it reloads while the authority is asked");
     assert_eq!(sample(&metrics(&server), "samovar_certificate_failures"), Some(0.0));
-    // It closes without a word.
-    bench.authority.be(Mood::Mad);
+    // The authority closes the connection without a response.
+    bench.authority.be(AuthorityBehaviour::Mad);
     eventually("a failure", || {
         (certificate_of(&server, 0)["failures"].as_u64() > Some(0)).then_some(())
     });
@@ -49,14 +50,14 @@ fn an_authority_that_says_nothing_holds_nobody_up() {
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let line = said.lines().find(|line| line.starts_with("certificate of ")).unwrap_or_default();
     assert!(line.contains("attempts failed, the last ") && line.contains(" ago: "), "{said}");
-    bench.authority.be(Mood::Good);
+    bench.authority.be(AuthorityBehaviour::Good);
     server.reload().expect("it reloads");
     wait_for_certificate(&server, NAME);
     let days = eventually("its days", || sample(&metrics(&server), "samovar_certificate_days"));
     assert!(days > 89.0 && days <= 90.0, "{days}");
     assert_eq!(sample(&metrics(&server), "samovar_certificate_failures"), Some(0.0));
-    // While it is asked again the server ends at once.
-    bench.authority.be(Mood::Silent);
+    // The server stops immediately while a request to the authority is in flight.
+    bench.authority.be(AuthorityBehaviour::Silent);
     std::fs::remove_file(kept_file(&bench)).expect("it was kept");
     server.reload().expect("it reloads");
     server.stop();
@@ -68,18 +69,18 @@ fn kept_file(bench: &Bench) -> PathBuf {
 }
 
 #[test]
-fn what_a_wrong_clock_calls_due_is_ordered_once() {
+fn wrong_clock_causes_one_order_only() {
     let bench = Bench::new();
     bench.authority.issue_for(90 * DAY);
     bench.authority.issue_aged(80 * DAY);
     let server = bench.start(NAME).start();
     bench.shown(&server);
     wait_for_certificate(&server, NAME);
-    server.wait_for_log("is due for renewal already (hint: is this machine's clock right?)");
+    server.wait_for_log("is already due for renewal (hint: check this machine's clock)");
     for _ in 0..3 {
         server.reload().expect("it reloads");
     }
-    // Whoever wants another one takes this one away; after that order it is known that no other had been made.
+    // Removing the file forces a second order. Its number shows that the reloads caused none.
     let file = kept_file(&bench);
     std::fs::remove_file(&file).expect("it was kept");
     server.reload().expect("it reloads");
@@ -92,7 +93,7 @@ fn what_a_wrong_clock_calls_due_is_ordered_once() {
 }
 
 #[test]
-fn a_full_disk_is_told_before_anybody_is_asked() {
+fn full_disk_is_reported_before_order_is_placed() {
     if let Err(why) = may_mount() {
         eprintln!("skipped: {why}");
         return;
@@ -111,7 +112,7 @@ fn a_full_disk_is_told_before_anybody_is_asked() {
     std::fs::remove_file(&kept).expect("it was kept");
     disk.fill();
     server.reload().expect("it reloads");
-    server.wait_for_log("no certificate: a certificate could not be kept");
+    server.wait_for_log("no certificate: cannot store certificates");
     assert_eq!(bench.authority.orders(), 1);
     assert_eq!(shown_for(&server, NAME), Some(first.clone()), "the one of before holds");
     assert!(certificate_of(&server, 0)["trouble"].is_string());
@@ -124,13 +125,13 @@ fn a_full_disk_is_told_before_anybody_is_asked() {
 }
 
 #[test]
-fn roots_server_keeps_certificates_as_its_user() {
+fn server_started_by_root_stores_certificates_as_its_user() {
     if !is_root() {
         return;
     }
     let bench = Bench::new();
     let start = bench.start(NAME).without_root();
-    // That user has to come to all that it needs, and no further.
+    // The user needs access to these files, and to no others.
     let open = || std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(bench.folder.path(), open()).expect("our own folder");
     let folder = start.folder();
@@ -153,7 +154,7 @@ fn roots_server_keeps_certificates_as_its_user() {
         assert_eq!(found.uid(), UID, "{}", path.display());
         assert_eq!(found.permissions().mode() & 0o077, 0, "{}", path.display());
     }
-    // What it renews it can keep, too.
+    // The server can also store the renewed certificate.
     std::fs::remove_file(&file).expect("it was kept");
     server.reload().expect("it reloads");
     eventually("another one is kept", || file.exists().then_some(()));

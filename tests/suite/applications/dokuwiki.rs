@@ -13,17 +13,18 @@ use tempfile::TempDir;
 
 const RULES: &[Rule] = &[
     Rule { name: "session", before: "set-cookie: DokuWiki=", after: ";" },
-    // The name is a hash of the port, the value a hash of the session's id.
+    // The cookie's name is a hash of the port, its value a hash of the session ID.
     Rule { name: "login", before: "set-cookie: DW", after: ";" },
     Rule { name: "token", before: "name=\"sectok\" value=\"", after: "\"" },
     Rule { name: "token", before: "sectok=", after: "\"" },
     Rule { name: "so long", before: "title=\"<now>\">", after: " ago" },
 ];
 
-/// A hash of the port, too.
+/// Also a hash of the port.
 const FEED: &str = "GET /feed.php";
 const HASH: Rule = Rule { name: "hash", before: "etag: \"", after: "\"" };
-/// In [`MADE_NOW`] a hash of the second in which the file was made, and a day after that.
+/// For [`MADE_NOW`], the hash includes the second in which the file was made, and the header is one
+/// day later.
 const TOMORROW: Rule = Rule { name: "tomorrow", before: "expires: ", after: "GMT" };
 
 fn rules_of(step: &str) -> Vec<Rule> {
@@ -35,7 +36,7 @@ fn rules_of(step: &str) -> Vec<Rule> {
     [RULES, more].concat()
 }
 
-/// Steps that answer with a file which the walk itself has made.
+/// Steps that respond with a file made during the walk.
 const MADE_NOW: &[&str] = &[
     "GET /lib/exe/fetch.php?media=pot.png",
     "picture again",
@@ -46,9 +47,9 @@ const MADE_NOW: &[&str] = &[
 ];
 
 #[test]
-fn dokuwiki_is_the_oracles() {
+fn dokuwiki_pages_match_php_fpm() {
     let (our_copy, their_copy) = (wiki(), wiki());
-    // What later versions deprecate would stand in pictures and scripts.
+    // Deprecation messages of later PHP versions would end up in images and scripts.
     let errors = php::all_but_deprecations();
     let ours = Server::at(our_copy.path())
         .relinked()
@@ -63,7 +64,7 @@ fn dokuwiki_is_the_oracles() {
         &Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() },
     );
     println!("dokuwiki: {steps} pages equal");
-    // Each server has a page of its own for these.
+    // For these targets each server has its own page.
     for address in [ours.address(), theirs.address()] {
         let folder = Visitor::new(address).get("/lib");
         assert_eq!(folder.status, 301);
@@ -74,7 +75,7 @@ fn dokuwiki_is_the_oracles() {
     ours.stop();
 }
 
-/// A wiki of its own: the package's code, its configuration and two pages.
+/// Creates a wiki: the package's code, its configuration and two pages.
 fn wiki() -> TempDir {
     let wiki = copy_of(Path::new("/usr/share/dokuwiki"));
     copy_tree(Path::new("/etc/dokuwiki"), &wiki.path().join("conf"));
@@ -94,7 +95,7 @@ fn wiki() -> TempDir {
     wiki
 }
 
-/// Writes a file of the same age on both sides: modification times go into hashes and pages.
+/// Writes a file with a fixed modification time: modification times are part of hashes and pages.
 fn write(wiki: &Path, file: &str, content: impl AsRef<[u8]>) {
     const LONG_AGO: Duration = Duration::from_secs(1_600_000_000);
     let path = wiki.join(file);
@@ -105,18 +106,18 @@ fn write(wiki: &Path, file: &str, content: impl AsRef<[u8]>) {
 }
 
 const CONFIGURATION: &[(&str, &str)] = &[
-    // Debian's looks into /etc; this wiki brings its configuration with it.
+    // Debian's package reads its configuration from /etc; this wiki has its own.
     ("inc/preload.php", "<?php define('DOKU_CONF', dirname(__DIR__) . '/conf/');\n"),
     (
         "conf/local.php",
         "<?php\n$conf['title'] = 'Tea';\n$conf['useacl'] = 1;\n$conf['superuser'] = '@admin';\n\
          $conf['savedir'] = './data';\n$conf['updatecheck'] = 0;\n",
     ),
-    // Else random, and in the tokens of all pictures.
+    // Random by default, and part of the tokens of all images.
     ("data/meta/_htcookiesalt", "salt"),
     ("data/meta/_htcookiesalt2", "more salt"),
     ("conf/acl.auth.php", "# <?php exit()?>\n*\t@ALL\t1\n*\t@user\t8\n"),
-    // The password is `tea`, by MD5.
+    // MD5 of the password `tea`.
     (
         "conf/users.auth.php",
         "# <?php exit()?>\nann:7239ea2b5dc943f61f3c0a0276c20974:Ann:ann@example.org:user,admin\n",
@@ -165,7 +166,8 @@ fn reading(visitor: &mut Visitor) {
     visitor.send("HEAD", Request::new("HEAD", "/doku.php?id=start"));
 }
 
-/// A failed and a right login; the token that forms of this session need.
+/// Logs in, once with a wrong and once with the right password. Returns the token that forms of
+/// this session need.
 fn login(visitor: &mut Visitor) -> String {
     let page = visitor.get("/doku.php?id=start&do=login").text();
     let token = between(&page, "name=\"sectok\" value=\"", "\"").to_owned();
@@ -205,7 +207,7 @@ fn searching(visitor: &mut Visitor) {
     for page in ["start", "wiki:samovar", "wiki:green"] {
         visitor.get(&format!("/lib/exe/taskrunner.php?id={page}"));
     }
-    // A page is indexed after the task runner has answered.
+    // The page is indexed only after the task runner has sent its response.
     eventually("the page in the index", || {
         let found = visitor.look("/doku.php?do=search&q=minutes").text();
         found.contains("id=wiki:green&amp;s[]=minutes").then_some(())

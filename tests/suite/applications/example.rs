@@ -1,4 +1,4 @@
-//! An example's walk, on a copy for Samovar and one for nginx + php-fpm.
+//! Walks of the examples, on one copy for Samovar and one for nginx + php-fpm.
 
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::masks::{Rule, Side};
@@ -6,7 +6,8 @@ use samovar_testkit::visitor::Visitor;
 use samovar_testkit::walk::compare;
 use samovar_testkit::{Oracle, Server, eventually, workspace};
 
-/// `target` is what Samovar serves of the example: its document root or a front controller.
+/// Compares an example on both servers. `target` is the path that Samovar serves: the example's
+/// document root or a front controller.
 pub(crate) fn is_the_oracles(example: &str, target: &str, walk: fn(&mut Visitor), rules: &[Rule]) {
     let folder = workspace().join("examples").join(example);
     let (our_copy, their_copy) = (copy_of(&folder), copy_of(&folder));

@@ -3,7 +3,7 @@
 use samovar_testkit::http::Request;
 use samovar_testkit::visitor::{Visitor, between, field_value, form, multipart};
 
-/// Posts examples/symfony's form with its token; a picture is name, type, content.
+/// Posts the form of examples/symfony with its token. `picture` is name, type and content.
 pub(crate) fn post_message(
     visitor: &mut Visitor,
     step: &str,
@@ -24,14 +24,14 @@ pub(crate) fn post_message(
     visitor.send(step, multipart("/message", &fields, &files));
 }
 
-/// DokuWiki's editor, opened at a page: what it sends depends on the button and the text.
+/// DokuWiki's editor, opened at a page. The request depends on the button and the text.
 pub(crate) struct Editor {
     id: String,
     hidden: [(&'static str, String); 3],
 }
 
 impl Editor {
-    /// From the HTML of the page `id` in `do=edit`.
+    /// Reads the editor from the HTML of the page `id` in `do=edit`.
     pub(crate) fn opened(html: &str, id: &str) -> Editor {
         let hidden = ["date", "prefix", "changecheck"].map(|name| {
             (name, between(html, &format!("name=\"{name}\" value=\""), "\"").to_owned())
@@ -39,7 +39,7 @@ impl Editor {
         Editor { id: id.to_owned(), hidden }
     }
 
-    /// The POST of a button such as `do[save]`.
+    /// Builds the POST request of a button such as `do[save]`.
     pub(crate) fn press(&self, button: &str, token: &str, text: &str) -> Request {
         let mut fields = vec![("sectok", token), ("id", self.id.as_str()), ("rev", "0")];
         fields.extend(self.hidden.iter().map(|(name, value)| (*name, value.as_str())));

@@ -1,4 +1,4 @@
-//! Many visitors at once: nobody sees what belongs to another one's session.
+//! Many visitors at once: no visitor sees data of another session.
 
 use crate::applications::forms::post_message;
 use samovar_testkit::copy::copy_of;
@@ -10,30 +10,30 @@ use std::net::SocketAddr;
 
 const VISITORS: usize = 8;
 const REQUESTS_EACH: usize = 25;
-/// The same orders in each run.
+/// A fixed seed: each run sends the requests in the same order.
 const SEED: u64 = 1;
 
 #[test]
-fn symfony_sessions_stay_apart() {
+fn symfony_sessions_are_separate() {
     stay_apart("symfony", "public", symfony);
 }
 
 #[test]
-fn symfony_resident_sessions_stay_apart() {
+fn resident_symfony_sessions_are_separate() {
     stay_apart("symfony", "public/resident.php", symfony);
 }
 
 #[test]
-fn slim_sessions_stay_apart() {
+fn slim_sessions_are_separate() {
     stay_apart("slim", "public", slim);
 }
 
 #[test]
-fn slim_resident_sessions_stay_apart() {
+fn resident_slim_sessions_are_separate() {
     stay_apart("slim", "public/resident.php", slim);
 }
 
-/// Eight visitors at once, each with a name of their own and an order of requests of their own.
+/// Runs eight visitors at once. Each has its own name and its own order of requests.
 fn stay_apart(example: &str, target: &str, visit: fn(SocketAddr, &str, &mut Order)) {
     let copy = copy_of(&workspace().join("examples").join(example));
     let server = Server::at(copy.path().join(target)).relinked().workers(3).start();
@@ -48,7 +48,7 @@ fn stay_apart(example: &str, target: &str, visit: fn(SocketAddr, &str, &mut Orde
     server.stop();
 }
 
-/// What one visitor expects of the Symfony application.
+/// Session state that one visitor expects from the Symfony application.
 #[derive(Default)]
 struct Expected {
     visits: u32,
@@ -71,8 +71,8 @@ fn symfony(address: SocketAddr, prefix: &str, order: &mut Order) {
             }
             1 => rename(&mut visitor, &mut expected, name),
             2 => {
-                let answer = visitor.get("/api/square/3");
-                assert_eq!(answer.text(), "{\"number\":3,\"square\":9}", "{name}");
+                let response = visitor.get("/api/square/3");
+                assert_eq!(response.text(), "{\"number\":3,\"square\":9}", "{name}");
             }
             _ => home(&mut visitor, &mut expected, &name),
         }
@@ -82,10 +82,10 @@ fn symfony(address: SocketAddr, prefix: &str, order: &mut Order) {
 
 fn rename(visitor: &mut Visitor, expected: &mut Expected, name: String) {
     let put = Request::new("PUT", "/api/session").header("Content-Type", "application/json");
-    let answer = visitor.send(&name, put.body(format!("{{\"name\": \"{name}\"}}")));
+    let response = visitor.send(&name, put.body(format!("{{\"name\": \"{name}\"}}")));
     expected.asked += 1;
     let asked = expected.asked;
-    assert_eq!(answer.text(), format!("{{\"name\":\"{name}\",\"asked\":{asked}}}"));
+    assert_eq!(response.text(), format!("{{\"name\":\"{name}\",\"asked\":{asked}}}"));
     expected.name = Some(name);
 }
 

@@ -8,12 +8,12 @@ use samovar_testkit::visitor::{PNG, Visitor, form, multipart};
 const RULES: &[Rule] = &[Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" }];
 
 #[test]
-fn slim_is_the_oracles() {
+fn slim_pages_match_php_fpm() {
     is_the_oracles("slim", "public", walk, RULES);
 }
 
 #[test]
-fn slim_resident_is_the_oracles() {
+fn resident_slim_pages_match_php_fpm() {
     is_the_oracles("slim", "public/resident.php", walk, RULES);
 }
 

@@ -15,12 +15,12 @@ const RULES: &[Rule] = &[
 ];
 
 #[test]
-fn symfony_is_the_oracles() {
+fn symfony_pages_match_php_fpm() {
     is_the_oracles("symfony", "public", walk, RULES);
 }
 
 #[test]
-fn symfony_resident_is_the_oracles() {
+fn resident_symfony_pages_match_php_fpm() {
     is_the_oracles("symfony", "public/resident.php", walk, RULES);
 }
 
@@ -42,7 +42,7 @@ fn pages(visitor: &mut Visitor) {
         visitor.get(target);
     }
     visitor.send("HEAD /", Request::new("HEAD", "/"));
-    // Not `/`: nginx itself refuses any other method where a folder is named.
+    // Not `/`: nginx rejects all other methods for a folder.
     visitor.send("DELETE /message", Request::new("DELETE", "/message"));
     visitor.send("OPTIONS /message", Request::new("OPTIONS", "/message"));
 }

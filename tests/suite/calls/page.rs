@@ -1,4 +1,5 @@
-//! A page of a framework: what its functions are said to take comes to what the page takes without tracing.
+//! A page of a framework: the sum of its functions' CPU time equals the page's CPU time without
+//! tracing.
 
 #![allow(clippy::cast_precision_loss)] // Counts of requests.
 
@@ -11,18 +12,20 @@ use std::collections::HashMap;
 
 const TARGET: &str = "/";
 const ROUTE: &str = "resident.php /";
-/// Requests of each kind in a round; `CALLS_REQUESTS=100` for a measurement.
+/// Requests of each kind in a round. For a measurement, set `CALLS_REQUESTS=100`.
 const REQUESTS: usize = 15;
-/// One round that nobody disturbs is enough; `CALLS_ROUNDS=100` takes all of so many, and tells their spread.
+/// Maximum number of rounds; the first undisturbed one suffices. `CALLS_ROUNDS=100` runs 100 rounds
+/// and prints their spread.
 const ROUNDS: usize = 12;
-/// A quarter: what cores have in common is dearer in one moment than in the next. On a quiet machine it is a twentieth.
+/// A tolerance of 25 %: the cost of resources shared between cores varies over time. On a quiet
+/// machine the deviation is 5 %.
 const FACTOR_MAX: f64 = 1.25;
 
 fn from_environment(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Requests and the sum of all functions' own CPU time, ns, so far.
+/// Number of requests so far, and the sum of all functions' own CPU time in ns.
 fn own_cpu(server: &Server) -> (f64, f64) {
     let Some(found) = graph(server, ROUTE) else { return (0.0, 0.0) };
     let all = found["functions"].as_array().into_iter().flatten();
@@ -30,7 +33,8 @@ fn own_cpu(server: &Server) -> (f64, f64) {
     (found["requests"].as_f64().unwrap_or(0.0), sum)
 }
 
-/// CPU time of each request by the name that was sent with it, ns. A worker may have said it too late for the line.
+/// CPU time in ns of each request, by the ID that was sent with it. It is absent if the worker
+/// reported it too late for the log line.
 fn logged(server: &Server) -> HashMap<String, Option<f64>> {
     let line = |line: &str| {
         let line: Value = serde_json::from_str(line).ok()?;
@@ -57,16 +61,17 @@ impl Page<'_> {
         id
     }
 
-    /// One that has been traced: whoever traces may be busy with the one before.
+    /// Sends requests until one is traced: the tracing worker may be busy with the previous one.
     fn ask_traced(&mut self) -> String {
-        let before = self.server.status()["traced_total"].as_u64();
+        let before = self.server.status()["requests_traced_total"].as_u64();
         eventually("a traced request", || {
             let id = self.ask(true);
-            (self.server.status()["traced_total"].as_u64() > before).then_some(id)
+            (self.server.status()["requests_traced_total"].as_u64() > before).then_some(id)
         })
     }
 
-    /// What the functions come to, and what traced requests take with all that tracing takes, as multiples of what others take.
+    /// Returns the functions' total, and the traced requests' CPU time including the cost of
+    /// tracing. Both are multiples of an untraced request's CPU time.
     fn round(&mut self, requests: usize) -> (f64, f64) {
         let (mut plain, mut traced) = (Vec::new(), Vec::new());
         let from = own_cpu(self.server);
@@ -93,7 +98,7 @@ impl Page<'_> {
 }
 
 #[test]
-fn the_functions_of_a_page_come_to_what_it_takes() {
+fn function_times_of_page_add_up_to_request_time() {
     let copy = copy_of(&workspace().join("examples/symfony"));
     let config = "[profile]\ntrace_key = 'a key of a good length'\n";
     let server = Server::at(copy.path().join("public/resident.php")).workers(1).config(config);
@@ -102,7 +107,7 @@ fn the_functions_of_a_page_come_to_what_it_takes() {
     let client = server.client();
     let mut page = Page { server: &server, client, signature: &signature, asked: 0 };
     let rounds = from_environment("CALLS_ROUNDS", 0);
-    // The first ones load what the others have.
+    // The first requests load files that later ones find loaded.
     page.round(3);
     let mut seen = Vec::new();
     for _ in 0..rounds.max(ROUNDS) {
@@ -112,7 +117,8 @@ fn the_functions_of_a_page_come_to_what_it_takes() {
         );
         seen.push((corrected, raw));
         let is_near = (1.0 / FACTOR_MAX..FACTOR_MAX).contains(&corrected);
-        // What is not taken away would be seen by far: a page has a thousand calls.
+        // Tracing cost that is not subtracted would be clearly visible: a page makes a thousand
+        // calls.
         if rounds == 0 && is_near && raw - 1.0 > 2.0 * (corrected - 1.0).abs() {
             return;
         }

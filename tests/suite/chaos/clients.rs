@@ -1,4 +1,4 @@
-//! Clients that read or send a byte now and then, fall silent, or go away in the middle.
+//! Clients that read or send one byte at a time, stop sending, or disconnect in the middle.
 
 use crate::chaos::load::PATIENCE;
 use crate::chaos::stage::{Stage, WORKERS};
@@ -11,17 +11,18 @@ use std::time::Duration;
 
 const MEANWHILE: u64 = 60;
 
-/// Slow readers per worker: the last one of them has to wait for nobody.
+/// Number of slow readers: three per worker. They must not occupy the workers, so that even the
+/// last one is served immediately.
 const READERS: usize = 3 * WORKERS;
 
-/// What a slow client reads, or sends, and how often.
+/// Bytes that a slow client reads at a time, and the pause between its reads or writes.
 const SIP_BYTES: usize = 1024;
 const SIP_PAUSE: Duration = Duration::from_millis(100);
 
-/// Slow writers, and half-open connections.
+/// Number of slow writers, and of half-open connections.
 const WRITERS: usize = 40;
 
-/// 20 MB at 10 KB/s, by more clients than there are workers.
+/// Reads 20 MB at 10 KB/s, with more clients than there are workers.
 pub(crate) fn slow_readers(stage: &Stage, order: &mut Order) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -31,7 +32,7 @@ pub(crate) fn slow_readers(stage: &Stage, order: &mut Order) {
             scope.spawn(move || sip(stage, &format!("{target}?reader={number}"), stop));
         }
         stage.did(&format!("{READERS} slow readers"));
-        // They all have begun before it counts.
+        // All readers have started before progress is measured.
         std::thread::sleep(Duration::from_millis(300));
         stage.progress(MEANWHILE, "while slow readers read");
         stop.store(true, Ordering::SeqCst);
@@ -48,13 +49,13 @@ fn sip(stage: &Stage, target: &str, stop: &AtomicBool) {
     let mut buffer = [0; SIP_BYTES];
     let _ = client.stream().set_read_timeout(Some(SIP_PAUSE));
     while !stop.load(Ordering::SeqCst) {
-        // Nothing yet: the server has no worker for it.
+        // A read may time out: the server may have no worker for this request yet.
         let _ = client.stream().read(&mut buffer);
         std::thread::sleep(SIP_PAUSE);
     }
 }
 
-/// Heads and bodies a byte at a time.
+/// Sends heads and bodies one byte at a time.
 pub(crate) fn slow_writers(stage: &Stage, order: &mut Order) {
     const HEAD: &[u8] = b"GET /hello HTTP/1.1\r\nHost: slow\r\nX-Slow: ";
     const BODY: &[u8] = b"POST /echo HTTP/1.1\r\nHost: slow\r\nContent-Length: 100000\r\n\r\n";
@@ -70,7 +71,7 @@ pub(crate) fn slow_writers(stage: &Stage, order: &mut Order) {
     stage.did(&format!("{} slow writers", writers.len()));
     for _ in 0..10 {
         for writer in &mut writers {
-            // The server may have had enough of it.
+            // The server may have closed the connection.
             let _ = writer.try_send(b"a");
         }
         std::thread::sleep(SIP_PAUSE);
@@ -79,8 +80,8 @@ pub(crate) fn slow_writers(stage: &Stage, order: &mut Order) {
     assert!(!writers.is_empty(), "somebody connected");
 }
 
-/// Connections that say nothing, half of something, or go away: politely or by a reset, before and in the middle
-/// of an answer.
+/// Opens connections that send nothing or half a request. Others are closed or reset, before or in
+/// the middle of a response.
 pub(crate) fn half_open(stage: &Stage, order: &mut Order) {
     let mut open = Vec::new();
     for _ in 0..WRITERS {
@@ -98,7 +99,7 @@ pub(crate) fn half_open(stage: &Stage, order: &mut Order) {
             0 => client.finish_sending(),
             1 => kernel::reset_on_close(client.stream()),
             2 => {
-                // In the middle of what comes.
+                // Reset in the middle of the response.
                 let _ = client.stream().set_read_timeout(Some(SIP_PAUSE));
                 let _ = client.stream().read(&mut [0; SIP_BYTES]);
                 kernel::reset_on_close(client.stream());
@@ -110,7 +111,8 @@ pub(crate) fn half_open(stage: &Stage, order: &mut Order) {
         }
     }
     stage.did(&format!("{} half-open connections, others gone", open.len()));
-    // Those that stay may hold workers with an answer that nobody reads: not what this is about.
+    // Open connections may hold workers with a response that is never read. That is not the subject
+    // of this kind.
     open.retain(|client| client.stream().peer_addr().is_ok());
     drop(open);
     stage.progress(MEANWHILE, "after clients went away");

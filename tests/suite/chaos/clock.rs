@@ -1,4 +1,4 @@
-//! Quiet hours, clocks that jump, and dates that nobody expects.
+//! Idle periods, clocks that jump, and unusual file dates.
 
 use crate::chaos::stage::{Stage, Surroundings, told};
 use samovar_testkit::http::Request;
@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 
 const MEANWHILE: u64 = 40;
 
-/// Short, so that a quiet hour has passed after seconds; longer than a client of a busy machine needs from its
-/// connection to its first byte.
+/// Idle timeout of the server. Short, so that it expires within seconds. Longer than the time that
+/// a client of a busy machine needs between its connection and its first byte.
 const IDLE: Duration = Duration::from_secs(1);
 
 const HOUR: i64 = 3600;
@@ -24,19 +24,19 @@ const YEAR_10000: u64 = 253_402_300_800 + 86_400;
 /// Seconds in four centuries.
 const CENTURIES: u64 = 12_622_780_800;
 
-/// To the last day that an HTTP date can name; a clock beyond it is nobody's.
+/// Seconds from 1970 to the last day that an HTTP date can express. No real clock is later.
 const YEAR_9999: i64 = 253_402_300_800 - DAY;
 
 pub(crate) fn prepare_quiet(around: &mut Surroundings) {
     around.arg("--idle-timeout", &format!("{}ms", IDLE.as_millis()));
 }
 
-/// Nobody asks anything for longer than the idle time-out; then each first request is answered.
+/// Sends no request for longer than the idle timeout. Then each first request must be served.
 pub(crate) fn quiet(stage: &Stage, order: &mut Order) {
     stage.load.shared.pause();
     let pause = IDLE * (3 + order.next(3) as u32) / 2;
     stage.did(&format!("quiet for {pause:?}"));
-    // Not a wait for anything: the quiet itself.
+    // The idle period itself, not a wait for a condition.
     std::thread::sleep(pause);
     first_request(stage, "after a quiet time");
     stage.load.shared.resume();
@@ -48,13 +48,15 @@ fn first_request(stage: &Stage, when: &str) {
         [("script", Request::get("/hello?nonce=first")), ("file", Request::get("/small.txt"))]
     {
         match stage.poke(&request) {
-            Ok(answer) if answer.status == 200 && answer.complete => {}
-            answer => stage.find(format!("the first request {when} ({name}): {}", told(&answer))),
+            Ok(response) if response.status == 200 && response.complete => {}
+            response => {
+                stage.find(format!("the first request {when} ({name}): {}", told(&response)));
+            }
         }
     }
 }
 
-/// Builds the library that lies about the time, once.
+/// Builds the library that changes the reported time, once.
 fn library() -> Result<PathBuf, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let build = || {
@@ -76,7 +78,7 @@ pub(crate) fn prepare_clock(around: &mut Surroundings) -> Result<(), String> {
     Ok(())
 }
 
-/// What the server's processes add to the time of day and to the time since boot.
+/// Sets the offsets that the server's processes add to the time of day and to the time since boot.
 fn set(stage: &Stage, realtime: i64, monotonic: i64) {
     use std::os::unix::fs::FileExt;
     let path = stage.app.path().join("clock");
@@ -90,7 +92,7 @@ fn monotonic(stage: &Stage) -> i64 {
     i64::from_ne_bytes(bytes[8..16].try_into().expect("8 bytes"))
 }
 
-/// The time of day jumps under load, as an administrator or NTP has it.
+/// The time of day jumps under load, as when an administrator or NTP sets it.
 pub(crate) fn jumps(stage: &Stage, order: &mut Order) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     let to_1970 = 1 - now.as_secs().cast_signed();
@@ -98,7 +100,7 @@ pub(crate) fn jumps(stage: &Stage, order: &mut Order) {
     let all = [HOUR, -HOUR, 400 * DAY, -400 * DAY, to_1970, to_1970 - DAY, to_9999];
     let by = all[order.next(all.len())];
     stage.did(&format!("the time of day jumps by {by} s"));
-    // Leaps of all clocks that came before are part of it.
+    // The offset includes the earlier jumps of all clocks.
     set(stage, by - monotonic(stage), monotonic(stage));
     stage.progress(MEANWHILE, &format!("after the time of day jumped by {by} s"));
     set(stage, 0, monotonic(stage));
@@ -118,7 +120,7 @@ pub(crate) fn leaps(stage: &Stage, order: &mut Order) {
     stage.settled();
 }
 
-/// Files of times that no HTTP date has.
+/// Requests files with modification times that no HTTP date can express.
 pub(crate) fn dates(stage: &Stage, order: &mut Order) {
     let disk = stage.server.disk_at(&stage.app.path().join("public/dated"));
     let (before, after) = (Duration::from_secs(CENTURIES), Duration::from_secs(YEAR_10000));

@@ -1,4 +1,4 @@
-//! The control socket: clients that say nothing, too much, or something else.
+//! Faulty clients of the control socket: silent, too long, or with unknown commands.
 
 use crate::chaos::stage::Stage;
 use samovar_testkit::order::Order;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const MEANWHILE: u64 = 20;
 
-/// Clients that connect and say nothing, or half a word.
+/// Number of clients that connect and send nothing or half a word.
 const SILENT: usize = 8;
 
 pub(crate) fn abuse(stage: &Stage, order: &mut Order) {
@@ -21,7 +21,7 @@ pub(crate) fn abuse(stage: &Stage, order: &mut Order) {
     }
     for words in [&b"\n"[..], b"no such word\n", b"\xff\xfe\0\n", b"status extra\n"] {
         if order.next(2) == 0 {
-            // It may be answered when the silent ones have been given up, or never.
+            // The response may come only after the silent clients' timeout, or never.
             let _ = stage.control(words, Duration::from_millis(100));
         }
     }
@@ -30,14 +30,15 @@ pub(crate) fn abuse(stage: &Stage, order: &mut Order) {
         let _ = stream.write_all(&vec![b'x'; 1 << 20]);
     }
     if let Some(mut stream) = connect() {
-        // Its answer finds nobody.
+        // The client disconnects before the response.
         let _ = stream.write_all(b"status\n");
     }
     stage.did(&format!("{} silent clients of the control socket", silent.len()));
-    // One asks, with the patience of one: a server that serves the silent ones first is not there for it.
-    let answer = stage.control(b"status\n", Duration::from_secs(5));
-    if !answer.as_ref().is_ok_and(|line| line.starts_with('{')) {
-        stage.find(format!("no status beside {SILENT} silent clients: {answer:?}"));
+    // One client waits five seconds. A server that serves the silent clients first would miss that
+    // deadline.
+    let response = stage.control(b"status\n", Duration::from_secs(5));
+    if !response.as_ref().is_ok_and(|line| line.starts_with('{')) {
+        stage.find(format!("no status beside {SILENT} silent clients: {response:?}"));
     }
     stage.progress(MEANWHILE, "while the control socket is abused");
     drop(silent);

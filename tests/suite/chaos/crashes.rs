@@ -1,22 +1,23 @@
-//! Scripts that crash, fail, end themselves or never mind their client.
+//! Scripts that crash, fail, exit, or continue after the response.
 
 use crate::chaos::stage::Stage;
 use samovar_testkit::http::Request;
 use samovar_testkit::order::Order;
 use std::time::Duration;
 
-/// What ends the process that runs it, and what only fails.
+/// Faults that end the worker process, and faults that only fail the request.
 const CRASHES: &[&str] = &["segv", "abort", "kill", "stack"];
 const ERRORS: &[&str] = &["exit", "fatal", "exception", "memory"];
 
-/// Ten crashes a second, from clients that do not wait for one another.
+/// Number of crashes, and the pause between them: ten a second. The clients do not wait for each
+/// other.
 const STORM: usize = 20;
 const STORM_PAUSE: Duration = Duration::from_millis(100);
 
-/// Good answers that there must be while it storms.
+/// Good responses required during the storm.
 const MEANWHILE: u64 = 40;
 
-/// GETs, which the server may run again, and POSTs, which it may not.
+/// Returns a GET, which the server may run again, or a POST, which it may not.
 fn crash(order: &mut Order, all: &[&str]) -> Request {
     let target = format!("/crash?how={}", all[order.next(all.len())]);
     if order.next(4) == 0 { Request::form(&target, "a=b") } else { Request::get(&target) }
@@ -40,7 +41,7 @@ pub(crate) fn errors(stage: &Stage, order: &mut Order) {
     stage.provoke(&Request::get("/complain"));
 }
 
-/// Work after the answer, on as many workers as there are: it ends by itself, and everybody gets on.
+/// Work after the response on every worker. It ends without help, and other requests are served.
 pub(crate) fn afterwork(stage: &Stage, order: &mut Order) {
     for _ in 0..crate::chaos::stage::WORKERS {
         stage.provoke(&Request::get(&format!("/finish?ms={}", 100 + order.next(400))));

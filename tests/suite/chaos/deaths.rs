@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const SIGKILL: i32 = 9;
 
-/// Good answers between two deaths of the same kind: what booted must get to serve.
+/// Good responses between two deaths of the same kind, so that booted processes serve requests.
 const BETWEEN: u64 = 15;
 
 fn pick(pids: &[i32], order: &mut Order) -> Option<i32> {
@@ -20,7 +20,7 @@ pub(crate) fn kill_worker(stage: &Stage, order: &mut Order) {
         stage.did(&format!("SIGKILL to worker {pid}"));
         kill(pid, SIGKILL);
     }
-    // The rate at which workers die, not a wait for anything.
+    // Sets the rate of worker deaths; not a wait for a condition.
     std::thread::sleep(Duration::from_millis(50 + order.next(150) as u64));
 }
 

@@ -1,4 +1,4 @@
-//! Scripts that reach the ring's memory.
+//! Scripts that overwrite the ring's memory.
 
 use crate::chaos::stage::{Stage, Surroundings};
 use samovar_ring::offsets;
@@ -13,12 +13,12 @@ const CONTROL_BYTES: usize = offsets::SLOTS + 16 * offsets::SLOT_BYTES;
 const PATTERNS: [&str; 3] = ["ffffffffffffffff", "0000000000000000", "b16b00b5deadbeef"];
 
 pub(crate) fn prepare(around: &mut Surroundings) {
-    // A worker that waits for what garbage says is ended by this.
-    around.arg("--answer-timeout", "3s");
+    // Ends workers that wait because of overwritten words.
+    around.arg("--response-timeout", "3s");
 }
 
-/// Words with a meaning of their own, which chance alone hits once in hundreds of times: nearly all of the control
-/// block is entries of queues.
+/// Returns the offset of a word with a special meaning. A random offset hits one only once in
+/// hundreds of tries: nearly all of the control block is queue entries.
 fn a_word(order: &mut Order) -> usize {
     let queue = order.next(samovar_ring::LANES) * offsets::QUEUE_BYTES;
     let worker = offsets::WORKERS + order.next(8) * offsets::WORKER_BYTES;
@@ -41,19 +41,20 @@ pub(crate) fn scribble(stage: &Stage, order: &mut Order) {
     let hex = PATTERNS[order.next(3)];
     stage.did(&format!("{times} × {hex} at {at} of the ring"));
     let target = format!("/garbage?at={at}&hex={hex}&times={times}");
-    // The answer goes through what was overwritten: there may be none.
+    // The response passes through the overwritten memory, so it may be missing.
     let _ = stage.poke(&Request::form(&target, "a=b"));
     stage.wait_for("answers after garbage in the ring", || {
-        stage.poke(&Request::get("/hello?nonce=g")).is_ok_and(|answer| answer.status == 200)
+        stage.poke(&Request::get("/hello?nonce=g")).is_ok_and(|response| response.status == 200)
     });
     stage.progress(MEANWHILE, "after garbage in the ring");
 }
 
-/// The file behind the ring must keep its size: a mapping without a file below ends whoever looks at it.
+/// The ring's memory file must keep its size. Access to a mapping beyond the end of the file kills
+/// the process.
 pub(crate) fn truncate(stage: &Stage, _order: &mut Order) {
     stage.did("a script cuts the ring's memory file");
-    // It may find no process to do it with, when others take them away.
-    if stage.poke(&Request::get("/truncate")).is_ok_and(|answer| answer.text() == "cut") {
+    // The request may get no worker while other kinds limit processes.
+    if stage.poke(&Request::get("/truncate")).is_ok_and(|response| response.text() == "cut") {
         stage.find("the ring's file could be cut".to_owned());
     }
     stage.progress(MEANWHILE, "after a script cut the ring's memory file");

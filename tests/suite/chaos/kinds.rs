@@ -1,4 +1,4 @@
-//! The table of disturbances: what each needs, what it excuses, and how one is done.
+//! The table of disturbances: requirements of each kind, losses that it excuses, and its function.
 
 use crate::chaos::pardon::Pardon;
 use crate::chaos::stage::{Model, Sink, Stage, Surroundings};
@@ -10,20 +10,22 @@ use samovar_testkit::order::Order;
 /// One kind of disturbance.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// The model that is served when it runs alone.
+    /// Model that is served when the kind runs alone.
     pub(crate) model: Model,
-    /// Asks for the surroundings that it needs, or says why this machine does not permit them.
+    /// Requests the environment that the kind needs, or returns why this machine does not permit
+    /// them.
     pub(crate) prepare: fn(&mut Surroundings) -> Result<(), String>,
-    /// Whether it can do something in surroundings that others may have asked for, in that model.
+    /// Whether the kind has an effect in this environment and model. Other kinds may have
+    /// changed the environment.
     pub(crate) fits: fn(&Surroundings, Model) -> bool,
     pub(crate) pardons: &'static [Pardon],
-    /// Nothing else is disturbed meanwhile.
+    /// No other disturbance runs at the same time.
     pub(crate) exclusive: bool,
-    /// One disturbance, from its beginning to its end.
+    /// Runs one disturbance from beginning to end.
     pub(crate) disturb: fn(&Stage, &mut Order),
 }
 
-/// A kind that needs nothing special; the table says what is different.
+/// A kind without special needs; the table lists the differences.
 const PLAIN: Kind = Kind {
     name: "",
     model: Model::Script,
@@ -34,7 +36,7 @@ const PLAIN: Kind = Kind {
     disturb: |_, _| {},
 };
 
-/// What every machine permits.
+/// Wraps a preparation that every machine permits.
 #[expect(clippy::unnecessary_wraps, reason = "other kinds may be refused")]
 fn easily(around: &mut Surroundings, prepare: fn(&mut Surroundings)) -> Result<(), String> {
     prepare(around);
@@ -67,7 +69,7 @@ pub(crate) const ALL: &[Kind] = &[
         name: "stop_template",
         model: Model::Checkpoint,
         pardons: LOST,
-        // Nobody follows workers that die meanwhile: others might kill all of them.
+        // Workers that die meanwhile have no successor; other kinds might kill all of them.
         exclusive: true,
         disturb: stops::stop_template,
         ..PLAIN
@@ -104,7 +106,7 @@ pub(crate) const ALL: &[Kind] = &[
         prepare: limits::prepare_memory,
         fits: |around, _| around.memory.is_some(),
         pardons: LOST,
-        // What others keep on the small disks counts as memory of the group.
+        // Files of other kinds on the small disks count as memory of the group.
         exclusive: true,
         disturb: limits::memory,
     },
@@ -112,7 +114,7 @@ pub(crate) const ALL: &[Kind] = &[
         name: "pids",
         prepare: limits::prepare_pids,
         pardons: &[Pardon::LostWork, Pardon::NoThread],
-        // A template that dies meanwhile has no successor, and then nobody answers.
+        // A template that dies meanwhile has no successor, and then no worker serves requests.
         exclusive: true,
         disturb: limits::pids,
         ..PLAIN
@@ -121,7 +123,7 @@ pub(crate) const ALL: &[Kind] = &[
         name: "descriptors",
         prepare: |around| easily(around, limits::prepare_descriptors),
         disturb: limits::descriptors,
-        // Whoever opens connections meanwhile would wait for those that this kind holds.
+        // New connections of other kinds would wait for those that this kind holds.
         exclusive: true,
         ..PLAIN
     },
@@ -174,7 +176,7 @@ pub(crate) const ALL: &[Kind] = &[
         prepare: limits::prepare_temp,
         fits: |around, _| around.disks,
         pardons: &[Pardon::NoSpool],
-        // Without a file for their answers slow readers hold workers again.
+        // Without a spill file for their responses, slow readers occupy workers again.
         exclusive: true,
         disturb: limits::temp_full,
         ..PLAIN
@@ -217,7 +219,7 @@ pub(crate) const ALL: &[Kind] = &[
     Kind {
         name: "reload_broken",
         model: Model::Resident,
-        // A whole script is read for each request: there is no old code to go on with.
+        // A whole script is read for each request, so no old code is left to run.
         fits: |_, model| model != Model::Script,
         // A process that dies meanwhile would boot the broken code.
         exclusive: true,

@@ -1,4 +1,4 @@
-//! Limits that are reached: processes and threads, memory, descriptors, the disk for uploads.
+//! Exhausted limits: processes and threads, memory, descriptors, disk space for uploads.
 
 use crate::chaos::load::{PATIENCE, noise};
 use crate::chaos::stage::{Stage, Surroundings};
@@ -9,16 +9,17 @@ use std::sync::atomic::Ordering;
 
 const MEANWHILE: u64 = 40;
 
-/// Names of the same limit in version 1 and 2 of control groups.
+/// Names of the same limit in versions 1 and 2 of control groups.
 const PIDS_MAX: [&str; 2] = ["pids.max", "pids.max"];
 const MEMORY_MAX: [&str; 2] = ["memory.limit_in_bytes", "memory.max"];
 const MEMORY_NOW: [&str; 2] = ["memory.usage_in_bytes", "memory.current"];
 
-/// Memory that the group may have beyond what it uses; a script asks for more.
+/// Memory that the group may use beyond its current use, and memory that the script allocates,
+/// which is more.
 const SPARE_BYTES: u64 = 48 << 20;
 const HOG_MB: u64 = 400;
 
-/// Descriptors that the whole server may have, and connections that somebody holds open.
+/// Descriptors that the whole server may have, and connections that the test holds open.
 const DESCRIPTORS: u64 = 192;
 const HELD: usize = 260;
 
@@ -37,7 +38,8 @@ pub(crate) fn prepare_memory(around: &mut Surroundings) -> Result<(), String> {
     Ok(())
 }
 
-/// A control group; or for others than root, who is above it, the limit of processes per user.
+/// Prepares a control group. Without one, users other than root fall back to the limit of processes
+/// per user. Root is exempt from that limit.
 pub(crate) fn prepare_pids(around: &mut Surroundings) -> Result<(), String> {
     around.files_later = true;
     match Cgroup::create("pids") {
@@ -54,7 +56,8 @@ pub(crate) fn prepare_descriptors(around: &mut Surroundings) {
     around.descriptors_max = Some(DESCRIPTORS);
 }
 
-/// A script takes more memory than the whole server may have: the kernel kills it, and nobody else.
+/// A script allocates more memory than the whole server may have. The kernel kills its process, and
+/// no other.
 pub(crate) fn memory(stage: &Stage, order: &mut Order) {
     let Some(group) = &stage.around.memory else { return };
     let used = group.number(MEMORY_NOW).unwrap_or(0);
@@ -64,8 +67,8 @@ pub(crate) fn memory(stage: &Stage, order: &mut Order) {
         if order.next(2) == 0 { Request::get(&target) } else { Request::form(&target, "a=b") };
     stage.did(&format!("a script takes {HOG_MB} MB; there are {} MB", SPARE_BYTES >> 20));
     match stage.poke(&hog) {
-        Ok(answer) if answer.status == 200 => {
-            stage.find(format!("{HOG_MB} MB were there after all: {}", answer.text()));
+        Ok(response) if response.status == 200 => {
+            stage.find(format!("{HOG_MB} MB were there after all: {}", response.text()));
         }
         Ok(_) => {}
         Err(error) => stage.find(format!("no answer to a script without memory: {error}")),
@@ -75,7 +78,8 @@ pub(crate) fn memory(stage: &Stage, order: &mut Order) {
     stage.settled();
 }
 
-/// No thread and no process more, and none was needed before: files, uploads, a worker's death, a reload.
+/// No thread or process can be created, and none was created before for these purposes: files,
+/// uploads, a worker's death, a reload.
 pub(crate) fn pids(stage: &Stage, order: &mut Order) {
     let fixed = |most: Option<u64>| match &stage.around.pids {
         Some(group) => {
@@ -111,13 +115,13 @@ pub(crate) fn pids(stage: &Stage, order: &mut Order) {
     stage.settled();
 }
 
-/// Somebody holds more connections open than there are descriptors: files, reload and status go on, and so do clients
-/// that come anew.
+/// The test holds more connections open than there are descriptors. Files, reload, status and new
+/// clients must still be served.
 pub(crate) fn descriptors(stage: &Stage, order: &mut Order) {
     let held: Vec<_> = (0..HELD)
         .filter_map(|_| {
             let mut client = Client::try_connect(stage.address(), PATIENCE).ok()?;
-            // Some have asked before they fall silent.
+            // Some clients send a request before they become silent.
             if order.next(2) == 0 {
                 let _ = client.try_send(&Request::get("/hello?nonce=held").bytes());
             }
@@ -140,13 +144,13 @@ pub(crate) fn descriptors(stage: &Stage, order: &mut Order) {
     stage.settled();
 }
 
-/// Uploads to a disk that is full: they are told so, and nobody else is.
+/// Uploads to a full disk: they get an error response, and all other requests are served.
 pub(crate) fn temp_full(stage: &Stage, order: &mut Order) {
     let disk = stage.server.disk("temp");
     let half_way = order.next(2) == 0;
     disk.fill();
     if half_way {
-        // Of a large file, the first part finds room.
+        // The first part of a large file still fits.
         disk.give_back(2 << 20);
     }
     stage.did("the disk for uploads is full");
@@ -159,7 +163,7 @@ pub(crate) fn temp_full(stage: &Stage, order: &mut Order) {
     stage.progress(MEANWHILE, "while the disk for uploads is full");
     disk.empty();
     stage.wait_for("an upload after the disk was full", || {
-        stage.poke(&upload(300_000)).is_ok_and(|answer| answer.status == 200)
+        stage.poke(&upload(300_000)).is_ok_and(|response| response.status == 200)
     });
 }
 

@@ -1,4 +1,5 @@
-//! The good clients: they ask without rest, and know each byte of each answer before it comes.
+//! The good clients: they send requests continuously and know each byte of each response in
+//! advance.
 
 use crate::chaos::pardon::{Pardon, Pardons};
 use samovar_testkit::http::{Client, Request, Response};
@@ -9,39 +10,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest wait of a good client for a piece of an answer. It decides when an answer counts as lost, not how fast it
-/// has to be.
+/// Read timeout of a good client for a piece of a response. It decides when a response counts as
+/// lost, not how fast it has to be.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a client does between two requests: a load that leaves the machine room for the chaos.
+/// Pause of a client between two requests, so that the machine has capacity left for the
+/// disturbances.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// A kept connection that was silent for so long may be closed while a request is on its way: what cannot be asked
-/// again takes a fresh one.
+/// Idle time after which the server may close a kept connection while a request is being sent. A
+/// request that cannot be repeated then uses a fresh connection.
 const STALE: Duration = Duration::from_millis(200);
 
-/// Bytes of the large static file.
+/// Size of the large static file in bytes.
 pub(crate) const LARGE_BYTES: usize = 1_500_000;
 
-/// Bytes of an uploaded file: more than the front keeps in memory.
+/// Size of an uploaded file in bytes: more than the front keeps in memory.
 const UPLOAD_BYTES: usize = 200_000;
 
-/// Requests that are sent in one piece.
+/// Number of requests sent in one write.
 const PIPELINED: usize = 4;
 
-/// Failures that are told in full.
+/// Maximum number of failures reported in full.
 const TOLD_MAX: usize = 4;
 
 /// The text of app/public/small.txt.
 pub(crate) const SMALL: &str = "A small file that no script answers.\n";
 
-/// The 64-bit hash of Fowler, Noll and Vo (FNV-1a): PHP has it as `fnv1a64`.
+/// The 64-bit Fowler–Noll–Vo hash (FNV-1a), in PHP `fnv1a64`.
 pub(crate) fn checksum(bytes: &[u8]) -> String {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// Bytes without a pattern that a lost or doubled piece would leave in place.
+/// Bytes without a repeating pattern, so that a lost or doubled piece is detected.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut bytes = vec![0; len];
@@ -58,17 +60,17 @@ pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
 enum Role {
     /// GET after GET on one connection.
     Keeps,
-    /// GET and HEAD, each on a connection of its own.
+    /// GET and HEAD, each on a separate connection.
     Fresh,
     /// Small POSTs on one connection.
     Posts,
-    /// Several GETs in one piece.
+    /// Several GETs in one write.
     Pipelines,
-    /// Files that no script answers.
+    /// Static files.
     Statics,
-    /// A longer answer, and a GET that takes a moment.
+    /// A longer response, and a GET that takes some time.
     Longer,
-    /// Multipart uploads beyond what is kept in memory.
+    /// Multipart uploads larger than the front's memory buffer.
     Uploads,
 }
 
@@ -82,50 +84,50 @@ const ROLES: [Role; 7] = [
     Role::Uploads,
 ];
 
-/// One request, and how its answer must look.
+/// One request and its expected response.
 struct Ask {
     request: Request,
     expected: Expected,
-    /// What may excuse that it is lost; none of it: a failure.
+    /// Disturbances that excuse a loss; without one of them the loss is a failure.
     pardonable: &'static [Pardon],
-    /// Asked again once if its kept connection was closed before any byte of an answer.
+    /// Repeated once if its kept connection was closed before any byte of a response.
     idempotent: bool,
 }
 
 enum Expected {
     Text(String),
-    /// A line that ends with the version of some deploy, not older than this one.
+    /// A line that ends with a deployed version, at least this one.
     Versioned(String, u64),
     Lines(String, usize),
     Bytes(Arc<Vec<u8>>),
-    /// To a HEAD request.
+    /// No body: the response to a HEAD request.
     Nothing,
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Right,
-    /// No answer, half an answer, or one that says that there is none (4xx, 5xx).
+    /// No response, a truncated response, or an error status (4xx, 5xx).
     Lost(String),
-    /// An answer that claims to be whole and is not what was asked for.
+    /// A complete response with unexpected content.
     Wrong(String),
 }
 
-/// What all clients share.
+/// State that all clients share.
 pub(crate) struct Shared {
     address: SocketAddr,
     pub(crate) pardons: Pardons,
     stop: AtomicBool,
     paused: AtomicBool,
     resting: AtomicU64,
-    /// Files may be asked for, and uploaded.
+    /// Whether files may be requested and uploaded.
     pub(crate) files: AtomicBool,
-    /// Right answers of scripts to GET requests.
+    /// Number of correct script responses to GET requests.
     pub(crate) served: AtomicU64,
-    answered: AtomicU64,
+    responded: AtomicU64,
     excused: AtomicU64,
-    /// The oldest version that an answer may have, and the newest that was deployed.
+    /// The oldest version that a response may have, and the newest deployed one.
     pub(crate) version_min: AtomicU64,
     pub(crate) version_max: AtomicU64,
     failures: Mutex<Failures>,
@@ -156,7 +158,7 @@ impl Load {
             resting: AtomicU64::new(0),
             files: AtomicBool::new(files),
             served: AtomicU64::new(0),
-            answered: AtomicU64::new(0),
+            responded: AtomicU64::new(0),
             excused: AtomicU64::new(0),
             version_min: AtomicU64::new(0),
             version_max: AtomicU64::new(0),
@@ -173,12 +175,12 @@ impl Load {
         Load { shared, clients }
     }
 
-    /// Nobody, in the place of clients that have been told to stop.
+    /// A load without clients, a placeholder after the clients were stopped.
     pub(crate) fn none(shared: Arc<Shared>) -> Load {
         Load { shared, clients: Vec::new() }
     }
 
-    /// Lets them finish and says what was wrong.
+    /// Waits until all clients have finished. Returns a summary and the failures.
     pub(crate) fn stop(self) -> (String, Vec<String>) {
         self.shared.stop.store(true, Ordering::SeqCst);
         let mut found = Vec::new();
@@ -192,14 +194,14 @@ impl Load {
             let told = failures.told.join("\n    ");
             found.push(format!("{} good requests failed:\n    {told}", failures.count));
         }
-        let answered = self.shared.answered.load(Ordering::SeqCst);
+        let responded = self.shared.responded.load(Ordering::SeqCst);
         let excused = self.shared.excused.load(Ordering::SeqCst);
-        (format!("{answered} right answers, {excused} excused"), found)
+        (format!("{responded} right answers, {excused} excused"), found)
     }
 }
 
 impl Shared {
-    /// Stops asking and waits until nobody has a request on its way; connections stay open.
+    /// Pauses the clients and waits until no request is in flight. Connections stay open.
     pub(crate) fn pause(&self) {
         self.paused.store(true, Ordering::SeqCst);
         let start = Instant::now();
@@ -213,7 +215,7 @@ impl Shared {
         self.paused.store(false, Ordering::SeqCst);
     }
 
-    /// The times of requests for the shortest page since the last call, in µs, sorted.
+    /// Response times for the shortest page since the last call, in µs, sorted.
     pub(crate) fn latencies_us(&self) -> Vec<u64> {
         let mut all = self.latencies_us.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = std::mem::take(&mut *all);
@@ -329,7 +331,8 @@ impl Visitor {
             Role::Longer => Ask {
                 request: Request::get(&format!("/medium?nonce={nonce}")),
                 expected: Expected::Lines(format!("{nonce} {sum}\n"), 6000),
-                // Its first bytes are under way before its end is known: a death then cuts it.
+                // Its first bytes are sent before the script ends; a worker's death then truncates
+                // it.
                 pardonable: &[Pardon::Everything, Pardon::LostWork],
                 idempotent: true,
             },
@@ -378,13 +381,13 @@ impl Visitor {
         }
         let asked = Instant::now();
         let was_kept = self.client.is_some();
-        let mut answer = self.exchange(&ask.request);
-        if was_kept && ask.idempotent && is_closed_unanswered(&answer) {
-            // What browsers and proxies do: the server may close a kept connection at any time.
-            answer = self.exchange(&ask.request);
+        let mut response = self.exchange(&ask.request);
+        if was_kept && ask.idempotent && is_closed_without_response(&response) {
+            // Browsers and proxies do the same: the server may close a kept connection at any time.
+            response = self.exchange(&ask.request);
         }
         self.used = Instant::now();
-        self.judge(ask, asked, &answer);
+        self.judge(ask, asked, &response);
     }
 
     fn exchange(&mut self, request: &Request) -> io::Result<Response> {
@@ -392,17 +395,18 @@ impl Visitor {
             self.client = Some(Client::try_connect(self.shared.address, PATIENCE)?);
         }
         let Some(client) = &mut self.client else { return Err(io::ErrorKind::NotConnected.into()) };
-        let answer = client.try_request(request);
-        let stays = answer
+        let response = client.try_request(request);
+        let stays = response
             .as_ref()
             .is_ok_and(|a| a.complete && a.header("connection").is_none_or(|c| c != "close"));
         if !stays {
             self.client = None;
         }
-        answer
+        response
     }
 
-    /// Several requests in one piece; what a closed connection leaves unanswered is asked again one by one.
+    /// Sends several requests in one write. Requests that a closed connection leaves without a
+    /// response are repeated one by one.
     fn pipeline(&mut self) {
         let asks: Vec<_> = (0..PIPELINED).map(|part| self.hello(part, "/hello?")).collect();
         let asked = Instant::now();
@@ -413,11 +417,11 @@ impl Visitor {
             client = None;
         }
         for ask in &asks {
-            let answer = client.as_mut().map(|client| client.try_read(false));
-            match answer {
-                Some(Ok(answer)) => {
-                    let ends = answer.header("connection") == Some("close") || !answer.complete;
-                    self.judge(ask, asked, &Ok(answer));
+            let response = client.as_mut().map(|client| client.try_read(false));
+            match response {
+                Some(Ok(response)) => {
+                    let ends = response.header("connection") == Some("close") || !response.complete;
+                    self.judge(ask, asked, &Ok(response));
                     if ends {
                         client = None;
                     }
@@ -437,12 +441,12 @@ impl Visitor {
         self.client = client;
     }
 
-    fn judge(&self, ask: &Ask, asked: Instant, answer: &io::Result<Response>) {
+    fn judge(&self, ask: &Ask, asked: Instant, response: &io::Result<Response>) {
         let newest = self.shared.version_max.load(Ordering::SeqCst);
         let of_script = matches!(ask.expected, Expected::Versioned(..));
-        match fate(ask, answer, newest) {
+        match fate(ask, response, newest) {
             Fate::Right => {
-                self.shared.answered.fetch_add(1, Ordering::SeqCst);
+                self.shared.responded.fetch_add(1, Ordering::SeqCst);
                 if of_script {
                     self.shared.served.fetch_add(1, Ordering::SeqCst);
                 }
@@ -456,12 +460,13 @@ impl Visitor {
                 self.shared.excused.fetch_add(1, Ordering::SeqCst);
             }
             Fate::Lost(_)
-                if answer.as_ref().is_ok_and(|answer| answer.status == 504)
+                if response.as_ref().is_ok_and(|response| response.status == 504)
                     && self.shared.pardons.excuse(&[Pardon::StoppedWork], asked) =>
             {
                 self.shared.excused.fetch_add(1, Ordering::SeqCst);
             }
-            // Garbage in the ring may be another request's answer: then nothing is promised.
+            // After garbage in the ring, a response may belong to another request. Nothing is
+            // guaranteed then.
             Fate::Wrong(_) if self.shared.pardons.excuse(&[Pardon::Everything], asked) => {
                 self.shared.excused.fetch_add(1, Ordering::SeqCst);
             }
@@ -476,40 +481,40 @@ fn is_close(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
-fn is_closed_unanswered(answer: &io::Result<Response>) -> bool {
-    answer.as_ref().is_err_and(is_close)
+fn is_closed_without_response(response: &io::Result<Response>) -> bool {
+    response.as_ref().is_err_and(is_close)
 }
 
-fn fate(ask: &Ask, answer: &io::Result<Response>, newest: u64) -> Fate {
-    let answer = match answer {
+fn fate(ask: &Ask, response: &io::Result<Response>, newest: u64) -> Fate {
+    let response = match response {
         Err(error) => return Fate::Lost(why(error)),
-        Ok(answer) if answer.status != 200 => {
-            return Fate::Lost(format!("{} {:?}", answer.status, begin(&answer.body)));
+        Ok(response) if response.status != 200 => {
+            return Fate::Lost(format!("{} {:?}", response.status, begin(&response.body)));
         }
-        Ok(answer) if !answer.complete => {
-            return Fate::Lost(format!("cut after {} bytes", answer.body.len()));
+        Ok(response) if !response.complete => {
+            return Fate::Lost(format!("cut after {} bytes", response.body.len()));
         }
-        Ok(answer) => answer,
+        Ok(response) => response,
     };
     let is_right = match &ask.expected {
-        Expected::Text(text) => answer.body == text.as_bytes(),
-        Expected::Bytes(bytes) => answer.body == **bytes,
-        Expected::Nothing => answer.body.is_empty(),
+        Expected::Text(text) => response.body == text.as_bytes(),
+        Expected::Bytes(bytes) => response.body == **bytes,
+        Expected::Nothing => response.body.is_empty(),
         Expected::Lines(line, count) => {
-            answer.body.len() == line.len() * count
-                && answer.body.chunks(line.len()).all(|chunk| chunk == line.as_bytes())
+            response.body.len() == line.len() * count
+                && response.body.chunks(line.len()).all(|chunk| chunk == line.as_bytes())
         }
         Expected::Versioned(begin, oldest) => {
-            let version = || answer.body.strip_prefix(begin.as_bytes())?.strip_suffix(b"\n");
+            let version = || response.body.strip_prefix(begin.as_bytes())?.strip_suffix(b"\n");
             let version = version().and_then(|v| str::from_utf8(v).ok()?.parse::<u64>().ok());
             version.is_some_and(|version| (*oldest..=newest).contains(&version))
         }
     };
-    let got = || format!("{} bytes, beginning {:?}", answer.body.len(), begin(&answer.body));
+    let got = || format!("{} bytes, beginning {:?}", response.body.len(), begin(&response.body));
     if is_right { Fate::Right } else { Fate::Wrong(got()) }
 }
 
-/// An error of a connection, in words that say what it means here.
+/// Describes a connection error in the terms of this test.
 pub(crate) fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {

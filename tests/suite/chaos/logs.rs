@@ -1,4 +1,4 @@
-//! Logs that nobody reads, that nobody can write, and that are full.
+//! Logs that are not read, cannot be written, or are full.
 
 use crate::chaos::limits::prepare_disks;
 use crate::chaos::stage::{Sink, Stage, Surroundings};
@@ -6,13 +6,13 @@ use samovar_testkit::http::Request;
 use samovar_testkit::order::Order;
 use samovar_testkit::{Reader, kill};
 
-/// Good answers while a log is out of order; each is a line of the access log.
+/// Good responses while a log is out of order. Each is a line of the access log.
 const MEANWHILE: u64 = 60;
 
 /// More than a pipe holds (64 KiB).
 const FLOOD_BYTES: usize = 200_000;
 
-/// Everything that makes server and PHP say something.
+/// Provokes all kinds of log lines of server and PHP.
 fn complain(stage: &Stage, order: &mut Order) {
     for _ in 0..3 {
         stage.provoke(&Request::get(&format!("/complain?bytes={FLOOD_BYTES}")));
@@ -36,7 +36,7 @@ pub(crate) fn stderr_gone(stage: &Stage, order: &mut Order) {
 }
 
 pub(crate) fn stderr_stuck(stage: &Stage, order: &mut Order) {
-    // A reader that is gone does not come back.
+    // A closed reader stays closed.
     let tap = stage.server.stderr_reader();
     if tap.is_closed() {
         return;
@@ -104,7 +104,7 @@ pub(crate) fn access_log_full(stage: &Stage, _order: &mut Order) {
     });
 }
 
-/// So that the disk is not full of the log itself when the next disturbance comes.
+/// Truncates the log, so that it does not fill the disk before the next disturbance.
 fn shorten(stage: &Stage, disk: &samovar_testkit::Disk, name: &str) {
     let file = std::fs::File::options().write(true).open(disk.path(name));
     if let Err(error) = file.and_then(|file| file.set_len(0)) {

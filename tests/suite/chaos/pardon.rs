@@ -1,28 +1,30 @@
-//! What excuses a lost request, and when.
+//! Disturbances that excuse a lost request, and the periods in which they hold.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long what a disturbance has done goes on after it: a death is told, a slot is left alone for two seconds.
+/// Time for which the effects of a disturbance may continue: a death must be reported, and a slot
+/// is not reused for two seconds.
 const AFTER: Duration = Duration::from_millis(2500);
 
-/// Why a good request may be lost. Nothing excuses a wrong byte but garbage in the ring.
+/// Reason why a good request may be lost. Only garbage in the ring excuses a wrong byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pardon {
-    /// Workers die: what must not be run twice (POST) or is half sent (an answer larger than its window) is lost.
+    /// Workers die. Requests that must not be run twice (POST) are lost, and so are responses sent
+    /// in part (larger than their window).
     LostWork,
-    /// A worker stands still for good, perhaps in the middle of a request: like one that hangs, that request is answered
-    /// with 504 when its time is over.
+    /// A worker is stopped for good, perhaps in the middle of a request. As with a hanging worker,
+    /// the response is 504 after the timeout.
     StoppedWork,
-    /// The folder for uploads is full: so they say.
+    /// The folder for uploads is full: uploads get an error response.
     NoSpool,
-    /// No thread and no process can be made: files and uploads may be refused.
+    /// No thread and no process can be created: files and uploads may be refused.
     NoThread,
-    /// The ring holds garbage, or nobody could answer.
+    /// The ring contains garbage, or no worker could serve requests.
     Everything,
 }
 
-/// Who was excused from when to when.
+/// Excuses, each with its beginning and end.
 #[derive(Default)]
 pub(crate) struct Pardons(Mutex<Vec<Granted>>);
 
@@ -33,7 +35,7 @@ struct Granted {
 }
 
 impl Pardons {
-    /// Until the number that this returns is handed to [`Self::end`].
+    /// Starts an excuse. It holds until the returned number is passed to [`Self::end`].
     pub(crate) fn begin(&self, pardon: Pardon) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(Granted { pardon, from: Instant::now(), to: None });
@@ -45,7 +47,7 @@ impl Pardons {
         all[number].to = Some(Instant::now());
     }
 
-    /// Whether one of these held at some time between `asked` and now.
+    /// Whether one of these excuses held at some time between `asked` and now.
     pub(crate) fn excuse(&self, pardonable: &[Pardon], asked: Instant) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().any(|granted| {

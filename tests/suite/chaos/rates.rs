@@ -1,4 +1,5 @@
-//! How much later good requests are answered while others crash: measured, calm and storm by turns, and compared.
+//! Latency of good requests while others crash: measured in alternating calm and crash periods, and
+//! compared.
 
 use crate::chaos::run::say;
 use crate::chaos::stage::{Model, Stage, Surroundings};
@@ -6,27 +7,29 @@ use samovar_testkit::http::Request;
 use samovar_testkit::order;
 use std::time::{Duration, Instant};
 
-/// Calm and storm by turns, so that a machine that gets slower does so for both.
+/// Calm and crash periods alternate, so that a machine that slows down affects both.
 const ROUNDS: usize = 4;
 
-/// One of them, without `CHAOS_SECONDS`.
+/// Length of a period without `CHAOS_SECONDS`.
 const ROUND_SECONDS: u64 = 5;
 
-/// Crashes begin ten times a second.
+/// Interval between crashes: ten a second.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// What is wished for, and what fails the test: the machine has other things to do, too.
+/// The desired ratio, and the ratio that fails the test. The second is higher because the machine
+/// may have other load.
 const RATIO_WISHED: f64 = 3.0;
 const RATIO_MAX: f64 = 10.0;
 
-/// In milliseconds.
+/// Quantile in milliseconds.
 fn quantile(sorted: &[u64], per_mille: usize) -> f64 {
     let last = sorted.len().saturating_sub(1);
     let taken = sorted.get(last * per_mille / 1000);
     taken.map_or(f64::NAN, |us| Duration::from_micros(*us).as_secs_f64() * 1000.0)
 }
 
-/// Good requests in that time, in µs, with or without crashes beside them.
+/// Latencies of good requests within `time`, in µs, sorted; with `storm`, while other requests
+/// crash.
 fn measure(stage: &Stage, storm: bool, time: Duration) -> Vec<u64> {
     let _ = stage.load.shared.latencies_us();
     let granted = stage.load.shared.pardons.begin(crate::chaos::pardon::Pardon::LostWork);
@@ -37,7 +40,7 @@ fn measure(stage: &Stage, storm: bool, time: Duration) -> Vec<u64> {
             if storm {
                 let how = ["segv", "abort", "stack"][count % 3];
                 scope.spawn(move || {
-                    // What it gets is not measured.
+                    // The response is not measured.
                     let _ = stage.poke(&Request::get(&format!("/crash?how={how}&n={count}")));
                 });
             }
@@ -53,11 +56,11 @@ fn measure(stage: &Stage, storm: bool, time: Duration) -> Vec<u64> {
 
 #[test]
 #[ignore = "a measurement: make chaos-rates"]
-fn good_requests_beside_ten_crashes_a_second() {
+fn good_request_latency_during_crashes_stays_near_calm_latency() {
     let seconds = order::number_of("CHAOS_SECONDS").unwrap_or(ROUND_SECONDS);
     let mut slow = Vec::new();
     for model in Model::ALL {
-        // Without files and uploads: it is not the clients' work that is measured.
+        // Without files and uploads, so that the clients' own work does not count.
         let around = Surroundings { files_later: true, ..Surroundings::default() };
         let stage = Stage::set(model, around, false);
         let (mut calm, mut storm) = (Vec::new(), Vec::new());
@@ -71,7 +74,8 @@ fn good_requests_beside_ten_crashes_a_second() {
         let ratio = quantile(&storm, 990) / quantile(&calm, 990);
         for (name, all) in [("calm", &calm), ("storm", &storm)] {
             say(&format!(
-                "{:10} {name:5}: {:6} good answers, p50 {:8.2} ms, p99 {:8.2} ms, longest {:8.2} ms",
+                "{:10} {name:5}: {:6} good answers, \
+                 p50 {:8.2} ms, p99 {:8.2} ms, longest {:8.2} ms",
                 model.name(),
                 all.len(),
                 quantile(all, 500),

@@ -1,4 +1,5 @@
-//! Deploys: of good code, whose version is seen from then on, and of broken code, which is refused.
+//! Deploys: of good code, with a version that later responses must have, and of broken code, which
+//! is refused.
 
 use crate::chaos::stage::{Model, Stage};
 use samovar_testkit::order::Order;
@@ -7,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 const MEANWHILE: u64 = 20;
 
-/// Broken in the ways that deploys are.
+/// Typical faults of deploys.
 const BROKEN: &[&str] = &[
     "<?php this is no PHP",
     "<?php throw new \\Exception('no database');",
@@ -15,7 +16,7 @@ const BROKEN: &[&str] = &[
     "<?php require __DIR__ . '/not-uploaded-yet.php';",
 ];
 
-/// In one step, as a deploy should.
+/// Replaces a file atomically, as a deploy should.
 fn replace(path: &Path, text: &str) {
     let beside = path.with_extension("new");
     std::fs::write(&beside, text).expect("our own folder");
@@ -35,7 +36,7 @@ pub(crate) fn reload(stage: &Stage, order: &mut Order) {
         let before = generation();
         stage.server.ask_to_reload();
         stage.progress(MEANWHILE, "while a signal reloads");
-        // What boots may be killed by another kind.
+        // Another kind may kill the booting processes.
         if !stage.mixed {
             stage.wait_for("what a signal has asked for serves", || {
                 generation().is_some_and(|now| Some(now) != before)
@@ -46,21 +47,21 @@ pub(crate) fn reload(stage: &Stage, order: &mut Order) {
     }
     stage.did(&format!("reload to version {version}"));
     match stage.reload() {
-        // Opcache looks at a script's file every two seconds: whole scripts may be older.
+        // Opcache checks a script's file every two seconds, so whole scripts may be older.
         Ok(()) if stage.model != Model::Script => {
             shared.version_min.store(version, Ordering::SeqCst);
         }
         Ok(()) => {}
-        // What boots may be killed by another kind.
+        // Another kind may kill the booting processes.
         Err(why) if stage.mixed => stage.did(&format!("the reload was refused: {}", why.trim())),
         Err(why) => stage.find(format!("a reload of good code: {}", why.trim())),
     }
     stage.progress(MEANWHILE, "after a reload");
 }
 
-/// The application that runs goes on, and is not lost.
+/// A reload of broken code fails, and the running application continues.
 pub(crate) fn reload_broken(stage: &Stage, order: &mut Order) {
-    // What boots now must be done before its code breaks.
+    // Booting processes must be ready before the code is broken.
     if !stage.settled() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Runs one kind alone, or all of them mixed, in the order that the seed decides.
+//! Runs one kind alone, or all of them mixed in an order given by the seed.
 
 use crate::chaos::kinds::{ALL, Kind};
 use crate::chaos::stage::{Model, Sink, Stage, Surroundings};
@@ -8,19 +8,19 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How long a kind runs alone, and how long all are mixed, without `CHAOS_SECONDS`.
+/// Run time of one kind alone and of all kinds mixed, without `CHAOS_SECONDS`.
 const ALONE_SECONDS: u64 = 2;
 const MIXED_SECONDS: u64 = 60;
 
-/// Disturbances at the same time, when kinds are mixed.
+/// Concurrent disturbances when kinds are mixed.
 const HANDS: usize = 2;
 
-/// Between two disturbances of one hand.
+/// Pause between two disturbances of one thread.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// On standard error past the test's harness, which keeps what a test prints until it fails.
+/// Writes directly to standard error: the test harness keeps a test's output until it fails.
 pub(crate) fn say(what: &str) {
-    // Nobody is left to tell that it cannot be said.
+    // A failed write cannot be reported.
     let _ = writeln!(std::io::stderr(), "chaos: {what}");
 }
 
@@ -35,7 +35,7 @@ fn model_wanted() -> Option<Model> {
     Some(model.unwrap_or_else(|| panic!("CHAOS_MODEL is script, resident or checkpoint: {name}")))
 }
 
-/// The names of `CHAOS_ONLY` are kinds.
+/// Checks that the names in `CHAOS_ONLY` are kinds.
 fn check_names() {
     let only = std::env::var("CHAOS_ONLY").unwrap_or_default();
     for name in only.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -44,7 +44,7 @@ fn check_names() {
     }
 }
 
-/// One kind for a few seconds.
+/// Runs one kind for a few seconds.
 pub(crate) fn alone(name: &str) {
     check_names();
     let kind = ALL.iter().find(|kind| kind.name == name).expect("a kind of the table");
@@ -65,7 +65,7 @@ pub(crate) fn alone(name: &str) {
     run(model, &[kind], around, 1, seconds, order::seed("CHAOS_SEED"));
 }
 
-/// All kinds, in surroundings that the seed decides.
+/// Runs all kinds mixed, in an environment chosen by the seed.
 pub(crate) fn mixed(model: Model) {
     check_names();
     if model_wanted().is_some_and(|wanted| wanted != model) {
@@ -86,7 +86,7 @@ pub(crate) fn mixed(model: Model) {
             Err(why) => say(&format!("skipped {}: {why}", kind.name)),
         }
     }
-    // Kinds for a pipe and kinds for a file: the seed has chosen between them.
+    // Some kinds need a pipe, others a file: the seed has chosen between them.
     (around.log, around.access) = (log, access);
     around.files_later = false;
     kinds.retain(|kind| (kind.fits)(&around, model));
@@ -94,7 +94,7 @@ pub(crate) fn mixed(model: Model) {
     run(model, &kinds, around, HANDS, seconds, seed);
 }
 
-/// Some kinds, a short while, over that transport.
+/// Runs some kinds for a short time over `transport`.
 pub(crate) fn over(transport: Transport, names: &[&str], model: Model) {
     let kinds: Vec<_> = ALL.iter().filter(|kind| names.contains(&kind.name)).collect();
     assert_eq!(kinds.len(), names.len(), "kinds of the table");
@@ -128,9 +128,9 @@ fn run(model: Model, kinds: &[&Kind], around: Surroundings, hands: usize, second
 
 struct Plan<'a> {
     kinds: &'a [&'a Kind],
-    /// A kind has one disturbance at a time.
+    /// Each kind runs one disturbance at a time.
     busy: Vec<Mutex<()>>,
-    /// Exclusive kinds take it for themselves.
+    /// Exclusive kinds hold it for writing.
     gate: RwLock<()>,
     end: Instant,
 }
@@ -154,7 +154,7 @@ impl Plan<'_> {
                 pardons.end(number);
             }
             drop((shared, own));
-            // What follows the first finding may follow from it.
+            // Later findings may be consequences of the first one.
             if stage.has_found() || !stage.is_alive() || Instant::now() >= self.end {
                 return;
             }

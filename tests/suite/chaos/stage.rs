@@ -1,4 +1,4 @@
-//! A server of tests/apps/chaos with its surroundings, the good load upon it, and the verdict in the end.
+//! A server of tests/apps/chaos with its environment, the good load, and the final checks.
 
 use crate::chaos::load::{LARGE_BYTES, Load, PATIENCE, begin, noise, why};
 use crate::chaos::transport::{Between, Transport};
@@ -16,18 +16,18 @@ use tempfile::TempDir;
 
 pub(crate) const WORKERS: usize = 4;
 
-/// What the front may have more when calm has returned than it had at the start.
+/// Maximum growth of the front's memory and descriptors between the start and the final check.
 const GROWTH_KB_MAX: u64 = 32 * 1024;
 const DESCRIPTORS_MORE_MAX: u64 = 16;
 
-/// Small enough to be filled in a moment; `temp/` holds what a dozen slow readers have not read.
+/// Small enough to be filled quickly. `temp/` holds the unread data of a dozen slow readers.
 const LOG_BYTES: u64 = 4 << 20;
 const TEMP_BYTES: u64 = 400 << 20;
 
-/// Lines of the server's log that a verdict shows.
+/// Lines of the server's log included in a failure report.
 const LOG_LINES: usize = 12;
 
-/// Good answers before the chaos begins: caches are warm, memory is what it is.
+/// Good responses before the first disturbance: caches are warm and memory use has settled.
 const WARM: u64 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Model {
     }
 }
 
-/// Where a log goes.
+/// Destination of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sink {
     #[default]
@@ -58,24 +58,25 @@ pub(crate) enum Sink {
     Disk,
 }
 
-/// What a server is started in. Kinds ask for what they need.
+/// Environment of a server. Kinds request the parts that they need.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
-    /// `logs/`, `temp/` and the root's `dated/` are file systems of their own.
+    /// `logs/`, `temp/` and the root's `dated/` are separate file systems.
     pub(crate) disks: bool,
-    /// Standard error.
+    /// Destination of standard error.
     pub(crate) log: Sink,
-    /// The access log; standard output, if it is a pipe.
+    /// Destination of the access log; standard output if it is a pipe.
     pub(crate) access: Sink,
     pub(crate) pids: Option<Cgroup>,
     pub(crate) memory: Option<Cgroup>,
     pub(crate) descriptors_max: Option<u64>,
-    /// The library that lies about the time.
+    /// The library that changes the reported time.
     pub(crate) clock: Option<PathBuf>,
     pub(crate) args: Vec<String>,
-    /// How the good clients reach it.
+    /// Transport between the good clients and the server.
     pub(crate) transport: Transport,
-    /// No file is asked for and none is uploaded before somebody allows it: the server has made no thread for it.
+    /// No file is requested or uploaded until a kind permits it. Until then the server has created
+    /// no thread for files.
     pub(crate) files_later: bool,
 }
 
@@ -95,17 +96,17 @@ pub(crate) struct Stage {
     pub(crate) mixed: bool,
     pub(crate) load: Load,
     pub(crate) app: TempDir,
-    /// What stands between the good clients and the server; ended before calm is looked for.
+    /// Proxy between the good clients and the server. Ended before the final check.
     between: Option<Between>,
     began: Instant,
     memory_kb: u64,
     descriptors: u64,
     findings: Mutex<Vec<String>>,
-    /// What is stopped by a disturbance that goes on: another one must not continue it.
+    /// Processes stopped by a running disturbance; other disturbances must not continue them.
     stopped: Mutex<Vec<i32>>,
 }
 
-/// A process that nobody else stops or continues until the end of this.
+/// A stopped process. No other disturbance stops or continues it until this value is dropped.
 pub(crate) struct Halt<'a> {
     stage: &'a Stage,
     pid: i32,
@@ -129,12 +130,13 @@ impl Stage {
         let mut start = Server::at(app.path().join("public"))
             .relinked()
             .workers(WORKERS)
-            // A template that is stopped before it has started PHP is noticed then.
+            // Detects a template that is stopped before it has started PHP.
             .args(["--boot-timeout", "10s"])
-            // One that is stopped in the middle of a request is noticed then: while the load has patience.
-            .args(["--answer-timeout", "12s"])
-            // And one that goes on after its answer.
-            .args(["--after-timeout", "12s"])
+            // Detects a worker that is stopped in the middle of a request, within the load's read
+            // timeout.
+            .args(["--response-timeout", "12s"])
+            // Detects a worker that continues after its response.
+            .args(["--post-response-timeout", "12s"])
             .define("error_log", "")
             .define("post_max_size", "8M")
             .define("upload_max_filesize", "8M");
@@ -196,7 +198,7 @@ impl Stage {
         self.server.address()
     }
 
-    /// Says what is done to the server; seen when the test fails.
+    /// Prints an action on the server; shown when the test fails.
     pub(crate) fn did(&self, what: &str) {
         println!("{:7.3} {what}", self.began.elapsed().as_secs_f64());
     }
@@ -204,7 +206,7 @@ impl Stage {
     pub(crate) fn find(&self, what: String) {
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         self.did(&format!("FOUND: {what}"));
-        // The same again tells nothing new.
+        // A repeated finding adds nothing.
         if !findings.contains(&what) {
             findings.push(what);
         }
@@ -218,7 +220,8 @@ impl Stage {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be asked before a process is stopped; none if somebody else does that at the time.
+    /// Reserves a process before it is stopped. Returns `None` if another disturbance has stopped
+    /// it.
     pub(crate) fn stops(&self, pid: i32) -> Option<Halt<'_>> {
         let mut stopped = self.stopped_now();
         if stopped.contains(&pid) {
@@ -228,7 +231,7 @@ impl Stage {
         Some(Halt { stage: self, pid })
     }
 
-    /// Short when something was found already: a broken server need not be waited for again and again.
+    /// Short after the first finding: a broken server is not waited for repeatedly.
     fn patience(&self) -> Duration {
         if self.has_found() { PATIENCE / 8 } else { PATIENCE }
     }
@@ -237,24 +240,26 @@ impl Stage {
         family::is_alive(self.server.pid())
     }
 
-    /// The good clients get on while something holds: waits for so many more answers of scripts.
-    pub(crate) fn progress(&self, answers: u64, during: &str) {
+    /// Checks that the good clients make progress: waits for `responses` more responses of scripts.
+    pub(crate) fn progress(&self, responses: u64, during: &str) {
         let served = || self.load.shared.served.load(std::sync::atomic::Ordering::SeqCst);
         let (before, start, patience) = (served(), Instant::now(), self.patience());
-        while served() < before + answers {
+        while served() < before + responses {
             if !self.is_alive() {
                 return;
             }
             if start.elapsed() > patience {
                 let got = served() - before;
-                self.find(format!("starved: {got} of {answers} answers in {patience:?} {during}"));
+                self.find(format!(
+                    "starved: {got} of {responses} answers in {patience:?} {during}"
+                ));
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Waits until something holds; else that is found.
+    /// Waits until `condition` holds; a timeout is a finding.
     pub(crate) fn wait_for(&self, what: &str, condition: impl FnMut() -> bool) -> bool {
         self.wait_within(self.patience(), what, condition)
     }
@@ -279,12 +284,12 @@ impl Stage {
         true
     }
 
-    /// Asks on a connection of its own.
+    /// Sends a request on a separate connection.
     pub(crate) fn poke(&self, request: &Request) -> io::Result<Response> {
         Client::try_connect(self.address(), self.patience())?.try_request(request)
     }
 
-    /// Asks for something that goes wrong: an answer comes all the same.
+    /// Sends a request that fails; a response must arrive all the same.
     pub(crate) fn provoke(&self, request: &Request) {
         if let Err(error) = self.poke(request)
             && self.is_alive()
@@ -295,7 +300,7 @@ impl Stage {
         }
     }
 
-    /// Bytes to the control socket, and the line that comes back.
+    /// Sends bytes to the control socket and returns the response line.
     pub(crate) fn control(&self, words: &[u8], patience: Duration) -> io::Result<String> {
         let mut stream = UnixStream::connect(self.server.control())?;
         stream.set_read_timeout(Some(patience))?;
@@ -311,7 +316,7 @@ impl Stage {
         serde_json::from_str(&line).ok()
     }
 
-    /// `samovar reload`; what was said on standard error if it failed.
+    /// Runs `samovar reload`. If it fails, returns its standard error.
     pub(crate) fn reload(&self) -> Result<(), String> {
         let mut command = Command::new(binary());
         command.args(["reload", "--control"]).arg(self.server.control());
@@ -320,7 +325,7 @@ impl Stage {
         if output.status.success() { Ok(()) } else { Err(said) }
     }
 
-    /// The templates; two while a reload goes on.
+    /// Processes of the templates; two during a reload.
     pub(crate) fn templates(&self) -> Vec<i32> {
         family::children_of(self.server.pid())
     }
@@ -337,7 +342,7 @@ impl Stage {
         parents.into_iter().flat_map(family::children_of).collect()
     }
 
-    /// Looks for panics in the log; before it is cut, too.
+    /// Checks the log for panics; also called before the log is truncated.
     pub(crate) fn look_at_log(&self) {
         if let Some(bug) = bug_in(&self.server.log()) {
             self.find(bug);
@@ -354,7 +359,7 @@ impl Stage {
         })
     }
 
-    /// Ends all; what was found, and how much was answered.
+    /// Ends server and load. Returns a summary of the responses, and the findings.
     pub(crate) fn end(mut self) -> (String, Vec<String>) {
         self.did("the end");
         let lived = self.is_alive();
@@ -364,7 +369,7 @@ impl Stage {
             let load = std::mem::replace(load, Load::none(address));
             load.stop()
         };
-        // Its connections are no client's that has stayed.
+        // The proxy's connections must not count as open connections of clients.
         self.between = None;
         if lived {
             self.look_for_calm();
@@ -383,7 +388,8 @@ impl Stage {
         (summary, all)
     }
 
-    /// All workers idle, no slot in use, no connection open, memory and descriptors as at the start.
+    /// Waits until the server has recovered: all workers idle, no slot in use, no connection open,
+    /// memory and descriptors as at the start.
     fn look_for_calm(&self) {
         let mut last = String::new();
         let is_calm = |status: &serde_json::Value| {
@@ -421,7 +427,7 @@ impl Stage {
         });
     }
 
-    /// SIGTERM; the server ends with 0, and no process of it is left.
+    /// Sends SIGTERM. The server must exit with 0, and no process of it may be left.
     fn farewell(&mut self) -> Vec<String> {
         let mut found = Vec::new();
         let had_ended = self.server.ended();
@@ -458,26 +464,27 @@ impl Stage {
     }
 }
 
-/// A panic costs one request, and is a bug all the same. What PHP says has a mark of its own.
+/// Finds a panic in the log: it costs one request, and is a bug all the same. Lines of PHP have a
+/// mark and are skipped.
 fn bug_in(log: &str) -> Option<String> {
     let of_server = |line: &&str| !line.contains(" php pid=");
-    let is_panic = |line: &&str| line.contains("samovar has a bug") || line.contains("panicked at");
+    let is_panic = |line: &&str| line.contains("bug in samovar") || line.contains("panicked at");
     let line = log.lines().filter(of_server).find(is_panic)?;
     Some(format!("a panic: {}", &line[..line.len().min(300)]))
 }
 
-/// What came, in short.
-pub(crate) fn told(answer: &io::Result<Response>) -> String {
-    match answer {
-        Ok(answer) => {
-            let whole = if answer.complete { "" } else { ", cut" };
-            format!("{}{whole} {:?}", answer.status, begin(&answer.body))
+/// Short description of a response or an error.
+pub(crate) fn told(response: &io::Result<Response>) -> String {
+    match response {
+        Ok(response) => {
+            let whole = if response.complete { "" } else { ", cut" };
+            format!("{}{whole} {:?}", response.status, begin(&response.body))
         }
         Err(error) => why(error),
     }
 }
 
-/// A copy of the application with the front controller of that model, and its large file.
+/// A copy of the application with the model's front controller, and its large file.
 fn application(model: Model) -> (TempDir, Arc<Vec<u8>>) {
     let app = TempDir::with_prefix("samovar-chaos-").expect("a temporary folder");
     let from = workspace().join("tests/apps/chaos");

@@ -1,4 +1,4 @@
-//! SIGSTOP: processes that are neither dead nor alive, for a while or for good.
+//! SIGSTOP: processes that are stopped, for a while or for good.
 
 use crate::chaos::stage::Stage;
 use samovar_testkit::order::Order;
@@ -8,14 +8,14 @@ use std::time::Duration;
 const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
 
-/// Good answers while something stands still.
+/// Good responses while a process is stopped.
 const MEANWHILE: u64 = 40;
 
-/// How long the watchdog of the server may take to find a stopped process. Generous: it decides how long the test
-/// waits for a server that never finds it.
+/// Maximum time in which the server's watchdog must find a stopped process. Generous: it bounds the
+/// test's wait for a server that never finds it.
 const NOTICED: Duration = Duration::from_secs(40);
 
-/// One worker in the middle of whatever it does, or two; never all.
+/// Stops one or two workers in the middle of their work; never all.
 pub(crate) fn stop_workers(stage: &Stage, order: &mut Order) {
     let pids = stage.workers();
     let (first, count) = (order.next(64), 1 + order.next(2));
@@ -25,7 +25,7 @@ pub(crate) fn stop_workers(stage: &Stage, order: &mut Order) {
         stage.did(&format!("SIGSTOP to worker {}", halt.pid()));
         kill(halt.pid(), SIGSTOP);
     }
-    // How long they stand still.
+    // The time for which they are stopped.
     std::thread::sleep(Duration::from_millis(200 + order.next(1200) as u64));
     for halt in &stopped {
         kill(halt.pid(), SIGCONT);
@@ -34,7 +34,8 @@ pub(crate) fn stop_workers(stage: &Stage, order: &mut Order) {
     stage.progress(MEANWHILE, "after workers stood still for a second");
 }
 
-/// Template and image process stand still while a worker dies: its successor comes late, others serve.
+/// Stops the template or the image process while a worker dies. The successor is late; other
+/// workers serve requests.
 pub(crate) fn stop_template(stage: &Stage, order: &mut Order) {
     let pids = [stage.templates(), stage.images()].concat();
     let Some(pid) = pids.get(order.next(64) % pids.len().max(1)).copied() else { return };
@@ -61,7 +62,7 @@ pub(crate) fn image_for_good(stage: &Stage, order: &mut Order) {
     for_good(stage, order, "image process", &stage.images());
 }
 
-/// What is stopped and never continued is noticed and replaced.
+/// A process that is stopped and never continued is detected and replaced.
 fn for_good(stage: &Stage, order: &mut Order, kind: &str, pids: &[i32]) {
     let Some(pid) = pids.get(order.next(64) % pids.len().max(1)).copied() else { return };
     let Some(_halt) = stage.stops(pid) else { return };

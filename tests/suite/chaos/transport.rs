@@ -1,24 +1,25 @@
-//! How the good clients reach the server: directly, or through a proxy that speaks FastCGI, or HTTP/2 over TLS, to it.
+//! Transport between the good clients and the server: direct, or through a proxy that speaks
+//! FastCGI or HTTP/2 over TLS to the server.
 //!
-//! The clients stay as they are, and so does what they may expect: a proxy that makes an error of a request that a worker
-//! could have answered is a failure like any other.
+//! The clients and their expectations do not change. If a proxy turns a request that a worker could
+//! have served into an error, that is a failure like any other.
 
 use samovar_testkit::{Certificate, Haproxy, Nginx, Server, Start};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// What is spoken to the server.
+/// Protocol spoken to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Transport {
     #[default]
     Http,
-    /// nginx in front, over connections that are kept.
+    /// nginx in front, over kept connections.
     FastCgi,
     /// HAProxy in front.
     Secure,
 }
 
-/// What stands between, ended with this.
+/// Proxy in front of the server, ended when dropped.
 pub(crate) enum Between {
     Nobody(SocketAddr),
     Nginx(Nginx),
@@ -36,7 +37,7 @@ impl Transport {
         }
     }
 
-    /// That of `CHAOS_TRANSPORT`.
+    /// Transport named by `CHAOS_TRANSPORT`.
     pub(crate) fn wanted() -> Transport {
         let name = std::env::var("CHAOS_TRANSPORT").unwrap_or_default();
         let found = Transport::ALL.into_iter().find(|transport| transport.name() == name);
@@ -47,7 +48,7 @@ impl Transport {
         }
     }
 
-    /// The server listens for it, too.
+    /// Adds the listener that the transport needs.
     pub(crate) fn prepare(self, start: Start) -> Start {
         let folder = start.folder().to_owned();
         match self {
@@ -61,7 +62,7 @@ impl Transport {
         }
     }
 
-    /// Starts what stands between.
+    /// Starts the proxy.
     pub(crate) fn open(self, server: &Server, root: &Path) -> Between {
         match self {
             Transport::Http => Between::Nobody(server.address()),
@@ -78,7 +79,7 @@ impl Transport {
 }
 
 impl Between {
-    /// Where the good clients ask.
+    /// Address to which the good clients send requests.
     pub(crate) fn address(&self) -> SocketAddr {
         match self {
             Between::Nobody(address) => *address,

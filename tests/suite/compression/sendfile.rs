@@ -57,7 +57,7 @@ impl Files {
 }
 
 #[test]
-fn the_file_takes_the_answers_place() {
+fn sendfile_header_replaces_response_body_with_file() {
     let files = Files::new();
     let server = files.server();
     let by_file = format!("/?file={}", files.path("in/a.zip").display());
@@ -98,9 +98,10 @@ fn the_file_takes_the_answers_place() {
     assert_eq!((odd.text().as_str(), odd.header("content-range")), ("0123456789", None));
 }
 
-/// A folder that a link names is known by that name, by where the link led, and by where it leads after a deploy.
+/// A folder configured by a symbolic link is accepted under the link's name, under its target, and
+/// under its new target after a deploy.
 #[test]
-fn the_folder_has_both_its_names() {
+fn sendfile_folder_link_is_accepted_by_both_paths() {
     let files = Files::new();
     let link = |to: &str| {
         std::os::unix::fs::symlink(to, files.path("next")).expect("a link");
@@ -113,8 +114,8 @@ fn the_folder_has_both_its_names() {
     let config = format!("[sendfile]\n\"/protected/\" = \"{folder}\"\n");
     let server = Server::script(SENDER).workers(1).config(&config).start();
     let by = |name: &str| {
-        let answer = server.get(&format!("/?file={}", files.path(name).display()));
-        (answer.status, answer.text())
+        let response = server.get(&format!("/?file={}", files.path(name).display()));
+        (response.status, response.text())
     };
     let sent = |text: &str| (200, text.to_owned());
     assert_eq!(by("current/a.zip"), sent("0123456789"));
@@ -126,13 +127,13 @@ fn the_folder_has_both_its_names() {
     assert_eq!(by("current/a.zip"), sent("the next one"));
     assert_eq!(by("in2/a.zip"), sent("the next one"));
     assert_eq!(server.get("/?path=/protected/a.zip").text(), "the next one");
-    // A worker that was booted before the deploy says where the folder was.
+    // A worker booted before the deploy uses the folder's old path.
     assert_eq!(by("in/a.zip"), sent("0123456789"));
     assert_eq!(by("beside/secret").0, 403);
 }
 
 #[test]
-fn nothing_else_is_sent() {
+fn sendfile_outside_folder_is_forbidden() {
     let files = Files::new();
     let server = files.server();
     let beside = files.path("beside/secret").display().to_string();
@@ -161,13 +162,13 @@ fn nothing_else_is_sent() {
         assert_eq!(response.status, 403, "{target}: {}", response.text());
         assert!(!response.text().contains("secret") && !response.text().contains("not this"));
     }
-    server.wait_for_log("a script names a file that may not be sent");
+    server.wait_for_log("a script requested a file that must not be sent");
     assert_eq!(server.get("/?path=/protected/a.zip").status, 200);
 }
 
-/// What the script still writes is nobody's, and it runs to its end.
+/// The script's remaining output is discarded, and the script runs to its end.
 #[test]
-fn the_script_runs_on() {
+fn script_continues_after_sendfile() {
     let files = Files::new();
     let server = files.server();
     let note = files.path("note");
@@ -178,7 +179,7 @@ fn the_script_runs_on() {
 }
 
 #[test]
-fn without_folders_they_are_headers() {
+fn sendfile_without_folders_is_plain_header() {
     let server = Server::script(SENDER).workers(1).start();
     let response = server.get("/?path=/protected/a.zip");
     assert_eq!(response.text(), "not this ");
@@ -186,9 +187,9 @@ fn without_folders_they_are_headers() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_at_the_start() {
+fn invalid_sendfile_folder_is_refused_at_start() {
     for (pair, said) in [
-        ("\"/p/\" = \"/no/such/folder\"", "which is no folder"),
+        ("\"/p/\" = \"/no/such/folder\"", "which is not a folder"),
         ("\"/p/\" = \"relative\"", "is not allowed"),
         ("\"p\" = \"/tmp\"", "is not allowed"),
         ("\"/p/../q/\" = \"/tmp\"", "is not allowed"),

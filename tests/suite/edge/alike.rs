@@ -1,16 +1,18 @@
-//! HTTP/2 answers as HTTP/1.1 does, in the clear and over TLS: whoever answers, and whatever is asked.
+//! HTTP/2 responses equal HTTP/1.1 responses, in the clear and over TLS, for all sources of
+//! responses and all kinds of requests.
 //!
-//! hyper does some things for one version alone: of HEAD it left the body out for HTTP/1.1, and clients of HTTP/2 took what
-//! came for a broken stream.
+//! hyper handles some details for one version only. For HEAD it omitted the body in HTTP/1.1;
+//! HTTP/2 clients treated the extra body as a broken stream.
 
 use super::*;
 use std::collections::BTreeMap;
 
-/// Headers that are the connection's, or other ones each time.
+/// Headers that belong to the connection, or differ for each response.
 const OF_THE_CONNECTION: [&str; 5] =
     ["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"];
 
-/// All kinds of answers: of scripts, of files, packed, sent in a script's place, and the server's own.
+/// A site with all kinds of responses: from scripts, from files, compressed, sent on behalf of a
+/// script, and the server's own.
 fn site(folder: &Path) -> (Start, String) {
     let (start, _) = secure(folder);
     let files = folder.join("files");
@@ -53,7 +55,7 @@ redirect = "/new/*"
     (start, config.replace("FILES", &files.display().to_string()))
 }
 
-/// What a client makes of an answer: curl's exit code, status, headers, and the body's length.
+/// A response as the client sees it: curl's exit code, status, headers, and the body's length.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     code: i32,
@@ -74,7 +76,7 @@ fn ask(version: &str, url: &str, asked: &[&str]) -> Seen {
             headers.entry(name).or_default().push(value.to_owned());
         }
     }
-    // HTTP/2 need not say it: there are no frames of data.
+    // HTTP/2 may omit a length of zero: there are no DATA frames.
     let is_nothing = |values: &Vec<String>| values.len() == 1 && values[0] == "0";
     if headers.get("content-length").is_some_and(is_nothing) {
         headers.remove("content-length");
@@ -119,7 +121,8 @@ const REQUESTS: &[&[&str]] = &[
     &["-H", "If-Match: \"x\""],
     &["-H", "If-Range: \"x\"", "-H", "Range: bytes=1-3"],
     &["-H", "Accept: text/html"],
-    // With a body, curl 7.88 and the like may miss an answer that does not wait for it: behind nginx, too.
+    // No request body: curl 7.88 and similar versions may miss a response that is sent before the
+    // body has been read. They miss it behind nginx, too.
     &["-X", "POST"],
     &["-X", "OPTIONS"],
     &["-X", "DELETE"],
@@ -127,7 +130,7 @@ const REQUESTS: &[&[&str]] = &[
 ];
 
 #[test]
-fn each_answer_by_each_version() {
+fn http2_responses_equal_http1_responses() {
     let folder = folder();
     let (start, config) = site(folder.path());
     let server = start.config(&config).start();
@@ -144,9 +147,9 @@ fn each_answer_by_each_version() {
     }
 }
 
-/// A HEAD has the length of what a GET brings, where that is known before.
+/// A HEAD response has the length of the GET response if it is known in advance.
 #[test]
-fn head_tells_the_length() {
+fn head_response_has_length_of_get_where_known() {
     let folder = folder();
     let (start, config) = site(folder.path());
     let server = start.config(&config).start();
@@ -156,12 +159,12 @@ fn head_tells_the_length() {
     for (target, coding, length) in [
         ("/?accel=/sent/sent.txt", "gzip", "26"),
         ("/files/long.txt", "identity", "250000"),
-        // It is packed while it is sent (RFC 9110, 8.6): nothing is told.
+        // Compressed while it is sent (RFC 9110, 8.6), so no length is sent.
         ("/files/long.txt", "gzip", ""),
         ("/files/empty.txt", "gzip", "0"),
         ("/files/packed.txt", "gzip", &packed.len().to_string()),
         ("/files/none.txt", "gzip", "49"),
-        ("/denied/a", "gzip", "42"),
+        ("/denied/a", "gzip", "52"),
         ("/none/a", "gzip", "17"),
         ("/%zz", "gzip", "62"),
     ] {

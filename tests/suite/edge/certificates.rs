@@ -1,4 +1,4 @@
-//! Certificates: which one, when it changes, and those of clients.
+//! Certificates: selection by name, replacement at run time, and client certificates.
 
 use super::*;
 use samovar_testkit::http::{Client, Request};
@@ -19,7 +19,7 @@ fn subject(url: &str, name: &str) -> String {
 }
 
 #[test]
-fn the_name_decides_which() {
+fn certificate_is_selected_by_server_name() {
     let folder = folder();
     let one = Certificate::own(folder.path(), "one", "DNS:one.example");
     let two = Certificate::own(folder.path(), "two", "DNS:two.example,DNS:*.wild.example");
@@ -38,7 +38,7 @@ fn the_name_decides_which() {
 }
 
 #[test]
-fn they_are_replaced_while_the_server_runs() {
+fn changed_certificate_is_used_without_restart() {
     let folder = folder();
     let (start, own) = secure(folder.path());
     let server = start.start();
@@ -50,25 +50,29 @@ fn they_are_replaced_while_the_server_runs() {
         std::fs::copy(&by.chain, &own.chain).expect("our own file");
     };
     replace(&next);
-    // Without a word.
+    // The change is detected without a reload.
     eventually("the new certificate", || (subject(&url, "localhost") == "next").then_some(()));
     let last = Certificate::own(folder.path(), "last", NAMES);
     replace(&last);
     server.reload().expect("it reloads");
     assert_eq!(subject(&url, "localhost"), "last");
-    // One that does not go with its key is no reason to go without.
+    // A certificate that does not match its key is not used; the old one stays in use.
     std::fs::copy(&next.chain, &own.chain).expect("our own file");
-    server.wait_for_log("certificates have changed and cannot be used");
+    server.wait_for_log("cannot use the changed certificates");
     assert_eq!(subject(&url, "localhost"), "last");
     let said = server.reload().expect_err("it refuses");
-    assert!(said.contains("hint: the key is that of the file's first certificate"), "{said}");
+    assert!(
+        said.contains("hint: use the key that belongs to the file's first certificate"),
+        "{said}"
+    );
 }
 
-/// As certbot renews: it writes a key that root alone may read, and whoever may read it is let in by what runs after that.
+/// certbot renews in this way: the new key is readable by root only. A later command gives the
+/// server's user access.
 #[test]
-fn one_that_could_not_be_read_at_first_is_used_when_it_can() {
+fn unreadable_new_key_is_used_once_readable() {
     if !is_root() {
-        return; // Only root can start a server as somebody else.
+        return; // Only root can start a server as another user.
     }
     let folder = folder();
     let may = |path: &Path, mode| {
@@ -89,14 +93,14 @@ fn one_that_could_not_be_read_at_first_is_used_when_it_can() {
     may(&next.key, 0o600);
     std::fs::rename(&next.key, &own.key).expect("our own file");
     std::fs::rename(&next.chain, &own.chain).expect("our own file");
-    server.wait_for_log("certificates have changed and cannot be used");
+    server.wait_for_log("cannot use the changed certificates");
     assert_eq!(subject(&url, "localhost"), "own");
     may(&own.key, 0o644);
     eventually("the new certificate", || (subject(&url, "localhost") == "next").then_some(()));
 }
 
 #[test]
-fn what_cannot_be_used_is_told() {
+fn unusable_certificate_prevents_start_with_hint() {
     let folder = folder();
     let (_, own) = secure(folder.path());
     let other = Certificate::own(folder.path(), "other", NAMES);
@@ -108,7 +112,7 @@ fn what_cannot_be_used_is_told() {
     let key = other.key.display().to_string();
     for (args, said) in [
         (["--tls-certificates", "/no/such.pem", "--tls-hsts", "off"], "cannot read `/no/such.pem`"),
-        (["--tls-certificates", &keyless, "--tls-hsts", "off"], "no key is found for it"),
+        (["--tls-certificates", &keyless, "--tls-hsts", "off"], "no private key found"),
         (
             ["--tls-certificates", &empty.display().to_string(), "--tls-hsts", "off"],
             "no certificate",
@@ -122,9 +126,10 @@ fn what_cannot_be_used_is_told() {
     }
 }
 
-/// What is no reason not to start, and would be found out by visitors.
+/// An expired certificate does not prevent the start, but is logged: otherwise only visitors would
+/// notice it.
 #[test]
-fn one_that_has_ended_is_told_of() {
+fn expired_certificate_is_logged_and_server_starts() {
     let folder = folder();
     let (_, own) = secure(folder.path());
     let made = |name: &str, extensions: &str| {
@@ -150,25 +155,26 @@ fn one_that_has_ended_is_told_of() {
     let ended = made("ended", "subjectAltName=DNS:localhost");
     let keys = ["--tls-keys", &own.key.display().to_string()];
     let server = start(&ended).args(keys).start();
-    server.wait_for_log("clients refuse it (hint: renew it");
+    server.wait_for_log("clients reject it (hint: renew it");
     assert!(subject(&https(&server), "localhost").ends_with("old"));
-    // The other way round: one that is good is replaced by one that is not.
+    // Also in the other order: a valid certificate is replaced by an expired one.
     let replaced = Certificate { chain: folder.path().join("now.pem"), key: own.key.clone() };
     std::fs::copy(&own.chain, &replaced.chain).expect("our own file");
     let server = start(&replaced).args(keys).start();
-    assert!(!server.log().contains("clients refuse it"));
+    assert!(!server.log().contains("clients reject it"));
     std::fs::copy(&ended.chain, &replaced.chain).expect("our own file");
     server.reload().expect("it reloads");
-    server.wait_for_log("now.pem` ended on ");
-    // And one without room for names, which no client would take: it says so.
+    server.wait_for_log("now.pem` expired on ");
+    // A certificate without extensions cannot contain names, so no client accepts it. The server
+    // refuses to start.
     let old = made("old", "");
     let (code, log) = start(&old).args(keys).refuse();
-    assert!(code == Some(1) && log.contains("version 1 of X.509"), "{log}");
-    assert!(log.contains("hint: have it made anew with `subjectAltName`"), "{log}");
+    assert!(code == Some(1) && log.contains("X.509 version 1"), "{log}");
+    assert!(log.contains("hint: issue the certificate again with `subjectAltName`"), "{log}");
 }
 
 #[test]
-fn versions_ciphers_and_staples() {
+fn tls_offers_strong_versions_ciphers_and_valid_staples() {
     let folder = folder();
     let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
     let leaf = Certificate::signed(folder.path(), "leaf", NAMES, &authority);
@@ -177,21 +183,24 @@ fn versions_ciphers_and_staples() {
     let url = https(&server);
     let speaks = |args: &[&str]| handshake(&url, args).contains("Cipher is ");
     let is_none = |args: &[&str]| handshake(&url, args).contains("Cipher is (NONE)");
-    // Clients that ask for a staple end the handshake over one that is none.
+    // Clients that request OCSP stapling abort the handshake if the staple is invalid.
     let mut staple = leaf.chain.clone().into_os_string();
     staple.push(".ocsp");
     let good = std::fs::read(&staple).expect("a staple");
     for bad in [&b"-----BEGIN OCSP RESPONSE-----"[..], &[0x30, 3, 0x0a, 1, 6], &good[..40]] {
         std::fs::write(&staple, bad).expect("our own file");
         let said = server.reload().expect_err("it refuses");
-        assert!(said.contains("it is no answer of OCSP") && said.contains("hint: "), "{said}");
+        assert!(
+            said.contains("not a successful OCSP response") && said.contains("hint: "),
+            "{said}"
+        );
     }
     assert!(handshake(&url, &["-status"]).contains("OCSP Response Status: successful"));
     std::fs::write(&staple, good).expect("our own file");
     server.reload().expect("it reloads");
     assert!(speaks(&["-tls1_3"]) && !is_none(&["-tls1_3"]));
     assert!(speaks(&["-tls1_2"]) && !is_none(&["-tls1_2"]));
-    // openssl itself must be talked into these.
+    // openssl offers these versions only at security level 0.
     for old in ["-tls1_1", "-tls1"] {
         assert!(is_none(&[old, "-cipher", "ALL:@SECLEVEL=0"]), "{old}");
     }
@@ -217,7 +226,7 @@ fn versions_ciphers_and_staples() {
 }
 
 #[test]
-fn clients_may_have_one() {
+fn client_certificate_sets_ssl_client_variables() {
     let folder = folder();
     let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
     let client = Certificate::signed(folder.path(), "client", "DNS:client", &authority);
@@ -244,7 +253,7 @@ fn clients_may_have_one() {
     }
     let by_function = with(&client, &format!("{url}/?getenv=SSL_CLIENT_S_DN"), "--http2").1;
     assert_eq!(by_function, "\"CN=client,O=Tests\\\\, Inc.,C=DE\"");
-    // What a client says of itself is a header.
+    // Headers sent by the client do not become these variables.
     let forged =
         server_of(&["-H", "SSL_CLIENT_VERIFY: SUCCESS", "-H", "SSL-CLIENT-S-DN: CN=x", &url]);
     assert_eq!(
@@ -261,7 +270,7 @@ fn clients_may_have_one() {
 }
 
 #[test]
-fn a_staple_that_is_over_or_anothers_is_not_sent() {
+fn expired_or_foreign_staple_is_not_sent() {
     let folder = folder();
     let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
     let leaf = Certificate::signed(folder.path(), "leaf", NAMES, &authority);
@@ -271,7 +280,7 @@ fn a_staple_that_is_over_or_anothers_is_not_sent() {
     }
     let beside = |certificate: &Certificate| certificate.chain.with_extension("pem.ocsp");
     let good = std::fs::read(beside(&leaf)).expect("a staple");
-    // nextUpdate [0] of the answer, which is its last date; who signed it is for clients to see.
+    // nextUpdate [0] of the response is its last date. Clients check the signature.
     let head = [0xa0, 0x11, 0x18, 0x0f, b'2', b'0'];
     let at =
         good.windows(head.len()).rposition(|window| window == head).expect("a date") + head.len();
@@ -284,8 +293,8 @@ fn a_staple_that_is_over_or_anothers_is_not_sent() {
     let is_sent = || handshake(&url, &["-status"]).contains("OCSP Response Status: successful");
     assert!(is_sent());
     for (bytes, said) in [
-        (over, "leaf.pem.ocsp` ended on 2001-"),
-        (anothers, "leaf.pem.ocsp` speaks of another certificate"),
+        (over, "leaf.pem.ocsp` expired on 2001-"),
+        (anothers, "leaf.pem.ocsp` is for another certificate"),
     ] {
         std::fs::write(beside(&leaf), bytes).expect("our own file");
         server.reload().expect("it goes on without");
@@ -298,7 +307,7 @@ fn a_staple_that_is_over_or_anothers_is_not_sent() {
 }
 
 #[test]
-fn revoked_ones_of_clients_are_refused() {
+fn revoked_client_certificate_is_refused() {
     let folder = folder();
     let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
     let made = |name: &str| Certificate::signed(folder.path(), name, "DNS:client", &authority);
@@ -312,14 +321,14 @@ fn revoked_ones_of_clients_are_refused() {
     let goes = |certificate: &Certificate| {
         let (chain, key) =
             (certificate.chain.display().to_string(), certificate.key.display().to_string());
-        // The whole handshake, and not a ticket of one before.
+        // A full handshake instead of a resumed session.
         ["--http1.1", "--http2"].map(|version| {
             curl(&[version, "--no-sessionid", "--cert", &chain, "--key", &key, &url]).0 == 0
         })
     };
     assert_eq!((goes(&first), goes(&second)), ([false; 2], [true; 2]));
     assert_eq!(curl(&[&url]).0, 0, "nobody has to have one");
-    // A new list holds without a word, in the other notation too.
+    // A reload activates a new list, also in DER encoding.
     authority.revoke(&[&second], folder.path(), 3600);
     server.reload().expect("it reloads");
     assert_eq!((goes(&first), goes(&second)), ([true; 2], [false; 2]));
@@ -330,24 +339,24 @@ fn revoked_ones_of_clients_are_refused() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     server.reload().expect("it reloads");
     assert_eq!((goes(&first), goes(&second)), ([true; 2], [false; 2]));
-    // What is no list is refused, and the old one holds.
+    // An invalid list is refused, and the old one stays in use.
     for bad in ["", "-----BEGIN CERTIFICATE-----", "no list"] {
         std::fs::write(&list, bad).expect("our own file");
         let said = server.reload().expect_err("it refuses");
         assert!(
-            said.contains("authority.crl`") && said.contains("`tls.client_crls` takes"),
+            said.contains("authority.crl`") && said.contains("set `tls.client_crls` to lists"),
             "{said}"
         );
     }
     assert_eq!((goes(&first), goes(&second)), ([true; 2], [false; 2]));
-    // One that should have been replaced says nothing: nobody is let in on its word.
+    // An expired list proves nothing: all client certificates of its authority are rejected.
     authority.revoke(&[], folder.path(), 1);
     std::thread::sleep(Duration::from_millis(2100));
     server.reload().expect("it reloads");
     assert_eq!((goes(&first), goes(&second)), ([false; 2], [false; 2]));
     assert_eq!(curl(&[&url]).0, 0);
-    server.wait_for_log("clients of its authority are turned away (hint: fetch");
-    // An authority of which there is no list.
+    server.wait_for_log("clients of its authority are rejected (hint: download");
+    // An authority without a revocation list.
     let another = Certificate::own(folder.path(), "another", "DNS:authority");
     let both = [&authority.chain, &another.chain].map(|path| std::fs::read(path).expect("our own"));
     std::fs::write(&authority.chain, both.concat()).expect("our own file");
@@ -360,7 +369,7 @@ fn revoked_ones_of_clients_are_refused() {
 }
 
 #[test]
-fn operators_see_how_long_each_lasts() {
+fn certificate_lifetime_is_in_status_and_metrics() {
     let folder = folder();
     let (_, own) = secure(folder.path());
     let (file, admin) = (own.chain.display().to_string(), ["--admin", "127.0.0.1:0"]);
@@ -377,7 +386,7 @@ fn operators_see_how_long_each_lasts() {
         .arg(server.control())
         .output();
     let told = String::from_utf8_lossy(&told.expect("our own program").stdout).into_owned();
-    assert!(told.contains(&format!("(`{file}`): ends in ")), "{told}");
+    assert!(told.contains(&format!("(`{file}`): expires in ")), "{told}");
     let admin = status["admin"][0].as_str().and_then(|text| text.parse().ok()).expect("an address");
     let page = Client::connect(admin).request(&Request::get("/metrics")).text();
     let line =

@@ -1,7 +1,7 @@
-//! Connections that nobody asks anything on: what each of them costs the server, and that it can be rid of them.
+//! Idle connections: memory that each of them uses, and their end by timeout.
 //!
-//! `bench/scenarios/idle.py` measures twenty thousand. Here are some hundred, and bounds that a connection which holds what
-//! it needs for a request alone would break.
+//! `bench/scenarios/idle.py` measures twenty thousand connections. This test uses some hundreds.
+//! Its limits fail if an idle connection keeps resources that only a request needs.
 
 use super::*;
 use samovar_testkit::eventually;
@@ -12,20 +12,20 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 const COUNT: usize = 300;
-/// What is allocated beside the connections while they come.
+/// Memory allocated for other purposes while the connections are opened.
 const OTHER_BYTES: u64 = 1024 * 1024;
 const IDLE_FOR_EVER: [&str; 2] = ["--idle-timeout", "1h"];
 
-/// Whether all of an answer is there.
+/// Whether a response is complete.
 type IsWhole = fn(&[u8]) -> bool;
 
-fn is_whole_http1(answer: &[u8]) -> bool {
-    // The page is one object of JSON.
-    answer.starts_with(b"HTTP/1.1 200") && answer.ends_with(b"}")
+fn is_whole_http1(response: &[u8]) -> bool {
+    // The page is one JSON object.
+    response.starts_with(b"HTTP/1.1 200") && response.ends_with(b"}")
 }
 
-fn is_whole_http2(answer: &[u8]) -> bool {
-    let mut rest = answer;
+fn is_whole_http2(response: &[u8]) -> bool {
+    let mut rest = response;
     while let [a, b, c, kind, flags, _, _, _, stream, behind @ ..] = rest {
         let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
         if *stream == 1 && matches!(*kind, DATA | HEADERS) && flags & END_STREAM != 0 {
@@ -39,11 +39,11 @@ fn is_whole_http2(answer: &[u8]) -> bool {
 
 fn ask(stream: &mut (impl Read + Write), request: &[u8], is_whole: IsWhole) {
     stream.write_all(request).expect("it takes a request");
-    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
-    while !is_whole(&answer) {
+    let (mut response, mut piece) = (Vec::new(), [0; 4096]);
+    while !is_whole(&response) {
         let read = stream.read(&mut piece).expect("it answers");
-        assert!(read > 0, "it closed: {}", answer.escape_ascii());
-        answer.extend_from_slice(&piece[..read]);
+        assert!(read > 0, "it closed: {}", response.escape_ascii());
+        response.extend_from_slice(&piece[..read]);
     }
 }
 
@@ -58,9 +58,10 @@ fn http2_request() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, b""), &head].concat()
 }
 
-/// Has `COUNT` of them ask once, and stay: bytes of the server's memory that each has, and they.
+/// Opens `COUNT` connections, sends a request on each and keeps them open. Returns the server's
+/// memory in bytes per connection, and the connections.
 fn bytes_each<C>(server: &Server, connect: impl Fn() -> C) -> (u64, Vec<C>) {
-    // What the first ones leave behind is everybody's.
+    // Memory that the first connections leave allocated is shared by all.
     let first: Vec<C> = (0..8).map(|_| connect()).collect();
     let before = family::own_memory_bytes(server.pid()).expect("it runs");
     let all: Vec<C> = (0..COUNT).map(|_| connect()).collect();
@@ -70,7 +71,7 @@ fn bytes_each<C>(server: &Server, connect: impl Fn() -> C) -> (u64, Vec<C>) {
 }
 
 #[test]
-fn an_idle_connection_is_small() {
+fn idle_connection_uses_little_memory() {
     let folder = folder();
     let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
     let certificate = Certificate::signed(folder.path(), "own", NAMES, &authority);
@@ -98,7 +99,7 @@ fn an_idle_connection_is_small() {
     });
     assert!(bytes < 72 * 1024, "HTTP/2 over TLS: {bytes} bytes each");
     assert_eq!(server.get("/").status, 200, "beside all of them");
-    // They are there yet, and leave with their clients.
+    // The connections are still open; they close together with their clients.
     let connections = || server.status()["connections"].as_u64().expect("a number");
     assert!(connections() >= 3 * COUNT as u64);
     drop((in_the_clear, over_tls, by_http2));
@@ -107,7 +108,7 @@ fn an_idle_connection_is_small() {
 }
 
 #[test]
-fn a_shorter_time_out_holds_for_connections_that_came_before() {
+fn shorter_idle_timeout_applies_to_existing_connections() {
     let start = Server::app("edge").workers(1).config("[timeouts]\nidle = '1h'");
     let server = start.start();
     let mut clients: Vec<_> = (0..50).map(|_| server.client()).collect();

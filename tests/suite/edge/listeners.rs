@@ -1,4 +1,4 @@
-//! Sockets in the file system, and the PROXY protocol.
+//! Unix sockets, and the PROXY protocol.
 
 use super::*;
 use samovar_testkit::http::Client;
@@ -7,13 +7,14 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 
 #[test]
-fn a_socket_in_the_file_system() {
+fn unix_socket_replaces_stale_socket_only() {
     let folder = folder();
     let path = folder.path().join("s.sock");
     let shown = path.display().to_string();
     let listen = format!("unix:{shown}");
     let start = || Server::app("edge").workers(1).args(["--listen", &listen]);
-    // What a dead server has left is replaced, a living one's is not, and no file that is none.
+    // The socket of a dead server is replaced. The socket of a running server and a regular file
+    // are not.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("our own folder"));
     let server = start().start();
     let found = std::fs::metadata(&path).expect("it is there");
@@ -42,7 +43,7 @@ fn a_socket_in_the_file_system() {
 }
 
 #[test]
-fn whoever_comes_through_it_may_be_a_trusted_proxy() {
+fn unix_socket_client_can_be_trusted_proxy() {
     let folder = folder();
     let shown = folder.path().join("s.sock").display().to_string();
     let listen = format!("unix:{shown}?mode=0600");
@@ -74,7 +75,7 @@ fn proxied() -> (Server, std::net::SocketAddr) {
 }
 
 #[test]
-fn a_proxy_header_says_who_it_is() {
+fn proxy_header_sets_client_and_server_address() {
     let (_server, address) = proxied();
     let ask = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     let block = [
@@ -95,7 +96,7 @@ fn a_proxy_header_says_who_it_is() {
         (b"PROXY UNKNOWN\r\n", ["127.0.0.1", "", "127.0.0.1", ""]),
     ];
     for (header, [client, client_port, server, port]) in cases {
-        // Together, in pieces, and byte by byte.
+        // In one write, in pieces, and byte by byte.
         for cut in [header.len() + ask.len(), header.len(), 1] {
             let mut stream = Client::connect(address);
             for piece in [header, ask].concat().chunks(cut) {
@@ -121,7 +122,7 @@ fn a_proxy_header_says_who_it_is() {
 }
 
 #[test]
-fn without_a_proxy_header_nothing_is_answered() {
+fn connection_without_proxy_header_is_closed_without_response() {
     let (server, address) = proxied();
     for said in [
         &b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..],
@@ -143,21 +144,21 @@ fn without_a_proxy_header_nothing_is_answered() {
 }
 
 #[test]
-fn where_proxies_are_named_nobody_else_is_one() {
+fn proxy_header_from_untrusted_address_is_rejected() {
     let header = b"PROXY TCP4 192.0.2.1 198.51.100.2 4711 443\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    for (trusted, is_answered) in [("127.0.0.1", true), ("10.0.0.0/8", false)] {
+    for (trusted, is_responded) in [("127.0.0.1", true), ("10.0.0.0/8", false)] {
         let listen = ["--listen", "127.0.0.1:0?proxy", "--trusted-proxies", trusted];
         let server = Server::app("edge").workers(1).args(listen).start();
         let mut stream = Client::connect(server.addresses("http://")[1]);
         stream.send(header);
         let mut said = [0; 1];
         let has_said = matches!(stream.stream().read(&mut said), Ok(1));
-        assert_eq!(has_said, is_answered, "{trusted}");
+        assert_eq!(has_said, is_responded, "{trusted}");
     }
 }
 
 #[test]
-fn a_proxy_header_stands_before_tls_too() {
+fn proxy_header_precedes_tls_handshake() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let shown = folder.path().join("t.sock").display().to_string();
@@ -178,6 +179,6 @@ fn a_proxy_header_stands_before_tls_too() {
     let mut said = Vec::new();
     let _ = plain.read_to_end(&mut said);
     let said = String::from_utf8_lossy(&said);
-    let is_told = said.starts_with("HTTP/1.1 400 ") && said.ends_with("begins with https://.\n");
+    let is_told = said.starts_with("HTTP/1.1 400 ") && said.ends_with("starts with https://.\n");
     assert!(is_told, "that is no TLS: {said}");
 }

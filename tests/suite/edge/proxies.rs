@@ -1,4 +1,5 @@
-//! Other servers in front: nginx, HAProxy, Apache and Caddy pass requests on, by all that this server speaks.
+//! Other servers in front: nginx, HAProxy, Apache and Caddy forward requests over each protocol
+//! that this server speaks.
 
 use super::*;
 use samovar_testkit::http::Client;
@@ -7,7 +8,7 @@ use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 
-/// A server in front, ended with this.
+/// A proxy process, killed on drop.
 struct Front(Child, SocketAddr);
 
 impl Drop for Front {
@@ -16,7 +17,7 @@ impl Drop for Front {
     }
 }
 
-/// Runs `program` with the file `config`, and waits until it answers at `address`.
+/// Runs `program` with the file `config`, and waits until it accepts connections at `address`.
 fn run(program: &str, args: &[&str], address: SocketAddr) -> Front {
     let child =
         Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -28,13 +29,14 @@ fn run(program: &str, args: &[&str], address: SocketAddr) -> Front {
     front
 }
 
-/// Several requests on one connection, a form, and a long body: as if nobody stood between.
+/// Sends several requests on one connection, a form, and a long body. The results must equal those
+/// without a proxy.
 fn check(front: &Front, https: bool) {
     let mut client = Client::connect(front.1);
     for target in ["/?a=1", "/x/y%20z", "/?again"] {
-        let answer = client.get(target);
-        assert_eq!(answer.status, 200, "{target}: {}", answer.text());
-        let found: Value = serde_json::from_str(&answer.text()).expect("JSON");
+        let response = client.get(target);
+        assert_eq!(response.status, 200, "{target}: {}", response.text());
+        let found: Value = serde_json::from_str(&response.text()).expect("JSON");
         assert_eq!(found["REQUEST_URI"], target);
         assert_eq!(found["REMOTE_ADDR"], "127.0.0.1");
         assert_eq!(found["REQUEST_SCHEME"], if https { "https" } else { "http" });
@@ -46,7 +48,7 @@ fn check(front: &Front, https: bool) {
 }
 
 #[test]
-fn nginx() {
+fn nginx_forwards_over_each_protocol() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let socket = folder.path().join("s.sock").display().to_string();
@@ -68,8 +70,9 @@ fn nginx() {
         }
         let _ = write!(
             text,
-            "server {{ listen {address}; location / {{ proxy_pass {upstream}; proxy_http_version 1.1; \
-             proxy_set_header Connection ''; proxy_set_header X-Forwarded-For $remote_addr; }} }} }}"
+            "server {{ listen {address}; location / {{ \
+             proxy_pass {upstream}; proxy_http_version 1.1; proxy_set_header Connection ''; \
+             proxy_set_header X-Forwarded-For $remote_addr; }} }} }}"
         );
         let config = folder.path().join("nginx.conf");
         std::fs::write(&config, text).expect("our own file");
@@ -89,7 +92,7 @@ fn nginx() {
 }
 
 #[test]
-fn haproxy() {
+fn haproxy_forwards_over_each_protocol() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let server = start
@@ -119,7 +122,7 @@ fn haproxy() {
 }
 
 #[test]
-fn apache() {
+fn apache_forwards_over_each_protocol() {
     let folder = folder();
     let socket = folder.path().join("s.sock").display().to_string();
     let (start, _) = secure(folder.path());
@@ -137,7 +140,8 @@ fn apache() {
         let address = port();
         let shown = folder.path().display();
         let mut text = format!(
-            "ServerName x\nListen {address}\nPidFile {shown}/apache.pid\nErrorLog {shown}/apache.log\n"
+            "ServerName x\nListen {address}\nPidFile {shown}/apache.pid\n\
+             ErrorLog {shown}/apache.log\n"
         );
         let modules = [
             "mpm_event",
@@ -157,13 +161,14 @@ fn apache() {
         }
         let _ = write!(
             text,
-            "Mutex file:{shown}\nUser nobody\nGroup nogroup\nSSLProxyEngine on\nSSLProxyVerify none\n\
+            "Mutex file:{shown}\nUser nobody\nGroup nogroup\n\
+             SSLProxyEngine on\nSSLProxyVerify none\n\
              SSLProxyCheckPeerName off\nSSLProxyCheckPeerCN off\nAllowEncodedSlashes NoDecode\n\
              ProxyPass / {upstream} nocanon\n"
         );
         let config = folder.path().join("apache.conf");
         std::fs::write(&config, text).expect("our own file");
-        // It becomes another user, who has to come through.
+        // Apache switches to another user, which needs access to these paths.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         for path in [folder.path(), Path::new(&socket)] {
             std::fs::set_permissions(path, Clone::clone(&open)).expect("our own");
@@ -173,10 +178,10 @@ fn apache() {
     }
 }
 
-/// It says to whom it passes on which scheme its client has used, and is believed.
+/// Caddy forwards the scheme of its client's request, and is a trusted proxy.
 #[test]
 #[ignore = "needs Caddy: make caddy"]
-fn caddy() {
+fn caddy_forwards_over_each_protocol() {
     let folder = folder();
     let socket = folder.path().join("s.sock").display().to_string();
     let (start, _) = secure(folder.path());
@@ -212,7 +217,7 @@ fn caddy() {
         let args = ["run", "--adapter", "caddyfile", "--config", &config.display().to_string()];
         let front = run(&binary, &args, address);
         check(&front, false);
-        // HTTP/2 has no early hints here.
+        // Over HTTP/2, the server sends no early hints.
         let is_http2 = upstream.starts_with("h2c:") || upstream.contains("versions 2");
         if !is_http2 {
             let mut client = Client::connect(front.1);
@@ -220,8 +225,8 @@ fn caddy() {
                 &samovar_testkit::http::Request::get("/?hint=%3C%2Fa.css%3E%3B+rel%3Dpreload")
                     .bytes(),
             );
-            let (hints, answer) = client.read_with_interim(false).expect("an answer");
-            assert_eq!((hints.len(), answer.status), (1, 200));
+            let (hints, response) = client.read_with_interim(false).expect("an answer");
+            assert_eq!((hints.len(), response.status), (1, 200));
             assert_eq!(
                 (hints[0].status, hints[0].header("Link")),
                 (103, Some("</a.css>; rel=preload"))

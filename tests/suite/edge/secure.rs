@@ -1,9 +1,9 @@
-//! HTTP/1.1 and HTTP/2 over TLS: what PHP sees is what it sees behind nginx.
+//! HTTP/1.1 and HTTP/2 over TLS: PHP sees the same variables as behind nginx.
 
 use super::*;
 use samovar_testkit::{Oracle, workspace};
 
-/// Of each request and each connection its own.
+/// Variables that differ for each request or connection.
 const OWN: [&str; 9] = [
     "DOCUMENT_ROOT",
     "SCRIPT_FILENAME",
@@ -19,7 +19,7 @@ const OWN: [&str; 9] = [
 fn common(mut server: Value) -> Value {
     let map = server.as_object_mut().expect("an object");
     map.retain(|key, _| {
-        // And php-fpm's own environment.
+        // These come from php-fpm's own environment.
         !OWN.contains(&key.as_str())
             && !matches!(key.as_str(), "USER" | "HOME" | "PATH" | "FCGI_ROLE" | "SERVER_NAME")
             && !key.starts_with("SAMOVAR_")
@@ -28,7 +28,7 @@ fn common(mut server: Value) -> Value {
 }
 
 #[test]
-fn php_sees_what_it_sees_behind_nginx() {
+fn server_variables_over_tls_match_nginx() {
     let folder = folder();
     let (start, certificate) = secure(folder.path());
     let server = start.start();
@@ -41,7 +41,7 @@ fn php_sees_what_it_sees_behind_nginx() {
             &["/x/y%20z?q"],
             &["/", "-d", "some=form"],
             &["/", "-H", "Cookie: a=1; b=2", "-H", "X-Own: 1"],
-            // Not the folder itself, of which nginx's index module knows GET and POST alone.
+            // Not the folder itself: nginx's index module accepts only GET and POST there.
             &["/x", "-u", "me:secret", "-X", "PUT", "-d", "x"],
             &["/", "-H", "Host: some.example:81"],
             &["/", "-H", "TE: trailers", "-H", "Expect:"],
@@ -58,7 +58,7 @@ fn php_sees_what_it_sees_behind_nginx() {
 }
 
 #[test]
-fn both_versions_go_over_both() {
+fn both_http_versions_work_in_clear_and_over_tls() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let server = start.start();
@@ -67,7 +67,7 @@ fn both_versions_go_over_both() {
     for (args, protocol) in [
         (["--http1.1", &clear], "HTTP/1.1"),
         (["--http2-prior-knowledge", &clear], "HTTP/2.0"),
-        // An upgrade is a request like any other.
+        // The `Upgrade` header is ignored.
         (["--http2", &clear], "HTTP/1.1"),
         (["--http1.1", &secure], "HTTP/1.1"),
         (["--http2", &secure], "HTTP/2.0"),
@@ -90,9 +90,9 @@ fn both_versions_go_over_both() {
     assert!(!head.to_lowercase().contains("connection:"), "{head}");
 }
 
-/// Somebody types `http://` with the port of `https://`.
+/// A user types `http://` with the port of `https://`.
 #[test]
-fn a_request_in_the_clear_is_told_what_is_spoken() {
+fn clear_request_to_tls_port_gets_explanation() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let with_header = ["--listen", "https://127.0.0.1:0?proxy"];
@@ -110,7 +110,7 @@ fn a_request_in_the_clear_is_told_what_is_spoken() {
                 header.into_iter().chain(of_request.iter().copied()).chain(common).collect();
             let (code, text) = curl(&args);
             assert!(code == 0 && text.ends_with(" 400"), "{of_request:?}: {code} {text}");
-            let is_told = text.contains("This port speaks HTTPS");
+            let is_told = text.contains("This port accepts only HTTPS");
             assert!(is_told || of_request == ["-I"], "{of_request:?}: {text}");
         }
         let secure = url.replace("http:", "https:");
@@ -120,7 +120,7 @@ fn a_request_in_the_clear_is_told_what_is_spoken() {
 }
 
 #[test]
-fn long_bodies_both_ways() {
+fn long_body_is_received_and_sent_over_tls() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let server = start.args(["--body-bytes-max", "8M"]).start();
@@ -136,7 +136,7 @@ fn long_bodies_both_ways() {
 }
 
 #[test]
-fn hsts_goes_with_answers_over_tls_alone() {
+fn hsts_header_is_sent_over_tls_only() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let hsts = "max-age=300; includeSubDomains";
@@ -149,58 +149,58 @@ fn hsts_goes_with_answers_over_tls_alone() {
 }
 
 #[test]
-fn a_redirecting_address_does_nothing_else() {
+fn redirecting_address_serves_only_redirects_and_acme_challenges() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let server = start.args(["--listen", "127.0.0.1:0?redirect"]).start();
     let plain = server.addresses("http://")[1];
     let port = server.addresses("https://")[0].port();
     let head = |args: &[&str]| curl(&[&["-D", "-", "-o", "/dev/null"], args].concat()).1;
-    let answer = head(&["-H", "Host: a.example:80", &format!("http://{plain}/x%20y?z=1")]);
-    assert!(answer.starts_with("HTTP/1.1 301"), "{answer}");
-    // Port 0 in the settings: nobody knows which it is from there.
-    assert!(answer.contains("location: https://a.example/x%20y?z=1\r\n"), "{answer} {port}");
-    let answer = head(&["-d", "x", &format!("http://{plain}/")]);
-    assert!(answer.starts_with("HTTP/1.1 308"), "{answer}");
-    // Whoever proves that the name is ours asks in the clear.
-    let answer = head(&[&format!("http://{plain}/.well-known/acme-challenge/x")]);
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // And nothing else, by whatever way of writing it.
+    let response = head(&["-H", "Host: a.example:80", &format!("http://{plain}/x%20y?z=1")]);
+    assert!(response.starts_with("HTTP/1.1 301"), "{response}");
+    // The configured port is 0, so the redirect cannot name a port.
+    assert!(response.contains("location: https://a.example/x%20y?z=1\r\n"), "{response} {port}");
+    let response = head(&["-d", "x", &format!("http://{plain}/")]);
+    assert!(response.starts_with("HTTP/1.1 308"), "{response}");
+    // ACME challenges are requested in the clear.
+    let response = head(&[&format!("http://{plain}/.well-known/acme-challenge/x")]);
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    // Other paths are redirected, in each spelling.
     for path in ["..%2f..%2fx", "%2e%2e/%2e%2e/x", "../../x", "x/../../../x", "x%2f..", "a.php"] {
         let url = format!("http://{plain}/.well-known/acme-challenge/{path}");
-        let answer = head(&["--path-as-is", &url]);
-        assert!(answer.starts_with("HTTP/1.1 301"), "{path}: {answer}");
+        let response = head(&["--path-as-is", &url]);
+        assert!(response.starts_with("HTTP/1.1 301"), "{path}: {response}");
     }
-    let answer = head(&["-H", "Host: a\"b", &format!("http://{plain}/")]);
-    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let response = head(&["-H", "Host: a\"b", &format!("http://{plain}/")]);
+    assert!(response.starts_with("HTTP/1.1 400"), "{response}");
 }
 
-/// As where a container's ports are others than those that visitors see.
+/// For example, if the public ports differ from a container's ports.
 #[test]
-fn a_redirecting_address_names_the_port_that_it_is_told() {
+fn redirecting_address_uses_configured_port() {
     let folder = folder();
     let (start, _) = secure(folder.path());
     let server = start.args(["--listen", "127.0.0.1:0?redirect=8444"]).start();
     let plain = format!("http://{}/x", server.addresses("http://")[1]);
-    let answer = curl(&["-D", "-", "-o", "/dev/null", "-H", "Host: a.example", &plain]).1;
-    assert!(answer.contains("location: https://a.example:8444/x\r\n"), "{answer}");
+    let response = curl(&["-D", "-", "-o", "/dev/null", "-H", "Host: a.example", &plain]).1;
+    assert!(response.contains("location: https://a.example:8444/x\r\n"), "{response}");
 }
 
 #[test]
-fn slow_clients_are_sent_away_in_each_phase() {
+fn slow_tls_client_is_closed_in_each_phase() {
     use std::io::Read;
     let folder = folder();
     let (start, _) = secure(folder.path());
     let server = start.args(["--header-timeout", "1s", "--idle-timeout", "1s"]).start();
     let address = server.addresses("https://")[0];
-    // Nothing, half a hello, and what is none.
+    // No bytes, half a ClientHello, and no ClientHello.
     for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
         let mut client = samovar_testkit::http::Client::connect(address);
         client.send(said);
         let mut rest = Vec::new();
         let _ = client.stream().read_to_end(&mut rest);
     }
-    // It says nothing after the handshake, and does not leave when it is told to.
+    // The client sends nothing after the handshake, and ignores the server's close.
     let said = handshake(&https(&server), &["-alpn", "h2", "-quiet", "-ign_eof"]);
     assert!(said.contains("depth=0"), "{said}");
     assert_eq!(server_of(&["--http2", &https(&server)])["SERVER_PROTOCOL"], "HTTP/2.0");

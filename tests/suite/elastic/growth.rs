@@ -1,4 +1,4 @@
-//! As many workers as wait, and no more; they go when nobody needs them.
+//! The pool grows by as many workers as are blocked, and shrinks when they are idle.
 
 use crate::elastic::stage::{
     Crowd, Gate, MODELS, cores, scaling, server, wait_for_reason, wait_for_workers, workers,
@@ -6,7 +6,7 @@ use crate::elastic::stage::{
 use samovar_testkit::{Server, eventually};
 
 #[test]
-fn requests_that_wait_for_a_database_get_workers_and_these_go_again() {
+fn blocked_requests_add_workers_that_leave_when_idle() {
     for (model, body) in MODELS {
         let server = server(body).args(["--workers", "1..64"]).start();
         let gate = Gate::new();
@@ -15,11 +15,11 @@ fn requests_that_wait_for_a_database_get_workers_and_these_go_again() {
         let found = workers(&server);
         assert!((30..=32).contains(&found), "{model}: {found} for 30 requests");
         gate.open();
-        crowd.answered(&server);
+        crowd.responded(&server);
         wait_for_workers(&server, 1);
         let status = server.status();
         let totals =
-            ["workers_grown_total", "workers_shrunk_total"].map(|key| status[key].as_u64());
+            ["workers_added_total", "workers_removed_total"].map(|key| status[key].as_u64());
         assert!(totals[0] >= Some(29) && totals[0] == totals[1], "{model}: {status}");
         assert_eq!(status["worker_restarts_total"], 0, "{model}: {}", server.log());
         let log = server.stop();
@@ -28,7 +28,7 @@ fn requests_that_wait_for_a_database_get_workers_and_these_go_again() {
 }
 
 #[test]
-fn three_hundred_wait_at_once() {
+fn three_hundred_blocked_requests_get_three_hundred_workers() {
     let server = server(MODELS[2].1).args(["--workers", "1..300"]).start();
     let gate = Gate::new();
     let crowd = Crowd::ask(&server, 305, &gate.target());
@@ -37,25 +37,26 @@ fn three_hundred_wait_at_once() {
     gate.open();
     eventually("the last five", || (gate.waiting() == 5).then_some(()));
     gate.open();
-    crowd.answered(&server);
+    crowd.responded(&server);
     wait_for_workers(&server, 1);
     server.stop();
 }
 
 #[test]
-fn computing_adds_no_workers() {
+fn computing_requests_add_no_workers() {
     let server = server(MODELS[0].1).args(["--workers", "1..64"]).start();
     for _ in 0..4 {
-        Crowd::ask(&server, 32, "/?compute=20").answered(&server);
+        Crowd::ask(&server, 32, "/?compute=20").responded(&server);
         let found = workers(&server);
-        // Beside others that keep the cores busy one more may be added; not one for each that waits.
+        // Other processes may keep the cores busy, so one more worker may be added, but not one per
+        // waiting request.
         assert!(found <= 2 * cores() + 2, "{found} workers compute: {}", server.status());
     }
     server.stop();
 }
 
 #[test]
-fn a_fixed_number_stays() {
+fn fixed_worker_count_does_not_change() {
     let server = server(MODELS[0].1).workers(3).start();
     let gate = Gate::new();
     let crowd = Crowd::ask(&server, 8, &gate.target());
@@ -70,12 +71,12 @@ fn a_fixed_number_stays() {
         gate.open();
         (server.status()["in_flight"] == 0).then_some(())
     });
-    crowd.answered(&server);
+    crowd.responded(&server);
     server.stop();
 }
 
 #[test]
-fn scripts_beside_an_application_grow_by_themselves() {
+fn script_workers_next_to_application_scale_separately() {
     let server = server(MODELS[1].1).args(["--workers", "1..16"]).start();
     let other = server.folder().join("root/other.php");
     std::fs::write(other, format!("<?php {}\nwork();", crate::elastic::stage::WORK))
@@ -87,13 +88,13 @@ fn scripts_beside_an_application_grow_by_themselves() {
     assert_eq!((&lines[0]["kind"], &lines[0]["workers"]), (&"any".into(), &1.into()), "{lines}");
     assert_eq!(lines[1]["kind"], "scripts", "{lines}");
     gate.open();
-    crowd.answered(&server);
+    crowd.responded(&server);
     wait_for_workers(&server, 2);
     server.stop();
 }
 
 #[test]
-fn people_and_machines_are_told_why() {
+fn scaling_reason_is_in_status_and_log() {
     let server = server(MODELS[0].1).args(["--workers", "1..3", "--admin", "127.0.0.1:0"]).start();
     let gate = Gate::new();
     let crowd = Crowd::ask(&server, 6, &gate.target());
@@ -110,7 +111,7 @@ fn people_and_machines_are_told_why() {
     gate.open();
     eventually("the others", || (gate.waiting() == 3).then_some(()));
     gate.open();
-    crowd.answered(&server);
+    crowd.responded(&server);
     server.stop();
 }
 

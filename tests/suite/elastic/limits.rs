@@ -1,21 +1,21 @@
-//! What bounds growth: memory, processes.
+//! Limits of growth: memory and processes.
 
 use crate::elastic::stage::{
     Crowd, Gate, MODELS, server, wait_for_reason, wait_for_workers, workers,
 };
 use samovar_testkit::{Cgroup, Server, eventually};
 
-/// Opens the gate until all are answered.
+/// Opens the gate until all requests have responses.
 fn let_through(gate: &Gate, server: &Server, crowd: Crowd) {
     eventually("all through the gate", || {
         gate.open();
         (server.status()["in_flight"] == 0).then_some(())
     });
-    crowd.answered(server);
+    crowd.responded(server);
 }
 
 #[test]
-fn memory_is_a_limit() {
+fn memory_limit_stops_growth() {
     let server =
         server(MODELS[0].1).args(["--workers", "1..64", "--workers-memory-max", "4M"]).start();
     let gate = Gate::new();
@@ -30,7 +30,7 @@ fn memory_is_a_limit() {
 }
 
 #[test]
-fn a_limit_of_processes_is_met_with_bounded_tries() {
+fn process_limit_stops_growth_with_few_retries() {
     let group = match Cgroup::create("pids") {
         Ok(group) => group,
         Err(why) => return println!("skipped: {why}"),
@@ -41,7 +41,7 @@ fn a_limit_of_processes_is_met_with_bounded_tries() {
     let gate = Gate::new();
     let crowd = Crowd::ask(&server, 20, &gate.target());
     wait_for_reason(&server, "fork_failed");
-    server.wait_for_log("the system has refused a process");
+    server.wait_for_log("the system could not create a process");
     let found = workers(&server);
     assert!((2..=5).contains(&found), "{found}: {}", server.status());
     let refused = server.log().matches("cannot fork a worker").count();

@@ -1,4 +1,5 @@
-//! A slow database: scripts connect to a gate and wait there until the test opens it. And clients that ask all at once.
+//! A simulated slow database: scripts connect to a gate and wait until the test opens it. Also
+//! clients that send requests at the same time.
 
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, Start, eventually};
@@ -8,8 +9,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What each request does, for each of the models: waits at the gate, computes until there is a file or for so many milliseconds,
-/// and says who it is.
+/// The work of each request, for all models: waits at the gate, sleeps, computes until a file
+/// exists or for a number of milliseconds, and prints its process ID.
 pub(crate) const WORK: &str = r"
 function work(): void {
     if (isset($_GET['gate'])) {
@@ -38,18 +39,18 @@ pub(crate) const MODELS: [(&str, &str); 3] = [
     ("checkpoint", "Samovar\\checkpoint(); work();"),
 ];
 
-/// A server of that model.
+/// A server with the model of `body`.
 pub(crate) fn server(body: &str) -> Start {
     server_with_idle(body, "1s")
 }
 
-/// The same, whose workers go when they have had nothing to do for so long.
+/// The same, with `idle_max` as the time after which idle workers are removed.
 pub(crate) fn server_with_idle(body: &str, idle_max: &str) -> Start {
     let script = format!("<?php {WORK}\n{body}");
     Server::script(&script).args(["--workers-idle-max", idle_max, "--log-level", "info"])
 }
 
-/// Where scripts wait.
+/// A listener at which scripts wait.
 pub(crate) struct Gate {
     address: SocketAddr,
     waiting: Arc<Mutex<Vec<TcpStream>>>,
@@ -74,7 +75,7 @@ impl Gate {
         format!("/?gate={}", self.address.port())
     }
 
-    /// How many have come since it was opened last.
+    /// Number of scripts that have connected since the gate was last opened.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.lock().expect("no panic").len()
     }
@@ -87,7 +88,7 @@ impl Gate {
         });
     }
 
-    /// Lets all go that wait.
+    /// Releases all waiting scripts.
     pub(crate) fn open(&self) {
         for mut stream in self.waiting.lock().expect("no panic").drain(..) {
             // Its script may have been killed.
@@ -96,7 +97,7 @@ impl Gate {
     }
 }
 
-/// Clients that have asked, each once.
+/// Clients that have each sent one request.
 pub(crate) struct Crowd(Vec<Client>);
 
 impl Crowd {
@@ -109,17 +110,17 @@ impl Crowd {
         Crowd((0..count).map(ask).collect())
     }
 
-    /// All are answered well.
-    pub(crate) fn answered(self, server: &Server) {
+    /// Checks that all clients receive a complete response with status 200.
+    pub(crate) fn responded(self, server: &Server) {
         for mut client in self.0 {
-            let answer = client.read(false);
-            let is_well = answer.status == 200 && answer.complete;
-            assert!(is_well, "{answer:?}\n{}\n{}", server.status(), server.log());
+            let response = client.read(false);
+            let is_well = response.status == 200 && response.complete;
+            assert!(is_well, "{response:?}\n{}\n{}", server.status(), server.log());
         }
     }
 }
 
-/// How many workers there are that are not told to leave.
+/// Number of workers without those that are leaving.
 pub(crate) fn workers(server: &Server) -> usize {
     let status = server.status();
     let workers = status["workers"].as_array().expect("a list");

@@ -1,4 +1,4 @@
-//! Growth while processes die, the application is reloaded, the template ends.
+//! Growth while processes die, the application is reloaded, or the template ends.
 
 use crate::elastic::stage::{
     Crowd, Gate, MODELS, server, server_with_idle, wait_for_workers, workers,
@@ -8,16 +8,17 @@ use samovar_testkit::{Server, eventually, family};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// GETs that sleep, by so many clients, while `disturb` goes on; none is lost.
-fn all_are_answered(server: &Server, clients: usize, disturb: impl FnOnce()) {
+/// Sends GETs to a sleeping script from `clients` threads while `disturb` runs. No request may be
+/// lost.
+fn all_are_responded(server: &Server, clients: usize, disturb: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     let address = server.address();
     thread::scope(|scope| {
         let ask = || {
             let mut count = 0;
             while !stop.load(Ordering::Relaxed) {
-                let answer = Client::connect(address).get("/?sleep=20");
-                assert_eq!((answer.status, answer.complete), (200, true), "{answer:?}");
+                let response = Client::connect(address).get("/?sleep=20");
+                assert_eq!((response.status, response.complete), (200, true), "{response:?}");
                 count += 1;
             }
             count
@@ -31,22 +32,22 @@ fn all_are_answered(server: &Server, clients: usize, disturb: impl FnOnce()) {
 }
 
 #[test]
-fn kills_while_it_grows_lose_no_get() {
+fn worker_kills_during_growth_lose_no_get() {
     for (model, body) in [MODELS[0], MODELS[2]] {
         let server = server(body).args(["--workers", "1..40", "--retries-max", "10"]).start();
-        all_are_answered(&server, 24, || {
-            let (mut killed, mut most, mut answered) = (0, 0, 0);
+        all_are_responded(&server, 24, || {
+            let (mut killed, mut most, mut responded) = (0, 0, 0);
             eventually(&format!("{model}: growth under kills"), || {
                 let status = server.status();
                 let workers = status["workers"].as_array()?;
                 most = most.max(workers.len());
-                // One for each ten that were answered: faster, and nobody would get anything done.
+                // Kills one worker per ten responses; a higher rate would stop all progress.
                 let requests = status["requests_total"].as_u64()?;
                 let victim =
-                    workers.get(killed % workers.len().max(1)).filter(|_| requests >= answered);
+                    workers.get(killed % workers.len().max(1)).filter(|_| requests >= responded);
                 if let Some(pid) = victim.and_then(|worker| worker["pid"].as_i64()) {
                     server.kill_worker(i32::try_from(pid).ok()?);
-                    (killed, answered) = (killed + 1, requests + 10);
+                    (killed, responded) = (killed + 1, requests + 10);
                 }
                 (killed >= 40 && most >= 10).then_some(())
             });
@@ -57,10 +58,10 @@ fn kills_while_it_grows_lose_no_get() {
 }
 
 #[test]
-fn the_template_dies_while_it_grows() {
+fn template_death_during_growth_loses_no_get() {
     for (model, body) in [MODELS[0], MODELS[2]] {
         let server = server(body).args(["--workers", "1..40", "--retries-max", "10"]).start();
-        all_are_answered(&server, 24, || {
+        all_are_responded(&server, 24, || {
             eventually(&format!("{model}: growth"), || (workers(&server) >= 8).then_some(()));
             let before = server.status()["generation"].as_u64();
             let template = family::children_of(server.pid())[0];
@@ -76,8 +77,8 @@ fn the_template_dies_while_it_grows() {
 }
 
 #[test]
-fn a_reload_takes_over_with_as_many_as_are_busy() {
-    // Long enough for a look at the new ones before they go.
+fn reload_starts_as_many_workers_as_were_busy() {
+    // Long enough to inspect the new workers before they are removed.
     let server = server_with_idle(MODELS[2].1, "10s").args(["--workers", "1..40"]).start();
     let (gate, later) = (Gate::new(), Gate::new());
     let crowd = Crowd::ask(&server, 20, &gate.target());
@@ -92,17 +93,17 @@ fn a_reload_takes_over_with_as_many_as_are_busy() {
     let others = Crowd::ask(&server, 30, &later.target());
     later.wait_for(30, &server);
     gate.open();
-    crowd.answered(&server);
+    crowd.responded(&server);
     later.open();
-    others.answered(&server);
+    others.responded(&server);
     wait_for_workers(&server, 1);
     server.stop();
 }
 
 #[test]
-fn workers_are_recycled_while_their_number_changes() {
+fn recycling_during_growth_loses_no_get() {
     let server = server(MODELS[0].1).args(["--workers", "1..40", "--requests-max", "5"]).start();
-    all_are_answered(&server, 16, || {
+    all_are_responded(&server, 16, || {
         eventually("growth and successors", || {
             let status = server.status();
             let recycled = status["workers_recycled_total"].as_u64()?;

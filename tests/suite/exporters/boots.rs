@@ -1,4 +1,4 @@
-//! What made a worker ready is a span of the request that waited for it.
+//! The boot of a worker is a span of the request that waited for it.
 
 use super::{Request, page, posted, sample};
 use samovar_testkit::collector::Collector;
@@ -7,7 +7,7 @@ use samovar_testkit::{Server, eventually};
 use std::path::Path;
 use std::thread;
 
-/// Its worker dies when `go` is there, if the request asks for it.
+/// On `?die`, the worker kills itself as soon as the file `go` exists.
 const PAGE: &str = r"<?php
     if (isset($_GET['die'])) {
         touch('begun');
@@ -15,11 +15,11 @@ const PAGE: &str = r"<?php
         posix_kill(posix_getpid(), 9);
     }
     echo 1;";
-/// Boots for [`BOOT_NS`], and works for as long.
+/// Boots for [`BOOT_NS`], and then works for the same time.
 const BESIDE: &str = "<?php usleep(30_000); Samovar\\checkpoint(); usleep(30_000); echo 1;";
 const BOOT_NS: u64 = 30_000_000;
 
-/// One span as protoc writes it.
+/// One span as printed by protoc.
 struct Span {
     name: String,
     id: String,
@@ -51,7 +51,7 @@ fn spans(text: &str) -> Vec<Span> {
 }
 
 fn collected(collector: &Collector) -> String {
-    format!("[insight]\notlp = '{}'\notlp_every = '50ms'\n", collector.endpoint)
+    format!("[insight]\notlp = '{}'\notlp_interval = '50ms'\n", collector.endpoint)
 }
 
 fn of_request<'a>(all: &'a [Span], name: &str) -> (&'a Span, &'a Span, Vec<&'a Span>) {
@@ -62,7 +62,7 @@ fn of_request<'a>(all: &'a [Span], name: &str) -> (&'a Span, &'a Span, Vec<&'a S
 }
 
 #[test]
-fn a_script_s_boot_is_the_first_part_of_its_run() {
+fn script_boot_span_is_first_part_of_php_span() {
     let collector = Collector::start([]);
     let server = page(&collected(&collector)).start();
     std::fs::write(server.folder().join("root/beside.php"), BESIDE).expect("a script");
@@ -73,7 +73,7 @@ fn a_script_s_boot_is_the_first_part_of_its_run() {
     let boot = boots.iter().find(|boot| boot.parent == php.id).expect("the script's boot");
     assert_eq!(boot.begin, php.begin, "{text}");
     assert!(boot.boot_ns >= BOOT_NS && boot.end - boot.begin == boot.boot_ns, "{text}");
-    // What stands below the checkpoint is no boot.
+    // Code below the checkpoint does not belong to the boot.
     assert!(php.end - boot.end >= BOOT_NS, "{text}");
     server.stop();
 }
@@ -83,7 +83,7 @@ fn wait_for(path: &Path) {
 }
 
 #[test]
-fn a_request_that_waited_for_a_new_worker_says_so() {
+fn request_waiting_for_new_worker_has_boot_span() {
     let collector = Collector::start([]);
     let server = Server::script(PAGE)
         .workers(1)
@@ -114,7 +114,7 @@ fn a_request_that_waited_for_a_new_worker_says_so() {
     let boot = boots.iter().find(|boot| boot.parent == request.id).expect("its worker's boot");
     assert!(boot.begin >= request.begin && boot.end <= php.begin, "{text}");
     assert!(boot.boot_ns > 0 && boot.end > boot.begin, "{text}");
-    // The next one has waited for no boot.
+    // The next request did not wait for a boot.
     assert_eq!(server.get("/later").status, 200);
     let text = posted(&collector, "/v1/traces", TRACES, "GET index.php /later");
     let all = spans(&text);

@@ -1,4 +1,4 @@
-//! Events: what becomes of workers and reloads is counted, and drawn where people look.
+//! Events: changes of workers and reloads are counted, and shown on the admin pages.
 
 use super::{ask_admin, sample};
 use samovar_testkit::http::Request;
@@ -14,7 +14,7 @@ fn history(server: &Server) -> String {
 }
 
 #[test]
-fn reloads_crashes_and_changes_are_events() {
+fn reloads_crashes_and_changes_are_recorded_as_events() {
     let server =
         Server::script("<?php if (isset($_GET['die'])) posix_kill(getmypid(), 11); echo 1;")
             .workers(2)
@@ -41,17 +41,20 @@ fn reloads_crashes_and_changes_are_events() {
 }
 
 #[test]
-fn a_worker_that_is_killed_is_told_of_with_the_reason_and_is_no_crash() {
+fn killed_worker_is_recorded_with_reason_not_as_crash() {
     let server = Server::script(
         "<?php if (isset($_GET['hang'])) { while (true) { usleep(1000); } } echo 1;",
     )
-    .config("admin = '127.0.0.1:0'\n[timeouts]\nanswer = '200ms'\ngrace = 0\n[insight]\nstore = 'history.sqlite'\n")
+    .config(
+        "admin = '127.0.0.1:0'\n[timeouts]\nresponse = '200ms'\ngrace = 0\n\
+         [insight]\nstore = 'history.sqlite'\n",
+    )
     .start();
     assert_eq!(server.get("/?hang").status, 504);
     comes_to(&server, "kill", 1);
     comes_to(&server, "limit", 1);
     eventually("its successor answers", || (server.get("/").status == 200).then_some(()));
-    assert!(history(&server).contains("timeouts.answer"));
+    assert!(history(&server).contains("timeouts.response"));
     assert_eq!(sample(&server, "samovar_events_total{kind=\"crash\"}"), 0);
     server.stop();
 }

@@ -1,4 +1,4 @@
-//! What strangers and full disks can do to the figures: nothing that a request would notice.
+//! Hostile clients and full disks affect the statistics only, never a request.
 
 use super::{page, sample, udp_port};
 use samovar_testkit::http::Request;
@@ -6,7 +6,7 @@ use samovar_testkit::{Server, eventually, may_mount};
 use std::net::UdpSocket;
 
 #[test]
-fn invented_urls_fill_the_routes_and_no_more() {
+fn random_urls_fill_route_table_up_to_its_limit() {
     let server = page("[insight]\nroutes_max = 50\n").start();
     let mut client = server.client();
     for n in 0..3_000 {
@@ -17,19 +17,19 @@ fn invented_urls_fill_the_routes_and_no_more() {
         (sample(&server, of_others) == 2_950).then_some(())
     });
     assert_eq!(sample(&server, "samovar_routes"), 50);
-    assert_eq!(sample(&server, "samovar_routes_beyond_total"), 2_950);
+    assert_eq!(sample(&server, "samovar_requests_over_routes_max_total"), 2_950);
     server.stop();
 }
 
 #[test]
-fn a_flood_of_garbage_for_pinba_is_counted_and_requests_go_on() {
+fn pinba_garbage_flood_is_counted_and_requests_are_served() {
     let port = udp_port();
     let server = page(&format!("[insight]\npinba_listen = '127.0.0.1:{port}'\n")).start();
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let mut client = server.client();
     for n in 0..20_000_u32 {
         let garbage = [n.to_le_bytes(); 40].concat();
-        // What the kernel has no room for is not sent.
+        // If the kernel's buffer is full, the packet is not sent.
         let _ = stranger.send_to(&garbage[..(n % 160) as usize], ("127.0.0.1", port));
         if n % 500 == 0 {
             assert_eq!(client.request(&Request::get("/page")).status, 200);
@@ -42,12 +42,12 @@ fn a_flood_of_garbage_for_pinba_is_counted_and_requests_go_on() {
         )
     };
     eventually("garbage is refused", || (fate("refused") > 100).then_some(()));
-    assert_eq!(sample(&server, "samovar_insight_requests_lost_total"), 0);
+    assert_eq!(sample(&server, "samovar_insight_requests_dropped_total"), 0);
     server.stop();
 }
 
 #[test]
-fn a_history_on_a_full_disk_says_so_and_nobody_waits() {
+fn history_on_full_disk_is_reported_and_requests_are_served() {
     const DISK_BYTES: u64 = 2 << 20;
     if may_mount().is_err() {
         return;
@@ -64,7 +64,7 @@ fn a_history_on_a_full_disk_says_so_and_nobody_waits() {
     for n in 0..500 {
         assert_eq!(client.request(&Request::get(&format!("/x{n}y"))).status, 200);
     }
-    // The last minute is written at the end, or said to be lost.
+    // The last minute is written at the end, or logged as lost.
     let log = server.stop();
     assert!(log.contains("history"), "{log}");
 }

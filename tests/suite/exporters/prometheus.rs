@@ -1,4 +1,4 @@
-//! Prometheus itself: it scrapes a running server, and answers how slow its requests are.
+//! A real Prometheus scrapes a running server and computes request latencies.
 
 use super::{ask_admin, metrics, page};
 use samovar_testkit::http::{Client, Request};
@@ -34,13 +34,13 @@ impl Prometheus {
         Prometheus { process, address }
     }
 
-    /// The first value that a question is answered with.
+    /// The first value in the result of a query.
     fn ask(&self, question: &str) -> Option<f64> {
         std::net::TcpStream::connect(self.address).ok()?;
         let encoded = question.bytes().fold(String::new(), |text, b| format!("{text}%{b:02X}"));
         let request = Request::get(&format!("/api/v1/query?query={encoded}"));
-        let answer = Client::connect(self.address).request(&request);
-        let said: Value = serde_json::from_str(&answer.text()).ok()?;
+        let response = Client::connect(self.address).request(&request);
+        let said: Value = serde_json::from_str(&response.text()).ok()?;
         said["data"]["result"][0]["value"][1].as_str()?.parse().ok()
     }
 }
@@ -57,7 +57,7 @@ fn target(server: &Server) -> String {
 }
 
 #[test]
-fn prometheus_scrapes_and_answers_the_99th_percentile() {
+fn prometheus_scrapes_and_computes_p99() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = page("").start();
     let prometheus = Prometheus::start(folder.path(), &target(&server));
@@ -67,7 +67,7 @@ fn prometheus_scrapes_and_answers_the_99th_percentile() {
         assert_eq!(server.get("/shop/1?slow").status, 200);
         prometheus.ask(question).filter(|p99| p99.is_finite() && *p99 > 0.0)
     });
-    // Each sleeps for 30 ms, and the machine may be busy: it is not in a lower bucket.
+    // Each request sleeps for 30 ms, and the machine may be busy, so it is in no lower bucket.
     assert!(p99 > 0.025, "{p99}");
     let workers = prometheus.ask("sum(samovar_workers{state=~\"idle|busy\"})");
     assert!(workers.is_some_and(|n| (n - 2.0).abs() < 0.5), "{workers:?}");
@@ -76,13 +76,13 @@ fn prometheus_scrapes_and_answers_the_99th_percentile() {
 }
 
 #[test]
-fn promtool_finds_nothing_wrong_with_a_running_server_s_page() {
+fn promtool_accepts_metrics_page() {
     let server = page("").start();
     assert_eq!(server.get("/shop/1").status, 200);
-    // Memory is there when somebody has asked for it.
+    // Memory is measured only after a first scrape.
     let page = eventually("the page has all there is", || {
         let page = metrics(&server);
-        (page.contains("samovar_memory_own_bytes{of=\"workers\"}") && page.contains("shop"))
+        (page.contains("samovar_memory_private_bytes{of=\"workers\"}") && page.contains("shop"))
             .then_some(page)
     });
     let mut promtool = Command::new("promtool")

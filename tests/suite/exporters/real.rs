@@ -1,5 +1,5 @@
-//! Spans and figures at OpenTelemetry's own collector, which is built of its Go modules (scripts/collector.sh) and nothing of
-//! ours.
+//! Spans and metrics sent to OpenTelemetry's own collector, which is built from its Go modules
+//! (scripts/collector.sh) without code of this project.
 
 use super::{Request, page};
 use samovar_testkit::eventually;
@@ -14,7 +14,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// The one that `COLLECTOR_BIN` names.
+    /// Starts the collector that `COLLECTOR_BIN` names.
     fn start() -> Collector {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let port = samovar_testkit::port().port();
@@ -26,7 +26,9 @@ impl Collector {
         };
         let settings = format!(
             "receivers:\n  otlp:\n    protocols:\n      http: {{endpoint: '127.0.0.1:{port}'}}\n\
-             exporters:\n{}{}service:\n  telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}\n  pipelines:\n{}{}",
+             exporters:\n{}{}service:\n  \
+             telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}\n  \
+             pipelines:\n{}{}",
             exporter("traces"),
             exporter("metrics"),
             pipeline("traces"),
@@ -46,7 +48,7 @@ impl Collector {
             .expect("a collector")
     }
 
-    /// What it has taken so far, a value for each batch.
+    /// All data that it has received so far, one value per batch.
     fn taken(&self, name: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -85,10 +87,11 @@ const PAGE_OF_THREE: &str = r"<?php
 
 #[test]
 #[ignore = "needs OpenTelemetry's collector: make collector"]
-fn a_real_collector_takes_spans_and_figures() {
+fn opentelemetry_collector_accepts_spans_and_metrics() {
     let collector = Collector::start();
     let server = samovar_testkit::Server::script(PAGE_OF_THREE).workers(2).config(&format!(
-        "admin = '127.0.0.1:0'\n[insight]\nservice = 'shop'\notlp = '{}'\notlp_every = '50ms'\notlp_figures_every = '200ms'\n\
+        "admin = '127.0.0.1:0'\n[insight]\nservice = 'shop'\notlp = '{}'\notlp_interval = '50ms'\n\
+         otlp_metrics_interval = '200ms'\n\
          trace_from = 'all'\n",
         collector.endpoint
     ));
@@ -134,7 +137,8 @@ fn a_real_collector_takes_spans_and_figures() {
         "{slept:#?}"
     );
     assert!(!format!("{all:?}").contains("secret"), "no query strings");
-    // Figures: a counter with the route, a histogram with as many requests, the resource.
+    // Metrics: a counter with the route, a histogram with the same number of requests, the
+    // resource.
     let figures = eventually("the collector has figures", || {
         let taken = collector.taken("metrics");
         taken.into_iter().rev().find(|batch| batch.to_string().contains("index.php /p/{n}"))
@@ -154,10 +158,10 @@ fn a_real_collector_takes_spans_and_figures() {
 
 #[test]
 #[ignore = "needs OpenTelemetry's collector: make collector"]
-fn a_real_collector_that_comes_back_is_sent_what_waited() {
+fn restarted_opentelemetry_collector_receives_buffered_spans() {
     let mut collector = Collector::start();
     let endpoint = collector.endpoint.clone();
-    let server = page(&format!("[insight]\notlp = '{endpoint}'\notlp_every = '50ms'\n")).start();
+    let server = page(&format!("[insight]\notlp = '{endpoint}'\notlp_interval = '50ms'\n")).start();
     let has = |collector: &Collector, name: &str| {
         spans(&collector.taken("traces")).iter().any(|span| span["name"] == name).then_some(())
     };
@@ -166,7 +170,7 @@ fn a_real_collector_that_comes_back_is_sent_what_waited() {
     collector.process.kill().expect("it ran");
     collector.process.wait().expect("it ends");
     assert_eq!(server.get("/meanwhile").status, 200);
-    server.wait_for_log("takes nothing");
+    server.wait_for_log("is unavailable");
     collector.process = Collector::run(collector.folder.path());
     eventually("what waited has come", || has(&collector, "GET index.php /meanwhile"));
     server.stop();

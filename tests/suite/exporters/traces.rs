@@ -1,4 +1,4 @@
-//! Traces: taken over from whom the settings believe, begun otherwise, and handed to PHP and all logs.
+//! Traces: accepted from trusted sources, otherwise started here, and passed to PHP and all logs.
 
 use super::{PAGE, ask_admin, page, posted, sample};
 use samovar_testkit::collector::Collector;
@@ -15,7 +15,8 @@ fn sent(flags: &str) -> String {
 
 type Handed = (Option<String>, Option<String>);
 
-/// `traceparent` and `tracestate` as PHP was handed them: the headers, which are variables, too, if they are believed.
+/// `traceparent` and `tracestate` as PHP received them. The headers must equal the variables, which
+/// exist only for trusted sources.
 fn handed(server: &Server, lines: &[(&str, &str)]) -> Handed {
     let (headers, variables) = headers_and_variables(server, lines);
     assert_eq!(headers, variables);
@@ -27,9 +28,9 @@ fn headers_and_variables(server: &Server, lines: &[(&str, &str)]) -> (Handed, Ha
     for (name, value) in lines {
         request = request.header(name, value);
     }
-    let answer = server.client().request(&request);
+    let response = server.client().request(&request);
     let [parent, in_server, in_environment, state, state_in_server, state_in_environment] =
-        serde_json::from_str(&answer.text()).expect("six values as JSON");
+        serde_json::from_str(&response.text()).expect("six values as JSON");
     assert_eq!((&in_server, &state_in_server), (&in_environment, &state_in_environment));
     ((parent, state), (in_server, state_in_server))
 }
@@ -42,11 +43,11 @@ fn parts(traceparent: Option<String>) -> Vec<String> {
 }
 
 fn collected(collector: &Collector, more: &str) -> String {
-    format!("[insight]\notlp = '{}'\notlp_every = '50ms'\n{more}", collector.endpoint)
+    format!("[insight]\notlp = '{}'\notlp_interval = '50ms'\n{more}", collector.endpoint)
 }
 
 #[test]
-fn a_trusted_proxy_s_trace_goes_on_through_php_spans_logs_and_exemplars() {
+fn trusted_trace_continues_in_php_spans_logs_and_exemplars() {
     let collector = Collector::start([]);
     let settings = collected(&collector, "slow_request = '1ms'\nslow_log = 'slow.txt'\n");
     let server = page(&format!(
@@ -59,7 +60,7 @@ fn a_trusted_proxy_s_trace_goes_on_through_php_spans_logs_and_exemplars() {
     let parts = parts(traceparent);
     assert_eq!((&*parts[1], &*parts[3], state.as_deref()), (ID, "01", Some("vendor=1")));
     assert_ne!(parts[2], PARENT, "the parent is this server's span");
-    // As protoc writes the bytes 0x4b 0xf9 0x2f, and those of the parent.
+    // The bytes 0x4b 0xf9 0x2f, and those of the parent, as protoc prints them.
     let spans = posted(&collector, "/v1/traces", TRACES, "trace_id: \"K\\371/");
     assert!(spans.contains("parent_span_id: \"\\000\\360g\\252"), "{spans}");
     let read = |name: &str| std::fs::read_to_string(server.folder().join(name)).unwrap_or_default();
@@ -79,7 +80,7 @@ fn a_trusted_proxy_s_trace_goes_on_through_php_spans_logs_and_exemplars() {
 }
 
 #[test]
-fn a_stranger_puts_no_request_into_a_trace() {
+fn untrusted_trace_context_is_replaced() {
     let collector = Collector::start([]);
     let server = page(&collected(&collector, "")).start();
     let lines = [("traceparent", &*sent("01")), ("tracestate", "vendor=1")];
@@ -90,7 +91,7 @@ fn a_stranger_puts_no_request_into_a_trace() {
 }
 
 #[test]
-fn everybody_is_believed_where_the_settings_say_so_but_not_what_is_malformed() {
+fn trace_from_all_accepts_every_valid_trace_context() {
     let collector = Collector::start([]);
     let settings = collected(&collector, "trace_from = 'all'\ntrace_share = '0%'\n");
     let server = page(&settings).start();
@@ -105,7 +106,8 @@ fn everybody_is_believed_where_the_settings_say_so_but_not_what_is_malformed() {
     }
     let twice = [("traceparent", &*sent("01")), ("traceparent", &*sent("01"))];
     assert_ne!(parts(handed(&server, &twice).0)[1], ID, "two of them are none");
-    // Of all these, one trace is kept: the one that somebody else began. Its worker may have booted meanwhile.
+    // Only one of these traces is kept: the one that the client started. Its worker may have booted
+    // meanwhile.
     eventually("its four or five spans have passed", || {
         let passed =
             sample(&server, "samovar_insight_records_total{way=\"otlp_spans\",fate=\"passed\"}");
@@ -115,7 +117,7 @@ fn everybody_is_believed_where_the_settings_say_so_but_not_what_is_malformed() {
 }
 
 #[test]
-fn where_nobody_collects_headers_reach_php_as_they_came() {
+fn trace_headers_without_collector_are_passed_unchanged() {
     let server = page("").start();
     let strange = [("traceparent", &*sent("01")), ("tracestate", "vendor=1")];
     let ((traceparent, state), variables) = headers_and_variables(&server, &strange);
@@ -129,7 +131,7 @@ fn where_nobody_collects_headers_reach_php_as_they_came() {
 }
 
 #[test]
-fn whose_traces_are_taken_over_changes_with_a_reload() {
+fn reload_changes_trace_sources() {
     let collector = Collector::start([]);
     let server = Server::script(PAGE).config(&collected(&collector, "")).start();
     let first = handed(&server, &[("traceparent", &sent("01"))]).0;
@@ -140,7 +142,8 @@ fn whose_traces_are_taken_over_changes_with_a_reload() {
     server.reload().expect("a reload");
     let then = handed(&server, &[("traceparent", &sent("01"))]).0;
     assert_eq!(parts(then)[1], ID);
-    // Whether anybody collects is decided at the start: no reload promises spans that nobody sends.
+    // The exporter is set up at the start only. A reload does not promise spans that are never
+    // sent.
     let without = text.replace("otlp", "# otlp");
     std::fs::write(&file, without).expect("the settings");
     let said = server.reload().expect("a reload");

@@ -1,11 +1,12 @@
-//! Apache in front, by each way that it has to FastCGI: what PHP is told must be what php-fpm is told by the same Apache.
+//! Apache in front, by each of its FastCGI modules. PHP must receive the same variables as php-fpm
+//! behind the same Apache.
 
 use super::*;
 use std::fmt::Write as _;
 use std::net::TcpStream;
 use std::process::Child;
 
-/// An Apache, ended with this.
+/// An Apache process, killed on drop.
 struct Apache(Child, SocketAddr);
 
 impl Drop for Apache {
@@ -14,7 +15,8 @@ impl Drop for Apache {
     }
 }
 
-/// One that serves `root` by `lines`, with all that it keeps in `folder`.
+/// Starts an Apache that serves `root` with the configuration `lines`. Its own files are in
+/// `folder`.
 fn apache(folder: &Path, root: &Path, lines: &str) -> Apache {
     let address = samovar_testkit::port();
     let (shown, documents) = (folder.display(), root.display());
@@ -28,7 +30,8 @@ fn apache(folder: &Path, root: &Path, lines: &str) -> Apache {
     }
     let _ = writeln!(
         text,
-        "DocumentRoot {documents}\nDirectoryIndex index.php\n<Directory {documents}>\nRequire all granted\n\
+        "DocumentRoot {documents}\nDirectoryIndex index.php\n\
+         <Directory {documents}>\nRequire all granted\n\
          AcceptPathInfo On\n</Directory>\n{lines}"
     );
     let config = folder.join("apache.conf");
@@ -44,7 +47,7 @@ fn apache(folder: &Path, root: &Path, lines: &str) -> Apache {
 }
 
 #[test]
-fn apache_tells_it_what_it_tells_php_fpm() {
+fn apache_sends_same_variables_as_to_php_fpm() {
     let site = behind(DUMP, 1);
     let root = site.server.folder().join("root");
     std::fs::create_dir(root.join("below")).expect("our own folder");
@@ -59,7 +62,8 @@ fn apache_tells_it_what_it_tells_php_fpm() {
     let handler = |socket: &Path| {
         let socket = socket.display();
         format!(
-            "<FilesMatch \"\\.php$\">\nSetHandler \"proxy:unix:{socket}|fcgi://localhost/\"\n</FilesMatch>"
+            "<FilesMatch \"\\.php$\">\n\
+             SetHandler \"proxy:unix:{socket}|fcgi://localhost/\"\n</FilesMatch>"
         )
     };
     let pass = |socket: &Path| {

@@ -1,10 +1,11 @@
-//! Caddy in front, by `php_fastcgi`: what PHP is told must be what php-fpm is told by the same Caddy.
+//! Caddy in front, by `php_fastcgi`. PHP must receive the same variables as php-fpm behind the same
+//! Caddy.
 
 use super::*;
 use std::net::TcpStream;
 use std::process::Child;
 
-/// A Caddy, ended with this.
+/// A Caddy process, killed on drop.
 struct Caddy {
     child: Child,
     address: SocketAddr,
@@ -17,19 +18,21 @@ impl Drop for Caddy {
     }
 }
 
-/// One that serves `root`, whose scripts are run by `upstream`.
+/// Starts a Caddy that serves `root` and passes scripts to `upstream`.
 fn caddy(root: &Path, upstream: &str) -> Caddy {
     serving(|port| {
         format!(
-            "http://:{port} {{\nbind 127.0.0.1\nroot * {}\nphp_fastcgi {upstream} {{\nflush_interval -1\n}}\nfile_server\n}}\n",
+            "http://:{port} {{\nbind 127.0.0.1\nroot * {}\n\
+             php_fastcgi {upstream} {{\nflush_interval -1\n}}\nfile_server\n}}\n",
             root.display()
         )
     })
 }
 
-/// The block of the guide, of which only port, folder and socket are others.
+/// Starts a Caddy with the guide's configuration block. Only port, folder and socket are replaced.
 fn as_the_guide_says(root: &Path, upstream: &str) -> Caddy {
-    let guide = std::fs::read_to_string(samovar_testkit::workspace().join("docs/guide/fastcgi.md"));
+    let guide =
+        std::fs::read_to_string(samovar_testkit::workspace().join("docs/start/from-php-fpm.md"));
     let guide = guide.expect("the guide");
     let (_, section) = guide.split_once("\n## Caddy\n").expect("a section");
     let (_, block) = section.split_once("```text\n").expect("a block");
@@ -48,7 +51,7 @@ fn as_the_guide_says(root: &Path, upstream: &str) -> Caddy {
     })
 }
 
-/// One with these sites at that port.
+/// Starts a Caddy with these sites at a free port.
 fn serving(sites: impl FnOnce(u16) -> String) -> Caddy {
     let binary = std::env::var("CADDY_BIN").expect("CADDY_BIN names caddy: make caddy");
     let folder = TempDir::with_prefix("samovar-caddy-").expect("a temporary folder");
@@ -82,7 +85,7 @@ impl Caddy {
     }
 }
 
-/// A site, and how Caddy names its two ways in.
+/// Starts a site. Also returns Caddy's notation of its two FastCGI addresses.
 fn site(php: &str, workers: usize) -> (Server, TempDir, [String; 2]) {
     let folder = TempDir::with_prefix("samovar-fcgi-").expect("a temporary folder");
     let socket = folder.path().join("fcgi.sock").display().to_string();
@@ -95,7 +98,7 @@ fn site(php: &str, workers: usize) -> (Server, TempDir, [String; 2]) {
 
 #[test]
 #[ignore = "needs Caddy: make caddy"]
-fn caddy_tells_it_what_it_tells_php_fpm() {
+fn caddy_sends_same_variables_as_to_php_fpm() {
     let (server, _folder, ways) = site(DUMP, 1);
     let root = server.folder().join("root");
     std::fs::create_dir(root.join("below")).expect("our own folder");
@@ -145,7 +148,7 @@ fn caddy_tells_it_what_it_tells_php_fpm() {
 
 #[test]
 #[ignore = "needs Caddy: make caddy"]
-fn through_caddy_answers_stream_and_killed_workers_cost_no_get() {
+fn response_through_caddy_streams_and_killed_worker_loses_no_get() {
     let (server, _folder, ways) = site(
         "<?php if ($_SERVER['REQUEST_URI'] === '/slow') {\n\
          if (ob_get_level()) { ob_end_flush(); } echo 'begun'; flush();\n\
@@ -162,7 +165,7 @@ fn through_caddy_answers_stream_and_killed_workers_cost_no_get() {
         assert_eq!(client.read_head().expect("a head while the script waits").status, 200);
         std::fs::write(root.join("go"), "").expect("our own folder");
         let mut body = Vec::new();
-        // An empty one is the end.
+        // An empty chunk is the end.
         while let Some(chunk) = client.read_chunk().expect("the rest").filter(|c| !c.is_empty()) {
             body.extend(chunk);
         }
@@ -175,9 +178,9 @@ fn through_caddy_answers_stream_and_killed_workers_cost_no_get() {
                         let mut wrong = Vec::new();
                         let mut client = Client::connect(caddy.address);
                         while !is_over.load(Ordering::Relaxed) {
-                            let answer = client.get("/quick");
-                            if answer.status != 200 || answer.text() != "ok" {
-                                wrong.push(format!("{} {}", answer.status, answer.text()));
+                            let response = client.get("/quick");
+                            if response.status != 200 || response.text() != "ok" {
+                                wrong.push(format!("{} {}", response.status, response.text()));
                             }
                         }
                         wrong
@@ -201,10 +204,11 @@ fn through_caddy_answers_stream_and_killed_workers_cost_no_get() {
 
 #[test]
 #[ignore = "needs Caddy: make caddy"]
-fn who_leaves_caddy_leaves_the_script() {
+fn client_disconnect_behind_caddy_ends_script() {
     let (server, _folder, ways) = site(
         "<?php if (($_GET['wait'] ?? '') === '') { echo 'ok'; exit; }\n\
-         ignore_user_abort(false); while (true) { echo str_repeat('x', 9000); flush(); usleep(1000); }",
+         ignore_user_abort(false); \
+         while (true) { echo str_repeat('x', 9000); flush(); usleep(1000); }",
         1,
     );
     let root = server.folder().join("root");
@@ -214,16 +218,16 @@ fn who_leaves_caddy_leaves_the_script() {
         client.try_send(&Request::get("/?wait=1").bytes()).expect("a request");
         eventually("the script", || (server.status()["in_flight"] == 1).then_some(()));
         drop(client);
-        // The one worker is free again.
+        // The only worker is free again.
         assert_eq!(Client::connect(caddy.address).get("/").text(), "ok");
     }
 }
 
-/// Events as they come, headers that are long both ways, and files that are uploaded: by the guide's own lines, and as php-fpm
-/// does it behind the same.
+/// Streamed events, long headers in both directions, and uploads: with the guide's configuration,
+/// compared with php-fpm behind the same configuration.
 #[test]
 #[ignore = "needs Caddy: make caddy"]
-fn what_the_guide_says_serves_events_uploads_and_long_headers() {
+fn caddy_guide_configuration_serves_events_uploads_and_long_headers() {
     const PAGE: &str = r#"<?php
         if (isset($_GET['events'])) {
             header('Content-Type: text/event-stream');
@@ -234,12 +238,15 @@ fn what_the_guide_says_serves_events_uploads_and_long_headers() {
             }
             exit;
         }
-        foreach ([4000, 8000] as $length) { header('X-Long-' . $length . ': ' . str_repeat('y', $length)); }
+        foreach ([4000, 8000] as $length) {
+            header('X-Long-' . $length . ': ' . str_repeat('y', $length)); }
         setcookie('a', 'b');
         setcookie('c', 'd');
-        $files = array_map(fn ($file) => [$file['name'], $file['type'], $file['error'], $file['size'],
+        $files = array_map(fn ($file) => [
+            $file['name'], $file['type'], $file['error'], $file['size'],
             hash_file('sha256', $file['tmp_name'])], $_FILES);
-        echo json_encode([strlen($_SERVER['HTTP_X_LONG'] ?? ''), strlen($_COOKIE['long'] ?? ''), $_POST, $files]);
+        $long = [strlen($_SERVER['HTTP_X_LONG'] ?? ''), strlen($_COOKIE['long'] ?? '')];
+        echo json_encode([...$long, $_POST, $files]);
     "#;
     let (server, _folder, ways) = site(PAGE, 2);
     let root = server.folder().join("root");
@@ -251,7 +258,8 @@ fn what_the_guide_says_serves_events_uploads_and_long_headers() {
     let theirs = as_the_guide_says(&root, &format!("unix/{}", theirs.display()));
     let form = format!(
         "--edge\r\nContent-Disposition: form-data; name=\"field[x]\"\r\n\r\nvälue\r\n\
-         --edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a b.bin\"\r\nContent-Type: image/png\r\n\r\n{}\r\n\
+         --edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a b.bin\"\r\n\
+         Content-Type: image/png\r\n\r\n{}\r\n\
          --edge--\r\n",
         "\u{1}\r\n-".repeat(200_000)
     );
@@ -265,9 +273,9 @@ fn what_the_guide_says_serves_events_uploads_and_long_headers() {
             let [found, expected] =
                 [&ours, &theirs].map(|caddy| Client::connect(caddy.address).request(&request));
             assert_eq!((found.status, found.text()), (200, expected.text()));
-            let headers = |answer: &samovar_testkit::http::Response| {
+            let headers = |response: &samovar_testkit::http::Response| {
                 let all = ["X-Long-4000", "X-Long-8000", "Set-Cookie", "Content-Type"];
-                all.map(|name| answer.header(name).map(str::to_owned))
+                all.map(|name| response.header(name).map(str::to_owned))
             };
             assert_eq!(headers(&found), headers(&expected));
             assert!(found.header("X-Long-8000").is_some_and(|value| value.len() == 8000));

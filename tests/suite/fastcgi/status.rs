@@ -1,11 +1,13 @@
-//! php-fpm's status page, in each of its formats, beside that of a php-fpm: names, order and kinds of what both tell.
+//! php-fpm's status page in each of its formats, compared with a real php-fpm: names, order and
+//! kinds of the values.
 
 use samovar_testkit::{Fpm, Server, eventually};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// What means nothing here, or what the front does not know: docs/guide/fastcgi.md names it.
+/// Values that have no meaning here, or that the front does not know. They are listed in
+/// docs/start/from-php-fpm.md.
 const LEFT_OUT: &[&str] = &[
     "max children reached",
     "slow requests",
@@ -20,11 +22,11 @@ const LEFT_OUT: &[&str] = &[
     "last request cpu",
     "last request memory",
 ];
-/// Of the server they are told, of its workers not.
+/// Reported for the server, not for its workers.
 const OF_THE_SERVER: &[&str] = &["start time", "start since"];
 
 #[test]
-fn it_tells_what_php_fpm_tells() {
+fn status_page_has_same_fields_as_php_fpm() {
     let (ours, theirs) = (Ours::start(), Fpm::start(2, "pm.status_path = /status"));
     let of_fpm = theirs.folder().join("fpm.sock");
     for query in
@@ -59,7 +61,7 @@ impl Ours {
     }
 }
 
-/// Head and body.
+/// Requests the status page. Returns head and body.
 fn ask(socket: &Path, query: &str) -> (String, String) {
     let mut asking = Command::new("cgi-fcgi");
     asking.args(["-bind", "-connect"]).arg(socket).env_clear().stdin(Stdio::null());
@@ -77,7 +79,7 @@ fn ask(socket: &Path, query: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-/// Those that say what the page is and how long it may be kept: names and values, in lower case and without blanks.
+/// Content type and caching headers: names and values in lower case and without blanks.
 fn headers(head: &str) -> Vec<String> {
     let of_page = ["content-type", "expires", "cache-control"];
     let lines = head.lines().map(|line| line.to_lowercase().replace("; ", ";"));
@@ -87,7 +89,8 @@ fn headers(head: &str) -> Vec<String> {
     all
 }
 
-/// Name and kind of each figure in its order; those of the processes but the first are as its, and left out.
+/// Name and kind of each value, in order. Values of the second and later processes are left out;
+/// they have the same names.
 fn fields(query: &str, body: &str) -> Vec<(String, &'static str)> {
     let pairs = match query.split('&').next() {
         Some("json") => of_json(body),
@@ -119,7 +122,7 @@ fn of_text(body: &str) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()
 }
 
-/// In the order in which they stand there, which is not that of a parsed object.
+/// Names and values in their order in the text. A parsed object would lose the order.
 fn of_json(body: &str) -> Vec<(String, String)> {
     serde_json::from_str::<serde_json::Value>(body).unwrap_or_else(|e| panic!("{e}: {body}"));
     let flat = body.replace("\"processes\":[", "").replace(['{', '}', ']'], "");
@@ -142,7 +145,7 @@ fn of_html(body: &str) -> Vec<(String, String)> {
     names.into_iter().zip(values).map(|(name, value)| (name.1.clone(), value.1.clone())).collect()
 }
 
-/// Names of the figures, and what kind of metric each is said to be.
+/// Names of the values, and their metric types.
 fn of_metrics(body: &str) -> Vec<(String, &'static str)> {
     let kind_of = |name: &str| {
         let is_counter = body.contains(&format!("# TYPE {name} counter\n"));
@@ -153,7 +156,7 @@ fn of_metrics(body: &str) -> Vec<(String, &'static str)> {
     names.map(|name| (name.replace("phpfpm_", "").replace('_', " "), kind_of(name))).collect()
 }
 
-/// Of what php-fpm tells, what we tell, too.
+/// The subset of php-fpm's values that Samovar reports, too.
 fn wanted(theirs: Vec<(String, &'static str)>) -> Vec<(String, &'static str)> {
     let mut all: Vec<(String, &'static str)> = Vec::new();
     for (name, kind) in theirs {

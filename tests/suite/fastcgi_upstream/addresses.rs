@@ -1,4 +1,5 @@
-//! A php-fpm's name that stands for two addresses, one of which is sick: it is seen beside the well one, whatever is wrong with it.
+//! A php-fpm host name with two addresses, one of which is faulty. Each fault is reported for the
+//! faulty address only.
 
 use super::several::{figures, shown};
 use super::strangers::{STDOUT, end, ok, record, request};
@@ -8,30 +9,30 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
-/// A shell that starts the server where names stand for the addresses of a file of ours.
+/// A shell that starts the server with the test's own hosts file.
 const MOUNTED: &str = r#"exec unshare --mount --propagation private sh -c '
 mount --bind "$NAMES_FOLDER/hosts" /etc/hosts &&
 mount --bind "$NAMES_FOLDER/nsswitch.conf" /etc/nsswitch.conf &&
 exec "$@"' sh "$@""#;
-/// The well one of each pair.
+/// The healthy address of each pair.
 const WELL: u8 = 1;
 const SICK: u8 = 2;
 
-/// What a sick one does with its connections.
+/// Behaviour of a faulty address.
 enum Does {
-    /// Answers so, and closes.
+    /// Responds with these bytes, and closes.
     Says(Vec<u8>),
-    /// Says this and no more, and does not close.
+    /// Sends these bytes and no more, and does not close.
     Stops(Vec<u8>),
     NotListen,
     TakeNothing,
 }
 
-/// A sickness, its name being that of a location and of a host.
+/// A kind of fault. Its name is also that of a location and of a host.
 struct Case {
     name: &'static str,
     does: Does,
-    /// What the client of one request is told; the other's is 200.
+    /// Status of one of the two requests; the other one gets 200.
     status: u16,
     reason: &'static str,
 }
@@ -60,23 +61,23 @@ impl Case {
         format!("{}.test:{port}", self.name)
     }
 
-    /// The request has got nowhere before another address takes it.
+    /// Whether the request is sent to the other address without a failure for the client.
     fn takes_no_connection(&self) -> bool {
         matches!(self.does, Does::NotListen | Does::TakeNothing)
     }
 }
 
-/// That of a case, by its place among them.
+/// Address of the case with index `at`.
 fn address(at: usize, which: u8, port: u16) -> SocketAddr {
     let third = u8::try_from(at).expect("few cases") + 1;
     SocketAddr::from((Ipv4Addr::new(127, 84, third, which), port))
 }
 
-fn answers(listener: TcpListener, answer: impl Fn(TcpStream) + Send + 'static) {
-    std::thread::spawn(move || listener.incoming().flatten().for_each(answer));
+fn responses(listener: TcpListener, response: impl Fn(TcpStream) + Send + 'static) {
+    std::thread::spawn(move || listener.incoming().flatten().for_each(response));
 }
 
-/// Both of each case listen at one port; as long as the test runs.
+/// Listens at both addresses of each case, all with the same port, until the test ends.
 fn listen(cases: &[Case]) -> (u16, Vec<Deaf>) {
     let port = samovar_testkit::port().port();
     let first = TcpListener::bind(address(0, WELL, port)).expect("its address");
@@ -84,11 +85,11 @@ fn listen(cases: &[Case]) -> (u16, Vec<Deaf>) {
         request(&mut stream);
         let _ = stream.write_all(&[ok("well"), end(0)].concat());
     };
-    answers(first, well);
+    responses(first, well);
     let mut deaf = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         if at > 0 {
-            answers(TcpListener::bind(address(at, WELL, port)).expect("its address"), well);
+            responses(TcpListener::bind(address(at, WELL, port)).expect("its address"), well);
         }
         let sick = address(at, SICK, port);
         match &case.does {
@@ -96,18 +97,18 @@ fn listen(cases: &[Case]) -> (u16, Vec<Deaf>) {
             Does::TakeNothing => deaf.push(Deaf::at(sick)),
             Does::Says(bytes) => {
                 let bytes = bytes.clone();
-                answers(TcpListener::bind(sick).expect("its address"), move |mut stream| {
+                responses(TcpListener::bind(sick).expect("its address"), move |mut stream| {
                     request(&mut stream);
-                    // The server may have closed.
+                    // The server may have closed the connection.
                     let _ = stream.write_all(&bytes);
                 });
             }
             Does::Stops(bytes) => {
                 let bytes = bytes.clone();
-                answers(TcpListener::bind(sick).expect("its address"), move |mut stream| {
+                responses(TcpListener::bind(sick).expect("its address"), move |mut stream| {
                     request(&mut stream);
                     let _ = stream.write_all(&bytes);
-                    // Until the server closes.
+                    // Waits until the server closes the connection.
                     request(&mut stream);
                 });
             }
@@ -116,7 +117,7 @@ fn listen(cases: &[Case]) -> (u16, Vec<Deaf>) {
     (port, deaf)
 }
 
-/// A server with a location for each case, whose name stands for both.
+/// Starts a server with a location for each case; the case's host name resolves to both addresses.
 fn start(cases: &[Case], port: u16, root: &Path, names: &Path) -> Server {
     let (mut hosts, mut config) = ("127.0.0.1 localhost\n".to_owned(), String::new());
     for (at, case) in cases.iter().enumerate() {
@@ -131,14 +132,14 @@ fn start(cases: &[Case], port: u16, root: &Path, names: &Path) -> Server {
     }
     std::fs::write(names.join("hosts"), hosts).expect("our own folder");
     std::fs::write(names.join("nsswitch.conf"), "hosts: files\n").expect("our own folder");
-    let times = ["--answer-timeout", "1s", "--fastcgi-connect-timeout", "1s"];
+    let times = ["--response-timeout", "1s", "--fastcgi-connect-timeout", "1s"];
     let seen = ["--admin", "127.0.0.1:0", "--front-threads", "1", "--fastcgi-queue-max", "77"];
     let start = Server::at(root).workers(1).config(&config).args(times).args(seen);
     start.env("NAMES_FOLDER", names.to_str().expect("our own name")).through(MOUNTED).start()
 }
 
 #[test]
-fn a_sick_address_is_seen_beside_the_well_one() {
+fn faulty_address_is_reported_separately_from_healthy_one() {
     if let Err(why) = may_mount() {
         eprintln!("skipped: {why}");
         return;
@@ -148,12 +149,13 @@ fn a_sick_address_is_seen_beside_the_well_one() {
     let server = start(&cases, port, root.path(), names.path());
     for (at, case) in cases.iter().enumerate() {
         let target = format!("/old/{}/", case.name);
-        // Each is the first in turn.
-        let answers = [server.get(&target), server.get(&target)];
-        let mut statuses = answers.each_ref().map(|answer| answer.status);
+        // Two requests: each of the two addresses is the first choice once.
+        let responses = [server.get(&target), server.get(&target)];
+        let mut statuses = responses.each_ref().map(|response| response.status);
         statuses.sort_unstable();
         assert_eq!(statuses, [200, case.status], "{}", case.name);
-        let well = answers.iter().filter(|answer| answer.complete && answer.text() == "well");
+        let well =
+            responses.iter().filter(|response| response.complete && response.text() == "well");
         let (went_away, reason) = (case.takes_no_connection(), case.reason);
         assert_eq!(well.count(), if went_away { 2 } else { 1 }, "{}", case.name);
         let sick = address(at, SICK, port).to_string();
@@ -169,7 +171,7 @@ fn a_sick_address_is_seen_beside_the_well_one() {
         assert_eq!(well["address"], address(at, WELL, port).to_string(), "{told}");
         let sent = u64::from(!went_away);
         assert_eq!(
-            (&well["requests_total"], &well["answers_total"], &well["last_trouble"]),
+            (&well["requests_total"], &well["responses_total"], &well["last_trouble"]),
             (&(2 - sent).into(), &(2 - sent).into(), &Value::Null),
             "{told}"
         );
@@ -185,19 +187,19 @@ fn a_sick_address_is_seen_beside_the_well_one() {
             .filter_map(|(_, n)| n.as_u64())
             .sum();
         assert_eq!(all, 1, "{told}");
-        // Of the name it is a failure only where a request has failed.
+        // The host name has a failure only if a request failed.
         assert_eq!((&told["requests_total"], &told["troubles"][reason]), (&2.into(), &sent.into()));
         assert_eq!(told["last_trouble"].is_null(), went_away, "{told}");
         assert_eq!((&told["connections"], &told["queue_max"]), (&0.into(), &77.into()), "{told}");
         assert!(told["connections_max"].as_u64() > Some(0), "{told}");
     }
     everywhere(&server, &cases, port);
-    // Before its answer's head, and behind it.
+    // Failures before and after the head of the response.
     for name in ["gone", "half"] {
         let at = cases.iter().position(|case| case.name == name).expect("there is one");
         server.wait_for_log(&format!("address={}", address(at, SICK, port)));
     }
-    // Who takes no connection is not asked each time that it would be its turn.
+    // An address that accepts no connections is not tried for every request.
     for (at, case) in cases.iter().enumerate().filter(|(_, case)| case.takes_no_connection()) {
         for _ in 0..10 {
             assert_eq!(server.get(&format!("/old/{}/", case.name)).text(), "well");
@@ -214,15 +216,15 @@ fn a_sick_address_is_seen_beside_the_well_one() {
     server.stop();
 }
 
-/// People, Prometheus and the dashboard are told the same.
+/// Checks that `samovar status`, Prometheus and the dashboard report the same values.
 fn everywhere(server: &Server, cases: &[Case], port: u16) {
     let at = cases.iter().position(|case| case.name == "gone").expect("there is one");
     let (well, sick) = (address(at, WELL, port), address(at, SICK, port));
     let host = cases[at].host(port);
     let text = shown(server);
     for line in [
-        format!("php-fpm at {host}: 2 requests  heads after "),
-        format!("  {well}: 1 requests  heads after "),
+        format!("php-fpm at {host}: 2 requests  response heads after "),
+        format!("  {well}: 1 requests  response heads after "),
         format!("  {sick}: 1 requests  0 connections  failed 1 (closed 1), the last "),
     ] {
         assert!(text.lines().any(|found| found.starts_with(&line)), "{line}: {text}");
@@ -233,22 +235,24 @@ fn everywhere(server: &Server, cases: &[Case], port: u16) {
     let metrics = Client::connect(admin).get("/metrics").text();
     let labels = format!("pool=\"\",upstream=\"{host}\"");
     for sample in [
-        "samovar_upstream_queue{pool=\"\"} 0".to_owned(),
-        "samovar_upstream_queue_max{pool=\"\"} 77".to_owned(),
-        format!("samovar_upstream_requests_total{{{labels}}} 2"),
+        "samovar_upstream_pool_queue_depth{pool=\"\"} 0".to_owned(),
+        "samovar_upstream_pool_queue_max{pool=\"\"} 77".to_owned(),
+        format!("samovar_upstream_server_requests_total{{{labels}}} 2"),
         format!("samovar_upstream_address_connections{{{labels},address=\"{sick}\"}} 0"),
         format!("samovar_upstream_address_requests_total{{{labels},address=\"{well}\"}} 1"),
-        format!("samovar_upstream_address_answers_total{{{labels},address=\"{sick}\"}} 0"),
+        format!("samovar_upstream_address_responses_total{{{labels},address=\"{sick}\"}} 0"),
         format!(
-            "samovar_upstream_address_troubles_total{{{labels},address=\"{sick}\",reason=\"closed\"}} 1"
+            "samovar_upstream_address_errors_total\
+             {{{labels},address=\"{sick}\",reason=\"closed\"}} 1"
         ),
         format!(
-            "samovar_upstream_address_troubles_total{{{labels},address=\"{well}\",reason=\"closed\"}} 0"
+            "samovar_upstream_address_errors_total\
+             {{{labels},address=\"{well}\",reason=\"closed\"}} 0"
         ),
     ] {
         assert!(metrics.lines().any(|line| line == sample), "{sample}: {metrics}");
     }
-    let most = format!("samovar_upstream_connections_max{{{labels}}} ");
+    let most = format!("samovar_upstream_server_connections_max{{{labels}}} ");
     let most = metrics.lines().find_map(|line| line.strip_prefix(&most)).expect("a sample");
     assert_eq!(most, figures(server, &host)["connections_max"].to_string());
     let page = Client::connect(admin).get("/workers").text();

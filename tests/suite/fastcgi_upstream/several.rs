@@ -1,4 +1,5 @@
-//! Several php-fpms for one location, one of which may be away; names in place of addresses; and the queue before them.
+//! Several php-fpms for one location, one of which may be unreachable; host names instead of
+//! addresses; and the queue in front of them.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -18,20 +19,20 @@ fn fpm(which: &str) -> Fpm {
     Fpm::start(2, &format!("env[WHICH] = {which}"))
 }
 
-/// How many of `count` requests each of them has answered; all have to be answered.
-fn who_answers(server: &Server, count: usize) -> BTreeMap<String, usize> {
+/// Number of responses of each php-fpm to `count` requests. All requests must succeed.
+fn who_responses(server: &Server, count: usize) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for _ in 0..count {
-        let answer = server.get("/old/?do=server");
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let told: Value = serde_json::from_str(&answer.text()).expect("JSON");
+        let response = server.get("/old/?do=server");
+        assert_eq!(response.status, 200, "{}", response.text());
+        let told: Value = serde_json::from_str(&response.text()).expect("JSON");
         *found.entry(told["WHICH"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
     }
     found
 }
 
 #[test]
-fn they_share_requests_and_one_that_is_away_is_passed_over() {
+fn upstreams_share_requests_and_unreachable_one_is_skipped() {
     let (root, first, second) = (site(), fpm("first"), fpm("second"));
     let link = root.path().join("second.sock");
     let socket = second.folder().join("fpm.sock");
@@ -40,46 +41,47 @@ fn they_share_requests_and_one_that_is_away_is_passed_over() {
     let config = several(&[&first.address(), &moving]);
     let server = Server::at(root.path()).workers(2).config(&config).start();
     let told = |pairs: [(&str, usize); 2]| pairs.map(|(who, n)| (who.to_owned(), n)).into();
-    assert_eq!(who_answers(&server, 10), told([("first", 5), ("second", 5)]));
+    assert_eq!(who_responses(&server, 10), told([("first", 5), ("second", 5)]));
     std::fs::remove_file(&link).expect("it was made");
-    // Whoever finds nobody there asks the other one; a body, too, has not been sent yet.
-    let answers: Vec<u16> = (0..12)
+    // A request that cannot connect goes to the other php-fpm. This includes requests with a body,
+    // which has not been sent yet.
+    let responses: Vec<u16> = (0..12)
         .map(|_| server.client().request(&Request::form("/old/?do=echo", "a=b")).status)
         .collect();
-    assert_eq!(answers, [200; 12]);
-    // Most of them did not even try.
+    assert_eq!(responses, [200; 12]);
+    // Most requests did not try to connect.
     let tries = trouble(&server, "unreachable");
     assert!((1..6).contains(&tries), "{tries}");
-    server.wait_for_log("php-fpm did not answer: it cannot be reached");
+    server.wait_for_log("upstream request failed: connection failed");
     std::os::unix::fs::symlink(&socket, &link).expect("our own folder");
     eventually("it is tried again", || {
-        who_answers(&server, 2).contains_key("second").then_some(())
+        who_responses(&server, 2).contains_key("second").then_some(())
     });
-    assert_eq!(who_answers(&server, 10), told([("first", 5), ("second", 5)]));
+    assert_eq!(who_responses(&server, 10), told([("first", 5), ("second", 5)]));
     drop((first, second));
-    let answer = server.get("/old/");
-    assert_eq!(answer.status, 502, "{}", answer.text());
+    let response = server.get("/old/");
+    assert_eq!(response.status, 502, "{}", response.text());
     assert_eq!(server.get("/").text(), "new /");
 }
 
-/// What is told of `address`.
+/// Status entry of the upstream `address`.
 pub(super) fn figures(server: &Server, address: &str) -> Value {
     let status = server.status();
     let all = status["upstreams"].as_array().unwrap_or_else(|| panic!("{status}"));
     all.iter().find(|one| one["address"] == address).unwrap_or_else(|| panic!("{status}")).clone()
 }
 
-/// Whichever thread of the front has asked it, and long after it has gone.
+/// The figures include all threads of the front, and outlive the upstream's route.
 #[test]
-fn each_of_them_is_told_of() {
+fn each_upstream_has_own_figures() {
     let (root, first) = (site(), fpm("first"));
     let admin = ["--front-threads", "3", "--admin", "127.0.0.1:0"];
     let config = several(&[&first.address(), "unix:/nowhere/else.sock"]);
     let server = Server::at(root.path()).workers(2).config(&config).args(admin).start();
     assert_eq!(server.status()["upstreams"], Value::Null, "nobody was asked");
-    who_answers(&server, 12);
+    who_responses(&server, 12);
     let good = figures(&server, &first.address());
-    assert_eq!((&good["requests_total"], &good["answers_total"]), (&12.into(), &12.into()));
+    assert_eq!((&good["requests_total"], &good["responses_total"]), (&12.into(), &12.into()));
     assert!(good["waited_seconds"].as_f64() > Some(0.0), "{good}");
     assert_eq!((&good["connections"], &good["last_trouble"]), (&0.into(), &Value::Null));
     let gone = figures(&server, "unix:/nowhere/else.sock");
@@ -89,7 +91,7 @@ fn each_of_them_is_told_of() {
     let words = gone["last_trouble"]["words"].as_str().expect("a text");
     assert!(words.contains("No such file"), "{words}");
     let shown = shown(&server);
-    let line = format!("php-fpm at {}: 12 requests  heads after ", first.address());
+    let line = format!("php-fpm at {}: 12 requests  response heads after ", first.address());
     assert!(shown.contains(&line), "{shown}");
     let line = format!("failed {tries} (unreachable {tries}), the last ");
     assert!(shown.contains(&line) && shown.contains("No such file"), "{shown}");
@@ -97,16 +99,17 @@ fn each_of_them_is_told_of() {
     let metrics = Client::connect(address.expect("an address")).get("/metrics").text();
     let label = |address: &str| format!("{{pool=\"\",upstream=\"{address}\"}}");
     for sample in [
-        format!("samovar_upstream_requests_total{} 12", label(&first.address())),
-        format!("samovar_upstream_answers_total{} 12", label(&first.address())),
-        format!("samovar_upstream_connections{} 0", label("unix:/nowhere/else.sock")),
+        format!("samovar_upstream_server_requests_total{} 12", label(&first.address())),
+        format!("samovar_upstream_server_responses_total{} 12", label(&first.address())),
+        format!("samovar_upstream_server_connections{} 0", label("unix:/nowhere/else.sock")),
         format!(
-            "samovar_upstream_troubles_total{{pool=\"\",upstream=\"unix:/nowhere/else.sock\",reason=\"unreachable\"}} {tries}"
+            "samovar_upstream_server_errors_total{{pool=\"\",\
+             upstream=\"unix:/nowhere/else.sock\",reason=\"unreachable\"}} {tries}"
         ),
     ] {
         assert!(metrics.lines().any(|line| line == sample), "{sample}: {metrics}");
     }
-    // A reload that moves the route away does not take the figures with it.
+    // The figures outlive a reload that removes the route.
     let config = server.folder().join("samovar.toml");
     let limits = "[fastcgi]\nconnections_max = 7\nqueue_max = 5\n";
     std::fs::write(&config, limits).expect("our own file");
@@ -119,7 +122,7 @@ fn each_of_them_is_told_of() {
     server.stop();
 }
 
-/// `samovar status`.
+/// Output of `samovar status`.
 pub(super) fn shown(server: &Server) -> String {
     let mut command = std::process::Command::new(samovar_testkit::binary());
     command.args(["status", "--control"]).arg(server.folder().join("control.sock"));
@@ -128,29 +131,29 @@ pub(super) fn shown(server: &Server) -> String {
 }
 
 #[test]
-fn who_is_busy_gets_less() {
+fn busy_upstream_gets_fewer_requests() {
     let (root, first, second) = (site(), fpm("first"), fpm("second"));
     let config = several(&[&first.address(), &second.address()]);
     let server = Server::at(root.path()).workers(2).config(&config).start();
     let gate = root.path().join("gate");
     let mut busy = server.client();
     busy.send(&Request::get(&format!("/old/?do=wait&gate={}", gate.display())).bytes());
-    let open = || server.status()["fastcgi_passes_open"] == 1;
+    let open = || server.status()["upstream_connections"] == 1;
     eventually("it is at php-fpm", || open().then_some(()));
-    let found = who_answers(&server, 6);
+    let found = who_responses(&server, 6);
     assert_eq!(found.len(), 1, "{found:?}");
     std::fs::write(&gate, "").expect("our own folder");
     assert_eq!(busy.read(false).text(), "waited");
-    assert_eq!(who_answers(&server, 6).len(), 2);
+    assert_eq!(who_responses(&server, 6).len(), 2);
 }
 
 #[test]
-fn so_many_may_wait_and_no_more() {
+fn upstream_queue_is_limited() {
     let site = Passing::start(3, |start| {
         let limits = ["--fastcgi-connections-max", "1", "--fastcgi-queue-max", "2"];
         start.args(limits).args(["--fastcgi-connect-timeout", "1m", "--admin", "127.0.0.1:0"])
     });
-    let queued = || site.server.status()["fastcgi_passes_queued"].as_u64().expect("a number");
+    let queued = || site.server.status()["upstream_queue_depth"].as_u64().expect("a number");
     let wait = Request::get(&format!("/old/?do=wait&gate={}", site.gate("gate"))).bytes();
     let mut clients: Vec<Client> = (0..3).map(|_| site.server.client()).collect();
     for client in &mut clients {
@@ -159,9 +162,9 @@ fn so_many_may_wait_and_no_more() {
     eventually("two wait", || (queued() == 2).then_some(()));
     let admin = site.server.status()["admin"][0].as_str().and_then(|text| text.parse().ok());
     let metrics = Client::connect(admin.expect("an address")).get("/metrics").text();
-    assert!(metrics.lines().any(|line| line == "samovar_fastcgi_passes_queued 2"), "{metrics}");
-    let answer = site.get("/old/b.php");
-    assert_eq!((answer.status, site.trouble("full"), queued()), (503, 1, 2));
+    assert!(metrics.lines().any(|line| line == "samovar_upstream_queue_depth 2"), "{metrics}");
+    let response = site.get("/old/b.php");
+    assert_eq!((response.status, site.trouble("full"), queued()), (503, 1, 2));
     let told = figures(&site.server, &site.fpm.address());
     let place = ["connections", "connections_max", "waiting", "queued", "queue_max"];
     assert_eq!(place.map(|name| told[name].as_u64()), [1, 1, 2, 2, 2].map(Some), "{told}");
@@ -174,7 +177,7 @@ fn so_many_may_wait_and_no_more() {
         text.contains("  1 of 1 connections  waiting 2 (queue 2 of 2)  failed 1 (full 1)"),
         "{text}"
     );
-    // One that leaves makes room for another one.
+    // A client that leaves makes room for another one.
     clients.pop().expect("a client").abort();
     eventually("one waits", || (queued() == 1).then_some(()));
     site.open("gate");
@@ -186,18 +189,18 @@ fn so_many_may_wait_and_no_more() {
 }
 
 #[test]
-fn who_has_no_room_is_told_of_and_who_is_away_stays_so() {
+fn full_and_unreachable_upstreams_keep_separate_failures() {
     let (root, first) = (site(), fpm("first"));
     let away = "unix:/nowhere/else.sock";
     let limits = ["--fastcgi-connections-max", "1", "--fastcgi-connect-timeout", "300ms"];
     let config = several(&[&first.address(), away]);
     let server = Server::at(root.path()).workers(2).config(&config).args(limits).start();
-    // Whoever finds nobody there has asked in vain before the other one has no room.
-    assert_eq!(who_answers(&server, 2).len(), 1);
+    // One request fails to connect to the unreachable one before the other one is full.
+    assert_eq!(who_responses(&server, 2).len(), 1);
     let gate = root.path().join("gate");
     let mut busy = server.client();
     busy.send(&Request::get(&format!("/old/?do=wait&gate={}", gate.display())).bytes());
-    let open = || server.status()["fastcgi_passes_open"] == 1;
+    let open = || server.status()["upstream_connections"] == 1;
     eventually("it is at php-fpm", || open().then_some(()));
     eventually("there is no room", || {
         server.get("/old/?do=server");
@@ -217,7 +220,7 @@ fn who_has_no_room_is_told_of_and_who_is_away_stays_so() {
     server.stop();
 }
 
-/// A port that leads to a socket; for as long as the test runs.
+/// A TCP port that forwards to a Unix socket until the test ends.
 fn leads_to(socket: std::path::PathBuf) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -240,47 +243,47 @@ fn pour(mut from: UnixStream, mut to: &TcpStream) {
 }
 
 #[test]
-fn names_stand_for_addresses() {
+fn upstream_host_name_is_resolved() {
     let (root, fpm) = (site(), fpm("named"));
     let address = leads_to(fpm.folder().join("fpm.sock"));
-    // It may stand for ::1, too, where nobody listens.
+    // The name may also resolve to ::1, where no server listens.
     let named = format!("localhost:{}", address.port());
     let log = ["--access-log", "-"];
     let server = super::server(root.path(), &named).args(log).start();
-    assert_eq!(who_answers(&server, 4), BTreeMap::from([("named".to_owned(), 4)]));
+    assert_eq!(who_responses(&server, 4), BTreeMap::from([("named".to_owned(), 4)]));
     let upstream = format!("upstream={named}");
     eventually("the access log", || server.stdout().contains(&upstream).then_some(()));
-    // A connection that is kept is one to an address, too.
-    let kept = ["--fastcgi-kept-max", "1", "--front-threads", "1"];
+    // A kept connection also belongs to an address.
+    let kept = ["--fastcgi-idle-connections-max", "1", "--front-threads", "1"];
     let server = super::server(root.path(), &named).args(kept).start();
-    who_answers(&server, 4);
+    who_responses(&server, 4);
     let told = figures(&server, &named);
     let of = |name: &str| {
         let each = told["addresses"].as_array().into_iter().flatten();
         each.filter_map(|one| one[name].as_u64()).collect::<Vec<_>>()
     };
     let sum = |name: &str| of(name).iter().sum::<u64>();
-    let sums = ["requests_total", "answers_total", "connections"].map(sum);
+    let sums = ["requests_total", "responses_total", "connections"].map(sum);
     assert_eq!(sums, [4, 4, 0], "{told}");
     let used: Vec<_> = of("requests_total").into_iter().filter(|number| *number > 0).collect();
     assert_eq!(used, [4], "one of them: {told}");
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_told_of() {
+fn unresolvable_upstream_name_is_reported() {
     let (root, fpm) = (site(), fpm("known"));
-    // No part of a name is as long: nobody is asked for it.
+    // A label of a host name has at most 63 bytes, so no DNS server is queried.
     let named = format!("{}.invalid:9000", "a".repeat(64));
     let server = super::server(root.path(), &named).start();
-    let answer = server.get("/old/");
-    assert_eq!((answer.status, trouble(&server, "unresolved")), (502, 1));
+    let response = server.get("/old/");
+    assert_eq!((response.status, trouble(&server, "unresolved")), (502, 1));
     let told = figures(&server, &named);
     assert_eq!((&told["troubles"]["unresolved"], &told["requests_total"]), (&1.into(), &0.into()));
     assert_eq!(told["last_trouble"]["reason"], "unresolved");
-    server.wait_for_log("php-fpm did not answer: its name stands for no address");
+    server.wait_for_log("upstream request failed: host name has no address");
     assert_eq!(server.get("/").text(), "new /");
-    // Beside another one it does no harm.
+    // Next to a valid upstream it does no harm.
     let config = several(&[&named, &fpm.address()]);
     let server = Server::at(root.path()).workers(2).config(&config).start();
-    assert_eq!(who_answers(&server, 4), BTreeMap::from([("known".to_owned(), 4)]));
+    assert_eq!(who_responses(&server, 4), BTreeMap::from([("known".to_owned(), 4)]));
 }

@@ -1,4 +1,4 @@
-//! Who answers at php-fpm's address is somebody else, or gone mad.
+//! A program at php-fpm's address that is not php-fpm, or sends invalid data.
 
 use super::*;
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ pub(super) fn ok(body: &str) -> Vec<u8> {
     record(STDOUT, 1, format!("Content-Type: text/plain\r\n\r\n{body}").as_bytes())
 }
 
-/// Reads a request to its end (an empty STDIN), and says whether its connection is to be kept.
+/// Reads a request to its end (an empty STDIN). Returns whether its connection is to be kept.
 pub(super) fn request(stream: &mut TcpStream) -> Option<bool> {
     let mut keeps = None;
     loop {
@@ -40,20 +40,20 @@ pub(super) fn request(stream: &mut TcpStream) -> Option<bool> {
     }
 }
 
-/// Listens; `answer` has each connection, with its number.
-fn stranger(answer: impl Fn(usize, TcpStream) + Send + 'static) -> SocketAddr {
+/// Starts a listener. `response` receives each connection with its number.
+fn stranger(response: impl Fn(usize, TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("a port");
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().flatten().enumerate() {
-            answer(number, stream);
+            response(number, stream);
         }
     });
     address
 }
 
 #[test]
-fn what_is_no_answer_is_refused() {
+fn invalid_upstream_response_is_rejected() {
     let long = vec![b'x'; 60_000];
     let huge_stderr = record(STDERR, 1, &long);
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
@@ -74,25 +74,25 @@ fn what_is_no_answer_is_refused() {
         ("a head without end", record(STDOUT, 1, &long).repeat(3), "head"),
         ("words and no answer", huge_stderr.repeat(20), "closed"),
     ];
-    let answers: Vec<Vec<u8>> = cases.iter().map(|(_, bytes, _)| bytes.clone()).collect();
+    let responses: Vec<Vec<u8>> = cases.iter().map(|(_, bytes, _)| bytes.clone()).collect();
     let address = stranger(move |number, mut stream| {
         request(&mut stream);
-        // The server may have closed.
-        let _ = stream.write_all(answers.get(number).map_or(&[], |bytes| bytes));
+        // The server may have closed the connection.
+        let _ = stream.write_all(responses.get(number).map_or(&[], |bytes| bytes));
     });
     let root = site();
     let server = server(root.path(), &address.to_string()).start();
     for (name, _, expected) in cases {
         let before = trouble(&server, expected);
-        let answer = server.get("/old/");
-        assert_eq!(answer.status, 502, "{name}: {}", answer.text());
+        let response = server.get("/old/");
+        assert_eq!(response.status, 502, "{name}: {}", response.text());
         assert_eq!(trouble(&server, expected), before + 1, "{name}");
     }
     assert_eq!(server.get("/").text(), "new /");
 }
 
 #[test]
-fn an_answer_that_goes_mad_is_cut() {
+fn invalid_data_after_head_truncates_response() {
     let after_the_end = [ok("whole"), record(STDOUT, 1, b""), end(0), ok("more")].concat();
     let cases: Vec<(&str, Vec<u8>, bool)> = vec![
         ("garbage behind the head", [ok("a"), b"garbage".repeat(9)].concat(), false),
@@ -102,23 +102,23 @@ fn an_answer_that_goes_mad_is_cut() {
         ("more behind the end", after_the_end, true),
         ("no last record", [ok("a"), end(0)].concat(), true),
     ];
-    let answers: Vec<Vec<u8>> = cases.iter().map(|(_, bytes, _)| bytes.clone()).collect();
+    let responses: Vec<Vec<u8>> = cases.iter().map(|(_, bytes, _)| bytes.clone()).collect();
     let address = stranger(move |number, mut stream| {
         request(&mut stream);
-        let _ = stream.write_all(answers.get(number).map_or(&[], |bytes| bytes));
+        let _ = stream.write_all(responses.get(number).map_or(&[], |bytes| bytes));
     });
     let root = site();
     let start = server(root.path(), &address.to_string());
-    let server = start.args(["--fastcgi-kept-max", "4"]).start();
+    let server = start.args(["--fastcgi-idle-connections-max", "4"]).start();
     for (name, _, is_whole) in cases {
-        let answer = server.get("/old/");
-        assert_eq!((answer.status, answer.complete), (200, is_whole), "{name}: {answer:?}");
+        let response = server.get("/old/");
+        assert_eq!((response.status, response.complete), (200, is_whole), "{name}: {response:?}");
     }
 }
 
-/// Byte by byte, and never read from: all of it goes on.
+/// A response that arrives byte by byte is forwarded completely.
 #[test]
-fn one_that_is_slow_is_understood() {
+fn slow_upstream_response_is_forwarded() {
     let address = stranger(|_, mut stream| {
         request(&mut stream);
         let _ = stream.set_nodelay(true);
@@ -129,12 +129,12 @@ fn one_that_is_slow_is_understood() {
     let root = site();
     let server = server(root.path(), &address.to_string()).start();
     assert_eq!(server.get("/old/").text(), "slow");
-    server.wait_for_log("php-fpm says: a word");
+    server.wait_for_log("message from php-fpm: a word");
 }
 
 #[test]
-fn kept_connections_are_used_again_by_what_may_be_sent_twice() {
-    // Each connection has two answers, then it is closed in the middle of the third request.
+fn kept_connection_is_reused_for_repeatable_requests_only() {
+    // Each connection serves two requests, and is closed in the middle of the third.
     let address = stranger(|number, mut stream| {
         std::thread::spawn(move || {
             for turn in 0.. {
@@ -149,12 +149,13 @@ fn kept_connections_are_used_again_by_what_may_be_sent_twice() {
     });
     let root = site();
     let start = server(root.path(), &address.to_string());
-    let server = start.args(["--fastcgi-kept-max", "1"]).start();
+    let server = start.args(["--fastcgi-idle-connections-max", "1"]).start();
     let get = || server.get("/old/").text();
     assert_eq!((get(), get()), ("0.0 true".into(), "0.1 true".into()));
-    // Closed when it was asked: asked once more, elsewhere.
+    // The kept connection was closed during the request. The request is repeated on a new
+    // connection.
     assert_eq!(get(), "1.0 true");
-    // Not one that may have been seen.
+    // A POST may have been seen by the script, so it is not sent on a kept connection.
     let form = server.client().request(&Request::form("/old/", "a=b"));
     assert_eq!(form.text(), "2.0 true");
     assert_eq!(get(), "2.1 true");

@@ -1,9 +1,10 @@
-//! Applications that fail while they boot: it shows, and a mended one is served.
+//! Applications that fail while they boot: clients see the error, and a repaired application is
+//! served.
 
 use samovar_testkit::{Server, Start, eventually};
 use std::path::PathBuf;
 
-/// Serves one script that was named as the application, with little patience for its boot.
+/// A server whose document root is one script, with a short boot timeout.
 fn booting(php: &str) -> (tempfile::TempDir, PathBuf, Start) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("index.php");
@@ -13,15 +14,16 @@ fn booting(php: &str) -> (tempfile::TempDir, PathBuf, Start) {
 }
 
 #[test]
-fn an_application_that_kills_its_process_is_502_until_it_is_mended() {
+fn application_killing_its_process_gets_502_until_repaired() {
     let (_folder, file, start) = booting(
         "<?php posix_kill(getmypid(), SIGKILL);\nSamovar\\serve(function () { echo 'up'; });",
     );
     let server = start.define("opcache.enable", "0").start();
-    // The boot ahead dies in a process of its own; then each request runs the script, as in php-fpm.
+    // The image process dies during the boot. From then on each request runs the script, as in
+    // php-fpm.
     server.wait_for_log("the front controller's boot ended without");
     assert_eq!(server.get("/").status, 502);
-    // The client may have its answer before the supervisor has counted the last death.
+    // The response may arrive before the supervisor has counted the last death.
     let restarts = eventually("a restart for each attempt", || {
         server.status()["worker_restarts_total"].as_u64().filter(|restarts| *restarts >= 3)
     });
@@ -32,7 +34,7 @@ fn an_application_that_kills_its_process_is_502_until_it_is_mended() {
 }
 
 #[test]
-fn an_application_that_fails_at_boot_shows_it_and_recovers_when_mended() {
+fn failed_boot_gets_500_until_repaired() {
     for (name, broken, logged) in [
         ("parse error", "<?php Samovar\\serve(function () { echo 'up' });", "PHP Parse error"),
         ("exception", "<?php throw new Exception('no'); Samovar\\serve(fn () => 'up');", "no"),
@@ -50,13 +52,13 @@ fn an_application_that_fails_at_boot_shows_it_and_recovers_when_mended() {
 }
 
 #[test]
-fn an_application_that_exits_at_boot_is_run_as_a_script() {
+fn application_exiting_at_boot_runs_as_script() {
     let (_folder, _file, start) =
         booting("<?php echo 'as a script'; exit(3); Samovar\\serve(fn () => 'up');");
     let server = start.start();
     for _ in 0..3 {
-        let answer = server.get("/");
-        assert_eq!((answer.status, answer.text().as_str()), (200, "as a script"));
+        let response = server.get("/");
+        assert_eq!((response.status, response.text().as_str()), (200, "as a script"));
     }
     assert_eq!(server.status()["worker_restarts_total"], 0);
     server.stop();

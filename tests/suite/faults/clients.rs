@@ -1,4 +1,4 @@
-//! Clients that stall, leave or read nothing, and scripts that outlive their client.
+//! Clients that stall, disconnect or do not read, and scripts that outlive their client.
 
 use crate::faults::stage::{
     Load, app, assert_serves, create, file_of, is_hello, read_when_there, wait_for_busy,
@@ -9,7 +9,7 @@ use samovar_testkit::http::Request;
 use std::time::Duration;
 
 #[test]
-fn slow_and_half_sent_requests_end_while_others_are_served() {
+fn slow_or_partial_request_times_out_while_others_are_served() {
     const BODY: &str = "POST /input HTTP/1.1\r\nHost: t\r\nContent-Length: 10\r\n\r\nhalf";
     const CHUNK: &str =
         "POST /input HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nh";
@@ -24,11 +24,11 @@ fn slow_and_half_sent_requests_end_while_others_are_served() {
     ] {
         let mut client = server.client();
         client.send(sent.as_bytes());
-        let answer = client.read(false);
-        assert_eq!((answer.status, answer.complete), (408, true), "{name}");
+        let response = client.read(false);
+        assert_eq!((response.status, response.complete), (408, true), "{name}");
         assert!(client.is_closed(), "{name}");
     }
-    // Bytes that trickle do not extend the deadline of a head.
+    // A slow stream of bytes does not extend the deadline of a head.
     let mut trickle = server.client();
     trickle.send(b"GET /hello HTTP/1.1\r\nHost: t\r\nX-Slow: ");
     let mut stopped = false;
@@ -45,14 +45,14 @@ fn slow_and_half_sent_requests_end_while_others_are_served() {
         }
     }
     assert!(stopped, "a head may not trickle for ever");
-    for answer in load.stop() {
-        assert!(answer.as_ref().is_ok_and(is_hello), "{answer:?}");
+    for response in load.stop() {
+        assert!(response.as_ref().is_ok_and(is_hello), "{response:?}");
     }
     server.stop();
 }
 
 #[test]
-fn a_client_that_sends_half_and_leaves_costs_nothing() {
+fn client_leaving_after_half_request_costs_nothing() {
     let server = app().workers(1).start();
     for sent in [
         "GET / HT",
@@ -68,7 +68,8 @@ fn a_client_that_sends_half_and_leaves_costs_nothing() {
     eventually("no connection", || (server.status()["connections"] == 0).then_some(()));
 }
 
-/// Starts `/stream`, goes away after the first bytes, and says what the script left behind.
+/// Starts `/stream` and disconnects after the first bytes. Returns the texts that the script wrote
+/// to its files.
 fn abort_stream(ignore: &str) -> (String, Option<String>) {
     let server = app().workers(1).start();
     let file = file_of(&server, "ended");
@@ -84,17 +85,17 @@ fn abort_stream(ignore: &str) -> (String, Option<String>) {
 }
 
 #[test]
-fn a_script_ends_when_its_client_has_gone() {
+fn script_ends_when_client_disconnects() {
     assert_eq!(abort_stream(""), ("status 1".to_owned(), None));
 }
 
 #[test]
-fn a_script_that_ignores_the_abort_sees_it_and_goes_on() {
+fn script_ignoring_user_abort_continues_after_disconnect() {
     assert_eq!(abort_stream("&ignore=1"), ("status 1".to_owned(), Some("1".to_owned())));
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_cut() {
+fn client_that_reads_nothing_is_closed_after_write_timeout() {
     let server = app().workers(1).args(["--write-timeout", "500ms"]).start();
     let mut client = server.client();
     client.send(&Request::get("/flood?bytes=100000000").bytes());
@@ -104,13 +105,13 @@ fn a_reader_that_takes_nothing_is_cut() {
 }
 
 #[test]
-fn events_arrive_when_they_are_flushed() {
+fn flushed_events_arrive_at_once() {
     let server = app().workers(1).start();
     let file = file_of(&server, "event");
     let mut client = server.client();
     client.send(&Request::get(&format!("/events?file={}", file.display())).bytes());
     for n in 0..5 {
-        // The script makes event n only now: it cannot have been held back by a buffer.
+        // The script creates event n only now, so no buffer can have held it back.
         create(&file.with_extension(n.to_string()));
         if n == 0 {
             let head = client.read_head().expect("a head");
@@ -126,23 +127,23 @@ fn events_arrive_when_they_are_flushed() {
 }
 
 #[test]
-fn a_finished_request_lets_its_client_go_while_the_script_goes_on() {
+fn finished_request_ends_response_while_script_continues() {
     let server = app().workers(1).start();
     let file = file_of(&server, "go");
     let done = file_of(&server, "go.done");
     let mut client = server.client();
-    let answer = client.get(&format!("/finish?file={}", file.display()));
-    assert_eq!((answer.text().as_str(), answer.complete), ("the client has this", true));
+    let response = client.get(&format!("/finish?file={}", file.display()));
+    assert_eq!((response.text().as_str(), response.complete), ("the client has this", true));
     assert!(!done.exists(), "the script waits");
     wait_for_busy(&server);
     create(&file);
     assert_eq!(read_when_there(&done), "and the script went on");
     assert!(is_hello(&client.get("/hello")));
-    // A client that leaves after the answer does not stop the script either.
+    // A client that disconnects after the response does not stop the script either.
     let (file, done) = (file_of(&server, "go2"), file_of(&server, "go2.done"));
     let mut client = server.client();
-    let answer = client.get(&format!("/finish?file={}", file.display()));
-    assert_eq!(answer.text(), "the client has this");
+    let response = client.get(&format!("/finish?file={}", file.display()));
+    assert_eq!(response.text(), "the client has this");
     client.abort();
     create(&file);
     assert_eq!(read_when_there(&done), "and the script went on");

@@ -1,5 +1,5 @@
-//! The machine's own log: what a syslog daemon and journald are told, and what becomes of a server whose daemon leaves,
-//! stops, or is not there.
+//! The system log: messages to a syslog daemon and to journald, and a server whose daemon ends,
+//! stops reading, or is absent.
 
 use crate::faults::stage::{app, assert_serves};
 use samovar_testkit::{Server, Start, eventually};
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// One that hears what is said to it when it is asked.
+/// A log daemon that reads its messages only when the test waits for them.
 struct Daemon {
     socket: UnixDatagram,
     heard: Vec<Vec<u8>>,
@@ -28,7 +28,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for the first that contains all of these.
+    /// Waits for the first message that contains all of `words`.
     fn wait_for(&mut self, words: &[&str]) -> String {
         String::from_utf8_lossy(&self.wait_for_bytes(words)).into_owned()
     }
@@ -50,7 +50,7 @@ fn place(start: &Start) -> PathBuf {
 }
 
 fn lost(server: &Server) -> u64 {
-    server.status()["log_lines_lost_total"].as_u64().expect("a number")
+    server.status()["log_lines_dropped_total"].as_u64().expect("a number")
 }
 
 fn assert_ends_well(mut server: Server) {
@@ -59,7 +59,7 @@ fn assert_ends_well(mut server: Server) {
 }
 
 #[test]
-fn syslog_is_told_who_says_what_and_how_bad_it_is() {
+fn syslog_record_has_facility_severity_and_source() {
     let start = app().workers(1);
     let path = place(&start);
     let mut daemon = Daemon::at(&path);
@@ -72,7 +72,8 @@ fn syslog_is_told_who_says_what_and_how_bad_it_is() {
     let php = daemon.wait_for(&["ouch 0"]);
     let head = format!(" samovar[{}]: php pid={} request_id=", server.pid(), server.worker_pid());
     assert!(php.starts_with("<157>") && php.contains(&head) && php.ends_with(" ouch 0"), "{php:?}");
-    // daemon is 3, a request information, 6; the line of a request is as it always is.
+    // daemon is 3, and a request is logged as information, 6. The access log line itself is
+    // unchanged.
     let access = daemon.wait_for(&["\"GET /chatter?"]);
     assert!(access.starts_with("<30>") && access.contains(" samovar-access["), "{access:?}");
     assert_eq!(server.get("/chatter?say=%0Atwo&times=1").text(), "said");
@@ -89,7 +90,7 @@ fn syslog_is_told_who_says_what_and_how_bad_it_is() {
 }
 
 #[test]
-fn journald_gets_fields() {
+fn journald_record_has_fields() {
     let start = app().workers(1);
     let path = place(&start);
     let mut daemon = Daemon::at(&path);
@@ -104,7 +105,7 @@ fn journald_gets_fields() {
     assert_eq!(u64::from_le_bytes(length.try_into().expect("8 bytes")), text.len() as u64 - 1);
     let line: serde_json::Value = serde_json::from_slice(text).expect("a line of JSON");
     assert_eq!((&line["message"], &line["target"]), (&"ouch 0".into(), &"php".into()));
-    // A long message comes in pieces, none of which is lost.
+    // A long message is split into pieces, none of which is lost.
     assert_eq!(server.get("/chatter?say=long&times=1&length=150000&raw=1").text(), "said");
     daemon.wait_for(&["xxx 0\n"]);
     assert_eq!(lost(&server), 0);
@@ -112,7 +113,7 @@ fn journald_gets_fields() {
 }
 
 #[test]
-fn a_daemon_may_go_and_come_back() {
+fn restarted_syslog_daemon_receives_log_again() {
     let start = app().workers(1);
     let path = place(&start);
     let mut daemon = Daemon::at(&path);
@@ -135,7 +136,7 @@ fn a_daemon_may_go_and_come_back() {
 }
 
 #[test]
-fn one_that_does_not_listen_holds_up_nobody() {
+fn stuck_syslog_daemon_blocks_no_request() {
     let start = app().workers(2);
     let path = place(&start);
     let mut daemon = Daemon::at(&path);
@@ -146,12 +147,12 @@ fn one_that_does_not_listen_holds_up_nobody() {
     }
     eventually("the loss in the status", || (lost(&server) > 0).then_some(()));
     assert_serves(&server, "with a daemon that is stuck");
-    daemon.wait_for(&["lines were lost while nobody read"]);
+    daemon.wait_for(&["lines were lost: the log queue was full"]);
     assert_ends_well(server);
 }
 
 #[test]
-fn one_that_is_stuck_does_not_hold_up_the_end() {
+fn stuck_syslog_daemon_does_not_block_stop() {
     let start = app().workers(1);
     let path = place(&start);
     let _daemon = Daemon::at(&path);
@@ -162,7 +163,7 @@ fn one_that_is_stuck_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn without_one_the_server_says_so_and_does_not_start() {
+fn absent_log_daemon_prevents_start() {
     for (log, hint) in [("syslog", "rsyslog"), ("journald", "systemd-journald")] {
         for setting in ["--log", "--access-log"] {
             let start = app().workers(1);
@@ -176,7 +177,7 @@ fn without_one_the_server_says_so_and_does_not_start() {
 }
 
 #[test]
-fn a_log_in_a_file_without_room_stops_nothing() {
+fn log_file_on_full_disk_blocks_no_request() {
     let server = app().workers(1).args(["--log", "/dev/full"]).start_unheard(Stdio::null());
     for _ in 0..20 {
         server.get("/chatter?say=lost&times=1");
@@ -187,7 +188,7 @@ fn a_log_in_a_file_without_room_stops_nothing() {
 }
 
 #[test]
-fn a_log_that_is_truncated_goes_on_from_its_begin() {
+fn truncated_log_file_continues_at_its_start() {
     let start = app().workers(1);
     let path = start.folder().join("log");
     let log = path.to_string_lossy().into_owned();
@@ -195,7 +196,7 @@ fn a_log_that_is_truncated_goes_on_from_its_begin() {
     server.get("/chatter?say=first&times=1");
     let text = || std::fs::read_to_string(&path).unwrap_or_default();
     eventually("the first line", || text().contains("first 0").then_some(()));
-    // As logrotate's copytruncate does it.
+    // As with logrotate's copytruncate.
     let file = File::options().write(true).open(&path).expect("the log");
     file.set_len(0).expect("a file");
     server.get("/chatter?say=second&times=1");
@@ -205,7 +206,7 @@ fn a_log_that_is_truncated_goes_on_from_its_begin() {
 }
 
 #[test]
-fn a_record_of_syslog_is_cut_where_rsyslog_would_cut_it_off() {
+fn long_syslog_record_is_split_below_rsyslog_limit() {
     let start = app().workers(1);
     let path = place(&start);
     let mut daemon = Daemon::at(&path);

@@ -1,12 +1,12 @@
-//! A request's time: its client is told when it is over, its script is ended or killed, and the log says what it hung in;
-//! in each model.
+//! Request timeouts, in each model: the client gets an error, the script is ended or killed, and
+//! the log names the call in which it was blocked.
 
 use crate::faults::stage::{is_alive, wait_for_ends};
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, Start, eventually};
 use std::path::Path;
 
-/// What a page does, by its path; `?file` is what it leaves behind.
+/// Behaviour of each page, by its path. `?file` names the file that the page writes.
 const PAGES: &str = r#"
 function leave(string $word): void
 {
@@ -50,7 +50,8 @@ function page(): void
             leave('read ');
             break;
         case '/pgsql':
-            new PDO("pgsql:host=127.0.0.1;port=$_GET[port];dbname=shop;sslmode=disable", 'shop', 'secret');
+            new PDO("pgsql:host=127.0.0.1;port=$_GET[port];dbname=shop;sslmode=disable",
+                'shop', 'secret');
             break;
         case '/mysql':
             new PDO("mysql:host=127.0.0.1;port=$_GET[port];dbname=shop", 'shop', 'secret');
@@ -105,7 +106,7 @@ const MODELS: [(&str, &str); 3] = [
 fn app(call: &str) -> Start {
     Server::script(&format!("<?php {PAGES} {call}"))
         .workers(2)
-        .args(["--answer-timeout", "0"])
+        .args(["--response-timeout", "0"])
         .define("output_buffering", "0")
 }
 
@@ -115,26 +116,34 @@ fn text_of(path: &Path) -> String {
 
 fn assert_serves(server: &Server, when: &str) {
     for _ in 0..4 {
-        let answer = server.get("/hello");
-        assert!(answer.text().starts_with("hello from "), "{when}: {answer:?}\n{}", server.log());
+        let response = server.get("/hello");
+        assert!(
+            response.text().starts_with("hello from "),
+            "{when}: {response:?}\n{}",
+            server.log()
+        );
     }
 }
 
 #[test]
-fn a_script_whose_time_is_over_is_ended_and_its_shutdown_functions_run() {
+fn script_over_timeout_is_ended_and_runs_shutdown_functions() {
     for (model, call) in MODELS {
-        // Only the scripts that do not end have little time: nobody else is late on a busy machine.
+        // Only the endless scripts have a short timeout, so that a busy machine delays no other
+        // request beyond its timeout.
         let server = app(call)
             .args(["--request-timeout", "500ms", "--grace-timeout", "1m"])
             .args(["--path-timeout", "/hello=1m", "--path-timeout", "/drip=2s"])
             .start();
         for page in ["loop", "sleep", "drip", "caught"] {
             let file = server.folder().join(format!("left-{page}"));
-            let answer = server.get(&format!("/{page}?file={}", file.display()));
+            let response = server.get(&format!("/{page}?file={}", file.display()));
             if page == "drip" {
-                assert!(!answer.complete && answer.text().starts_with("drip 0"), "{answer:?}");
+                assert!(
+                    !response.complete && response.text().starts_with("drip 0"),
+                    "{response:?}"
+                );
             } else {
-                assert_eq!((answer.status, answer.complete), (504, true), "{model} {page}");
+                assert_eq!((response.status, response.complete), (504, true), "{model} {page}");
             }
             eventually(&format!("{model} {page}: its shutdown function"), || {
                 (text_of(&file) == "shutdown ").then_some(())
@@ -143,9 +152,9 @@ fn a_script_whose_time_is_over_is_ended_and_its_shutdown_functions_run() {
             assert_serves(&server, page);
         }
         server.wait_for_log("limit=\"timeouts.request\"");
-        server.wait_for_log("The time of this request is over (timeouts.request)");
-        server.wait_for_log("it computes, in no system call");
-        server.wait_for_log("it is in sleep");
+        server.wait_for_log("This request exceeded its time limit (timeouts.request)");
+        server.wait_for_log("computing, in no system call");
+        server.wait_for_log("in sleep");
         server.wait_for_log("sleep() [internal] < page() ");
         let status = server.status();
         assert_eq!(status["overrun_kills_total"], 0, "{model}: {status}");
@@ -155,7 +164,7 @@ fn a_script_whose_time_is_over_is_ended_and_its_shutdown_functions_run() {
 }
 
 #[test]
-fn a_script_that_does_not_end_is_killed_whatever_it_hangs_in() {
+fn script_that_does_not_end_in_grace_time_is_killed() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let peer = listener.local_addr().expect("an address");
     for (model, call) in MODELS {
@@ -168,13 +177,13 @@ fn a_script_that_does_not_end_is_killed_whatever_it_hangs_in() {
         let file = left.display();
         for (page, blocked) in [
             (format!("/connect?peer=tcp://{peer}&file={file}"), format!("a connection to {peer}")),
-            ("/regex?".to_owned(), "it computes".to_owned()),
-            ("/stop?".to_owned(), "it is stopped".to_owned()),
+            ("/regex?".to_owned(), "computing".to_owned()),
+            ("/stop?".to_owned(), "stopped by".to_owned()),
         ] {
-            let answer = server.get(&page);
-            assert_eq!((answer.status, answer.complete), (504, true), "{model} {page}");
+            let response = server.get(&page);
+            assert_eq!((response.status, response.complete), (504, true), "{model} {page}");
             server.wait_for_log(&blocked);
-            let id = answer.header("x-request-id").expect("each answer has one").to_owned();
+            let id = response.header("x-request-id").expect("each answer has one").to_owned();
             server.wait_for_log(&format!("request_id=\"{id}\""));
         }
         assert_eq!(text_of(&left), "reads ", "{model}");
@@ -182,19 +191,19 @@ fn a_script_that_does_not_end_is_killed_whatever_it_hangs_in() {
             (server.status()["worker_restarts_total"] == 3).then_some(())
         });
         assert_eq!(server.status()["overrun_kills_total"], 3, "{model}");
-        // Behind a lock the wait is interrupted, and the script ends when PHP is asked.
-        let answer = server.get(&format!("/lock?lock={}", held.display()));
-        assert_eq!(answer.status, 504, "{model}");
-        server.wait_for_log("it is in flock of descriptor");
+        // A wait for a lock is interrupted, and the script ends without a kill.
+        let response = server.get(&format!("/lock?lock={}", held.display()));
+        assert_eq!(response.status, 504, "{model}");
+        server.wait_for_log("in flock of descriptor");
         server.wait_for_log(&held.display().to_string());
         assert_serves(&server, model);
         server.stop();
     }
 }
 
-/// Libraries that wait for a database's or a service's word, and wait again whatever interrupts them.
+/// Libraries that wait for a database or a service, and resume the wait after each interruption.
 #[test]
-fn a_library_that_waits_for_ever_is_ended_and_the_log_names_its_peer() {
+fn hanging_library_call_is_ended_and_log_names_peer() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let peer = listener.local_addr().expect("an address");
     for (model, call) in MODELS {
@@ -202,8 +211,8 @@ fn a_library_that_waits_for_ever_is_ended_and_the_log_names_its_peer() {
         let server = app(call).args(limits).args(["--path-timeout", "/hello=1m"]).start();
         for library in ["pgsql", "mysql", "curl"] {
             let target = format!("/{library}?port={}", peer.port());
-            let answer = server.get(&target);
-            assert_eq!((answer.status, answer.complete), (504, true), "{model} {library}");
+            let response = server.get(&target);
+            assert_eq!((response.status, response.complete), (504, true), "{model} {library}");
             let line = eventually(&format!("{model} {library}: its line"), || {
                 let log = server.log();
                 let request = format!("request=\"GET {target}\"");
@@ -222,9 +231,9 @@ fn a_library_that_waits_for_ever_is_ended_and_the_log_names_its_peer() {
 }
 
 #[test]
-fn paths_have_times_of_their_own() {
+fn path_timeout_overrides_response_timeout() {
     let server = app("page();")
-        .args(["--answer-timeout", "500ms", "--path-timeout", "/loop*=2s", "--path-timeout"])
+        .args(["--response-timeout", "500ms", "--path-timeout", "/loop*=2s", "--path-timeout"])
         .args(["/sleep=0", "--grace-timeout", "0", "--drain-timeout", "1s"])
         .start();
     let mut forever = server.client();
@@ -232,7 +241,7 @@ fn paths_have_times_of_their_own() {
     let begin = std::time::Instant::now();
     assert_eq!(server.get("/loop").status, 504);
     assert!(begin.elapsed().as_millis() >= 2000, "its own time, not the answer's");
-    // The status may tell of the one that was killed until it is buried.
+    // The status may list the killed worker until it is reaped.
     let pid = eventually("one worker that is busy", || {
         let workers = server.status()["workers"].as_array().expect("a list").clone();
         let mut busy = workers.iter().filter(|worker| worker["state"] == "busy");
@@ -248,14 +257,14 @@ fn paths_have_times_of_their_own() {
 }
 
 #[test]
-fn a_script_may_ask_for_more_time() {
+fn script_can_extend_its_timeout() {
     for (model, call) in MODELS {
         let server = app(call)
-            .args(["--answer-timeout", "500ms", "--request-timeout", "700ms"])
+            .args(["--response-timeout", "500ms", "--request-timeout", "700ms"])
             .args(["--extended-timeout", "4s", "--path-timeout", "/hello=1m"])
             .start();
-        let answer = server.get("/extend");
-        assert_eq!((answer.status, answer.text().as_str()), (200, "[3,4]"), "{model}");
+        let response = server.get("/extend");
+        assert_eq!((response.status, response.text().as_str()), (200, "[3,4]"), "{model}");
         let begin = std::time::Instant::now();
         assert_eq!(server.get("/endless").status, 504, "{model}");
         assert!(begin.elapsed().as_millis() >= 3900, "{model}: as long as it was granted");
@@ -265,35 +274,35 @@ fn a_script_may_ask_for_more_time() {
 }
 
 #[test]
-fn what_goes_on_after_the_answer_is_ended() {
+fn script_after_response_is_ended_at_timeout() {
     for (model, call) in MODELS {
-        let limits = ["--after-timeout", "500ms", "--grace-timeout", "1m"];
+        let limits = ["--post-response-timeout", "500ms", "--grace-timeout", "1m"];
         let server = app(call).workers(1).args(limits).start();
         let file = server.folder().join("left");
-        let answer = server.get(&format!("/finish?file={}", file.display()));
-        assert_eq!((answer.text().as_str(), answer.complete), ("the client has this", true));
-        server.wait_for_log("limit=\"timeouts.after\"");
+        let response = server.get(&format!("/finish?file={}", file.display()));
+        assert_eq!((response.text().as_str(), response.complete), ("the client has this", true));
+        server.wait_for_log("limit=\"timeouts.post_response\"");
         eventually(&format!("{model}: its shutdown function"), || {
             (text_of(&file) == "shutdown ").then_some(())
         });
         assert_serves(&server, model);
-        assert_eq!(server.status()["after_timeouts_total"], 1);
+        assert_eq!(server.status()["post_response_timeouts_total"], 1);
         assert_eq!(server.status()["overrun_kills_total"], 0);
         server.stop();
     }
 }
 
 #[test]
-fn who_is_too_late_to_ask_hits_nobody_else() {
-    // Requests that end just when their time is over, again and again: all others are answered.
+fn late_timeout_ends_no_other_request() {
+    // Many requests end at the moment of their timeout. All other requests must succeed.
     let limits = ["--path-timeout", "/sleep=100ms", "--grace-timeout", "1m"];
     let server = app("page();").args(limits).start();
     for _ in 0..30 {
         let mut slow = server.client();
         slow.send(&Request::get("/sleep").bytes());
         for _ in 0..3 {
-            let answer = server.get("/hello");
-            assert_eq!(answer.status, 200, "{answer:?}\n{}", server.log());
+            let response = server.get("/hello");
+            assert_eq!(response.status, 200, "{response:?}\n{}", server.log());
         }
         assert_eq!(slow.read(false).status, 504);
     }

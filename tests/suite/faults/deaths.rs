@@ -1,5 +1,5 @@
-//! Workers and templates that are killed, end themselves or hang: others serve, and a death costs one
-//! request.
+//! Workers and templates that are killed, exit or hang: others serve requests, and a death costs
+//! one request.
 
 use crate::faults::stage::{
     Load, app, assert_serves, create, file_of, is_hello, parent_of, processes_of, wait_for_busy,
@@ -9,10 +9,10 @@ use samovar_testkit::http::Request;
 use samovar_testkit::{Server, WATCHDOG, eventually};
 use std::time::{Duration, Instant};
 
-/// How long load goes on while workers are killed.
+/// Duration of the load while workers are killed.
 const SIEGE: Duration = Duration::from_secs(3);
 
-/// Kills one worker after another for [`SIEGE`]; says how many.
+/// Kills one worker after another for [`SIEGE`]. Returns their number.
 fn kill_workers(server: &Server) -> usize {
     let start = Instant::now();
     let mut killed = 0;
@@ -22,23 +22,23 @@ fn kill_workers(server: &Server) -> usize {
             server.kill_worker(*pid);
             killed += 1;
         }
-        // Not a wait for anything: the rate at which workers die.
+        // Sets the rate of worker deaths; not a wait for a condition.
         std::thread::sleep(Duration::from_millis(150));
     }
     killed
 }
 
 #[test]
-fn no_get_fails_while_workers_are_killed() {
+fn gets_succeed_while_workers_are_killed() {
     let server = app().workers(4).start();
     let load = Load::start(server.address(), 6, &Request::get("/hello"));
     let killed = kill_workers(&server);
-    let answers = load.stop();
+    let responses = load.stop();
     let failed: Vec<_> =
-        answers.iter().filter(|a| !a.as_ref().is_ok_and(is_hello)).take(3).collect();
-    assert!(failed.is_empty(), "of {}: {failed:?}\n{}", answers.len(), server.log());
+        responses.iter().filter(|a| !a.as_ref().is_ok_and(is_hello)).take(3).collect();
+    assert!(failed.is_empty(), "of {}: {failed:?}\n{}", responses.len(), server.log());
     let status = server.status();
-    assert!(killed > 5 && answers.len() > 100, "{killed} kills, {} answers", answers.len());
+    assert!(killed > 5 && responses.len() > 100, "{killed} kills, {} answers", responses.len());
     eventually("the count of restarts", || {
         (server.status()["worker_restarts_total"].as_u64()? >= killed as u64 / 2).then_some(())
     });
@@ -48,25 +48,25 @@ fn no_get_fails_while_workers_are_killed() {
 }
 
 #[test]
-fn a_post_whose_worker_dies_is_502_and_its_connection_lives_on() {
+fn post_of_killed_worker_gets_502_and_keeps_connection() {
     let server = app().workers(4).start();
     let post = Request::form("/sleep?ms=5", "a=b");
     let load = Load::start(server.address(), 6, &post);
     let killed = kill_workers(&server);
-    let answers = load.stop();
-    for answer in &answers {
-        let answer = answer.as_ref().expect("every POST is answered on its connection");
-        assert!(matches!(answer.status, 200 | 502) && answer.complete, "{answer:?}");
-        assert_ne!(answer.header("connection"), Some("close"), "{answer:?}");
+    let responses = load.stop();
+    for response in &responses {
+        let response = response.as_ref().expect("every POST is answered on its connection");
+        assert!(matches!(response.status, 200 | 502) && response.complete, "{response:?}");
+        assert_ne!(response.header("connection"), Some("close"), "{response:?}");
     }
-    let lost = answers.iter().filter(|a| a.as_ref().is_ok_and(|a| a.status == 502)).count();
-    assert!(lost > 0, "{killed} workers were killed under {} POSTs", answers.len());
+    let lost = responses.iter().filter(|a| a.as_ref().is_ok_and(|a| a.status == 502)).count();
+    assert!(lost > 0, "{killed} workers were killed under {} POSTs", responses.len());
     assert!(lost <= killed, "a death costs one request: {lost} lost, {killed} killed");
     server.stop();
 }
 
 #[test]
-fn the_502_comes_with_the_death_and_not_with_a_deadline() {
+fn response_502_is_sent_at_worker_death_without_timeout() {
     let server = app().workers(1).start();
     let mut client = server.client();
     client.send(&Request::form("/sleep?ms=600000", "a=b").bytes());
@@ -82,7 +82,7 @@ fn the_502_comes_with_the_death_and_not_with_a_deadline() {
 }
 
 #[test]
-fn a_get_is_run_again_at_most_twice() {
+fn get_is_retried_at_most_twice() {
     let server = app().workers(1).start();
     let mut client = server.client();
     client.send(&Request::get("/sleep?ms=600000").bytes());
@@ -98,7 +98,7 @@ fn a_get_is_run_again_at_most_twice() {
     assert!(is_hello(&client.get("/hello")));
 }
 
-/// A GET of a page that ends its worker by `signal`: 502, and how many workers that took.
+/// Number of workers lost to a GET of a page that ends its worker by `signal`. The response is 502.
 fn workers_lost_to(server: &Server, page: &str, signal: i32) -> u64 {
     let restarts = || server.status()["worker_restarts_total"].as_u64().expect("a number");
     let before = restarts();
@@ -107,17 +107,17 @@ fn workers_lost_to(server: &Server, page: &str, signal: i32) -> u64 {
     restarts() - before
 }
 
-/// A GET that crashed used to take three workers, and their successors waited for up to 5 s: two such requests a second
-/// kept everybody from being served.
+/// A crashing GET once took three workers, and their successors waited for up to 5 s. Two such
+/// requests a second blocked all others.
 #[test]
-fn a_page_that_crashes_takes_no_workers_from_others() {
+fn crashing_page_is_retried_less_and_blocks_no_other_page() {
     let server = app().workers(2).start();
     assert_eq!(workers_lost_to(&server, "", 11), 2, "once more, on a worker that is in order");
     for _ in 0..8 {
         assert_eq!(workers_lost_to(&server, "", 11), 1, "this page is known for it");
     }
     assert_eq!(workers_lost_to(&server, "/other", 11), 2, "another page is not");
-    // A kill looks like somebody else's doing, until the same request dies of it once more.
+    // A SIGKILL is attributed to another process until the same request dies of it again.
     assert_eq!(workers_lost_to(&server, "/killed", 9), 3);
     assert_eq!(workers_lost_to(&server, "/killed", 9), 1);
     assert_serves(&server, "after the crashes");
@@ -125,7 +125,7 @@ fn a_page_that_crashes_takes_no_workers_from_others() {
 }
 
 #[test]
-fn a_flood_of_crashes_is_a_few_lines_of_the_log() {
+fn repeated_crashes_are_summarized_in_log() {
     let server = app().workers(2).start();
     let said = |what: &str| server.log().matches(what).count() as u64;
     eventually("most are left out", || {
@@ -135,7 +135,7 @@ fn a_flood_of_crashes_is_a_few_lines_of_the_log() {
             said(": worker was killed by signal 11").max(said("requests lost their worker"));
         (lines > 0 && deaths > lines + 20).then_some(())
     });
-    // How many these were comes with the next line.
+    // The next line of the log contains the number of omitted lines.
     eventually("they are counted", || {
         assert_eq!(server.get("/signal?signal=11").status, 502);
         let log = server.log();
@@ -149,7 +149,7 @@ fn a_flood_of_crashes_is_a_few_lines_of_the_log() {
 }
 
 #[test]
-fn a_death_after_the_first_bytes_cuts_the_answer() {
+fn worker_death_after_first_bytes_truncates_response() {
     let server = app().workers(1).start();
     let file = file_of(&server, "go");
     let mut client = server.client();
@@ -164,7 +164,7 @@ fn a_death_after_the_first_bytes_cuts_the_answer() {
 }
 
 #[test]
-fn a_script_that_ends_its_process_costs_its_own_request_only() {
+fn script_ending_its_process_loses_own_request_only() {
     for (name, signal) in [("SIGSEGV", 11), ("SIGABRT", 6), ("SIGKILL", 9)] {
         let server = app().workers(2).start();
         let target = format!("/signal?signal={signal}");
@@ -178,18 +178,18 @@ fn a_script_that_ends_its_process_costs_its_own_request_only() {
 }
 
 #[test]
-fn a_signal_to_all_processes_does_not_end_a_request() {
-    // Ctrl-C and `kill -TERM -PGID` reach the workers too: stopping is the front's business.
+fn termination_signal_to_worker_does_not_end_request() {
+    // Ctrl-C and `kill -TERM -PGID` reach the workers, too. The front alone reacts to them.
     let server = app().workers(1).start();
     for signal in [15, 2, 1] {
-        let answer = server.get(&format!("/signal?signal={signal}"));
-        assert_eq!(answer.status, 200, "signal {signal}");
+        let response = server.get(&format!("/signal?signal={signal}"));
+        assert_eq!(response.status, 200, "signal {signal}");
     }
     assert_eq!(server.status()["worker_restarts_total"], 0);
 }
 
 #[test]
-fn a_killed_template_is_replaced_and_no_get_fails() {
+fn killed_template_is_replaced_without_failed_get() {
     let server = app().workers(3).start();
     let load = Load::start(server.address(), 6, &Request::get("/sleep?ms=2"));
     for generation in 1..=2 {
@@ -205,9 +205,13 @@ fn a_killed_template_is_replaced_and_no_get_fails() {
             (server.status()["requests_total"].as_u64()? > before + 50).then_some(())
         });
     }
-    let answers = load.stop();
-    for answer in &answers {
-        assert!(answer.as_ref().is_ok_and(|a| a.text() == "slept"), "{answer:?}\n{}", server.log());
+    let responses = load.stop();
+    for response in &responses {
+        assert!(
+            response.as_ref().is_ok_and(|a| a.text() == "slept"),
+            "{response:?}\n{}",
+            server.log()
+        );
     }
     let everybody = processes_of(&server);
     server.stop();
@@ -215,10 +219,10 @@ fn a_killed_template_is_replaced_and_no_get_fails() {
 }
 
 #[test]
-fn a_worker_that_hangs_is_replaced_while_others_serve() {
+fn hanging_worker_is_replaced_while_others_serve() {
     for target in ["/loop", "/sleep?ms=600000", "/half?file=never"] {
-        let limits = ["--answer-timeout", "1s", "--grace-timeout", "0"];
-        // Who is merely late on a busy machine does not hang.
+        let limits = ["--response-timeout", "1s", "--grace-timeout", "0"];
+        // These requests do not hang; they may only be late on a busy machine.
         let others = ["--path-timeout", "/hello=1m"];
         let server = app().workers(2).args(limits).args(others).start();
         let mut hung = server.client();
@@ -226,16 +230,16 @@ fn a_worker_that_hangs_is_replaced_while_others_serve() {
         let pid = wait_for_busy(&server);
         let load = Load::start(server.address(), 2, &Request::get("/hello"));
         if target.starts_with("/half") {
-            let answer = hung.read(false);
-            assert!(!answer.complete, "silence in the middle: {answer:?}");
+            let response = hung.read(false);
+            assert!(!response.complete, "silence in the middle: {response:?}");
         } else {
-            let answer = hung.read(false);
-            assert_eq!((answer.status, answer.complete), (504, true), "{target}");
+            let response = hung.read(false);
+            assert_eq!((response.status, response.complete), (504, true), "{target}");
             assert!(is_hello(&hung.get("/hello")), "{target}: on the same connection");
         }
         wait_for_ends(&[pid]);
-        for answer in load.stop() {
-            assert!(answer.as_ref().is_ok_and(is_hello), "{target}: {answer:?}");
+        for response in load.stop() {
+            assert!(response.as_ref().is_ok_and(is_hello), "{target}: {response:?}");
         }
         eventually("its successor", || (workers_in(&server, "idle").len() == 2).then_some(()));
         let status = server.status();
@@ -245,16 +249,16 @@ fn a_worker_that_hangs_is_replaced_while_others_serve() {
 }
 
 #[test]
-fn who_gives_signs_of_life_may_take_longer_than_the_answer_timeout() {
-    let server = app().workers(1).args(["--answer-timeout", "2s"]).start();
-    let answer = server.get("/drip?n=10&ms=300");
-    assert_eq!((answer.status, answer.complete), (200, true));
-    assert_eq!(answer.text().lines().count(), 10);
+fn script_sending_output_may_exceed_response_timeout() {
+    let server = app().workers(1).args(["--response-timeout", "2s"]).start();
+    let response = server.get("/drip?n=10&ms=300");
+    assert_eq!((response.status, response.complete), (200, true));
+    assert_eq!(response.text().lines().count(), 10);
     assert_eq!(server.status()["worker_restarts_total"], 0);
 }
 
 #[test]
-fn the_watchdog_is_longer_than_any_pause_between_restarts() {
+fn test_watchdog_exceeds_longest_backoff() {
     // The longest backoff is 5 s (crates/supervisor/src/workers.rs).
     assert!(WATCHDOG > Duration::from_secs(10));
 }

@@ -1,16 +1,16 @@
-//! Descriptors that run out: connections wait, are closed when they are idle, and nothing else notices.
+//! Descriptors run out: new connections wait, idle ones are closed, and no request fails.
 
 use crate::faults::stage::{app, is_hello};
 use samovar_testkit::Server;
 use samovar_testkit::http::{Client, Request};
 
-/// Allows 152 connections.
+/// Permits 152 connections.
 const HARD: u64 = 256;
 
-/// Each thread of the front has some descriptors of its own, and closes those who are idle in it.
+/// Each thread of the front needs some descriptors, and closes only its own idle connections.
 const ONE_THREAD: [&str; 2] = ["--front-threads", "1"];
 
-/// Clients that have asked once, and stay.
+/// Clients that have sent one request each, and keep their connections open.
 fn idle_clients(server: &Server, count: usize) -> Vec<Client> {
     let client = |_| {
         let mut client = server.client();
@@ -21,9 +21,9 @@ fn idle_clients(server: &Server, count: usize) -> Vec<Client> {
 }
 
 #[test]
-fn more_clients_than_descriptors_are_all_served() {
+fn clients_beyond_descriptor_limit_are_served() {
     let server = app().workers(2).args(ONE_THREAD).open_files(64, HARD).start();
-    assert!(server.log().contains("there are descriptors for 152 connections only"));
+    assert!(server.log().contains("the limit of open files allows only 152 connections"));
     let idle = idle_clients(&server, 300);
     let connections = server.status()["connections"].as_u64().expect("a number");
     assert!(connections <= 152, "{connections}");
@@ -35,11 +35,11 @@ fn more_clients_than_descriptors_are_all_served() {
 }
 
 #[test]
-fn who_has_been_idle_for_longest_makes_room() {
+fn longest_idle_connection_is_closed_for_new_one() {
     let server = app().workers(2).args(ONE_THREAD).args(["--connections-max", "20"]).start();
     let mut oldest = idle_clients(&server, 1).remove(0);
     let mut others = idle_clients(&server, 19);
-    // They become old enough to be closed, but less so.
+    // They become old enough to be closed, but stay younger than the oldest.
     std::thread::sleep(std::time::Duration::from_millis(1_200));
     for client in &mut others[..18] {
         assert!(is_hello(&client.get("/hello")));
@@ -47,19 +47,19 @@ fn who_has_been_idle_for_longest_makes_room() {
     assert!(is_hello(&server.get("/hello")), "room was made");
     assert!(oldest.is_closed());
     for client in &mut others[..18] {
-        let answer = client.try_request(&Request::get("/hello"));
-        assert!(answer.as_ref().is_ok_and(is_hello), "{answer:?}");
+        let response = client.try_request(&Request::get("/hello"));
+        assert!(response.as_ref().is_ok_and(is_hello), "{response:?}");
     }
 }
 
 #[test]
-fn clients_that_hold_files_leave_descriptors_for_others() {
+fn open_file_responses_leave_descriptors_for_reload() {
     let start = app().workers(1);
     let site = start.folder().join("site");
     std::fs::create_dir(&site).expect("ours");
     std::fs::write(site.join("big.bin"), vec![7; 20_000_000]).expect("room");
     std::fs::write(site.join("index.php"), "<?php echo 'hello from ', getmypid();").expect("room");
-    // For 16 connections.
+    // Enough for 16 connections.
     let server = Server::at(&site).workers(1).args(ONE_THREAD).open_files(100, 100).start();
     let mut holders: Vec<_> = (0..15).map(|_| server.client()).collect();
     for client in &mut holders {
@@ -75,14 +75,14 @@ fn clients_that_hold_files_leave_descriptors_for_others() {
 }
 
 #[test]
-fn too_few_descriptors_are_an_error_at_the_start() {
+fn too_low_descriptor_limit_prevents_start() {
     let (code, log) = app().open_files(70, 70).refuse();
     assert_eq!(code, Some(1));
-    assert!(log.contains("cannot serve with 70 descriptors\nhint: raise"), "{log}");
+    assert!(log.contains("70 descriptors are too few to serve\nhint: raise"), "{log}");
 }
 
 #[test]
-fn php_has_the_limit_that_the_server_was_started_with() {
+fn php_keeps_original_descriptor_limit() {
     let php =
         "<?php $is = posix_getrlimit(); echo $is['soft openfiles'], ' ', $is['hard openfiles'];";
     let server = Server::script(php).workers(1).open_files(300, 6_000).start();

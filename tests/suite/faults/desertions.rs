@@ -1,4 +1,4 @@
-//! Servers that end without a word, at any moment: none of their processes is left.
+//! Servers that are killed at any moment: none of their processes is left.
 
 use crate::faults::stage::{app, file_of, read_when_there};
 use samovar_testkit::http::Request;
@@ -6,9 +6,9 @@ use samovar_testkit::{Server, Start, eventually, processes_naming};
 use std::path::Path;
 use std::time::Duration;
 
-/// Sudden ends of each kind of server.
+/// Number of kills for each kind of server.
 const ENDS: u64 = 20;
-/// All processes are there by then: ends come before it and a little after.
+/// All processes have started by then. The kills come before this time and shortly after it.
 const START_MS: u64 = 400;
 
 fn assert_deserted(folder: &Path, when: &str) {
@@ -17,7 +17,8 @@ fn assert_deserted(folder: &Path, when: &str) {
     });
 }
 
-/// Kills servers at moments spread over their start; all of them, before any is looked at.
+/// Kills servers at moments spread over their start. Checks for remaining processes after all of
+/// them were killed.
 fn end_suddenly(name: &str, start: impl Fn() -> Start) {
     let after = |end| Duration::from_millis(end * 7 % ENDS * START_MS / ENDS + 3 * end % 11);
     let folders: Vec<_> = (0..ENDS).map(|end| (end, start().perish(after(end)))).collect();
@@ -27,14 +28,14 @@ fn end_suddenly(name: &str, start: impl Fn() -> Start) {
 }
 
 #[test]
-fn no_process_outlives_a_server_that_is_killed_while_it_starts() {
+fn server_killed_during_start_leaves_no_process() {
     end_suddenly("script model", || app().workers(12));
     let boots = "<?php usleep(20_000); Samovar\\checkpoint(); echo 'up';";
     end_suddenly("checkpoint model", || Server::script(boots).workers(12));
 }
 
 #[test]
-fn no_process_outlives_a_server_that_is_killed_while_it_replaces_workers() {
+fn server_killed_during_worker_replacement_leaves_no_process() {
     for end in 0..8 {
         let server = app().workers(8).start();
         for pid in server.worker_pids() {
@@ -47,9 +48,9 @@ fn no_process_outlives_a_server_that_is_killed_while_it_replaces_workers() {
 }
 
 #[test]
-fn a_worker_that_has_changed_its_user_does_not_outlive_its_server() {
+fn worker_with_changed_user_ends_with_killed_server() {
     if !samovar_testkit::is_root() {
-        return; // Only root can.
+        return; // Only root can change its user.
     }
     for call in ["posix_seteuid(65534)", "posix_setuid(65534)", "posix_setegid(65534)"] {
         let script = format!(

@@ -1,4 +1,5 @@
-//! The end: a drain loses no request, waits no longer than it may, and leaves nothing behind.
+//! The drain at the server's stop: it loses no request, respects its timeout, and leaves no
+//! process.
 
 use crate::faults::stage::{
     Load, app, create, file_of, is_hello, processes_of, read_when_there, wait_for_busy,
@@ -9,7 +10,7 @@ use samovar_testkit::{Server, eventually};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Begins a request that waits for a file and queues another behind it.
+/// Starts a request that waits for a file, and queues another one after it.
 fn begin_two(server: &Server) -> (PathBuf, Client, Client) {
     let go = file_of(server, "go");
     let mut running = server.client();
@@ -22,7 +23,7 @@ fn begin_two(server: &Server) -> (PathBuf, Client, Client) {
 }
 
 #[test]
-fn a_drain_loses_no_request_and_leaves_nothing_behind() {
+fn drain_serves_pending_requests_and_leaves_no_process() {
     let mut server = app().workers(1).start();
     let everybody = processes_of(&server);
     let mut idle = server.client();
@@ -35,9 +36,9 @@ fn a_drain_loses_no_request_and_leaves_nothing_behind() {
     assert!(idle.is_closed(), "who waits for nothing is let go");
     assert_eq!(server.status()["draining"], true);
     create(&go);
-    let answer = running.read(false);
-    assert_eq!((answer.status, answer.text().as_str()), (200, "waited"));
-    assert_eq!(answer.header("connection"), Some("close"));
+    let response = running.read(false);
+    assert_eq!((response.status, response.text().as_str()), (200, "waited"));
+    assert_eq!(response.header("connection"), Some("close"));
     assert!(is_hello(&queued.read(false)));
     assert_eq!(server.wait(), Some(0), "{}", server.log());
     wait_for_ends(&everybody);
@@ -45,7 +46,7 @@ fn a_drain_loses_no_request_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_drain_under_load_answers_everything_it_accepted() {
+fn drain_under_load_serves_all_accepted_requests() {
     let mut server = app().workers(2).start();
     let load = Load::start(server.address(), 1, &Request::get("/sleep?ms=2"));
     let address = server.address();
@@ -53,14 +54,15 @@ fn a_drain_under_load_answers_everything_it_accepted() {
         .map(|_| {
             std::thread::spawn(move || {
                 let mut client = Client::connect(address);
-                let mut answered = 0;
-                // Until the server says that it closes, as it must before it does.
+                let mut responded = 0;
+                // The server must announce the close with a `Connection: close` header before it
+                // closes.
                 loop {
-                    let answer = client.request(&Request::form("/sleep?ms=2", "a=b"));
-                    assert_eq!((answer.status, answer.complete), (200, true), "{answer:?}");
-                    answered += 1;
-                    if answer.header("connection") == Some("close") {
-                        return answered;
+                    let response = client.request(&Request::form("/sleep?ms=2", "a=b"));
+                    assert_eq!((response.status, response.complete), (200, true), "{response:?}");
+                    responded += 1;
+                    if response.header("connection") == Some("close") {
+                        return responded;
                     }
                 }
             })
@@ -68,8 +70,8 @@ fn a_drain_under_load_answers_everything_it_accepted() {
         .collect();
     eventually("load", || (server.status()["requests_total"].as_u64()? > 50).then_some(()));
     load.stop.store(true, Ordering::Relaxed);
-    for answer in load.stop() {
-        assert!(answer.is_ok_and(|a| a.text() == "slept"));
+    for response in load.stop() {
+        assert!(response.is_ok_and(|a| a.text() == "slept"));
     }
     server.terminate();
     for client in clients {
@@ -79,7 +81,7 @@ fn a_drain_under_load_answers_everything_it_accepted() {
 }
 
 #[test]
-fn a_drain_ends_with_its_timeout() {
+fn drain_ends_at_drain_timeout() {
     let mut server = app().workers(1).args(["--drain-timeout", "500ms"]).start();
     let everybody = processes_of(&server);
     let (_go, mut running, _queued) = begin_two(&server);
@@ -91,7 +93,7 @@ fn a_drain_ends_with_its_timeout() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait_for_requests() {
+fn second_signal_ends_drain_at_once() {
     let mut server = app().workers(1).args(["--drain-timeout", "10m"]).start();
     let everybody = processes_of(&server);
     let (_go, mut running, _queued) = begin_two(&server);
@@ -104,7 +106,7 @@ fn a_second_signal_does_not_wait_for_requests() {
 }
 
 #[test]
-fn stop_waits_until_the_server_has_gone() {
+fn stop_command_waits_for_server_exit() {
     let mut server = app().workers(1).start();
     let everybody = processes_of(&server);
     let (go, mut running, mut queued) = begin_two(&server);
@@ -125,7 +127,7 @@ fn stop_waits_until_the_server_has_gone() {
 }
 
 #[test]
-fn nothing_outlives_a_killed_server() {
+fn killed_server_leaves_no_process() {
     let mut server = app().workers(2).start();
     let everybody = processes_of(&server);
     server.kill_worker(server.pid());
@@ -133,17 +135,18 @@ fn nothing_outlives_a_killed_server() {
     wait_for_ends(&everybody);
 }
 
-/// Work behind an answer has begun; it ends when the file is there.
+/// Starts a script that continues after its response until the file `go` exists. Returns the paths
+/// of `go` and of the file that the script writes at its end.
 fn begin_work(server: &Server) -> (PathBuf, PathBuf) {
     let go = file_of(server, "go");
-    let answer = server.get(&format!("/finish?file={}", go.display()));
-    assert_eq!((answer.status, answer.text().as_str()), (200, "the client has this"));
+    let response = server.get(&format!("/finish?file={}", go.display()));
+    assert_eq!((response.status, response.text().as_str()), (200, "the client has this"));
     let done = file_of(server, "go.done");
     (go, done)
 }
 
 #[test]
-fn a_drain_waits_for_work_behind_an_answer() {
+fn drain_waits_for_script_after_response() {
     let mut server = app().workers(1).args(["--drain-timeout", "10m"]).start();
     let (go, done) = begin_work(&server);
     server.terminate();
@@ -155,12 +158,12 @@ fn a_drain_waits_for_work_behind_an_answer() {
 }
 
 #[test]
-fn work_that_outlasts_the_drain_is_ended_and_told_of() {
+fn script_exceeding_drain_timeout_is_killed_and_logged() {
     let mut server =
         app().workers(2).args(["--drain-timeout", "500ms", "--grace-timeout", "100ms"]).start();
     let everybody = processes_of(&server);
     let (_go, done) = begin_work(&server);
-    // One that hears nothing is killed.
+    // A worker that does not react to signals is killed.
     let mut deaf = server.client();
     deaf.send(&Request::get("/signal?signal=19").bytes());
     eventually("two busy workers", || (workers_in(&server, "busy").len() == 2).then_some(()));
@@ -170,11 +173,11 @@ fn work_that_outlasts_the_drain_is_ended_and_told_of() {
     wait_for_ends(&everybody);
     assert!(!done.exists());
     for said in [
-        "scripts went on without a client when the drain time-out ended; they are told to end",
+        "scripts without a client still running at the end of the drain timeout; they are aborted",
         "request=\"GET /finish?file=",
         "request=\"GET /signal?signal=19\"",
         "limit=\"timeouts.drain\"",
-        "its script went on for longer than timeouts.drain while the server stopped",
+        "its script exceeded timeouts.drain while the server stopped",
     ] {
         server.wait_for_log(said);
     }

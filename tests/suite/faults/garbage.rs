@@ -1,4 +1,5 @@
-//! Workers that write garbage into the ring: nobody else is harmed, and no slot is lost for good.
+//! Workers that write garbage into the ring: no other request is harmed, and no slot is lost for
+//! good.
 
 use crate::faults::stage::{Load, app, assert_serves, is_hello, parent_of, wait_for_in_flight};
 use samovar_ring::offsets as ring;
@@ -9,43 +10,44 @@ const ONES: &str = "ffffffffffffffff";
 const ZEROS: &str = "0000000000000000";
 const NOISE: &str = "b16b00b5deadbeef";
 
-/// Has `at` count from the slot of the request itself: the only one that is taken while one client asks.
+/// Makes `at` relative to the request's own slot, which is the only taken slot while one client
+/// sends requests.
 fn own_slot() -> String {
     format!("&slots={}&slot_bytes={}&taken={}", ring::SLOTS, ring::SLOT_BYTES, ring::STATE_TAKEN)
 }
 
-/// Lets a worker write garbage into the ring, then asks for what others must still get.
+/// Lets a worker write garbage into the ring, then checks requests that must still succeed.
 fn scribble(name: &str, own: bool, at: usize, hex: &str, times: usize) {
-    let start = app().workers(2).args(["--queue-max", "16", "--answer-timeout", "2s"]);
+    let start = app().workers(2).args(["--queue-max", "16", "--response-timeout", "2s"]);
     let server = start.args(["--queue-timeout", "5s"]).start();
     assert_serves(&server, "at first");
     let own = if own { own_slot() } else { String::new() };
     let target = format!("/garbage?at={at}&hex={hex}&times={times}{own}");
     let mut liar = server.client();
-    let answer = liar.try_request(&Request::form(&target, "a=b"));
+    let response = liar.try_request(&Request::form(&target, "a=b"));
     assert!(
-        answer.as_ref().is_ok_and(|a| matches!(a.status, 200 | 502 | 503 | 504)),
-        "{name}: {answer:?}\n{}",
+        response.as_ref().is_ok_and(|a| matches!(a.status, 200 | 502 | 503 | 504)),
+        "{name}: {response:?}\n{}",
         server.log()
     );
     eventually(&format!("{name}: an answer\n{}", server.log()), || {
         is_hello(&server.get("/hello")).then_some(())
     });
     assert_serves(&server, name);
-    // As many at once as there are slots and workers: none was lost for good.
+    // More concurrent requests than workers: no slot and no worker was lost for good.
     let load = Load::start(server.address(), 12, &Request::get("/sleep?ms=1"));
     eventually(&format!("{name}: load"), || {
         (server.status()["requests_total"].as_u64()? > 100).then_some(())
     });
-    for answer in load.stop() {
-        assert!(answer.is_ok_and(|a| a.text() == "slept"), "{name}");
+    for response in load.stop() {
+        assert!(response.is_ok_and(|a| a.text() == "slept"), "{name}");
     }
     wait_for_in_flight(&server, 0);
     server.stop();
 }
 
 #[test]
-fn a_worker_that_lies_about_its_own_slot_harms_nobody_else() {
+fn garbage_in_own_slot_harms_no_other_request() {
     for (name, at, hex, times) in [
         ("word: ones", ring::WORD, ONES, 1),
         ("word: free", ring::WORD, ZEROS, 1),
@@ -59,9 +61,9 @@ fn a_worker_that_lies_about_its_own_slot_harms_nobody_else() {
         ("usage", ring::USAGE, ONES, ring::USAGE_BYTES / 8),
         ("interim answers: too many", ring::INTERIM_LENGTH, ONES, 1),
         ("interim answers: none there", ring::INTERIM_LENGTH, "08000000", 1),
-        ("answer position", ring::ANSWER, ONES, 1),
-        ("answer read position", ring::ANSWER + 8, NOISE, 1),
-        ("answer end", ring::ANSWER + 16, ONES, 1),
+        ("response position", ring::RESPONSE_STREAM, ONES, 1),
+        ("answer read position", ring::RESPONSE_STREAM + 8, NOISE, 1),
+        ("answer end", ring::RESPONSE_STREAM + 16, ONES, 1),
         ("bell", ring::SLOT_BELL, ONES, 1),
         ("the whole slot", ring::WORD, NOISE, ring::SLOT_BYTES / 8),
     ] {
@@ -70,7 +72,7 @@ fn a_worker_that_lies_about_its_own_slot_harms_nobody_else() {
 }
 
 #[test]
-fn garbage_over_what_all_share_is_survived() {
+fn garbage_in_shared_ring_state_is_survived() {
     for (name, at, hex, times) in [
         ("bell asleep", ring::FRONT_BELL, ONES, 1),
         ("bell asleep: 1", ring::FRONT_BELL, "01000000", 1),
@@ -103,8 +105,8 @@ fn garbage_over_what_all_share_is_survived() {
 }
 
 #[test]
-fn garbage_anywhere_is_survived_again_and_again() {
-    let start = app().workers(2).args(["--queue-max", "16", "--answer-timeout", "1s"]);
+fn repeated_random_ring_garbage_is_survived() {
+    let start = app().workers(2).args(["--queue-max", "16", "--response-timeout", "1s"]);
     let server = start.args(["--queue-timeout", "5s"]).start();
     let end = ring::SLOTS + 16 * ring::SLOT_BYTES;
     let mut random = 0x5eed_u64;
@@ -113,8 +115,8 @@ fn garbage_anywhere_is_survived_again_and_again() {
         let at = (random >> 33) as usize % end / 8 * 8;
         let hex = [ONES, ZEROS, NOISE][round % 3];
         let target = format!("/garbage?at={at}&hex={hex}&times=8");
-        let answer = server.client().try_request(&Request::form(&target, "a=b"));
-        assert!(answer.is_ok(), "round {round}, at {at}: {answer:?}\n{}", server.log());
+        let response = server.client().try_request(&Request::form(&target, "a=b"));
+        assert!(response.is_ok(), "round {round}, at {at}: {response:?}\n{}", server.log());
         eventually(&format!("round {round}, at {at}: an answer"), || {
             is_hello(&server.get("/hello")).then_some(())
         });
@@ -124,13 +126,14 @@ fn garbage_anywhere_is_survived_again_and_again() {
 }
 
 #[test]
-fn a_worker_cannot_stop_the_others_for_good() {
+fn stop_flag_set_by_worker_does_not_stop_others_for_good() {
     scribble("stop", false, ring::STOP, "01000000", 1);
 }
 
 #[test]
-fn a_worker_cannot_hold_the_others_back_for_good() {
-    // A cell has 64 bytes, and the standing at 44: "hold" and "retire", for all of them.
+fn worker_cells_set_by_worker_do_not_hold_others_for_good() {
+    // A cell has 64 bytes. The worker's requested state is at 44: "hold" and "retire", for all
+    // workers.
     for (name, standing) in [("hold", "01000000"), ("retire", "02000000"), ("noise", "efbeadde")] {
         let cell = format!("{standing}{}", "00".repeat(60));
         scribble(name, false, ring::WORKERS + 44, &cell, 64);
@@ -138,9 +141,9 @@ fn a_worker_cannot_hold_the_others_back_for_good() {
 }
 
 #[test]
-fn a_broken_header_does_not_outlive_the_template() {
+fn corrupt_ring_header_is_repaired_for_next_template() {
     let server = app().workers(2).args(["--queue-max", "16"]).start();
-    // First: a worker that has written below /proc makes room for another.
+    // Read before the request: a worker that has written below /proc is replaced.
     let template = parent_of(server.worker_pid());
     let target = format!("/garbage?at={}&hex={NOISE}&times=2", ring::HEADER);
     assert_eq!(server.client().request(&Request::form(&target, "a=b")).status, 200);
@@ -151,14 +154,15 @@ fn a_broken_header_does_not_outlive_the_template() {
 }
 
 #[test]
-fn the_ring_cannot_be_taken_away() {
-    // Worker and template; the supervisor's is seen where nothing stands before it, by root.
+fn ring_memory_file_cannot_be_resized_by_script() {
+    // Links of the worker and of the template. The supervisor's link is accessible only to root and
+    // without the sandbox.
     for (apart, ways) in [("true", 2), ("false", if is_root() { 3 } else { 2 })] {
-        let fence = format!("--sandbox-apart={apart}");
+        let fence = format!("--sandbox-isolate-processes={apart}");
         let server = app().workers(2).args([fence.as_str()]).start();
-        let answer = server.get("/resize");
-        assert_eq!(answer.status, 200, "{answer:?}\n{}", server.log());
-        let tries = answer.text();
+        let response = server.get("/resize");
+        assert_eq!(response.status, 200, "{response:?}\n{}", server.log());
+        let tries = response.text();
         assert_eq!(tries.lines().count(), ways, "{apart}: {tries}");
         for line in tries.lines() {
             let (_, statuses) = line.split_once(' ').expect("a link and what came of it");

@@ -1,4 +1,5 @@
-//! Logs that cannot be written: no reader, no room, nobody who reads. The server goes on, and says what was lost.
+//! Logs that cannot be written: the reader is gone, the disk is full, or the reader is stopped. The
+//! server keeps running and reports the number of lost lines.
 
 use crate::faults::stage::{app, assert_serves, wait_for_busy};
 use samovar_testkit::http::Request;
@@ -9,22 +10,22 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-/// Many more bytes than a pipe holds: 10,000 messages of PHP.
+/// 10,000 messages of PHP: many more bytes than a pipe holds.
 const CHATTER: &str = "/chatter?say=chatter&times=10000&length=100";
 
 fn lost(server: &Server) -> u64 {
-    server.status()["log_lines_lost_total"].as_u64().expect("a number")
+    server.status()["log_lines_dropped_total"].as_u64().expect("a number")
 }
 
 fn access_lost(server: &Server) -> u64 {
-    server.status()["access_log_lines_lost_total"].as_u64().expect("a number")
+    server.status()["access_log_lines_dropped_total"].as_u64().expect("a number")
 }
 
 fn full() -> File {
     OpenOptions::new().write(true).open("/dev/full").expect("a device of every Linux")
 }
 
-/// All that makes the server, or PHP in it, write to the log.
+/// Provokes all kinds of log lines of the server and of PHP.
 fn make_noise(server: &Server) {
     server.get("/header");
     assert_eq!(server.get(CHATTER).text(), "said");
@@ -46,7 +47,7 @@ fn assert_ends_well(mut server: Server) {
 }
 
 #[test]
-fn a_log_whose_reader_has_gone_is_no_reason_to_end() {
+fn closed_log_reader_does_not_end_server() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let server = app().workers(2).start_unheard(writer);
     drop(reader);
@@ -56,7 +57,7 @@ fn a_log_whose_reader_has_gone_is_no_reason_to_end() {
 }
 
 #[test]
-fn neither_is_one_without_room() {
+fn full_log_device_does_not_end_server() {
     let server = app().workers(2).start_unheard(full());
     make_noise(&server);
     eventually("the loss in the status", || (lost(&server) > 20_000).then_some(()));
@@ -64,14 +65,14 @@ fn neither_is_one_without_room() {
 }
 
 #[test]
-fn nor_one_that_was_closed_before() {
+fn log_closed_before_start_does_not_end_server() {
     let start = app().workers(2).through("exec \"$@\" 2>&-");
     let server = start.start_unheard(std::process::Stdio::null());
     make_noise(&server);
     assert_ends_well(server);
 }
 
-/// Fills the pipe by the server's own means; its reader does not read.
+/// Starts a server and fills its log pipe, which is not read.
 fn stuck(prepare: impl Fn(Start) -> Start) -> (Server, PipeReader) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let server = prepare(app().workers(2)).start_unheard(writer);
@@ -83,7 +84,7 @@ fn stuck(prepare: impl Fn(Start) -> Start) -> (Server, PipeReader) {
 }
 
 #[test]
-fn a_reader_that_stops_stops_nobody_and_reads_later_what_was_lost() {
+fn stopped_log_reader_blocks_no_request_and_later_reads_loss_count() {
     let (server, mut reader) = stuck(|start| start);
     make_noise(&server);
     let all = std::thread::spawn(move || {
@@ -91,7 +92,7 @@ fn a_reader_that_stops_stops_nobody_and_reads_later_what_was_lost() {
         reader.read_to_string(&mut all).expect("text");
         all
     });
-    // What it reads first is what was there before the loss.
+    // The reader first receives the lines from before the loss.
     let marked = || server.get("/chatter?say=back&times=1").text() == "said";
     let all_lost = eventually("room in the log", || {
         let before = lost(&server);
@@ -106,20 +107,20 @@ fn a_reader_that_stops_stops_nobody_and_reads_later_what_was_lost() {
     assert!(chatter.all(is_whole), "no half line");
 }
 
-/// `… 1,234 lines were lost while nobody read …`
+/// Number of lines in `… 1,234 lines were lost: the log queue was full …`.
 fn lines_lost(line: &str) -> Option<u64> {
-    let (before, _) = line.split_once(" lines were lost while nobody read")?;
+    let (before, _) = line.split_once(" lines were lost: the log queue was full")?;
     before.rsplit(' ').next()?.replace(',', "").parse().ok()
 }
 
-/// `TIME php pid=1 request_id=… chatterxxx… 17`
+/// Whether the line has the form `TIME php pid=1 request_id=… chatterxxx… 17`.
 fn is_whole(line: &str) -> bool {
     let number = line.rsplit(' ').next().unwrap_or_default();
     line.contains(" php pid=") && line.contains("chatterx") && number.parse::<u32>().is_ok()
 }
 
 #[test]
-fn a_stuck_log_does_not_hold_up_the_end() {
+fn stuck_log_reader_does_not_block_stop() {
     let (server, reader) = stuck(|start| start);
     assert_ends_well(server);
     drop(reader);
@@ -129,8 +130,8 @@ fn a_stuck_log_does_not_hold_up_the_end() {
 const NON_BLOCKING: i32 = 0o4000;
 
 #[test]
-fn a_full_pipe_that_refuses_is_waited_for_too() {
-    // Somebody who shares it has set O_NONBLOCK.
+fn full_nonblocking_log_pipe_is_retried() {
+    // A process that shares the pipe has set O_NONBLOCK.
     let start = app().workers(2);
     let path = make_fifo(&start, "stderr.pipe");
     let open = |options: &mut OpenOptions| options.custom_flags(NON_BLOCKING).open(&path);
@@ -145,13 +146,15 @@ fn a_full_pipe_that_refuses_is_waited_for_too() {
         while let Ok(n @ 1..) = reader.read(&mut bytes) {
             all.extend_from_slice(&bytes[..n]);
         }
-        String::from_utf8_lossy(&all).contains("lines were lost while nobody read").then_some(())
+        String::from_utf8_lossy(&all)
+            .contains("lines were lost: the log queue was full")
+            .then_some(())
     });
     assert_ends_well(server);
 }
 
 #[test]
-fn a_stuck_access_log_loses_lines_and_nothing_else() {
+fn stuck_access_log_loses_lines_only() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let server = app().workers(2).args(["--access-log", "-"]).stdout_to(writer).start();
     let mut client = server.client();
@@ -168,7 +171,7 @@ fn a_stuck_access_log_loses_lines_and_nothing_else() {
 }
 
 #[test]
-fn an_access_log_without_room_is_told_of_once() {
+fn full_access_log_is_reported_once() {
     let server = app().workers(1).args(["--access-log", "/dev/full"]).start();
     for _ in 0..20 {
         assert_serves(&server, "with a full disk");
@@ -180,11 +183,11 @@ fn an_access_log_without_room_is_told_of_once() {
 }
 
 #[test]
-fn a_limit_for_files_ends_the_access_log_and_not_the_server() {
+fn file_size_limit_ends_access_log_not_server() {
     let start = app().workers(1);
     let log = file_of_start(&start, "access.log");
     let server = start.args(["--access-log", &log]).start();
-    // Not before: the ring is a file, too.
+    // Set after the start: the ring is a file, too.
     let pid = server.pid().to_string();
     let limited = Command::new("prlimit").args(["--fsize=16384", "--pid", &pid]).status();
     assert!(limited.expect("util-linux").success());
@@ -195,7 +198,7 @@ fn a_limit_for_files_ends_the_access_log_and_not_the_server() {
         (access_lost(&server) > 3).then_some(())
     });
     server.wait_for_log("File too large");
-    // Room again: the line that was cut is not continued.
+    // There is room again; the truncated line is not continued.
     std::fs::rename(&log, format!("{log}.1")).expect("our own folder");
     server.ask_to_reopen();
     eventually("lines in the new file", || {
@@ -217,7 +220,7 @@ fn make_fifo(start: &Start, name: &str) -> String {
 }
 
 #[test]
-fn an_access_log_may_be_a_pipe_whose_reader_comes_and_goes() {
+fn access_log_fifo_reader_can_reconnect() {
     let start = app().workers(1);
     let log = make_fifo(&start, "access.pipe");
     let server = start.args(["--access-log", &log]).start();
@@ -236,7 +239,7 @@ fn an_access_log_may_be_a_pipe_whose_reader_comes_and_goes() {
 }
 
 #[test]
-fn last_words_are_lines_and_long_ones_are_pieces() {
+fn final_and_long_php_output_is_logged_completely() {
     let server = app().workers(2).start();
     server.get("/mumble?say=last+words");
     server.wait_for_log("last words\n");
@@ -251,7 +254,7 @@ fn last_words_are_lines_and_long_ones_are_pieces() {
 }
 
 #[test]
-fn lines_of_several_workers_do_not_mix() {
+fn log_lines_of_several_workers_do_not_mix() {
     let server = app().workers(4).start();
     let clients: Vec<_> = ["a", "b", "c", "d"]
         .map(|who| {
@@ -274,7 +277,7 @@ fn lines_of_several_workers_do_not_mix() {
     }
 }
 
-/// Reads everything, and keeps what is not the flood's.
+/// Reads everything, and keeps the lines that do not belong to the flood.
 fn sieve(reader: PipeReader) -> Arc<Mutex<String>> {
     let kept = Arc::<Mutex<String>>::default();
     let all = Arc::clone(&kept);
@@ -291,7 +294,7 @@ fn sieve(reader: PipeReader) -> Arc<Mutex<String>> {
 }
 
 #[test]
-fn who_floods_the_log_does_not_drown_the_others() {
+fn flooding_worker_does_not_block_log_of_others() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let server = app().workers(2).start_unheard(writer);
     let kept = sieve(reader);
@@ -313,7 +316,7 @@ fn who_floods_the_log_does_not_drown_the_others() {
 }
 
 #[test]
-fn a_server_without_descriptors_left_has_workers_all_the_same() {
+fn worker_is_replaced_without_free_descriptors() {
     let server = app().workers(1).start();
     let mut client = server.client();
     assert_eq!(client.get("/chatter?say=before&times=1").text(), "said");
@@ -333,10 +336,10 @@ fn a_server_without_descriptors_left_has_workers_all_the_same() {
 }
 
 #[test]
-fn reloads_and_deaths_leave_no_pipe_behind() {
+fn reloads_and_deaths_leak_no_pipe() {
     let server = app().workers(2).start();
     let open = || server.held();
-    // What the front opens when it begins to serve is there before anything is counted.
+    // The front opens descriptors when it begins to serve. They must exist before the count.
     assert_serves(&server, "before the first reload");
     let reload = || server.reload().expect("a reload");
     reload();

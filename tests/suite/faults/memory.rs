@@ -1,10 +1,10 @@
-//! Big requests and big answers go through little memory.
+//! Large requests and large responses need little memory.
 
 use crate::faults::stage::{app, assert_serves, file_of, is_hello, proc_number, workers_in};
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, eventually, family, http2};
 
-/// Bytes of resident memory that a server may need more for one request, however big.
+/// Maximum growth of the server's resident memory for one request of any size.
 const GROWTH_KB_MAX: u64 = 12 * 1024;
 
 /// Highest resident memory of the server process so far, in KB.
@@ -13,7 +13,7 @@ fn peak_kb(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_big_upload_goes_through_little_memory() {
+fn large_upload_needs_little_memory() {
     let start =
         app().workers(1).define("post_max_size", "64M").define("upload_max_filesize", "64M");
     let server = start.start();
@@ -27,9 +27,9 @@ fn a_big_upload_goes_through_little_memory() {
     ]
     .concat();
     let request = Request::post("/upload", "multipart/form-data; boundary=xx", body);
-    let answer = server.client().request(&request);
-    let words: Vec<_> = answer.text().split(' ').map(str::to_owned).collect();
-    assert_eq!(words[0], "20000000", "{answer:?}");
+    let response = server.client().request(&request);
+    let words: Vec<_> = response.text().split(' ').map(str::to_owned).collect();
+    assert_eq!(words[0], "20000000", "{response:?}");
     assert!(words[2].parse::<u64>().is_ok_and(|peak| peak < 8_000_000), "{words:?}");
     let growth = peak_kb(&server) - before;
     assert!(growth < GROWTH_KB_MAX, "{growth} KB for 20 MB");
@@ -37,7 +37,7 @@ fn a_big_upload_goes_through_little_memory() {
 }
 
 #[test]
-fn a_big_answer_waits_for_its_reader_in_a_file_and_holds_no_worker() {
+fn large_response_waits_in_spill_file_and_frees_worker() {
     const BYTES: u64 = 50 * 1024 * 1024;
     let server = app().workers(1).start();
     assert_serves(&server, "at first");
@@ -51,9 +51,9 @@ fn a_big_answer_waits_for_its_reader_in_a_file_and_holds_no_worker() {
     reads_in_little_memory(&server, client, BYTES, before);
 }
 
-/// A slow reader of a file used to cost 300 KB, and most of it was kept when it had left.
+/// A slow reader of a file once cost 300 KB, and most of it was kept after its disconnect.
 #[test]
-fn a_crowd_of_slow_readers_costs_little_and_leaves_nothing_behind() {
+fn slow_file_readers_need_little_memory_and_release_it() {
     const CROWD: u64 = 300;
     /// nginx needs 73 KB.
     const KB_EACH_MAX: u64 = 130;
@@ -67,7 +67,7 @@ fn a_crowd_of_slow_readers_costs_little_and_leaves_nothing_behind() {
         client.send(&Request::get("/big.bin").bytes());
         assert_eq!(client.read_head().expect("a head").status, 200);
     };
-    // What is made once, at the first request, is no reader's.
+    // Memory allocated once, at the first request, does not count.
     ask(&mut server.client());
     let before = resident_kb();
     let mut crowd: Vec<_> = (0..CROWD).map(|_| server.client()).collect();
@@ -80,9 +80,10 @@ fn a_crowd_of_slow_readers_costs_little_and_leaves_nothing_behind() {
     });
 }
 
-/// By HTTP/2 a crowd needs few connections: what eight of them needed was kept when they had left.
+/// With HTTP/2, many requests need few connections. The memory for eight of them was once kept
+/// after their disconnect.
 #[test]
-fn a_crowd_on_few_connections_leaves_nothing_behind_either() {
+fn slow_http2_streams_release_their_memory() {
     const CONNECTIONS: usize = 8;
     const STREAMS: u32 = 100;
     let server = app().workers(2).start();
@@ -97,7 +98,7 @@ fn a_crowd_on_few_connections_leaves_nothing_behind_either() {
         }
         crowd.push(connection);
     }
-    // Nobody reads, so the front has the answers of all that it has taken.
+    // The clients do not read, so the front keeps the responses to all accepted requests.
     eventually("all answers", || {
         let status = server.status();
         let are_idle = workers_in(&server, "idle").len() == 2 && status["queue_depth"] == 0;
@@ -112,7 +113,7 @@ fn a_crowd_on_few_connections_leaves_nothing_behind_either() {
     });
 }
 
-/// Reads the rest of a flood: all of it comes, and the server has not grown by it since `before`.
+/// Reads the rest of a response completely. The server's memory has not grown by it since `before`.
 fn reads_in_little_memory(server: &Server, mut client: Client, bytes: u64, before: u64) {
     read_flood(&mut client, bytes);
     let growth = peak_kb(server) - before;
@@ -135,9 +136,9 @@ fn read_flood(client: &mut Client, bytes: u64) {
 }
 
 #[test]
-fn without_a_file_a_big_answer_waits_in_its_worker() {
+fn large_response_without_spill_file_waits_in_worker() {
     const BYTES: u64 = 50 * 1024 * 1024;
-    let server = app().workers(1).args(["--answer-file-bytes-max", "0"]).start();
+    let server = app().workers(1).args(["--response-spill-bytes-max", "0"]).start();
     assert_serves(&server, "at first");
     let (before, progress) = (peak_kb(&server), file_of(&server, "progress"));
     let sent = || {
@@ -149,7 +150,7 @@ fn without_a_file_a_big_answer_waits_in_its_worker() {
         .send(&Request::get(&format!("/flood?bytes={BYTES}&file={}", progress.display())).bytes());
     let head = client.read_head().expect("a head");
     assert_eq!(head.status, 200);
-    // The script stops when the socket's buffers are full.
+    // The script blocks when the socket's buffers are full.
     let (mut last, mut same) = (0, 0);
     eventually("the script waits", || {
         (last, same) = (sent(), if last > 0 && last == sent() { same + 1 } else { 0 });
@@ -159,8 +160,8 @@ fn without_a_file_a_big_answer_waits_in_its_worker() {
     reads_in_little_memory(&server, client, BYTES, before);
 }
 
-/// The kernel adds half of the machine's memory to what a process of PHP has, and kills the largest: a worker is replaced, a
-/// server is not.
+/// For a PHP process the kernel adds half of the machine's memory to its OOM score, and kills the
+/// process with the highest score. So a worker is killed, not the server.
 #[test]
 fn php_processes_are_oom_victims_before_the_server() {
     let server = Server::script("<?php echo 'page';").workers(1).start();

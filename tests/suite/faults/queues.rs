@@ -1,4 +1,4 @@
-//! Queues that are full, slow, or hold what nobody wants any more.
+//! Queues that are full or slow, or contain requests of disconnected clients.
 
 use crate::faults::stage::{
     Load, app, assert_serves, create, file_of, in_flight, is_hello, wait_for_busy,
@@ -8,7 +8,7 @@ use samovar_testkit::http::Request;
 use samovar_testkit::{Server, eventually};
 
 #[test]
-fn a_queued_request_whose_client_has_gone_is_never_run() {
+fn queued_request_of_disconnected_client_is_not_run() {
     let server = app().workers(1).start();
     let (go, mark) = (file_of(&server, "go"), file_of(&server, "mark"));
     let mut first = server.client();
@@ -26,7 +26,7 @@ fn a_queued_request_whose_client_has_gone_is_never_run() {
 }
 
 #[test]
-fn a_full_queue_is_503_at_once_and_the_rest_is_served() {
+fn full_queue_gets_503_at_once_and_queued_requests_are_served() {
     const ALL: u64 = 60;
     let server = app().workers(1).args(["--queue-max", "16"]).start();
     let go = file_of(&server, "go");
@@ -46,10 +46,10 @@ fn a_full_queue_is_503_at_once_and_the_rest_is_served() {
     assert!((16..=32).contains(&kept), "about queue_max wait: {status}");
     assert!(status["queue_depth"].as_u64().is_some_and(|depth| depth >= 15), "{status}");
     create(&go);
-    let answers: Vec<_> = clients.iter_mut().map(|client| client.read(false)).collect();
-    let waited = answers.iter().filter(|a| (a.status, a.text().as_str()) == (200, "waited"));
+    let responses: Vec<_> = clients.iter_mut().map(|client| client.read(false)).collect();
+    let waited = responses.iter().filter(|a| (a.status, a.text().as_str()) == (200, "waited"));
     assert_eq!(waited.count() as u64, kept);
-    for shed in answers.iter().filter(|a| a.status != 200) {
+    for shed in responses.iter().filter(|a| a.status != 200) {
         assert_eq!((shed.status, shed.header("retry-after")), (503, Some("1")));
         assert!(shed.complete && shed.header("connection") != Some("close"), "{shed:?}");
     }
@@ -58,7 +58,7 @@ fn a_full_queue_is_503_at_once_and_the_rest_is_served() {
 }
 
 #[test]
-fn a_request_that_no_worker_takes_in_time_is_503() {
+fn request_over_queue_timeout_gets_503() {
     let server = app().workers(1).args(["--queue-timeout", "1s"]).start();
     let go = file_of(&server, "go");
     let mut first = server.client();
@@ -69,7 +69,7 @@ fn a_request_that_no_worker_takes_in_time_is_503() {
     assert_eq!(first.read(false).text(), "waited", "it is not the slow one that is shed");
 }
 
-/// A request by a client behind our proxy.
+/// A request that a trusted proxy forwards for `client`.
 fn from(client: &str, target: &str) -> Vec<u8> {
     Request::get(target).header("X-Forwarded-For", client).bytes()
 }
@@ -79,7 +79,7 @@ fn rejected(server: &Server, reason: &str) -> u64 {
 }
 
 #[test]
-fn a_flood_of_one_client_leaves_room_for_others() {
+fn flood_of_one_client_leaves_queue_room_for_others() {
     let limits = ["--queue-max", "40", "--client-share", "25", "--trusted-proxies", "127.0.0.1"];
     let server = app().workers(1).args(limits).start();
     let go = file_of(&server, "go");
@@ -89,7 +89,7 @@ fn a_flood_of_one_client_leaves_room_for_others() {
         client.send(&from("203.0.113.9", &wait));
     }
     eventually("a flood that is shed", || (rejected(&server, "share") >= 49).then_some(()));
-    // Its own network of IPv6 is one client, another one is not.
+    // An IPv6 network counts as one client; different networks are different clients.
     let mut others: Vec<_> = (0..20).map(|_| server.client()).collect();
     for (n, client) in others.iter_mut().enumerate() {
         client.send(&from(&format!("2001:db8:0:{n}::1"), "/hello"));
@@ -99,12 +99,12 @@ fn a_flood_of_one_client_leaves_room_for_others() {
     for client in &mut others {
         assert!(is_hello(&client.read(false)));
     }
-    let answers = flood.iter_mut().map(|client| client.read(false).status);
-    assert_eq!(answers.filter(|status| *status == 200).count(), 10);
+    let responses = flood.iter_mut().map(|client| client.read(false).status);
+    assert_eq!(responses.filter(|status| *status == 200).count(), 10);
     assert_eq!(rejected(&server, "share"), 50);
     assert_eq!(server.status()["rejected_total"], 50);
-    server.wait_for_log("one client floods the server");
-    // Its places are free again.
+    server.wait_for_log("one client sends too many requests");
+    // The client's share of the queue is free again.
     let mut again = server.client();
     again.send(&from("203.0.113.9", "/hello"));
     assert!(is_hello(&again.read(false)));
@@ -112,7 +112,7 @@ fn a_flood_of_one_client_leaves_room_for_others() {
 }
 
 #[test]
-fn priority_paths_are_refused_last() {
+fn priority_path_is_rejected_last() {
     let limits = ["--queue-max", "20", "--priority-paths", "/hello"];
     let server = app().workers(1).args(limits).start();
     let go = file_of(&server, "go");
@@ -134,23 +134,23 @@ fn priority_paths_are_refused_last() {
 }
 
 #[test]
-fn who_cannot_be_served_in_time_is_refused_at_once() {
+fn request_that_would_wait_too_long_is_rejected_at_once() {
     let limits = ["--queue-max", "400", "--queue-timeout", "2s"];
     let server = app().workers(1).args(limits).start();
-    // 20 requests a second: 36 can have their turn in time.
+    // 20 requests a second: 36 can be served in time.
     let load = Load::start(server.address(), 60, &Request::get("/sleep?ms=50"));
     eventually("requests that are refused by time", || {
         (rejected(&server, "late") > 500).then_some(())
     });
     let refused = loop {
-        let answer = server.get("/sleep?ms=50");
-        if answer.status == 503 {
-            break answer;
+        let response = server.get("/sleep?ms=50");
+        if response.status == 503 {
+            break response;
         }
     };
     assert!(refused.header("retry-after").is_some_and(|s| s.parse::<u64>().is_ok()), "{refused:?}");
-    for answer in load.stop() {
-        let status = answer.expect("an answer").status;
+    for response in load.stop() {
+        let status = response.expect("an answer").status;
         assert!(matches!(status, 200 | 503), "{status}");
     }
     let status = server.status();
@@ -161,7 +161,7 @@ fn who_cannot_be_served_in_time_is_refused_at_once() {
 }
 
 #[test]
-fn one_client_has_so_many_connections_and_a_proxy_all() {
+fn connections_per_client_are_limited_except_for_trusted_proxy() {
     let server = app().workers(1).args(["--client-connections-max", "8"]).start();
     let mut kept: Vec<_> = (0..8).map(|_| server.client()).collect();
     for client in &mut kept {
@@ -170,7 +170,7 @@ fn one_client_has_so_many_connections_and_a_proxy_all() {
     let mut ninth = server.client();
     ninth.send(&Request::get("/hello").bytes());
     assert!(ninth.is_closed(), "it is closed without a word");
-    server.wait_for_log("a client has as many connections as one may have");
+    server.wait_for_log("connection limit of a client reached");
     assert!(is_hello(&kept[0].get("/hello")));
     kept.pop();
     eventually("a place", || {
@@ -189,15 +189,15 @@ fn one_client_has_so_many_connections_and_a_proxy_all() {
 }
 
 #[test]
-fn who_comes_during_the_first_boot_is_told_so() {
+fn request_during_first_boot_gets_503_with_reason() {
     let script = "<?php sleep(600); Samovar\\checkpoint(); echo 'up';";
     let server = Server::script(script)
         .workers(1)
         .args(["--queue-timeout", "300ms", "--boot-timeout", "200ms"])
         .start();
-    let answer = server.get("/");
-    assert_eq!(answer.status, 503);
-    assert!(answer.text().contains("is starting"), "{answer:?}");
+    let response = server.get("/");
+    assert_eq!(response.status, 503);
+    assert!(response.text().contains("is starting"), "{response:?}");
     server.wait_for_log("no worker has booted yet");
     assert!(rejected(&server, "starting") >= 1);
     server.stop();

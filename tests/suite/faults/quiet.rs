@@ -1,7 +1,8 @@
-//! Time that passes without requests, and time in which the server itself does not run.
+//! Periods without requests, and periods in which the server itself is stopped.
 //!
-//! The front used to take a new connection's age from a clock that only its sweeps set, and these rest while there is
-//! no connection: the first one after a quiet hour was an hour old when it was accepted, and cut.
+//! The front once computed a new connection's age from a clock that only its sweeps set. These
+//! pause while there is no connection. The first connection after an idle hour was therefore an
+//! hour old when it was accepted, and was closed.
 
 use crate::faults::stage::{app, assert_serves, is_alive, is_hello, wait_for_busy};
 use samovar_testkit::eventually;
@@ -9,10 +10,10 @@ use samovar_testkit::http::Request;
 use std::time::{Duration, Instant};
 
 const IDLE: Duration = Duration::from_millis(300);
-/// Longer than that.
+/// Longer than the idle timeout.
 const QUIET: Duration = Duration::from_millis(900);
 
-/// Lets time pass, which is what these tests are about.
+/// Lets time pass, which is the subject of these tests.
 fn pass(span: Duration) {
     let since = Instant::now();
     while let Some(left) = span.checked_sub(since.elapsed()) {
@@ -21,7 +22,7 @@ fn pass(span: Duration) {
 }
 
 #[test]
-fn the_first_request_after_a_quiet_time_is_answered() {
+fn first_request_after_idle_period_is_served() {
     let server = app().workers(1).args(["--idle-timeout", "300ms"]).start();
     for round in 0..3 {
         eventually("a round in which we were not slow ourselves", || {
@@ -30,12 +31,12 @@ fn the_first_request_after_a_quiet_time_is_answered() {
             pass(QUIET);
             let since = Instant::now();
             let mut client = server.client();
-            // The request comes a few sweeps after its connection.
+            // The request follows its connection after a few sweeps.
             pass(IDLE / 2);
-            let answer = client.try_request(&Request::get("/hello"));
-            let is_served = answer.as_ref().is_ok_and(is_hello);
-            // On a busy machine the connection may truly have been idle for too long.
-            assert!(is_served || since.elapsed() >= IDLE, "round {round}: {answer:?}");
+            let response = client.try_request(&Request::get("/hello"));
+            let is_served = response.as_ref().is_ok_and(is_hello);
+            // On a busy machine the connection may really have been idle for too long.
+            assert!(is_served || since.elapsed() >= IDLE, "round {round}: {response:?}");
             is_served.then_some(())
         });
     }
@@ -43,8 +44,8 @@ fn the_first_request_after_a_quiet_time_is_answered() {
 }
 
 #[test]
-fn a_server_that_stood_still_cuts_nobody() {
-    let times = ["--idle-timeout", "4s", "--header-timeout", "4s", "--answer-timeout", "4s"];
+fn paused_server_closes_no_connection() {
+    let times = ["--idle-timeout", "4s", "--header-timeout", "4s", "--response-timeout", "4s"];
     let server = app().workers(2).args(times).start();
     let mut idle = server.client();
     assert!(is_hello(&idle.get("/hello")));
@@ -62,6 +63,6 @@ fn a_server_that_stood_still_cuts_nobody() {
     assert!(is_hello(&begun.read(false)), "a head that was on its way");
     assert!(is_hello(&idle.get("/hello")), "a connection that was idle");
     assert_eq!(busy.read(false).status, 200, "a request that ran");
-    assert!(server.log().contains("the front stood still"), "{}", server.log());
+    assert!(server.log().contains("the front was suspended"), "{}", server.log());
     server.stop();
 }

@@ -1,4 +1,5 @@
-//! Workers that have done enough are replaced while all others serve; and what no request gets beyond.
+//! Recycled workers: they are replaced at their limits while the others serve requests. Also limits
+//! that no request can exceed.
 
 use crate::faults::stage::{Load, is_alive, wait_for_ends, workers_in};
 use samovar_testkit::http::Request;
@@ -16,7 +17,7 @@ fn recycled(server: &Server) -> u64 {
 }
 
 #[test]
-fn workers_are_replaced_by_their_requests_and_no_request_fails() {
+fn worker_is_recycled_at_request_limit_without_failed_request() {
     for (model, script) in MODELS {
         let server = Server::script(script).workers(2).args(["--requests-max", "50"]).start();
         eventually("idle workers", || (workers_in(&server, "idle").len() == 2).then_some(()));
@@ -29,10 +30,10 @@ fn workers_are_replaced_by_their_requests_and_no_request_fails() {
             (status["workers_recycled_total"].as_u64()? >= 3).then_some(())
         });
         let mut pids = BTreeSet::new();
-        for answer in load.stop() {
-            let answer = answer.expect("an answer");
-            assert_eq!((answer.status, answer.complete), (200, true), "{model}: {answer:?}");
-            pids.insert(answer.text());
+        for response in load.stop() {
+            let response = response.expect("an answer");
+            assert_eq!((response.status, response.complete), (200, true), "{model}: {response:?}");
+            pids.insert(response.text());
         }
         assert!(pids.len() >= 5, "{model}: {pids:?}");
         let status = server.status();
@@ -42,7 +43,7 @@ fn workers_are_replaced_by_their_requests_and_no_request_fails() {
 }
 
 #[test]
-fn workers_are_replaced_by_age_and_by_memory() {
+fn worker_is_recycled_at_age_and_memory_limit() {
     let keeps = "<?php Samovar\\serve(function () {
         static $kept = [];
         $kept[] = str_repeat('x', (int) ($_GET['bytes'] ?? 0));
@@ -62,9 +63,9 @@ fn workers_are_replaced_by_age_and_by_memory() {
     }
 }
 
-/// More clients than workers: nobody ever sees one of them idle for long.
+/// With more clients than workers, no worker is idle for long.
 #[test]
-fn a_worker_that_is_never_idle_is_replaced_by_its_memory() {
+fn busy_worker_is_recycled_at_memory_limit() {
     let leaks = "<?php ini_set('memory_limit', '-1'); Samovar\\serve(function () {
         static $kept = [];
         if (count($kept) < 150) {
@@ -76,15 +77,15 @@ fn a_worker_that_is_never_idle_is_replaced_by_its_memory() {
     let server = Server::script(leaks).workers(1).args(["--memory-max", "60M"]).start();
     let load = Load::start(server.address(), 8, &Request::get("/"));
     eventually("another one", || (recycled(&server) >= 1).then_some(()));
-    for answer in load.stop() {
-        let answer = answer.expect("an answer");
-        assert_eq!((answer.status, answer.complete), (200, true), "{answer:?}");
+    for response in load.stop() {
+        let response = response.expect("an answer");
+        assert_eq!((response.status, response.complete), (200, true), "{response:?}");
     }
     server.stop();
 }
 
 #[test]
-fn a_busy_worker_finishes_its_request_before_it_goes() {
+fn recycled_worker_finishes_its_request() {
     let script = "<?php while (isset($_GET['file']) && !file_exists($_GET['file'])) {
         usleep(2000); clearstatcache(); } echo getmypid();";
     let server = Server::script(script).workers(1).args(["--requests-max", "1"]).start();
@@ -94,13 +95,13 @@ fn a_busy_worker_finishes_its_request_before_it_goes() {
     slow.send(&Request::get(&format!("/?file={}", go.display())).bytes());
     eventually("a successor", || (server.get("/").text() != first).then_some(()));
     std::fs::write(&go, "").expect("our own folder");
-    let answer = slow.read(false);
-    assert_eq!((answer.status, answer.complete), (200, true));
+    let response = slow.read(false);
+    assert_eq!((response.status, response.complete), (200, true));
     server.stop();
 }
 
 #[test]
-fn one_request_cannot_take_the_machine() {
+fn memory_ceiling_ends_request_only() {
     let script = "<?php ini_set('memory_limit', '-1');
         if (isset($_GET['take'])) { $all = []; for (;;) { $all[] = str_repeat('x', 10 << 20); } }
         echo 'fine';";
@@ -108,8 +109,8 @@ fn one_request_cannot_take_the_machine() {
         let script = script.replace("<?php", &format!("<?php {call}"));
         let server = Server::script(&script).workers(2).args(["--memory-ceiling", "400M"]).start();
         assert_eq!(server.get("/").text(), "fine");
-        let answer = server.get("/?take=1");
-        assert!(matches!(answer.status, 500 | 502), "{answer:?}");
+        let response = server.get("/?take=1");
+        assert!(matches!(response.status, 500 | 502), "{response:?}");
         server.wait_for_log("Out of memory");
         for _ in 0..4 {
             assert_eq!(server.get("/").text(), "fine");
@@ -119,7 +120,7 @@ fn one_request_cannot_take_the_machine() {
 }
 
 #[test]
-fn no_program_gets_other_rights() {
+fn no_new_privileges_applies_to_child_programs() {
     let script = "<?php echo shell_exec('grep NoNewPrivs /proc/self/status');";
     for (flag, expected) in [
         ("--workers=1", "1"),

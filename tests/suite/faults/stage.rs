@@ -1,4 +1,4 @@
-//! Servers of tests/apps/faults, what they and their processes are doing, and load upon them.
+//! Servers of tests/apps/faults, the state of their processes, and load for them.
 
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, eventually};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Output is not buffered: what a script flushes is meant to leave.
+/// Output is not buffered, so that flushed output is sent immediately.
 pub(crate) fn app() -> Start {
     Server::app("faults").define("output_buffering", "0")
 }
@@ -18,7 +18,7 @@ pub(crate) fn is_hello(response: &Response) -> bool {
     response.status == 200 && response.complete && response.text().starts_with("hello from ")
 }
 
-/// The next requests are answered, each on a connection of its own.
+/// Checks that the next requests succeed, each on a separate connection.
 pub(crate) fn assert_serves(server: &Server, when: &str) {
     for _ in 0..4 {
         let response = server.get("/hello");
@@ -26,7 +26,7 @@ pub(crate) fn assert_serves(server: &Server, when: &str) {
     }
 }
 
-/// A file that a script waits for, or leaves behind.
+/// A file that a script waits for or creates.
 pub(crate) fn file_of(server: &Server, name: &str) -> PathBuf {
     server.folder().join(name)
 }
@@ -51,7 +51,7 @@ pub(crate) fn wait_for_in_flight(server: &Server, wanted: u64) {
     });
 }
 
-/// Process ids of the workers in that state.
+/// Process IDs of the workers in `state`.
 pub(crate) fn workers_in(server: &Server, state: &str) -> Vec<i32> {
     let status = server.status();
     let workers = status["workers"].as_array().expect("a list").iter();
@@ -63,7 +63,7 @@ pub(crate) fn wait_for_busy(server: &Server) -> i32 {
     eventually("a busy worker", || workers_in(server, "busy").first().copied())
 }
 
-/// A number of `/proc/PID/status`; `None`: there is no such process.
+/// A number of `/proc/PID/status`; `None` if there is no such process.
 pub(crate) fn proc_number(pid: i32, key: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
@@ -80,7 +80,7 @@ pub(crate) fn is_alive(pid: i32) -> bool {
         .is_ok_and(|text| !text.contains("State:\tZ"))
 }
 
-/// Everything that the server runs, itself included.
+/// All processes of the server, including itself.
 pub(crate) fn processes_of(server: &Server) -> Vec<i32> {
     let workers = server.worker_pids();
     let template = parent_of(workers[0]);
@@ -94,7 +94,7 @@ pub(crate) fn wait_for_ends(pids: &[i32]) {
     }
 }
 
-/// Clients that ask until they are told to stop.
+/// Clients that send requests until they are stopped.
 pub(crate) struct Load {
     pub(crate) stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<Vec<io::Result<Response>>>>,
@@ -107,15 +107,15 @@ impl Load {
             let (stop, request) = (Arc::clone(&stop), request.clone());
             std::thread::spawn(move || {
                 let mut client = Client::connect(address);
-                let mut answers = Vec::new();
+                let mut responses = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
-                    let answer = client.try_request(&request);
-                    if answer.is_err() {
+                    let response = client.try_request(&request);
+                    if response.is_err() {
                         client = Client::connect(address);
                     }
-                    answers.push(answer);
+                    responses.push(response);
                 }
-                answers
+                responses
             })
         };
         Load { clients: (0..clients).map(client).collect(), stop }

@@ -1,10 +1,11 @@
-//! Requests that change their process: no other request is run in it.
+//! Taint: a process whose state was changed by a request runs no other request.
 
 use crate::faults::stage::{is_alive, wait_for_ends};
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, Start, is_root};
 
-/// What a request can do to its process, and PHP leaves as it is. Those of the second list only root can.
+/// Changes that a request can make to its process and that PHP does not undo. The second list is
+/// for root only.
 const STAINS: &[(&str, &str)] = &[
     ("timer", "pcntl_alarm(3600);"),
     ("signal", "pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1, SIGWINCH]);"),
@@ -25,15 +26,17 @@ const ROOTS_STAINS: &[(&str, &str)] = &[
     ("privileges", "pcntl_unshare(CLONE_NEWUTS);"),
 ];
 
-/// What of the process a request can see.
+/// Process state that a request can observe.
 const STATE: &str = r"function state(): string {
-    preg_match_all('~^(?:Uid|Gid|Groups|SigBlk|SigIgn|SigCgt|CapEff):.*~m', file_get_contents('/proc/self/status'), $of);
+    preg_match_all('~^(?:Uid|Gid|Groups|SigBlk|SigIgn|SigCgt|CapEff):.*~m',
+        file_get_contents('/proc/self/status'), $of);
     $stat = explode(' ', preg_replace('~.*\) ~s', '', file_get_contents('/proc/self/stat')));
     $alarm = pcntl_alarm(0);
     $at = posix_getpgid(0) === posix_getpgid(posix_getppid()) ? 'own group' : 'other group';
-    return json_encode([$of, $stat[16], $alarm, $at, posix_getsid(0) === posix_getsid(posix_getppid()),
-        readlink('/proc/self/root'), readlink('/proc/self/ns/uts'), file_get_contents('/proc/self/limits'),
-        file_get_contents('/proc/self/oom_score_adj')]);
+    return json_encode([$of, $stat[16], $alarm, $at,
+        posix_getsid(0) === posix_getsid(posix_getppid()),
+        readlink('/proc/self/root'), readlink('/proc/self/ns/uts'),
+        file_get_contents('/proc/self/limits'), file_get_contents('/proc/self/oom_score_adj')]);
 }
 ";
 
@@ -42,16 +45,17 @@ fn stains() -> Vec<(&'static str, &'static str)> {
     STAINS.iter().chain(roots).copied().collect()
 }
 
-/// `answer`: how the script goes about a request that says `$what()`.
-fn server(answer: &str) -> Server {
+/// Starts a server. `response` is the script, with `RESPONSE` in place of the code that handles the
+/// request.
+fn server(response: &str) -> Server {
     let case = |(at, (_, call))| format!("case '/{at}': {call} echo 'done'; break;\n");
     let cases: Vec<String> = stains().into_iter().enumerate().map(case).collect();
     let cases = cases.concat();
-    let answer = answer.replace(
+    let response = response.replace(
         "ANSWER",
         &format!("switch ($_SERVER['REQUEST_URI']) {{ {cases} default: echo state(); }}"),
     );
-    let start: Start = Server::script(&format!("<?php {STATE} {answer}"));
+    let start: Start = Server::script(&format!("<?php {STATE} {response}"));
     start.workers(1).args(["--log-level", "info"]).start()
 }
 
@@ -71,10 +75,10 @@ fn assert_no_stain_stays(server: &Server) {
 }
 
 #[test]
-fn what_a_script_does_to_its_process_meets_nobody_else() {
+fn tainted_script_worker_runs_no_other_request() {
     let server = server("ANSWER");
     assert_no_stain_stays(&server);
-    // Who puts everything back keeps the worker.
+    // A request that restores all state keeps its worker.
     let worker = server.worker_pid();
     server.get("/state");
     assert!(is_alive(worker) && server.worker_pids() == [worker]);
@@ -82,18 +86,19 @@ fn what_a_script_does_to_its_process_meets_nobody_else() {
 }
 
 #[test]
-fn what_a_resident_request_does_to_its_process_meets_nobody_else() {
+fn tainted_resident_worker_runs_no_other_request() {
     let server = server("Samovar\\serve(function () { ANSWER });");
     assert_no_stain_stays(&server);
     server.stop();
 }
 
 #[test]
-fn what_is_put_back_in_time_costs_no_worker() {
+fn restored_process_state_keeps_worker() {
     let server = Server::script(
         "<?php pcntl_alarm(100); pcntl_alarm(0);
          pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1], $before); pcntl_sigprocmask(SIG_SETMASK, $before);
-         pcntl_signal(SIGTERM, function () {}); pcntl_signal(SIGWINCH, function () {}); exec('true');
+         pcntl_signal(SIGTERM, function () {}); pcntl_signal(SIGWINCH, function () {});
+         exec('true');
          echo getmypid();",
     );
     let server = server.workers(1).args(["--log-level", "info"]).start();
@@ -105,10 +110,11 @@ fn what_is_put_back_in_time_costs_no_worker() {
 }
 
 #[test]
-fn a_handler_of_one_request_is_not_called_in_the_next() {
+fn signal_handler_does_not_persist_into_next_request() {
     for handler in ["function () {}", "SIG_IGN"] {
         let script = format!(
-            "<?php if ($_SERVER['REQUEST_URI'] === '/set') {{ pcntl_signal(SIGALRM, {handler}); exit('set'); }}
+            "<?php if ($_SERVER['REQUEST_URI'] === '/set') {{
+                 pcntl_signal(SIGALRM, {handler}); exit('set'); }}
              posix_kill(getmypid(), SIGALRM); usleep(100_000); echo 'lived';"
         );
         let server = Server::script(&script).workers(1).start();
@@ -121,16 +127,17 @@ fn a_handler_of_one_request_is_not_called_in_the_next() {
 }
 
 #[test]
-fn a_process_that_a_request_forks_can_be_asked_to_end() {
+fn forked_child_process_reacts_to_termination_signals() {
     for signal in ["SIGTERM", "SIGINT", "SIGHUP"] {
         let script = format!(
             "<?php $child = pcntl_fork();
              if ($child === 0) {{ while (true) {{ usleep(1000); }} }}
              posix_kill($child, {signal});
              pcntl_waitpid($child, $status);
-             echo pcntl_wifsignaled($status) && pcntl_wtermsig($status) === {signal} ? 'ended' : 'not';"
+             $ended = pcntl_wifsignaled($status) && pcntl_wtermsig($status) === {signal};
+             echo $ended ? 'ended' : 'not';"
         );
-        let server = Server::script(&script).workers(1).args(["--answer-timeout", "5s"]).start();
+        let server = Server::script(&script).workers(1).args(["--response-timeout", "5s"]).start();
         assert_eq!(server.get("/").text(), "ended", "{signal}: {}", server.log());
         server.stop();
     }

@@ -1,4 +1,4 @@
-//! Processes that were stopped, and scripts that go on without a client: they are found, and replaced.
+//! Stopped processes, and scripts that continue without a client: they are detected and replaced.
 
 use crate::faults::stage::{
     app, assert_serves, create, file_of, is_alive, is_hello, parent_of, wait_for_busy,
@@ -7,7 +7,7 @@ use crate::faults::stage::{
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, eventually};
 
-/// As short as it can be.
+/// The shortest permitted timeout.
 const WATCHDOG: [&str; 2] = ["--watchdog-timeout", "3s"];
 
 fn wait_for_idle(server: &Server, count: usize) -> Vec<i32> {
@@ -17,7 +17,7 @@ fn wait_for_idle(server: &Server, count: usize) -> Vec<i32> {
 }
 
 #[test]
-fn workers_that_were_stopped_while_idle_are_passed_over_and_replaced() {
+fn stopped_idle_workers_are_skipped_and_replaced() {
     let server = app().workers(4).args(WATCHDOG).args(["--queue-timeout", "2s"]).start();
     let workers = wait_for_idle(&server, 4);
     let stopped = &workers[..3];
@@ -25,23 +25,23 @@ fn workers_that_were_stopped_while_idle_are_passed_over_and_replaced() {
         server.stop_process(*pid);
     }
     for _ in 0..6 {
-        let answer = server.get("/hello");
-        assert!(is_hello(&answer), "{answer:?}\n{}", server.log());
+        let response = server.get("/hello");
+        assert!(is_hello(&response), "{response:?}\n{}", server.log());
     }
     wait_for_ends(stopped);
     let now = wait_for_idle(&server, 4);
     assert!(now.contains(&workers[3]), "the one that ran was left alone: {now:?}");
     assert_eq!(server.status()["worker_restarts_total"], 3);
     assert_eq!(server.status()["kills_reasons"]["watchdog"], 3);
-    server.wait_for_log("gives no sign of life");
+    server.wait_for_log("no heartbeat of");
     server.stop();
 }
 
 #[test]
-fn idle_workers_that_live_are_left_alone() {
+fn running_idle_workers_are_not_killed() {
     let server = app().workers(3).args(WATCHDOG).start();
     let workers = wait_for_idle(&server, 3);
-    // Longer than a stopped one has.
+    // Longer than the watchdog timeout.
     let since = std::time::Instant::now();
     eventually("six seconds of silence", || (since.elapsed().as_secs() >= 6).then_some(()));
     assert_eq!(wait_for_idle(&server, 3), workers);
@@ -54,7 +54,7 @@ fn idle_workers_that_live_are_left_alone() {
 }
 
 #[test]
-fn a_template_that_was_stopped_is_replaced() {
+fn stopped_template_is_replaced() {
     let server = app().workers(2).args(WATCHDOG).start();
     let template = parent_of(wait_for_idle(&server, 2)[0]);
     server.stop_process(template);
@@ -68,13 +68,14 @@ fn a_template_that_was_stopped_is_replaced() {
     server.stop();
 }
 
-/// A template that is stopped before it has started PHP used to be waited for in vain.
+/// The server once waited forever for a template that was stopped before it had started PHP.
 #[test]
-fn a_template_that_was_stopped_while_it_starts_is_replaced() {
+fn template_stopped_during_start_is_replaced() {
     let server = app().workers(1).args(WATCHDOG).args(["--boot-timeout", "3s"]).start();
     let template = parent_of(wait_for_idle(&server, 1)[0]);
     server.kill_worker(template);
-    // Not before it is the worker binary: until then it is a fork of the server, which waits for it in std's spawn.
+    // Stopped only when it runs the worker binary. Until then it is a fork of the server, which
+    // waits for it in std's spawn.
     let is_next = |pid: &i32| *pid != template && is_alive(*pid) && runs_worker_binary(*pid);
     let next =
         eventually("the next template", || children_of(server.pid()).into_iter().find(is_next));
@@ -95,7 +96,7 @@ fn children_of(pid: i32) -> Vec<i32> {
 }
 
 #[test]
-fn an_image_process_that_was_stopped_is_replaced() {
+fn stopped_image_process_is_replaced() {
     let script = "<?php Samovar\\checkpoint(); echo getmypid();";
     let server = Server::script(script).workers(2).args(WATCHDOG).start();
     let workers = wait_for_idle(&server, 2);
@@ -105,7 +106,7 @@ fn an_image_process_that_was_stopped_is_replaced() {
     server.stop_process(image);
     server.kill_worker(workers[0]);
     wait_for_ends(&[image]);
-    server.wait_for_log("the image process gives no sign of life");
+    server.wait_for_log("no heartbeat of the image process");
     for worker in wait_for_idle(&server, 2) {
         assert_eq!(parent_of(parent_of(worker)), template, "booted by the same template");
     }
@@ -115,13 +116,15 @@ fn an_image_process_that_was_stopped_is_replaced() {
 }
 
 #[test]
-fn an_order_that_a_stopped_image_process_has_left_undone_is_given_again() {
-    let script = "<?php Samovar\\checkpoint(); if ($_GET) { posix_kill(posix_getppid(), SIGSTOP); } echo 'up';";
+fn order_lost_by_stopped_image_process_is_repeated() {
+    let script = "<?php Samovar\\checkpoint(); if ($_GET) { posix_kill(posix_getppid(), SIGSTOP); \
+                  } echo 'up';";
     let server = Server::script(script).workers(2).args(WATCHDOG).start();
     for _ in 0..3 {
         let workers = wait_for_idle(&server, 2);
         let image = parent_of(workers[0]);
-        // Its death is told, the order for a successor comes to an image process that has just stopped.
+        // The death is reported, and the order for a successor goes to an image process that has
+        // just been stopped.
         server.kill_worker(workers[0]);
         server.get("/?stop=1");
         wait_for_ends(&[image]);
@@ -132,32 +135,34 @@ fn an_order_that_a_stopped_image_process_has_left_undone_is_given_again() {
 }
 
 #[test]
-fn work_after_the_answer_has_an_end() {
-    let server = app().workers(1).args(["--after-timeout", "1s"]).start();
+fn script_after_response_is_ended_at_after_timeout() {
+    let server = app().workers(1).args(["--post-response-timeout", "1s"]).start();
     let target = format!("/finish?file={}", file_of(&server, "never").display());
     let mut client = server.client();
-    let answer = client.get(&target);
-    assert_eq!((answer.text().as_str(), answer.complete), ("the client has this", true));
+    let response = client.get(&target);
+    assert_eq!((response.text().as_str(), response.complete), ("the client has this", true));
     let worker = wait_for_busy(&server);
     assert!(is_hello(&client.get("/hello")), "by the next worker");
     wait_for_ends(&[worker]);
-    server.wait_for_log("limit=\"timeouts.after\"");
+    server.wait_for_log("limit=\"timeouts.post_response\"");
     assert!(server.log().contains(&format!("request=\"GET {target}\"")), "{}", server.log());
-    assert_eq!(server.status()["after_timeouts_total"], 1);
+    assert_eq!(server.status()["post_response_timeouts_total"], 1);
     wait_for_in_flight(&server, 0);
     server.stop();
 }
 
-/// What a request has left open is closed by the return to the image: a socket that lingers holds up whoever closes it.
+/// The return to the image closes descriptors that a request left open. `close` of a socket with
+/// `SO_LINGER` blocks.
 #[test]
-fn a_worker_that_hangs_on_its_way_back_is_replaced() {
+fn worker_hanging_in_rollback_is_replaced() {
     let deaf = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = deaf.local_addr().expect("an address").port();
     let script = format!(
         "<?php Samovar\\checkpoint();
         if (isset($_GET['hang'])) {{
             $c = FFI::cdef('int socket(int, int, int); int connect(int, const char *, unsigned);
-                int setsockopt(int, int, int, const char *, unsigned); long send(int, const char *, unsigned long, int);');
+                int setsockopt(int, int, int, const char *, unsigned);
+                long send(int, const char *, unsigned long, int);');
             $socket = $c->socket(2, 1, 0);
             $c->connect($socket, pack('vnNx8', 2, {port}, 0x7f000001), 16);
             $c->setsockopt($socket, 1, 13, pack('VV', 1, 100000), 8);
@@ -165,30 +170,30 @@ fn a_worker_that_hangs_on_its_way_back_is_replaced() {
         }}
         echo 'up';"
     );
-    // The time of a script that goes on behind its answer is another matter.
+    // Disables the timeout of scripts that continue after their response.
     let server = Server::script(&script)
         .define("ffi.enable", "true")
         .workers(1)
         .args(WATCHDOG)
-        .args(["--after-timeout", "0"])
+        .args(["--post-response-timeout", "0"])
         .start();
     let worker = wait_for_idle(&server, 1)[0];
     assert_eq!(server.get("/?hang").text(), "up");
     wait_for_ends(&[worker]);
-    server.wait_for_log("gives no sign of life");
+    server.wait_for_log("no heartbeat of");
     assert_eq!(server.get("/").text(), "up");
     server.stop();
 }
 
 #[test]
-fn work_after_the_answer_may_take_its_time() {
-    let server = app().workers(1).args(["--answer-timeout", "1s"]).start();
+fn script_after_response_may_exceed_response_timeout() {
+    let server = app().workers(1).args(["--response-timeout", "1s"]).start();
     let file = file_of(&server, "go");
     let done = file_of(&server, "go.done");
-    let answer = server.get(&format!("/finish?file={}", file.display()));
-    assert!(answer.complete, "{answer:?}");
+    let response = server.get(&format!("/finish?file={}", file.display()));
+    assert!(response.complete, "{response:?}");
     let worker = wait_for_busy(&server);
-    // Beyond the answer's time-out, which is over with the answer.
+    // Longer than the response timeout, which ended with the response.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     create(&file);
     eventually("the end of the script", || done.exists().then_some(()));
@@ -197,8 +202,8 @@ fn work_after_the_answer_may_take_its_time() {
 }
 
 #[test]
-fn a_request_without_client_has_an_end_even_if_answers_have_none() {
-    let limits = ["--answer-timeout", "0", "--after-timeout", "1s"];
+fn request_without_client_ends_at_after_timeout() {
+    let limits = ["--response-timeout", "0", "--post-response-timeout", "1s"];
     let server = app().workers(1).args(limits).start();
     let mut client = server.client();
     client.send(&Request::get("/sleep?ms=600000").bytes());
@@ -206,16 +211,17 @@ fn a_request_without_client_has_an_end_even_if_answers_have_none() {
     drop(client);
     assert!(is_hello(&server.get("/hello")), "{}", server.log());
     wait_for_ends(&[worker]);
-    assert_eq!(server.status()["after_timeouts_total"], 1);
+    assert_eq!(server.status()["post_response_timeouts_total"], 1);
     server.stop();
 }
 
-/// As under php-fpm: `timeouts.answer` is over for the one of two that does not go on without its client.
+/// As in php-fpm: `timeouts.response` applies only to the request that does not continue without
+/// its client.
 #[test]
-fn who_ignores_that_its_client_has_gone_goes_on() {
+fn script_ignoring_user_abort_continues_beyond_response_timeout() {
     for (ini, lasting, mortal) in [("0", "&ignore=1", ""), ("1", "", "&ignore=0")] {
         let start = app().workers(2).define("ignore_user_abort", ini);
-        let server = start.args(["--answer-timeout", "2s"]).start();
+        let server = start.args(["--response-timeout", "2s"]).start();
         let (file, never) = (file_of(&server, "go"), file_of(&server, "never"));
         let mut client = server.client();
         client.send(&Request::get(&format!("/outlive?file={}{lasting}", file.display())).bytes());
@@ -225,7 +231,7 @@ fn who_ignores_that_its_client_has_gone_goes_on() {
         client.send(&Request::get(&format!("/outlive?file={}{mortal}", never.display())).bytes());
         eventually("both run", || (workers_in(&server, "busy").len() == 2).then_some(()));
         drop(client);
-        server.wait_for_log("limit=\"timeouts.answer\"");
+        server.wait_for_log("limit=\"timeouts.response\"");
         create(&file);
         let done = file_of(&server, "go.done");
         eventually("the end of the script", || done.exists().then_some(()));
@@ -235,8 +241,8 @@ fn who_ignores_that_its_client_has_gone_goes_on() {
 }
 
 #[test]
-fn who_ignores_that_its_client_has_gone_has_an_end_all_the_same() {
-    let limits = ["--answer-timeout", "2s", "--request-timeout", "1s"];
+fn script_ignoring_user_abort_ends_at_request_timeout() {
+    let limits = ["--response-timeout", "2s", "--request-timeout", "1s"];
     let server = app().workers(1).args(limits).start();
     let never = file_of(&server, "never");
     let mut client = server.client();
@@ -247,23 +253,24 @@ fn who_ignores_that_its_client_has_gone_has_an_end_all_the_same() {
     server.stop();
 }
 
-/// A boot that waits for something that never comes, once: in the image process, in its rehearsal, in a worker that
-/// boots by itself.
+/// The first boot never ends: in the image process, in its rehearsal, or in a worker that boots
+/// separately.
 #[test]
-fn a_boot_that_does_not_end_is_given_up() {
+fn endless_boot_is_aborted_and_retried() {
     let hangs = "if (@mkdir(__DIR__ . '/hung')) { sleep(3600); }";
-    // A pipe above: each worker boots by itself, after the image process.
-    let hangs_later = "$child = popen('cat', 'w'); if (!@mkdir(__DIR__ . '/booted') && @mkdir(__DIR__ . '/hung')) { sleep(3600); }";
-    for (boot, rehearse, said) in [
-        (hangs, "false", "the application's boot does not come to an end"),
-        (hangs, "true", "the application's boot does not come to an end"),
-        (hangs_later, "false", "gives no sign of life"),
+    // An open pipe above the checkpoint: each worker boots separately, after the image process.
+    let hangs_later = "$child = popen('cat', 'w'); if (!@mkdir(__DIR__ . '/booted') && \
+                       @mkdir(__DIR__ . '/hung')) { sleep(3600); }";
+    for (boot, prewarm_boot, said) in [
+        (hangs, "false", "the application did not boot in time"),
+        (hangs, "true", "the application did not boot in time"),
+        (hangs_later, "false", "no heartbeat of"),
     ] {
         let server =
             Server::script(&format!("<?php {boot} Samovar\\checkpoint(); echo getmypid();"))
                 .workers(1)
                 .args(WATCHDOG)
-                .args(["--boot-timeout", "1s", "--rehearse", rehearse])
+                .args(["--boot-timeout", "1s", "--prewarm-boot", prewarm_boot])
                 .start();
         server.wait_for_log(said);
         eventually("a worker", || (!workers_in(&server, "idle").is_empty()).then_some(()));

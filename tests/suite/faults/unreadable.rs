@@ -1,4 +1,4 @@
-//! Scripts that cannot be opened: answered as php-fpm answers, without a word about where they lie.
+//! Scripts that cannot be opened: the response is that of php-fpm, and does not reveal their path.
 
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, is_root};
@@ -14,9 +14,9 @@ fn write(root: &Path, name: &str, text: &str, mode: u32) {
 }
 
 #[test]
-fn a_script_that_may_not_be_read_is_forbidden() {
+fn unreadable_script_gets_403() {
     if !is_root() {
-        return; // Only root can start a server as somebody else.
+        return; // Only root can start a server as another user.
     }
     let root = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o755)).expect("our own");
@@ -24,12 +24,12 @@ fn a_script_that_may_not_be_read_is_forbidden() {
     write(root.path(), "secret.php", "<?php echo 'secret';", 0o600);
     write(root.path(), "includes.php", "<?php include 'secret.php'; echo 'on';", 0o644);
     let server = Server::at(root.path()).as_user(NOBODY).workers(1).start();
-    // The oracle runs as root here: this is what php-fpm answers as somebody else.
+    // The reference php-fpm runs as root here. This is its response as another user.
     let expected = (403, Some("text/html; charset=UTF-8"), "Access denied.\n");
     for request in [Request::get("/secret.php"), Request::form("/secret.php", "a=b")] {
-        let answer = server.client().request(&request);
-        let text = answer.text();
-        let seen = (answer.status, answer.header("content-type"), text.as_str());
+        let response = server.client().request(&request);
+        let text = response.text();
+        let seen = (response.status, response.header("content-type"), text.as_str());
         assert_eq!(seen, expected, "{}", server.log());
     }
     server.wait_for_log("cannot open the script");
@@ -42,7 +42,7 @@ fn a_script_that_may_not_be_read_is_forbidden() {
 }
 
 #[test]
-fn a_script_that_has_gone_since_it_was_found_is_404() {
+fn script_removed_after_lookup_gets_404() {
     let root = tempfile::tempdir().expect("a folder");
     let server = Server::at(root.path()).workers(1).define("opcache.enable", "0").start();
     for round in 0..5 {
@@ -50,10 +50,10 @@ fn a_script_that_has_gone_since_it_was_found_is_404() {
         write(root.path(), &name, "<?php echo 'there';", 0o644);
         assert_eq!(server.get(&format!("/{name}")).text(), "there");
         std::fs::remove_file(root.path().join(&name)).expect("our own file");
-        // The front believes in it for a second more.
-        let answer = server.get(&format!("/{name}"));
-        assert_eq!(answer.status, 404, "{answer:?}\n{}", server.log());
-        assert!(!answer.text().contains("Unknown"), "{answer:?}");
+        // The front's cached entry is valid for another second.
+        let response = server.get(&format!("/{name}"));
+        assert_eq!(response.status, 404, "{response:?}\n{}", server.log());
+        assert!(!response.text().contains("Unknown"), "{response:?}");
     }
     server.stop();
 }

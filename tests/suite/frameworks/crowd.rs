@@ -1,10 +1,10 @@
-//! Many visitors at once, each with a session, a name and an order of requests of their own: everybody's
-//! answers must be those of nginx + php-fpm, and nobody may ever see another one's name.
+//! Many concurrent visitors, each with a separate session, name and order of requests. Each
+//! response must equal that of nginx + php-fpm, and must never contain the name of another visitor.
 //!
-//! An application brings a [`Plan`]: what each does first, a table of things to do in any order and any
-//! number, and what each does last. An act is a function of the visitor and the [`Member`]; it sends one
-//! request or a few (a form, then its POST), and gets a number that is the same on both sides and
-//! another one for each turn:
+//! An application provides a [`Plan`]: the first act of each member, a table of acts for any order
+//! and any number, and the last act. An act is a function of the visitor and the [`Member`]. It
+//! sends one request or a few (a form, then its POST). It receives a number that is equal on both
+//! sides and differs for each turn:
 //!
 //! ```ignore
 //! const PLAN: Plan = Plan {
@@ -20,10 +20,11 @@
 //! crowd(&PLAN, &ours, &theirs);   // Side { address, folder, own } of either
 //! ```
 //!
-//! Whatever an act writes (a note, a flash, a file's name) should hold `member.name`: the crowd looks for
-//! other members' names in every answer, headers and all. Names are `crowd00`, `crowd01` …, and so may
-//! be those of users that fixtures have made ([`names`]). What one reads must not depend on what others
-//! write at the same time: no ids from sequences that all share, no totals of all.
+//! Any text that an act writes (a note, a flash, a file's name) should contain `member.name`: the
+//! crowd looks for other members' names in every response, headers included. Names are `crowd00`,
+//! `crowd01` …, and users created by fixtures can have the same names ([`names`]). Pages must not
+//! depend on concurrent writes of other members: no IDs from shared sequences, no totals over all
+//! members.
 //!
 //! `CROWD_SEED` repeats an order, `CROWD_REQUESTS` makes it longer.
 
@@ -31,39 +32,40 @@ use samovar_testkit::http::Response;
 use samovar_testkit::masks::{Rule, Side};
 use samovar_testkit::order::{Order, number_of, seed};
 use samovar_testkit::visitor::Visitor;
-use samovar_testkit::walk::{answers, differences};
+use samovar_testkit::walk::{differences, responses};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// How many requests the crowd sends to each side at least, unless `CROWD_REQUESTS` says another number, as `make nightly` does.
+/// Minimum number of requests that the crowd sends to each side. `CROWD_REQUESTS` overrides it, as
+/// in `make nightly`.
 const REQUESTS: usize = 200;
-/// How many there are, all at once.
+/// Number of concurrent members.
 pub(crate) const MEMBERS: usize = 16;
-/// Every name begins with it; no application says it by itself.
+/// Prefix of every name. No application prints it on its own.
 const NAME: &str = "crowd";
-/// After so many faults there is nothing new to learn.
+/// Maximum number of reported faults; further ones add no information.
 const FAULTS_MAX: usize = 8;
 
 /// One of the crowd.
 pub(crate) struct Member {
-    /// From 0, for what is chosen by number: a locale, a size.
+    /// Counts from 0; selects for example a locale or a size.
     pub(crate) number: usize,
-    /// Theirs alone, and no part of another one's name.
+    /// Unique, and no part of another member's name.
     pub(crate) name: String,
 }
 
-/// One thing to do, by name; the number is of this turn alone.
+/// An act and its name. The number is unique to this turn.
 pub(crate) type Act = (&'static str, fn(&mut Visitor, &Member, usize));
 
-/// What a crowd does with an application.
+/// Acts of a crowd for one application.
 pub(crate) struct Plan {
-    /// What differs between two runs.
+    /// Masks for text that differs between two runs.
     pub(crate) rules: &'static [Rule],
-    /// What each does first.
+    /// First act of each member.
     pub(crate) enter: fn(&mut Visitor, &Member),
-    /// What each does in any order.
+    /// Acts in any order.
     pub(crate) acts: &'static [Act],
-    /// What each does last.
+    /// Last act of each member.
     pub(crate) leave: fn(&mut Visitor, &Member),
 }
 
@@ -73,8 +75,8 @@ pub(crate) fn names() -> Vec<String> {
     (0..MEMBERS).map(name_of).collect()
 }
 
-/// Sends the crowd to both sides, in the same order for each member, and returns how many answers of
-/// ours were equal to theirs; panics with what differs and what was seen of others.
+/// Sends the crowd to both sides, in the same order for each member. Returns the number of equal
+/// responses. Panics with a list of the differences and of foreign names that members received.
 pub(crate) fn crowd(plan: &Plan, ours: &Side, theirs: &Side) -> usize {
     let seed = seed("CROWD_SEED");
     let requests = number_of("CROWD_REQUESTS").map_or(REQUESTS, |n| n as usize);
@@ -86,7 +88,7 @@ pub(crate) fn crowd(plan: &Plan, ours: &Side, theirs: &Side) -> usize {
         faults.extend(shared_cookies(side).into_iter().map(|fault| format!("{who}: {fault}")));
     }
     for (our, their) in ours.iter().zip(&theirs) {
-        let report = differences(&our.answers, &their.answers);
+        let report = differences(&our.responses, &their.responses);
         if !report.is_empty() {
             faults.push(format!("{}, after {}\n{report}", our.name, our.acts.join(" | ")));
         }
@@ -97,18 +99,18 @@ pub(crate) fn crowd(plan: &Plan, ours: &Side, theirs: &Side) -> usize {
         "CROWD_SEED={seed}; `-` is nginx + php-fpm, `+` is Samovar\n{}",
         faults.join("\n")
     );
-    ours.iter().map(|visit| visit.answers.len()).sum()
+    ours.iter().map(|visit| visit.responses.len()).sum()
 }
 
-/// What one member did and saw.
+/// Acts and responses of one member.
 struct Visit {
     name: String,
     acts: Vec<&'static str>,
-    answers: Vec<(String, String)>,
+    responses: Vec<(String, String)>,
     raw: Vec<(String, Response)>,
 }
 
-/// All members at once, on one side.
+/// Runs all members concurrently, on one side.
 fn visit(plan: &Plan, side: &Side, seed: u64, requests_each: usize) -> Vec<Visit> {
     std::thread::scope(|scope| {
         let start = |number| {
@@ -134,15 +136,15 @@ fn visit_as(plan: &Plan, side: &Side, mut order: Order, number: usize, requests:
         acts.push(name);
     }
     (plan.leave)(&mut visitor, &member);
-    let answers = answers(&visitor, plan.rules, side);
-    Visit { name: member.name, acts, answers, raw: visitor.steps }
+    let responses = responses(&visitor, plan.rules, side);
+    Visit { name: member.name, acts, responses, raw: visitor.steps }
 }
 
 fn name_of(number: usize) -> String {
     format!("{NAME}{number:02}")
 }
 
-/// Where somebody has seen another one's name.
+/// Responses that contain the name of another member.
 fn strangers(visits: &[Visit]) -> Vec<String> {
     let mut found = Vec::new();
     for visit in visits {
@@ -157,7 +159,7 @@ fn strangers(visits: &[Visit]) -> Vec<String> {
     found
 }
 
-/// The members' names in an answer, body and headers.
+/// Members' names in a response, body and headers.
 fn names_in(response: &Response) -> BTreeSet<String> {
     let mut text = response.text();
     for (_, value) in &response.headers {
@@ -168,9 +170,9 @@ fn names_in(response: &Response) -> BTreeSet<String> {
     named.map(|digits| format!("{NAME}{}", &digits[..2])).collect()
 }
 
-/// Cookies with long values that two members were given: a session that is shared.
+/// Cookies with long values that two members received: a shared session.
 fn shared_cookies(visits: &[Visit]) -> Vec<String> {
-    // Shorter ones are choices, such as a language.
+    // Shorter values are preferences, such as a language.
     const ID_CHARS_MIN: usize = 20;
     let mut owners = std::collections::BTreeMap::new();
     let mut found = Vec::new();

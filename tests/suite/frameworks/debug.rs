@@ -1,5 +1,5 @@
-//! tests/apps/symfony-shop as its developer has it: debug mode, toolbar and profiler, `dd()`, pages that
-//! explain an error, files that change, Xdebug.
+//! tests/apps/symfony-shop in development mode: debug mode, toolbar and profiler, `dd()`, error
+//! pages with explanations, changed files, Xdebug.
 
 mod toolbar;
 mod xdebug;
@@ -7,40 +7,41 @@ mod xdebug;
 use crate::frameworks::masks::Side;
 use crate::frameworks::shop::{Model, RULES, Shop};
 use crate::frameworks::visitor::{Visitor, between};
-use crate::frameworks::walk::{answers, differences};
+use crate::frameworks::walk::{differences, responses};
 use samovar_testkit::{Oracle, Server};
 
-/// A changed file is seen at once, by opcache too.
+/// Makes changed files take effect immediately, in opcache too.
 const FRESH: (&str, &str) = ("opcache.revalidate_freq", "0");
 
 #[test]
-fn debug_script_is_the_oracles() {
+fn debug_pages_in_script_model_match_php_fpm() {
     pages(Model::Script);
 }
 
 #[test]
-fn debug_resident_is_the_oracles() {
+fn debug_pages_in_resident_model_match_php_fpm() {
     pages(Model::Resident);
 }
 
 #[test]
-fn debug_checkpoint_is_the_oracles() {
+fn debug_pages_in_checkpoint_model_match_php_fpm() {
     pages(Model::Checkpoint);
 }
 
 #[test]
-fn debug_script_sees_changed_files() {
+fn changed_files_take_effect_in_script_model() {
     changes(Model::Script, true, true);
 }
 
-/// What the boot has loaded is the image's, what a request loads is read for each.
+/// Files loaded by the boot belong to the image. Files loaded by a request are read for each
+/// request.
 #[test]
-fn debug_checkpoint_sees_changed_files_that_the_boot_has_not_loaded() {
+fn changed_files_take_effect_in_checkpoint_model_unless_booted() {
     changes(Model::Checkpoint, false, true);
 }
 
 #[test]
-fn debug_resident_sees_changed_files_after_a_restart() {
+fn changed_files_take_effect_in_resident_model_after_restart() {
     changes(Model::Resident, false, false);
 }
 
@@ -52,7 +53,8 @@ fn changes(model: Model, template: bool, controller: bool) {
     sees(&bench.restart(model).server, true, true);
 }
 
-/// A developer's shop in one worker: each request meets what the former has left.
+/// A shop in development mode in one worker, so that each request meets the state left by the
+/// previous one.
 struct Bench {
     server: Server,
     shop: Shop,
@@ -79,12 +81,12 @@ impl Bench {
     }
 }
 
-/// A shop in debug mode, its container compiled.
+/// A shop in debug mode with a compiled container.
 fn developed() -> Shop {
     Shop::with("APP_ENV=dev\nAPP_DEBUG=1\n")
 }
 
-/// All pages twice and more by one worker, beside php-fpm.
+/// Requests all pages at least twice from one worker, and compares them with php-fpm.
 fn pages(model: Model) {
     let (bench, theirs) = (Bench::start(model), developed());
     let oracle = Oracle::with(&theirs.public(), &[FRESH]);
@@ -98,7 +100,7 @@ fn pages(model: Model) {
     let [ours, theirs] = [ours, their_side].map(|side| {
         let mut visitor = Visitor::new(side.address);
         walk(&mut visitor);
-        let walked = answers(&visitor, RULES, &side).into_iter();
+        let walked = responses(&visitor, RULES, &side).into_iter();
         walked.map(|(step, text)| (step, without_token(&text))).collect::<Vec<_>>()
     });
     let report = differences(&ours, &theirs);
@@ -108,14 +110,15 @@ fn pages(model: Model) {
     assert_eq!(status["worker_restarts_total"], 0, "{status}\n{}", bench.server.log());
 }
 
-/// A worker's first answer is `dd()`'s, and so are its next.
+/// A worker's first responses are those of `dd()`.
 fn walk(visitor: &mut Visitor) {
     for name in ["first", "second", "third"] {
         let dump = visitor.get(&format!("/ways/dd?name={name}"));
         assert_eq!(dump.status, 500);
         let text = dump.text();
         assert!(text.contains(&format!(">{name}</span>")), "{name} is not dumped: {text}");
-        // How often is compared with php-fpm: later Symfonys send it with each value.
+        // The comparison with php-fpm checks the number of style sheets: later Symfony versions
+        // send one with each value.
         assert!(text.contains("Sfdump = window.Sfdump"), "{name} has no style sheet: {text}");
     }
     for target in ["/", "/", "/products/1", "/ways/exit?name=ann", "/ways/json", "/"] {
@@ -134,7 +137,8 @@ fn walk(visitor: &mut Visitor) {
     visitor.get("/");
 }
 
-/// The page is the development's: message, where it was thrown, and the source of that.
+/// Checks that the page is the development error page: message, place of the throw, and its source
+/// code.
 fn explains(page: &str, message: &str, file: &str) {
     let title = between(page, "<title>", "</title>");
     assert!(title.contains(message), "{title}");
@@ -144,13 +148,15 @@ fn explains(page: &str, message: &str, file: &str) {
     assert!(trace.contains("class=\"trace-code"), "no source in {trace}");
 }
 
-/// The profiler names each request anew; the page says the name where its toolbar is.
+/// Replaces the profiler's token, which differs for each request. The page contains it next to the
+/// toolbar.
 fn without_token(text: &str) -> String {
     let token = text.split("\nx-debug-token: ").nth(1).and_then(|rest| rest.split('\n').next());
     token.map_or_else(|| text.to_owned(), |token| text.replace(token, "<token>"))
 }
 
-/// A template that the boot loads, and a controller that it does not: file, what is to be changed, and into what.
+/// A template that the boot loads, and a controller that it does not: file, text to replace, and
+/// replacement.
 const CHANGES: [(&str, &str, &str); 2] = [
     ("templates/base.html.twig", "<main>", "<main id=\"changed\">"),
     ("src/Controller/WaysController.php", "'left by '", "'changed by '"),
@@ -165,7 +171,7 @@ fn change(shop: &Shop) {
     }
 }
 
-/// Whether each of the changes is seen, by more than one request.
+/// Checks whether each of the changes is visible, in more than one request.
 fn sees(server: &Server, template: bool, controller: bool) {
     let pages =
         [("/", "<main id=\"changed\">", template), ("/ways/exit", "changed by ", controller)];

@@ -1,7 +1,8 @@
-//! tests/apps/laravel-notes: Laravel on Debian's packages, in each execution model beside php-fpm.
+//! tests/apps/laravel-notes: Laravel on Debian's packages, in each execution model, compared with
+//! php-fpm.
 //!
-//! No line of it changes between the models; what does is the front controller that is served:
-//! Laravel's own, one for `symfony/runtime`, Octane's, and a worker script for FrankenPHP.
+//! The application is the same in all models. Only the front controller differs: Laravel's own, one
+//! for `symfony/runtime`, Octane's, and a worker script for FrankenPHP.
 
 mod artisan;
 mod everybody;
@@ -19,16 +20,16 @@ use tempfile::TempDir;
 
 /// A way to serve the application.
 pub(crate) struct Way {
-    /// What is served, below `public/`.
+    /// The served path, below `public/`.
     target: &'static str,
-    /// Further arguments of `samovar serve`.
+    /// Additional arguments of `samovar serve`.
     args: &'static [&'static str],
-    /// What `samovar status` says of its workers.
+    /// Model of the workers in `samovar status`.
     model: &'static str,
 }
 
 const SCRIPT: Way = Way { target: "", args: &[], model: "script" };
-/// Not a line says that it is checkpointed.
+/// The application's code contains no call for the checkpoint.
 const CHECKPOINT: Way = Way {
     target: "index.php",
     args: &["--checkpoint-after", "bootstrap/app.php"],
@@ -39,28 +40,28 @@ pub(crate) const OCTANE: Way = Way { target: "samovar-worker.php", args: &[], mo
 const FRANKENPHP: Way = Way { target: "frankenphp-worker.php", args: &[], model: "resident" };
 const FRANKENPHP_ROLLED_BACK: Way =
     Way { target: "frankenphp-worker.php", args: &["--rollback-every", "1"], model: "checkpoint" };
-/// It resets nothing: the rollback alone keeps its visitors apart.
+/// This script resets nothing; only the rollback separates its visitors.
 const NAIVE_ROLLED_BACK: Way =
     Way { target: "naive-worker.php", args: &["--rollback-every", "1"], model: "checkpoint" };
 
-/// What differs between two runs.
+/// Masks for text that differs between two runs.
 const RULES: &[Rule] = &[
     Rule { name: "session", before: "set-cookie: notes_session=", after: ";" },
     Rule { name: "token", before: "set-cookie: XSRF-TOKEN=", after: ";" },
     Rule { name: "encrypted", before: "set-cookie: favourite_locale=", after: ";" },
     Rule { name: "later", before: "expires=", after: ";" },
-    // What is left of them, to the second.
+    // Remaining lifetime in seconds.
     Rule { name: "two hours", before: "Max-Age=7", after: ";" },
     Rule { name: "an hour", before: "Max-Age=3", after: ";" },
     Rule { name: "token", before: "name=\"csrf-token\" content=\"", after: "\"" },
     Rule { name: "token", before: "name=\"_token\" value=\"", after: "\"" },
     Rule { name: "dump", before: "sf-dump-", after: " " },
     Rule { name: "dump", before: "Sfdump(\"sf-dump-", after: "\"" },
-    // Whole seconds of a minute that began in another second.
+    // Remaining seconds of a minute that started at different times.
     Rule { name: "a minute", before: "retry-after: ", after: "\n" },
 ];
 
-/// A copy of the application with its tables made.
+/// A copy of the application with its database tables.
 pub(crate) struct Copy {
     folder: TempDir,
 }
@@ -70,10 +71,11 @@ impl Copy {
         let folder = copy_of(&workspace().join("tests/apps/laravel-notes"));
         let settings = format!("SESSION_DRIVER={session_driver}\n");
         std::fs::write(folder.path().join(".env"), settings).expect("our own folder");
-        // A copy of what was served by hand has one already.
+        // Replaces the database of a working copy that was served by hand.
         std::fs::write(folder.path().join("database/database.sqlite"), "").expect("our own folder");
         artisan::run(folder.path(), &["migrate", "--force"]);
-        // Laravel 8 writes a compiled view in place: who asks at the same time may read none of it.
+        // Laravel 8 writes a compiled view in place, so a concurrent request may read an incomplete
+        // one.
         artisan::run(folder.path(), &["view:cache"]);
         Copy { folder }
     }
@@ -105,7 +107,7 @@ impl Copy {
             let workers = server.status()["workers"].clone();
             let workers = workers.as_array().expect("a list");
             let are_there = !workers.is_empty() && workers.iter().all(|w| w["model"] == way.model);
-            // Where nothing says that it is booted ahead, the first request finds out.
+            // If neither the text nor the settings name a checkpoint, the first request detects it.
             are_there.then_some(()).or_else(|| {
                 server.get("/style.css");
                 server.get("/api/echo");
@@ -116,7 +118,7 @@ impl Copy {
     }
 }
 
-/// Both sides, on copies of their own.
+/// Starts both sides, each on its own copy, and runs `visit`.
 fn beside_the_oracle(
     way: &Way,
     session_driver: &str,
@@ -146,16 +148,17 @@ fn visit_by_all(way: &Way, session_driver: &str) {
 }
 
 fn everybody(ours: &Side, theirs: &Side) -> usize {
-    // The framework's own error pages: `view:cache` does not know them (see `Copy::new`).
+    // Compiles the framework's own error pages, which `view:cache` does not include (see
+    // `Copy::new`).
     for side in [ours, theirs] {
         steps::errors(&mut Visitor::new(side.address));
     }
     crowd(&everybody::PLAN, ours, theirs)
 }
 
-/// The crowd's answers are the same, whoever takes over from whom meanwhile.
+/// The crowd's responses are the same while generations replace each other.
 #[test]
-fn a_crowd_of_laravel_does_not_notice_reloads() {
+fn laravel_crowd_during_reloads_matches_php_fpm() {
     for way in [&RUNTIME, &OCTANE, &FRANKENPHP] {
         beside_the_oracle(way, "file", |server, ours, theirs| {
             while_reloading(server, || everybody(ours, theirs))
@@ -163,9 +166,10 @@ fn a_crowd_of_laravel_does_not_notice_reloads() {
     }
 }
 
-/// Laravel takes what stands behind `/index.php` for the path: a location that refuses the path refuses that, too.
+/// Laravel uses the text after `/index.php` as the path. A location that denies a path also denies
+/// this form.
 #[test]
-fn laravel_answers_no_refused_route_behind_its_scripts_name() {
+fn denied_path_after_script_name_is_denied_in_laravel() {
     let copy = Copy::new("file");
     let open = copy.serve(&SCRIPT);
     let refused = copy.serve_with(&SCRIPT, "[[location]]\npath = \"/whoami\"\ndeny = true\n");
@@ -178,8 +182,8 @@ fn laravel_answers_no_refused_route_behind_its_scripts_name() {
     ] {
         let routed = open.get(target).status;
         assert!(routed == 200 || routed == 404, "{target}: {routed}");
-        let answer = refused.get(target);
-        assert_eq!(answer.status, 403, "{target}: {}", answer.text());
+        let response = refused.get(target);
+        assert_eq!(response.status, 403, "{target}: {}", response.text());
     }
     assert_eq!(open.get("/index.php/whoami").status, 200, "Laravel routes it");
     assert_eq!(refused.get("/index.php/opened").status, open.get("/index.php/opened").status);
@@ -188,73 +192,74 @@ fn laravel_answers_no_refused_route_behind_its_scripts_name() {
 }
 
 #[test]
-fn laravel_is_the_oracles() {
+fn laravel_script_model_matches_php_fpm() {
     walk(&SCRIPT, "file", steps::all_by_name);
 }
 
 #[test]
-fn laravel_checkpointed_after_a_file_is_the_oracles() {
+fn laravel_checkpoint_after_file_matches_php_fpm() {
     walk(&CHECKPOINT, "file", steps::all_by_name);
 }
 
 #[test]
-fn laravel_checkpointed_by_the_runtime_is_the_oracles() {
+fn laravel_checkpoint_by_runtime_matches_php_fpm() {
     walk(&RUNTIME, "database", steps::all);
 }
 
 #[test]
-fn laravel_under_octane_is_the_oracles() {
+fn laravel_octane_matches_php_fpm() {
     walk(&OCTANE, "file", steps::all_but_fatal);
 }
 
 #[test]
-fn laravel_as_a_worker_of_frankenphp_is_the_oracles() {
+fn laravel_frankenphp_worker_matches_php_fpm() {
     walk(&FRANKENPHP, "database", steps::all_but_fatal);
 }
 
 #[test]
-fn laravel_as_a_worker_of_frankenphp_rolled_back_is_the_oracles() {
+fn laravel_frankenphp_worker_with_rollback_matches_php_fpm() {
     walk(&FRANKENPHP_ROLLED_BACK, "file", steps::all);
 }
 
 #[test]
-fn laravel_as_a_naive_worker_rolled_back_is_the_oracles() {
+fn laravel_naive_worker_with_rollback_matches_php_fpm() {
     walk(&NAIVE_ROLLED_BACK, "database", steps::all);
 }
 
 #[test]
-fn a_crowd_of_laravel_as_a_naive_worker_rolled_back_is_the_oracles() {
+fn laravel_crowd_on_naive_worker_with_rollback_matches_php_fpm() {
     visit_by_all(&NAIVE_ROLLED_BACK, "file");
 }
 
 #[test]
-fn a_crowd_of_laravel_checkpointed_is_the_oracles() {
+fn laravel_crowd_on_checkpoint_after_file_matches_php_fpm() {
     visit_by_all(&CHECKPOINT, "file");
 }
 
 #[test]
-fn a_crowd_of_laravel_checkpointed_by_the_runtime_is_the_oracles() {
+fn laravel_crowd_on_checkpoint_by_runtime_matches_php_fpm() {
     visit_by_all(&RUNTIME, "database");
 }
 
 #[test]
-fn a_crowd_of_laravel_as_a_worker_of_frankenphp_is_the_oracles() {
+fn laravel_crowd_on_frankenphp_worker_matches_php_fpm() {
     visit_by_all(&FRANKENPHP, "file");
 }
 
 #[test]
-fn a_crowd_of_laravel_as_a_worker_of_frankenphp_rolled_back_is_the_oracles() {
+fn laravel_crowd_on_frankenphp_worker_with_rollback_matches_php_fpm() {
     visit_by_all(&FRANKENPHP_ROLLED_BACK, "file");
 }
 
 #[test]
-fn a_fatal_error_in_a_resident_laravel_is_one_requests() {
+fn fatal_error_in_resident_laravel_affects_own_request_only() {
     for way in [&OCTANE, &FRANKENPHP] {
         let copy = Copy::new("file");
         let server = copy.serve(way);
-        let answer = server.get("/fatal");
-        // Laravel's error page comes from a shutdown function of the boot, which is no request's.
-        assert_eq!((answer.status, answer.text().as_str()), (500, ""), "{}", way.target);
+        let response = server.get("/fatal");
+        // Laravel's error page comes from a shutdown function registered by the boot, so no request
+        // runs it.
+        assert_eq!((response.status, response.text().as_str()), (500, ""), "{}", way.target);
         assert_eq!(server.get("/").status, 200, "{}", server.log());
         server.wait_for_log("Allowed memory size of");
         server.stop();

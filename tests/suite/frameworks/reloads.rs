@@ -1,14 +1,14 @@
-//! A server that is reloaded again and again while something else is done with it.
+//! A server that is reloaded repeatedly while other work runs.
 
 use samovar_testkit::Server;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Between two reloads: some requests are answered by one generation alone.
+/// Pause between two reloads, so that some requests are served entirely by one generation.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// What `work` gives; there were at least two reloads meanwhile, and none failed.
+/// Returns the result of `work`. At least two reloads must happen meanwhile, and none may fail.
 pub(crate) fn while_reloading<T: Send>(server: &Server, work: impl FnOnce() -> T + Send) -> T {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -17,8 +17,8 @@ pub(crate) fn while_reloading<T: Send>(server: &Server, work: impl FnOnce() -> T
             while !is_done.load(Ordering::Relaxed) {
                 match server.reload() {
                     Ok(_) => count += 1,
-                    // On a slow machine requests outlive several reloads.
-                    Err(why) if why.contains("still busy with their requests") => {}
+                    // On a slow machine, requests outlive several reloads.
+                    Err(why) if why.contains("still busy with requests") => {}
                     Err(why) => panic!("{why}\n{}", server.log()),
                 }
                 thread::sleep(PAUSE);

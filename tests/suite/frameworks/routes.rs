@@ -1,4 +1,5 @@
-//! Routes as frameworks call them: the adapters tell the server, and no application says a word.
+//! Route names of frameworks: the adapters report them to the server, without code in the
+//! application.
 
 use crate::frameworks::laravel::{Copy, OCTANE, RUNTIME};
 use crate::frameworks::shop::{Model, Shop};
@@ -9,7 +10,7 @@ use std::net::SocketAddr;
 
 const ADMIN: &str = "admin = '127.0.0.1:0'\n";
 
-/// Asks for each path; their requests are counted under these names, and each once.
+/// Requests each path, and checks that the requests are counted under these names, each once.
 fn are_named(server: &Server, pages: &[(&str, &str)]) {
     for (path, _) in pages {
         assert!(server.get(path).status < 500, "{path}\n{}", server.log());
@@ -30,7 +31,7 @@ fn are_named(server: &Server, pages: &[(&str, &str)]) {
 }
 
 #[test]
-fn symfony_s_adapter_tells_the_router_s_names() {
+fn symfony_adapter_reports_route_names() {
     for model in [Model::Resident, Model::Checkpoint] {
         let shop = Shop::install(None);
         let server = shop.serve_with(model, ADMIN);
@@ -47,7 +48,7 @@ fn symfony_s_adapter_tells_the_router_s_names() {
 }
 
 #[test]
-fn laravel_s_adapters_tell_names_or_patterns() {
+fn laravel_adapters_report_route_names_or_patterns() {
     for way in [&RUNTIME, &OCTANE] {
         let copy = Copy::new("file");
         let server = copy.serve_with(way, ADMIN);
@@ -56,7 +57,7 @@ fn laravel_s_adapters_tell_names_or_patterns() {
     }
 }
 
-/// Three routers' ways to say it, each behind the middleware as its guide has it.
+/// Three routers, each with the middleware as in its guide.
 const PSR15: &str = r"<?php
 require 'PACKAGE/tests/libraries.php';
 
@@ -80,7 +81,8 @@ $found = [
     '/text' => ['_route', 'text.tea'],
 ];
 $page = new class () implements RequestHandlerInterface {
-    public function handle(ServerRequestInterface $request): ResponseInterface { return new Response(body: 'tea'); }
+    public function handle(ServerRequestInterface $request): ResponseInterface {
+        return new Response(body: 'tea'); }
 };
 $router = new class ($page, $found) implements RequestHandlerInterface {
     public function __construct(private RequestHandlerInterface $page, private array $found) {}
@@ -93,7 +95,7 @@ Samovar\Runtime\Psr15\serve($router);
 ";
 
 #[test]
-fn psr_15_s_middleware_tells_what_routers_say() {
+fn psr_15_middleware_reports_route_names_of_routers() {
     let package = workspace().join("php");
     let script = PSR15.replace("PACKAGE", &package.display().to_string());
     let server = Server::script(&script).workers(1).config(ADMIN).start();

@@ -1,5 +1,5 @@
-//! tests/apps/symfony-shop: a full-stack Symfony with Doctrine, security, forms and Messenger, whose
-//! public/index.php is the recipe's in every execution model.
+//! tests/apps/symfony-shop: a full-stack Symfony application with Doctrine, security, forms and
+//! Messenger. Its public/index.php is that of the Symfony recipe in every execution model.
 
 mod pages;
 mod plan;
@@ -33,7 +33,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "id", before: "Sfdump(\"sf-dump-", after: "\"" },
 ];
 
-/// What decides is the environment alone.
+/// Selected by environment variables only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Model {
     Script,
@@ -42,7 +42,7 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// Starts a server, with the variables that choose the model, and waits for its workers.
+    /// Starts a server with the variables that select the model, and waits for its workers.
     pub(crate) fn start(self, start: Start) -> Server {
         const RUNTIME: &str = r"Samovar\Runtime\SymfonyRuntime";
         let (start, name) = match self {
@@ -61,41 +61,42 @@ impl Model {
 }
 
 #[test]
-fn shop_script_is_the_oracles() {
+fn shop_script_model_matches_php_fpm() {
     walks(Model::Script);
 }
 
 #[test]
-fn shop_resident_is_the_oracles() {
+fn shop_resident_model_matches_php_fpm() {
     walks(Model::Resident);
 }
 
 #[test]
-fn shop_checkpoint_is_the_oracles() {
+fn shop_checkpoint_model_matches_php_fpm() {
     walks(Model::Checkpoint);
 }
 
 #[test]
-fn shop_resident_crowd_is_the_oracles() {
+fn shop_crowd_in_resident_model_matches_php_fpm() {
     crowds(Model::Resident);
 }
 
 #[test]
-fn shop_checkpoint_crowd_is_the_oracles() {
+fn shop_crowd_in_checkpoint_model_matches_php_fpm() {
     crowds(Model::Checkpoint);
 }
 
 #[test]
-fn shop_resident_on_postgresql_is_the_oracles() {
+fn shop_resident_model_on_postgresql_matches_php_fpm() {
     walks_on_postgresql(Model::Resident);
 }
 
 #[test]
-fn shop_checkpoint_on_postgresql_is_the_oracles() {
+fn shop_checkpoint_model_on_postgresql_matches_php_fpm() {
     walks_on_postgresql(Model::Checkpoint);
 }
 
-/// What was written over HTTP waits in the queue, and the console, which no model touches, works it off.
+/// Messages written over HTTP wait in the queue. The console, which runs outside all models,
+/// consumes them.
 #[test]
 fn shop_messages_are_consumed_by_the_console() {
     for model in [Model::Resident, Model::Checkpoint] {
@@ -114,9 +115,10 @@ fn shop_messages_are_consumed_by_the_console() {
     }
 }
 
-/// As the guide has it: consumers beside HTTP, which finish their message when the server stops.
+/// Consumers next to HTTP, configured as in the guide. They finish their message when the server
+/// stops.
 #[test]
-fn shop_messages_are_consumed_beside_http() {
+fn shop_messages_are_consumed_by_console_workers() {
     for model in [Model::Script, Model::Resident, Model::Checkpoint] {
         let shop = Shop::install(None);
         let server = shop.serve_with(model, &console_workers("symfony"));
@@ -129,7 +131,7 @@ fn shop_messages_are_consumed_beside_http() {
             let notes = visitor.get("/notes.json").text();
             (notes.matches("\"read\":true").count() == 2).then_some(())
         });
-        // A message leaves the queue when its handler is done.
+        // A message is removed from the queue after its handler has finished.
         eventually("an empty queue", || (shop.queued() == "0").then_some(()));
         let status = server.status();
         let consoles = status["consoles"].as_array().cloned().unwrap_or_default();
@@ -137,16 +139,16 @@ fn shop_messages_are_consumed_beside_http() {
         assert!(consoles.iter().all(|c| c["name"] == "consume" && c["restarts"] == 0), "{status}");
         let log = server.stop();
         assert!(log.contains("Consuming messages from transport"), "{log}");
-        assert!(!log.contains("has not left within"), "{log}");
+        assert!(!log.contains("did not exit within"), "{log}");
     }
 }
 
-/// Another queue than the database, by one line of the environment.
+/// Another queue than the database, selected by one line of the environment.
 #[test]
 fn shop_messages_are_consumed_from_redis() {
     for model in [Model::Script, Model::Resident, Model::Checkpoint] {
         let redis = Redis::start();
-        // As the guide has it: to Redis each consumer is somebody of its own.
+        // As in the guide: each consumer has its own name in Redis.
         let options = "stream=messages&consumer=consumer${SAMOVAR_CONSOLE_NUMBER:-0}";
         let dsn = format!("redis://{}?{options}", redis.socket().display());
         let shop = Shop::with(&format!("MESSENGER_TRANSPORT_DSN=\"{dsn}\"\n"));
@@ -186,13 +188,13 @@ fn walks_on_postgresql(model: Model) {
 
 fn crowds(model: Model) {
     let (ours, theirs) = (Shop::install(None), Shop::install(None));
-    let answers = side_by_side(&ours, &theirs, model, |_, a, b| crowd(&PLAN, a, b));
-    println!("{answers} answers equal");
+    let responses = side_by_side(&ours, &theirs, model, |_, a, b| crowd(&PLAN, a, b));
+    println!("{responses} answers equal");
 }
 
-/// The crowd's answers are the same, whoever takes over from whom meanwhile.
+/// The crowd's responses are the same while generations replace each other.
 #[test]
-fn a_crowd_in_the_shop_does_not_notice_reloads() {
+fn shop_crowd_during_reloads_matches_php_fpm() {
     for model in [Model::Script, Model::Resident, Model::Checkpoint] {
         let (ours, theirs) = (Shop::install(None), Shop::install(None));
         side_by_side(&ours, &theirs, model, |server, a, b| {
@@ -218,16 +220,16 @@ fn side_by_side(
     checked
 }
 
-/// A copy of the application with a database of its own.
+/// A copy of the application with its own database.
 pub(crate) struct Shop(TempDir);
 
 impl Shop {
-    /// Tables, products and users are the console's work, and so is the compiled container.
+    /// The console creates tables, products, users and the compiled container.
     pub(crate) fn install(database: Option<&str>) -> Shop {
         Shop::with(&database.map_or_else(String::new, |url| format!("DATABASE_URL=\"{url}\"\n")))
     }
 
-    /// The same with variables of its own.
+    /// The same with additional environment variables.
     pub(crate) fn with(variables: &str) -> Shop {
         let shop = Shop(copy_of(&workspace().join("tests/apps/symfony-shop")));
         std::fs::write(shop.path().join(".env.local"), variables).expect("our own file");
@@ -245,7 +247,7 @@ impl Shop {
         self.path().join("public")
     }
 
-    /// Three workers, none of whom has answered anything.
+    /// Starts a server with three workers that have served no request yet.
     fn serve(&self, model: Model) -> Server {
         self.serve_with(model, "")
     }
@@ -254,12 +256,12 @@ impl Shop {
         model.start(Server::at(self.public()).relinked().workers(3).config(config))
     }
 
-    /// `php bin/console`, which must succeed.
+    /// Runs `php bin/console`, which must succeed.
     pub(crate) fn console(&self, arguments: &[&str]) -> String {
         self.php(|command| command.arg("bin/console").args(arguments))
     }
 
-    /// How many messages wait.
+    /// Number of queued messages.
     fn queued(&self) -> String {
         const COUNT: &str = "echo (new PDO('sqlite:var/shop.db'))\
             ->query('SELECT COUNT(*) FROM messenger_messages')->fetchColumn();";

@@ -1,12 +1,12 @@
-//! What runs until the page's end: servers, with all that they print.
+//! Processes that run until the page's end: servers, with all their output.
 
-use crate::guides::place::Place;
+use crate::guides::place::GuideMachine;
 use samovar_testkit::eventually;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// A process that is still there when its command has been typed; ended when dropped.
+/// A process that continues after its command has started; ended on drop.
 pub(crate) struct Background {
     child: Child,
     log: std::path::PathBuf,
@@ -14,8 +14,13 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts a shell command. It dies with the test, however that ends.
-    pub(crate) fn start(place: &Place, folder: &Path, command: &str, number: usize) -> Background {
+    /// Starts a shell command. It always ends together with the test.
+    pub(crate) fn start(
+        place: &GuideMachine,
+        folder: &Path,
+        command: &str,
+        number: usize,
+    ) -> Background {
         let log = place.path(&format!("/tmp/background-{number}.log"));
         let out = std::fs::File::create(&log).expect("our own file");
         let error = out.try_clone().expect("our own file");
@@ -32,16 +37,16 @@ impl Background {
         Background { child, log, command: command.to_owned() }
     }
 
-    /// All that it has printed.
+    /// All output so far.
     pub(crate) fn log(&self) -> String {
         let mut text = Vec::new();
         let file = std::fs::File::open(&self.log);
-        // What cannot be read yet is read later.
+        // After a read error, the next call reads the rest.
         let _ = file.map(|mut file| file.read_to_end(&mut text));
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Waits until `is_ready` says so of its log; its end before that is an error.
+    /// Waits until `is_ready` accepts the log. An exit before that is an error.
     pub(crate) fn wait_for(&mut self, is_ready: impl Fn(&str) -> bool) -> Result<(), String> {
         eventually(&format!("`{}` is ready", self.command), || {
             if is_ready(&self.log()) {
@@ -52,12 +57,12 @@ impl Background {
         })
     }
 
-    /// The exit status, if it has ended.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("our own child")
     }
 
-    /// Asks it to end, and waits for that.
+    /// Sends SIGTERM, and waits for the exit.
     pub(crate) fn end(&mut self) -> Result<(), String> {
         if self.ended().is_none() {
             self.terminate();
@@ -72,7 +77,7 @@ impl Background {
 
     fn terminate(&self) {
         let pid = self.child.id().to_string();
-        // It may have ended by itself meanwhile.
+        // The process may already have ended.
         let _ = Command::new("kill").args(["-TERM", &pid]).stderr(Stdio::null()).status();
     }
 }

@@ -1,22 +1,22 @@
-//! `composer require` without a registry: the libraries are those of Debian's packages.
+//! `composer require` without a registry: the libraries come from Debian's packages.
 //!
-//! What it leaves is what Composer leaves: `vendor/autoload.php`, which also loads the application's
-//! own classes as `autoload.psr-4` and `autoload.files` in its composer.json say, and
-//! `vendor/autoload_runtime.php`, made of the template in symfony/runtime, if that is named.
+//! The result equals Composer's: `vendor/autoload.php`, which also loads the application's own
+//! classes according to `autoload.psr-4` and `autoload.files` in its composer.json. If
+//! symfony/runtime is named, `vendor/autoload_runtime.php` is created from its template.
 
 use crate::guides::walk::{Outcome, Walk};
 use samovar_testkit::workspace;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Debian's loaders, below `/usr/share/php`; what begins with a dot lies in this workspace.
+/// Debian's loaders, below `/usr/share/php`. Paths that begin with a dot are in this workspace.
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("samovar/runtime", &["./php/autoload.php"]),
     ("symfony/runtime", &["Symfony/Component/Runtime/autoload.php"]),
     ("doctrine/dbal", &["Doctrine/DBAL/autoload.php"]),
     ("laravel/framework", &["Illuminate/autoload.php"]),
     ("nyholm/psr7", &["Nyholm/Psr7/autoload.php"]),
-    // Debian has no package of these interfaces: they are declared as PSR-15 has them.
+    // Debian has no package of these interfaces; the file declares them as in PSR-15.
     ("psr/http-server-handler", &["Psr/Http/Message/autoload.php", "./php/tests/fakes/psr15.php"]),
 ];
 const DEBIAN: &str = "/usr/share/php";
@@ -29,7 +29,7 @@ pub(crate) fn require(walk: &mut Walk, names: &str) -> Result<Outcome, String> {
     Ok(Outcome::good(""))
 }
 
-/// Adds libraries to the application in a folder.
+/// Adds libraries to the application in `folder`.
 pub(crate) fn require_in(folder: &Path, names: &str) -> Result<(), String> {
     let mut files = Vec::new();
     for name in names.split_whitespace() {
@@ -63,7 +63,7 @@ pub(crate) fn require_in(folder: &Path, names: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The loader of the application's own classes and files.
+/// Loader code for the application's own classes and files.
 fn own_classes(folder: &Path) -> Result<String, String> {
     let Ok(json) = std::fs::read_to_string(folder.join("composer.json")) else {
         return Ok(String::new());

@@ -1,29 +1,30 @@
-//! That a page which does not hold is found out: the harness on small pages of its own.
+//! Tests of the harness: wrong pages must be detected. It runs on small pages of its own.
 
 use crate::guides::page::Page;
 use crate::guides::pattern::{begins, matches};
-use crate::guides::place::Place;
+use crate::guides::place::GuideMachine;
 use crate::guides::walk::walk;
 
-/// Follows a page that is given as text.
+/// Follows a page given as text.
 fn follow(markdown: &str) -> Result<(), String> {
-    walk(&Page::read(markdown)?, &Place::new())
+    walk(&Page::read(markdown)?, &GuideMachine::new())
 }
 
 #[test]
-fn a_page_that_holds_is_followed() {
+fn correct_page_passes() {
     let page = "# Page\n\n```php index.php\n<?php echo 'at :8080';\n```\n\n\
         ```php in index.php\n<?php echo 'at :8080';\n```\n\n```text\na → b\n```\n\n\
         ```console\n$ mkdir -p a/b && cd a\n$ pwd && ls\n/home/a\nb\n$ cd ..\n\
         $ samovar serve index.php\nsamovar: listening on http://127.0.0.1:8080 …\n\
-        $ curl -s \\\n    http://127.0.0.1:8080/\nat :8080\n$ samovar status\n…\n… idle script …\n…\n\
+        $ curl -s \\\n    http://127.0.0.1:8080/\nat :8080\n$ samovar status\n\
+        …\n… idle script …\n…\n\
         $ samovar stop\n```\n";
     assert_eq!(follow(page), Ok(()));
     assert_eq!(Page::read(page).map(|page| page.pictures), Ok(vec!["line 11: a → b".to_owned()]));
 }
 
 #[test]
-fn what_does_not_hold_is_told_with_its_line() {
+fn wrong_page_fails_with_line_number() {
     for (page, error) in [
         ("\n\n```console\n$ echo a\nb\n```\n", "line 4: `echo a`\nexpected:\nb\ngot:\na\n"),
         ("```console\n$ false\n```\n", "line 2: `false` failed"),
@@ -43,7 +44,7 @@ fn what_does_not_hold_is_told_with_its_line() {
 }
 
 #[test]
-fn no_block_is_passed_over() {
+fn unknown_block_is_rejected() {
     for page in [
         "```\na\n```\n",
         "```php\na\n```\n",
@@ -59,7 +60,7 @@ fn no_block_is_passed_over() {
 }
 
 #[test]
-fn three_dots_are_anything() {
+fn ellipsis_matches_any_text() {
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     for (expected, actual, is_match) in [
         ("a", "a\n", true),

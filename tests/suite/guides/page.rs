@@ -1,54 +1,54 @@
-//! Markdown → steps: what a page asks its reader to do, in its order.
+//! Markdown → steps: the actions that a page requires from its reader, in order.
 
-/// A page, read.
+/// A parsed page.
 pub(crate) struct Page {
-    /// What is to be done, in the page's order.
+    /// Actions, in the page's order.
     pub(crate) steps: Vec<Step>,
-    /// First lines of the blocks that ask for nothing.
+    /// First lines of the blocks without an action.
     pub(crate) pictures: Vec<String>,
 }
 
-/// One thing to do.
+/// One action of the page.
 pub(crate) struct Step {
-    /// Its line in the page, from 1.
+    /// Line in the page, from 1.
     pub(crate) line: usize,
-    /// What it is.
+    /// The action itself.
     pub(crate) action: Action,
 }
 
-/// What a reader does.
+/// An action of the reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Saves a file.
     Write {
-        /// As the page says it.
+        /// Path as written in the page.
         path: String,
-        /// All of the file.
+        /// Content of the whole file.
         text: String,
     },
-    /// Looks at lines that a file has already.
+    /// Checks lines that a file already contains.
     Find {
-        /// As the page says it.
+        /// Path as written in the page.
         path: String,
-        /// Lines that stand in it.
+        /// Lines that the file must contain.
         text: String,
     },
-    /// Types a command.
+    /// Runs a command.
     Run {
-        /// Without the prompt; lines that ended in a backslash are still several.
+        /// Command without the prompt. Lines that ended in a backslash are still separate.
         command: String,
-        /// What it prints, if the page says so.
+        /// Expected output, if the page shows it.
         output: Vec<String>,
     },
 }
 
 const FENCE: &str = "```";
 const PROMPT: &str = "$ ";
-/// Four blanks make a block without an info string.
+/// Four blanks start a block without an info string.
 const INDENT: &str = "    ";
 
 impl Page {
-    /// Reads a page, or says which line is not to be understood.
+    /// Parses a page. Returns an error with the line that cannot be parsed.
     pub(crate) fn read(markdown: &str) -> Result<Page, String> {
         let mut page = Page { steps: Vec::new(), pictures: Vec::new() };
         let mut lines = (1..).zip(markdown.lines());

@@ -1,16 +1,17 @@
-//! Whether an output is the one that a page promises.
+//! Comparison of an output with the output promised by a page.
 
-/// Stands for any text within a line, and alone in a line for any lines.
+/// Matches any text within a line; as the only character of a line, any number of lines.
 const ANYTHING: char = '…';
 
-/// Compares line by line; blanks at a line's ends, and how many stand between words, are one.
+/// Compares line by line. Blanks at the ends of lines are ignored; several blanks between words
+/// count as one.
 pub(crate) fn matches(expected: &[String], actual: &str) -> bool {
     let actual: Vec<String> = actual.trim_end().lines().map(squeezed).collect();
     let expected: Vec<String> = expected.iter().map(|line| squeezed(line)).collect();
     lines_match(&expected, &actual)
 }
 
-/// As [`matches()`], for an output that may go on.
+/// Like [`matches()`], for an output that may continue.
 pub(crate) fn begins(expected: &[String], actual: &str) -> bool {
     let mut open = expected.to_vec();
     open.push(ANYTHING.to_string());

@@ -1,4 +1,4 @@
-//! Where a page is followed: a root of its own with a home, a `PATH`, and free ports.
+//! A simulated machine for one page: a separate root with a home, a `PATH`, and free ports.
 
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::family;
@@ -7,7 +7,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Ports as pages say them, and folders that are the reader's machine's: each gets one here.
+/// Ports as written in pages, and folders of the reader's machine. Each is mapped to one of this
+/// place.
 const PORTS: &[&str] = &["8080", "8000"];
 const FOLDERS: &[&str] = &[
     "/srv/",
@@ -18,40 +19,40 @@ const FOLDERS: &[&str] = &[
     "/usr/local/bin/",
 ];
 
-/// A port on which nobody answers.
+/// A proxy address at which no server listens.
 const NOBODY: &str = "http://127.0.0.1:9";
 
-/// A reader's machine, as far as a page touches it.
-pub(crate) struct Place {
+/// The parts of a reader's machine that pages use.
+pub(crate) struct GuideMachine {
     root: TempDir,
     ports: Vec<String>,
 }
 
-impl Place {
-    /// With an empty home, and `samovar` and `sudo` on the `PATH`.
-    pub(crate) fn new() -> Place {
+impl GuideMachine {
+    /// Creates a place with an empty home, and with `samovar` and `sudo` on the `PATH`.
+    pub(crate) fn new() -> GuideMachine {
         let root = TempDir::with_prefix("samovar-guide-").expect("a temporary folder");
         let ports = PORTS.iter().map(|_| samovar_testkit::port().port().to_string()).collect();
-        let place = Place { root, ports };
+        let place = GuideMachine { root, ports };
         for folder in FOLDERS.iter().chain(&["/home/", "/bin/", "/tmp/"]) {
             std::fs::create_dir_all(place.path(folder)).expect("our own folder");
         }
         for folder in ["/bin/", "/usr/local/bin/"] {
             place.link(&format!("{folder}samovar"), &samovar_testkit::binary());
         }
-        // As curl behaves before somebody's eyes: no meter.
+        // As in an interactive shell: no progress meter.
         std::fs::write(place.path("/home/.curlrc"), "silent\nshow-error\n").expect("our own file");
-        // The reader may be anybody; here nothing needs another's rights.
+        // The reader may be any user; here no command needs other privileges.
         place.script("/bin/sudo", "#!/bin/sh\nexec \"$@\"\n");
         place
     }
 
-    /// A path of the page's, as it is here.
+    /// Maps a path of the page to a path in this place.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.path().join(path.trim_start_matches('/'))
     }
 
-    /// The page's words → ours.
+    /// Maps the page's ports and folders in `text` to those of this place.
     pub(crate) fn ours(&self, text: &str) -> String {
         let text = PORTS.iter().zip(&self.ports).fold(text.to_owned(), |text, (theirs, own)| {
             text.replace(&format!(":{theirs}"), &format!(":{own}"))
@@ -60,7 +61,7 @@ impl Place {
         FOLDERS.iter().fold(text, |text, folder| text.replace(folder, &format!("{root}{folder}")))
     }
 
-    /// Our words → the page's.
+    /// Maps ports and folders of this place back to the page's.
     pub(crate) fn theirs(&self, text: &str) -> String {
         let text = text.replace(&self.root.path().display().to_string(), "");
         PORTS.iter().zip(&self.ports).fold(text, |text, (theirs, own)| {
@@ -68,7 +69,7 @@ impl Place {
         })
     }
 
-    /// The environment of the page's commands: all of it.
+    /// The complete environment of the page's commands.
     pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut paths = vec![self.path("/bin")];
@@ -78,19 +79,19 @@ impl Place {
             ("HOME", self.path("/home").into()),
             ("TMPDIR", self.path("/tmp").into()),
             ("XDG_RUNTIME_DIR", self.path("/tmp").into()),
-            // Nothing is asked of the world: WordPress looks for updates.
+            // Prevents requests to the internet: WordPress checks for updates.
             ("http_proxy", NOBODY.into()),
             ("https_proxy", NOBODY.into()),
             ("no_proxy", "127.0.0.1".into()),
-            // The default of a page that says nothing about it.
+            // Default address for pages that do not specify one.
             (family::RUN, family::run().into()),
             ("SAMOVAR_LISTEN", self.ours("127.0.0.1:8080").into()),
-            // A reader is not root; who runs the tests may be.
+            // A reader is not root, but the tests may run as root.
             ("SAMOVAR_ALLOW_ROOT", "true".into()),
         ]
     }
 
-    /// Copies an application to a path of the page's.
+    /// Copies an application to a path of the page.
     pub(crate) fn install(&self, application: &Path, to: &str) {
         let copy = copy_of(application).keep();
         let parent = self.path(to);
@@ -99,7 +100,7 @@ impl Place {
         std::fs::rename(copy, self.path(to)).expect("both are temporary folders");
     }
 
-    /// Writes a program.
+    /// Writes an executable script.
     pub(crate) fn script(&self, path: &str, text: &str) {
         let file = self.path(path);
         std::fs::write(&file, text).expect("our own file");
@@ -107,7 +108,7 @@ impl Place {
         std::fs::set_permissions(file, mode).expect("our own file");
     }
 
-    /// Makes a path of the page's lead to a file of ours.
+    /// Creates a symbolic link from a path of the page to a real file.
     pub(crate) fn link(&self, path: &str, to: &Path) {
         symlink(to, self.path(path)).expect("a link in our own folder");
     }

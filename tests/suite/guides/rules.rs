@@ -1,15 +1,16 @@
-//! Where this machine is not the reader's, by name. All other commands are run as they stand.
+//! Rules for differences between this machine and the reader's, by name. All other commands run
+//! unchanged.
 //!
-//! | rule | a command that begins with | is |
+//! | rule | commands that begin with | action |
 //! |---|---|---|
-//! | packages | `sudo apt-get install` | checked: all that it names is installed here, with the PHP under test |
-//! | checkout | `git clone` | a folder `samovar` with the examples, and the programs that are built |
-//! | make | `make run` | what the Makefile's target runs when all is built |
-//! | composer | `composer require` | done with the libraries of Debian's packages (`composer.rs`) |
-//! | nginx | `sudo systemctl reload nginx` | an nginx of our own, with the sites that the page has written |
-//! | unit | `sudo systemctl enable --now` | started in the background, as the unit's file says |
+//! | packages | `sudo apt-get install` | checks that all are installed, with the PHP under test |
+//! | checkout | `git clone` | creates a folder `samovar` with the examples and the built programs |
+//! | make | `make run` | runs the command of the Makefile's target; everything is built already |
+//! | composer | `composer require` | uses the libraries of Debian's packages (`composer.rs`) |
+//! | nginx | `sudo systemctl reload nginx` | starts a separate nginx with the sites of the page |
+//! | unit | `sudo systemctl enable --now` | starts the command of the unit file in the background |
 //!
-//! Of `mariadb-server` the programs alone are wanted: the package would start a service.
+//! Of `mariadb-server` only the programs are required: the package would start a service.
 
 use crate::guides::background::Background;
 use crate::guides::composer;
@@ -18,7 +19,7 @@ use samovar_testkit::{php, workspace};
 use std::fmt::Write as _;
 use std::process::Command;
 
-/// The pages name Debian 12's PHP; another version's packages have the same names.
+/// The pages name PHP of Debian 12; packages of other versions have the same names.
 const PAGES_PHP: &str = "8.2";
 
 type Rule = fn(&mut Walk, &str) -> Result<Outcome, String>;
@@ -33,7 +34,7 @@ const RULES: &[(&str, Rule)] = &[
     ("sudo systemctl enable --now", unit),
 ];
 
-/// What the rule for a command made of it; `None`: there is none, it is run.
+/// Applies the rule for `command`. Returns `None` if there is no rule; the command is then run.
 pub(crate) fn apply(walk: &mut Walk, command: &str) -> Option<Result<Outcome, String>> {
     let (prefix, rule) = RULES.iter().find(|(prefix, _)| command.starts_with(prefix))?;
     let arguments = command[prefix.len()..].replace("\\\n", " ");

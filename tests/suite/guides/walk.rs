@@ -1,46 +1,46 @@
-//! Follows a page, step by step, and says where it does not hold.
+//! Follows a page step by step, and reports the step that fails.
 
 use crate::guides::background::Background;
 use crate::guides::page::{Action, Page, Step};
 use crate::guides::pattern;
-use crate::guides::place::Place;
+use crate::guides::place::GuideMachine;
 use crate::guides::rules;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the state of a server may take to become what the page says.
+/// Time in which a server's status must become the one that the page shows.
 const SETTLES: Duration = Duration::from_secs(20);
 const SERVE: &str = "samovar serve";
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A reader under way.
+/// State of a reader who follows a page.
 pub(crate) struct Walk<'a> {
-    /// Their machine.
-    pub(crate) place: &'a Place,
-    /// The folder they are in.
+    /// The reader's machine.
+    pub(crate) place: &'a GuideMachine,
+    /// The current folder.
     pub(crate) folder: PathBuf,
-    /// What they have started.
+    /// Processes started in the background.
     pub(crate) background: Vec<Background>,
 }
 
-/// What a command has printed, in our words, and whether it went well.
+/// Output of a command, with the place's own paths, and its success.
 pub(crate) struct Outcome {
     /// Standard output and standard error.
     pub(crate) text: String,
-    /// Exit status 0.
+    /// Whether the exit status was 0.
     pub(crate) is_success: bool,
 }
 
 impl Outcome {
-    /// It went well.
+    /// A successful outcome.
     pub(crate) fn good(text: impl Into<String>) -> Outcome {
         Outcome { text: text.into(), is_success: true }
     }
 }
 
-/// Follows all of a page; an error names its line.
-pub(crate) fn walk(page: &Page, place: &Place) -> Result<(), String> {
+/// Follows a whole page. An error names the line.
+pub(crate) fn walk(page: &Page, place: &GuideMachine) -> Result<(), String> {
     let mut walk = Walk { place, folder: place.path("/home"), background: Vec::new() };
     for step in &page.steps {
         walk.step(step).map_err(|e| format!("line {}: {}", step.line, place.theirs(&e)))?;
@@ -88,7 +88,7 @@ impl Walk<'_> {
         loop {
             let outcome = self.shell(&ours)?;
             let checked = check(self.place, command, output, &outcome);
-            // Only what is looked at settles: doing a thing twice is not what the page says.
+            // Only a status query is repeated. Other commands must not run twice.
             let settles = outcome.is_success && command.contains("samovar status");
             if checked.is_ok() || !settles || start.elapsed() > SETTLES {
                 return checked.map_err(|e| format!("{e}{}", self.logs()));
@@ -97,7 +97,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Starts a server: it runs until the page stops it, or ends.
+    /// Starts a server. It runs until the page stops it, or ends.
     pub(crate) fn serve(&mut self, command: &str, output: &[String]) -> Result<(), String> {
         self.start(&in_place_of_the_shell(command), |log| log.contains("listening on "))?;
         let Some(server) = self.background.last() else { return Ok(()) };
@@ -109,7 +109,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Starts a command in the background and waits until its log says that it is ready.
+    /// Starts a command in the background and waits until its log shows that it is ready.
     pub(crate) fn start(
         &mut self,
         command: &str,
@@ -122,10 +122,11 @@ impl Walk<'_> {
         ready
     }
 
-    /// Runs a command to its end. Where it leaves the shell is where the next one begins.
+    /// Runs a command to its end. The next command starts in the folder where this one left the
+    /// shell.
     pub(crate) fn shell(&mut self, command: &str) -> Result<Outcome, String> {
         let left = self.place.path("/tmp/folder");
-        // By a trap, for a command may leave the shell.
+        // In a trap, because a command may exit the shell.
         let script = format!("trap 'pwd -P > \"{}\"' EXIT\n{command}", left.display());
         let output = Command::new("bash")
             .args(["-c", &format!("exec 2>&1\n{script}")])
@@ -148,24 +149,29 @@ impl Walk<'_> {
     }
 }
 
-/// A signal is to meet the server itself.
+/// Replaces the shell by the server, so that signals reach the server itself.
 fn in_place_of_the_shell(command: &str) -> String {
     let name = command.find(SERVE).expect("it is a server");
     let (before, after) = command.split_at(word_begin(&command[..name]));
     format!("{before}exec {after}")
 }
 
-/// Where the last word of a text begins.
+/// Start of the last word of a text.
 fn word_begin(text: &str) -> usize {
     text.rfind(char::is_whitespace).map_or(0, |blank| blank + 1)
 }
 
-/// Whether a command is one that does not come to an end by itself.
+/// Whether the command starts a server, which does not end on its own.
 fn is_server(command: &str) -> bool {
     command.contains(SERVE)
 }
 
-fn check(place: &Place, command: &str, expected: &[String], got: &Outcome) -> Result<(), String> {
+fn check(
+    place: &GuideMachine,
+    command: &str,
+    expected: &[String],
+    got: &Outcome,
+) -> Result<(), String> {
     let text = place.theirs(&got.text);
     if !got.is_success {
         return Err(format!("`{command}` failed:\n{text}"));

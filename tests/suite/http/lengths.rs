@@ -1,4 +1,4 @@
-//! How long a body is said to be, and how long it takes.
+//! Declared lengths of bodies, and the time that bodies take.
 
 use crate::http::{app, is_served};
 use samovar_testkit::Server;
@@ -8,18 +8,19 @@ fn post(framing: &str) -> String {
     format!("POST /echo HTTP/1.1\r\nHost: t\r\n{framing}\r\n\r\n")
 }
 
-/// The status, at once and without the body; then the connection is closed.
+/// Checks that the status arrives immediately, without reading the body, and that the connection is
+/// closed.
 fn refuses(server: &Server, name: &str, request: &str, status: u16) {
     let mut client = server.client();
     client.send(request.as_bytes());
-    let answer = client.read(false);
-    assert_eq!((answer.status, answer.complete), (status, true), "{name}");
+    let response = client.read(false);
+    assert_eq!((response.status, response.complete), (status, true), "{name}");
     assert!(client.is_closed(), "{name}");
     assert!(is_served(server), "after {name}");
 }
 
 #[test]
-fn lengths_that_no_body_has() {
+fn invalid_content_length_is_rejected() {
     let server = app().start();
     for (length, status) in [
         ("134217729", 413),
@@ -46,7 +47,7 @@ fn lengths_that_no_body_has() {
     }
     let twice = post("Content-Length: 5\r\nContent-Length: 5") + "abcde";
     refuses(&server, "the same length twice", &twice, 400);
-    // Spaces around a value are none of it, and leading zeros are allowed.
+    // Whitespace around a value is ignored, and leading zeros are allowed.
     for length in [" 5", "5 ", "\t5\t", "005", "0000000000000000000000000000005"] {
         let mut client = server.client();
         client.send((post(&format!("Content-Length: {length}")) + "abcde").as_bytes());
@@ -55,7 +56,7 @@ fn lengths_that_no_body_has() {
 }
 
 #[test]
-fn chunks_that_no_body_has() {
+fn invalid_chunk_size_is_rejected() {
     for buffering in ["true", "false"] {
         let server =
             app().args(["--body-bytes-max", "1000", "--request-buffering", buffering]).start();
@@ -80,9 +81,9 @@ fn chunks_that_no_body_has() {
     }
 }
 
-/// RFC 9112, 6.1 and 6.3: a proxy that forwards such a message may have been fooled.
+/// RFC 9112, 6.1 and 6.3: a proxy that forwards such a message may have been deceived.
 #[test]
-fn a_length_beside_a_coding_is_refused() {
+fn content_length_with_transfer_encoding_is_rejected() {
     let server = app().start();
     for headers in [
         "Content-Length: 5\r\nTransfer-Encoding: chunked",
@@ -96,9 +97,10 @@ fn a_length_beside_a_coding_is_refused() {
     }
 }
 
-/// Each piece comes within the time for a piece, and still it is cut: it would last for days.
+/// Each piece arrives within its timeout, but the whole body would take days. The connection is
+/// closed.
 #[test]
-fn a_body_that_trickles_is_cut() {
+fn body_below_minimum_rate_gets_408() {
     for buffering in ["true", "false"] {
         let server = app()
             .args(["--body-timeout", "700ms", "--body-rate-min", "1K"])
@@ -109,12 +111,12 @@ fn a_body_that_trickles_is_cut() {
             client.send(post(framing).replace("/echo", "/live").as_bytes());
             let piece: &[u8] = if framing.starts_with('C') { b"x" } else { b"1\r\nx\r\n" };
             let started = Instant::now();
-            let mut answer = Vec::new();
-            while answer.is_empty() && started.elapsed() < Duration::from_secs(20) {
+            let mut response = Vec::new();
+            while response.is_empty() && started.elapsed() < Duration::from_secs(20) {
                 let _ = client.try_send(piece);
-                answer = client.read_for(Duration::from_millis(50));
+                response = client.read_for(Duration::from_millis(50));
             }
-            let text = String::from_utf8_lossy(&answer);
+            let text = String::from_utf8_lossy(&response);
             assert!(text.starts_with("HTTP/1.1 408 "), "{framing}, {buffering}: {text:?}");
             assert!(is_served(&server));
         }
@@ -122,23 +124,23 @@ fn a_body_that_trickles_is_cut() {
 }
 
 #[test]
-fn a_body_that_is_fast_enough_on_average_may_take_its_time() {
+fn body_above_average_minimum_rate_is_accepted() {
     let server = app().args(["--body-timeout", "1500ms", "--body-rate-min", "10K"]).start();
     let mut client = server.client();
-    // It buys itself twenty seconds at once.
+    // These bytes pay for twenty seconds at the minimum rate.
     client.send((post("Content-Length: 200040") + &"x".repeat(200_000)).as_bytes());
     for _ in 0..40 {
-        // Twice the time-out in all.
+        // Twice the timeout in total.
         assert_eq!(client.read_for(Duration::from_millis(70)), b"");
         client.send(b"x");
     }
-    let answer = client.read(false).text();
-    assert!(answer.starts_with("POST 200040 200040 "), "{answer}");
+    let response = client.read(false).text();
+    assert!(response.starts_with("POST 200040 200040 "), "{response}");
 }
 
-/// The client has sent everything; what takes long is the script.
+/// The client has sent everything; only the script is slow.
 #[test]
-fn a_slow_application_is_not_blamed_on_the_client() {
+fn slow_script_does_not_count_as_slow_client() {
     let php = r"<?php
         $input = fopen('php://input', 'r');
         for ($bytes = 0; ($piece = fread($input, 65536)) != ''; $bytes += strlen($piece)) {
@@ -156,10 +158,10 @@ fn a_slow_application_is_not_blamed_on_the_client() {
     assert_eq!(client.read(false).text(), "1000000");
 }
 
-/// The largest spans that can be typed are a day, and no sum of them ends the server.
+/// The longest permitted timeouts are one day, and no sum of them breaks the server.
 #[test]
-fn the_longest_time_outs_do_no_harm() {
-    let names = ["header", "idle", "body", "write", "queue", "answer", "drain", "boot"];
+fn longest_timeouts_work() {
+    let names = ["header", "idle", "body", "write", "queue", "response", "drain", "boot"];
     let of = |span: &str| -> String {
         let lines = names.iter().map(|name| format!("{name} = \"{span}\"\n"));
         format!("[timeouts]\n{}", lines.collect::<String>())

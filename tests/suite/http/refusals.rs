@@ -1,4 +1,5 @@
-//! Files that are nobody's business, files with impossible dates, and what is said when there is no page.
+//! Files that are not served, files with dates that HTTP cannot express, and error pages for
+//! missing pages.
 
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, eventually, front_threads};
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
-/// A document root of these files; their text is their path.
+/// A document root with these files; the content of each is its path.
 fn root(files: &[&str]) -> TempDir {
     let root = TempDir::with_prefix("samovar-refusals-").expect("a folder");
     for file in files {
@@ -25,8 +26,8 @@ fn put(root: &Path, file: &str, text: &str) {
 
 fn check(server: &Server, expected: &[(&str, u16)]) {
     for (path, status) in expected {
-        let answer = server.get(path);
-        assert_eq!(answer.status, *status, "{path}: {}", answer.text());
+        let response = server.get(path);
+        assert_eq!(response.status, *status, "{path}: {}", response.text());
     }
 }
 
@@ -34,10 +35,10 @@ fn browser(target: &str) -> Request {
     Request::get(target).header("Accept", "text/html")
 }
 
-/// `httpdate` panics beyond the year 9999: such a file ended the server.
+/// `httpdate` panics beyond the year 9999. Such a file once ended the server.
 #[test]
-fn files_of_any_date_are_served() {
-    // tmpfs keeps times that others cut off.
+fn file_with_any_modification_time_is_served() {
+    // tmpfs stores times that other file systems truncate.
     let root = TempDir::new_in("/dev/shm").expect("a folder");
     let year = Duration::from_hours(24 * 365);
     let last = "Fri, 31 Dec 9999 23:59:59 GMT";
@@ -57,20 +58,20 @@ fn files_of_any_date_are_served() {
         file.set_times(FileTimes::new().set_modified(at)).expect("a time that tmpfs keeps");
         let kept = path.metadata().and_then(|m| m.modified()).expect("a time");
         assert!(kept == at || name == "farther", "{name}: {kept:?}");
-        let answer = server.get(&target);
-        assert_eq!((answer.status, answer.text().as_str()), (200, name));
-        assert_eq!(answer.header("last-modified"), Some(expected), "{name}");
+        let response = server.get(&target);
+        assert_eq!((response.status, response.text().as_str()), (200, name));
+        assert_eq!(response.header("last-modified"), Some(expected), "{name}");
         let again = Request::get(&target).header("If-Modified-Since", expected);
         assert_eq!(server.client().request(&again).status, 304, "{name}");
         let tag =
-            Request::get(&target).header("If-None-Match", answer.header("etag").expect("a tag"));
+            Request::get(&target).header("If-None-Match", response.header("etag").expect("a tag"));
         assert_eq!(server.client().request(&tag).status, 304, "{name}");
     }
     assert!(SystemTime::now() > UNIX_EPOCH);
 }
 
 #[test]
-fn copies_of_source_are_not_served() {
+fn source_copy_is_not_served() {
     let names = [
         "x.php.1",
         "x.php.copy",
@@ -100,14 +101,14 @@ fn copies_of_source_are_not_served() {
     symlink("x.php.1", root.path().join("plain.txt")).expect("our own folder");
     let server = Server::at(root.path()).start();
     for name in names.into_iter().chain(["plain.txt"]) {
-        let answer = server.get(&format!("/{name}"));
-        assert_eq!(answer.status, 404, "{name}");
-        assert!(!answer.text().contains("password"), "{name}");
+        let response = server.get(&format!("/{name}"));
+        assert_eq!(response.status, 404, "{name}");
+        assert!(!response.text().contains("password"), "{name}");
     }
     for page in pages {
         assert_eq!(server.get(&format!("/{page}")).text(), page);
     }
-    // The settings have the last word.
+    // Settings override the defaults.
     let server = Server::at(root.path())
         .args(["--deny-files", "*.tpl", "--allow-files", "x.php.new", "--deny-files", "/a.*"])
         .start();
@@ -118,7 +119,7 @@ fn copies_of_source_are_not_served() {
 }
 
 #[test]
-fn what_is_hidden_is_hidden_by_whatever_name() {
+fn hidden_file_is_not_served_under_any_name() {
     let root = root(&[".env", ".git/config", ".well-known/a.txt", "..data/mounted.txt"]);
     for (target, link) in [
         (".env", "env.txt"),
@@ -135,7 +136,7 @@ fn what_is_hidden_is_hidden_by_whatever_name() {
     check(
         &server,
         &[
-            // What was named is meant.
+            // An explicitly configured target is served.
             ("/storage/upload.txt", 200),
             ("/.env", 404),
             ("/env.txt", 404),
@@ -143,14 +144,14 @@ fn what_is_hidden_is_hidden_by_whatever_name() {
             ("/repository/", 404),
             ("/page.php", 404),
             ("/.well-known/a.txt", 200),
-            // As Kubernetes mounts files.
+            // Kubernetes mounts files in this way.
             ("/mounted.txt", 200),
         ],
     );
 }
 
 #[test]
-fn what_a_project_keeps_is_not_served() {
+fn project_files_are_not_served() {
     let kept = [
         "composer.json",
         "composer.lock",
@@ -181,19 +182,19 @@ fn what_a_project_keeps_is_not_served() {
     assert_eq!(server.get("/composer.json").text(), "composer.json");
     assert_eq!(server.get("/vendor/tool/eval.php").text(), "evaluated");
     assert_eq!(server.get("/settings.txt").text(), "index /settings.txt", "the file in use");
-    // With a public folder, it is named.
+    // If there is a public folder, the log names it.
     put(root.path(), "public/index.php", "");
     let server = start().start();
     let public = root.path().join("public");
     server.wait_for_log(&format!(
-        "name its public folder (hint: `samovar serve {}`)",
+        "(hint: serve its public folder: `samovar serve {}`)",
         public.display()
     ));
-    assert_eq!(server.log().matches("this looks like a project's folder").count(), 1);
+    assert_eq!(server.log().matches("the root looks like a project folder").count(), 1);
 }
 
 #[test]
-fn a_link_that_leaves_the_root_is_named_in_the_log() {
+fn link_leaving_root_is_logged() {
     let outside = root(&["a.txt"]);
     let root = root(&["b.txt"]);
     symlink(outside.path(), root.path().join("shared")).expect("our own folder");
@@ -206,10 +207,10 @@ fn a_link_that_leaves_the_root_is_named_in_the_log() {
     for _ in 0..50 {
         server.get("/shared/a.txt");
     }
-    // Each thread of the front knows what it has said.
+    // Each thread of the front logs it once.
     let named = server.log().matches("link_targets").count();
     assert!((1..=front_threads()).contains(&named), "{}", server.log());
-    // From the first page on it is the bare status.
+    // After the first served page, the response is the status only.
     assert_eq!(server.get("/b.txt").status, 200);
     let page = server.client().request(&browser("/shared/a.txt"));
     assert!(
@@ -218,20 +219,20 @@ fn a_link_that_leaves_the_root_is_named_in_the_log() {
 }
 
 #[test]
-fn an_empty_root_says_what_to_do_to_whoever_sits_there() {
+fn empty_root_shows_hint_to_local_browser_only() {
     let root = root(&[]);
     let server = Server::at(root.path()).start();
     let host = |name: &str| browser("/").header("Host", name);
     let is_advised = |request: &Request| {
-        let answer = server.client().request(request);
-        assert_eq!(answer.status, 403);
-        answer.text().contains("index.php")
+        let response = server.client().request(request);
+        assert_eq!(response.status, 403);
+        response.text().contains("index.php")
     };
     for name in ["localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080"] {
         assert!(is_advised(&host(name)), "{name}");
     }
     assert!(is_advised(&Request::get("/")));
-    // Whoever comes by a proxy may be anybody.
+    // Requests through a proxy may come from any client.
     for name in ["shop.example", "127.0.0.1.shop.example", "10.0.0.1"] {
         assert!(!is_advised(&host(name)), "{name}");
     }
@@ -245,7 +246,7 @@ fn an_empty_root_says_what_to_do_to_whoever_sits_there() {
     assert_eq!((nothing.status, nothing.text().contains("samovar serve")), (404, true));
     let root_name = format!("root={}", root.path().display());
     eventually("the log", || server.log().contains(&root_name).then_some(()));
-    assert_eq!(server.log().matches("nothing answers `/`").count(), 1);
+    assert_eq!(server.log().matches("no response for `/`").count(), 1);
     put(root.path(), "index.html", "<p>");
     eventually("the page", || (server.get("/").status == 200).then_some(()));
     let nothing = server.get("/none");

@@ -1,4 +1,5 @@
-//! Targets that hyper would refuse, on their way to PHP: however their bytes arrive, and nothing else changes.
+//! Targets that hyper would reject reach PHP unchanged. Their segmentation does not matter, and
+//! other requests are not affected.
 
 use crate::http::{app, raw};
 use samovar_testkit::http::Client;
@@ -13,16 +14,17 @@ fn send(client: &mut Client, bytes: &[u8], cut: usize) {
 }
 
 #[test]
-fn a_raw_quote_is_not_an_encoded_one() {
+fn raw_quote_in_target_is_kept() {
     let server = app().args(["--access-log", "-"]).start();
-    let answer = raw(&server, b"GET /%22\"\xff<b>?{x}#y HTTP/1.1\r\nHost: t\r\n\r\n");
-    assert_eq!((answer.status, &answer.body[..]), (200, &b"target /%22\"\xff<b>?{x}#y"[..]));
+    let response = raw(&server, b"GET /%22\"\xff<b>?{x}#y HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!((response.status, &response.body[..]), (200, &b"target /%22\"\xff<b>?{x}#y"[..]));
     eventually("the log", || server.stdout().contains("/%22\\x22\\xFF<b>?{x}#y").then_some(()));
 }
 
-/// Requests one behind the other, with bodies that look like requests: each is answered as if it had come alone.
+/// A sequence of requests with bodies that look like requests: each gets the same response as on
+/// its own.
 #[test]
-fn wherever_the_bytes_are_cut_the_requests_are_the_same() {
+fn requests_are_equal_for_any_segmentation() {
     let server = app().define("post_max_size", "8M").start();
     let inner = "GET /\"body\" HTTP/1.1\r\n\r\n";
     let stream = [
@@ -67,13 +69,13 @@ fn wherever_the_bytes_are_cut_the_requests_are_the_same() {
 }
 
 #[test]
-fn a_connection_goes_on_behind_an_odd_target() {
+fn connection_continues_after_unusual_target() {
     let server = app().start();
     let mut client = server.client();
     for _ in 0..3 {
         client.send(ODD);
-        let answer = client.read(false);
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response = client.read(false);
+        assert_eq!(response.status, 200, "{}", response.text());
         assert_eq!(client.get("/plain").text(), "target /plain");
     }
     // Hundreds in one packet.
@@ -85,20 +87,20 @@ fn a_connection_goes_on_behind_an_odd_target() {
 }
 
 #[test]
-fn an_odd_line_that_is_too_long_is_refused() {
+fn overlong_unusual_target_is_rejected() {
     let server = app().args(["--head-bytes-max", "8K"]).start();
     let line = |n: usize| format!("GET /{} HTTP/1.1\r\nHost: t\r\n\r\n", "\"".repeat(n));
     assert_eq!(raw(&server, line(7000)).status, 200);
     for n in [8_170, 8_192, 9_000, 100_000] {
-        let answer = raw(&server, line(n));
-        assert!(matches!(answer.status, 414 | 431), "{n}: {}", answer.status);
+        let response = raw(&server, line(n));
+        assert!(matches!(response.status, 414 | 431), "{n}: {}", response.status);
     }
     assert_eq!(server.get("/after").text(), "target /after");
 }
 
-/// The target's authority replaces the `Host` header, so it has to be one.
+/// The target's authority replaces the `Host` header, so it must be a valid host.
 #[test]
-fn what_is_no_host_is_refused_wherever_it_stands() {
+fn invalid_host_in_header_or_target_is_rejected() {
     let server = app().start();
     for (host, status) in [
         ("shop.example", 200),
@@ -125,24 +127,24 @@ fn what_is_no_host_is_refused_wherever_it_stands() {
         ] {
             let mut client = server.client();
             client.send(request.as_bytes());
-            let answer = client.read(false);
-            assert_eq!(answer.status, status, "{request:?}: {}", answer.text());
+            let response = client.read(false);
+            assert_eq!(response.status, status, "{request:?}: {}", response.text());
             if status != 200 {
                 assert!(client.is_closed(), "{request:?}");
             } else if !request.contains("/1.0") {
-                let seen: Value = serde_json::from_slice(&answer.body).expect("$_SERVER");
+                let seen: Value = serde_json::from_slice(&response.body).expect("$_SERVER");
                 assert_eq!(seen["HTTP_HOST"], host, "{request:?}");
             }
         }
     }
 }
 
-/// What a directory's redirect carries along, too.
+/// Also in the redirect of a directory.
 #[test]
-fn a_redirect_keeps_the_query_as_it_came() {
+fn directory_redirect_keeps_raw_query() {
     let root = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(root.path().join("dir")).expect("our own folder");
     let server = Server::at(root.path()).start();
-    let answer = raw(&server, "GET /dir?\"a\"=<b> HTTP/1.1\r\nHost: t\r\n\r\n");
-    assert_eq!((answer.status, answer.header("location")), (301, Some("/dir/?\"a\"=<b>")));
+    let response = raw(&server, "GET /dir?\"a\"=<b> HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!((response.status, response.header("location")), (301, Some("/dir/?\"a\"=<b>")));
 }

@@ -1,14 +1,15 @@
-//! `$_SERVER` is copied from what is the same in each request: whatever a request has besides.
+//! `$_SERVER` is copied from a prepared array with the constant entries. The result must be correct
+//! for all kinds of requests.
 
 use crate::http::app;
 use samovar_testkit::http::Request;
 
-/// From none to more than its room was made for, twice.
+/// Numbers of headers, from none to more than the array's initial capacity, twice.
 const HEADERS: [usize; 8] = [0, 1, 7, 20, 33, 64, 65, 90];
 
 #[test]
-fn a_copied_server_array_is_the_one_that_is_built() {
-    // The environment has names of the request's own, which keep their places there.
+fn copied_server_array_equals_built_one() {
+    // The environment contains names that requests also set. They keep their position in the array.
     let server = app()
         .env("REQUEST_METHOD", "NONE")
         .env("REMOTE_PORT", "0")
@@ -23,9 +24,9 @@ fn a_copied_server_array_is_the_one_that_is_built() {
                 for number in 0..count {
                     request = request.header(&format!("X-Further-{number}"), &number.to_string());
                 }
-                let answer = server.client().request(&request);
+                let response = server.client().request(&request);
                 let expected = format!("same {https} {}", count + 1);
-                assert_eq!(answer.text(), expected, "{method}, {count} headers");
+                assert_eq!(response.text(), expected, "{method}, {count} headers");
             }
         }
     }

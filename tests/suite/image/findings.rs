@@ -1,4 +1,5 @@
-//! What stands against an image: what is found while booting, and what is fallen back to.
+//! Preflight findings: conditions of the boot that prevent sharing the image, and the fallback for
+//! each.
 
 use crate::image::{image, script, silent, thrice};
 use samovar_testkit::{MariaDb, eventually};
@@ -11,7 +12,7 @@ const FFI: &str =
     int pthread_create(t *, void *, unsigned (*)(unsigned), long); int inotify_init(void);');";
 
 #[test]
-fn what_cannot_be_shared_is_found_and_said() {
+fn unshareable_state_is_a_finding_with_action() {
     let (_listener, port) = silent();
     let connection = format!("$s = stream_socket_client('tcp://127.0.0.1:{port}');");
     let thread = format!(
@@ -57,7 +58,7 @@ fn what_cannot_be_shared_is_found_and_said() {
             .unwrap_or_else(|| panic!("{boot}: {status}"));
         assert_eq!(found["action"], action, "{boot}");
         assert!(!found["advice"].as_str().unwrap_or_default().is_empty(), "{boot}");
-        // What a foreign function opens, nobody sees.
+        // Resources opened through FFI are found without their place in the code.
         if kind != "kernel-object" {
             let place = found["where"].as_str().unwrap_or_default();
             assert!(
@@ -69,7 +70,7 @@ fn what_cannot_be_shared_is_found_and_said() {
             assert_eq!(server.get("/?a=b").text(), "1 b", "{boot}: right all the same");
         }
         let model = if fall == "script" { "script" } else { "checkpoint" };
-        // After some of them the worker makes room: its successor is what there is to see.
+        // Some requests end their worker; the status then shows its successor.
         let shown = eventually("a worker", || {
             server.status()["workers"][0]["model"].as_str().map(str::to_owned)
         });
@@ -86,11 +87,12 @@ fn what_cannot_be_shared_is_found_and_said() {
 }
 
 #[test]
-fn an_encrypted_connection_is_never_rolled_back() {
+fn encrypted_connection_in_boot_causes_script_mode() {
     let tls = tls_server::start();
     let php = format!(
         "$o = ['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]];
-         $s = stream_socket_client('tls://127.0.0.1:{}', $e, $m, 5, STREAM_CLIENT_CONNECT, stream_context_create($o));
+         $s = stream_socket_client('tls://127.0.0.1:{}', $e, $m, 5,
+             STREAM_CLIENT_CONNECT, stream_context_create($o));
          if (!$s) {{ die('no tls: ' . $m); }}
          Samovar\\checkpoint(); echo 'below';",
         tls.port
@@ -157,9 +159,10 @@ mod tls_server {
     }
 }
 
-/// In a container stderr is a pipe, below systemd a socket; loggers open `php://stderr` while they boot.
+/// In a container stderr is a pipe, under systemd a socket. Loggers open `php://stderr` during the
+/// boot.
 #[test]
-fn the_servers_own_stderr_may_be_open_above() {
+fn stderr_opened_in_boot_is_no_finding() {
     let server = script(
         "$log = fopen('php://stderr', 'a');
          Samovar\\checkpoint();
@@ -180,9 +183,10 @@ fn the_servers_own_stderr_may_be_open_above() {
     assert_eq!(image["refork_total"], 0, "{image}");
 }
 
-/// What the boot was told stays in the image: the server says by whom. To open a connection asks for nothing.
+/// Data that the boot received remains in the image, so the finding names its source. Opening a
+/// connection alone is no query.
 #[test]
-fn what_the_boot_was_told_is_a_finding() {
+fn data_received_in_boot_is_a_finding() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
@@ -209,7 +213,7 @@ fn what_the_boot_was_told_is_a_finding() {
     let found = image["findings"].as_array().expect("a list");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((&found[0]["kind"], &found[0]["action"]), (&"data".into(), &"note".into()));
-    let what = format!("the answers to 3 questions (33 bytes) from a connection to {address}");
+    let what = format!("the responses to 3 requests (33 bytes) from a connection to {address}");
     assert_eq!(found[0]["what"], what.as_str());
     let line = format!("{}", found[0]);
     assert!(line.contains("index.php:3"), "{line}");
@@ -230,12 +234,14 @@ fn what_the_boot_was_told_is_a_finding() {
     }
 }
 
-/// The position is put back: each request would write over what the last one wrote.
+/// The rollback restores the file position, so each request would overwrite the text of the last
+/// one.
 #[test]
-fn a_file_that_is_written_and_not_appended_to_is_a_finding() {
+fn file_opened_for_overwriting_in_boot_is_a_finding() {
     for (how, expected) in [("w", 1), ("a", 0), ("r", 0)] {
         let server = script(&format!(
-            "touch(__DIR__ . '/log'); $f = fopen(__DIR__ . '/log', '{how}'); Samovar\\checkpoint(); echo 1;"
+            "touch(__DIR__ . '/log'); $f = fopen(__DIR__ . '/log', '{how}'); \
+             Samovar\\checkpoint(); echo 1;"
         ))
         .start();
         thrice(&server, "/");

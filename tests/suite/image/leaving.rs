@@ -1,4 +1,5 @@
-//! What a request does that no rollback undoes: its worker is replaced, and no request notices.
+//! Actions of a request that no rollback undoes: the worker is replaced, and no other request is
+//! affected.
 
 use crate::image::{image, mode, script, silent, thrice};
 use samovar_testkit::http::Request;
@@ -6,16 +7,18 @@ use samovar_testkit::{WATCHDOG, eventually};
 use std::io::{Read as _, Write as _};
 
 #[test]
-fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
+fn kept_connection_is_reused_and_dead_one_replaces_worker() {
     let (listener, port) = silent();
     let (tell, is_closed) = std::sync::mpsc::channel();
     let database = std::thread::spawn(move || {
         let mut connections = 0;
-        // That of the image process, which sees that it cannot be shared, and one for each worker.
+        // One connection of the image process, which detects that it cannot be shared, and one of
+        // each worker.
         for client in listener.incoming().take(3) {
             let mut client = client.expect("a connection");
             connections += 1;
-            // The first worker's is closed after three questions, the other by the end of the test.
+            // The first worker's connection is closed after three requests, the other one at the
+            // end of the test.
             let mut question = [0u8; 1];
             for n in 0.. {
                 if connections == 2 && n == 3 || client.read(&mut question).unwrap_or(0) == 0 {
@@ -31,14 +34,15 @@ fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
         "$s = stream_socket_client('tcp://127.0.0.1:{port}'); Samovar\\checkpoint();
          fwrite($s, '?'); echo trim(fgets($s)), ' ', $_POST['a'] ?? ''; Samovar\\kept($s);"
     ))
-    .args(["--rehearse", "false"])
+    .args(["--prewarm-boot", "false"])
     .start();
     assert_eq!(thrice(&server, "/"), "2 ");
     while is_closed.recv_timeout(WATCHDOG).expect("the first worker's is closed") != 2 {}
-    // Not repeatable: it would be lost with a worker whose connection is found dead too late.
+    // These requests are not repeatable. One would be lost with its worker if the dead connection
+    // were detected too late.
     for _ in 0..3 {
-        let answer = server.client().request(&Request::form("/", "a=b"));
-        assert_eq!((answer.status, answer.text().as_str()), (200, "3 b"));
+        let response = server.client().request(&Request::form("/", "a=b"));
+        assert_eq!((response.status, response.text().as_str()), (200, "3 b"));
     }
     assert_eq!(image(&server)["refork_reasons"]["connection"], 1);
     assert_eq!(server.status()["worker_restarts_total"], 0);
@@ -47,7 +51,7 @@ fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
 }
 
 #[test]
-fn what_a_rollback_cannot_undo_ends_the_worker_and_costs_no_request() {
+fn irreversible_change_replaces_worker_and_loses_no_request() {
     for (request, reason) in [
         (
             "proc_open(['sleep', '100'], [], $pipes); $GLOBALS['keep'] = 1; posix_kill(0, 0);",
@@ -80,9 +84,9 @@ fn what_a_rollback_cannot_undo_ends_the_worker_and_costs_no_request() {
     }
 }
 
-/// One taken and another given back, in two sets, are not even.
+/// Taking one semaphore and releasing another, in two sets, does not balance.
 #[test]
-fn a_semaphore_that_is_held_is_not_made_up_for_by_another() {
+fn held_semaphore_is_not_balanced_by_another() {
     let server = script(
         "$a = ftok(__FILE__, 'a'); $b = ftok(__FILE__, 'b');
          Samovar\\checkpoint();
@@ -93,7 +97,8 @@ fn a_semaphore_that_is_held_is_not_made_up_for_by_another() {
              return $ffi->semop($ffi->semget($key, 1, 01600), FFI::addr($op), 1);
          };
          if (isset($_GET['even'])) { $change($a, 1); $change($a, -1); }
-         if (isset($_GET['odd'])) { $change($a, 1); $change($b, 1); $change($b, -1); $change($b, 1); $change($a, 1); }
+         if (isset($_GET['odd'])) {
+             $change($a, 1); $change($b, 1); $change($b, -1); $change($b, 1); $change($a, 1); }
          if (isset($_GET['cross'])) { $change($a, -1); $change($b, 1); }
          if (isset($_GET['end'])) { sem_remove(sem_get($a)); sem_remove(sem_get($b)); }
          echo 1;",
@@ -110,9 +115,9 @@ fn a_semaphore_that_is_held_is_not_made_up_for_by_another() {
     server.get("/?end");
 }
 
-/// libc closes folders by itself.
+/// libc closes directory streams itself, so the server sees no call.
 #[test]
-fn a_folder_that_a_request_closes_ends_its_worker() {
+fn directory_closed_by_request_replaces_worker() {
     let server = script(
         "mkdir(__DIR__ . '/d'); touch(__DIR__ . '/d/a'); touch(__DIR__ . '/d/b');
          $d = opendir(__DIR__ . '/d');
@@ -125,7 +130,7 @@ fn a_folder_that_a_request_closes_ends_its_worker() {
          for ($n = 0; readdir($d) !== false; $n++);
          echo $n;",
     )
-    .args(["--rehearse", "false"])
+    .args(["--prewarm-boot", "false"])
     .start();
     for turn in 1..=3 {
         assert_eq!(thrice(&server, "/"), "4");
@@ -137,9 +142,9 @@ fn a_folder_that_a_request_closes_ends_its_worker() {
     assert_eq!(image(&server)["refork_total"], 3);
 }
 
-/// libc closes its pipes by itself, too.
+/// libc also closes pipes of `popen` itself.
 #[test]
-fn a_pipe_that_a_request_closes_ends_its_worker() {
+fn pipe_closed_by_request_replaces_worker() {
     let server = script(
         "$p = popen('exec cat > /dev/null', 'w');
          Samovar\\checkpoint();

@@ -1,15 +1,17 @@
-//! What the image is to a request: how it begins, what has changed since the boot, what is its own.
+//! The image from a request's point of view: its start, changes since the boot, and private state.
 
 use crate::image::{image, mode, script, thrice};
 use samovar_testkit::eventually;
 use samovar_testkit::http::Request;
 
-/// What the boot has read may have changed since: each request begins by looking, before anything else of it runs.
+/// Data that the boot has read may have changed. The resume hook runs first in each request, so
+/// that it can check this.
 #[test]
-fn a_request_begins_with_what_resumes() {
+fn resume_hook_runs_first_in_each_request() {
     let server = script(
         "$above = 'old'; $n = 0;
-         Samovar\\checkpoint(function () use (&$above, &$n) { $n++; $above = $_GET['now'] ?? '-'; });
+         Samovar\\checkpoint(function () use (&$above, &$n) {
+             $n++; $above = $_GET['now'] ?? '-'; });
          echo \"$above $n\";",
     )
     .start();
@@ -42,22 +44,27 @@ fn a_request_begins_with_what_resumes() {
     assert_eq!(code, Some(2), "{log}");
 }
 
-/// An image that no longer fits answers nobody: the request runs as under php-fpm, with all that was sent.
+/// An outdated image serves no request: the request runs the whole script as in php-fpm, with all
+/// its input.
 #[test]
-fn a_stale_image_gives_way_to_the_whole_script() {
+fn outdated_image_runs_whole_script() {
     let start = script(
         "$read = file_get_contents(__DIR__ . '/data'); $boot = getmypid();
-         register_shutdown_function(function () { error_log('shutdown of ' . ($GLOBALS['below'] ?? 'the boot')); });
-         class D { function __destruct() { error_log('destructor of ' . ($GLOBALS['below'] ?? 'the boot')); } }
+         register_shutdown_function(function () {
+             error_log('shutdown of ' . ($GLOBALS['below'] ?? 'the boot')); });
+         class D { function __destruct() {
+             error_log('destructor of ' . ($GLOBALS['below'] ?? 'the boot')); } }
          $d = new D(); echo 'head '; header('X-Above: 1'); ob_start();
-         fopen(__DIR__ . '/lock', 'w+') and $lock = fopen(__DIR__ . '/lock', 'r+') and flock($lock, LOCK_SH);
+         fopen(__DIR__ . '/lock', 'w+') and $lock = fopen(__DIR__ . '/lock', 'r+')
+             and flock($lock, LOCK_SH);
          Samovar\\checkpoint(function () use ($read) {
              echo 'unseen '; header('X-Resume: ' . $read);
              return file_get_contents(__DIR__ . '/data') === $read;
          });
          $below = $_SERVER['REQUEST_METHOD'];
          $files = array_map(fn ($f) => [$f['name'], md5_file($f['tmp_name'])], $_FILES);
-         echo $read, ' ', json_encode([$_GET, $_POST, $files]), strlen(file_get_contents('php://input'));",
+         echo $read, ' ', json_encode([$_GET, $_POST, $files]),
+             strlen(file_get_contents('php://input'));",
     );
     let data = start.folder().join("root/data");
     std::fs::write(&data, "one").expect("our own folder");
@@ -92,7 +99,7 @@ fn a_stale_image_gives_way_to_the_whole_script() {
         let stale = server.client().request(&request());
         let (old, new) = (before.text(), stale.text());
         assert!(old.contains(&holds), "{kind}: {old}");
-        // The whole script calls the hook too, whose `false` says nothing there.
+        // The whole script calls the hook, too. Its result `false` has no effect there.
         assert_eq!(
             new,
             old.replace(&format!("unseen {was} "), &format!("unseen {was}+ ")),
@@ -114,11 +121,12 @@ fn a_stale_image_gives_way_to_the_whole_script() {
     );
 }
 
-/// How far an upload has come is written to its session before the request has begun one.
+/// PHP writes the progress of an upload to its session before the request has started one.
 #[test]
-fn an_uploads_progress_is_seen_in_each_model() {
+fn upload_progress_is_available_in_each_model() {
     let show = "session_id('tea'); session_start();
-        echo $_SESSION['upload_progress_leaf']['bytes_processed'] ?? 'nothing', ' ', $_POST['k'] ?? '-';";
+        echo $_SESSION['upload_progress_leaf']['bytes_processed'] ?? 'nothing',
+            ' ', $_POST['k'] ?? '-';";
     let part = |name: &str, value: &str| {
         format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
     };
@@ -137,21 +145,24 @@ fn an_uploads_progress_is_seen_in_each_model() {
             .start();
         for _ in 0..2 {
             let upload = Request::post("/", "multipart/form-data; boundary=b", fields.as_str());
-            let answer = server.client().request(&upload.header("Cookie", "PHPSESSID=tea"));
-            seen.push(answer.text());
+            let response = server.client().request(&upload.header("Cookie", "PHPSESSID=tea"));
+            seen.push(response.text());
         }
     }
     assert!(seen[0].ends_with(" v") && !seen[0].starts_with("nothing"), "{seen:?}");
     assert!(seen.iter().all(|text| *text == seen[0]), "{seen:?}");
 }
 
-/// A file without a name would carry what one visitor writes to the next, of any worker.
+/// A temporary file without a name, if shared, would pass data from one visitor to the next, across
+/// workers.
 #[test]
-fn temporary_files_of_the_boot_are_each_workers_own() {
+fn temporary_files_of_boot_are_private_to_each_worker() {
     let server = script(
-        "$t = fopen('php://temp', 'w+'); fwrite($t, str_repeat('x', 3 << 20)); $f = tmpfile(); fwrite($f, 'boot');
+        "$t = fopen('php://temp', 'w+'); fwrite($t, str_repeat('x', 3 << 20));
+         $f = tmpfile(); fwrite($f, 'boot');
          Samovar\\checkpoint();
-         if (isset($_GET['write'])) { foreach ([$t, $f] as $to) { rewind($to); fwrite($to, 'secret'); } }
+         if (isset($_GET['write'])) {
+             foreach ([$t, $f] as $to) { rewind($to); fwrite($to, 'secret'); } }
          rewind($f); rewind($t);
          echo fread($f, 10), ' ', fread($t, 6), ' ', strlen(stream_get_contents($t));",
     )
@@ -170,9 +181,10 @@ fn temporary_files_of_the_boot_are_each_workers_own() {
     assert_eq!((mode(&server), &image(&server)["refork_total"]), ("shared".into(), &2.into()));
 }
 
-/// A deploy that moves a link is seen below the checkpoint, when a path's time to live is over, as without one.
+/// A deploy that changes a symbolic link takes effect below the checkpoint after a path's time to
+/// live, as without a checkpoint.
 #[test]
-fn a_link_that_moves_is_followed() {
+fn changed_symlink_takes_effect_below_checkpoint() {
     let server = script(
         "foreach (['a', 'b'] as $d) { @mkdir(__DIR__ . \"/$d\"); }
          @symlink('a', __DIR__ . '/current'); $above = basename(realpath(__DIR__ . '/current'));
@@ -193,7 +205,8 @@ fn a_link_that_moves_is_followed() {
     assert_eq!(image(&server)["refork_total"], 0);
 }
 
-/// Two strings that grow in turns, and one of which is cut now and then: they are in each other's way.
+/// Two strings that grow alternately, one of which is truncated at times. Each blocks the growth of
+/// the other.
 const IN_TURNS: &str = "
     for ($a = $b = '', $i = 0; $i < 2500; $i++) {
         $a .= str_repeat(chr(65 + $i % 26), 4096); $b .= str_repeat(chr(97 + $i % 26), 8192);
@@ -201,13 +214,14 @@ const IN_TURNS: &str = "
     }
     echo strlen($a), ' ', md5($a), ' ', strlen($b), ' ', md5($b);";
 
-/// A string that is larger than a chunk of the heap (2 MiB) grows where it lies. Growth in small steps had it copied in each of them
-/// (20 MB of `php://input` took 0.55 s, and 0.02 as a script).
+/// A string larger than a chunk of the heap (2 MiB) grows in place. Growth in small steps once
+/// copied it at each step: 20 MB of `php://input` took 0.55 s, compared with 0.02 s as a script.
 #[test]
-fn what_is_large_grows_where_it_lies() {
+fn large_string_grows_in_place() {
     let server = script(&format!(
         "Samovar\\checkpoint();
-         function cpu() {{ $u = getrusage(); return $u['ru_utime.tv_sec'] * 1e6 + $u['ru_utime.tv_usec']; }}
+         function cpu() {{
+             $u = getrusage(); return $u['ru_utime.tv_sec'] * 1e6 + $u['ru_utime.tv_usec']; }}
          function grow($megabytes) {{
              $step = str_repeat('0123456789abcdef', 256); $before = cpu();
              for ($s = '', $i = 0; $i < $megabytes * 256; $i++) {{ $s .= $step; }}
@@ -220,7 +234,8 @@ fn what_is_large_grows_where_it_lies() {
     let peer = script(IN_TURNS).args(["--php", "memory_limit=-1"]).start();
     assert_eq!(thrice(&server, "/?turns"), peer.get("/").text());
     peer.stop();
-    // Eight times as much: eight times the work, or 64 times. The least of some, as others compute, too.
+    // Eight times the size must take about eight times as long, not 64 times. The minimum of
+    // several runs, because other processes compute, too.
     let (mut small, mut large) = (f64::MAX, f64::MAX);
     for _ in 0..7 {
         let text = server.get("/").text();
@@ -231,10 +246,10 @@ fn what_is_large_grows_where_it_lies() {
     server.stop();
 }
 
-/// Where there cannot be so much PHP ends its process with "Out of memory", as without a checkpoint. Counted in 32 bits of chunks it was
-/// taken for little, and the page wrote beyond it.
+/// If there is not enough memory, PHP ends its process with "Out of memory", as without a
+/// checkpoint. A 32-bit chunk count once made the size look small, and the page wrote beyond it.
 #[test]
-fn what_cannot_grow_so_far_ends_as_without_a_checkpoint() {
+fn impossible_growth_ends_with_out_of_memory() {
     let server = script(
         "Samovar\\checkpoint();
          $a = new SplFixedArray(300000);

@@ -5,14 +5,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Writes to the same `SQLite` file; it opens and closes it each time, as any other program may.
+/// Writes to the same `SQLite` file. It opens and closes the file each time, as other programs may
+/// do.
 const BESIDE: &str = r#"
 while (fgets(STDIN) !== false) {
-    $db = new PDO('sqlite:' . $argv[1]); $db->exec('PRAGMA busy_timeout = 20000'); $db->exec('PRAGMA synchronous = OFF');
+    $db = new PDO('sqlite:' . $argv[1]); $db->exec('PRAGMA busy_timeout = 20000');
+    $db->exec('PRAGMA synchronous = OFF');
     $db->exec("INSERT INTO cups VALUES ('beside')"); $db = null; echo "written\n";
 }"#;
 
-/// A process; it ends when dropped.
+/// The writing process, ended on drop.
 pub(crate) struct Beside(Child, BufReader<ChildStdout>);
 
 impl Beside {
@@ -28,7 +30,7 @@ impl Beside {
         Beside(child, output)
     }
 
-    /// A row, and waits until it is written.
+    /// Writes a row, and waits until it is written.
     pub(crate) fn write(&mut self) {
         let mut line = String::new();
         self.0.stdin.as_mut().expect("it was asked for").write_all(b"\n").expect("it reads");

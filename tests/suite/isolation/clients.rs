@@ -1,11 +1,13 @@
-//! Clients of further protocols that were made above the checkpoint, in each way in which a request that uses them may end.
+//! Clients of further protocols that were created above the checkpoint, with each end of a request
+//! that uses them.
 
 use crate::isolation::kinds::{Kind, kept_http, kind, start};
 use samovar_testkit::Memcached;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// As FTP's: a greeting, and a line for each line; two for one that says so.
+/// Starts a server similar to FTP: it sends a greeting, then one line for each received line, or
+/// two if the line requests it.
 fn ftp() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -33,11 +35,12 @@ const FTP: Kind = kind(
     "ftp_raw($f, \"TWICE $who\");",
 );
 
-/// Its connections are kept in the share, whoever has made them.
+/// The share keeps its connections, regardless of the handle that opened them.
 const SHARED: Kind = kind(
     "curl_share",
     "$h = curl_share_init(); curl_share_setopt($h, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT);
-     $new = function ($path) use ($h) { $c = curl_init(getenv('HTTP') . $path); curl_setopt_array($c, [CURLOPT_SHARE => $h, CURLOPT_RETURNTRANSFER => true]); return $c; };
+     $new = function ($path) use ($h) { $c = curl_init(getenv('HTTP') . $path);
+         curl_setopt_array($c, [CURLOPT_SHARE => $h, CURLOPT_RETURNTRANSFER => true]); return $c; };
      $c = $new('/above'); curl_exec($c); curl_close($c); unset($c);",
     "echo trim(curl_exec($new(\"/$who\")));",
     "$c = $new(\"/$who\"); curl_setopt($c, CURLOPT_WRITEFUNCTION, fn () => 0); curl_exec($c);",
@@ -60,7 +63,7 @@ const MEMCACHED: [Kind; 2] = [
 ];
 
 #[test]
-fn further_clients_however_a_request_ends() {
+fn clients_of_further_protocols_are_isolated_after_each_end() {
     let (ftp, http) = (ftp().to_string(), format!("http://127.0.0.1:{}", kept_http()));
     start(&FTP, "worker", &["ftp"], &[("FTP_PORT", &ftp)]).run();
     start(&SHARED, "worker", &[], &[("HTTP", &http)]).run();

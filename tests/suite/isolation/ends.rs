@@ -1,5 +1,5 @@
-//! However a request ends: the client gets what php-fpm would send, all is done that php-fpm does at
-//! a request's end, and the next request meets the same process, as clean as at first.
+//! Ends of a request: the client receives the response of php-fpm, all actions of php-fpm at a
+//! request's end are done, and the next request meets the same process in its initial state.
 
 use crate::isolation::stage::{json, start};
 use samovar_testkit::http::{Client, Request};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What must be in the answers, or, of an error, in the log.
+/// Text that each response must contain, or, after an error, the log.
 const MARKERS: &[(&str, u16, &str)] = &[
     ("return", 200, "returned"),
     ("exit", 200, "left"),
@@ -34,7 +34,7 @@ const MARKERS: &[(&str, u16, &str)] = &[
     ("session handler throws", 200, "page"),
 ];
 
-/// Errors in the page make it a 200 in php-fpm; where they are hidden it is a 500.
+/// With displayed errors php-fpm's status is 200; with hidden ones it is 500.
 const SHOWN: (&str, &str) = ("display_errors", "1");
 const HIDDEN: (&str, &str) = ("display_errors", "0");
 
@@ -46,7 +46,7 @@ struct End {
     artifacts: Value,
 }
 
-/// One who asks, and a folder where scripts leave their traces.
+/// A client, and a folder for the files that scripts write.
 struct Visitor<'a> {
     connect: &'a dyn Fn() -> Client,
     folder: TempDir,
@@ -68,7 +68,7 @@ impl Visitor<'_> {
         json(&(self.connect)().get(&self.target(how, below)))
     }
 
-    /// What a request sees that comes next.
+    /// State that the next request sees.
     fn state(&self) -> Value {
         self.report("state", "")
     }
@@ -80,8 +80,8 @@ impl Visitor<'_> {
         open_to_all(&ends);
     }
 
-    /// What the end has left on the disk. The answer may have come before, but PHP closes streams and
-    /// then objects, or, where destructors run, objects and then streams: both are the last.
+    /// Files written at the request's end. They may follow the response. PHP closes streams and
+    /// then objects or, where destructors run, objects and then streams. Both are the last steps.
     fn artifacts(&self) -> Value {
         eventually("the request's end", || {
             let artifacts = self.report("artifacts", "ends");
@@ -91,9 +91,14 @@ impl Visitor<'_> {
 
     fn end(&self, how: &str) -> End {
         self.forget_traces();
-        let answer = (self.connect)().get(&self.target(how, "ends"));
-        let text = answer.text().replace(&self.folder.path().display().to_string(), "FOLDER");
-        End { status: answer.status, text, complete: answer.complete, artifacts: self.artifacts() }
+        let response = (self.connect)().get(&self.target(how, "ends"));
+        let text = response.text().replace(&self.folder.path().display().to_string(), "FOLDER");
+        End {
+            status: response.status,
+            text,
+            complete: response.complete,
+            artifacts: self.artifacts(),
+        }
     }
 }
 
@@ -113,14 +118,14 @@ fn serve(model: &str, define: (&str, &str)) -> Server {
     start.define(define.0, define.1).start()
 }
 
-/// The same application beside php-fpm.
+/// The same application served by php-fpm.
 pub(crate) fn oracle() -> Oracle {
     let errors = php::all_but_deprecations();
     Oracle::with(&workspace().join("tests/apps/isolation"), &[("error_reporting", &errors)])
 }
 
 #[test]
-fn every_end_is_php_fpms_below_a_checkpoint() {
+fn each_request_end_below_checkpoint_matches_php_fpm() {
     let (server, oracle) = (serve("checkpoint", SHOWN), oracle());
     let (ours, theirs) = (|| server.client(), || oracle.client());
     let (ours, theirs) = (Visitor::new(&ours), Visitor::new(&theirs));
@@ -144,7 +149,7 @@ fn parted(ours: &End, theirs: &End) -> String {
 }
 
 #[test]
-fn every_end_leaves_a_clean_process() {
+fn each_request_end_leaves_clean_process() {
     for model in ["checkpoint", "rollback"] {
         let server = serve(model, HIDDEN);
         let connect = || server.client();
@@ -186,7 +191,7 @@ fn unexpected(how: &str, end: &End, server: &Server) -> Option<String> {
 }
 
 #[test]
-fn a_client_that_goes_away_leaves_a_clean_process() {
+fn client_disconnect_leaves_clean_process() {
     let oracle = oracle();
     let theirs = || oracle.client();
     let expected = abort(&Visitor::new(&theirs));
@@ -201,7 +206,7 @@ fn a_client_that_goes_away_leaves_a_clean_process() {
     }
 }
 
-/// Reads a little of an answer without end, and closes the connection.
+/// Reads the beginning of an endless response, and closes the connection.
 fn abort(visitor: &Visitor) -> Value {
     visitor.forget_traces();
     let mut client = (visitor.connect)();

@@ -1,13 +1,13 @@
-//! Files are not rolled back: what a request has written stays, and the memory that is rolled back
-//! must not take an older file for the newer one. A database that was opened above the checkpoint is
-//! the hardest case: the library caches its pages and locks it.
+//! Files are not rolled back: data that a request has written stays. Memory after a rollback must
+//! not treat the older file as the current one. A database opened above the checkpoint is the
+//! hardest case: the library caches its pages and locks it.
 
 use crate::isolation::stage::{ask, start};
 use samovar_testkit::Server;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// Rows that two clients write at once.
+/// Rows that two clients write concurrently.
 const ROWS: usize = 400;
 
 fn serve(journal: &str, workers: usize) -> Server {
@@ -15,10 +15,10 @@ fn serve(journal: &str, workers: usize) -> Server {
 }
 
 #[test]
-fn a_database_opened_above_is_one_for_all() {
+fn database_opened_in_boot_has_all_rows_in_each_request() {
     for journal in ["delete", "truncate", "persist", "wal"] {
         let server = serve(journal, 2);
-        // A database with such a log is locked all the time: two processes cannot share it.
+        // A database in WAL mode is always locked, so two processes cannot share it.
         let mode = if journal == "wal" { "worker" } else { "shared" };
         assert_eq!(server.status()["image"]["mode"], mode, "{journal}");
         std::thread::scope(|scope| {
@@ -33,20 +33,20 @@ fn a_database_opened_above_is_one_for_all() {
     }
 }
 
-/// Each row that was written is there for the next request, whoever answers it.
+/// Each written row is visible to the next request, in any worker.
 fn write(server: &Server, client: usize, journal: &str) {
     let mut connection = server.client();
     for n in 0..ROWS / 2 {
         let row = format!("{client}-{n}");
-        let answer = connection.get(&format!("/write?row={row}")).text();
-        assert_eq!(answer, "\"written\"", "{journal}");
+        let response = connection.get(&format!("/write?row={row}")).text();
+        assert_eq!(response, "\"written\"", "{journal}");
         let seen = connection.get(&format!("/read?row={row}")).text();
         assert_eq!(seen, "\"1\"", "{journal}: {row}");
     }
 }
 
 #[test]
-fn a_transaction_ends_with_its_request() {
+fn open_transaction_ends_with_its_request() {
     for journal in ["delete", "wal"] {
         for through in ["pdo", "sqlite3"] {
             let server = serve(journal, 2);
@@ -54,16 +54,16 @@ fn a_transaction_ends_with_its_request() {
                 ask(&server, &format!("/leave?row={n}&through={through}"));
                 let rows = ask(&server, "/count");
                 assert_eq!(rows, json!([n, n, "ok", journal]), "{journal}, {through}");
-                // It would wait for the lock, and fail.
-                let answer = server.get(&format!("/write?row={n}")).text();
-                assert_eq!(answer, "\"written\"", "{journal}, {through}, {n}");
+                // Otherwise it would wait for the lock, and fail.
+                let response = server.get(&format!("/write?row={n}")).text();
+                assert_eq!(response, "\"written\"", "{journal}, {through}, {n}");
             }
         }
     }
 }
 
 #[test]
-fn a_log_opened_above_is_appended_to() {
+fn log_opened_in_boot_is_appended_to() {
     let server = start("database.php").workers(2).env("ISOLATION_JOURNAL", "delete").start();
     let lines: HashSet<String> = (0..50).map(|n| format!("line {n}")).collect();
     for line in &lines {

@@ -1,7 +1,8 @@
-//! Each kind of object outside the process that an application may open above its checkpoint, and each way in which a
-//! request that uses it may end: the next visitor gets what is its own, and all that was acknowledged is there.
+//! Each kind of object outside the process that an application may open above its checkpoint, with
+//! each end of a request that uses it. The next visitor receives its own data, and no acknowledged
+//! write is lost.
 //!
-//! `ask` is a whole question and its answer, which names its visitor; `half` leaves something unfinished.
+//! `ask` is a complete exchange that names its visitor. `half` leaves an exchange unfinished.
 
 use crate::isolation::beside::Beside;
 use crate::isolation::outside::{echoing_datagrams, script, two_lines_each};
@@ -34,10 +35,11 @@ switch ($_GET['ends'] ?? '') {
     case 'time': posix_kill(posix_getpid(), SIGPROF); while (true);
     case 'abort': while (true) { echo str_repeat(' ', 1 << 16); flush(); }
 }
-// What a visitor finds of all that was acknowledged.
-function all(int $count): string { return $count === (int) $_GET['n'] ? 'all' : $count . ' of ' . $_GET['n']; }";
+// Number of acknowledged writes that a visitor finds.
+function all(int $count): string {
+    return $count === (int) $_GET['n'] ? 'all' : $count . ' of ' . $_GET['n']; }";
 
-/// What the request does before it ends so.
+/// Action of the request, and its end.
 const ENDS: [(&str, &str); 7] = [
     ("ask", "normal"),
     ("ask", "exit"),
@@ -48,11 +50,11 @@ const ENDS: [(&str, &str); 7] = [
     ("half", "exit"),
 ];
 
-/// What all kinds have in common, while one is tried.
+/// State shared by all kinds during a trial.
 pub(crate) struct Trial {
     server: Server,
     name: String,
-    /// Of visitors: acknowledged writes, and their names.
+    /// Number of acknowledged writes, and number of visitors, from which their names are made.
     asked: usize,
     visitors: usize,
     beside: Option<Beside>,
@@ -95,7 +97,7 @@ impl Trial {
     }
 }
 
-/// With the first piece of its answer.
+/// Reads the first piece of the response, and disconnects.
 fn goes_away(mut client: Client, target: &str) -> String {
     client.send(&Request::get(target).bytes());
     client.read_head().expect("a head");
@@ -104,14 +106,14 @@ fn goes_away(mut client: Client, target: &str) -> String {
     String::from_utf8_lossy(&piece).into_owned()
 }
 
-/// `mode`: what the finding comes to.
+/// Starts the trial of one kind. `mode` is the image mode that the finding causes.
 pub(crate) fn start(kind: &Kind, mode: &str, extensions: &[&str], env: &[(&str, &str)]) -> Trial {
     let Kind { name, above, ask, half } = kind;
     let php = format!(
         "{above}\nSamovar\\checkpoint(); $who = $_GET['who'];
          if ($_GET['does'] === 'ask') {{ {ask} }} else {{ {half} }}\n{ENDINGS}"
     );
-    let start = script(&php).extensions(extensions).args(["--rehearse", "false"]);
+    let start = script(&php).extensions(extensions).args(["--prewarm-boot", "false"]);
     let start = env.iter().fold(start, |start, (key, value)| start.env(key, value));
     let server = start.start();
     let mode_is = |mode: &str| server.status()["image"]["mode"] == mode;
@@ -119,7 +121,7 @@ pub(crate) fn start(kind: &Kind, mode: &str, extensions: &[&str], env: &[(&str, 
     Trial { server, name: (*name).to_owned(), asked: 0, visitors: 0, beside: None }
 }
 
-/// An HTTP server that keeps its connections, and names what it is asked for in each answer.
+/// Starts an HTTP server that keeps its connections. Each response contains the requested target.
 pub(crate) fn kept_http() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -156,14 +158,17 @@ const STREAMS: [Kind; 12] = [
     ),
     kind(
         "ext/sockets",
-        "$s = socket_create(AF_INET, SOCK_STREAM, SOL_TCP); socket_connect($s, '127.0.0.1', getenv('RAW_PORT'));",
-        "socket_write($s, \"$who\\n\"); echo socket_read($s, 99, PHP_NORMAL_READ), socket_read($s, 99, PHP_NORMAL_READ);",
+        "$s = socket_create(AF_INET, SOCK_STREAM, SOL_TCP); \
+         socket_connect($s, '127.0.0.1', getenv('RAW_PORT'));",
+        "socket_write($s, \"$who\\n\"); \
+         echo socket_read($s, 99, PHP_NORMAL_READ), socket_read($s, 99, PHP_NORMAL_READ);",
         "socket_write($s, \"$who\\n\"); echo socket_read($s, 99, PHP_NORMAL_READ);",
     ),
     kind(
         "a socket without a peer",
         "$s = socket_create(AF_INET, SOCK_STREAM, SOL_TCP);",
-        "socket_connect($s, '127.0.0.1', getenv('RAW_PORT')); socket_write($s, \"$who\\n\"); echo socket_read($s, 99, PHP_NORMAL_READ);",
+        "socket_connect($s, '127.0.0.1', getenv('RAW_PORT')); socket_write($s, \"$who\\n\"); \
+         echo socket_read($s, 99, PHP_NORMAL_READ);",
         "socket_connect($s, '127.0.0.1', getenv('RAW_PORT')); socket_write($s, \"$who\\n\");",
     ),
     kind(
@@ -174,13 +179,15 @@ const STREAMS: [Kind; 12] = [
     ),
     kind(
         "pipes",
-        "$p = proc_open(['sed', '-u', 'p'], [['pipe', 'r'], ['pipe', 'w']], $pipes); $s = $pipes[1]; SLOWLY",
+        "$p = proc_open(['sed', '-u', 'p'], [['pipe', 'r'], ['pipe', 'w']], $pipes); \
+         $s = $pipes[1]; SLOWLY",
         "fwrite($pipes[0], \"$who\\n\"); echo fgets($s), fgets($s);",
         "fwrite($pipes[0], \"$who\\n\"); echo fgets($s);",
     ),
     kind(
         "terminals",
-        "$p = proc_open(['setpriv', '--pdeathsig', 'KILL', 'sed', '-u', 'p'], [['pty'], ['pty']], $pipes); $s = $pipes[1]; SLOWLY",
+        "$p = proc_open(['setpriv', '--pdeathsig', 'KILL', 'sed', '-u', 'p'], \
+         [['pty'], ['pty']], $pipes); $s = $pipes[1]; SLOWLY",
         "fwrite($pipes[0], \"$who\\n\"); echo fgets($s), fgets($s);",
         "fwrite($pipes[0], \"$who\\n\"); echo fgets($s);",
     ),
@@ -196,7 +203,7 @@ const STREAMS: [Kind; 12] = [
         "fwrite($s, \"$who\\n\"); echo fgets($s);",
         "fwrite($s, \"$who\\n\");",
     ),
-    // What was sent on a socket before may be answered now: nothing more is taken from it.
+    // A response to a datagram sent earlier may arrive now; it must not be read from this socket.
     kind(
         "udp",
         "$s = stream_socket_client(getenv('UDP'));",
@@ -212,22 +219,29 @@ const STREAMS: [Kind; 12] = [
     ),
     kind(
         "curl",
-        "$c = curl_init(getenv('HTTP') . '/above'); curl_setopt($c, CURLOPT_RETURNTRANSFER, true); curl_exec($c);",
+        "$c = curl_init(getenv('HTTP') . '/above'); \
+         curl_setopt($c, CURLOPT_RETURNTRANSFER, true); curl_exec($c);",
         "curl_setopt($c, CURLOPT_URL, getenv('HTTP') . \"/$who\"); echo trim(curl_exec($c));",
-        "curl_setopt_array($c, [CURLOPT_URL => getenv('HTTP') . \"/$who\", CURLOPT_WRITEFUNCTION => fn () => 0]); curl_exec($c);",
+        "curl_setopt_array($c, [CURLOPT_URL => getenv('HTTP') . \"/$who\", \
+         CURLOPT_WRITEFUNCTION => fn () => 0]); curl_exec($c);",
     ),
     kind(
         "curl_multi",
-        "$m = curl_multi_init(); $c = curl_init(getenv('HTTP') . '/above'); curl_setopt($c, CURLOPT_RETURNTRANSFER, true);
-         curl_multi_add_handle($m, $c); do { curl_multi_exec($m, $on); curl_multi_select($m); } while ($on); curl_multi_remove_handle($m, $c);",
+        "$m = curl_multi_init(); $c = curl_init(getenv('HTTP') . '/above');
+         curl_setopt($c, CURLOPT_RETURNTRANSFER, true);
+         curl_multi_add_handle($m, $c);
+         do { curl_multi_exec($m, $on); curl_multi_select($m); } while ($on);
+         curl_multi_remove_handle($m, $c);",
         "curl_setopt($c, CURLOPT_URL, getenv('HTTP') . \"/$who\"); curl_multi_add_handle($m, $c);
-         do { curl_multi_exec($m, $on); curl_multi_select($m, 0.1); } while ($on); echo trim(curl_multi_getcontent($c));",
-        "curl_setopt($c, CURLOPT_URL, getenv('HTTP') . \"/$who\"); curl_multi_add_handle($m, $c); curl_multi_exec($m, $on);",
+         do { curl_multi_exec($m, $on); curl_multi_select($m, 0.1); } while ($on);
+         echo trim(curl_multi_getcontent($c));",
+        "curl_setopt($c, CURLOPT_URL, getenv('HTTP') . \"/$who\"); \
+         curl_multi_add_handle($m, $c); curl_multi_exec($m, $on);",
     ),
 ];
 
 #[test]
-fn streams_of_every_kind_however_a_request_ends() {
+fn streams_of_each_kind_are_isolated_after_each_end() {
     let (raw, udp, http) = (two_lines_each(), echoing_datagrams(), kept_http());
     let env = [
         ("RAW", format!("tcp://127.0.0.1:{raw}")),
@@ -239,7 +253,7 @@ fn streams_of_every_kind_however_a_request_ends() {
     let env = env.each_ref().map(|(key, value)| (*key, value.as_str()));
     for each in STREAMS {
         let above = each.above.replace("SLOWLY", SLOWLY).leak();
-        // Forks can share what they never receive from, and what has no peer.
+        // Forks can share sockets that never receive, and sockets without a peer.
         let mode = if each.name.starts_with("udp") || each.name.contains("peer") {
             "shared"
         } else {
@@ -254,33 +268,41 @@ const DATABASES: [Kind; 6] = [
         "PostgreSQL by PDO",
         "$db = new PDO('pgsql:host=' . getenv('PG') . ';dbname=pdo;user=postgres');
          $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)');",
-        "$s = $db->prepare('INSERT INTO cups VALUES (?) RETURNING who'); $s->execute([$who]); echo $s->fetchColumn();
+        "$s = $db->prepare('INSERT INTO cups VALUES (?) RETURNING who');
+         $s->execute([$who]); echo $s->fetchColumn();
          echo ' ', all($db->query('SELECT count(*) FROM cups')->fetchColumn());",
-        "$db->beginTransaction(); $s = $db->prepare('INSERT INTO cups VALUES (?)'); $s->execute([$who]);",
+        "$db->beginTransaction(); \
+         $s = $db->prepare('INSERT INTO cups VALUES (?)'); $s->execute([$who]);",
     ),
     kind(
         "PostgreSQL",
         "$db = pg_connect('host=' . getenv('PG') . ' dbname=pg user=postgres');
          pg_query($db, 'CREATE TABLE IF NOT EXISTS cups (who TEXT)');",
-        "echo pg_fetch_row(pg_query_params($db, 'INSERT INTO cups VALUES ($1) RETURNING who', [$who]))[0];
+        "$add = 'INSERT INTO cups VALUES ($1) RETURNING who';
+         echo pg_fetch_row(pg_query_params($db, $add, [$who]))[0];
          echo ' ', all(pg_fetch_row(pg_query($db, 'SELECT count(*) FROM cups'))[0]);",
         "pg_send_query($db, \"SELECT '$who' FROM generate_series(1, 100000)\");",
     ),
     kind(
         "MariaDB by PDO",
-        "$db = new PDO('mysql:unix_socket=' . getenv('MYSQL'), 'root', '', [PDO::MYSQL_ATTR_USE_BUFFERED_QUERY => false]);
-         $db->exec('CREATE DATABASE IF NOT EXISTS pdo'); $db->exec('USE pdo'); $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)');",
+        "$db = new PDO('mysql:unix_socket=' . getenv('MYSQL'), 'root', '',
+             [PDO::MYSQL_ATTR_USE_BUFFERED_QUERY => false]);
+         $db->exec('CREATE DATABASE IF NOT EXISTS pdo'); $db->exec('USE pdo');
+         $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)');",
         "$s = $db->prepare('INSERT INTO cups VALUES (?)'); $s->execute([$who]); echo $who;
          echo ' ', all($db->query('SELECT count(*) FROM cups')->fetchAll()[0][0]);",
         "$s = $db->query(\"SELECT '$who' UNION ALL SELECT '$who'\"); echo $s->fetchColumn();",
     ),
     kind(
         "MariaDB",
-        "$db = new mysqli(null, 'root', '', '', 0, getenv('MYSQL')); $db->query('CREATE DATABASE IF NOT EXISTS my'); $db->select_db('my');
+        "$db = new mysqli(null, 'root', '', '', 0, getenv('MYSQL'));
+         $db->query('CREATE DATABASE IF NOT EXISTS my'); $db->select_db('my');
          $db->query('CREATE TABLE IF NOT EXISTS cups (who TEXT)');",
-        "$s = $db->prepare('INSERT INTO cups VALUES (?)'); $s->execute([$who]); echo $db->query(\"SELECT '$who'\")->fetch_row()[0];
+        "$s = $db->prepare('INSERT INTO cups VALUES (?)'); $s->execute([$who]);
+         echo $db->query(\"SELECT '$who'\")->fetch_row()[0];
          echo ' ', all($db->query('SELECT count(*) FROM cups')->fetch_row()[0]);",
-        "$db->begin_transaction(); $db->query(\"INSERT INTO cups VALUES ('$who')\"); $db->query(\"SELECT '$who'\", MYSQLI_USE_RESULT);",
+        "$db->begin_transaction(); $db->query(\"INSERT INTO cups VALUES ('$who')\"); \
+         $db->query(\"SELECT '$who'\", MYSQLI_USE_RESULT);",
     ),
     kind(
         "Redis",
@@ -297,7 +319,7 @@ const DATABASES: [Kind; 6] = [
 ];
 
 #[test]
-fn databases_however_a_request_ends() {
+fn databases_are_isolated_after_each_end() {
     let (postgres, mariadb) = (Postgres::with(&["pdo", "pg"]), MariaDb::start());
     let redis = Redis::start();
     let (my, re) = (mariadb.socket().display().to_string(), redis.socket().display().to_string());
@@ -309,7 +331,8 @@ fn databases_however_a_request_ends() {
 
 const DIRECTORY: Kind = kind(
     "OpenLDAP",
-    "$l = ldap_connect(getenv('LDAP')); ldap_set_option($l, LDAP_OPT_PROTOCOL_VERSION, 3); ldap_bind($l);",
+    "$l = ldap_connect(getenv('LDAP')); \
+     ldap_set_option($l, LDAP_OPT_PROTOCOL_VERSION, 3); ldap_bind($l);",
     "$found = ldap_get_entries($l, ldap_search($l, 'dc=tea', '(cn=ann)', ['cn']));
      echo $found[0]['cn'][0] === 'ann' ? $who : 'nobody', ' ', ldap_exop_whoami($l);",
     "ldap_bind($l, 'cn=visitor,dc=tea', 'secret'); ldap_search($l, 'dc=tea', '(objectClass=*)');",
@@ -317,22 +340,28 @@ const DIRECTORY: Kind = kind(
 
 const DOCUMENTS: Kind = kind(
     "MongoDB",
-    "$m = new MongoDB\\Driver\\Manager(getenv('MONGO')); $m->executeCommand('admin', new MongoDB\\Driver\\Command(['ping' => 1]));",
-    "$b = new MongoDB\\Driver\\BulkWrite(); $b->insert(['who' => $who]); $m->executeBulkWrite('tea.cups', $b);
-     echo $m->executeCommand('admin', new MongoDB\\Driver\\Command(['ping' => 1, 'echo' => $who]))->toArray()[0]->echo;",
-    "$b = new MongoDB\\Driver\\BulkWrite(); $b->insert(['who' => $who]); $m->executeBulkWrite('tea.cups', $b); $b = new MongoDB\\Driver\\BulkWrite();",
+    "$m = new MongoDB\\Driver\\Manager(getenv('MONGO')); \
+     $m->executeCommand('admin', new MongoDB\\Driver\\Command(['ping' => 1]));",
+    "$b = new MongoDB\\Driver\\BulkWrite(); $b->insert(['who' => $who]);
+     $m->executeBulkWrite('tea.cups', $b);
+     echo $m->executeCommand('admin',
+         new MongoDB\\Driver\\Command(['ping' => 1, 'echo' => $who]))->toArray()[0]->echo;",
+    "$b = new MongoDB\\Driver\\BulkWrite(); $b->insert(['who' => $who]); \
+     $m->executeBulkWrite('tea.cups', $b); $b = new MongoDB\\Driver\\BulkWrite();",
 );
 
 const SHELL: Kind = kind(
     "SSH",
     "$s = ssh2_connect('127.0.0.1', getenv('SSH_PORT')); $key = getenv('SSH_KEY');
-     ssh2_auth_pubkey_file($s, posix_getpwuid(posix_getuid())['name'], \"$key.pub\", $key) || exit('not let in');",
-    "$o = ssh2_exec($s, \"echo $who\"); stream_set_blocking($o, true); echo stream_get_contents($o);",
+     ssh2_auth_pubkey_file($s, posix_getpwuid(posix_getuid())['name'], \"$key.pub\", $key)
+         || exit('not let in');",
+    "$o = ssh2_exec($s, \"echo $who\"); stream_set_blocking($o, true); \
+     echo stream_get_contents($o);",
     "ssh2_exec($s, \"echo $who\");",
 );
 
 #[test]
-fn libraries_with_languages_of_their_own_however_a_request_ends() {
+fn libraries_with_own_protocols_are_isolated_after_each_end() {
     let ldap = Ldap::with(&["ann", "visitor"]);
     start(&DIRECTORY, "worker", &["ldap"], &[("LDAP", &ldap.url())]).run();
 
@@ -346,18 +375,24 @@ fn libraries_with_languages_of_their_own_however_a_request_ends() {
     start(&SHELL, "script", &["ssh2"], &[("SSH_PORT", &port), ("SSH_KEY", &key)]).run();
 }
 
-/// `LITE` is where the file is. Without a journal nothing can be rolled back: then a request may not try.
-const LITE_ABOVE: &str = "$db = new PDO('sqlite:' . getenv('LITE')); $db->exec('PRAGMA busy_timeout = 20000');
-    $db->exec('PRAGMA synchronous = OFF'); $db->exec('PRAGMA journal_mode = MODE'); $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)');
+/// `LITE` is the path of the file. Without a journal SQLite cannot roll back, so requests in that
+/// mode do not try it.
+const LITE_ABOVE: &str = "$db = new PDO('sqlite:' . getenv('LITE'));
+    $db->exec('PRAGMA busy_timeout = 20000'); $db->exec('PRAGMA synchronous = OFF');
+    $db->exec('PRAGMA journal_mode = MODE');
+    $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)');
     $db->query('SELECT count(*) FROM cups')->fetchColumn();";
 const LITE_ASK: &str = "$db->exec(\"INSERT INTO cups VALUES ('$who')\");
-    echo $db->query('SELECT who FROM cups ORDER BY rowid DESC')->fetchColumn(), ' ', all($db->query('SELECT count(*) FROM cups')->fetchColumn());";
+    echo $db->query('SELECT who FROM cups ORDER BY rowid DESC')->fetchColumn(), ' ',
+        all($db->query('SELECT count(*) FROM cups')->fetchColumn());";
 const LITE_HALF: &str = "$db->beginTransaction(); $db->exec(\"INSERT INTO cups VALUES ('$who')\");
-    $rows = $db->query(\"SELECT '$who' UNION ALL SELECT 'row' FROM cups\"); echo $rows->fetchColumn();";
-const LITE_READS: &str = "$rows = $db->query(\"SELECT '$who' UNION ALL SELECT 'row' FROM cups\"); echo $rows->fetchColumn();";
+    $rows = $db->query(\"SELECT '$who' UNION ALL SELECT 'row' FROM cups\");
+    echo $rows->fetchColumn();";
+const LITE_READS: &str = "$rows = $db->query(\"SELECT '$who' UNION ALL SELECT 'row' FROM cups\"); \
+    echo $rows->fetchColumn();";
 
 #[test]
-fn sqlite_in_all_its_journal_modes_however_a_request_ends() {
+fn sqlite_in_each_journal_mode_is_isolated_after_each_end() {
     for mode in ["delete", "truncate", "persist", "memory", "wal", "off"] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("cups.db");
@@ -371,18 +406,23 @@ fn sqlite_in_all_its_journal_modes_however_a_request_ends() {
     }
 }
 
-/// The class, whose connection each worker has from the boot; statements of the boot are run again.
+/// The `SQLite3` class: each worker keeps the connection of the boot, and statements prepared in
+/// the boot are run again.
 const LITE_CLASS: Kind = kind(
     "SQLite3",
-    "$db = new SQLite3(getenv('LITE')); $db->busyTimeout(20000); $db->exec('PRAGMA synchronous = OFF');
-     $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)'); $add = $db->prepare('INSERT INTO cups VALUES (?)');",
-    "$add->bindValue(1, $who); $add->execute(); echo $db->querySingle('SELECT who FROM cups ORDER BY rowid DESC'),
+    "$db = new SQLite3(getenv('LITE')); $db->busyTimeout(20000);
+     $db->exec('PRAGMA synchronous = OFF');
+     $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)');
+     $add = $db->prepare('INSERT INTO cups VALUES (?)');",
+    "$add->bindValue(1, $who); $add->execute();
+     echo $db->querySingle('SELECT who FROM cups ORDER BY rowid DESC'),
      ' ', all($db->querySingle('SELECT count(*) FROM cups'));",
-    "$db->exec('BEGIN IMMEDIATE'); $add->bindValue(1, $who); $add->execute(); $db->openBlob('cups', 'who', 1);",
+    "$db->exec('BEGIN IMMEDIATE'); $add->bindValue(1, $who); $add->execute(); \
+     $db->openBlob('cups', 'who', 1);",
 );
 
 #[test]
-fn the_class_of_sqlite_however_a_request_ends() {
+fn sqlite3_class_is_isolated_after_each_end() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("cups.db");
     let trial = start(&LITE_CLASS, "shared", &[], &[("LITE", &file.display().to_string())]);
@@ -390,10 +430,12 @@ fn the_class_of_sqlite_however_a_request_ends() {
 }
 
 #[test]
-fn dba_with_all_its_handlers_however_a_request_ends() {
+fn dba_with_each_handler_is_isolated_after_each_end() {
     for handler in ["db4", "qdbm", "flatfile", "inifile", "lmdb"] {
         let above = format!("$d = dba_open(__DIR__ . '/cups', 'c', '{handler}');").leak();
-        let ask = "dba_insert($who, 'x', $d); for ($n = 0, $k = dba_firstkey($d); $k !== false; $k = dba_nextkey($d)) { $n++; } dba_sync($d);
+        let ask = "dba_insert($who, 'x', $d);
+                   for ($n = 0, $k = dba_firstkey($d); $k !== false; $k = dba_nextkey($d)) { $n++; }
+                   dba_sync($d);
                    echo dba_fetch($who, $d) === 'x' ? $who : 'nobody', ' ', all($n);";
         let half = "dba_firstkey($d); dba_fetch('none', $d);";
         start(&kind(handler, above, ask, half), "script", &["dba"], &[]).run();

@@ -1,7 +1,7 @@
 //! Each item of tests/apps/isolation/items: look, leak, look again.
 //!
-//! Rolled back, the second look sees what the first saw. In the resident model, where nothing is
-//! rolled back, the leak is real: or the test would prove nothing.
+//! After a rollback the second look must see the same as the first. The resident model has no
+//! rollback, so there the leak must be visible. Otherwise the test would prove nothing.
 
 use crate::isolation::stage;
 use crate::isolation::stage::{ask, json, reforks};
@@ -10,10 +10,10 @@ use samovar_testkit::{Server, Start};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Fewer would mean that this PHP lacks half of its extensions.
+/// A lower number would mean that this PHP lacks half of its extensions.
 const ITEMS_MIN: usize = 150;
 
-/// What a request does to its process for good.
+/// Permanent changes of a request to its process.
 const STAINS: &[&str] = &[
     "alarm",
     "groups",
@@ -33,20 +33,20 @@ const UPLOAD: &str = "--b\r\n\
     Content-Disposition: form-data; name=\"file\"; filename=\"tea\"\r\n\r\n\
     green\r\n--b--\r\n";
 
-/// Where nothing is rolled back, all that was leaked is held at once.
+/// Without a rollback, all leaks are held at the same time and need more memory.
 fn start(front: &str) -> Start {
     stage::start(front).define("memory_limit", "512M")
 }
 
 struct Item {
     name: String,
-    /// In the resident model: kept, or tidied away by the reset.
+    /// Whether the resident model keeps the state; otherwise its reset removes it.
     kept: bool,
-    /// Whether a new process must take over; `None`: either way is right.
+    /// Whether a new process must take over; `None` if both results are correct.
     refork: Option<bool>,
 }
 
-/// What an item saw, and where.
+/// Value that an item saw, with its process and request.
 #[derive(Clone)]
 struct Sight {
     value: Value,
@@ -61,39 +61,39 @@ impl fmt::Display for Sight {
 }
 
 #[test]
-fn nothing_is_left_below_a_checkpoint() {
+fn checkpoint_leaves_no_state() {
     rolled_back(start("checkpoint.php"));
 }
 
 #[test]
-fn nothing_is_left_by_a_handler_that_is_rolled_back() {
+fn rolled_back_handler_leaves_no_state() {
     rolled_back(start("rollback.php"));
 }
 
 #[test]
-fn nothing_is_left_on_an_old_kernel() {
+fn checkpoint_on_old_kernel_leaves_no_state() {
     rolled_back(start("checkpoint.php").without_pagemap_scan());
 }
 
 #[test]
-fn nothing_is_left_without_opcache() {
+fn checkpoint_without_opcache_leaves_no_state() {
     rolled_back(start("checkpoint.php").define("opcache.enable", "0"));
 }
 
 #[test]
-fn nothing_is_left_of_compiled_functions() {
+fn checkpoint_with_jit_leaves_no_state() {
     let start = start("checkpoint.php").define("opcache.jit_buffer_size", "16M");
     rolled_back(start.define("opcache.jit", "function"));
 }
 
 #[test]
-fn every_leak_is_real_where_nothing_is_rolled_back() {
+fn each_leak_is_visible_without_rollback() {
     let server = start("resident.php").workers(1).start();
     let (broken, items): (Vec<_>, Vec<_>) =
         items(&server).into_iter().partition(|item| item.refork != Some(false));
     let mut wrong: Vec<_> = items.iter().filter_map(|item| unlike(&server, item)).collect();
     for item in broken {
-        // These leave nothing that others could be tried on.
+        // After these no other item can be tested in the same process.
         let server = start("resident.php").workers(1).start();
         wrong.extend(unlike(&server, &item));
     }
@@ -112,7 +112,7 @@ fn rolled_back(start: Start) {
 
 fn all_wrong(server: &Server) -> Vec<String> {
     let items = items(server);
-    // What a worker does once in its life, it has done.
+    // One-time actions of a worker are done before the first look.
     ask(server, "/all");
     let all = ask(server, "/all")["value"].clone();
     items.iter().flat_map(|item| left(server, item, &all)).collect()
@@ -120,8 +120,8 @@ fn all_wrong(server: &Server) -> Vec<String> {
 
 fn items(server: &Server) -> Vec<Item> {
     println!("not tried: {}", ask(server, "/missing")["value"]);
-    let answer = ask(server, "/items");
-    let traits = answer["value"].as_object().expect("items by name");
+    let response = ask(server, "/items");
+    let traits = response["value"].as_object().expect("items by name");
     let item = |(name, traits): (&String, &Value)| Item {
         name: name.clone(),
         kept: traits["resident"] == "kept",
@@ -134,15 +134,15 @@ fn items(server: &Server) -> Vec<Item> {
 
 fn see(server: &Server, what: &str, item: &Item) -> Sight {
     let response = server.get(&format!("/{what}?item={}", item.name));
-    let answer = serde_json::from_slice(&response.body).unwrap_or_else(|_| json!(response.text()));
+    let body = serde_json::from_slice(&response.body).unwrap_or_else(|_| json!(response.text()));
     Sight {
-        value: json!([answer.get("value").unwrap_or(&answer), response.all("x-leak")]),
-        pid: answer["pid"].as_i64().unwrap_or(-1),
-        request: answer["request"].as_i64().unwrap_or(-1),
+        value: json!([body.get("value").unwrap_or(&body), response.all("x-leak")]),
+        pid: body["pid"].as_i64().unwrap_or(-1),
+        request: body["request"].as_i64().unwrap_or(-1),
     }
 }
 
-/// What is wrong with an item where each request is rolled back.
+/// Faults of an item where each request is rolled back.
 fn left(server: &Server, item: &Item, all: &Value) -> Vec<String> {
     let former_reforks = reforks(server);
     let before = see(server, "look", item);
@@ -167,7 +167,7 @@ fn left(server: &Server, item: &Item, all: &Value) -> Vec<String> {
     wrong
 }
 
-/// A leak that another item sees than the one that made it.
+/// Leaks that other items see.
 fn left_of_others(server: &Server, item: &Item, all: &Value) -> Vec<String> {
     let now = ask(server, "/all")["value"].clone();
     let values = all.as_object().expect("values by name").iter();
@@ -179,13 +179,14 @@ fn left_of_others(server: &Server, item: &Item, all: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Whether no worker of any model takes another request after it (crates/worker/csrc/rollback/stain.c).
+/// Whether a worker of any model takes no further request after this item
+/// (crates/worker/csrc/rollback/stain.c).
 fn is_stain(item: &Item) -> bool {
     item.name.strip_prefix("kernel/").is_some_and(|name| STAINS.contains(&name))
 }
 
-/// What is wrong with an item where nothing is rolled back. The leak is real: the request that makes it sees it, and so
-/// does the next, unless it must not be run in such a process at all.
+/// Fault of an item without rollback. The leak must be visible in the request that makes it, and in
+/// the next one, unless no request may run in such a process.
 fn unlike(server: &Server, item: &Item) -> Option<String> {
     let before = see(server, "look", item);
     let leak = see(server, "leak", item);
@@ -205,7 +206,7 @@ fn unlike(server: &Server, item: &Item) -> Option<String> {
 }
 
 #[test]
-fn uploads_are_gone() {
+fn uploads_are_removed_after_request() {
     for front in ["checkpoint.php", "rollback.php", "resident.php"] {
         let server = start(front).workers(1).start();
         let request = Request::post("/uploads", "multipart/form-data; boundary=b", UPLOAD);
@@ -213,7 +214,7 @@ fn uploads_are_gone() {
         let file = sent["sent"][0].as_str().expect("a temporary file").to_owned();
         assert_eq!(sent["is_uploaded"], true, "{front}: {sent}");
         assert_eq!(sent["folder"], json!([file]), "{front}: {sent}");
-        // Another file of that name was uploaded by nobody.
+        // This file of the same name was not uploaded.
         std::fs::write(&file, "dirt").expect("it is gone, its folder is not");
         let after = ask(&server, &format!("/uploads?file={file}"))["value"].clone();
         assert_eq!(after["sent"], json!([]), "{front}: {after}");

@@ -1,9 +1,9 @@
-//! Every page that a request writes is put back: whoever wrote it, and however seldom.
+//! Every page that a request writes is restored, regardless of the writer and the frequency.
 //!
-//! A rollback does not look at all of memory. It counts page faults, excuses those that it knows, searches
-//! where pages were written before, and stops when all faults are explained. Here are the ways to write
-//! that might escape it. A block of the image is filled with `a`; each request says what it has found there
-//! before it does its own.
+//! A rollback does not check all of memory. It counts page faults and excludes those with a known
+//! cause. It searches where pages were written before, and stops when all faults are explained.
+//! These tests use writes that might escape it. A block of the image is filled with `a`; each
+//! request reports the content of the block before its own action.
 
 use crate::isolation::stage::json;
 use samovar_testkit::{Server, Start, eventually};
@@ -11,20 +11,24 @@ use serde_json::Value;
 
 const BLOCK_PAGES: usize = 3000;
 
-/// `$block` is the image's; `w()` writes to one of its pages, `found()` says whether it was clean.
+/// `$block` is part of the image. `w()` writes to one of its pages, `found()` returns whether it
+/// was clean.
 const ABOVE: &str = "
 $c = FFI::cdef('
     typedef unsigned long word; typedef struct { void *at; word len; } part;
     long read(int, void *, word); int open(const char *, int, ...); int close(int);
     long getrandom(void *, word, unsigned); long syscall(long, ...);
     long process_vm_writev(int, part *, word, part *, word, word);
-    int socketpair(int, int, int, int *); long send(int, void *, word, int); long recv(int, void *, word, int);
+    int socketpair(int, int, int, int *);
+    long send(int, void *, word, int); long recv(int, void *, word, int);
     void *mmap(void *, word, int, int, int, long); int munmap(void *, word);
-    void *mremap(void *, word, word, int, ...); int madvise(void *, word, int); int mlockall(int); int mlock(void *, word);
+    void *mremap(void *, word, word, int, ...); int madvise(void *, word, int);
+    int mlockall(int); int mlock(void *, word);
     void *malloc(word); void *calloc(word, word); void free(void *);
     int pthread_create(word *, void *, word (*)(word), word); int pthread_join(word, void *);
     word strfry(word);
-    void *fopen(const char *, const char *); int fseek(void *, long, int); word fwrite(void *, word, word, void *);
+    void *fopen(const char *, const char *); int fseek(void *, long, int);
+    word fwrite(void *, word, word, void *);
     int fclose(void *); int getpid(void);
 ');
 const PAGES = BLOCK_PAGES;
@@ -32,10 +36,13 @@ $raw = $c->malloc((PAGES + 2) * 4096);
 FFI::memset($raw, 97, (PAGES + 2) * 4096);
 $block = FFI::cast('char *', $raw);
 // Texts that a shuffle changes, one on each page.
-for ($i = 0; $i < PAGES; $i++) { foreach (['w', 'x', 'y', 'z', chr(0)] as $n => $char) { $block[$i * 4096 + 210 + 20 * $n] = $char; } }
+for ($i = 0; $i < PAGES; $i++) {
+    foreach (['w', 'x', 'y', 'z', chr(0)] as $n => $char) {
+        $block[$i * 4096 + 210 + 20 * $n] = $char; } }
 $clean = crc32(FFI::string($block, PAGES * 4096));
 file_put_contents($file = getenv('MEMORY_FOLDER') . '/file', str_repeat('file', 4096));
-function found() { global $block, $clean; return crc32(FFI::string($block, PAGES * 4096)) === $clean; }
+function found() {
+    global $block, $clean; return crc32(FFI::string($block, PAGES * 4096)) === $clean; }
 function w($page, $with = 'b') { global $block; $block[$page * 4096 + 100] = $with; }
 ";
 
@@ -43,7 +50,7 @@ pub(super) fn start(below: &str) -> Start {
     start_with("", below)
 }
 
-/// `more` stands above, too.
+/// Starts a server; `more` is additional code above the checkpoint.
 fn start_with(more: &str, below: &str) -> Start {
     let above = ABOVE.replace("BLOCK_PAGES", &BLOCK_PAGES.to_string());
     let start = Server::script(&format!("<?php\n{above}\n{more}\nSamovar\\checkpoint();\n{below}"))
@@ -62,7 +69,7 @@ fn number(server: &Server, key: &str) -> u64 {
     image(server)[key].as_u64().unwrap_or_default()
 }
 
-/// A request of this server.
+/// Sends a request to the server and parses its JSON response.
 pub(super) fn ask(server: &Server, target: &str) -> Value {
     json(&server.get(target))
 }
@@ -71,7 +78,7 @@ pub(super) type Change = fn(Start) -> Start;
 pub(super) const KERNELS: [(&str, Change); 2] =
     [("this kernel", |s| s), ("no PAGEMAP_SCAN", Start::without_pagemap_scan)];
 
-/// Each is tried on pages that no request has touched so far, with others in between.
+/// Each attack runs on pages that no request has touched so far, with other pages in between.
 pub(super) const ATTACKS: [(&str, &str); 19] = [
     ("a write", "w($p);"),
     ("a write beside an excused fault", "readfile($file); w($p);"),
@@ -86,43 +93,51 @@ pub(super) const ATTACKS: [(&str, &str); 19] = [
     ),
     (
         "a write beside a shared mapping",
-        "$fd = $c->open($file, 2); $m = $c->mmap(null, 16384, 3, 1, $fd, 0); w($p); FFI::memset($m, 102, 20); $c->close($fd);",
+        "$fd = $c->open($file, 2); $m = $c->mmap(null, 16384, 3, 1, $fd, 0); w($p); \
+         FFI::memset($m, 102, 20); $c->close($fd);",
     ),
     (
         "read()",
-        "$fd = $c->open($file, 0); $n = $c->read($fd, $block + $p * 4096 + 4000, 5000); $c->close($fd);",
+        "$fd = $c->open($file, 0); \
+         $n = $c->read($fd, $block + $p * 4096 + 4000, 5000); $c->close($fd);",
     ),
     ("getrandom()", "$c->getrandom($block + $p * 4096, 3 * 4096, 0);"),
     (
         "recv()",
         "$s = $c->new('int[2]'); $c->socketpair(1, 1, 0, $s); $c->send($s[0], $block, 4000, 0);
-         w($p, 'x'); $c->recv($s[1], $block + $p * 4096 + 4090, 4000, 0); $block[$p * 4096 + 4092] = 'x';",
+         w($p, 'x'); $c->recv($s[1], $block + $p * 4096 + 4090, 4000, 0);
+         $block[$p * 4096 + 4092] = 'x';",
     ),
     (
         "process_vm_writev()",
-        "$x = $c->new('char[10]'); FFI::memset($x, 120, 10); $from = $c->new('part'); $to = $c->new('part');
+        "$x = $c->new('char[10]'); FFI::memset($x, 120, 10);
+         $from = $c->new('part'); $to = $c->new('part');
          $from->at = FFI::addr($x); $from->len = $to->len = 10; $to->at = $block + $p * 4096;
          $c->process_vm_writev($c->getpid(), FFI::addr($from), 1, FFI::addr($to), 1, 0);",
     ),
     (
         "/proc/self/mem",
         "$f = $c->fopen('/proc/self/mem', 'r+'); $c->fseek($f, $address + $p * 4096, 0);
-         $x = $c->new('char[10]'); FFI::memset($x, 120, 10); $c->fwrite($x, 1, 10, $f); $c->fclose($f);",
+         $x = $c->new('char[10]'); FFI::memset($x, 120, 10);
+         $c->fwrite($x, 1, 10, $f); $c->fclose($f);",
     ),
     (
         "a thread",
-        "$t = $c->new('word'); $c->pthread_create(FFI::addr($t), null, $c->strfry, $address + $p * 4096 + 200);
+        "$t = $c->new('word');
+         $c->pthread_create(FFI::addr($t), null, $c->strfry, $address + $p * 4096 + 200);
          $c->pthread_join($t->cdata, null);",
     ),
     (
         "a thread beside this one",
-        "$t = $c->new('word'); $c->pthread_create(FFI::addr($t), null, $c->strfry, $address + $p * 4096 + 200);
+        "$t = $c->new('word');
+         $c->pthread_create(FFI::addr($t), null, $c->strfry, $address + $p * 4096 + 200);
          w($p + 1); $c->pthread_join($t->cdata, null);",
     ),
     ("a child before it writes", "shell_exec('true'); w($p); shell_exec('true'); w($p + 1);"),
     (
         "a fork",
-        "$pid = pcntl_fork(); if (!$pid) { w($p); posix_kill(posix_getpid(), 9); } pcntl_waitpid($pid, $s); w($p);",
+        "$pid = pcntl_fork(); if (!$pid) { w($p); posix_kill(posix_getpid(), 9); } \
+         pcntl_waitpid($pid, $s); w($p);",
     ),
     (
         "populated, and written without a fault",
@@ -134,7 +149,8 @@ pub(super) const ATTACKS: [(&str, &str); 19] = [
     ),
     (
         "paged out",
-        "w($p); $c->madvise($aligned($p), 3 * 4096, 21); $c->madvise($aligned($p), 3 * 4096, 20); w($p + 1);",
+        "w($p); $c->madvise($aligned($p), 3 * 4096, 21); \
+         $c->madvise($aligned($p), 3 * 4096, 20); w($p + 1);",
     ),
     (
         "collapsed to huge pages",
@@ -147,7 +163,7 @@ pub(super) fn word(name: &str) -> String {
 }
 
 #[test]
-fn no_written_page_escapes() {
+fn written_page_is_rolled_back() {
     let case = |(name, php): &(&str, &str)| format!("case '{}': {php} break;", word(name));
     let cases: Vec<_> = ATTACKS.iter().map(case).collect();
     let below = format!(
@@ -163,9 +179,9 @@ fn no_written_page_escapes() {
         for (name, _) in ATTACKS {
             let target = word(name);
             for p in [5, 400, 401, 1200, 5, 2500, 400] {
-                let answer = ask(&server, &format!("/?do={target}&p={p}"));
-                assert_eq!(answer["was"], true, "before {name} of page {p}, {kernel}");
-                assert_eq!(answer["is"], false, "{name} does nothing, {kernel}");
+                let response = ask(&server, &format!("/?do={target}&p={p}"));
+                assert_eq!(response["was"], true, "before {name} of page {p}, {kernel}");
+                assert_eq!(response["is"], false, "{name} does nothing, {kernel}");
                 for _ in 0..2 {
                     assert_eq!(
                         ask(&server, "/")["was"],
@@ -179,19 +195,21 @@ fn no_written_page_escapes() {
     }
 }
 
-/// Makes the kernel watch the first pages of the block: a request that writes so many is not rare, and not usual.
+/// Makes the kernel watch the first pages of the block: requests that write that many pages are
+/// neither rare nor usual.
 fn watch(server: &Server) {
     for target in ["/?many", "/", "/", "/", "/?many", "/"] {
         assert_eq!(ask(server, target)["was"], true, "{target}");
     }
 }
 
-/// Each of the attacks, on pages that are equal to the image and whose next write the kernel is to note; then that
-/// note itself is attacked.
+/// Each attack on pages that equal the image and are watched by the kernel for the next write. Then
+/// an attack on the watch itself.
 #[test]
-fn no_write_to_a_watched_page_escapes() {
+fn write_to_watched_page_is_rolled_back() {
     const CLOSED: &str = "foreach (scandir('/proc/self/fd') as $fd) {
-        if (@readlink(\"/proc/self/fd/$fd\") === 'anon_inode:[userfaultfd]') { $c->syscall(3, (int) $fd); }
+        if (@readlink(\"/proc/self/fd/$fd\") === 'anon_inode:[userfaultfd]') {
+            $c->syscall(3, (int) $fd); }
     } w($p);";
     let attacks: Vec<_> = ATTACKS.into_iter().chain([("its watch ends", CLOSED)]).collect();
     let case = |(name, php): &(&str, &str)| format!("case '{}': {php} break;", word(name));
@@ -210,9 +228,9 @@ fn no_write_to_a_watched_page_escapes() {
         watch(&server);
         let target = word(name);
         for p in [5, 400, 401, 1200, 5, 2500, 400] {
-            let answer = ask(&server, &format!("/?do={target}&p={p}"));
-            assert_eq!(answer["was"], true, "before {name} of page {p}");
-            assert_eq!(answer["is"], false, "{name} does nothing");
+            let response = ask(&server, &format!("/?do={target}&p={p}"));
+            assert_eq!(response["was"], true, "before {name} of page {p}");
+            assert_eq!(response["is"], false, "{name} does nothing");
             for _ in 0..2 {
                 assert_eq!(ask(&server, "/")["was"], true, "after {name} of page {p}");
             }
@@ -221,9 +239,9 @@ fn no_write_to_a_watched_page_escapes() {
     server.stop();
 }
 
-/// Visitors of all sizes in an order that a seed gives: what is hot changes all the time.
+/// Requests of all sizes in an order set by a seed: the set of hot pages changes all the time.
 #[test]
-fn whatever_is_hot_the_next_request_finds_the_image() {
+fn changing_hot_pages_restore_image() {
     const REQUESTS: u32 = 300;
     let below = "
         mt_srand((int) $_GET['seed']); $was = $_GET['look'] ? found() : true;
@@ -246,8 +264,8 @@ fn whatever_is_hot_the_next_request_finds_the_image() {
         for n in 0..REQUESTS {
             let seed = n.wrapping_mul(2_654_435_761) >> 3;
             let look = u32::from(n % 3 != 1);
-            let answer = ask(&server, &format!("/?seed={seed}&look={look}"));
-            assert_eq!(answer["was"], true, "before request {n}, {kernel}");
+            let response = ask(&server, &format!("/?seed={seed}&look={look}"));
+            assert_eq!(response["was"], true, "before request {n}, {kernel}");
         }
         let status = image(&server);
         assert_eq!(status["refork_total"], 0, "{kernel}: {status}");
@@ -256,7 +274,7 @@ fn whatever_is_hot_the_next_request_finds_the_image() {
 }
 
 #[test]
-fn what_cannot_be_put_back_ends_the_worker() {
+fn unrestorable_mapping_replaces_worker() {
     for (name, attack) in [
         ("mlockall", "$c->mlockall(1); w(7);"),
         ("mlock", "$c->mlock($aligned(7), 4096); w(8);"),
@@ -271,8 +289,8 @@ fn what_cannot_be_put_back_ends_the_worker() {
         .start();
         assert_eq!(ask(&server, "/?do=1")["is"], false, "{name}");
         for _ in 0..3 {
-            let answer = ask(&server, "/");
-            assert_eq!((&answer["was"], &answer["is"]), (&true.into(), &true.into()), "{name}");
+            let response = ask(&server, "/");
+            assert_eq!((&response["was"], &response["is"]), (&true.into(), &true.into()), "{name}");
         }
         let status = image(&server);
         assert_eq!(status["refork_reasons"]["mapping"], 1, "{name}: {status}");
@@ -280,12 +298,15 @@ fn what_cannot_be_put_back_ends_the_worker() {
     }
 }
 
-/// Memory that no request can write is no part of the image, and a look at which addresses are mapped finds all of them.
+/// Memory that no request can write is not part of the image. A check of the mapped addresses alone
+/// finds all of them still mapped.
 #[test]
-fn something_else_where_memory_was_ends_the_worker() {
-    let above = "$fd = $c->open($file, 0); $mapped = $c->mmap(null, 8192, 1, 2, $fd, 0); $c->close($fd);
+fn replaced_mapping_replaces_worker() {
+    let above = "$fd = $c->open($file, 0);
+        $mapped = $c->mmap(null, 8192, 1, 2, $fd, 0); $c->close($fd);
         $text = FFI::cast('char *', $mapped);
-        function found_text() { global $text; return FFI::string($text, 8192) === str_repeat('file', 2048); }";
+        function found_text() {
+            global $text; return FFI::string($text, 8192) === str_repeat('file', 2048); }";
     for (name, attack) in [
         ("mapped over", "$c->mmap($text, 4096, 3, 0x32, -1, 0);"),
         (
@@ -298,11 +319,13 @@ fn something_else_where_memory_was_ends_the_worker() {
         ),
         (
             "moved there",
-            "$m = $c->mmap(null, 4096, 3, 0x22, -1, 0); $c->mremap($m, 4096, 4096, 3, $text + 4096);",
+            "$m = $c->mmap(null, 4096, 3, 0x22, -1, 0); \
+             $c->mremap($m, 4096, 4096, 3, $text + 4096);",
         ),
     ] {
         let below = format!(
-            "$was = found_text(); if (isset($_GET['do'])) {{ {attack} }} echo json_encode(['was' => $was]);"
+            "$was = found_text(); if (isset($_GET['do'])) {{ {attack} }} \
+             echo json_encode(['was' => $was]);"
         );
         let server = start_with(above, &below).start();
         assert_eq!(ask(&server, "/?do=1")["was"], true, "{name}");
@@ -316,15 +339,18 @@ fn something_else_where_memory_was_ends_the_worker() {
 }
 
 #[test]
-fn memory_that_is_new_to_c_is_zero() {
+fn newly_allocated_memory_is_zero() {
     let server = start(
         "$zero = str_repeat(\"\\0\", 2 << 20); $ok = [];
          foreach ([1, 2] as $n) {
-             $m = $c->mmap(null, 2 << 20, 3, 34, -1, 0); $ok[] = FFI::string(FFI::cast('char *', $m), 2 << 20) === $zero;
+             $m = $c->mmap(null, 2 << 20, 3, 34, -1, 0);
+             $ok[] = FFI::string(FFI::cast('char *', $m), 2 << 20) === $zero;
              FFI::memset($m, 1, 2 << 20);
-             $m = $c->mmap(null, 65536, 3, 34, -1, 0); $ok[] = FFI::string(FFI::cast('char *', $m), 65536) === substr($zero, 0, 65536);
+             $m = $c->mmap(null, 65536, 3, 34, -1, 0);
+             $ok[] = FFI::string(FFI::cast('char *', $m), 65536) === substr($zero, 0, 65536);
              FFI::memset($m, 1, 65536);
-             $m = $c->calloc(1, 2 << 20); $ok[] = FFI::string(FFI::cast('char *', $m), 2 << 20) === $zero;
+             $m = $c->calloc(1, 2 << 20);
+             $ok[] = FFI::string(FFI::cast('char *', $m), 2 << 20) === $zero;
              FFI::memset($m, 1, 2 << 20); $c->free($m);
              $m = $c->malloc(3 << 20); FFI::memset($m, 1, 3 << 20); $c->free($m);
              $big = str_repeat('x', 5 << 20); $list = range(1, 200000);
@@ -346,7 +372,7 @@ fn own_mib(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_large_request_leaves_no_memory_behind() {
+fn large_request_releases_its_memory() {
     let server = start(
         "$s = str_repeat('x', (int) ($_GET['mib'] ?? 0) << 20); echo json_encode(strlen($s));",
     )
@@ -368,9 +394,10 @@ fn a_large_request_leaves_no_memory_behind() {
 }
 
 #[test]
-fn nobody_pays_for_long_for_what_others_have_written() {
+fn hot_pages_of_large_requests_expire() {
     let server = start(
-        "$n = (int) ($_GET['n'] ?? 0); for ($i = 0; $i < $n; $i++) { w($i); } echo json_encode($n);",
+        "$n = (int) ($_GET['n'] ?? 0); \
+         for ($i = 0; $i < $n; $i++) { w($i); } echo json_encode($n);",
     )
     .start();
     for _ in 0..4 {
@@ -386,16 +413,17 @@ fn nobody_pays_for_long_for_what_others_have_written() {
     }
 }
 
-/// More separate ranges than an answer of the kernel has room for.
+/// More separate ranges than one result of the kernel can hold.
 #[test]
-fn scattered_pages_are_no_reason_to_leave() {
+fn scattered_written_pages_keep_worker() {
     const PAGES: usize = 20_000;
     let server = Server::script(&format!(
         "<?php $list = []; for ($i = 0; $i < {PAGES}; $i++) {{ $list[] = str_repeat('a', 4060); }}
          Samovar\\checkpoint();
          $dirty = 0; foreach ($list as $at => $text) {{ $dirty += $text[9] !== 'a'; }}
          unset($text);
-         if (isset($_GET['w'])) {{ for ($i = $_GET['w'] % 2; $i < {PAGES}; $i += 2) {{ $list[$i][9] = 'b'; }} }}
+         if (isset($_GET['w'])) {{
+             for ($i = $_GET['w'] % 2; $i < {PAGES}; $i += 2) {{ $list[$i][9] = 'b'; }} }}
          echo json_encode([$dirty, getmypid()]);"
     ))
     .define("memory_limit", "512M")
@@ -408,19 +436,22 @@ fn scattered_pages_are_no_reason_to_leave() {
     assert_eq!(number(&server, "refork_total"), 0, "{}", image(&server));
 }
 
-/// In the steady state, what usual requests do gives no reason to search memory.
+/// In the steady state, usual requests do not cause searches of memory.
 #[test]
-fn usual_requests_need_no_search() {
+fn usual_requests_need_no_memory_search() {
     let server = start(
         "switch ($_GET['do'] ?? '') {
              case 'file': readfile($file); break;
-             case 'pattern': for ($i = 0; $i < 9; $i++) { preg_match(\"/x{$i}[a-z]*(y|z)/\", 'xay'); } break;
+             case 'pattern': for ($i = 0; $i < 9; $i++) {
+                 preg_match(\"/x{$i}[a-z]*(y|z)/\", 'xay'); } break;
              case 'string': $s = str_repeat('x', 3 << 20); break;
              case 'malloc': $m = $c->malloc(7 << 20); FFI::memset($m, 7, 7 << 20); break;
              case 'zone': $d = new DateTime('2026-01-01', new DateTimeZone('Europe/Berlin')); break;
              case 'child': shell_exec('true'); break;
-             case 'log': $db = new PDO('sqlite:' . getenv('MEMORY_FOLDER') . '/rows.db'); $db->exec('PRAGMA journal_mode = WAL');
-                 $db->exec('CREATE TABLE IF NOT EXISTS cups (n INT)'); $db->exec('INSERT INTO cups VALUES (1)');
+             case 'log': $db = new PDO('sqlite:' . getenv('MEMORY_FOLDER') . '/rows.db');
+                 $db->exec('PRAGMA journal_mode = WAL');
+                 $db->exec('CREATE TABLE IF NOT EXISTS cups (n INT)');
+                 $db->exec('INSERT INTO cups VALUES (1)');
                  $db->query('SELECT COUNT(*) FROM cups')->fetchAll(); break;
          }
          echo 'done';",
@@ -443,19 +474,24 @@ fn usual_requests_need_no_search() {
     }
 }
 
-/// The faults of other threads are not counted. What they have written may not be taken for what this thread's faults
-/// have written: the search would end before it comes to that. For some number of pages the two are equal, and only the
-/// first such request of a worker shows it: from then on it mistrusts the count.
+/// The faults of other threads are not counted. Pages that other threads wrote must not be taken as
+/// the explanation of this thread's faults: the search would end too early. For some number of
+/// pages the two counts are equal. Only the first such request of a worker shows this, because the
+/// worker then distrusts the count.
 #[test]
-fn what_threads_write_explains_no_fault_of_this_one() {
+fn writes_of_threads_do_not_explain_faults_of_request() {
     const PAGES_MAX: usize = 40;
-    // Far from the rest: it is searched after what the thread writes to.
+    // At a distant address, so that it is searched after the pages that the thread writes.
     let above = format!(
-        "$far = FFI::cast('char *', $c->mmap(null, 131072, 3, 34, -1, 0)); FFI::memset($far, 97, 131072);
-         $text = FFI::cast('char *', $c->malloc({PAGES_MAX} * 4096)); FFI::memset($text, 97, {PAGES_MAX} * 4096);
+        "$far = FFI::cast('char *', $c->mmap(null, 131072, 3, 34, -1, 0));
+         FFI::memset($far, 97, 131072);
+         $text = FFI::cast('char *', $c->malloc({PAGES_MAX} * 4096));
+         FFI::memset($text, 97, {PAGES_MAX} * 4096);
          for ($i = 1; $i < {PAGES_MAX}; $i++) {{ $text[$i * 4096] = 'b'; }}
-         $text[{PAGES_MAX} * 4096 - 1] = chr(0); $address = FFI::cast($c->type('word'), $text)->cdata;
-         function all_found() {{ global $far, $text; return crc32(FFI::string($far, 131072) . FFI::string($text)); }}
+         $text[{PAGES_MAX} * 4096 - 1] = chr(0);
+         $address = FFI::cast($c->type('word'), $text)->cdata;
+         function all_found() {{
+             global $far, $text; return crc32(FFI::string($far, 131072) . FFI::string($text)); }}
          $clean_all = all_found();"
     );
     let below = format!(
@@ -465,7 +501,9 @@ fn what_threads_write_explains_no_fault_of_this_one() {
              case 'look': $was = all_found() === $clean_all; break;
              // The last pages of the text.
              case 'thread': $t = $c->new('word');
-                 $c->pthread_create(FFI::addr($t), null, $c->strfry, $address + ({PAGES_MAX} - $n) * 4096); $c->pthread_join($t->cdata, null);
+                 $at = $address + ({PAGES_MAX} - $n) * 4096;
+                 $c->pthread_create(FFI::addr($t), null, $c->strfry, $at);
+                 $c->pthread_join($t->cdata, null);
                  $far[70000] = 'b';
          }}
          echo json_encode($was ?? true);"
@@ -480,14 +518,18 @@ fn what_threads_write_explains_no_fault_of_this_one() {
     server.stop();
 }
 
-/// What a request sets by libc's own functions, and nobody can set back.
+/// State that a request sets with libc functions and that cannot be reset.
 #[test]
-fn what_the_kernel_keeps_ends_the_worker() {
-    let above = "$k = FFI::cdef('typedef unsigned long word; typedef struct { short type, whence; long start, len; int pid; } range;
-             int mlock2(void *, word, unsigned); int mlockall(int); int munlockall(void); int munlock(void *, word); int mprotect(void *, word, int);
-             int fcntl(int, int, ...); int ioctl(int, word, ...); int open(const char *, int, ...); long syscall(long, ...);');
+fn kernel_state_set_by_libc_replaces_worker() {
+    let above = "$k = FFI::cdef('typedef unsigned long word;
+             typedef struct { short type, whence; long start, len; int pid; } range;
+             int mlock2(void *, word, unsigned); int mlockall(int); int munlockall(void);
+             int munlock(void *, word); int mprotect(void *, word, int);
+             int fcntl(int, int, ...); int ioctl(int, word, ...);
+             int open(const char *, int, ...); long syscall(long, ...);');
          $fd = $k->open($file, 2);
-         $address = FFI::cast($c->type('word'), $block)->cdata; $aligned = fn ($p) => $block + ($p * 4096 + 4096 - $address % 4096);";
+         $address = FFI::cast($c->type('word'), $block)->cdata;
+         $aligned = fn ($p) => $block + ($p * 4096 + 4096 - $address % 4096);";
     let pair = "$s = $c->new('int[2]'); $c->socketpair(1, 1, 0, $s);";
     for (name, attack, reason) in [
         ("mlockall of what comes", "$k->mlockall(2);", "mapping"),
@@ -520,7 +562,7 @@ fn what_the_kernel_keeps_ends_the_worker() {
             &more,
             &format!("if (isset($_GET['do'])) {{ {attack} }} echo json_encode(getmypid());"),
         )
-        .args(["--rehearse", "false"])
+        .args(["--prewarm-boot", "false"])
         .start();
         ask(&server, "/?do=1");
         let pid = ask(&server, "/");

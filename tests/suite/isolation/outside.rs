@@ -1,6 +1,6 @@
-//! What is outside the process moves on while memory is set back: connections, pipes, datagrams,
-//! ciphers, the sessions that servers keep. None of it may meet the next visitor: it is proven to be
-//! as it was, or the worker leaves.
+//! State outside the process that changes while memory is rolled back: connections, pipes,
+//! datagrams, ciphers, sessions of servers. None of it may reach the next visitor. Either the state
+//! is proven unchanged, or the worker leaves.
 
 use samovar_testkit::{MariaDb, Postgres, Redis, Server, Start, eventually};
 use serde_json::Value;
@@ -26,7 +26,7 @@ fn booted(server: Server) -> Server {
     server
 }
 
-/// Two lines for each line: `1 QUESTION`, `2 QUESTION`.
+/// Starts a server that sends two lines for each received line: `1 QUESTION`, `2 QUESTION`.
 pub(crate) fn two_lines_each() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -46,7 +46,7 @@ pub(crate) fn two_lines_each() -> u16 {
 }
 
 #[test]
-fn half_an_answer_is_nobody_elses() {
+fn rest_of_partial_response_does_not_reach_next_visitor() {
     let port = two_lines_each();
     let server = booted(
         script(&format!(
@@ -58,11 +58,15 @@ fn half_an_answer_is_nobody_elses() {
                  case 'all': fwrite($s, \"bob\\n\"); echo fgets($s), fgets($s); break;
                  case 'kept': fwrite($s, \"eve\\n\"); echo fgets($s), fgets($s);
                      var_dump(Samovar\\kept($s)); break;
-                 case 'early': Samovar\\kept($s); fwrite($s, \"eve\\n\"); echo fgets($s), fgets($s); break;
+                 case 'early': Samovar\\kept($s); fwrite($s, \"eve\\n\");
+                     echo fgets($s), fgets($s); break;
                  case 'not': var_dump(Samovar\\kept(fopen(__FILE__, 'r'))); break;
-                 case 'child': if (!pcntl_fork()) {{ fwrite($s, \"ann\\n\"); posix_kill(posix_getpid(), 9); }} pcntl_wait($w); break;
+                 case 'child':
+                     if (!pcntl_fork()) {{ fwrite($s, \"ann\\n\"); posix_kill(posix_getpid(), 9); }}
+                     pcntl_wait($w); break;
                  case 'copy': $d = proc_open(['true'], [$s], $none); proc_close($d); break;
-                 case 'wrong': try {{ Samovar\\kept(1); }} catch (TypeError $e) {{ echo $e->getMessage(); }} break;
+                 case 'wrong': try {{ Samovar\\kept(1); }} catch (TypeError $e) {{
+                     echo $e->getMessage(); }} break;
                  default: echo getmypid();
              }}"
         ))
@@ -94,11 +98,12 @@ fn half_an_answer_is_nobody_elses() {
 }
 
 #[test]
-fn what_a_child_answers_is_nobody_elses() {
+fn output_of_child_does_not_reach_next_visitor() {
     for descriptors in ["[['pipe', 'r'], ['pipe', 'w']]", "[['pty'], ['pty']]"] {
         let server = booted(
             script(&format!(
-                "$p = proc_open(['setpriv', '--pdeathsig', 'KILL', 'sed', '-u', 'p'], {descriptors}, $pipes);
+                "$command = ['setpriv', '--pdeathsig', 'KILL', 'sed', '-u', 'p'];
+                 $p = proc_open($command, {descriptors}, $pipes);
                  stream_set_read_buffer($pipes[1], 0); stream_set_chunk_size($pipes[1], 1);
                  Samovar\\checkpoint();
                  if (isset($_GET['say'])) {{
@@ -116,7 +121,7 @@ fn what_a_child_answers_is_nobody_elses() {
     }
 }
 
-/// Each datagram comes back.
+/// Starts a server that sends each datagram back.
 pub(crate) fn echoing_datagrams() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let port = socket.local_addr().expect("it is bound").port();
@@ -130,13 +135,15 @@ pub(crate) fn echoing_datagrams() -> u16 {
 }
 
 #[test]
-fn a_datagram_that_comes_late_is_nobody_elses() {
+fn late_datagram_does_not_reach_next_visitor() {
     let port = echoing_datagrams();
     let server = script(&format!(
         "$s = stream_socket_client('udp://127.0.0.1:{port}');
          Samovar\\checkpoint();
-         if (isset($_GET['tell'])) {{ fwrite($s, $_GET['tell']); usleep((int) ($_GET['wait'] ?? 0)); }}
-         if (isset($_GET['ask'])) {{ fwrite($s, $_GET['ask']); stream_set_timeout($s, 5); echo fread($s, 64); exit; }}
+         if (isset($_GET['tell'])) {{
+             fwrite($s, $_GET['tell']); usleep((int) ($_GET['wait'] ?? 0)); }}
+         if (isset($_GET['ask'])) {{
+             fwrite($s, $_GET['ask']); stream_set_timeout($s, 5); echo fread($s, 64); exit; }}
          echo getmypid();"
     ))
     .start();
@@ -144,8 +151,8 @@ fn a_datagram_that_comes_late_is_nobody_elses() {
     for n in 0..3 {
         assert_eq!(server.get(&format!("/?tell=ann{n}")).text(), pid, "what is only sent is well");
     }
-    let answer = server.get("/?ask=bob").text();
-    assert!(!answer.contains("ann"), "another one's answer: {answer}");
+    let response = server.get("/?ask=bob").text();
+    assert!(!response.contains("ann"), "another one's answer: {response}");
     for who in ["ann", "bob", "eve"] {
         assert_eq!(server.get(&format!("/?ask={who}")).text(), who);
     }
@@ -154,10 +161,11 @@ fn a_datagram_that_comes_late_is_nobody_elses() {
 }
 
 #[test]
-fn a_socket_that_a_request_binds_is_not_the_next_ones() {
+fn socket_bound_by_request_does_not_persist() {
     let server = booted(
         script(
-            "$u = socket_create(AF_INET, SOCK_DGRAM, SOL_UDP); $t = socket_create(AF_INET, SOCK_STREAM, SOL_TCP);
+            "$u = socket_create(AF_INET, SOCK_DGRAM, SOL_UDP);
+             $t = socket_create(AF_INET, SOCK_STREAM, SOL_TCP);
              Samovar\\checkpoint();
              if (isset($_GET['bind'])) { socket_bind(${$_GET['bind']}, '127.0.0.1'); }
              socket_getsockname($u, $a, $p); socket_getsockname($t, $b, $q); echo $p + $q;",
@@ -171,9 +179,9 @@ fn a_socket_that_a_request_binds_is_not_the_next_ones() {
     server.stop();
 }
 
-/// Every library that begins such a conversation sends these bytes, OpenSSL or not.
+/// Each library that starts TLS or SSH sends these bytes, with or without OpenSSL.
 #[test]
-fn a_cipher_of_any_library_is_seen() {
+fn tls_or_ssh_of_any_library_is_detected() {
     let port = two_lines_each();
     for hello in ["\\x16\\x03\\x01\\x00\\x04\\x01abc", "SSH-2.0-libssh2_1.10.0\\r\\n"] {
         let server = script(&format!(
@@ -192,12 +200,13 @@ fn a_cipher_of_any_library_is_seen() {
     }
 }
 
-/// After each of `changes` a visitor sees what `/?see` showed at first; `harmless` ends no worker.
+/// After each of `changes` a visitor sees the first result of `/?see`. `harmless` requests end no
+/// worker.
 fn leaves_nothing(server: &Server, changes: &[&str], harmless: &[&str]) {
     let first = server.get("/?see").text();
     for target in harmless {
-        let answer = server.get(target);
-        assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+        let response = server.get(target);
+        assert_eq!(response.status, 200, "{target}: {}", response.text());
         assert_eq!(server.get("/?see").text(), first, "after {target}");
     }
     assert_eq!(left(server), 0, "harmless: {}", server.log());
@@ -213,13 +222,15 @@ fn leaves_nothing(server: &Server, changes: &[&str], harmless: &[&str]) {
 }
 
 #[test]
-fn the_session_of_a_mysql_server_is_as_it_was() {
+fn mysql_session_is_unchanged_or_worker_leaves() {
     let database = MariaDb::start();
     for connect in ["mysqli", "pdo"] {
         let php = r#"
             $socket = getenv('DATABASE_SOCKET');
             if ('CONNECT' === 'pdo') {
-                $db = new PDO("mysql:unix_socket=$socket", 'root', '', [PDO::ATTR_EMULATE_PREPARES => false, PDO::MYSQL_ATTR_USE_BUFFERED_QUERY => true]);
+                $db = new PDO("mysql:unix_socket=$socket", 'root', '', [
+                    PDO::ATTR_EMULATE_PREPARES => false,
+                    PDO::MYSQL_ATTR_USE_BUFFERED_QUERY => true]);
                 $db->exec('CREATE DATABASE IF NOT EXISTS tea'); $db->exec('USE tea');
                 $one = fn ($sql) => $db->query($sql)->fetch(PDO::FETCH_NUM)[0];
                 $run = fn ($s, $v) => $s->execute([$v]);
@@ -236,8 +247,10 @@ fn the_session_of_a_mysql_server_is_as_it_was() {
             if (isset($_GET['see'])) {
                 $named = $db->prepare('SELECT ?'); $run($named, 1); unset($named);
                 $run($above, 5); unset($above);
-                echo json_encode([$one('SELECT @@autocommit'), $one('SELECT @@character_set_client'),
-                    $one('SELECT @@lock_wait_timeout'), $one('SELECT @@sql_mode'), $one("SELECT IS_USED_LOCK('l')"),
+                echo json_encode([
+                    $one('SELECT @@autocommit'), $one('SELECT @@character_set_client'),
+                    $one('SELECT @@lock_wait_timeout'), $one('SELECT @@sql_mode'),
+                    $one("SELECT IS_USED_LOCK('l')"),
                     $one('SELECT DATABASE()')]);
                 exit;
             }
@@ -285,7 +298,7 @@ fn the_session_of_a_mysql_server_is_as_it_was() {
 }
 
 #[test]
-fn the_session_of_a_postgresql_server_is_as_it_was() {
+fn postgresql_session_is_unchanged_or_worker_leaves() {
     let database = Postgres::with(&["tea"]);
     let host = database.folder();
     for connect in ["pgsql", "pdo"] {
@@ -295,7 +308,8 @@ fn the_session_of_a_postgresql_server_is_as_it_was() {
                 $db = new PDO("pgsql:host=$host;dbname=tea;user=postgres");
                 $ask = fn ($sql) => $db->query($sql);
                 $one = fn ($sql) => $db->query($sql)->fetch(PDO::FETCH_NUM)[0];
-                $prepared = function ($v) use ($db) { $s = $db->prepare('SELECT ?::int'); $s->execute([$v]); return $s; };
+                $prepared = function ($v) use ($db) {
+                    $s = $db->prepare('SELECT ?::int'); $s->execute([$v]); return $s; };
             } else {
                 $db = pg_connect("host=$host dbname=tea user=postgres");
                 $ask = fn ($sql) => pg_query($db, $sql);
@@ -307,10 +321,15 @@ fn the_session_of_a_postgresql_server_is_as_it_was() {
             Samovar\checkpoint();
             if (isset($_GET['see'])) {
                 $prepared(1);
-                echo json_encode([$one('SHOW client_encoding'), $one('SHOW lock_timeout'), $one('SHOW search_path'),
-                    $one("SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"),
-                    $one('SELECT COUNT(*) FROM pg_prepared_statements'), $one('SELECT COUNT(*) FROM pg_cursors'),
-                    $one("SELECT COUNT(*) FROM pg_class WHERE relname = 'x' AND relnamespace = pg_my_temp_schema()")]);
+                echo json_encode([
+                    $one('SHOW client_encoding'), $one('SHOW lock_timeout'),
+                    $one('SHOW search_path'),
+                    $one("SELECT COUNT(*) FROM pg_locks
+                        WHERE locktype = 'advisory' AND pid = pg_backend_pid()"),
+                    $one('SELECT COUNT(*) FROM pg_prepared_statements'),
+                    $one('SELECT COUNT(*) FROM pg_cursors'),
+                    $one("SELECT COUNT(*) FROM pg_class
+                        WHERE relname = 'x' AND relnamespace = pg_my_temp_schema()")]);
                 exit;
             }
             eval($_GET['do']);
@@ -337,7 +356,7 @@ fn the_session_of_a_postgresql_server_is_as_it_was() {
                 "/?do=pg_set_client_encoding($db,'LATIN1');",
             ]
         } else {
-            // An aborted transaction refuses to forget the statement's name.
+            // In an aborted transaction the server refuses to deallocate the prepared statement.
             &[
                 "/?do=$db->beginTransaction();$s=$prepared(1);try{$ask('SELECT%201/0');}catch(Throwable$e){}exit;",
             ]
@@ -356,14 +375,15 @@ fn the_session_of_a_postgresql_server_is_as_it_was() {
     }
 }
 
-/// What a guide recommends meets the database's own troubles: the next visitor has an answer, by a new connection.
+/// Checks the guide's recommended code against failures of the database: the next visitor gets a
+/// response, over a new connection.
 fn outlives_its_database(server: &Server, what: &str, mut restart: impl FnMut()) {
     let findings = server.status()["image"]["findings"].clone();
     let kinds: Vec<_> = findings.as_array().into_iter().flatten().map(|f| &f["kind"]).collect();
     assert_eq!(kinds, ["connection"], "{what}: to log in is to ask for nothing: {findings}");
     let id = server.get("/").text();
     assert_eq!(server.get("/").text(), id, "{what}: the connection is kept");
-    // Killed while nobody uses it: nobody is the one who notices.
+    // The connection is killed while it is idle, so that no request fails.
     let killed = server.get(&format!("/?kill={id}"));
     assert_eq!(killed.status, 200, "{what}: {}", killed.text());
     let next = server.get("/");
@@ -372,7 +392,8 @@ fn outlives_its_database(server: &Server, what: &str, mut restart: impl FnMut())
     restart();
     let next = server.get("/");
     assert_eq!(next.status, 200, "{what}, after a restart: {}", next.text());
-    // A boot that met the database while it was down is tried again later; whole scripts answer meanwhile.
+    // A boot that failed because the database was down is retried later. Until then whole scripts
+    // run.
     eventually(&format!("{what}: kept again"), || {
         (server.get("/").text() == server.get("/").text()).then_some(())
     });
@@ -380,7 +401,7 @@ fn outlives_its_database(server: &Server, what: &str, mut restart: impl FnMut())
 }
 
 #[test]
-fn a_database_that_restarts_is_met_by_a_new_connection() {
+fn restarted_database_gets_new_connection() {
     let php = r"
         function connect() { return new PDO(getenv('DATABASE_DSN'), getenv('DATABASE_USER'), ''); }
         $db = connect();
@@ -410,9 +431,10 @@ fn a_database_that_restarts_is_met_by_a_new_connection() {
     server.stop();
 }
 
-/// One visitor's open transaction, settings and tables are not the next one's, whoever comes in which order.
+/// An open transaction, settings and tables of one visitor do not reach the next, in any order of
+/// visitors.
 #[test]
-fn visitors_in_any_order_meet_a_session_as_at_the_boot() {
+fn database_session_is_clean_for_visitors_in_any_order() {
     let database = Postgres::with(&["tea"]);
     let php = r#"
         $db = new PDO('pgsql:host=' . getenv('DATABASE_HOST') . ';dbname=tea', 'postgres', '');
@@ -420,9 +442,12 @@ fn visitors_in_any_order_meet_a_session_as_at_the_boot() {
         $db->exec("SET application_name = 'boot'");
         Samovar\checkpoint();
         $one = fn ($sql) => $db->query($sql)->fetchColumn();
-        $seen = $one("SELECT current_setting('application_name') || ' ' || (SELECT COUNT(*) FROM cups) || ' '
-            || (SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) || ' '
-            || (SELECT COUNT(*) FROM pg_class WHERE relname = 'mine' AND relnamespace = pg_my_temp_schema()) || ' '
+        $seen = $one("SELECT current_setting('application_name')
+            || ' ' || (SELECT COUNT(*) FROM cups) || ' '
+            || (SELECT COUNT(*) FROM pg_locks
+                WHERE locktype = 'advisory' AND pid = pg_backend_pid()) || ' '
+            || (SELECT COUNT(*) FROM pg_class
+                WHERE relname = 'mine' AND relnamespace = pg_my_temp_schema()) || ' '
             || (SELECT COUNT(*) FROM pg_listening_channels())");
         switch ((int) $_GET['do'] % 8) {
             case 0: $db->beginTransaction(); $db->exec('INSERT INTO cups VALUES (1)'); break;
@@ -431,8 +456,10 @@ fn visitors_in_any_order_meet_a_session_as_at_the_boot() {
             case 3: $one('SELECT pg_advisory_lock(7)'); break;
             case 4: $db->exec('LISTEN news'); break;
             case 5: $kept = $db->prepare('SELECT ?::int'); $kept->execute([1]); break;
-            case 6: $db->beginTransaction(); try { $db->exec('SELECT 1/0'); } catch (PDOException) {} exit;
-            case 7: $db->exec("BEGIN; SET LOCAL application_name = 'bob'"); trigger_error('over', E_USER_ERROR);
+            case 6: $db->beginTransaction();
+                try { $db->exec('SELECT 1/0'); } catch (PDOException) {} exit;
+            case 7: $db->exec("BEGIN; SET LOCAL application_name = 'bob'");
+                trigger_error('over', E_USER_ERROR);
         }
         echo $seen;
     "#;
@@ -440,23 +467,24 @@ fn visitors_in_any_order_meet_a_session_as_at_the_boot() {
     let server = script(php).env("DATABASE_HOST", &host).define("display_errors", "0");
     let server = booted(server.start());
     for n in 0..80 {
-        let answer = server.get(&format!("/?do={}", n * 5 + n / 8));
+        let response = server.get(&format!("/?do={}", n * 5 + n / 8));
         let is_cut_short = [6, 7].contains(&((n * 5 + n / 8) % 8));
         if !is_cut_short {
-            assert_eq!(answer.text(), "boot 0 0 0 0", "visitor {n}: {}", server.log());
+            assert_eq!(response.text(), "boot 0 0 0 0", "visitor {n}: {}", server.log());
         }
     }
     server.stop();
 }
 
 #[test]
-fn a_connection_to_redis_is_as_it_was() {
+fn redis_connection_is_unchanged_or_worker_leaves() {
     let redis = Redis::start();
     let socket = redis.socket().display().to_string();
     let server = script(
         "$r = new Redis(); $r->connect(getenv('REDIS_SOCKET')); $r->select(1);
          Samovar\\checkpoint();
-         if (isset($_GET['see'])) { echo json_encode([$r->get('who'), $r->client('list')[0]['db']]); exit; }
+         if (isset($_GET['see'])) {
+             echo json_encode([$r->get('who'), $r->client('list')[0]['db']]); exit; }
          eval($_GET['do']);",
     );
     let server = booted(server.env("REDIS_SOCKET", &socket).start());
@@ -466,7 +494,7 @@ fn a_connection_to_redis_is_as_it_was() {
         "/?do=$r->pipeline()->set('x',str_repeat('y',100000))->get('x')->hGetAll('none')->exec();",
         "/?do=$r->rPush('l','a','b');$r->lRange('l',0,-1);$r->lRange('none',0,-1);",
         "/?do=$r->multi(Redis::PIPELINE)->set('who','eve');exit;",
-        // phpredis ends it itself.
+        // phpredis discards it itself.
         "/?do=$r->multi()->set('who','eve');exit;",
     ];
     let first = server.get("/?do=$r->set('who','ann');");
@@ -490,16 +518,18 @@ fn a_connection_to_redis_is_as_it_was() {
     server.stop();
 }
 
-/// A file's lock that the boot has taken, and what a request does with it.
+/// A file lock taken by the boot, and a request that changes it.
 #[test]
-fn a_lock_taken_above_is_held_or_the_worker_leaves() {
+fn file_lock_of_boot_is_held_or_worker_leaves() {
     let server = booted(
         script(
             "$f = fopen(__DIR__ . '/lock', 'c'); flock($f, LOCK_SH | LOCK_NB);
              Samovar\\checkpoint();
              if (isset($_GET['do'])) { eval($_GET['do']); exit; }
-             preg_match_all('/FLOCK.*?(READ|WRITE)/', file_get_contents('/proc/self/fdinfo/' . fd()), $m); echo json_encode($m[1]);
-             function fd() { foreach (scandir('/proc/self/fd') as $n) { if (@readlink(\"/proc/self/fd/$n\") === __DIR__ . '/lock') { return $n; } } }",
+             $lines = file_get_contents('/proc/self/fdinfo/' . fd());
+             preg_match_all('/FLOCK.*?(READ|WRITE)/', $lines, $m); echo json_encode($m[1]);
+             function fd() { foreach (scandir('/proc/self/fd') as $n) {
+                 if (@readlink(\"/proc/self/fd/$n\") === __DIR__ . '/lock') { return $n; } } }",
         )
         .start(),
     );
@@ -512,9 +542,10 @@ fn a_lock_taken_above_is_held_or_the_worker_leaves() {
     server.stop();
 }
 
-/// The pages that `SQLite` has read are true as long as it holds the lock, and no rollback brings newer ones back.
+/// `SQLite`'s cached pages are valid only while it holds the lock. A rollback does not restore
+/// newer pages.
 #[test]
-fn rows_of_a_locked_database_are_all_there() {
+fn locked_sqlite_database_loses_no_row() {
     let second =
         "$other = new PDO('sqlite:' . $file); $other->query('PRAGMA user_version')->fetchAll();";
     for (pragma, second, mode, lost) in [
@@ -523,7 +554,8 @@ fn rows_of_a_locked_database_are_all_there() {
     ] {
         let php = format!(
             "$file = __DIR__ . '/rows.db';
-             $db = new PDO('sqlite:' . $file); $db->exec('PRAGMA busy_timeout = 5000'); $db->exec('PRAGMA {pragma}');
+             $db = new PDO('sqlite:' . $file); $db->exec('PRAGMA busy_timeout = 5000');
+             $db->exec('PRAGMA {pragma}');
              $db->exec('CREATE TABLE IF NOT EXISTS rows (n INT)');
              {second}
              $db->exec('PRAGMA user_version = 1');
@@ -535,7 +567,7 @@ fn rows_of_a_locked_database_are_all_there() {
         let server = script(&php).start();
         eventually(mode, || (server.status()["image"]["mode"] == mode).then_some(()));
         for n in 1..=8 {
-            // Whoever closes a file loses the locks that its process has on it.
+            // Closing a file releases all locks that the process has on it.
             let target = if n % 3 == 0 && lost.is_some() { "/?touch" } else { "/" };
             assert_eq!(server.get(target).text(), n.to_string(), "{pragma}: {}", server.log());
         }

@@ -1,5 +1,5 @@
-//! SNMP's third version encrypts with a number that it counts on from message to message, in a library's memory: below a
-//! checkpoint two visitors' messages would be encrypted alike.
+//! SNMP version 3 encrypts with a counter that a library keeps in its memory. Below a checkpoint,
+//! messages of two visitors would be encrypted with the same number.
 
 use crate::isolation::outside::script;
 use samovar_testkit::eventually;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 const ENGINE: &[u8] = b"\x80\x00\x1f\x88\x80tea";
-/// `usmStatsUnknownEngineIDs`: who asks does not know yet whom it asks.
+/// `usmStatsUnknownEngineIDs`: the client does not know the agent's ID yet.
 const UNKNOWN: &[u8] = &[0x2b, 6, 1, 6, 3, 15, 1, 1, 4, 0];
 
-/// For a message that has been sent.
+/// Timeout for a message that has been sent.
 const AGENT_WAIT: Duration = Duration::from_millis(200);
 
 const SEQUENCE: u8 = 0x30;
@@ -21,14 +21,14 @@ const OBJECT: u8 = 6;
 const COUNTER: u8 = 0x41;
 const REPORT: u8 = 0xa8;
 
-/// One value as BER writes it; all here are short.
+/// Encodes one value in BER; all values here are short.
 fn put(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let value = parts.concat();
     let len = u8::try_from(value.len()).expect("a short value");
     [if len < 0x80 { vec![tag, len] } else { vec![tag, 0x81, len] }, value].concat()
 }
 
-/// The value that `bytes` begin with, and what follows it.
+/// Splits `bytes` into the first value and the rest.
 fn take(bytes: &[u8]) -> (&[u8], &[u8]) {
     let (len, rest) = match bytes[1] {
         0x81 => (usize::from(bytes[2]), &bytes[3..]),
@@ -44,7 +44,8 @@ fn nth(mut bytes: &[u8], n: usize) -> &[u8] {
     take(bytes).0
 }
 
-/// Says who it is, and tells the numbers that messages were encrypted with. RFC 3412, 6; RFC 3414, 2.4.
+/// Starts an agent that sends its ID, and returns the numbers with which messages were encrypted.
+/// RFC 3412, 6; RFC 3414, 2.4.
 fn agent() -> (u16, Receiver<Vec<u8>>) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let port = socket.local_addr().expect("it is bound").port();
@@ -78,15 +79,15 @@ fn agent() -> (u16, Receiver<Vec<u8>>) {
                 ],
             );
             let version = put(INTEGER, &[&[3]]);
-            let answer = put(SEQUENCE, &[&version, &header, &put(BYTES, &[&security]), &scope]);
-            let _ = socket.send_to(&answer, from);
+            let response = put(SEQUENCE, &[&version, &header, &put(BYTES, &[&security]), &scope]);
+            let _ = socket.send_to(&response, from);
         }
     });
     (port, told)
 }
 
 #[test]
-fn no_two_messages_are_encrypted_alike() {
+fn snmp_messages_have_unique_encryption_numbers() {
     let (port, told) = agent();
     let php = format!(
         "Samovar\\checkpoint();
@@ -97,7 +98,7 @@ fn no_two_messages_are_encrypted_alike() {
     let server = script(&php).extensions(&["snmp"]).start();
     let mut numbers = Vec::new();
     for _ in 0..4 {
-        // On a busy machine it may give up before it knows whom it asks.
+        // On a busy machine the client may time out before it knows the agent's ID.
         let number = eventually("an encrypted message", || {
             assert_eq!(server.get("/").text(), "asked", "{}", server.log());
             told.recv_timeout(AGENT_WAIT).ok()

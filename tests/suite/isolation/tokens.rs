@@ -1,8 +1,8 @@
-//! Randomness and identity: no two requests draw the same, whether the same worker answers them,
-//! another, one that was forked anew, or another server; and each process knows who it is.
+//! Randomness and identity: no two requests draw the same values, in the same worker, another one,
+//! a new fork, or another server. Each process knows its own ID.
 //!
 //! Every generator has been used above the checkpoint, so its state is in the image.
-//! `ISOLATION_TOKENS=200000` asks as often.
+//! `ISOLATION_TOKENS=200000` sends 200,000 requests.
 
 use crate::isolation::stage::{ask, start};
 use samovar_testkit::http::{Client, Request};
@@ -13,14 +13,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Requests in all; `ISOLATION_TOKENS` asks for more.
+/// Total number of requests; `ISOLATION_TOKENS` overrides it.
 const REQUESTS: usize = 3_000;
-/// Requests between two that draw from the dear generators too.
+/// One of this number of requests also uses the expensive generators.
 const DEAR_EVERY: usize = 50;
-/// Workers that are killed, per server.
+/// Number of killed workers per server.
 const KILLS: usize = 4;
-/// What has a small seed by its nature, in bits: birthdays are to be expected. That of `mt_rand` is
-/// as small in PHP, but its values are what applications take for tokens.
+/// Generators with a small seed, in bits: repetitions by chance are expected (birthday problem).
+/// PHP's `mt_rand` has a small seed, too, but applications use its values as tokens.
 const SMALL_SEEDS: &[(&str, u32)] = &[
     ("Random\\Engine\\Mt19937", 32),
     ("libc: rand", 32),
@@ -29,19 +29,19 @@ const SMALL_SEEDS: &[(&str, u32)] = &[
     ("libc: drand48", 48),
 ];
 
-/// What was drawn so far, by generator.
+/// Values drawn so far, by generator.
 #[derive(Default)]
 struct Drawn {
-    /// Hashes of 64 bits: a false alarm is as likely as one in a billion.
+    /// 64-bit hashes: the probability of a false alarm is one in a billion.
     values: BTreeMap<String, HashSet<u64>>,
     repeated: BTreeMap<String, Vec<String>>,
     pids: HashSet<i64>,
 }
 
 impl Drawn {
-    fn add(&mut self, answer: &Value) {
-        self.pids.insert(answer["pid"].as_i64().expect("a number"));
-        for (name, value) in answer["values"].as_object().expect("values by generator") {
+    fn add(&mut self, response: &Value) {
+        self.pids.insert(response["pid"].as_i64().expect("a number"));
+        for (name, value) in response["values"].as_object().expect("values by generator") {
             let mut hasher = DefaultHasher::new();
             value.to_string().hash(&mut hasher);
             if !self.values.entry(name.clone()).or_default().insert(hasher.finish()) {
@@ -50,7 +50,7 @@ impl Drawn {
         }
     }
 
-    /// Generators that gave one value twice, more often than chance explains.
+    /// Generators that repeated a value more often than chance explains.
     fn wrong(&self) -> Vec<String> {
         let suspect = self.repeated.iter().filter(|(name, values)| {
             values.len() > birthdays_max(name, self.values[name.as_str()].len())
@@ -61,12 +61,13 @@ impl Drawn {
 
 fn birthdays_max(generator: &str, drawn: usize) -> usize {
     let small = SMALL_SEEDS.iter().find(|(name, _)| generator.starts_with(name));
-    // Expected are n² / 2^(bits + 1); four times as many and two more come once in a million runs.
+    // The expected number is n² / 2^(bits + 1). Four times as many plus two occur once in a million
+    // runs.
     small.map_or(0, |(_, bits)| 2 + 4 * ((drawn * drawn) >> (bits + 1)))
 }
 
 #[test]
-fn no_two_requests_draw_the_same() {
+fn requests_draw_unique_random_values() {
     let requests = std::env::var("ISOLATION_TOKENS")
         .map_or(REQUESTS, |text| text.parse().expect("ISOLATION_TOKENS is a number"));
     let drawn = Mutex::new(Drawn::default());
@@ -82,12 +83,12 @@ fn no_two_requests_draw_the_same() {
     let drawn = drawn.into_inner().expect("no client has panicked");
     println!("{} generators, {} processes", drawn.values.len(), drawn.pids.len());
     assert!(drawn.values.len() >= 25, "{:?}", drawn.values.keys());
-    // Two workers each, and one for each that was killed while it was known to the test.
+    // Two workers per server, and one for each killed worker that the test knew.
     assert!(drawn.pids.len() > 2 * 3 + KILLS, "{:?}", drawn.pids);
     assert!(drawn.wrong().is_empty(), "{}", drawn.wrong().join("\n"));
 }
 
-/// Two clients at once, and a worker that is killed now and then.
+/// Sends requests from two clients at once, and kills a worker now and then.
 fn draw(server: &Server, drawn: &Mutex<Drawn>, requests: usize) {
     let sent = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -102,8 +103,8 @@ fn draw(server: &Server, drawn: &Mutex<Drawn>, requests: usize) {
                     if n % (requests / KILLS) == requests / KILLS / 2 {
                         kill_one(server);
                     }
-                    let answer = draw_once(&mut client, n);
-                    drawn.lock().expect("no client has panicked").add(&answer);
+                    let response = draw_once(&mut client, n);
+                    drawn.lock().expect("no client has panicked").add(&response);
                 }
             });
         }
@@ -125,21 +126,21 @@ fn kill_one(server: &Server) {
 }
 
 #[test]
-fn what_is_drawn_from_is_documented() {
+fn each_random_generator_is_documented() {
     let guide = workspace().join("docs/guide/checkpoint-model.md");
     let guide = std::fs::read_to_string(guide).expect("the guide");
     let (_, chapter) = guide.split_once("\n## Randomness\n").expect("a chapter");
     let chapter = chapter.split("\n## ").next().unwrap_or_default();
     let server = start("tokens.php").workers(1).env("ISOLATION_EVERY", "0").start();
-    let answer = ask(&server, "/?dear");
-    let names = answer["values"].as_object().expect("values by generator").keys();
+    let response = ask(&server, "/?dear");
+    let names = response["values"].as_object().expect("values by generator").keys();
     let missing: Vec<_> =
         names.filter(|name| !chapter.contains(name.split(": ").next().unwrap_or(name))).collect();
     assert!(missing.is_empty(), "not in the chapter on randomness: {missing:?}");
 }
 
 #[test]
-fn a_seed_of_the_applications_own_is_kept() {
+fn seed_set_by_application_is_kept() {
     let server = Server::script(
         "<?php $own = new Random\\Engine\\Mt19937(7); $free = new Random\\Engine\\Mt19937();
          Samovar\\checkpoint();
@@ -153,10 +154,11 @@ fn a_seed_of_the_applications_own_is_kept() {
     assert_ne!(first[1], second[1]);
 }
 
-/// Which request collects the garbage of sessions is drawn too, and PHP 8.4 has a generator for that
-/// alone: with its state in the image all requests would, or none.
+/// Each request decides by a random number whether it collects expired sessions, and PHP 8.4 has a
+/// separate generator for this. With its state in the image, either all requests or none would
+/// collect them.
 #[test]
-fn each_request_draws_whether_it_collects_sessions() {
+fn session_collection_is_random_in_each_request() {
     const REQUESTS: usize = 40;
     let server = Server::script(
         "<?php
@@ -181,7 +183,7 @@ fn each_request_draws_whether_it_collects_sessions() {
 }
 
 #[test]
-fn a_worker_knows_who_it_is() {
+fn worker_has_its_own_process_id() {
     let server = Server::script(
         "<?php $boot = strtok(file_get_contents('/proc/self/stat'), ' ') . is_dir('/proc/self/fd');
          Samovar\\checkpoint();
@@ -193,21 +195,22 @@ fn a_worker_knows_who_it_is() {
     .start();
     let workers: Vec<_> = server.worker_pids();
     for _ in 0..10 {
-        let answer = ask(&server, "/");
-        let own = answer[0].clone();
-        assert!(workers.iter().any(|pid| own == *pid), "{answer} {workers:?}");
-        assert_ne!(answer[6], own, "the boot was another process's");
+        let response = ask(&server, "/");
+        let own = response[0].clone();
+        assert!(workers.iter().any(|pid| own == *pid), "{response} {workers:?}");
+        assert_ne!(response[6], own, "the boot was another process's");
         for (n, what) in
             ["posix_getpid", "readlink", "file_get_contents", "realpath"].iter().enumerate()
         {
-            assert_eq!(answer[n + 1], own, "{what}: {answer}");
+            assert_eq!(response[n + 1], own, "{what}: {response}");
         }
     }
 }
 
-/// libuuid draws its clock sequence once in a process: two workers that ask at once would be given the same number.
+/// libuuid draws its clock sequence once per process. Two workers that use it at the same time
+/// would get the same number.
 #[test]
-fn numbers_by_the_time_are_told_apart_by_the_worker() {
+fn time_based_uuids_differ_between_workers() {
     let server = Server::script(
         "<?php $libuuid = FFI::cdef('void uuid_generate_time(unsigned char *);');
          $draw = function () use ($libuuid) {
@@ -228,11 +231,11 @@ fn numbers_by_the_time_are_told_apart_by_the_worker() {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    let answer = ask(&server, "/");
-                    let pid = answer[0].as_i64().expect("a number");
+                    let response = ask(&server, "/");
+                    let pid = response[0].as_i64().expect("a number");
                     let mut drawn = drawn.lock().expect("no client has panicked");
                     for n in [1, 2] {
-                        let uuid = answer[n].as_str().expect("a text").to_owned();
+                        let uuid = response[n].as_str().expect("a text").to_owned();
                         let of_worker = drawn.entry(pid).or_default();
                         assert!(of_worker.insert(uuid.clone()), "twice: {uuid}");
                     }
@@ -242,7 +245,8 @@ fn numbers_by_the_time_are_told_apart_by_the_worker() {
         (drawn.lock().expect("no client has panicked").len() == 2).then_some(())
     });
     let drawn = drawn.into_inner().expect("no client has panicked");
-    // RFC 9562: version 1 in the seventh byte, variant and sequence in the ninth and tenth, then the machine.
+    // RFC 9562: version 1 in the seventh byte, variant and sequence in the ninth and tenth, then
+    // the machine.
     let parts = |range: std::ops::Range<usize>| -> Vec<BTreeSet<&str>> {
         drawn.values().map(|of| of.iter().map(|uuid| &uuid[range.clone()]).collect()).collect()
     };
@@ -254,11 +258,13 @@ fn numbers_by_the_time_are_told_apart_by_the_worker() {
     assert!(sequences.iter().flatten().all(|s| matches!(&s[..1], "8" | "9" | "a" | "b")));
 }
 
-/// `MongoDB`'s `ObjectId` has a part that each process draws once, and a count. Of an image, both are the same.
+/// `MongoDB`'s `ObjectId` contains a part that each process draws once, and a counter. In all
+/// workers of an image both are the same.
 #[test]
-fn no_two_requests_number_a_document_alike() {
+fn mongodb_object_ids_are_unique() {
     const REQUESTS: usize = 50;
-    // With a pipe above, each worker boots by itself, and is the process that has drawn.
+    // With an open pipe above the checkpoint, each worker boots separately, and has drawn the
+    // values itself.
     for (above, mode) in [("", "shared"), ("$p = popen('cat', 'w');", "worker")] {
         let server = Server::script(&format!(
             "<?php {above} new MongoDB\\BSON\\ObjectId(); Samovar\\checkpoint();
@@ -266,13 +272,14 @@ fn no_two_requests_number_a_document_alike() {
         ))
         .workers(1)
         .extensions(&["mongodb"])
-        .args(["--rehearse", "false"])
+        .args(["--prewarm-boot", "false"])
         .start();
         eventually(mode, || (server.status()["image"]["mode"] == mode).then_some(()));
-        let answers: Vec<Value> = (0..REQUESTS).map(|_| ask(&server, "/")).collect();
-        let numbers: BTreeSet<_> = answers.iter().filter_map(|answer| answer[1].as_str()).collect();
+        let responses: Vec<Value> = (0..REQUESTS).map(|_| ask(&server, "/")).collect();
+        let numbers: BTreeSet<_> =
+            responses.iter().filter_map(|response| response[1].as_str()).collect();
         assert_eq!(numbers.len(), REQUESTS, "{mode}: {numbers:?}");
-        let last = &answers[REQUESTS - 1];
-        assert_eq!(answers[REQUESTS - 2][0], last[0], "{mode}: one worker has drawn them");
+        let last = &responses[REQUESTS - 1];
+        assert_eq!(responses[REQUESTS - 2][0], last[0], "{mode}: one worker has drawn them");
     }
 }

@@ -1,4 +1,5 @@
-//! The boot's objects whose end nobody sees are not ended by each request: nobody can tell, and nothing is written.
+//! Objects of the boot with unobservable destruction are not destroyed at the end of each request.
+//! The result is the same, and no memory is written.
 
 use crate::isolation::ends::open_to_all;
 use crate::isolation::memory::image;
@@ -8,9 +9,10 @@ use samovar_testkit::{Server, eventually};
 use std::path::Path;
 
 const FRONT: &str = "unseen.php";
-/// Far fewer than the boot's 5,000 objects take, and far more than a request that does nothing writes.
+/// Far fewer pages than the boot's 5,000 objects need, and far more than a request without any
+/// action writes.
 const HOT_MAX: u64 = 150;
-/// Of a request that only says a word: 22 on 2026-11-25, with the 40 extensions of a distribution.
+/// For a request that prints one word: 22 on 2026-11-25, with the 40 extensions of a distribution.
 const HOT_OF_NOTHING_MAX: u64 = 30;
 
 fn serve() -> Server {
@@ -21,13 +23,14 @@ fn target(how: &str, folder: &Path) -> String {
     format!("/{FRONT}?how={}&folder={}", how.replace(' ', "%20"), folder.display())
 }
 
-/// The answer, and what has been told until nothing more comes: the expected, if there is any.
+/// The response, and the messages that objects wrote at the request's end. Waits for the expected
+/// messages, if there are any.
 fn end(client: &dyn Fn() -> Client, how: &str, expected: Option<&str>) -> (String, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     open_to_all(folder.path());
     let page = client().get(&target(how, folder.path())).text();
     let told = || client().get(&target("told", folder.path())).text();
-    // One worker: what it tells of this request comes before it takes the next.
+    // With one worker, the messages of this request precede the next request.
     let told = match expected {
         Some(expected) => {
             eventually("the request's end", || Some(told()).filter(|t| t == expected))
@@ -38,7 +41,7 @@ fn end(client: &dyn Fn() -> Client, how: &str, expected: Option<&str>) -> (Strin
 }
 
 #[test]
-fn whoever_looks_sees_what_php_fpm_shows() {
+fn observable_destruction_matches_php_fpm() {
     let oracle = crate::isolation::ends::oracle();
     let server = serve();
     let (ours, theirs) = (|| server.client(), || oracle.client());
@@ -52,7 +55,7 @@ fn whoever_looks_sees_what_php_fpm_shows() {
 }
 
 #[test]
-fn a_request_does_not_write_into_objects_of_the_boot_at_its_end() {
+fn request_end_writes_no_boot_objects() {
     let server = serve();
     for how in ["nothing", "objects", "of extensions"] {
         for _ in 0..30 {
@@ -64,10 +67,11 @@ fn a_request_does_not_write_into_objects_of_the_boot_at_its_end() {
     server.stop();
 }
 
-/// There were 34: libraries' thread-local variables, which each request had allocated anew under the dynamic linker's locks,
-/// a log that was closed and had never been opened, and what extensions free at a request's end.
+/// There once were 34: thread-local variables of libraries, which each request allocated again
+/// under the dynamic linker's locks; a log that was closed without having been opened; and memory
+/// that extensions free at a request's end.
 #[test]
-fn a_request_that_does_nothing_writes_few_pages() {
+fn empty_request_writes_few_pages() {
     let server = Server::script("<?php Samovar\\checkpoint(); echo 'word';").workers(1).start();
     for _ in 0..30 {
         assert_eq!(server.get("/").text(), "word");

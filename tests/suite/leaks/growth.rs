@@ -1,14 +1,14 @@
-//! A server whose resident workers grow names what does, in its log, long before memory is short.
+//! Growing resident workers: the server's log names the growing object long before memory is short.
 
 use samovar_testkit::{Server, eventually};
 use std::time::Instant;
 
-/// More than it takes: 64 KiB each, of steps of 1 MiB.
+/// More than required: each request adds 64 KiB, and a step is 1 MiB.
 const REQUESTS: usize = 400;
-/// Half of the memory that it may have: on a busy machine the log comes behind the requests.
+/// Corresponds to half of the permitted memory. On a busy machine the log lags behind the requests.
 const REQUESTS_MAX: usize = 4000;
-const SAID: &str = "the memory of this worker grows: ";
-const KEEPS: &str = "this worker keeps more and more: ";
+const SAID: &str = "memory growth in a worker: ";
+const KEEPS: &str = "resource growth in a worker: ";
 
 fn serve(above: &str, handler: &str) -> Server {
     let php = format!("<?php\n{above}\nSamovar\\serve(function () {{ {handler} }});\n");
@@ -16,9 +16,9 @@ fn serve(above: &str, handler: &str) -> Server {
     start.args(["--growth-bytes-max", "8M"]).start()
 }
 
-/// Under load, which leaves no second for it.
+/// Under constant load, so that the worker is never idle for a second.
 #[test]
-fn a_worker_that_is_never_idle_names_what_grows() {
+fn busy_worker_reports_growing_object() {
     for (above, handler, named) in [
         (
             "class Registry {\n  const A = 1;\n  public static array $items = [];\n}",
@@ -65,11 +65,12 @@ fn a_worker_that_is_never_idle_names_what_grows() {
     }
 }
 
-/// What the kernel keeps for it, by what it is: descriptors, mapped files, children; with the line that opened the last one.
+/// Kernel objects kept by the worker: descriptors, mapped files, children. The log names the line
+/// that opened the last one.
 #[test]
-fn a_worker_that_keeps_more_and_more_of_the_kernel_names_it() {
+fn worker_reports_growing_kernel_objects() {
     std::thread::scope(|scope| {
-        // At once: it is mostly pauses.
+        // In parallel, because most of the time is waiting.
         for (handler, named, unit) in [
             ("Kept::$all[] = fopen(__FILE__, 'r');", "/index.php +", "descriptors"),
             ("Kept::$all[] = tmpfile();", "/php* +", "descriptors"),
@@ -79,12 +80,13 @@ fn a_worker_that_keeps_more_and_more_of_the_kernel_names_it() {
                 "descriptors",
             ),
             (
-                "$piece = shmop_open(0, 'n', 0600, 4096); shmop_delete($piece); Kept::$all[] = $piece;",
+                "$piece = shmop_open(0, 'n', 0600, 4096); shmop_delete($piece); Kept::$all[] = \
+                 $piece;",
                 "/SYSV* (deleted) +",
                 "mappings",
             ),
             (
-                // Its pipe is kept, too: with the worker the children end.
+                // The pipe is kept, too, so that the children end together with the worker.
                 "Kept::$all[] = [proc_open(['cat'], [['pipe', 'r']], $pipes), $pipes];",
                 "child processes +",
                 "processes",
@@ -98,7 +100,8 @@ fn a_worker_that_keeps_more_and_more_of_the_kernel_names_it() {
 fn names_what_it_keeps(handler: &str, named: &str, unit: &str) {
     let server = serve("class Kept { public static array $all = []; }", handler);
     let mut client = server.client();
-    // Two steps of 16 each, and a pause behind each: children are counted, and mappings, when it has nothing else to do.
+    // Two steps of 16 each, with a pause after each: children and mappings are counted only while
+    // the worker is idle.
     let (mut sent, mut rested) = (0, Instant::now());
     let line = eventually("what it keeps", || {
         if sent % 40 != 0 || rested.elapsed().as_millis() > 2500 {
@@ -118,9 +121,9 @@ fn names_what_it_keeps(handler: &str, named: &str, unit: &str) {
     assert!(growth["place"].as_str().is_some_and(|at| at.ends_with("index.php:3")), "{growth}");
 }
 
-/// What is opened and closed again, and what is opened once.
+/// Descriptors that are closed again, and descriptors opened once.
 #[test]
-fn a_worker_that_gives_back_what_it_opens_says_nothing() {
+fn worker_that_closes_descriptors_reports_no_growth() {
     let server = serve(
         "class Pool { public static array $all = []; }",
         "$f = tmpfile(); fwrite($f, 'x'); fclose($f);
@@ -135,13 +138,13 @@ fn a_worker_that_gives_back_what_it_opens_says_nothing() {
     assert!(!log.contains(KEEPS), "{log}");
 }
 
-/// Between requests, when it has nothing else to do.
+/// The check between requests, while the worker is idle.
 #[test]
-fn an_idle_worker_names_what_grows() {
+fn idle_worker_reports_growing_object() {
     let server =
         serve("function f() { static $kept = []; $kept[] = str_repeat('x', 65536); }", "f();");
     let mut client = server.client();
-    // Two steps, and a pause behind each: so few that nothing is counted without one.
+    // Two steps, with a pause after each. These few requests are not checked without a pause.
     let (mut sent, mut rested) = (0, Instant::now());
     eventually("what grows", || {
         if sent % 20 != 0 || rested.elapsed().as_millis() > 2500 {
@@ -153,9 +156,9 @@ fn an_idle_worker_names_what_grows() {
     });
 }
 
-/// What is built up once, and what is collected, is no growth.
+/// Data built once and garbage that is collected are not growth.
 #[test]
-fn a_worker_that_does_not_grow_says_nothing() {
+fn stable_worker_reports_no_growth() {
     let server = serve(
         "class Cache { static ?string $all = null; } class Ring { public $a; public $b; }",
         "Cache::$all ??= str_repeat('x', 3 << 20);

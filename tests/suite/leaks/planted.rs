@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-/// What is above, what each request runs, and by what it is to be named.
+/// Code above, code of each request, and the expected finding.
 pub(crate) struct Leak {
     pub(crate) name: &'static str,
     pub(crate) above: &'static str,
     pub(crate) handler: &'static str,
-    /// A part of a finding's name, its verdict, and the text of the line that it tells.
+    /// Part of the finding's name, its verdict, and the text of the reported line.
     expected: (&'static str, &'static str, &'static str),
 }
 
 impl Leak {
-    /// Or why it is not.
+    /// Checks that the report contains the leak; an error describes the difference.
     pub(crate) fn is_named(&self, code: Option<i32>, report: &Value) -> Result<(), String> {
         let (name, verdict, line) = self.expected;
         let findings = report["findings"].as_array().into_iter().flatten();
@@ -55,7 +55,8 @@ const fn leak(
 pub(crate) const LEAKS: &[Leak] = &[
     leak(
         "static array",
-        "class Registry {\n  const LIMIT = 9;\n  private static array $items = [];\n  static function add($x) { self::$items[] = $x; }\n}",
+        "class Registry {\n  const LIMIT = 9;\n  private static array $items = [];\n  \
+         static function add($x) { self::$items[] = $x; }\n}",
         "Registry::add(str_repeat('x', 200) . rand());",
         ("Registry::$items", "grows", "private static array $items"),
     ),
@@ -67,7 +68,8 @@ pub(crate) const LEAKS: &[Leak] = &[
     ),
     leak(
         "event listeners",
-        "class Events { public array $listeners = ['done' => []]; public static self $one; }\nEvents::$one = new Events;",
+        "class Events { public array $listeners = ['done' => []]; public static self $one; }\n\
+         Events::$one = new Events;",
         "Events::$one->listeners['done'][] = [new ArrayObject, 'count'];",
         ("Events::$one->listeners['done']", "grows", "class Events"),
     ),
@@ -97,7 +99,9 @@ pub(crate) const LEAKS: &[Leak] = &[
     ),
     leak(
         "container service",
-        "class Container { private array $services = []; function set($n, $s) { $this->services[$n] = $s; } }\n$container = new Container;",
+        "class Container { private array $services = []; \
+         function set($n, $s) { $this->services[$n] = $s; } }\n\
+         $container = new Container;",
         "global $container; $container->set('request.' . uniqid(), new stdClass);",
         ("$container->services", "grows", "class Container"),
     ),
@@ -153,7 +157,8 @@ pub(crate) const LEAKS: &[Leak] = &[
     ),
     leak(
         "static variable of a method",
-        "class Page {\n  function number() {\n    static $number = 0;\n    return ++$number;\n  }\n}",
+        "class Page {\n  function number() {\n    static $number = 0;\n    \
+         return ++$number;\n  }\n}",
         "(new Page)->number();",
         ("Page::number() $number", "carries", "static $number"),
     ),
@@ -171,7 +176,8 @@ pub(crate) const LEAKS: &[Leak] = &[
     ),
     leak(
         "the visitor of before",
-        "class User { function __construct(public string $name) { } }\nclass Auth { public static ?User $user = null; }",
+        "class User { function __construct(public string $name) { } }\n\
+         class Auth { public static ?User $user = null; }",
         "Auth::$user = new User(uniqid());",
         ("Auth::$user->name", "carries", "class User"),
     ),
@@ -229,7 +235,8 @@ pub(crate) const LEAKS: &[Leak] = &[
     leak(
         "files with numbers",
         "class Reports { public static array $all = []; }",
-        "$file = sys_get_temp_dir() . '/report-' . random_int(1000, 9999) . '.txt'; Reports::$all[] = fopen($file, 'w'); unlink($file);",
+        "$file = sys_get_temp_dir() . '/report-' . random_int(1000, 9999) . '.txt'; \
+         Reports::$all[] = fopen($file, 'w'); unlink($file);",
         ("/report-*.txt", "grows", "fopen"),
     ),
     leak(
@@ -248,7 +255,7 @@ pub(crate) const LEAKS: &[Leak] = &[
 
 pub(crate) const CLEAN: &[(&str, &str)] = &[
     ("", "echo 'hello';"),
-    // What is built once.
+    // A cache that is filled once.
     (
         "class Config { private static ?array $all = null;
            static function get($key) { return (self::$all ??= ['a' => 1, 'b' => [2, 3]])[$key]; } }
@@ -263,7 +270,7 @@ pub(crate) const CLEAN: &[(&str, &str)] = &[
          ob_start(); echo 'hidden'; ob_end_clean();
          try { throw new RuntimeException('x'); } catch (RuntimeException $e) { echo 'caught'; }",
     ),
-    // What is opened is closed, what is set is put back.
+    // Opened files are closed, and changed settings are restored.
     (
         "",
         "$f = tmpfile(); fwrite($f, 'x'); fclose($f); file_get_contents(__FILE__);

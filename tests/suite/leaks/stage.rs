@@ -1,4 +1,4 @@
-//! An application in a folder of its own, and the command that looks at it.
+//! An application in a separate folder, and the command that checks it.
 
 use samovar_testkit::{binary, family, is_root};
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub(crate) const CLEAN: i32 = 0;
 pub(crate) const LEAKS: i32 = 1;
 pub(crate) const WRONG_USE: i32 = 2;
 
-/// The application is `index.php` of a folder of its own.
+/// Creates a folder with the application as `index.php`.
 pub(crate) fn application(php: &str) -> TempDir {
     let folder = TempDir::with_prefix("samovar-leaks-test-").expect("a temporary folder");
     std::fs::write(folder.path().join("index.php"), format!("<?php\n{php}")).expect("our folder");
@@ -34,14 +34,14 @@ pub(crate) fn leaks(folder: &Path, args: &[&str]) -> Output {
     command(folder, args).output().expect("the binary runs")
 }
 
-/// The exit status and the report.
+/// Exit status and report.
 pub(crate) fn report(folder: &TempDir, args: &[&str]) -> (Option<i32>, Value) {
     let output = leaks(folder.path(), &[args, &["--json"]].concat());
     let report = serde_json::from_slice(&output.stdout);
     (output.status.code(), report.unwrap_or_else(|e| panic!("{e}: {}", text(&output))))
 }
 
-/// The names of what is accused.
+/// Names of the findings that are problems.
 pub(crate) fn problems(report: &Value) -> Vec<String> {
     let problems = ["grows", "carries", "stays", "declares"];
     let all = report["findings"].as_array().into_iter().flatten();

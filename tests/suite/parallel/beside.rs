@@ -1,11 +1,11 @@
-//! What tasks live beside: event loops of the application's own, processes that it forks, a debugger.
+//! Tasks in combination with event loops of the application, forked processes, and a debugger.
 
 use crate::parallel::peers::{MODELS, Peers, ask};
 use samovar_testkit::Server;
 use serde_json::json;
 
 #[test]
-fn event_loops_processes_and_a_debugger_go_on_beside_tasks() {
+fn event_loop_child_process_and_debugger_work_next_to_tasks() {
     let peers = Peers::start();
     for model in MODELS {
         if model == "resident" {
@@ -31,8 +31,8 @@ fn event_loops_processes_and_a_debugger_go_on_beside_tasks() {
         }
         let told = ask(&server, "/rule?name=exception");
         assert_eq!(told[0], json!(["DomainException", "bad"]), "{model}: {told}");
-        let answer = server.get("/end?how=fatal+in+a+task").text();
-        assert!(answer.contains("ended"), "{model}: {answer}");
+        let response = server.get("/end?how=fatal+in+a+task").text();
+        assert!(response.contains("ended"), "{model}: {response}");
         loops(&server, model);
         server.stop();
     }

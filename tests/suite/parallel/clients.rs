@@ -1,4 +1,4 @@
-//! Every client of PHP's waits beside its like.
+//! Every client library of PHP waits concurrently with others of the same kind.
 
 use crate::parallel::peers::{Crowd, MODELS, Peers, ask};
 use samovar_testkit::Server;
@@ -25,7 +25,7 @@ const CLIENTS: [&str; 18] = [
     "semaphore",
 ];
 
-/// A web server that takes eight at once is asked by eight.
+/// A web server that handles eight requests at once gets eight.
 const CROWDS: [&str; 20] = [
     "pdo_pgsql",
     "pgsql",
@@ -49,21 +49,22 @@ const CROWDS: [&str; 20] = [
     "semaphore",
 ];
 const CROWD: usize = 100;
-/// Each waits for a tenth of a second at its peer: one after another, none ends so soon after the one before.
+/// Each job waits for a tenth of a second at its peer. In a sequence, no job would end this soon
+/// after the previous one.
 const SOON_S: f64 = 0.08;
-/// So many do, at least, however busy the machine is.
+/// Minimum number of such jobs, even on a busy machine.
 const SOON_MIN: usize = 25;
-/// It may be very busy for once. What is one after another is never faster.
+/// The machine may be very busy at times. Sequential jobs never pass in any attempt.
 const ATTEMPTS_MAX: usize = 6;
 
-/// The shortest limit, less what clocks differ by.
+/// The shortest timeout, less the difference between clocks.
 const LIMIT_S_MIN: f64 = 0.45;
-/// A limit that is not kept would be over after twenty seconds at the soonest.
+/// An ignored timeout would end after twenty seconds at the earliest.
 const PATIENCE_S: f64 = 15.0;
 
-/// Each job is as long as it would be alone, or longer; all together are far shorter than one after another.
+/// Each job takes at least as long as alone; all together take far less time than in a sequence.
 #[test]
-fn jobs_of_each_client_wait_at_once() {
+fn jobs_of_each_client_wait_concurrently() {
     let peers = Peers::start();
     for model in MODELS {
         let server = peers.asked_by(model).start();
@@ -90,7 +91,7 @@ fn each_has_its_own(told: &Value, count: usize, what: &str) {
 
 /// A hundred jobs of a tenth of a second each, in one request.
 #[test]
-fn a_hundred_jobs_of_each_client_wait_at_once() {
+fn hundred_jobs_of_each_client_wait_concurrently() {
     let (peers, crowd) = (Peers::start(), Crowd::start());
     let servers = MODELS.map(|model| crowd.asked_by(peers.asked_by(model)).start());
     for (i, client) in CROWDS.iter().enumerate() {
@@ -120,9 +121,10 @@ fn most_that_end_soon(server: &Server, client: &str, model: &str) -> usize {
     most
 }
 
-/// Clients give up on a peer that does not answer as they do without tasks: not sooner, and with the same words.
+/// Clients time out at a silent peer in the same way as without tasks: not earlier, and with the
+/// same message.
 #[test]
-fn the_clients_own_limits_of_time_are_kept() {
+fn timeouts_of_each_client_apply() {
     let peers = Peers::start();
     std::thread::scope(|scope| {
         for model in MODELS {

@@ -1,4 +1,5 @@
-//! A DNS server that is late, on a loopback address of its own, and the mounts by which libc asks it alone.
+//! A slow DNS server at a separate loopback address, and mounts that make libc query only this
+//! server.
 
 use samovar_testkit::{Start, may_mount};
 use std::collections::HashSet;
@@ -9,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// libc asks no other.
+/// libc queries no other port.
 const PORT: u16 = 53;
-/// How late it answers.
+/// Delay of a response.
 const LATE: Duration = Duration::from_millis(50);
 const PACKET_MAX: usize = 4096;
 const MANY: u8 = 40;
@@ -20,13 +21,13 @@ const A: u16 = 1;
 const PTR: u16 = 12;
 const TXT: u16 = 16;
 
-/// A shell that starts the server where `/etc` names ours; the folder follows.
+/// A shell that starts the server with our files in `/etc`. The folder is passed in a variable.
 const MOUNTED: &str = r#"exec unshare --mount --propagation private sh -c '
 mount --bind "$NAMES_FOLDER/resolv.conf" /etc/resolv.conf &&
 mount --bind "$NAMES_FOLDER/nsswitch.conf" /etc/nsswitch.conf &&
 exec "$@"' sh "$@""#;
 
-/// It runs until the test ends.
+/// Runs until the test ends.
 pub(crate) struct Dns {
     folder: TempDir,
     most: Arc<AtomicUsize>,
@@ -40,12 +41,13 @@ struct Question {
 }
 
 impl Dns {
-    /// None where nobody may mount or be port 53: libc reads `/etc/resolv.conf` alone, and asks no other port.
+    /// Returns `None` without the privilege to mount or to use port 53: libc reads only
+    /// `/etc/resolv.conf`, and queries no other port.
     pub(crate) fn start() -> Option<Dns> {
         may_mount().ok()?;
         let (socket, address) = (1..=250).find_map(bind)?;
         let folder = TempDir::with_prefix("samovar-dns-").expect("a temporary folder");
-        // TCP is not spoken, and one address is asked once.
+        // There is no TCP, and each address is queried once.
         let resolv = format!("nameserver {address}\nsearch .\noptions timeout:25 attempts:1\n");
         std::fs::write(folder.path().join("resolv.conf"), resolv).expect("our own folder");
         std::fs::write(folder.path().join("nsswitch.conf"), "hosts: files dns\n")
@@ -60,7 +62,7 @@ impl Dns {
         start.env("NAMES_FOLDER", folder).through(MOUNTED)
     }
 
-    /// The most names that were asked for and not answered at any time since the last call.
+    /// Maximum number of concurrent unanswered queries since the last call.
     pub(crate) fn most_at_once(&self) -> usize {
         self.most.swap(0, Ordering::Relaxed)
     }
@@ -75,7 +77,7 @@ fn serve(socket: Arc<UdpSocket>, most: Arc<AtomicUsize>) {
     let (asked, questions) = channel::<Question>();
     let waiting = Arc::new(Mutex::new(Vec::<String>::new()));
     let (answering, listed) = (Arc::clone(&socket), Arc::clone(&waiting));
-    // All are late alike: the first comes first.
+    // All responses have the same delay, so they keep their order.
     std::thread::spawn(move || {
         let (_never, nothing) = channel::<()>();
         for question in questions {
@@ -112,7 +114,7 @@ fn listen(
     }
 }
 
-/// The question's name (RFC 1035, 4.1.2).
+/// The queried name (RFC 1035, 4.1.2).
 fn name_of(packet: &[u8]) -> Option<String> {
     let mut labels = Vec::new();
     let mut at = 12;
@@ -126,7 +128,7 @@ fn name_of(packet: &[u8]) -> Option<String> {
     }
 }
 
-/// What it is answered; none: nothing at all.
+/// The response to a query; `None` for no response.
 fn answer(packet: &[u8], name: &str) -> Option<Vec<u8>> {
     if name == "deaf.test" {
         return None;
@@ -151,7 +153,7 @@ fn answer(packet: &[u8], name: &str) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// What there is of a name, as kind and data; none: no such name.
+/// Records of a name, as type and data; `None` if the name does not exist.
 fn records(name: &str) -> Option<Vec<(u16, Vec<u8>)>> {
     if name == "many.test" {
         return Some((1..=MANY).map(|last| (A, vec![10, 0, 2, last])).collect());

@@ -1,4 +1,4 @@
-//! Requests that end while tasks wait in the middle of something: nothing of them stays.
+//! Requests that end while tasks wait in the middle of an operation: no state of them is left.
 
 use crate::parallel::peers::{MODELS, Peers, ask};
 use samovar_testkit::http::Request;
@@ -18,7 +18,7 @@ const ENDS: [&str; 9] = [
     "cancel",
 ];
 
-/// What the worker has open, but for what it has open anyway.
+/// Descriptors of the worker, except those that it always has.
 pub(crate) fn open(server: &Server) -> Vec<String> {
     let folder = format!("/proc/{}/fd", server.worker_pid());
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -26,7 +26,7 @@ pub(crate) fn open(server: &Server) -> Vec<String> {
         .filter_map(|entry| std::fs::read_link(entry.path()).ok())
         .map(|path: PathBuf| path.display().to_string())
         .map(|name| name.split(':').next().unwrap_or_default().to_owned())
-        // Below its own number.
+        // Entries of its own process, without the number.
         .map(|name| if name.starts_with("/proc/") { "/proc".to_owned() } else { name })
         .collect();
     names.sort();
@@ -55,7 +55,7 @@ fn connections(server: &Server) -> u64 {
 }
 
 #[test]
-fn nothing_stays_of_tasks_that_were_ended() {
+fn ended_tasks_leave_no_state() {
     let peers = Peers::start();
     for model in MODELS {
         let server = peers.asked_by(model).start();
@@ -87,19 +87,19 @@ fn nothing_is_left(server: &Server, model: &str, before: &[String]) {
     });
 }
 
-/// The server's own limit of time ends the request where it waits, and its tasks with it.
+/// The server's own timeout ends the request during a wait, together with its tasks.
 #[test]
-fn a_request_whose_time_is_over_ends_its_tasks() {
+fn request_over_timeout_ends_its_tasks() {
     let peers = Peers::start();
     for model in MODELS {
-        let server = peers.asked_by(model).args(["--answer-timeout", "1s"]).start();
-        // On a busy machine the first request may take longer than that.
+        let server = peers.asked_by(model).args(["--response-timeout", "1s"]).start();
+        // On a busy machine the first request may exceed the timeout.
         eventually("a request in time", || {
             (server.get("/rule?name=keys").status == 200).then_some(())
         });
-        let answer = server.get("/end?how=overtime");
-        assert_eq!(answer.status, 504, "{model}: {}", answer.text());
-        server.wait_for_log("The time of this request is over");
+        let response = server.get("/end?how=overtime");
+        assert_eq!(response.status, 504, "{model}: {}", response.text());
+        server.wait_for_log("This request exceeded its time limit");
         eventually(&format!("{model}: all connections are closed"), || {
             (connections(&server) <= 2).then_some(())
         });

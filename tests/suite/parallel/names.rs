@@ -1,4 +1,4 @@
-//! Tasks that ask for names: libc blocks in the middle of that, and others go on all the same.
+//! Tasks that resolve names: libc blocks meanwhile, and the other tasks continue nevertheless.
 
 use crate::parallel::dns::Dns;
 use crate::parallel::ends::open;
@@ -6,9 +6,9 @@ use crate::parallel::peers::{MODELS, ask};
 use samovar_testkit::{Server, eventually};
 use serde_json::{Value, json};
 
-/// As `tests/apps/parallel/names.php` has them.
+/// The same number as in `tests/apps/parallel/names.php`.
 const JOBS: usize = 100;
-/// How many of them were asked for at once, at least, however busy the machine is. One after another, it is one.
+/// Minimum number of concurrent queries, even on a busy machine. In a sequence it would be one.
 const AT_ONCE: usize = 8;
 
 fn names(server: &Server, what: &str) -> Value {
@@ -24,14 +24,14 @@ fn expected(i: usize) -> Value {
     }
 }
 
-/// The processes that the worker has.
+/// Child processes of the worker.
 fn children(server: &Server) -> String {
     let pid = server.worker_pid();
     std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default()
 }
 
 #[test]
-fn names_are_asked_for_at_once() {
+fn names_are_resolved_concurrently() {
     let Some(dns) = Dns::start() else {
         eprintln!("libc asks port 53 of /etc/resolv.conf alone: this needs root, and to mount");
         return;
@@ -65,15 +65,15 @@ fn names_are_asked_for_at_once() {
 }
 
 #[test]
-fn nobody_asks_on_when_the_request_has_ended() {
+fn name_resolution_stops_with_its_request() {
     let Some(dns) = Dns::start() else { return };
     for model in MODELS {
         let server = dns.asked_by(server(model)).start();
         names(&server, "own");
         let before = open(&server);
         for what in ["left", "exit", "fatal", "leaves its own"] {
-            let answer = server.get(&format!("/names?what={}", what.replace(' ', "+")));
-            assert!(!answer.text().contains("not reached"), "{model} {what}");
+            let response = server.get(&format!("/names?what={}", what.replace(' ', "+")));
+            assert!(!response.text().contains("not reached"), "{model} {what}");
             eventually(&format!("{model} {what}: nobody is left"), || {
                 (children(&server).is_empty() && open(&server) == before).then_some(())
             });
@@ -85,5 +85,5 @@ fn nobody_asks_on_when_the_request_has_ended() {
 
 fn server(model: &str) -> samovar_testkit::Start {
     let start = Server::app("parallel").workers(1).env("MODEL", model);
-    if model == "script" { start.args(["--whole-scripts"]) } else { start }
+    if model == "script" { start.args(["--disable-checkpoint"]) } else { start }
 }

@@ -1,5 +1,5 @@
-//! Requests that end at every odd place while tasks are in the middle of something, in random order: nothing of them stays, and
-//! nobody is answered what another has asked.
+//! Requests that end at unusual points while tasks run, in random order. No state of them is left,
+//! and no response contains data of another request.
 //!
 //! `TASKS_SEED` repeats an order, `TASKS_REQUESTS` makes it longer: `make interrupted`.
 
@@ -12,11 +12,11 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Of all models.
+/// Number of requests for all models together.
 const REQUESTS: usize = 900;
-/// The last of each model end no process: what they leave is counted.
+/// The last requests of each model end no process, so that leftover state can be counted.
 const LAST: usize = 100;
-/// Mappings that come and go.
+/// Tolerance for temporary memory mappings.
 const MAPPINGS: usize = 60;
 const TASKS_MAX: usize = 4;
 const AFTER_US_MAX: usize = 4000;
@@ -38,11 +38,11 @@ const WORKS: [&str; 13] = [
 ];
 const ENDS: [&str; 9] =
     ["return", "cancel", "await", "exit", "fatal", "memory", "exception", "time", "abort"];
-/// A worker that is killed costs a boot, and so it is rare.
+/// A killed worker costs a boot, so this is rare.
 const KILL_EVERY: usize = 60;
 
 #[test]
-fn nothing_stays_of_tasks_however_they_end() {
+fn tasks_ended_at_random_points_leave_no_state() {
     let seed = seed("TASKS_SEED");
     let requests = number_of("TASKS_REQUESTS").map_or(REQUESTS, |n| n as usize) / MODELS.len();
     let peers = Peers::start();
@@ -52,7 +52,7 @@ fn nothing_stays_of_tasks_however_they_end() {
             scope.spawn(move || Visits::of(peers, model).all(Order::new(seed, number), requests));
         }
     });
-    // Of all three, because the database is one.
+    // For all three models together, because they use one database.
     let server = peers.asked_by("script").start();
     eventually("nobody holds a connection or a transaction", || {
         let left = ask(&server, "/odd/seen");
@@ -64,11 +64,11 @@ fn nothing_stays_of_tasks_however_they_end() {
     server.stop();
 }
 
-/// The visits to one server.
+/// Requests to one server.
 struct Visits {
     model: &'static str,
     server: Server,
-    /// Where it is written down what was kept.
+    /// Folder with the record of the stored rows.
     kept: tempfile::TempDir,
 }
 
@@ -81,7 +81,7 @@ impl Visits {
     }
 
     fn all(self, mut order: Order, requests: usize) {
-        // Two at once may both find that a table is not there.
+        // Two concurrent requests may both find that a table is missing.
         eventually("the tables are there", || {
             (self.server.get("/odd/prepare").status == 200).then_some(())
         });
@@ -135,7 +135,7 @@ impl Visits {
         }
     }
 
-    /// All that pools keep is whole, and there.
+    /// Checks that all pooled connections are usable, and none is missing.
     fn rests(&self) {
         assert_eq!(
             ask(&self.server, "/odd/rest"),

@@ -1,4 +1,4 @@
-//! The servers that tasks ask, and the one that runs them.
+//! Servers that tasks query, and the server that runs the tasks.
 
 use samovar_testkit::{Certificate, Ldap, MariaDb, Memcached, Postgres, Redis, Server, Start};
 use serde_json::Value;
@@ -11,25 +11,25 @@ use std::time::Duration;
 
 pub(crate) const MODELS: [&str; 3] = ["script", "resident", "checkpoint"];
 
-/// How late an answer is: as slow databases are.
+/// Delay of a response, similar to a slow database.
 const LATE: Duration = Duration::from_millis(50);
-/// How late a page is.
+/// Delay of a page.
 const PAGE_LATE: Duration = Duration::from_millis(100);
 
-/// All that tasks wait for; what is asked of it takes about a tenth of a second.
+/// Servers that tasks wait for. Each query takes about a tenth of a second.
 pub(crate) struct Peers {
     pub(crate) postgres: Postgres,
     mariadb: MariaDb,
     redis: Redis,
     _memcached: Memcached,
     late_memcached: SocketAddr,
-    /// Answers each page a tenth of a second later, by HTTP and TLS.
+    /// Responds to each page after a tenth of a second, over HTTP and TLS.
     web: Server,
     deaf: SocketAddr,
     _folder: tempfile::TempDir,
 }
 
-/// More of them, and as many as one asks for at once.
+/// Additional servers without a limit on concurrent queries.
 pub(crate) struct Crowd {
     _encrypted: Postgres,
     encrypted: SocketAddr,
@@ -51,7 +51,7 @@ impl Crowd {
         }
     }
 
-    /// In the place of those that take only some at once.
+    /// Replaces the addresses of servers that handle only a few queries at once.
     pub(crate) fn asked_by(&self, start: Start) -> Start {
         start
             .env("ENCRYPTED", &self.encrypted.to_string())
@@ -82,7 +82,7 @@ impl Peers {
         }
     }
 
-    /// A server of `tests/apps/parallel` in that model, which knows where they are.
+    /// A server of `tests/apps/parallel` in this model, with the addresses of the peers.
     pub(crate) fn asked_by(&self, model: &str) -> Start {
         let web = |scheme| self.web.addresses(&format!("{scheme}://"))[0].to_string();
         let start = Server::app("parallel")
@@ -96,18 +96,18 @@ impl Peers {
             .env("HTTP", &web("http"))
             .env("TLS", &web("https"))
             .env("DEAF", &self.deaf.to_string());
-        if model == "script" { start.args(["--whole-scripts"]) } else { start }
+        if model == "script" { start.args(["--disable-checkpoint"]) } else { start }
     }
 }
 
 pub(crate) fn ask(server: &Server, path: &str) -> Value {
-    let answer = server.get(path);
-    assert_eq!(answer.status, 200, "{path}: {}\n{}", answer.text(), server.log());
-    serde_json::from_slice(&answer.body)
-        .unwrap_or_else(|e| panic!("{path}: {e}: {}", answer.text()))
+    let response = server.get(path);
+    assert_eq!(response.status, 200, "{path}: {}\n{}", response.text(), server.log());
+    serde_json::from_slice(&response.body)
+        .unwrap_or_else(|e| panic!("{path}: {e}: {}", response.text()))
 }
 
-/// Takes connections, and never answers.
+/// Accepts connections, and never responds.
 fn deaf() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it is bound");
@@ -119,22 +119,24 @@ fn deaf() -> SocketAddr {
     address
 }
 
-/// In front of a server that answers at once: what clients say comes [`LATE`].
+/// A relay in front of a fast server: data of clients is delayed by [`LATE`].
 fn relay(to: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it is bound");
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let server = UnixStream::connect(&to).expect("the server runs");
-            let (back, answers) = (client.try_clone(), server.try_clone());
+            let (back, responses) = (client.try_clone(), server.try_clone());
             std::thread::spawn(move || pass_late(client, server));
-            std::thread::spawn(move || answer(answers.expect("a socket"), back.expect("a socket")));
+            std::thread::spawn(move || {
+                respond(responses.expect("a socket"), back.expect("a socket"));
+            });
         }
     });
     address
 }
 
-/// Answers each page with its target, late, however many are asked for.
+/// Responds to each page with its target, after a delay, for any number of concurrent requests.
 fn late_pages() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it is bound");
@@ -177,7 +179,7 @@ fn pass_late(mut from: TcpStream, mut to: UnixStream) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
-fn answer(mut from: UnixStream, mut to: TcpStream) {
+fn respond(mut from: UnixStream, mut to: TcpStream) {
     let _ = std::io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Both);
 }

@@ -1,4 +1,5 @@
-//! Doctrine's connections and Redis out of pools: tasks at once on one Doctrine connection, and each is told what it has asked.
+//! Doctrine and Redis connections from pools: tasks use one Doctrine connection object
+//! concurrently, and each receives its own results.
 
 use crate::parallel::peers::{MODELS, Peers, ask};
 use samovar_testkit::{Server, eventually};
@@ -11,7 +12,7 @@ fn used(stats: &Value) -> i64 {
 }
 
 #[test]
-fn tasks_have_connections_of_their_own_out_of_pools() {
+fn each_task_gets_own_pooled_connection() {
     let peers = Peers::start();
     for model in MODELS {
         let server = peers.asked_by(model).start();
@@ -22,7 +23,7 @@ fn tasks_have_connections_of_their_own_out_of_pools() {
             statements_go_to_connections(&about, &asked);
             a_transaction_is_one_tasks(&about, &asked);
             if model == "resident" {
-                // Those that were killed are replaced.
+                // Killed connections are replaced.
                 assert_eq!(asked("killed"), json!([true, 7, 0]), "{about}");
             }
         }
@@ -48,7 +49,7 @@ fn a_transaction_is_one_tasks(about: &str, asked: &impl Fn(&str) -> Value) {
     let told = asked("shared");
     for other in told[0].as_array().expect("two") {
         let said = other.as_str().unwrap_or_default();
-        assert!(said.contains("Another task has a transaction"), "{about}: {told}");
+        assert!(said.contains("Another task has an active transaction"), "{about}: {told}");
     }
     assert_eq!((&told[1], used(&told[2])), (&json!(1), 0), "{about}: {told}");
     assert_eq!(asked("begun_twice"), json!([[], true]), "{about}");
@@ -66,6 +67,6 @@ fn tasks_have_a_redis_each(model: &str, server: &Server) {
     assert_eq!(told[3], json!([10, "10"]), "{model}");
     assert_eq!(told[4], "BadMethodCallException", "{model}");
     assert_eq!(told[5], "LogicException", "{model}");
-    // What was begun and not ended was not done.
+    // Unfinished transactions have no effect.
     assert_eq!((&told[6], &told[7]), (&json!("10"), &json!(0)), "{model}");
 }

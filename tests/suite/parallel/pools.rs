@@ -8,7 +8,7 @@ fn numbers(stats: &Value) -> [i64; 4] {
 }
 
 #[test]
-fn each_connection_is_one_tasks_at_a_time() {
+fn pooled_connection_belongs_to_one_task_at_a_time() {
     let peers = Peers::start();
     for model in MODELS {
         let server = peers.asked_by(model).start();

@@ -1,4 +1,4 @@
-//! What the functions promise, as `tests/apps/parallel/rules.php` has seen it.
+//! Documented behaviour of the functions, as observed by `tests/apps/parallel/rules.php`.
 
 use crate::parallel::peers::{MODELS, Peers, ask};
 use samovar_testkit::Server;
@@ -17,7 +17,7 @@ fn starts(value: &Value, text: &str) {
 }
 
 #[test]
-fn the_functions_do_what_they_promise() {
+fn task_functions_behave_as_documented() {
     let peers = Peers::start();
     for model in MODELS {
         let server = peers.asked_by(model).args(["--tasks-max", "16"]).start();
@@ -32,10 +32,9 @@ fn the_functions_do_what_they_promise() {
             "{told}"
         );
         assert_eq!(told[1], json!(["returned", 16]));
-        let answer = server.get("/rule?name=left").text();
-        assert!(answer.ends_with("[\"left\"]"), "{model}: {answer}");
-        server
-            .wait_for_log("has ended in an exception that nobody has awaited: Exception: unheard");
+        let response = server.get("/rule?name=left").text();
+        assert!(response.ends_with("[\"left\"]"), "{model}: {response}");
+        server.wait_for_log("ended with an exception, and was never awaited: Exception: unheard");
         server.stop();
     }
 }
@@ -86,7 +85,7 @@ fn waits(server: &Server) {
 
 fn one_connection(server: &Server) {
     let told = rule(server, "one connection");
-    // mysqlnd sees to it by itself, before it says a byte.
+    // mysqlnd detects this itself before it sends a byte.
     assert!(told[2][1].as_str().is_some_and(|text| text.contains("2014")), "{told}");
     for i in [0, 4] {
         assert_eq!(told[i][0], "Error", "{told}");

@@ -9,7 +9,7 @@ pub(crate) type Pairs = Vec<(String, String)>;
 
 /// A test of php-src.
 pub(crate) struct Case {
-    /// Its path below the document root, without `.phpt`.
+    /// Path below the document root, without `.phpt`.
     pub(crate) name: String,
     pub(crate) sections: BTreeMap<String, Vec<u8>>,
 }
@@ -23,17 +23,17 @@ impl Case {
         Case { name, sections: sections(&content) }
     }
 
-    /// A section as it stands.
+    /// A section, unchanged.
     pub(crate) fn section(&self, name: &str) -> Option<&[u8]> {
         self.sections.get(name).map(Vec::as_slice)
     }
 
-    /// A section as text, without the white space around it.
+    /// A section as text, without the surrounding white space.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.section(name).map(|content| String::from_utf8_lossy(content).trim().to_owned())
     }
 
-    /// Why it cannot be run through a web server, if so.
+    /// The reason why the test cannot run through a web server, if there is one.
     pub(crate) fn foreign(&self) -> Option<&'static str> {
         let has = |section| self.sections.contains_key(section);
         match () {
@@ -44,7 +44,7 @@ impl Case {
         }
     }
 
-    /// `key=value` of each line of INI, with the folder of the test put in.
+    /// `key=value` of each line of INI, with the test's folder inserted.
     pub(crate) fn ini(&self, folder: &Path) -> Pairs {
         let text = self.text("INI").unwrap_or_default();
         let text = text.replace("{PWD}", &folder.display().to_string()).replace("{TMP}", "/tmp");
@@ -65,7 +65,7 @@ impl Case {
         (environment, headers.into_iter().map(header).collect())
     }
 
-    /// PHP that says `skip` where the test does not apply.
+    /// PHP code that prints `skip` if the test does not apply.
     pub(crate) fn skip_script(&self) -> Option<Vec<u8>> {
         let extensions = self.text("EXTENSIONS").unwrap_or_default();
         let mut script: Vec<u8> = extensions
@@ -78,9 +78,9 @@ impl Case {
         (!script.is_empty()).then_some(script)
     }
 
-    /// The request that runs the test, as it goes over the wire.
+    /// The bytes of the request that runs the test.
     pub(crate) fn request(&self) -> Vec<u8> {
-        // Cookies may be no UTF-8, so they are put in as bytes.
+        // Cookies may be invalid UTF-8, so they are inserted as bytes.
         let bytes = self.request_without_cookies().bytes();
         let Some(cookie) = self.section("COOKIE") else { return bytes };
         let line_end = bytes.windows(2).position(|w| w == b"\r\n").expect("a request line") + 2;
@@ -102,7 +102,8 @@ impl Case {
     }
 }
 
-/// `POST_RAW` and PUT: lines `Content-Type:` are the header, the others the body, joined by LF.
+/// `POST_RAW` and PUT: lines with `Content-Type:` are the header; the other lines are the body,
+/// joined by LF.
 fn with_raw_body(method: &str, target: &str, raw: &[u8]) -> Request {
     let mut kind = None;
     let mut body: Vec<&[u8]> = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of php-src that a web server answers otherwise, with the reason.
+//! Tests of php-src with different results in a web server, and the reasons.
 
 const COMMAND_LINE: &str = "it starts PHP's command line or its built-in server";
 const OUTPUT_LOCK: &str = "PHP prints this fatal error past the SAPI, to standard output: \
@@ -6,7 +6,7 @@ const OUTPUT_LOCK: &str = "PHP prints this fatal error past the SAPI, to standar
 
 const OPEN_BASEDIR: &str = "a script outside open_basedir runs on the command line alone";
 
-/// The name of a test, and why it differs.
+/// Name of a test, and the reason for its difference.
 pub(crate) type Difference = (&'static str, &'static str);
 
 pub(crate) const EXPECTED_DIFFERENCES: &[Difference] = &[
@@ -25,5 +25,5 @@ pub(crate) const EXPECTED_DIFFERENCES: &[Difference] = &[
     ("strings/002", "it writes to php://stdout, which is the server's, not the client's"),
 ];
 
-/// Beside these, when a task waits while they run.
+/// Additional differences while a task waits during the tests.
 pub(crate) const DIFFERENCES_BESIDE_A_TASK: &[Difference] = &[];

@@ -3,13 +3,14 @@
 declare(strict_types=1);
 
 /*
- * Compares what was answered (NAME.out) with what a test expects (NAME.expect, NAME.expectf or
- * NAME.expectregex) in the folder that is its argument; prints the names that match, one a line.
+ * Compares responses (NAME.out) with the expectations of tests (NAME.expect, NAME.expectf or
+ * NAME.expectregex). The argument is the folder of these files. Prints the names that match, one
+ * per line.
  *
- * It is PHP because the expectations are Perl-compatible regular expressions.
+ * Written in PHP because the expectations are Perl-compatible regular expressions.
  */
 
-/** The placeholders of EXPECTF, as https://qa.php.net/phpt_details.php names them. */
+/** The placeholders of EXPECTF, as listed in https://qa.php.net/phpt_details.php. */
 const PLACEHOLDERS = [
     '%e' => '/',
     '%s' => '[^\r\n]+',

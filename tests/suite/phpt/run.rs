@@ -1,4 +1,4 @@
-//! Many `.phpt` files, run as requests, and which of them were answered as they expect.
+//! Runs many `.phpt` files as requests, and finds those with the expected response.
 
 use crate::phpt::case::{Case, Pairs};
 use samovar_testkit::http::Client;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The settings under which php-src's tests are meant to run.
+/// Settings for which php-src's tests are written.
 const BASE_INI: &[(&str, &str)] = &[
     ("output_buffering", "0"),
     ("error_reporting", "32767"),
@@ -32,17 +32,18 @@ const BASE_INI: &[(&str, &str)] = &[
     ("expose_php", "0"),
 ];
 
-/// How a test ended.
+/// Outcome of a test.
 pub(crate) enum Outcome {
-    Answered(Vec<u8>),
+    Delivery(Vec<u8>),
     Skipped(String),
     Broken(String),
 }
 
-/// Tests that can share a server: settings, environment.
+/// Settings and environment of tests that can share a server.
 type Group = (Pairs, Pairs);
 
-/// Each of `cases`, by its name; `settings` are flags of the server and their values.
+/// Runs `cases` and returns the outcome of each by its name. `settings` are flags of the server and
+/// their values.
 pub(crate) fn all<'a>(
     cases: &'a [Case],
     root: &Path,
@@ -60,14 +61,15 @@ pub(crate) fn all<'a>(
         let ini = case.ini(folder.parent().expect("below the root"));
         groups.entry((ini, case.environment().0)).or_default().push(case);
     }
-    // One after the other: tests of a folder use the same files.
+    // Sequential: tests of a folder use the same files.
     for (group, cases) in groups {
         outcomes.extend(run_group(&group, &cases, root, verdicts, settings));
     }
     outcomes
 }
 
-/// A copy of a folder of tests as document root: they bring files of their own, and write some.
+/// A copy of a folder of tests, as document root: the tests contain additional files, and write
+/// some.
 pub(crate) fn document_root(folder: &str) -> TempDir {
     let tests = workspace().join("target/php-src").join(folder);
     assert!(
@@ -80,7 +82,7 @@ pub(crate) fn document_root(folder: &str) -> TempDir {
     root
 }
 
-/// All below `root`, in order.
+/// All tests below `root`, in order.
 pub(crate) fn cases(root: &Path) -> Vec<Case> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -111,7 +113,7 @@ fn run_group<'a>(
     let own = ini.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let start = base.chain(own).fold(start, |start, (key, value)| start.define(key, value));
     let start = environment.iter().fold(start, |start, (name, value)| start.env(name, value));
-    // A server that does not start is the failure of its tests, not of all.
+    // A server that does not start is a failure of its own tests only.
     let server = catch_unwind(AssertUnwindSafe(|| start.start()));
     let outcome = |case| match &server {
         Ok(server) => run(server, case, root, verdicts),
@@ -127,33 +129,33 @@ fn run(server: &Server, case: &Case, root: &Path, verdicts: &Path) -> Outcome {
         format!("/{file}")
     };
     if let Some(skip) = case.skip_script() {
-        let answer = server.get(&script(".skip", &skip)).text();
-        if answer.trim_start().to_ascii_lowercase().starts_with("skip") {
-            return Outcome::Skipped(answer.trim().to_owned());
+        let response = server.get(&script(".skip", &skip)).text();
+        if response.trim_start().to_ascii_lowercase().starts_with("skip") {
+            return Outcome::Skipped(response.trim().to_owned());
         }
     }
     script("", case.section("FILE").unwrap_or_default());
     let mut client = Client::connect(server.address());
-    let answered = client.try_send(&case.request()).and_then(|()| client.try_read(false));
+    let responded = client.try_send(&case.request()).and_then(|()| client.try_read(false));
     if let Some(clean) = case.section("CLEAN") {
         server.get(&script(".clean", clean));
     }
-    match answered {
-        Ok(answer) => {
-            write_verdict(case, &answer.body, verdicts);
-            Outcome::Answered(answer.body)
+    match responded {
+        Ok(response) => {
+            write_verdict(case, &response.body, verdicts);
+            Outcome::Delivery(response.body)
         }
         Err(e) => Outcome::Broken(format!("no answer: {e}")),
     }
 }
 
-/// Stands for a slash in the name of a file; no test has it in its own.
+/// Replaces a slash in file names; no test has this character in its name.
 const SLASH: &str = "@";
 
-/// Puts answer and expectation where `judge.php` looks for them.
-fn write_verdict(case: &Case, answer: &[u8], verdicts: &Path) {
+/// Writes response and expectation to the files that `judge.php` reads.
+fn write_verdict(case: &Case, response: &[u8], verdicts: &Path) {
     let name = case.name.replace('/', SLASH);
-    std::fs::write(verdicts.join(format!("{name}.out")), answer).expect("our own folder");
+    std::fs::write(verdicts.join(format!("{name}.out")), response).expect("our own folder");
     for section in ["EXPECT", "EXPECTF", "EXPECTREGEX"] {
         if let Some(expected) = case.section(section) {
             let file = format!("{name}.{}", section.to_ascii_lowercase());
@@ -162,7 +164,7 @@ fn write_verdict(case: &Case, answer: &[u8], verdicts: &Path) {
     }
 }
 
-/// The tests whose answer is the expected one.
+/// Tests with the expected response.
 pub(crate) fn matching(verdicts: &Path) -> BTreeSet<String> {
     let judge = workspace().join("tests/suite/phpt/judge.php");
     let output = Command::new(php::program("php")).arg(judge).arg(verdicts).output();

@@ -1,14 +1,14 @@
-//! A file system that hangs is one pool's trouble: the front's threads wait for none.
+//! A hanging file system affects one pool only: the front's threads do not wait for it.
 
 use super::{API, BLOG, Sites};
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{MuteMount, eventually};
 
-/// More than a pool has threads for a disk.
+/// More than the number of disk threads of a pool.
 const WAITING: usize = 8;
 
 #[test]
-fn a_file_system_that_hangs_holds_up_one_pool() {
+fn hanging_file_system_blocks_one_pool_only() {
     let sites = Sites::new();
     sites.rewrite("api/a.css", "a {}");
     let server = sites.server(&format!("{API}{BLOG}")).start();
@@ -25,7 +25,7 @@ fn a_file_system_that_hangs_holds_up_one_pool() {
     for (number, client) in waiting.iter_mut().enumerate() {
         client.send(&Request::get(&format!("/api/{number}")).bytes());
     }
-    // Each has to be looked for.
+    // New targets, so that each causes a file lookup.
     for number in 0..WAITING {
         let uri = format!("/shop/{number}");
         assert_eq!(server.get(&uri).text(), format!("shop {uri} 64M"));
@@ -33,10 +33,14 @@ fn a_file_system_that_hangs_holds_up_one_pool() {
         assert_eq!(server.client().request(&blog).text(), format!("blog {uri} 64M"));
     }
     for client in &mut waiting {
-        let answer = client.read(false);
-        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")), "{answer:?}");
+        let response = client.read(false);
+        assert_eq!(
+            (response.status, response.header("retry-after")),
+            (503, Some("1")),
+            "{response:?}"
+        );
     }
-    server.wait_for_log("a file system does not answer");
+    server.wait_for_log("file system does not respond");
     assert!(server.log().contains(&format!("place=\"{}/", folder.display())), "{}", server.log());
     let reasons = &server.status()["rejected_reasons"];
     assert!(reasons["files"].as_u64() >= Some(WAITING as u64), "{reasons}");

@@ -1,4 +1,4 @@
-//! Reloads, deaths, upgrades and the end, of one pool and of all.
+//! Reloads, deaths, upgrades and the stop, of one pool and of all.
 
 use super::{API, BLOG, Sites, pool, workers};
 use samovar_testkit::eventually;
@@ -16,7 +16,7 @@ fn kill(pid: i32) {
 }
 
 #[test]
-fn models_and_settings_stand_side_by_side() {
+fn pools_have_separate_models_and_settings() {
     let sites = Sites::new();
     let server = sites.server(&format!("{API}{BLOG}")).start();
     for _ in 0..3 {
@@ -40,7 +40,7 @@ fn models_and_settings_stand_side_by_side() {
 }
 
 #[test]
-fn one_pool_is_reloaded_and_the_others_are_as_they_were() {
+fn reload_of_one_pool_leaves_others_unchanged() {
     let sites = Sites::new();
     let server = sites.server(&format!("{API}{BLOG}")).start();
     let before = workers(&server, "default");
@@ -55,7 +55,7 @@ fn one_pool_is_reloaded_and_the_others_are_as_they_were() {
         refused.contains("there is no pool `nobody`") && refused.contains("`blog`"),
         "{refused}"
     );
-    // One that fails keeps its generation, and does not hold up the others.
+    // A pool that fails to reload keeps its generation, and does not prevent the reload of others.
     sites.rewrite(
         "api/index.php",
         "<?php throw new Exception('no'); Samovar\\serve(fn () => 'up');",
@@ -70,7 +70,7 @@ fn one_pool_is_reloaded_and_the_others_are_as_they_were() {
 }
 
 #[test]
-fn a_reload_applies_what_pools_say_and_names_what_waits() {
+fn reload_applies_pool_settings_and_names_pending_ones() {
     let sites = Sites::new();
     let server = sites.server(API).start();
     let config = server.folder().join("samovar.toml");
@@ -82,7 +82,7 @@ fn a_reload_applies_what_pools_say_and_names_what_waits() {
     assert!(said.contains("`pool.api.limits.queue_max` has changed"), "{said}");
     assert_eq!(server.get("/v2/x").text(), "api /v2/x 88M");
     assert_eq!(server.get("/api/x").text(), "shop /api/x 64M");
-    // A pool that is gone from the file stays until a restart.
+    // A pool removed from the file remains until a restart.
     std::fs::write(&config, "").expect("our own file");
     let said = server.reload().expect("a reload");
     assert!(said.contains("`pool` has changed"), "{said}");
@@ -91,13 +91,13 @@ fn a_reload_applies_what_pools_say_and_names_what_waits() {
 }
 
 #[test]
-fn a_template_that_is_killed_is_one_pools() {
+fn killed_template_affects_own_pool_only() {
     let sites = Sites::new();
     let server = sites.server(API).start();
     assert_eq!(server.get("/api/x").text(), "api /api/x 77M");
     let before = workers(&server, "default");
     let worker = workers(&server, "api")[0];
-    // A booted worker's parent is the image process, whose parent is the template.
+    // The parent of a booted worker is the image process, whose parent is the template.
     let template = parent(parent(worker));
     assert_ne!(template, server.pid());
     kill(template);
@@ -114,7 +114,7 @@ fn a_template_that_is_killed_is_one_pools() {
 }
 
 #[test]
-fn another_server_takes_over_all_pools() {
+fn upgrade_takes_over_all_pools() {
     let sites = Sites::new();
     let server = sites.server(&format!("{API}{BLOG}")).start();
     let (first, old) = (server.pid(), workers(&server, "api"));
@@ -127,7 +127,7 @@ fn another_server_takes_over_all_pools() {
 }
 
 #[test]
-fn what_is_in_flight_in_any_pool_is_finished_at_the_end() {
+fn stop_finishes_requests_of_all_pools() {
     let sites = Sites::new();
     let server = sites.server(API).start();
     let go = sites.path("go");
@@ -142,7 +142,7 @@ fn what_is_in_flight_in_any_pool_is_finished_at_the_end() {
 }
 
 #[test]
-fn figures_and_logs_name_the_pool() {
+fn metrics_and_logs_name_the_pool() {
     let sites = Sites::new();
     sites.rewrite("api/index.php", "<?php error_log('a word of the api'); echo 'api';");
     let start = sites.server(API).args(["--admin", "127.0.0.1:0", "--access-log", "-"]);
@@ -184,9 +184,10 @@ fn figures_and_logs_name_the_pool() {
 }
 
 #[test]
-fn workers_of_all_pools_are_looked_at() {
+fn profiler_samples_workers_of_all_pools() {
     let sites = Sites::new();
-    let spin = "function spin(float $until): int { $n = 0; while (microtime(true) < $until) { $n++; } return $n; }
+    let spin = "function spin(float $until): int {
+            $n = 0; while (microtime(true) < $until) { $n++; } return $n; }
         spin(microtime(true) + (float) ($_GET['for'] ?? 0)); echo 'spun';";
     sites.rewrite("api/index.php", &format!("<?php {spin}"));
     let server = sites.server(API).args(["--admin", "127.0.0.1:0"]).start();
@@ -200,7 +201,7 @@ fn workers_of_all_pools_are_looked_at() {
         );
         (code == Some(0) && said.contains("spin")).then_some(())
     });
-    // What was seen of one is no other one's.
+    // The samples of one pool are not shown for another.
     let (_, said) = super::samovar(&["profile", "--control", control], server.folder());
     assert!(said.contains("spin"), "{said}");
     let (_, said) =
@@ -210,7 +211,7 @@ fn workers_of_all_pools_are_looked_at() {
 }
 
 #[test]
-fn without_pools_nothing_names_one() {
+fn server_without_pools_names_no_pool() {
     let sites = Sites::new();
     let start = sites.server("").args(["--admin", "127.0.0.1:0", "--access-log", "-"]);
     let server = start.start();

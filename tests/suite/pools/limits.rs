@@ -1,9 +1,9 @@
-//! What the kernel holds a pool's processes to: each pool's own.
+//! Kernel limits of a pool's processes, separate for each pool.
 
 use super::Sites;
 use samovar_testkit::Server;
 
-/// Limits of the process, and of what it starts; then what becomes of a file that grows beyond 64 MiB.
+/// Prints the limits of the process and of its child, and whether a write beyond 64 MiB succeeds.
 const TELLS: &str = r#"
     $limits = posix_getrlimit();
     $of = fn (string $name): string => $limits["soft $name"] . '/' . $limits["hard $name"];
@@ -14,8 +14,10 @@ const TELLS: &str = r#"
     unlink($file);
     [$nice, $files] = explode("\n", shell_exec('nice; ulimit -n'));
     echo json_encode([
-        'files' => $of('openfiles'), 'processes' => $of('maxproc'), 'core' => $of('core'), 'grows' => $grows,
-        'nice' => (int) $nice, 'policy' => explode(' ', shell_exec('cat /proc/self/stat'))[40], 'started' => $files, 'sapi' => PHP_SAPI,
+        'files' => $of('openfiles'), 'processes' => $of('maxproc'), 'core' => $of('core'),
+        'grows' => $grows, 'nice' => (int) $nice,
+        'policy' => explode(' ', shell_exec('cat /proc/self/stat'))[40], 'started' => $files,
+        'sapi' => PHP_SAPI,
     ]);"#;
 
 const TABLE: &str = "
@@ -35,13 +37,13 @@ scheduling = 'idle'
 ";
 
 fn ask(server: &Server, path: &str) -> serde_json::Value {
-    let answer = server.get(path);
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    serde_json::from_str(&answer.text()).expect("JSON")
+    let response = server.get(path);
+    assert_eq!(response.status, 200, "{}", response.text());
+    serde_json::from_str(&response.text()).expect("JSON")
 }
 
 #[test]
-fn each_pool_has_limits_of_its_own() {
+fn process_limits_apply_per_pool() {
     for model in ["", "Samovar\\checkpoint();"] {
         let sites = Sites::new();
         sites.rewrite("shop/index.php", &format!("<?php {TELLS}"));
@@ -65,7 +67,7 @@ fn each_pool_has_limits_of_its_own() {
             let booted = workers.filter(|worker| worker["model"] == "checkpoint").count();
             assert_eq!(booted, 1, "there is room for an image: {status}");
         }
-        // A reload brings others.
+        // A reload applies other limits.
         let config = server.folder().join("samovar.toml");
         let text = std::fs::read_to_string(&config).expect("the settings");
         std::fs::write(&config, text.replace("300\n", "400\n")).expect("our own file");
@@ -73,7 +75,8 @@ fn each_pool_has_limits_of_its_own() {
         assert_eq!(ask(&server, "/api/")["files"], "400/400");
         std::fs::write(&config, text.replace("300\n", "30000\n")).expect("our own file");
         let refused = server.reload_with(["--pool", "api"]).expect_err("more than the server has");
-        let why = "`limits.open_files` = 30000 is more than the server itself may have, 20000\nhint: raise the hard limit";
+        let why = "`limits.open_files` = 30000 exceeds the server's own hard limit, 20000\nhint: \
+                   raise the hard limit";
         assert!(refused.contains(why), "{refused}");
         assert_eq!(ask(&server, "/api/")["files"], "400/400");
         server.stop();
@@ -81,20 +84,22 @@ fn each_pool_has_limits_of_its_own() {
 }
 
 #[test]
-fn limits_that_cannot_be_given_are_said_at_the_start() {
+fn impossible_process_limit_is_refused_at_start() {
     let sites = Sites::new();
     let table = TABLE.replace("300\n", "30000\n");
     let (code, said) = sites.server(&table).open_files(1000, 20_000).refuse();
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("pool `api`: `limits.open_files` = 30000 is more than the server"),
+        said.contains(
+            "pool `api`: `limits.open_files` = 30000 exceeds the server's own hard limit"
+        ),
         "{said}"
     );
     let (_, said) = sites.server(&TABLE.replace("'64M'", "'1M'")).refuse();
     assert!(said.contains("is less than 64M, which the image"), "{said}");
     let (_, said) = sites.server(&TABLE.replace("300\n", "100\n")).refuse();
     assert!(
-        said.contains("`limits.open_files = 100` is less than 256, which PHP's processes need"),
+        said.contains("`limits.open_files = 100` is less than 256, which PHP processes need"),
         "{said}"
     );
 }

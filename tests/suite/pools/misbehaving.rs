@@ -1,4 +1,4 @@
-//! One pool does everything wrong; the other one's requests are answered, all of them.
+//! One pool fails in every way; all requests of the other pool must succeed.
 
 use super::{API, BLOG, Sites, pool, workers};
 use samovar_testkit::http::{Client, Request};
@@ -7,19 +7,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const SIGSTOP: i32 = 19;
-/// Requests of the shop beside each mishap.
+/// Number of requests to the shop during each fault.
 const REQUESTS: usize = 40;
 
-/// All of them are answered by the shop.
-fn shop_answers(server: &Server, during: &str) {
+/// Checks that the shop responds to all requests.
+fn shop_responses(server: &Server, during: &str) {
     let mut client = server.client();
     for _ in 0..REQUESTS {
-        let answer = client.get("/");
-        assert_eq!((answer.status, answer.text().as_str()), (200, "shop / 64M"), "{during}");
+        let response = client.get("/");
+        assert_eq!((response.status, response.text().as_str()), (200, "shop / 64M"), "{during}");
     }
 }
 
-/// Nobody of it was replaced, refused, lost or booted anew.
+/// Checks that the shop has lost no worker and no request, rejected none, and has not booted again.
 fn shop_is_untouched(server: &Server, before: &[i32], after: &str) {
     assert_eq!(workers(server, "default"), before, "{after}");
     let shop = pool(server, "default");
@@ -51,19 +51,19 @@ fn waits_until(file: &Path) -> String {
 }
 
 #[test]
-fn workers_that_are_stuck_and_a_full_queue_are_one_pools() {
+fn stuck_workers_and_full_queue_affect_own_pool_only() {
     let sites = Sites::new();
-    // Whoever waits does so for as long as the test takes.
+    // Queued requests wait until the end of the test.
     let limits = "[pool.limits]\nqueue_max = 16\n[pool.timeouts]\nqueue = '10m'\n";
     let server = sites.server(&format!("{API}{limits}")).start();
     let before = workers(&server, "default");
     let go = sites.path("go");
-    // One is run, fifteen fill the ring, one more waits for a place in it.
+    // One request runs, fifteen fill the ring, and one more waits for a slot.
     let mut stuck = vec![send(&server, &waits_until(&go))];
     eventually("a busy worker", || (pool(&server, "api")["busy"] == 1).then_some(()));
     stuck.extend((0..16).map(|_| send(&server, &waits_until(&go))));
     eventually("a full queue", || (server.client().get("/api/x").status == 503).then_some(()));
-    shop_answers(&server, "the queue of the other pool is full");
+    shop_responses(&server, "the queue of the other pool is full");
     assert!(server.log().contains("pool=\"api\""), "{}", server.log());
     assert_eq!(pool(&server, "default")["rejected_total"], 0);
     assert!(pool(&server, "api")["rejected_total"].as_u64() >= Some(1));
@@ -75,9 +75,9 @@ fn workers_that_are_stuck_and_a_full_queue_are_one_pools() {
 }
 
 #[test]
-fn endless_loops_memory_and_deaths_are_one_pools() {
+fn loops_memory_and_deaths_affect_own_pool_only() {
     let sites = Sites::new();
-    let times = "[pool.timeouts]\nanswer = '500ms'\ngrace = '500ms'\n";
+    let times = "[pool.timeouts]\nresponse = '500ms'\ngrace = '500ms'\n";
     let limits = "[pool.limits]\nmemory_ceiling = '256M'\n";
     let server = sites.server(&format!("{API}{times}{BLOG}{limits}")).start();
     let before = workers(&server, "default");
@@ -87,12 +87,12 @@ fn endless_loops_memory_and_deaths_are_one_pools() {
         ("/x?die", "blog.example", 502),
     ] {
         let mut client = send_to(&server, target, host);
-        shop_answers(&server, target);
+        shop_responses(&server, target);
         assert_eq!(client.read(false).status, status, "{target}");
         let plain = Request::get(target.split('?').next().expect("a path")).header("Host", host);
         eventually(target, || (server.client().request(&plain).status == 200).then_some(()));
     }
-    // The limits are the pool's: the shop's scripts may take longer than that.
+    // The limits apply to the pool only: the shop's scripts may run longer.
     let go = sites.path("go");
     let mut slow = send(&server, &format!("/?until={}", go.display()));
     assert_eq!(server.get("/api/x?loop").status, 504);
@@ -105,50 +105,50 @@ fn endless_loops_memory_and_deaths_are_one_pools() {
 }
 
 #[test]
-fn stopped_workers_children_floods_and_long_bodies_are_one_pools() {
+fn stopped_workers_children_and_long_bodies_affect_own_pool_only() {
     let sites = Sites::new();
-    let times = "[pool.timeouts]\nanswer = '500ms'\ngrace = '500ms'\n";
+    let times = "[pool.timeouts]\nresponse = '500ms'\ngrace = '500ms'\n";
     let server = sites.server(&format!("{API}{times}{BLOG}")).start();
     let before = workers(&server, "default");
     let [api] = workers(&server, "api")[..] else { panic!("one worker") };
     let mut stopped = send(&server, &waits_until(&sites.path("never")));
     eventually("a busy worker", || (pool(&server, "api")["busy"] == 1).then_some(()));
     kill(api, SIGSTOP);
-    shop_answers(&server, "a worker of the other pool is stopped");
+    shop_responses(&server, "a worker of the other pool is stopped");
     assert_eq!(stopped.read(false).status, 504);
     eventually("another worker", || (server.get("/api/x").status == 200).then_some(()));
     shop_is_untouched(&server, &before, "a worker was stopped");
 
-    // Children that stay behind for a while.
+    // Children that continue for a while.
     let mut forking = send_to(&server, "/x?fork", "blog.example");
-    shop_answers(&server, "the other pool forks");
+    shop_responses(&server, "the other pool forks");
     assert_eq!(forking.read(false).status, 200);
     shop_is_untouched(&server, &before, "the other pool has forked");
 
-    // 30 MB that nobody takes, beside 20 MB that come slowly.
+    // A response of 30 MB that is not read, and a body of 20 MB that arrives slowly.
     let mut taking = send_to(&server, "/x?big", "blog.example");
     let mut giving = server.client();
     let body = vec![b'x'; 20_000_000];
     let request = Request::post("/x", "text/plain", body).header("Host", "blog.example").bytes();
     let (first, rest) = request.split_at(10_000_000);
     giving.send(first);
-    shop_answers(&server, "long bodies of the other pool are on their way");
+    shop_responses(&server, "long bodies of the other pool are on their way");
     giving.send(rest);
     assert_eq!(giving.read(false).status, 200);
-    let answer = taking.read(false);
-    assert_eq!((answer.status, answer.body.len() > 30_000_000), (200, true));
+    let response = taking.read(false);
+    assert_eq!((response.status, response.body.len() > 30_000_000), (200, true));
     shop_is_untouched(&server, &before, "the other pool had long bodies");
 
     let mut logging = send_to(&server, "/x?log", "blog.example");
-    shop_answers(&server, "the other pool fills the log");
+    shop_responses(&server, "the other pool fills the log");
     assert_eq!(logging.read(false).status, 200);
     shop_is_untouched(&server, &before, "the other pool has filled the log");
     server.stop();
 }
 
-/// Who kills a pool's template again and again has its application booted anew, and nobody else's.
+/// Repeated deaths of a pool's processes cause repeated boots of its own application only.
 #[test]
-fn a_storm_of_deaths_is_one_pools() {
+fn repeated_worker_deaths_affect_own_pool_only() {
     let sites = Sites::new();
     let server = sites.server(&format!("{API}{BLOG}")).start();
     let before = workers(&server, "default");
@@ -156,8 +156,8 @@ fn a_storm_of_deaths_is_one_pools() {
         for target in ["/api/x?die", "/x?die"] {
             let host = if target.starts_with("/api") { "localhost" } else { "blog.example" };
             let mut dying = send_to(&server, target, host);
-            shop_answers(&server, target);
-            // Deaths on end are held back: then nobody is there in time.
+            shop_responses(&server, target);
+            // Replacements after repeated deaths are delayed, so there may be no worker in time.
             let status = dying.read(false).status;
             assert!([502, 503].contains(&status), "{round}: {target}: {status}");
         }
@@ -171,7 +171,7 @@ fn a_storm_of_deaths_is_one_pools() {
 }
 
 #[test]
-fn an_application_that_dies_while_it_boots_is_one_pools() {
+fn crashing_boot_affects_own_pool_only() {
     let sites = Sites::new();
     let good = std::fs::read_to_string(sites.path("api/index.php")).expect("our own file");
     let dying = "<?php posix_kill(getmypid(), SIGKILL); Samovar\\serve(fn () => 'up');";
@@ -179,7 +179,7 @@ fn an_application_that_dies_while_it_boots_is_one_pools() {
     let settings = "[pool.timeouts]\nboot = '1s'\n";
     let server = sites.server(&format!("{API}{settings}")).define("opcache.enable", "0").start();
     assert_eq!(server.get("/api/x").status, 502);
-    shop_answers(&server, "the other pool's application dies");
+    shop_responses(&server, "the other pool's application dies");
     sites.rewrite("api/index.php", &good);
     let config = server.folder().join("samovar.toml");
     let text = std::fs::read_to_string(&config).expect("the settings");
@@ -191,12 +191,13 @@ fn an_application_that_dies_while_it_boots_is_one_pools() {
 }
 
 #[test]
-fn a_pool_that_cannot_start_at_all_is_tried_again_and_the_rest_goes_on() {
+fn pool_that_cannot_start_is_retried_while_others_serve() {
     let sites = Sites::new();
     let (fake, real) = (sites.path("samovar-php"), binary().with_file_name("samovar-php"));
     let (ok, real) = (sites.path("ok"), real.display().to_string());
     let text = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] && exec '{real}' --version\n[ -e '{}' ] || exit 3\nexec '{real}' \"$@\"\n",
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec '{real}' --version\n[ -e '{}' ] || exit \
+         3\nexec '{real}' \"$@\"\n",
         ok.display()
     );
     sites.rewrite("samovar-php", &text);
@@ -205,28 +206,28 @@ fn a_pool_that_cannot_start_at_all_is_tried_again_and_the_rest_goes_on() {
     let queue = "[pool.timeouts]\nqueue = '300ms'\n";
     let start = sites.server(&format!("{own}{queue}")).args(["--admin", "127.0.0.1:0"]);
     let server = start.start();
-    server.wait_for_log("this pool cannot run");
+    server.wait_for_log("the pool cannot run");
     let admin = server.status()["admin"][0].as_str().expect("an address").parse().expect("one");
     let ready = |path: &str| {
-        let answer = Client::connect(admin).get(path);
-        (answer.status, answer.text())
+        let response = Client::connect(admin).get(path);
+        (response.status, response.text())
     };
     let not = "not ready\npool default: ready\npool api: no worker has booted yet\n";
     assert_eq!(ready("/ready"), (503, not.to_owned()));
     assert_eq!(ready("/ready?pool=default"), (200, "ready\n".to_owned()));
     assert_eq!(ready("/ready?pool=api").0, 503);
     assert!(server.log().contains("exited with status 3"), "{}", server.log());
-    shop_answers(&server, "the other pool does not start");
+    shop_responses(&server, "the other pool does not start");
     assert_eq!(server.get("/api/x").status, 503);
     let refused = server.reload().expect_err("a pool that does not start");
     assert!(refused.contains("pool `api`") && !refused.contains("pool `default`"), "{refused}");
     let status = pool(&server, "api");
     assert!(status["failed"] == true && status["generation"] == 0, "{status}");
-    shop_answers(&server, "the other pool does not start");
+    shop_responses(&server, "the other pool does not start");
     assert_eq!(pool(&server, "default")["generation"], 2, "it was reloaded all the same");
     std::fs::write(ok, "").expect("our own file");
     server.reload_with(["--pool", "api"]).expect("a reload");
-    // Its requests are impatient.
+    // Requests of this pool have a short queue timeout.
     let is_there = || server.get("/api/x").text() == "api /api/x 77M";
     eventually("the application of the pool", || is_there().then_some(()));
     assert_eq!(pool(&server, "api")["failed"], false);

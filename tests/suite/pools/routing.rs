@@ -1,4 +1,5 @@
-//! Whose request it is, however it is written; and what holds in all pools.
+//! Assignment of requests to pools, in each spelling of the target, and rules that apply to all
+//! pools.
 
 use super::{API, BLOG, SAYS, Sites, samovar};
 use samovar_testkit::Server;
@@ -11,7 +12,7 @@ fn says(server: &Server, target: &str, host: &str) -> String {
 }
 
 #[test]
-fn each_request_has_its_pool_however_it_is_written() {
+fn request_reaches_its_pool_in_each_spelling() {
     let sites = Sites::new();
     let server = sites.server(&format!("{API}{BLOG}")).start();
     assert_eq!(server.get("/").text(), "shop / 64M");
@@ -47,19 +48,19 @@ fn each_request_has_its_pool_however_it_is_written() {
         assert_eq!(says(&server, "/x", host), expected, "{host}");
         assert_eq!(says(&server, "/api/x", host), "api", "{host}: the first that fits");
     }
-    // The host of the target counts, not the header's.
+    // The host of the target is used, not that of the header.
     assert_eq!(says(&server, "http://blog.example/x", "localhost"), "blog");
     assert_eq!(says(&server, "http://localhost/x", "blog.example"), "shop");
-    // No path at all: nobody runs it.
+    // Invalid paths run no script.
     for target in ["/api/%", "/api/%00", "/api/../.."] {
-        let answer = server.client().request(&Request::get(target));
-        assert_eq!(answer.status, 400, "{target}");
+        let response = server.client().request(&Request::get(target));
+        assert_eq!(response.status, 400, "{target}");
     }
     server.stop();
 }
 
 #[test]
-fn a_stream_says_its_own_authority() {
+fn http2_stream_is_routed_by_its_authority() {
     let sites = Sites::new();
     let server = sites.server(BLOG).start();
     let port = server.address().port();
@@ -76,7 +77,7 @@ fn a_stream_says_its_own_authority() {
 }
 
 #[test]
-fn what_is_denied_is_denied_in_every_pool() {
+fn denied_location_is_denied_in_every_pool() {
     let sites = Sites::new()
         .write("shop/page.txt", "the shop's")
         .write("api/page.txt", "the api's")
@@ -95,14 +96,14 @@ fn what_is_denied_is_denied_in_every_pool() {
         "/shop/../api/secret/run.php",
         "/api/SECRET/a.txt",
     ] {
-        let answer = server.client().request(&Request::get(target));
-        assert_eq!(answer.status, 403, "{target}: {}", answer.text());
+        let response = server.client().request(&Request::get(target));
+        assert_eq!(response.status, 403, "{target}: {}", response.text());
     }
     server.stop();
 }
 
 #[test]
-fn pools_of_one_root_cannot_be_gone_round() {
+fn pool_of_script_in_shared_root_cannot_be_bypassed() {
     let sites = Sites::new();
     let says = SAYS.replace("NAME", "'export'");
     sites.rewrite("shop/export.php", &format!("<?php {says}"));
@@ -117,18 +118,22 @@ fn pools_of_one_root_cannot_be_gone_round() {
     ";
     let server = sites.server(pools).start();
     for target in ["/export/1", "/export.php", "/export.php/1", "/%65xport.php", "//export.php/1"] {
-        let answer = server.get(target).text();
-        assert!(answer.starts_with("export ") && answer.ends_with(" 99M"), "{target}: {answer}");
+        let response = server.get(target).text();
+        assert!(
+            response.starts_with("export ") && response.ends_with(" 99M"),
+            "{target}: {response}"
+        );
     }
-    // The shop's own script, asked for what an application takes for the path of the export.
-    let answer = server.get("/index.php/export/1").text();
-    assert!(answer.starts_with("shop ") && answer.ends_with(" 99M"), "{answer}");
+    // The shop's front controller with the path of the export after it: the request belongs to the
+    // export's pool.
+    let response = server.get("/index.php/export/1").text();
+    assert!(response.starts_with("shop ") && response.ends_with(" 99M"), "{response}");
     assert!(server.get("/index.php/x").text().ends_with(" 64M"));
     server.stop();
 }
 
 #[test]
-fn routes_and_check_name_the_pool() {
+fn routes_and_check_commands_name_the_pool() {
     let sites = Sites::new();
     let text = format!("root = 'shop'\n{API}{BLOG}").replace("FOLDER", ".");
     sites.rewrite("samovar.toml", &text);
@@ -144,10 +149,10 @@ fn routes_and_check_name_the_pool() {
     let (_, json) = samovar(&["routes", "--json", "/api/x"], folder);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["pool"], "api");
-    assert!(json["answer"].as_str().is_some_and(|answer| answer.contains("/api/index.php")));
+    assert!(json["response"].as_str().is_some_and(|response| response.contains("/api/index.php")));
     let (_, said) = samovar(&["check"], folder);
-    assert!(said.contains("pool: `api` has the requests of `/api/*`"), "{said}");
-    assert!(said.contains("pool: `blog` has the requests of `blog.example`, `[::1]`"), "{said}");
+    assert!(said.contains("pool: `api` serves the requests of `/api/*`"), "{said}");
+    assert!(said.contains("pool: `blog` serves the requests of `blog.example`, `[::1]`"), "{said}");
     sites.rewrite("samovar.toml", "root = 'shop'\n");
     let (_, said) = samovar(&["routes", "/api/x"], folder);
     assert!(!said.contains("pool     "), "{said}");

@@ -1,5 +1,6 @@
-//! What operators see is each pool's: its boot, call graphs, profiles, console workers, image and shared memory, by command, page and
-//! metric. A name that no pool has is answered with those that there are.
+//! Operators see the data of each pool separately: its boot, call graphs, profiles, console
+//! workers, image and shared memory, by command, page and metric. An unknown pool name returns the
+//! list of the existing ones.
 
 use super::{Sites, samovar};
 use samovar_testkit::http::{Client, Request};
@@ -7,7 +8,8 @@ use samovar_testkit::{Server, Start, eventually};
 use serde_json::Value;
 use std::net::SocketAddr;
 
-/// Two applications of different models, each with a class of its own above the checkpoint, and a function that takes time.
+/// Two applications of different models. Each has its own class above the checkpoint, and a
+/// function that takes time.
 fn sites() -> Sites {
     let app = |name: &str, model: &str| {
         format!(
@@ -18,14 +20,29 @@ fn sites() -> Sites {
     };
     let part = |name: &str| {
         format!(
-            "<?php function {name}_work() {{ $end = hrtime(true) + 20_000_000; while (hrtime(true) < $end) {{ for ($i = 0; $i < 10_000; $i++); }} }}"
+            "<?php function {name}_work() {{ $end = hrtime(true) + 20_000_000; while \
+             (hrtime(true) < $end) {{ for ($i = 0; $i < 10_000; $i++); }} }}"
         )
     };
     Sites::new()
         .write("shop/shop_part.php", &part("shop"))
         .write("blog/blog_part.php", &part("blog"))
-        .write("shop/index.php", &app("shop", "Samovar\\checkpoint(); $counter->incr(); shop_work(); echo 'shop';"))
-        .write("blog/index.php", &app("blog", "Samovar\\serve(function () use ($counter) { $counter->incr(); blog_work(); echo 'blog'; });"))
+        .write(
+            "shop/index.php",
+            &app(
+                "shop",
+                "Samovar\\checkpoint(); $counter->incr(); \
+                                               shop_work(); echo 'shop';",
+            ),
+        )
+        .write(
+            "blog/index.php",
+            &app(
+                "blog",
+                "Samovar\\serve(function () use ($counter) { \
+                                               $counter->incr(); blog_work(); echo 'blog'; });",
+            ),
+        )
 }
 
 /// The shop, and a blog by path.
@@ -52,7 +69,7 @@ fn page(server: &Server, path: &str) -> String {
     Client::connect(admin).request(&Request::get(path)).text()
 }
 
-/// Each word is there, or is not.
+/// Checks that the words in `there` are present, and those in `absent` are not.
 fn check(text: &str, there: &[&str], absent: &[&str]) {
     for word in there {
         assert!(text.contains(word), "{word} in {text}");
@@ -63,7 +80,7 @@ fn check(text: &str, there: &[&str], absent: &[&str]) {
 }
 
 #[test]
-fn each_pools_boot_is_explained() {
+fn boot_report_is_separate_per_pool() {
     let sites = sites();
     let server = start(&sites, "", "").start();
     let (shop, blog) = ("shop_part.php", "blog_part.php");
@@ -86,7 +103,7 @@ fn each_pools_boot_is_explained() {
     check(&page(&server, "/image"), &["return to it after each request"], &[]);
     for path in ["/boot", "/image", "/calls", "/profile"] {
         let unknown = page(&server, &format!("{path}?pool=nobody"));
-        check(&unknown, &["There is no pool nobody", "default, blog"], &[]);
+        check(&unknown, &["Unknown pool nobody", "default, blog"], &[]);
     }
     for command in ["boot", "calls", "profile"] {
         let (code, text) = ask(&server, command, &["--pool", "nobody"]);
@@ -97,7 +114,7 @@ fn each_pools_boot_is_explained() {
 }
 
 #[test]
-fn each_pools_image_memory_and_trouble_are_told() {
+fn image_shared_memory_and_health_are_separate_per_pool() {
     let sites = sites();
     let server = start(&sites, "", "").start();
     assert_eq!(
@@ -117,7 +134,7 @@ fn each_pools_image_memory_and_trouble_are_told() {
         "shop_visits",
         "shared memory of pool blog",
     ];
-    check(&text, &said, &["not well"]);
+    check(&text, &said, &["unhealthy"]);
     let samples = [
         "\nsamovar_image_findings 0\n",
         "\nsamovar_image_findings{pool=\"blog\"} 0\n",
@@ -125,8 +142,10 @@ fn each_pools_image_memory_and_trouble_are_told() {
         "\nsamovar_shared_object_bytes{pool=\"blog\",kind=\"counter\",name=\"blog_visits\"}",
     ];
     check(&page(&server, "/metrics"), &samples, &[]);
-    // The other pool's application is not shared any more: that is not well, and says whose it is.
-    let fork = "<?php $lock = fopen(__FILE__, 'r+'); flock($lock, LOCK_EX); Samovar\\checkpoint(); echo 'alone';";
+    // The other pool's application is no longer shared. The status reports this together with the
+    // pool.
+    let fork = "<?php $lock = fopen(__FILE__, 'r+'); flock($lock, LOCK_EX); \
+                Samovar\\checkpoint(); echo 'alone';";
     sites.rewrite("blog/index.php", fork);
     server.reload_with(["--pool", "blog", "--force"]).expect("a reload");
     let (_, text) = ask(&server, "status", &[]);
@@ -135,7 +154,7 @@ fn each_pools_image_memory_and_trouble_are_told() {
 }
 
 #[test]
-fn profiles_before_and_after_a_reload_are_each_pools() {
+fn profiles_of_generations_are_separate_per_pool() {
     let sites = sites();
     let server = start(&sites, "[profile]\nhertz = 200\n", "").start();
     // The other pool is a generation ahead.
@@ -147,7 +166,8 @@ fn profiles_before_and_after_a_reload_are_each_pools() {
             text.contains(function).then_some(text)
         })
     };
-    // A function's first sample may have no CPU time: compared by that, it would cost nothing before the reload.
+    // A function's first sample may have no CPU time. In a comparison by CPU time, its cost before
+    // the reload would be zero.
     let costs = |target: &str, question: &[&str], function: &str| {
         eventually(&format!("{function} takes CPU time"), || {
             server.get(target);
@@ -170,10 +190,10 @@ fn profiles_before_and_after_a_reload_are_each_pools() {
         &["all routes of pool blog", "blog_work", "generation 3", "generation 2"],
         &["shop_work"],
     );
-    // The default pool has had no reload.
+    // The default pool has not been reloaded.
     let (code, text) = ask(&server, "profile", &["--against", "last-reload"]);
     assert_eq!(code, Some(1), "{text}");
-    check(&text, &["no generation before"], &[]);
+    check(&text, &["no previous generation"], &[]);
     let (_, all) = ask(&server, "profile", &[]);
     check(&all, &["shop_work", "blog_later"], &[]);
     let (_, own) = ask(&server, "profile", &["--pool", "default"]);
@@ -184,7 +204,7 @@ fn profiles_before_and_after_a_reload_are_each_pools() {
 }
 
 #[test]
-fn each_pools_requests_are_traced() {
+fn call_graphs_are_separate_per_pool() {
     let sites = sites();
     let server = start(&sites, "[profile]\ntrace = '1/1'\n", "").start();
     let traced = |target: &str, flags: &[&str], function: &str| {
@@ -198,14 +218,14 @@ fn each_pools_requests_are_traced() {
     check(&own, &[], &["blog_work"]);
     let other = traced("/blog/", &["--pool", "blog"], "blog_work");
     check(&other, &[], &["shop_work"]);
-    // A route by its name among those of all pools leads there, too.
+    // A route named in the list of all pools is also found.
     traced("/blog/", &["--route", "blog: index.php /blog/"], "blog_work");
     let (code, text) = ask(&server, "calls", &["--pool", "nobody"]);
     assert_eq!(code, Some(1), "{text}");
     check(&text, &["there is no pool `nobody`", "`default`, `blog`"], &[]);
     check(&page(&server, "/calls"), &["shop_work", "<select name=\"pool\">"], &["blog_work"]);
     let shown = page(&server, "/calls?pool=blog");
-    // Who chooses another pool in the form has not chosen one of its routes yet.
+    // After the selection of another pool in the form, no route of it is selected yet.
     let route = "route=index.php+%2F";
     let changed = page(&server, &format!("/calls?of=default&pool=blog&{route}&day=1"));
     check(&changed, &["blog_work"], &["shop_work"]);
@@ -214,7 +234,7 @@ fn each_pools_requests_are_traced() {
 }
 
 #[test]
-fn a_pool_may_be_left_out_of_tracing() {
+fn pool_can_be_excluded_from_tracing() {
     let sites = sites();
     let own = "[pool.profile]\ntrace = '0'\n";
     let server = start(&sites, "[profile]\ntrace = '1/1'\n", own).start();
@@ -229,9 +249,11 @@ fn a_pool_may_be_left_out_of_tracing() {
     server.stop();
 }
 
-/// Says where it runs, and goes on until it is asked to leave.
-const CONSOLE: &str = "<?php echo 'RUNS ', __DIR__, ' in ', getcwd(), ' by ', ini_get('precision'), PHP_EOL;
-    pcntl_async_signals(true); pcntl_signal(SIGTERM, function () { exit(0); }); while (true) { usleep(10_000); }";
+/// Prints its folder, and continues until SIGTERM.
+const CONSOLE: &str = "<?php
+    echo 'RUNS ', __DIR__, ' in ', getcwd(), ' by ', ini_get('precision'), PHP_EOL;
+    pcntl_async_signals(true); pcntl_signal(SIGTERM, function () { exit(0); });
+    while (true) { usleep(10_000); }";
 
 fn consoles(server: &Server) -> Vec<(String, String, i64)> {
     let status = server.status();
@@ -250,7 +272,7 @@ fn names(of: &[(String, String, i64)]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn each_pool_has_console_workers_of_its_own() {
+fn console_workers_are_separate_per_pool() {
     let sites = sites().write("bin/console", CONSOLE).write("shop/bin/console", CONSOLE);
     let own = "[pool.php]\nprecision = 5\n[[pool.console]]\ncommand = 'mail'\n";
     let server =
@@ -269,13 +291,13 @@ fn each_pool_has_console_workers_of_its_own() {
     let (_, text) = ask(&server, "status", &[]);
     check(&text, &["CONSOLE", "POOL"], &[]);
     check(&page(&server, "/consoles"), &["<td>blog</td>", "<td>default</td>"], &[]);
-    // A reload of one pool brings its own workers anew.
+    // A reload of one pool restarts its own workers.
     server.reload_with(["--pool", "blog"]).expect("a reload");
     let after = eventually("another runs", || {
         Some(consoles(&server)).filter(|all| names(all) == both && all[0] != before[0])
     });
     assert_eq!(after[1], before[1], "the other pool's goes on");
-    // With their names changed for that pool alone.
+    // Their name is changed for that pool only.
     let config = server.folder().join("samovar.toml");
     let text = std::fs::read_to_string(&config).expect("the settings");
     std::fs::write(
@@ -292,8 +314,9 @@ fn each_pool_has_console_workers_of_its_own() {
 }
 
 #[test]
-fn console_workers_of_pools_begin_when_those_of_the_server_before_have_left() {
-    let lock = "<?php $mine = fopen(__DIR__ . '/lock', 'c'); if (!flock($mine, LOCK_EX | LOCK_NB)) { echo 'TWICE', PHP_EOL; }
+fn upgrade_starts_console_workers_of_pools_after_old_ones_left() {
+    let lock = "<?php $mine = fopen(__DIR__ . '/lock', 'c');
+        if (!flock($mine, LOCK_EX | LOCK_NB)) { echo 'TWICE', PHP_EOL; }
         pcntl_async_signals(true); pcntl_signal(SIGTERM, function () { usleep(300_000); exit(0); });
         while (true) { usleep(10_000); }";
     let sites = sites().write("bin/console", lock);

@@ -1,4 +1,4 @@
-//! What holds for the whole server changes in all pools at once, or in none.
+//! Settings of the whole server change in all pools at once, or in none.
 
 use super::{API, BLOG, Sites, pool};
 use samovar_testkit::http::Request;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Tables before those of pools.
 const DENY: &str = "[[location]]\npath = ['/api/secret/*', '/secret/*']\ndeny = true\n";
-/// Looks at both pools while one waits for the other.
+/// Number of checks of both pools while one waits for the other.
 const LOOKS: usize = 20;
 
 fn sites() -> Sites {
     Sites::new().write("shop/secret/a.txt", "secret").write("api/api/secret/a.txt", "secret")
 }
 
-/// The settings with these tables before them.
+/// Rewrites the settings file with `change`.
 fn change(server: &Server, change: impl Fn(String) -> String) {
     let config = server.folder().join("samovar.toml");
     let text = std::fs::read_to_string(&config).expect("the settings");
@@ -23,16 +23,16 @@ fn change(server: &Server, change: impl Fn(String) -> String) {
 }
 
 fn deny(server: &Server) {
-    // Before the first table: what stands there belongs to no pool.
+    // Inserted before the first table: settings there belong to no pool.
     change(server, |text| text.replacen("[[pool]]", &format!("{DENY}[[pool]]"), 1));
 }
 
-/// What the shop's and the api's file are answered with.
+/// Statuses of the responses for the shop's and the api's file.
 fn statuses(server: &Server) -> [u16; 2] {
     ["/secret/a.txt", "/api/secret/a.txt"].map(|path| server.get(path).status)
 }
 
-/// What the workers of a pool do.
+/// States of the workers of a pool.
 fn states(server: &Server, name: &str) -> String {
     let status = server.status();
     let all = status["workers"].as_array().expect("workers").iter();
@@ -40,7 +40,7 @@ fn states(server: &Server, name: &str) -> String {
     own.filter_map(|worker| worker["state"].as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The api boots when there is a file `go`.
+/// The api boots as soon as the file `go` exists.
 fn slow(go: &Path) -> String {
     format!(
         "<?php while (!file_exists('{}')) {{ usleep(5000); clearstatcache(); }}
@@ -50,9 +50,9 @@ fn slow(go: &Path) -> String {
 }
 
 #[test]
-fn a_new_refusal_is_known_to_all_pools_at_once() {
+fn reload_applies_denied_location_to_all_pools_at_once() {
     let sites = sites();
-    // Its boot takes as long as the test does.
+    // Its boot takes as long as the test.
     let boot = "[pool.timeouts]\nboot = '10m'\n";
     let server = sites.server(&format!("{API}{boot}{BLOG}")).start();
     assert_eq!(statuses(&server), [200, 200]);
@@ -66,7 +66,7 @@ fn a_new_refusal_is_known_to_all_pools_at_once() {
             is_over.store(true, Ordering::Release);
             said
         });
-        // The default pool has long booted; it waits for the other one.
+        // The default pool has booted long ago; it waits for the other one.
         eventually("held workers", || (states(&server, "default").contains("held")).then_some(()));
         for _ in 0..LOOKS {
             assert_eq!(statuses(&server), [200, 200]);
@@ -74,10 +74,10 @@ fn a_new_refusal_is_known_to_all_pools_at_once() {
         }
         assert!(!is_over.load(Ordering::Acquire));
         std::fs::write(&go, "").expect("our own file");
-        // From one request to the next: none of the two is known alone.
+        // Both pools apply it between two requests; no pool applies it before the other.
         eventually("the refusal", || {
             let [shop, api] = statuses(&server);
-            // The api was asked later.
+            // The request to the api was sent later.
             assert!(shop == 200 || api == 403, "{shop} {api}");
             let [api, shop] =
                 ["/api/secret/a.txt", "/secret/a.txt"].map(|path| server.get(path).status);
@@ -92,7 +92,7 @@ fn a_new_refusal_is_known_to_all_pools_at_once() {
 }
 
 #[test]
-fn a_pool_that_fails_keeps_the_servers_settings_from_all() {
+fn failing_pool_prevents_server_settings_in_all_pools() {
     let sites = sites();
     let server = sites.server(&format!("{API}{BLOG}")).start();
     let good = std::fs::read_to_string(sites.path("api/index.php")).expect("our own file");
@@ -101,9 +101,10 @@ fn a_pool_that_fails_keeps_the_servers_settings_from_all() {
     deny(&server);
     let refused = server.reload().expect_err("one of them fails");
     for words in [
-        "pool `default`: it does not take over: `location` has changed for all pools",
-        "and `api` cannot",
-        "hint: mend that",
+        "pool `default`: the reload is cancelled in all pools: `location` has changed for all \
+         pools",
+        "and `api` failed",
+        "hint: fix that",
         "pool `api`: the application's boot failed",
     ] {
         assert!(refused.contains(words), "{words}: {refused}");
@@ -113,15 +114,13 @@ fn a_pool_that_fails_keeps_the_servers_settings_from_all() {
         ["default", "api", "blog"].map(|name| pool(&server, name)["generation"].clone());
     assert_eq!(generations, [1, 1, 1]);
     assert_eq!(server.get("/api/x").text(), "api /api/x 77M");
-    // What is one pool's own goes on, and says what waits.
+    // A pool's own settings are applied, and the message names the settings that must wait.
     let said = server.reload_with(["--pool", "default"]).expect("a reload");
-    assert!(
-        said.contains("`location` has changed for all pools; that takes effect when all"),
-        "{said}"
-    );
+    assert!(said.contains("`location` has changed for all pools; reload all pools"), "{said}");
     assert!(said.contains("pool default: generation 2 serves"), "{said}");
     assert_eq!(statuses(&server), [200, 200]);
-    // Without who fails: it keeps its application, by the server's new settings.
+    // With `--force`, the failing pool is skipped: it keeps its application, with the server's new
+    // settings.
     let refused = server.reload_with(["--force"]).expect_err("one of them fails");
     assert!(refused.contains("pool `api`") && !refused.contains("pool `blog`"), "{refused}");
     assert_eq!(statuses(&server), [403, 403]);
@@ -135,7 +134,7 @@ fn a_pool_that_fails_keeps_the_servers_settings_from_all() {
 }
 
 #[test]
-fn a_pool_alone_brings_what_is_its_own() {
+fn reload_of_one_pool_applies_own_settings_only() {
     let sites = sites();
     let server = sites.server(&format!("{API}{BLOG}")).start();
     deny(&server);
@@ -155,9 +154,9 @@ fn a_pool_alone_brings_what_is_its_own() {
 }
 
 #[test]
-fn a_root_that_moves_takes_its_names_along() {
+fn moved_pool_root_moves_its_script_names() {
     let sites = sites().write("other/index.php", "<?php echo 'other';");
-    // At first the api has a folder of its own, then a script beside the shop's.
+    // At first the api is in a separate folder, later it is a script in the shop's folder.
     sites.rewrite("shop/api.php", "<?php echo 'api of the shop ', ini_get('memory_limit');");
     let server = sites.server(API).start();
     let own = || server.client().request(&Request::get("/api.php")).text();
@@ -166,16 +165,16 @@ fn a_root_that_moves_takes_its_names_along() {
     change(&server, |text| {
         text.replace(&format!("{folder}api'"), &format!("{folder}shop/api.php'"))
     });
-    // It is booted ahead no more.
+    // It is no longer booted ahead.
     server.reload_with(["--pool", "api", "--force"]).expect("a reload");
     assert_eq!(server.get("/api/x").text(), "api of the shop 77M");
     assert_eq!(own(), "api of the shop 77M", "it is the pool's by its other name, too");
-    // Within another pool's it is not to lie.
+    // A root within another pool's root is refused.
     std::fs::create_dir_all(sites.path("shop/within")).expect("our own folder");
     sites.rewrite("shop/within/index.php", "<?php echo 'within';");
     change(&server, |text| text.replace("shop/api.php'", "shop/within'"));
     let refused = server.reload_with(["--pool", "api"]).expect_err("a root within another");
-    assert!(refused.contains("lie within each other"), "{refused}");
+    assert!(refused.contains("are nested"), "{refused}");
     assert_eq!(server.get("/api/x").text(), "api of the shop 77M");
     server.stop();
 }

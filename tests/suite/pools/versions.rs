@@ -1,28 +1,31 @@
-//! Two versions of PHP in one server. By hand: `make two-versions` finds or makes the second, which a machine need not have.
+//! Two PHP versions in one server. Started by hand: `make two-versions` finds or builds the second
+//! version, which may be absent on a machine.
 
 use super::{Sites, pool, workers};
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, eventually};
 
-/// Names the worker of another version than this machine's.
+/// Names the worker binary of a second PHP version.
 const SECOND: &str = "SAMOVAR_SECOND_PHP";
 
-/// The api by the other version's worker, in a model that the shop does not have.
+/// The api with the other version's worker, in a model that differs from the shop's.
 fn table(worker: &str) -> String {
     format!(
-        "[[pool]]\nname = 'api'\nmatch = '/api/*'\nroot = 'FOLDER/api'\nworkers = 2\nphp_binary = '{worker}'\n\
+        "[[pool]]\nname = 'api'\nmatch = '/api/*'\nroot = 'FOLDER/api'\nworkers = 2\n\
+         php_binary = '{worker}'\n\
          [pool.timeouts]\nanswer = '3s'\ngrace = '1s'\n"
     )
 }
 
-const TELLS: &str = "if (isset($_GET['loop'])) { while (true); } if (isset($_GET['die'])) { posix_kill(getmypid(), SIGKILL); }
+const TELLS: &str = "if (isset($_GET['loop'])) { while (true); }
+    if (isset($_GET['die'])) { posix_kill(getmypid(), SIGKILL); }
     $n = 0; for ($i = 0; $i < 1000; $i++) { $n += strlen(md5((string) $i)); }
     echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION, ' ', $n, ' ', $_SERVER['REQUEST_URI'];";
 
 fn version(server: &Server, path: &str) -> String {
-    let answer = server.get(path);
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    let text = answer.text();
+    let response = server.get(path);
+    assert_eq!(response.status, 200, "{}", response.text());
+    let text = response.text();
     let (version, rest) = text.split_once(' ').expect("words");
     assert_eq!(rest, format!("32000 {path}"));
     version.to_owned()
@@ -30,7 +33,7 @@ fn version(server: &Server, path: &str) -> String {
 
 #[test]
 #[ignore = "needs a second PHP: make two-versions"]
-fn two_versions_side_by_side() {
+fn two_php_versions_run_in_one_server() {
     let second = std::env::var(SECOND).expect("the worker of another version");
     for (model, begin, end) in [
         ("script", "", ""),
@@ -47,7 +50,7 @@ fn two_versions_side_by_side() {
         let all = status["workers"].as_array().expect("workers").iter();
         let models: Vec<_> = all.filter(|worker| worker["pool"] == "api").collect();
         assert!(models.iter().any(|worker| worker["model"] == model), "{model}: {models:?}");
-        // All that goes wrong with the one is nothing to the other.
+        // Faults in one version do not affect the other.
         let before = workers(&server, "default");
         for (target, status) in [("/api/x?loop", 504), ("/api/x?die", 502)] {
             let mut client = server.client();

@@ -1,10 +1,11 @@
-//! Workers that are killed while they are read: nothing hangs, and no stack is shown that never was one.
+//! Workers that are killed while they are sampled: the sampler does not hang, and shows no invalid
+//! stack.
 
 use crate::profile::stage::{profile, sampled, table, text, under_load};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Calls that can be told apart: each line that is shown must be one of these.
+/// Distinguishable calls: each displayed line must be one of these.
 const PROGRAM: &str = r"<?php
 function inner() { for ($i = 0; $i < 3000; $i++) { $x = $i * 3; } }
 function middle() { for ($n = 0; $n < 5; $n++) { inner(); } }
@@ -13,7 +14,7 @@ for ($n = 0; $n < 5; $n++) { middle(); other(); }
 echo 'done';
 ";
 
-/// Looks at workers, and kills meanwhile.
+/// Number of samples, and number of kills meanwhile.
 const SAMPLES: u64 = 2_000;
 const KILLS: u64 = 60;
 
@@ -29,11 +30,11 @@ fn allowed(script: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn workers_die_while_they_are_read() {
+fn workers_killed_while_sampled_yield_valid_stacks() {
     let server = sampled(PROGRAM, "").start();
     let mut kills = 0;
     under_load(&server, &["/a", "/b"], "samples of workers that die", || {
-        // A worker that has just been forked is one, too.
+        // The worker may also have just been forked.
         for pid in server.worker_pids().into_iter().take(usize::from(kills < KILLS)) {
             server.kill_worker(pid);
             kills += 1;
@@ -48,12 +49,12 @@ fn workers_die_while_they_are_read() {
     let lines = text(&profile(&server, &["--format", "collapsed"]).stdout);
     for line in lines.lines() {
         let (stack, _) = line.rsplit_once(' ').expect("a number behind it");
-        // A worker that starts waits for a lock or its memory now and then.
+        // A starting worker sometimes waits for a lock or for its memory.
         let stack = stack.split(";[").next().unwrap_or_default();
         assert!(allowed.contains(stack) || stack.starts_with('['), "{line}");
     }
     assert!(lines.contains(";middle;inner ") && lines.contains(";array_map;inner "), "{lines}");
-    // It goes on.
+    // The sampler continues.
     let before = of("samples_total");
     under_load(&server, &["/a"], "more samples", || {
         (server.status()["profile"]["samples_total"].as_u64()? > before + 100).then_some(())

@@ -1,7 +1,8 @@
-//! What was seen goes to Pyroscope; one that hangs, or is killed in the middle of it, costs profiles and nothing else.
+//! Profiles are sent to Pyroscope. A receiver that hangs or is killed during a transfer loses
+//! profiles only.
 
 use crate::profile::stage::{HERTZ, samples, table, under_load};
-use samovar_testkit::collector::{Answer, Collector, Posted};
+use samovar_testkit::collector::{Collector, CollectorReply, Posted};
 use samovar_testkit::protoc::{self, PUSH};
 use samovar_testkit::{Server, Start, eventually};
 
@@ -32,7 +33,7 @@ fn texts(posted: &[Posted]) -> String {
 }
 
 #[test]
-fn what_was_seen_is_sent_also_at_the_end() {
+fn profile_is_pushed_regularly_and_at_stop() {
     let collector = Collector::start([]);
     let server = pushed(&collector, "").start();
     seen(&server, 20.0);
@@ -55,19 +56,19 @@ fn what_was_seen_is_sent_also_at_the_end() {
 }
 
 #[test]
-fn one_that_hangs_costs_profiles_and_nothing_else() {
-    let collector = Collector::start(vec![Answer::Hang; 100]);
+fn hanging_profile_receiver_loses_profiles_only() {
+    let collector = Collector::start(vec![CollectorReply::Hang; 100]);
     let server = pushed(&collector, "push_timeout = '1h'").start();
     seen(&server, 20.0);
-    // Which ends within the watchdog's time.
+    // The stop must end within the watchdog's time.
     let log = server.stop();
     assert_eq!(collector.await_posted(1).len(), 1);
     assert!(!log.contains("panicked"), "{log}");
 }
 
 #[test]
-fn a_server_that_is_killed_while_it_sends_leaves_nothing_that_hangs() {
-    let collector = Collector::start(vec![Answer::Hang; 100]);
+fn server_killed_during_push_leaves_no_process() {
+    let collector = Collector::start(vec![CollectorReply::Hang; 100]);
     let server = pushed(&collector, "push_timeout = '1h'").start();
     seen(&server, 20.0);
     let workers = server.worker_pids();
@@ -80,10 +81,13 @@ fn a_server_that_is_killed_while_it_sends_leaves_nothing_that_hangs() {
 }
 
 #[test]
-fn addresses_are_checked_at_the_start() {
+fn invalid_push_address_is_refused_at_start() {
     for (settings, expected) in [
         ("[profile]\npush = '127.0.0.1:4040'\n", "profile.push"),
-        ("[profile]\npush = 'https://127.0.0.1:1'\npush_roots = '/dev/null'\n", "no certificates"),
+        (
+            "[profile]\npush = 'https://127.0.0.1:1'\npush_ca_file = '/dev/null'\n",
+            "no trusted certificates",
+        ),
         ("[profile]\n[profile.push_labels]\nroute = 'x'\n", "profile.push_labels"),
     ] {
         let (code, said) = Server::script(PROGRAM).config(settings).refuse();

@@ -1,14 +1,14 @@
-//! Programs of which is known where their time goes.
+//! Programs with a known distribution of time.
 
 use crate::profile::stage::{cpu_ns, profile, sampled, samples, table, text, under_load};
 use samovar_testkit::{Server, binary, eventually, go_tool_pprof};
 use serde_json::Value;
 use std::os::unix::fs::chown;
 
-/// Work for six, three and one unit of processor time, and a page that does nothing but wait.
+/// Work with six, three and one unit of CPU time, and a page that only waits.
 ///
-/// The work takes many slices of the scheduler's time: where others want the processor too, the sampler has its turn when a worker's
-/// slice is over, and that must come anywhere in the work.
+/// The work takes many time slices of the scheduler. If other processes need the CPU, the sampler
+/// runs at the end of a worker's time slice. That must fall on random points of the work.
 const PROGRAM: &str = r"<?php
 class Work {
     static function unit() { for ($i = 0; $i < 1200000; $i++) { $x = $i * 3; } }
@@ -21,12 +21,13 @@ if (str_contains($_SERVER['REQUEST_URI'], 'wait')) { rest(); } else { page(); }
 ";
 const PERCENT: [(&str, f64); 3] = [("six", 60.0), ("three", 30.0), ("Work::unit", 10.0)];
 
-/// Of so many samples a share of 60 % is hardly ever off by more. Where samples weigh unlike each other, because the machine has
-/// much else to do, it takes more of them: shares that are right come close enough some time, wrong ones never.
+/// With this number of samples, a share of 60 % rarely deviates by more. If samples have unequal
+/// weights, because the machine is busy, more are needed. Correct shares are close enough at some
+/// time, wrong ones never are.
 const SAMPLES: f64 = 1_600.0;
 const TOLERANCE_POINTS: f64 = 5.0;
 
-/// Which function's share of the processor's time is another than it has; empty: none.
+/// The function with a wrong share of CPU time; empty if there is none.
 fn wrong_share(found: &Value) -> String {
     let all = cpu_ns(found, "page").1;
     for (function, expected) in PERCENT {
@@ -44,7 +45,7 @@ fn wrong_share(found: &Value) -> String {
 }
 
 #[test]
-fn shares_are_those_of_the_program() {
+fn sampled_shares_match_program() {
     let server = sampled(PROGRAM, "").start();
     let route = ["--route", "index.php /work/{n}"];
     let mut said = String::new();
@@ -59,7 +60,7 @@ fn shares_are_those_of_the_program() {
     };
     let found = under_load(&server, &["/work/1", "/work/2"], "right shares", enough);
     assert!(samples(&found, "rest").1 < 1.0, "another route's");
-    // The time of all samples is that of the two workers, or a little less: it cannot be more.
+    // The time of all samples is at most that of the two workers.
     let wall_ns = found["now"]["wall_ns"].as_f64().expect("a number");
     let up = server.status()["uptime_seconds"].as_f64().expect("a number");
     assert!(wall_ns <= 2.0 * up * 1e9, "{wall_ns} ns of {up} s");
@@ -69,7 +70,7 @@ fn shares_are_those_of_the_program() {
 }
 
 #[test]
-fn waiting_is_told_from_computing() {
+fn waiting_is_distinguished_from_computing() {
     let server = sampled(PROGRAM, "").start();
     let both = ["/work/1", "/wait"];
     let flags = ["--waiting"];
@@ -83,14 +84,14 @@ fn waiting_is_told_from_computing() {
     let table = profile(&server, &["--waiting", "--format", "collapsed"]);
     let lines = text(&table.stdout);
     assert!(lines.lines().any(|line| line.contains("rest;usleep;[sleep")), "{lines}");
-    // What they computed for is not that.
+    // Samples on the CPU do not contain it.
     let on_cpu = text(&profile(&server, &["--on-cpu", "--format", "collapsed"]).stdout);
     assert!(on_cpu.contains("page;six") && !on_cpu.contains("[sleep"), "{on_cpu}");
     server.stop();
 }
 
 #[test]
-fn files_are_those_that_others_read() {
+fn profile_files_are_readable_by_other_tools() {
     let server = sampled(PROGRAM, "").start();
     under_load(&server, &["/work/1"], "samples", || {
         table(&server, &[]).filter(|table| samples(table, "six").0 >= 50.0)
@@ -120,11 +121,12 @@ fn files_are_those_that_others_read() {
 }
 
 #[test]
-fn a_reload_shows_what_became_dearer() {
+fn profile_after_reload_shows_more_expensive_function() {
     let program = |times: u32| {
         format!(
             "<?php function same() {{ for ($i = 0; $i < 40000; $i++) {{ $x = $i * 3; }} }}
-            function changed() {{ for ($n = 0; $n < {times}; $n++) {{ for ($i = 0; $i < 20000; $i++) {{ $x = $i * 3; }} }} }}
+            function changed() {{ for ($n = 0; $n < {times}; $n++) {{
+                for ($i = 0; $i < 20000; $i++) {{ $x = $i * 3; }} }} }}
             same(); changed(); echo 'done';"
         )
     };
@@ -138,12 +140,12 @@ fn a_reload_shows_what_became_dearer() {
     seen(150.0);
     let without = profile(&server, &["--against", "last-reload"]);
     assert_eq!(without.status.code(), Some(1));
-    assert!(text(&without.stderr).contains("no generation before"), "{without:?}");
+    assert!(text(&without.stderr).contains("no previous generation"), "{without:?}");
     std::fs::write(server.folder().join("root/index.php"), program(8))
         .expect("the server's folder");
     server.reload().expect("it boots");
     let flags = ["--against", "last-reload"];
-    // Eight times the work. On a machine with other work both sides are noisy, for a while.
+    // Eight times the work. On a busy machine both sides are noisy for a while.
     let found = under_load(&server, &["/"], "about eight times of before", || {
         let now = table(&server, &["--generation", "2"])?;
         let found =
@@ -164,7 +166,7 @@ fn a_reload_shows_what_became_dearer() {
 }
 
 #[test]
-fn checkpoints_and_boots_have_their_places() {
+fn samples_of_boot_and_requests_are_separate() {
     let server = sampled(
         "<?php function boot() { for ($i = 0; $i < 40000; $i++) { $x = str_repeat('a', 9); } }
         boot(); $state = str_repeat('x', 4000000); Samovar\\checkpoint();
@@ -186,13 +188,13 @@ fn checkpoints_and_boots_have_their_places() {
 const USER: (&str, u32) = ("www-data", 33);
 
 #[test]
-fn a_server_that_gave_up_root_still_reads_its_workers() {
+fn server_without_root_privileges_samples_its_workers() {
     let start = sampled(PROGRAM, "").without_root();
     let folder = start.folder();
     for path in [folder.to_owned(), folder.join("sessions"), folder.join("uploads")] {
         chown(path, Some(USER.1), Some(USER.1)).expect("tests run as root");
     }
-    // The workspace may be where that user cannot look.
+    // That user may have no access to the workspace.
     let worker = folder.join("samovar-php");
     std::fs::copy(binary().with_file_name("samovar-php"), &worker).expect("a copy");
     let worker = worker.to_string_lossy().into_owned();
@@ -206,7 +208,7 @@ fn a_server_that_gave_up_root_still_reads_its_workers() {
 }
 
 #[test]
-fn off_is_off() {
+fn disabled_profiler_starts_no_thread() {
     let server = Server::script("<?php echo 'done';").config("[profile]\nhertz = 0\n").start();
     server.get("/");
     assert!(server.status()["profile"].is_null());

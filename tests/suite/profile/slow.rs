@@ -1,4 +1,5 @@
-//! A slow request is explained by what its worker was at when it became slow, also where PHP cannot tell.
+//! A slow request is explained by its worker's stack at the time when it became slow, even if PHP
+//! cannot report it.
 
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, eventually};
@@ -28,7 +29,8 @@ fn explained(hertz: u32) {
     let target = format!("/index.php?lock={}", path.display());
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| server.get(&target));
-        // Until it has been looked at: the lock is held for longer than what is slow.
+        // The lock is held for longer than the threshold for slow requests, until the worker has
+        // been sampled.
         let begin = std::time::Instant::now();
         eventually("it is slow", || (begin.elapsed().as_millis() > 3_000).then_some(()));
         drop(held);
@@ -40,7 +42,7 @@ fn explained(hertz: u32) {
         serde_json::from_str(text.lines().next()?).ok()
     });
     let blocked = record["blocked"].as_str().expect("it was looked at");
-    assert!(blocked.starts_with("it is in flock of descriptor "), "{record:#}");
+    assert!(blocked.starts_with("in flock of descriptor "), "{record:#}");
     assert!(blocked.contains("/the.lock"), "{record:#}");
     let stack: Vec<_> = record["stack"].as_array().into_iter().flatten().collect();
     let expected = ["flock() [internal]", "Report::write() ", "answer() ", "{main} "];
@@ -55,16 +57,19 @@ fn explained(hertz: u32) {
         status["admin"][0].as_str().and_then(|a| a.parse().ok()).expect("bound");
     let id = record["request_id"].as_str().expect("an id");
     let page = Client::connect(admin).get(&format!("/request?id={id}")).text();
-    assert!(page.contains("What it was at") && page.contains("Report::write()"), "{page}");
+    assert!(
+        page.contains("When the request became slow") && page.contains("Report::write()"),
+        "{page}"
+    );
     server.stop();
 }
 
 #[test]
-fn a_slow_request_is_explained_from_outside() {
+fn slow_request_is_explained_by_sampled_stack() {
     explained(49);
 }
 
 #[test]
-fn without_the_sampler_slow_requests_are_looked_at_all_the_same() {
+fn slow_request_is_explained_without_sampler() {
     explained(0);
 }

@@ -1,20 +1,20 @@
-//! Servers that are sampled, and `samovar profile` as it is asked about them.
+//! Sampled servers, and calls of `samovar profile` for them.
 
 use samovar_testkit::{Server, Start, binary, eventually};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Looks per second: many, so that a test is short.
+/// Samples per second: many, so that a test is short.
 pub(crate) const HERTZ: u32 = 400;
 
-/// A server with two workers whose requests are measured.
+/// A sampled server with two workers.
 pub(crate) fn sampled(php: &str, more: &str) -> Start {
     let config = format!("admin = '127.0.0.1:0'\n{more}\n[profile]\nhertz = {HERTZ}\n");
     Server::script(php).workers(2).config(&config)
 }
 
-/// `samovar profile` with these flags.
+/// Runs `samovar profile` with these flags.
 pub(crate) fn profile(server: &Server, flags: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.arg("profile").arg("--control").arg(server.control()).args(flags);
@@ -31,12 +31,12 @@ pub(crate) fn table(server: &Server, flags: &[&str]) -> Option<Value> {
     serde_json::from_slice(&output.stdout).ok()
 }
 
-/// Samples of a function: itself, with its callees, and all.
+/// Samples of a function: its own, including its callees, and of all functions.
 pub(crate) fn samples(table: &Value, function: &str) -> (f64, f64, f64) {
     weights(table, function, "samples")
 }
 
-/// The processor's time, likewise.
+/// CPU time of a function: its own, including its callees, and of all functions.
 pub(crate) fn cpu_ns(table: &Value, function: &str) -> (f64, f64, f64) {
     weights(table, function, "cpu_ns")
 }
@@ -49,7 +49,7 @@ fn weights(table: &Value, function: &str, unit: &str) -> (f64, f64, f64) {
     (of("self"), of("total"), number(&table["now"]))
 }
 
-/// Ends the clients also where the condition never comes true: the scope waits for them.
+/// Stops the clients, even if the condition never becomes true: the scope waits for them.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -58,7 +58,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Asks for the targets in turn, by two clients, until `is_enough`.
+/// Requests the targets in turn from two clients, until `is_enough` returns a value.
 pub(crate) fn under_load<T>(
     server: &Server,
     targets: &[&str],

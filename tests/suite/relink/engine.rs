@@ -1,8 +1,8 @@
-//! php-src's tests of the engine and the language, in a PHP that was relinked, and in an engine of one's own:
-//! each that passes without, passes.
+//! php-src's tests of the engine and the language, in a relinked PHP, and with a custom engine.
+//! Each test that passes without them must pass with them.
 //!
-//! `RELINK_EVERY`: of those that need no other file and no settings of their own, each so-many-th is run; 1 is all there
-//! are, in `make nightly`.
+//! `RELINK_EVERY`: fraction of the tests without further files and settings that are run; 1 runs
+//! all, as in `make nightly`.
 
 use crate::phpt::case::Case;
 use crate::phpt::run;
@@ -11,22 +11,22 @@ use tempfile::TempDir;
 
 const EVERY: usize = 32;
 const FOLDER: &str = "engine";
-/// Some of these tests are about the command line.
+/// Some of these tests need the command line.
 const PASSED_MIN_PERCENT: usize = 70;
 
 #[test]
-fn what_passes_as_built_passes_relinked() {
+fn php_src_tests_passing_as_built_pass_relinked() {
     compare(["--relink", "true"], ["--relink", "false"]);
 }
 
 #[test]
 #[ignore = "PHP_ENGINE names the libphp that make php-engine builds, which takes minutes"]
-fn what_passes_with_the_installed_libphp_passes_with_an_engine() {
+fn php_src_tests_passing_with_installed_libphp_pass_with_engine() {
     let engine = std::env::var("PHP_ENGINE").expect("PHP_ENGINE: the file of make php-engine");
     compare(["--php-engine", &engine], ["--relink", "true"]);
 }
 
-/// What passes with the flag `base` passes with the flag `changed`.
+/// Checks that each test that passes with the flag `base` passes with the flag `changed`.
 fn compare(changed: [&str; 2], base: [&str; 2]) {
     let every = std::env::var("RELINK_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(EVERY);
     let mut cases = run::cases(&workspace().join("target/php-src").join(FOLDER));
@@ -46,7 +46,8 @@ fn compare(changed: [&str; 2], base: [&str; 2]) {
     let total = cases.len();
     println!("{} of {total} pass with {changed:?}", with.len());
     assert!(with.len() * 100 > total * PASSED_MIN_PERCENT, "{} of {total}", with.len());
-    // What has not passed may fail anywhere, or only behind so many others: both have the same before them now.
+    // A failed test may fail always, or only after many others. Both sides now run the same tests
+    // before it.
     cases.retain(|case| !with.contains(&case.name));
     let (with, without) = (passed(&cases, changed), passed(&cases, base));
     let only_without: Vec<_> = without.difference(&with).collect();
@@ -60,7 +61,8 @@ fn stands_alone(case: &Case) -> bool {
     is_plain && !asks_for_others.iter().any(|word| file.contains(word))
 }
 
-/// A document root with nothing in it but their folders: copying thousands of files takes longer than these tests.
+/// A document root with empty folders only: copying thousands of files takes longer than these
+/// tests.
 fn folders_of(cases: &[Case]) -> TempDir {
     let root = TempDir::with_prefix("samovar-phpt-").expect("a temporary folder");
     for case in cases {

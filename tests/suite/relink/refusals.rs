@@ -1,4 +1,4 @@
-//! What stands against changing code is said, and PHP runs as it was built.
+//! Conditions that prevent relinking are reported, and PHP runs unchanged.
 
 use crate::relink::{linking, own_code_kb};
 use samovar_testkit::{Server, workspace};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Before the template does anything: another thread, or a kernel that lets no memory become code.
+/// Code that runs before the template: starts another thread, or makes the kernel refuse new
+/// executable memory.
 const BEFORE: &str = r#"
     #define _GNU_SOURCE
     #include <errno.h>
@@ -41,7 +42,7 @@ fn is_refused(before: &str, why: &str) {
         .workers(1)
         .env("LD_PRELOAD", &library(folder.path()).display().to_string())
         .env("RELINK_BEFORE", before)
-        // Expressions are compiled into memory that becomes code.
+        // The regular expression compiler needs executable memory.
         .define("pcre.jit", "0")
         .start();
     assert_eq!(server.get("/").status, 200);
@@ -50,21 +51,21 @@ fn is_refused(before: &str, why: &str) {
     let told = said["why"].as_str().expect("a text");
     assert!(told.contains(why), "{said}");
     assert_eq!(own_code_kb(&server), 0);
-    server.wait_for_log("libphp is not relinked: ");
+    server.wait_for_log("libphp is not linked directly: ");
 }
 
 #[test]
-fn another_thread_might_be_in_the_middle_of_it() {
+fn relinking_with_another_thread_is_refused() {
     is_refused("thread", "2 threads");
 }
 
 #[test]
-fn the_kernel_may_let_no_memory_become_code() {
-    // Linux 6.3.
+fn relinking_without_executable_memory_is_refused() {
+    // Requires Linux 6.3.
     if std::fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|v| is_older(&v, (6, 3))) {
         return;
     }
-    is_refused("mdwe", "the kernel does not let code be changed");
+    is_refused("mdwe", "the kernel does not allow changes of code");
 }
 
 fn is_older(release: &str, than: (u32, u32)) -> bool {

@@ -1,4 +1,5 @@
-//! What the processes of generations do to each other: deaths, console workers, working folders, what remains.
+//! Interaction between the processes of generations: deaths, console workers, working folders,
+//! leftovers.
 
 use crate::reload::{MODELS, Site, at_rest, children, descendants, settles_to, states};
 use samovar_testkit::http::Client;
@@ -7,17 +8,17 @@ use serde_json::Value;
 use std::path::Path;
 use std::thread;
 
-/// Pids of the templates: the supervisor's own children.
+/// Process IDs of the templates: the supervisor's own children.
 fn templates(server: &Server) -> Vec<i32> {
     children(server.pid())
 }
 
 #[test]
-fn deaths_on_either_side_of_a_reload_cost_no_request() {
+fn template_deaths_during_reload_lose_no_request() {
     let site = Site::new();
     let go = site.path("go");
     site.says("one", MODELS[2]).boots_when("slow", &go);
-    let server = site.serve().args(["--rehearse", "false"]).start();
+    let server = site.serve().args(["--prewarm-boot", "false"]).start();
     let old = templates(&server);
     site.link("slow");
     thread::scope(|scope| {
@@ -34,17 +35,17 @@ fn deaths_on_either_side_of_a_reload_cost_no_request() {
     thread::scope(|scope| {
         let reload = scope.spawn(|| server.reload());
         eventually("the reload", || (server.status()["reloading"] == true).then_some(()));
-        // The old generation's: it boots again, and answers meanwhile as well as it can.
+        // The old generation's template: it boots again, and whole scripts may run meanwhile.
         server.kill_worker(old[0]);
         assert!(server.get("/").text().starts_with("one "));
         std::fs::write(&go, "").expect("our own folder");
         reload.join().expect("a thread").expect("a reload");
     });
     assert_eq!(server.get("/").text(), "slow");
-    // One that came just when the template was killed may have been run again, too.
+    // A request that arrived at the moment of the template's death may also have been run again.
     let retries = || server.status()["retries_total"].as_u64().expect("a number");
     let before_last = retries();
-    // A template that only waits for its last worker: that request is run again.
+    // A killed template that only waits for its last worker: that worker's request is run again.
     thread::scope(|scope| {
         site.says("two", MODELS[2]);
         let before = templates(&server);
@@ -74,8 +75,8 @@ fn deaths_on_either_side_of_a_reload_cost_no_request() {
     server.stop();
 }
 
-/// A consumer that writes down when it begins and ends; its second release writes another word. (The log has the lines
-/// of several processes in the order in which their pipes are read.)
+/// A consumer that records its beginning and end in a file; its second release writes another word.
+/// The log is unsuitable, because its order is that in which the pipes are read.
 fn consumer(word: &str, diary: &Path) -> String {
     let diary = diary.display();
     format!(
@@ -90,7 +91,7 @@ fn consumer(word: &str, diary: &Path) -> String {
 }
 
 #[test]
-fn console_workers_begin_anew_when_their_predecessors_have_left() {
+fn reload_starts_console_workers_after_old_ones_left() {
     let site = Site::new();
     let diary = site.path("diary");
     for name in ["one", "two"] {
@@ -138,7 +139,7 @@ fn console_workers_begin_anew_when_their_predecessors_have_left() {
 }
 
 #[test]
-fn a_working_folder_that_is_a_link_is_followed() {
+fn reload_follows_changed_working_directory_link() {
     let site = Site::new();
     site.says("one", MODELS[1]).says("two", MODELS[1]);
     site.link("one");
@@ -152,12 +153,12 @@ fn a_working_folder_that_is_a_link_is_followed() {
 }
 
 #[test]
-fn reloads_leave_nothing_behind() {
+fn reloads_leak_no_process_or_descriptor() {
     let site = Site::new();
     site.says("one", MODELS[2]);
     let server = site.serve().start();
-    // Counted before the first reload: right after one the old generation's template, which leaves
-    // a moment after its workers, would be counted too.
+    // Counted before the first reload. Right after a reload, the old generation's template would be
+    // included, which ends a moment after its workers.
     let before = at_rest(&server);
     server.reload().expect("a reload");
     settles_to(&server, before);

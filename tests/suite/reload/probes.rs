@@ -1,11 +1,11 @@
-//! Whether the new generation may take over: lost applications, probes, another model.
+//! Conditions for a takeover by the new generation: lost applications, probes, another model.
 
 use crate::reload::{MODELS, Site, at_rest, children, generation, settles_to};
 use samovar_testkit::{Server, eventually, kill};
 
-/// What a deploy can lose, by what `samovar reload` says of it: nothing of it comes through unless somebody means it.
+/// Losses in a deploy, with the message of `samovar reload`: without `--force` each is refused.
 #[test]
-fn a_lost_application_is_refused() {
+fn reload_losing_application_is_refused() {
     let throws = |begin: &str, end: &str| {
         format!("<?php {begin}static function () {{ http_response_code(500); }}{end}")
     };
@@ -20,36 +20,34 @@ fn a_lost_application_is_refused() {
         assert!(server.get("/").text().starts_with("one "));
         let before = at_rest(&server);
         let mut cases = vec![
-            ("gone", "the front controller is gone: there is no `"),
+            ("gone", "` no longer exists"),
             ("empty", "/public/index.php` is empty"),
-            (
-                "throws",
-                "`/` is answered with 500 by the new generation, and is answered with 200 by the old one",
-            ),
+            ("throws", "`/` returned 500 in the new generation, and returned 200 in the old one"),
         ];
         if name != "script" {
-            cases.push(("plain", "is booted ahead"));
+            cases.push(("plain", "is booted before"));
         }
         for (release, said) in &cases {
             site.link(release);
             let why = server.reload().expect_err("no reload");
-            for word in ["the old generation goes on: ", said, "hint: ", "--force"] {
+            for word in ["the old generation keeps serving: ", said, "hint: ", "--force"] {
                 assert!(why.contains(word), "{name}, {release}: `{word}` is missing in {why}");
             }
             assert!(server.get("/").text().starts_with("one "), "{name}, {release}");
             assert_eq!(generation(&server), 1, "{name}, {release}");
             settles_to(&server, before);
         }
-        // The signal means the same.
+        // The signal has the same result.
         site.link("empty");
         server.ask_to_reload();
-        server.wait_for_log("no reload, the old generation goes on: the front controller");
+        server
+            .wait_for_log("reload failed, the old generation keeps serving: the front controller");
         for (generation, (release, _)) in (2..).zip(&cases) {
             site.link(release);
             let said = server.reload_with(["--force"]).expect("a reload");
             assert!(said.starts_with(&format!("generation {generation} serves")), "{said}");
         }
-        // Back to one that works, which needs no force.
+        // Back to a working release, which does not need `--force`.
         site.link("one");
         server.reload().expect("a reload");
         assert!(server.get("/").text().starts_with("one "));
@@ -57,13 +55,13 @@ fn a_lost_application_is_refused() {
     }
 }
 
-/// The same class as before, or a better one, is no reason against a deploy.
+/// A response of the same class as before, or a better one, does not prevent a deploy.
 #[test]
-fn an_application_that_fails_as_before_may_be_replaced() {
-    let answers = |status: u16| format!("<?php http_response_code({status}); echo '{status}';");
+fn reload_with_same_failure_class_is_accepted() {
+    let responses = |status: u16| format!("<?php http_response_code({status}); echo '{status}';");
     let site = Site::new();
     for status in [200, 302, 404, 500, 503] {
-        site.release(&status.to_string(), &answers(status));
+        site.release(&status.to_string(), &responses(status));
     }
     site.link("500");
     let server = Server::at(site.path("current/public")).workers(2).start();
@@ -75,12 +73,12 @@ fn an_application_that_fails_as_before_may_be_replaced() {
         assert_eq!(outcome.is_ok(), comes, "{to}: {outcome:?}");
     }
     assert_eq!(server.get("/").status, 404);
-    server.wait_for_log("the old one does no better");
+    server.wait_for_log("and also failed in the old one");
     server.stop();
 }
 
 #[test]
-fn the_probe_goes_to_the_new_workers_before_they_serve() {
+fn reload_probe_runs_in_new_workers_before_takeover() {
     for model in MODELS {
         let (name, begin, end) = model;
         let site = Site::new();
@@ -88,7 +86,8 @@ fn the_probe_goes_to_the_new_workers_before_they_serve() {
             format!(
                 "<?php {begin}static function () {{
                     if (isset($_GET['probe'])) {{
-                        file_put_contents('{}', '{text} ' . $_SERVER['REQUEST_URI'] . ' ' . basename(dirname(__DIR__)) . \"\\n\", FILE_APPEND);
+                        file_put_contents('{}', '{text} ' . $_SERVER['REQUEST_URI'] . ' ' .
+                            basename(dirname(__DIR__)) . \"\\n\", FILE_APPEND);
                         {text}
                     }}
                     echo basename(dirname(__DIR__));
@@ -106,15 +105,15 @@ fn the_probe_goes_to_the_new_workers_before_they_serve() {
         server.reload().expect("a reload");
         assert_eq!(probes(), " /x?probe=1 good\n", "{name}: once, and of the new one only");
         for (release, said) in [
-            ("bad", "`/x?probe=1` is answered with 500 by the new generation"),
-            ("dies", "`/x?probe=1` kills the worker that runs it"),
+            ("bad", "`/x?probe=1` returned 500 in the new generation"),
+            ("dies", "`/x?probe=1` killed its worker"),
         ] {
             site.link(release);
             let why = server.reload().expect_err("no reload");
             assert!(why.contains(said) && why.contains("--force"), "{name}: {why}");
             assert_eq!(server.get("/").text(), "good", "{name}");
         }
-        // Another target instead of the setting's, which the release answers.
+        // Another target instead of the configured one; the release responds to it.
         site.link("bad");
         server.reload_with(["--probe", "/health"]).expect("a reload");
         assert_eq!(server.get("/").text(), "bad");
@@ -125,7 +124,7 @@ fn the_probe_goes_to_the_new_workers_before_they_serve() {
 }
 
 #[test]
-fn a_probe_that_hangs_costs_no_more_than_a_boot_may() {
+fn hanging_reload_probe_ends_at_boot_timeout() {
     let site = Site::new();
     site.says("one", MODELS[0]).release("slow", "<?php sleep(3600);");
     let server = site.serve().args(["--boot-timeout", "6s"]).start();
@@ -134,7 +133,7 @@ fn a_probe_that_hangs_costs_no_more_than_a_boot_may() {
     let why = server.reload().expect_err("no reload");
     assert!(why.contains("has not answered `reload_probe` within `timeouts.boot`"), "{why}");
     assert!(server.get("/").text().starts_with("one "));
-    // The end of that probe is none of the next attempt's.
+    // The end of that probe does not affect the next attempt.
     site.says("two", MODELS[0]).link("two");
     server.reload().expect("a reload");
     assert!(server.get("/").text().starts_with("two "));
@@ -143,7 +142,7 @@ fn a_probe_that_hangs_costs_no_more_than_a_boot_may() {
 }
 
 #[test]
-fn a_probe_can_be_a_script_beside_the_application_or_a_file_or_nothing() {
+fn reload_probe_can_be_script_or_file_or_absent() {
     for model in MODELS {
         let site = Site::new();
         site.says("one", model).says("two", model).says("three", model).says("four", model);
@@ -153,7 +152,7 @@ fn a_probe_can_be_a_script_beside_the_application_or_a_file_or_nothing() {
         let server = site.serve().start();
         site.link("two");
         let why = server.reload_with(["--probe", "/other.php"]).expect_err("no reload");
-        assert!(why.contains("`/other.php` is answered with 500"), "{model:?}: {why}");
+        assert!(why.contains("`/other.php` returned 500"), "{model:?}: {why}");
         server.reload_with(["--probe", "/page.txt"]).expect("a reload");
         site.link("three");
         server.reload_with(["--probe", "/other.php"]).expect("a reload");
@@ -168,9 +167,9 @@ fn a_probe_can_be_a_script_beside_the_application_or_a_file_or_nothing() {
     }
 }
 
-/// The model is what visitors rely on: whether anything lives on from one request to the next.
+/// Users rely on the model: it decides whether state persists from one request to the next.
 #[test]
-fn another_model_takes_over_only_if_it_is_meant() {
+fn reload_losing_persistent_state_needs_force() {
     let (resident, checkpoint) = (MODELS[1], MODELS[2]);
     let site = Site::new();
     site.says("one", resident).says("rolled", checkpoint).says("whole", MODELS[0]);
@@ -183,25 +182,31 @@ fn another_model_takes_over_only_if_it_is_meant() {
     };
     site.link("rolled");
     let why = server.reload().expect_err("no reload");
-    assert!(why.contains("is of the resident model, the new one of the checkpoint model"), "{why}");
+    assert!(
+        why.contains("uses the resident model, but the new one uses the checkpoint model"),
+        "{why}"
+    );
     assert_eq!(models(), ["resident"; 2]);
     server.reload_with(["--force"]).expect("a reload");
     assert_eq!(models(), ["checkpoint"; 2]);
     site.link("whole");
     let why = server.reload().expect_err("no reload");
-    assert!(why.contains("is booted ahead (checkpoint), the new one is not"), "{why}");
+    assert!(
+        why.contains("is booted before its requests (checkpoint), but the new one is not"),
+        "{why}"
+    );
     server.reload_with(["--force"]).expect("a reload");
     assert_eq!(models(), ["script"; 2]);
-    // Something is gained, nothing lost.
+    // A model that keeps state is accepted without `--force`.
     site.link("one");
     server.reload().expect("a reload");
     assert_eq!(models(), ["resident"; 2]);
     server.stop();
 }
 
-/// The call stands in a file that the front controller includes, so that only a request finds out.
+/// The call is in a file that the front controller includes, so only a request detects it.
 #[test]
-fn a_call_that_only_a_request_finds_is_no_lost_one() {
+fn reload_with_undeclared_checkpoint_is_accepted() {
     let site = Site::new();
     for name in ["one", "two"] {
         site.release(name, "<?php require __DIR__ . '/../kernel.php';");
@@ -221,9 +226,10 @@ fn a_call_that_only_a_request_finds_is_no_lost_one() {
     server.stop();
 }
 
-/// Code that broke in place, and all that had booted what was there before has died: what the new generation has lost shows all the same.
+/// The code was broken in place, and all processes with the old code have died. The loss of the
+/// booted application must still be detected.
 #[test]
-fn what_has_died_meanwhile_is_remembered() {
+fn reload_losing_application_is_refused_after_all_processes_died() {
     for model in [MODELS[1], MODELS[2]] {
         let site = Site::new();
         site.says("one", model);
@@ -246,7 +252,10 @@ fn what_has_died_meanwhile_is_remembered() {
         });
         let why = server.reload().expect_err("no reload");
         assert!(
-            why.contains(&format!("is booted ahead ({}), the new one is not", model.0)),
+            why.contains(&format!(
+                "is booted before its requests ({}), but the new one is not",
+                model.0
+            )),
             "{why}"
         );
         std::fs::write(&index, good).expect("our own file");

@@ -1,11 +1,11 @@
-//! Settings that a reload reads again, and those that forbid what it would bring.
+//! Settings that a reload reads again, and settings that refuse the new release.
 
 use crate::reload::{MODELS, Site, at_rest, generation, settles_to, states};
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, eventually};
 
 #[test]
-fn what_the_settings_forbid_ends_the_attempt() {
+fn reload_with_forbidden_finding_is_refused() {
     let site = Site::new();
     site.says("one", MODELS[2]).release(
         "pipes",
@@ -15,26 +15,27 @@ fn what_the_settings_forbid_ends_the_attempt() {
     let before = at_rest(&server);
     site.link("pipes");
     let why = server.reload().expect_err("no reload");
-    assert!(why.contains("cannot be rolled back as `image_errors` wants it"), "{why}");
+    assert!(why.contains("a finding that `image_errors` forbids"), "{why}");
     assert!(server.get("/").text().starts_with("one "));
     settles_to(&server, before);
     server.stop();
 }
 
 #[test]
-fn settings_are_read_again() {
+fn reload_reads_settings_again() {
     let site = Site::new();
     site.says("one", MODELS[1]);
     let server = site.serve().config("[timeouts]\nqueue = '20s'").start();
     let file = server.folder().join("samovar.toml");
     let write = |text: &str| std::fs::write(&file, text).expect("a file");
-    // `--workers 2` on the command line holds; what the file says is new.
+    // `--workers 2` on the command line overrides the file; the file's other settings are new.
     write(
-        "workers = 3\nstatic_files = false\nlog_level = 'debug'\n[limits]\nqueue_max = 64\n[php]\nuser_agent = 'Tea'",
+        "workers = 3\nstatic_files = false\nlog_level = 'debug'\n[limits]\nqueue_max = \
+         64\n[php]\nuser_agent = 'Tea'",
     );
     let said = server.reload().expect("a reload");
     for key in ["limits.queue_max", "log_level"] {
-        assert!(said.contains(&format!("`{key}` has changed; that takes effect when")), "{said}");
+        assert!(said.contains(&format!("`{key}` has changed; restart the server")), "{said}");
     }
     assert!(!said.contains("`workers`"), "{said}");
     assert!(server.get("/").text().ends_with(" Tea"), "{}", server.get("/").text());
@@ -54,9 +55,9 @@ fn settings_are_read_again() {
     server.stop();
 }
 
-/// A proxy keeps its connections: what is said about it counts for its next request.
+/// A proxy keeps its connections; changed settings apply to its next request.
 #[test]
-fn trusted_proxies_count_on_open_connections_too() {
+fn reload_applies_trusted_proxies_to_open_connections() {
     let site = Site::new();
     site.release("one", "<?php Samovar\\serve(function () { echo $_SERVER['REMOTE_ADDR']; }, 0);");
     let server = site.serve().args(["--access-log", "-"]).start();
@@ -78,7 +79,7 @@ fn trusted_proxies_count_on_open_connections_too() {
 }
 
 #[test]
-fn the_number_of_workers_may_change() {
+fn reload_changes_number_of_workers() {
     let site = Site::new();
     site.says("one", MODELS[1]);
     site.link("one");
@@ -87,7 +88,8 @@ fn the_number_of_workers_may_change() {
     for workers in [4, 2, 200, 100, 3] {
         std::fs::write(&file, format!("workers = {workers}")).expect("a file");
         server.reload().expect("a reload");
-        // With 200 and 100 in it the ring has no room for all at once: the rest comes as the old ones leave.
+        // With 200 workers and 100 new ones, the ring has no room for all at once. The rest start
+        // as the old ones leave.
         eventually("all workers", || {
             let states = states(&server);
             (states.len() == workers && !states.contains(&"leaving".into())).then_some(())

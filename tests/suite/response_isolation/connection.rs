@@ -1,11 +1,11 @@
-//! A connection to a database that is opened above the checkpoint: each worker has its own, and what one
-//! request leaves on it, or loses of it, is not the next one's.
+//! A database connection opened above the checkpoint: each worker has its own. State that a request
+//! leaves on it or removes from it does not reach the next request.
 
 use crate::response_isolation::differential::tail;
 use samovar_testkit::MariaDb;
 use samovar_testkit::{Server, eventually};
 
-/// The database's socket comes by the environment: it is there at boot.
+/// The path of the database's socket is in the environment, so it is known at boot.
 const SCRIPT: &str = r#"<?php
 mysqli_report(MYSQLI_REPORT_OFF);
 $database = new mysqli(null, 'root', '', '', 0, getenv('DATABASE_SOCKET'));
@@ -58,7 +58,7 @@ fn start(database: &MariaDb, workers: usize) -> Server {
 }
 
 #[test]
-fn a_connection_is_kept_and_is_each_workers_own() {
+fn database_connection_is_kept_per_worker() {
     let database = MariaDb::start();
     let server = start(&database, 1);
     let id = server.get("/id").text();
@@ -72,15 +72,15 @@ fn a_connection_is_kept_and_is_each_workers_own() {
 }
 
 #[test]
-fn what_a_request_leaves_on_a_connection_is_not_the_next_ones() {
+fn connection_state_does_not_persist_into_next_request() {
     let database = MariaDb::start();
     let server = start(&database, 1);
     let mut wrong = Vec::new();
     for leaves in ["/sent", "/half-read", "/transaction", "/close", "/kill"] {
         server.get(leaves);
-        let (answer, count) = (server.get("/ask").text(), server.get("/count").text());
-        if (answer.as_str(), count.as_str()) != (r#"[["mine"]]"#, "0") {
-            wrong.push(format!("after {leaves}: {answer}, {count} cups"));
+        let (response, count) = (server.get("/ask").text(), server.get("/count").text());
+        if (response.as_str(), count.as_str()) != (r#"[["mine"]]"#, "0") {
+            wrong.push(format!("after {leaves}: {response}, {count} cups"));
         }
     }
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), tail(&server.log()));

@@ -1,51 +1,51 @@
-//! Scenes, their first answers, and the same scenes in random order on a server that rolls back.
+//! Scenes, their first responses, and the same scenes in random order on a server that rolls back.
 
 use samovar_testkit::http::Request;
 use samovar_testkit::masks::{Rule, Side};
 use samovar_testkit::order::{Order, number_of, seed};
 use samovar_testkit::visitor::Visitor;
-use samovar_testkit::walk::{answers, differences};
+use samovar_testkit::walk::{differences, responses};
 use samovar_testkit::{Server, eventually};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many requests a trial sends at least, unless `PRISTINE_REQUESTS` says another number.
+/// Minimum number of requests of a trial; `PRISTINE_REQUESTS` overrides it.
 pub(crate) const REQUESTS: usize = 1000;
-/// How many ask at once: one for each worker.
+/// Number of concurrent clients: one for each worker.
 const CLIENTS: usize = 2;
-/// After so many wrong answers there is nothing new to learn.
+/// Maximum number of reported wrong responses; further ones add no information.
 const WRONG_MAX: usize = 5;
-/// How many scenes before a wrong answer are told.
+/// Number of scenes before a wrong response that are reported.
 const FORMER_MAX: usize = 6;
 
-/// What one newcomer does.
+/// The visit of one new client.
 pub(crate) struct Scene {
     name: String,
     play: Box<dyn Fn(&mut Visitor) + Send + Sync>,
 }
 
 impl Scene {
-    /// Any number of requests, in the names of their steps.
+    /// A scene of any number of requests, each named by its step.
     pub(crate) fn new(name: &str, play: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Scene {
         Scene { name: name.to_owned(), play: Box::new(play) }
     }
 
-    /// One request.
+    /// A scene of one request.
     pub(crate) fn one(name: &str, request: Request) -> Scene {
         Scene::new(name, move |visitor| {
             visitor.send("it", request.clone());
         })
     }
 
-    /// One GET, named after its target.
+    /// A scene of one GET, named after its target.
     pub(crate) fn get(target: &str) -> Scene {
         Scene::one(&format!("GET {target}"), Request::get(target))
     }
 }
 
-/// Scenes and the answers that a fresh process gives.
+/// Scenes, and the responses of a fresh process.
 pub(crate) struct Trial<'a> {
     scenes: &'a [Scene],
     rules: &'a [Rule],
@@ -53,18 +53,19 @@ pub(crate) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Learns the answers where each request has a fresh process, or something as good.
+    /// Records the responses of a server with a fresh process for each request, or an equivalent
+    /// one.
     pub(crate) fn learn(scenes: &'a [Scene], rules: &'a [Rule], fresh: &Side) -> Trial<'a> {
         let mut expected = BTreeMap::new();
         for scene in scenes {
-            let answers = play(scene, rules, fresh).masked;
-            let former = expected.insert(scene.name.as_str(), answers);
+            let responses = play(scene, rules, fresh).masked;
+            let former = expected.insert(scene.name.as_str(), responses);
             assert!(former.is_none(), "two scenes have the name {}", scene.name);
         }
         Trial { scenes, rules, expected }
     }
 
-    /// Learns each scene's answers from a server that has answered nothing before.
+    /// Records each scene's responses from a new server that has served no request before.
     pub(crate) fn learn_anew(
         scenes: &'a [Scene],
         rules: &'a [Rule],
@@ -74,15 +75,15 @@ impl<'a> Trial<'a> {
         let learn = |scene: &'a Scene| {
             let server = start();
             let side = Side { address: server.address(), folder, own: server.folder() };
-            let answers = play(scene, rules, &side).masked;
+            let responses = play(scene, rules, &side).masked;
             server.stop();
-            (scene.name.as_str(), answers)
+            (scene.name.as_str(), responses)
         };
         Trial { scenes, rules, expected: scenes.iter().map(learn).collect() }
     }
 
-    /// Plays the scenes of all trials in random order, until there were `requests`; every answer must
-    /// be the learned one.
+    /// Plays the scenes of all trials in random order until `requests` requests were sent. Every
+    /// response must equal the recorded one.
     pub(crate) fn run(
         trials: &[&Trial],
         server: &Server,
@@ -116,7 +117,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// A scene's answers: compared, and as they were.
+/// A scene's responses after masking, and its cookies.
 struct Played {
     masked: Vec<(String, String)>,
     cookies: Vec<String>,
@@ -127,10 +128,10 @@ fn play(scene: &Scene, rules: &[Rule], side: &Side) -> Played {
     (scene.play)(&mut visitor);
     let cookies = visitor.steps.iter().flat_map(|(_, r)| r.all("set-cookie"));
     let cookies = cookies.map(|c| c.split(';').next().unwrap_or_default().to_owned()).collect();
-    Played { masked: answers(&visitor, rules, side), cookies }
+    Played { masked: responses(&visitor, rules, side), cookies }
 }
 
-/// What the clients of a run share.
+/// State shared by the clients of a run.
 struct Stage<'a> {
     parts: Vec<(&'a Trial<'a>, &'a Scene)>,
     side: Side<'a>,
@@ -166,7 +167,8 @@ impl Stage<'_> {
         if !text.is_empty() {
             text = format!("== {}\n{text}", scene.name);
         }
-        // What the rules hide must differ: a session that two newcomers share is the worst leak.
+        // Values hidden by the masks must differ: a session shared by two clients is the worst
+        // leak.
         for cookie in played.cookies.iter().filter(|c| is_session(c)).collect::<BTreeSet<_>>() {
             if !report.sessions.insert(cookie.clone()) {
                 let _ = writeln!(text, "== {}: the session {cookie} is another's", scene.name);
@@ -190,7 +192,7 @@ fn is_session(cookie: &str) -> bool {
     IDS.iter().any(|name| cookie.strip_prefix(name).is_some_and(|id| id != DELETED))
 }
 
-/// The server runs in the checkpoint model, and both workers have done their part.
+/// Checks that the server runs in the checkpoint model, and that both workers have rolled back.
 pub(crate) fn assert_rolled_back(server: &Server, mode: &str) {
     let status = eventually("workers that wait", || {
         let status = server.status();

@@ -1,5 +1,5 @@
-//! tests/apps/pristine: an application without framework that soils everything a request can soil,
-//! and ends in every way a request can end.
+//! tests/apps/pristine: an application without framework that changes all state a request can
+//! change, and uses each way to end a request.
 
 use crate::response_isolation::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use samovar_testkit::http::Request;
@@ -10,18 +10,19 @@ use std::path::PathBuf;
 
 const RULES: &[Rule] = &[
     Rule { name: "session", before: "set-cookie: TEASESSION=", after: ";" },
-    // In a report.
+    // The same cookie in a report.
     Rule { name: "session", before: "Set-Cookie: TEASESSION=", after: ";" },
 ];
 
 #[test]
-fn script() {
+fn script_responses_equal_those_of_fresh_process() {
     let folder = folder();
     let theirs = Oracle::start(&folder);
     let scenes = scenes(&theirs);
     let fresh = Side { address: theirs.address(), folder: &folder, own: theirs.folder() };
     let trial = Trial::learn(&scenes, RULES, &fresh);
-    // What only the same server can be asked: how the engine numbers things, how much memory there is.
+    // Values that only the same kind of server can provide: numbers assigned by the engine, and the
+    // amount of memory.
     let own_scenes = [Scene::get("/self"), Scene::get("/self?again")];
     let own = Trial::learn_anew(&own_scenes, RULES, start, &folder);
     let ours = start();
@@ -38,7 +39,7 @@ fn start() -> Server {
     Server::at(folder().join("index.php")).relinked().workers(2).start()
 }
 
-/// Pages that change nothing, and as many that change everything.
+/// Pages that change no state, and as many that change all of it.
 fn scenes(oracle: &Oracle) -> Vec<Scene> {
     let mut scenes: Vec<Scene> =
         ["/", "/report", "/report?x=1", "/no/such/page", "/sqlite", "/late/Ann"]
@@ -62,7 +63,7 @@ fn scenes(oracle: &Oracle) -> Vec<Scene> {
     scenes
 }
 
-/// The page's own end stands behind its JSON.
+/// The text that the page prints at its end follows the JSON.
 fn names(oracle: &Oracle) -> String {
     let text = oracle.get("/names").text();
     text.split("\n--").next().unwrap_or_default().to_owned()

@@ -17,10 +17,10 @@ const RULES: &[Rule] = &[
 ];
 
 #[test]
-fn symfony() {
+fn symfony_responses_equal_those_of_fresh_process() {
     let example = workspace().join("examples/symfony");
     let (our_copy, their_copy) = (copy_of(&example), copy_of(&example));
-    // The oracle runs the same file, as its front controller.
+    // The reference server runs the same file as its front controller.
     let public = their_copy.path().join("public");
     std::fs::copy(public.join("checkpoint.php"), public.join("index.php")).expect("our own file");
     let theirs = Oracle::start(&public);
@@ -100,7 +100,7 @@ fn scenes() -> Vec<Scene> {
     scenes
 }
 
-/// Posts the form, maybe with a picture.
+/// Posts the form, with a picture if there is one.
 fn post_message(visitor: &mut Visitor, name: &str, text: &str, picture: Option<&[u8]>) {
     let file = picture.map(|content| ("tea.png", "image/png", content));
     forms::post_message(visitor, "post", name, text, file);

@@ -1,8 +1,8 @@
-//! Debian's `wordpress`, unchanged, with a MariaDB of its own: the same database is asked by nginx +
-//! php-fpm and by a server that boots it once per worker and rolls it back.
+//! Debian's `wordpress`, unchanged, with a separate MariaDB. nginx + php-fpm and a server that
+//! boots it once per worker and rolls it back use the same database.
 //!
-//! The connection to the database is opened above the checkpoint: each worker boots by itself and
-//! keeps its own, which is what `image.mode` "worker" says.
+//! The connection to the database is opened above the checkpoint: each worker boots separately and
+//! keeps its own connection, reported as `image.mode` "worker".
 
 use crate::response_isolation::differential::{Scene, Trial, assert_rolled_back};
 use samovar_testkit::MariaDb;
@@ -14,19 +14,20 @@ use samovar_testkit::{Oracle, Server, eventually, workspace};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Who logs in gets a session of their own, which is in all tokens.
+/// Each login creates a new session, which is part of all tokens.
 const RULES: &[Rule] = &[
     Rule { name: "login", before: "=ann%7C", after: ";" },
     Rule { name: "token", before: "_wpnonce=", after: "'" },
     Rule { name: "token", before: "_wpnonce=", after: "\"" },
     Rule { name: "token", before: "_comment_disabled\" value=\"", after: "\"" },
 ];
-/// A page costs 15 ms: fewer than of other applications.
+/// A page takes 15 ms, so there are fewer requests than for other applications.
 const REQUESTS: usize = 200;
 
-/// The guide's must-use plugin: what the boot has read is read again, and whom it has not met is met.
+/// The guide's must-use plugin: data that the boot has read is read again, and users are recognized
+/// that the boot did not know.
 #[test]
-fn wordpress() {
+fn wordpress_responses_equal_those_of_fresh_process() {
     let database = MariaDb::start();
     let site = site(&database);
     let theirs = Oracle::with(site.path(), SETTINGS);
@@ -44,7 +45,7 @@ fn wordpress() {
     ours.stop();
 }
 
-/// The plugin tells which template has shown a page: a post and what is not there are routes of their own.
+/// The plugin reports the template of each page: a post and a missing page have separate routes.
 fn are_named_by_template(server: &Server) {
     for page in ["/", "/?p=1", "/?p=4711"] {
         server.get(page);
@@ -63,7 +64,8 @@ fn are_named_by_template(server: &Server) {
 
 const SETTINGS: &[(&str, &str)] = &[("memory_limit", "128M"), ("display_errors", "0")];
 
-/// Two workers that have booted ahead, as the plugin asks for when the first visitor comes.
+/// Starts two workers and waits until they have booted ahead, which the plugin requests at the
+/// first visit.
 fn start(site: &TempDir) -> Server {
     let start = Server::at(site.path().join("index.php")).relinked().workers(2);
     let start = start.config("admin = '127.0.0.1:0'\n");
@@ -78,7 +80,7 @@ fn start(site: &TempDir) -> Server {
     ours
 }
 
-/// A site of its own: the package's code and a configuration.
+/// Creates a site: the package's code and a configuration.
 fn site(database: &MariaDb) -> TempDir {
     let site = copy_of(Path::new("/usr/share/wordpress"));
     let config = CONFIG.replace("SOCKET", &database.socket().display().to_string());
@@ -99,11 +101,11 @@ define('DB_CHARSET', 'utf8mb4');
 define('DB_COLLATE', '');
 define('WP_HOME', 'http://localhost');
 define('WP_SITEURL', 'http://localhost');
-// No visitor starts other work, and nothing is asked of the world.
+// Visits start no background work, and there are no requests to the internet.
 define('DISABLE_WP_CRON', true);
 define('WP_HTTP_BLOCK_EXTERNAL', true);
 define('AUTOMATIC_UPDATER_DISABLED', true);
-// Else each server would make its own.
+// Otherwise each server would generate its own keys.
 define('AUTH_KEY', 'green');
 define('SECURE_AUTH_KEY', 'black');
 define('LOGGED_IN_KEY', 'white');
@@ -117,7 +119,7 @@ if (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');
 require_once ABSPATH . 'wp-settings.php';
 ";
 
-/// By the installer's own form, and by a script for what would be clicked together.
+/// Installs the site with the installer's form, and with a script for the settings made by hand.
 fn install(oracle: &Oracle, site: &Path) {
     run(oracle, site, CREATE);
     let fields = [
@@ -129,8 +131,8 @@ fn install(oracle: &Oracle, site: &Path) {
         ("admin_email", "ann@example.org"),
         ("blog_public", "0"),
     ];
-    let answer = oracle.client().request(&form("/wp-admin/install.php?step=2", &fields));
-    assert!(answer.text().contains("WordPress has been installed"), "{}", answer.text());
+    let response = oracle.client().request(&form("/wp-admin/install.php?step=2", &fields));
+    assert!(response.text().contains("WordPress has been installed"), "{}", response.text());
     run(oracle, site, CONTENT);
 }
 
@@ -138,8 +140,8 @@ fn install(oracle: &Oracle, site: &Path) {
 fn run(oracle: &Oracle, site: &Path, script: &str) {
     let file = site.join("run-once.php");
     std::fs::write(&file, script).expect("our own file");
-    let answer = oracle.get("/run-once.php");
-    assert_eq!(answer.text(), "done", "{}", oracle.log());
+    let response = oracle.get("/run-once.php");
+    assert_eq!(response.text(), "done", "{}", oracle.log());
     std::fs::remove_file(file).expect("our own file");
 }
 
@@ -157,7 +159,8 @@ foreach (['Green', 'Black', 'White', 'Oolong'] as $at => $kind) {
     $id = wp_insert_post([
         'post_title' => \"$kind tea — “the” best\",
         'post_name' => strtolower($kind),
-        'post_content' => \"<!-- wp:paragraph --><p>Two $at minutes for $kind.</p><!-- /wp:paragraph -->\\n\"
+        'post_content' => \"<!-- wp:paragraph --><p>Two $at minutes for $kind.</p>\"
+            . \"<!-- /wp:paragraph -->\\n\"
             . '<!-- wp:list --><ul><li>hot</li><li>sweet</li></ul><!-- /wp:list -->'
             . '[gallery ids=\"\"]',
         'post_status' => 'publish',
@@ -167,17 +170,17 @@ foreach (['Green', 'Black', 'White', 'Oolong'] as $at => $kind) {
         'tags_input' => ['hot', \"tag-$at\"],
     ]);
     wp_insert_comment(['comment_post_ID' => $id, 'comment_author' => 'Bob',
-        // Without one, a server of pictures is chosen at random.
+        // Without an e-mail address, a server of avatars is chosen at random.
         'comment_author_email' => 'bob@example.org', 'comment_content' => \"I like $kind.\",
         'comment_date' => '2020-02-09 12:00:00', 'comment_date_gmt' => '2020-02-09 12:00:00']);
 }
-// As the first visitor would have it done.
+// The first visit would do this.
 flush_rewrite_rules();
 wp_update_comment_count(1);
 echo 'done';
 ";
 
-/// What everybody sees.
+/// Pages that are equal for all visitors.
 fn everybody() -> Vec<Scene> {
     let mut scenes: Vec<Scene> = [
         "/",
@@ -234,7 +237,7 @@ fn everybody() -> Vec<Scene> {
     scenes
 }
 
-/// What depends on who asks, and on what a query contains.
+/// Pages that depend on the user, and on the query.
 fn members() -> Vec<Scene> {
     vec![
         Scene::get("/?s=%22the%22+best"),
@@ -259,11 +262,12 @@ fn members() -> Vec<Scene> {
 fn log_in(visitor: &mut Visitor) {
     visitor.get("/wp-login.php");
     let fields = [("log", "ann"), ("pwd", "green tea"), ("testcookie", "1"), ("redirect_to", "/")];
-    let answer = visitor.send("login", form("/wp-login.php", &fields));
-    assert_eq!(answer.status, 302, "{}", answer.text());
+    let response = visitor.send("login", form("/wp-login.php", &fields));
+    assert_eq!(response.status, 302, "{}", response.text());
 }
 
-/// Whether another's writes are seen, and whether a visitor may do what they may and nothing else.
+/// Checks that writes of other processes are visible, and that a visitor has exactly the permitted
+/// rights.
 fn attack(theirs: &Oracle, ours: &Server, site: &Path) {
     let mut ann = Visitor::new(ours.address());
     log_in(&mut ann);
@@ -283,10 +287,10 @@ fn nonce(visitor: &mut Visitor) -> String {
     visitor.look("/wp-admin/admin-ajax.php?action=rest-nonce").text()
 }
 
-/// As often as needed for each worker to have had its turn.
+/// Enough requests to reach each worker.
 const TURNS: usize = 6;
 
-/// A cookie alone, which another site's form would bring along, is nobody.
+/// A cookie alone, which the form of another site would also send, does not authenticate.
 fn nonces(ann: &mut Visitor) {
     let good = nonce(ann);
     let bob = [
@@ -306,7 +310,7 @@ fn nonces(ann: &mut Visitor) {
     assert_eq!(made.status, 201, "{}", made.text());
 }
 
-/// Written by another process, seen by the next request, and not written back.
+/// Options written by another process are visible to the next request, and are not overwritten.
 fn options(theirs: &Oracle, ours: &Server, site: &Path) {
     let set = |name: &str, value: &str| {
         run(theirs, site, &format!("{LOAD} update_option('{name}', '{value}'); echo 'done';"));
@@ -341,7 +345,7 @@ fn options(theirs: &Oracle, ours: &Server, site: &Path) {
 
 const LOAD: &str = "<?php require __DIR__ . '/wp-load.php';";
 
-/// An event that another process has added is still there when a request of ours has added one.
+/// An event added by another process is still present after a request has added one.
 fn cron(ann: &mut Visitor, theirs: &Oracle, site: &Path) {
     let good = nonce(ann);
     for turn in 0..TURNS {
@@ -354,7 +358,8 @@ fn cron(ann: &mut Visitor, theirs: &Oracle, site: &Path) {
         assert_eq!(later.status, 201, "{}", later.text());
         let look = format!(
             "{LOAD} $all = json_encode(_get_cron_array());
-             echo str_contains($all, '{event}') && substr_count($all, 'publish_future_post') === {} ? 'done' : $all;",
+             $done = substr_count($all, 'publish_future_post') === {};
+             echo str_contains($all, '{event}') && $done ? 'done' : $all;",
             turn + 1
         );
         run(theirs, site, &look);
@@ -375,13 +380,13 @@ fn uploads(ann: &mut Visitor, site: &Path) {
     assert_eq!(std::fs::read(site.join(path)).expect("it was stored"), PNG);
 }
 
-/// Who has lost a right, or their session, has lost it at once.
+/// A removed right or session is removed immediately.
 fn rights(ann: &mut Visitor, theirs: &Oracle, site: &Path) {
     let good = nonce(ann);
     let mut post = |expected: u16| {
         for _ in 0..TURNS {
-            let answer = ann.send("a post", rest("posts", &[("title", "x")], &good));
-            assert_eq!(answer.status, expected, "{}", answer.text());
+            let response = ann.send("a post", rest("posts", &[("title", "x")], &good));
+            assert_eq!(response.status, expected, "{}", response.text());
         }
     };
     post(201);

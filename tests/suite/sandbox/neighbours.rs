@@ -1,5 +1,6 @@
-//! What a page can find out about processes that run as the same user: the server, what came after it, another pool's workers.
-//! Nothing, whoever has started the server, and whether files are confined or not.
+//! Access of a page to processes of the same user: the server, its successor, workers of another
+//! pool. There is none, regardless of the user that started the server, and of the confinement of
+//! files.
 
 use super::{folder, text};
 use samovar_testkit::{Server, Start, binary, eventually, is_root};
@@ -8,7 +9,8 @@ use std::os::unix::fs::chown;
 /// Debian's user for web servers.
 const UID: u32 = 33;
 
-/// ?of=PID: each way to a process's memory that is not refused, or that there is no such process any more; ?run=COMMAND: how it ends.
+/// ?of=PID: lists each way to the process's memory that is not refused, or reports that the process
+/// no longer exists. ?run=COMMAND: prints its result.
 const PAGE: &str = r#"<?php
 if (isset($_GET['run'])) {
     exec($_GET['run'] . ' 2>&1', $lines, $code);
@@ -20,8 +22,10 @@ if (!isset($_GET['of'])) {
 $c = FFI::cdef('
     typedef struct { void *base; size_t bytes; } piece;
     long ptrace(int what, int pid, void *address, void *data);
-    long process_vm_readv(int pid, piece *local, unsigned long n, piece *remote, unsigned long m, unsigned long flags);
-    long process_vm_writev(int pid, piece *local, unsigned long n, piece *remote, unsigned long m, unsigned long flags);
+    long process_vm_readv(int pid, piece *local, unsigned long n,
+        piece *remote, unsigned long m, unsigned long flags);
+    long process_vm_writev(int pid, piece *local, unsigned long n,
+        piece *remote, unsigned long m, unsigned long flags);
     int pidfd_open(int pid, unsigned flags);
     int pidfd_getfd(int pidfd, int fd, unsigned flags);
     int *__errno_location(void);
@@ -68,7 +72,7 @@ if (posix_geteuid() !== 0 && @file_get_contents("/proc/$pid/environ") !== false)
 echo $gone || !file_exists("/proc/$pid") ? 'gone' : implode(', ', $open);
 "#;
 
-/// The application and a pool beside it, which has the same.
+/// The application, and a pool with the same application.
 fn two_pools(confined: bool) -> Start {
     let start = Server::script(PAGE).workers(1).define("ffi.enable", "true");
     let beside = folder(&start, "beside");
@@ -81,7 +85,7 @@ fn two_pools(confined: bool) -> Start {
     if confined { start.args(["--sandbox-write", &temporary]) } else { start }
 }
 
-/// The same, by whoever starts it: root for itself, root for another user, that user.
+/// The same, started by root for itself, by root for another user, or by that user.
 fn started(by: &str, confined: bool) -> Start {
     let start = two_pools(confined);
     for path in ["", "sessions", "uploads", "temporary"].map(|name| start.folder().join(name)) {
@@ -90,7 +94,7 @@ fn started(by: &str, confined: bool) -> Start {
     match by {
         "root" => start,
         "root for a user" => {
-            // The workspace may be where that user cannot look.
+            // That user may have no access to the workspace.
             let worker = start.folder().join("samovar-php");
             std::fs::copy(binary().with_file_name("samovar-php"), &worker).expect("a copy");
             start.without_root().args(["--user", "www-data", "--php-binary", &text(&worker)])
@@ -99,7 +103,7 @@ fn started(by: &str, confined: bool) -> Start {
     }
 }
 
-/// The status tells of a worker a moment after it was forked.
+/// The status lists a worker a moment after its fork.
 fn worker_of(server: &Server, pool: &str) -> i64 {
     eventually(&format!("a worker of {pool}"), || {
         let status = server.status();
@@ -108,7 +112,7 @@ fn worker_of(server: &Server, pool: &str) -> i64 {
     })
 }
 
-/// The process that a pool's workers come from.
+/// The parent process of a pool's workers.
 fn template_of(server: &Server, pool: &str) -> i64 {
     eventually(&format!("a worker of {pool} that is there"), || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker_of(server, pool)));
@@ -118,17 +122,18 @@ fn template_of(server: &Server, pool: &str) -> i64 {
     })
 }
 
-/// What of a process is open to a page of either pool. A worker may have made room meanwhile: then it is about the next one.
+/// Ways from a page of a pool to a process. If the worker has been replaced meanwhile, the next one
+/// is used.
 fn open(server: &Server, from: &str, pid: impl Fn() -> i64) -> String {
     eventually("an answer about a process that is there", || {
-        let answer = server.get(&format!("{from}?of={}", pid()));
-        assert_eq!(answer.status, 200, "{answer:?}\n{}", server.log());
-        Some(answer.text()).filter(|ways| ways != "gone")
+        let response = server.get(&format!("{from}?of={}", pid()));
+        assert_eq!(response.status, 200, "{response:?}\n{}", server.log());
+        Some(response.text()).filter(|ways| ways != "gone")
     })
 }
 
 #[test]
-fn no_page_looks_into_the_server_or_another_pool() {
+fn memory_of_server_and_other_pool_is_inaccessible() {
     if !is_root() {
         return;
     }
@@ -160,13 +165,14 @@ fn no_page_looks_into_the_server_or_another_pool() {
     }
 }
 
-/// Who has it so can trace, as without a server between; what the server holds is closed all the same.
+/// Without the fence, workers can trace each other as without a server. The server itself remains
+/// inaccessible.
 #[test]
-fn without_the_fence_workers_are_open_and_the_server_is_not() {
+fn workers_without_fence_are_accessible_and_server_is_not() {
     if !is_root() {
         return;
     }
-    let server = started("a user", false).args(["--sandbox-apart=false"]).start();
+    let server = started("a user", false).args(["--sandbox-isolate-processes=false"]).start();
     let ways = open(&server, "/", || worker_of(&server, "beside"));
     if std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").is_err() {
         let all =
@@ -179,9 +185,9 @@ fn without_the_fence_workers_are_open_and_the_server_is_not() {
     server.stop();
 }
 
-/// What a file gets its name by is none of the fence's business, nor is a signal.
+/// The fence affects neither renaming and linking of files, nor signals.
 #[test]
-fn the_fence_is_about_memory_alone() {
+fn fence_permits_file_operations_and_signals() {
     let server = two_pools(false).start();
     let folder = folder_of(&server);
     let run = |command: &str| {

@@ -1,4 +1,4 @@
-//! What a service manager gives the server, sockets and connections that wait at them, and what it is told.
+//! Interface to a service manager: inherited sockets with waiting connections, and notifications.
 
 use crate::service::text;
 use samovar_testkit::http::Client;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 #[test]
-fn a_restart_loses_no_connection_where_the_manager_holds_the_socket() {
+fn restart_with_inherited_socket_loses_no_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     let php = "<?php $listeners = [];
@@ -17,8 +17,10 @@ fn a_restart_loses_no_connection_where_the_manager_holds_the_socket() {
             $column = preg_split('/ +/', trim($line));
             $listeners[] = \"socket:[$column[9]]\";
         }
-        $held = array_map(fn ($fd) => (string) @readlink(\"/proc/self/fd/$fd\"), scandir('/proc/self/fd'));
-        echo json_encode([getenv('LISTEN_FDS'), getenv('LISTEN_PID'), $_SERVER['LISTEN_FDNAMES'] ?? null,
+        $link = fn ($fd) => (string) @readlink(\"/proc/self/fd/$fd\");
+        $held = array_map($link, scandir('/proc/self/fd'));
+        echo json_encode([
+            getenv('LISTEN_FDS'), getenv('LISTEN_PID'), $_SERVER['LISTEN_FDNAMES'] ?? null,
             count($listeners) > 1, array_values(array_intersect($held, $listeners))]);";
     let first = Server::script(php).workers(1).inherit(&listener).start();
     assert_eq!(first.address(), address, "`--listen` does not count then");
@@ -28,7 +30,7 @@ fn a_restart_loses_no_connection_where_the_manager_holds_the_socket() {
         "neither the variables nor the socket reach PHP"
     );
     first.stop();
-    // Nobody is there; the kernel takes the connection all the same.
+    // No server runs; the kernel accepts the connection nevertheless.
     let mut waiting = Client::connect(address);
     waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let second = Server::script("<?php echo 'second';").workers(1).inherit(&listener).start();
@@ -37,8 +39,8 @@ fn a_restart_loses_no_connection_where_the_manager_holds_the_socket() {
 }
 
 #[test]
-fn sockets_that_are_none_are_refused() {
-    // Descriptor 3 is something else then: a file, or nothing.
+fn invalid_inherited_descriptor_is_refused() {
+    // Descriptor 3 is then a file, or not open.
     let start = |shell: &str| {
         let folder = tempfile::tempdir().expect("a folder");
         let script =
@@ -53,21 +55,22 @@ fn sockets_that_are_none_are_refused() {
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         text(&output.stderr)
     };
-    for (shell, said) in [("3</dev/null", "is no listening TCP socket"), ("3<&-", "is not open")] {
+    for (shell, said) in [("3</dev/null", "is not a listening TCP socket"), ("3<&-", "is not open")]
+    {
         let log = start(shell);
-        assert!(log.contains("the inherited descriptor 3") && log.contains(said), "{log}");
+        assert!(log.contains("inherited descriptor 3") && log.contains(said), "{log}");
         assert!(log.contains("hint: "), "{log}");
     }
 }
 
 #[test]
-fn hundreds_of_connections_wait_for_a_server_that_is_busy() {
+fn backlog_holds_hundreds_of_connections() {
     const CLIENTS: usize = 400;
     let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("Linux");
     let most: usize = most.trim().parse().expect("a number");
     let server = Server::script("<?php echo 1;").workers(1).start();
     server.pause();
-    // With a queue of 128, the others would not be connected before the server goes on.
+    // With a backlog of 128, the other clients could not connect until the server continues.
     let clients: Vec<_> = (0..CLIENTS.min(most))
         .map(|_| {
             TcpStream::connect_timeout(&server.address(), WATCHDOG).expect("the queue has room")
@@ -79,9 +82,9 @@ fn hundreds_of_connections_wait_for_a_server_that_is_busy() {
 }
 
 #[test]
-fn a_kernel_that_lets_fewer_connections_wait_is_told() {
+fn backlog_capped_by_kernel_is_reported() {
     let server = Server::script("<?php").args(["--listen-backlog", "1048576"]).start();
-    server.wait_for_log("the kernel lets fewer connections wait than `listen_backlog` says");
+    server.wait_for_log("`listen_backlog` is capped by net.core.somaxconn");
 }
 
 struct Manager {
@@ -99,7 +102,7 @@ impl Manager {
         Manager { socket, path, _folder: folder }
     }
 
-    /// The next message that has this line; those before it.
+    /// Waits for the next message with this line. Returns the messages before it.
     fn wait_for(&self, wanted: &str) -> Vec<String> {
         let mut before = Vec::new();
         loop {
@@ -118,7 +121,7 @@ impl Manager {
 }
 
 #[test]
-fn the_service_manager_is_told_how_it_goes() {
+fn service_manager_is_notified_of_state() {
     let manager = Manager::new();
     let php = "<?php echo json_encode([getenv('NOTIFY_SOCKET'), getenv('WATCHDOG_USEC')]);";
     let server = Server::script(php)
@@ -136,7 +139,7 @@ fn the_service_manager_is_told_how_it_goes() {
     assert!(reloading.last().is_some_and(|m| m.contains("MONOTONIC_USEC=")), "{reloading:?}");
     let ready = manager.wait_for("READY=1");
     assert!(ready.last().is_some_and(|m| m.contains("generation 2 serves")), "{ready:?}");
-    // A supervisor that hangs says nothing any more.
+    // A stopped supervisor sends no further notifications.
     server.pause();
     manager.socket.set_nonblocking(true).expect("a flag");
     while manager.socket.recv(&mut [0; 1000]).is_ok() {}
@@ -150,7 +153,7 @@ fn the_service_manager_is_told_how_it_goes() {
 }
 
 #[test]
-fn a_manager_that_does_not_listen_harms_nothing() {
+fn deaf_service_manager_is_harmless() {
     let server = Server::script("<?php echo 1;").env("NOTIFY_SOCKET", "/no/such/socket").start();
     assert_eq!(server.get("/").text(), "1");
     server.wait_for_log("cannot reach the service manager");

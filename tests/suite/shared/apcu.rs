@@ -1,5 +1,5 @@
-//! The functions of the apcu extension over Samovar's cache: each answers what the extension itself does, and libraries that
-//! use it find nothing different.
+//! The functions of the apcu extension on Samovar's cache: each returns the extension's results,
+//! and libraries that use it see no difference.
 
 use super::{MODELS, ask, crowd, number};
 use samovar_testkit::http::Request;
@@ -9,14 +9,14 @@ use std::process::Command;
 
 fn without(model: &str) -> Start {
     let start = Server::app("apcu").workers(3).env("MODEL", model);
-    if model == "script" { start.args(["--whole-scripts"]) } else { start }
+    if model == "script" { start.args(["--disable-checkpoint"]) } else { start }
 }
 
 fn start(model: &str) -> Start {
     without(model).config("compat = 'apcu'\nshared.apcu_bytes = '2M'")
 }
 
-/// What the extension itself answers, of which a process of PHP's has one to itself.
+/// Results of the real extension, in one PHP process.
 fn oracle() -> Map<String, Value> {
     let mut php = Command::new(php::program("php"));
     php.args(["-d", "extension=apcu", "-d", "apc.enable_cli=1", "-d", "opcache.enable_cli=0"]);
@@ -27,20 +27,20 @@ fn oracle() -> Map<String, Value> {
 }
 
 #[test]
-fn each_function_answers_what_the_extension_does() {
+fn apcu_functions_return_results_of_extension() {
     let expected = oracle();
     assert!(expected.len() > 50, "all questions are asked: {expected:?}");
     for model in MODELS {
         let server = without(model).config("compat = 'apcu'").start();
         let found = ask(&server, "/alike");
-        for (question, answer) in &expected {
-            assert_eq!(&found[question], answer, "{model}: {question}");
+        for (question, response) in &expected {
+            assert_eq!(&found[question], response, "{model}: {question}");
         }
     }
 }
 
 #[test]
-fn libraries_work_with_it() {
+fn libraries_work_with_apcu_functions() {
     for model in MODELS {
         let server = start(model).start();
         for library in ["/symfony", "/laravel", "/composer"] {
@@ -52,14 +52,14 @@ fn libraries_work_with_it() {
 }
 
 #[test]
-fn all_workers_have_the_same_and_a_reload_keeps_it() {
+fn apcu_entries_are_shared_and_survive_reload() {
     for model in MODELS {
         let server = start(model).start();
-        let answers = crowd(&server, "/count", 6, 20);
-        let mut seen: Vec<_> = answers.iter().map(|answer| number(&answer[0])).collect();
+        let responses = crowd(&server, "/count", 6, 20);
+        let mut seen: Vec<_> = responses.iter().map(|response| number(&response[0])).collect();
         seen.sort_unstable();
         assert_eq!(seen, (1..=120).collect::<Vec<_>>(), "{model}: each visit counts once");
-        let mut pids: Vec<_> = answers.iter().map(|answer| number(&answer[1])).collect();
+        let mut pids: Vec<_> = responses.iter().map(|response| number(&response[1])).collect();
         pids.sort_unstable();
         pids.dedup();
         assert!(pids.len() > 1, "{model}: one worker has answered all");
@@ -71,18 +71,18 @@ fn all_workers_have_the_same_and_a_reload_keeps_it() {
 }
 
 #[test]
-fn one_request_makes_an_entry() {
+fn apcu_entry_is_made_by_one_request() {
     for model in MODELS {
         let server = start(model).start();
-        let answers = crowd(&server, "/entry", 3, 2);
-        let makers = answers.iter().filter(|answer| answer[1] == json!(true)).count();
-        assert_eq!(makers, 1, "{model}: {answers:?}");
-        assert!(answers.iter().all(|answer| answer[0] == json!(1)), "{model}: {answers:?}");
+        let responses = crowd(&server, "/entry", 3, 2);
+        let makers = responses.iter().filter(|response| response[1] == json!(true)).count();
+        assert_eq!(makers, 1, "{model}: {responses:?}");
+        assert!(responses.iter().all(|response| response[0] == json!(1)), "{model}: {responses:?}");
     }
 }
 
 #[test]
-fn a_maker_that_ends_is_followed_by_the_next() {
+fn next_request_makes_apcu_entry_after_maker_ended() {
     for model in MODELS {
         let server = start(model).start();
         assert_eq!(ask(&server, "/end?how=exit"), json!("exit"), "{model}");
@@ -99,36 +99,36 @@ fn a_maker_that_ends_is_followed_by_the_next() {
 }
 
 #[test]
-fn what_has_no_room_makes_way() {
+fn full_apcu_cache_evicts_entries() {
     let server = start("checkpoint").start();
     assert_eq!(ask(&server, "/flood"), json!([3999, true, 0, false, false, true]));
     assert_eq!(ask(&server, "/flood"), json!([3999, true, 0, false, false, true]));
 }
 
 #[test]
-fn it_is_there_where_it_is_asked_for() {
+fn apcu_functions_exist_only_if_enabled() {
     let none = without("script").start();
     assert_eq!(ask(&none, "/there"), json!([false, false, false, false, false]));
     let ours = start("script").start();
     assert_eq!(ask(&ours, "/there"), json!([true, true, true, true, true]));
     assert_eq!(ask(&ours, "/whose"), json!(["ours", true]));
-    // The extension itself, where it is loaded.
+    // The real extension, if it is loaded.
     let theirs = start("script").extensions(&["apcu"]).start();
     assert_eq!(ask(&theirs, "/there"), json!([true, true, true, true, true]));
     assert_eq!(ask(&theirs, "/whose"), json!(["32M", true]));
-    // Switched off as the extension is.
+    // Disabled with the extension's setting.
     let off = start("script").define("apc.enabled", "0").start();
     assert_eq!(ask(&off, "/there"), json!([true, true, true, true, false]));
     assert_eq!(ask(&off, "/off"), json!([false, false, false, false, null, false]));
 }
 
 #[test]
-fn too_little_memory_is_said() {
+fn too_little_apcu_memory_is_reported() {
     let config = "compat = ['apcu', 'auto']\nshared.apcu_bytes = '2M'\nshared.bytes_max = '1M'";
     let (status, said) = without("script").config(config).refuse();
     assert_ne!(status, Some(0));
     assert!(said.contains("shared.apcu_bytes") && said.contains("shared.bytes_max"), "{said}");
-    // What others have taken is not there for it.
+    // Memory used by other objects is not available to it.
     let config = "compat = 'apcu'\nshared.apcu_bytes = '2M'\nshared.bytes_max = '2M'";
     let server = without("script").config(config).start();
     let room = ask(&server, "/room");

@@ -1,4 +1,5 @@
-//! A breaker opens for all workers, whatever a call ends with, and closes when a probe went well.
+//! A circuit breaker opens for all workers, for each way in which a call ends, and closes after a
+//! successful probe.
 
 use crate::shared::{MODELS, ask, crowd, start};
 use samovar_testkit::{Server, eventually};
@@ -12,7 +13,7 @@ fn state(server: &Server, name: &str) -> String {
 }
 
 #[test]
-fn it_opens_refuses_asks_again_and_closes() {
+fn breaker_opens_probes_and_closes() {
     for model in MODELS {
         let server = start(model).start();
         for _ in 0..2 {
@@ -34,7 +35,7 @@ fn it_opens_refuses_asks_again_and_closes() {
             for what in
                 ["no share", "no slow share", "no time", "no calls", "no window", "no pause"]
             {
-                assert!(text(what).starts_with("ValueError: a "), "{what}: {found}");
+                assert!(text(what).starts_with("ValueError: "), "{what}: {found}");
             }
             assert!(text("no name").starts_with("ValueError"), "{found}");
             assert!(text("clone").starts_with("Error"), "{found}");
@@ -43,15 +44,15 @@ fn it_opens_refuses_asks_again_and_closes() {
 }
 
 #[test]
-fn the_calls_of_all_workers_count() {
+fn breaker_counts_calls_of_all_workers() {
     for model in MODELS {
         let server = start(model).start();
-        let answers = crowd(&server, "/call?name=common&end=down", 4, 10);
-        let is = |what: &'static str| move |answer: &&Value| answer[0] == what;
-        let refused = answers.iter().filter(is("refused")).count();
-        let failed = answers.iter().filter(is("down")).count();
-        assert_eq!(refused + failed, 40, "{model}: {answers:?}");
-        assert!(refused > 0, "{model}: {answers:?}");
+        let responses = crowd(&server, "/call?name=common&end=down", 4, 10);
+        let is = |what: &'static str| move |response: &&Value| response[0] == what;
+        let refused = responses.iter().filter(is("refused")).count();
+        let failed = responses.iter().filter(is("down")).count();
+        assert_eq!(refused + failed, 40, "{model}: {responses:?}");
+        assert!(refused > 0, "{model}: {responses:?}");
         eventually("a probe is let through", || {
             (ask(&server, "/call?name=common&end=well")[0] == "well").then_some(())
         });
@@ -60,7 +61,7 @@ fn the_calls_of_all_workers_count() {
 }
 
 #[test]
-fn a_call_that_ends_its_request_is_judged_by_how() {
+fn breaker_judges_call_by_end_of_its_request() {
     for model in MODELS {
         let server = start(model).extensions(&["posix"]).start();
         for _ in 0..8 {
@@ -70,15 +71,15 @@ fn a_call_that_ends_its_request_is_judged_by_how() {
                 "{model}: the end of a request is no failure"
             );
         }
-        // The fourth call of them opens it.
+        // The fourth call opens it.
         for _ in 0..4 {
             server.get("/call?name=fatal&end=fatal");
         }
-        // What a request leaves behind is settled after its answer.
+        // Calls left open by a request are settled after its response.
         eventually("a fatal error is one", || {
             (state(&server, "fatal") != "\"closed\"").then_some(())
         });
-        // A probe that dies is followed by another.
+        // After a probe has died, another one follows.
         eventually("a probe has been let through, and was killed", || {
             server.get("/call?name=fatal&end=death");
             (state(&server, "fatal") == "\"half-open\"").then_some(())

@@ -1,5 +1,5 @@
-//! Values that all workers read where they lie: as they were published, replaced as a whole, there for whoever has begun to
-//! read them.
+//! Values that all workers read in place: unchanged since publication, replaced as a whole, and
+//! kept for workers that are reading them.
 
 use super::{MODELS, ask, crowd, number};
 use samovar_testkit::copy::copy_of;
@@ -14,7 +14,7 @@ fn start(model: &str) -> Start {
 
 fn at(start: Start, model: &str) -> Start {
     let start = start.workers(3).env("MODEL", model);
-    if model == "script" { start.args(["--whole-scripts"]) } else { start }
+    if model == "script" { start.args(["--disable-checkpoint"]) } else { start }
 }
 
 fn of_published(server: &Server, key: &str) -> i64 {
@@ -22,23 +22,23 @@ fn of_published(server: &Server, key: &str) -> i64 {
 }
 
 #[test]
-fn what_was_published_is_what_is_read() {
+fn published_value_is_read_unchanged() {
     for model in MODELS {
         let server = start(model).start();
         for _ in 0..3 {
             let same = ask(&server, "/everything");
             assert_eq!(same, json!([true, true, true, true, 500_500]), "{model}");
         }
-        for answer in crowd(&server, "/again", 3, 5) {
-            assert_eq!(answer, json!(true), "{model}");
+        for response in crowd(&server, "/again", 3, 5) {
+            assert_eq!(response, json!(true), "{model}");
         }
         assert_eq!(ask(&server, "/scalars"), json!([true, true, true, true, true, true, true]));
         assert_eq!(ask(&server, "/set?n=7"), json!([null, 7]), "{model}");
-        let answers = crowd(&server, "/get", 6, 10);
-        assert!(answers.iter().all(|answer| answer[0] == json!(7)), "{model}: all see it");
+        let responses = crowd(&server, "/get", 6, 10);
+        assert!(responses.iter().all(|response| response[0] == json!(7)), "{model}: all see it");
         assert_eq!(ask(&server, "/withdraw"), json!([null, null]), "{model}");
         assert_eq!(ask(&server, "/get")[0], json!(null), "{model}");
-        // The same again is no change: booted workers publish what their siblings have.
+        // An equal value is no change: booted workers publish the same values as the others.
         let before = of_published(&server, "published_changes_total");
         ask(&server, "/everything");
         assert_eq!(of_published(&server, "published_changes_total"), before, "{model}");
@@ -46,20 +46,20 @@ fn what_was_published_is_what_is_read() {
 }
 
 #[test]
-fn a_request_goes_on_with_what_it_has_begun_with() {
+fn request_keeps_published_value_it_started_with() {
     for model in MODELS {
         let server = start(model).start();
         ask(&server, "/set?n=1");
         for n in 2..6 {
-            let answer = ask(&server, &format!("/within?n={n}&at={}", server.address()));
-            assert_eq!(answer, json!([n - 1, n - 1, n]), "{model}");
+            let response = ask(&server, &format!("/within?n={n}&at={}", server.address()));
+            assert_eq!(response, json!([n - 1, n - 1, n]), "{model}");
             assert_eq!(ask(&server, "/get")[0], json!(n), "{model}: the next one sees the new one");
         }
     }
 }
 
 #[test]
-fn what_is_refused_says_why_and_where() {
+fn rejected_value_reports_reason_and_place() {
     let server = start("script")
         .args(["--shared-published-value-bytes-max", "1M", "--shared-published-names-max", "20"])
         .start();
@@ -81,11 +81,11 @@ fn what_is_refused_says_why_and_where() {
     assert_eq!(said["nothing of it"], json!(null));
     let names = ask(&server, "/names")[0].as_str().unwrap_or_default().to_owned();
     assert!(names.contains("RuntimeException") && names.contains("names_max"), "{names}");
-    assert!(of_published(&server, "published_refused_total") >= 3);
+    assert!(of_published(&server, "published_rejected_total") >= 3);
     assert_eq!(of_published(&server, "published_changes_total"), 20);
 }
 
-/// However a test ends, those who ask for it do.
+/// Stops the client threads, however the test ends.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -95,9 +95,10 @@ impl Drop for Ends<'_> {
 }
 
 #[test]
-fn values_are_whole_when_workers_are_killed() {
+fn killed_workers_leave_published_values_consistent() {
     for model in MODELS {
-        // Little room: what is free is used again at once. A resident worker frees nothing while it lives.
+        // A small size, so that free memory is reused immediately. A resident worker frees nothing
+        // during its life.
         let room = if model == "resident" { "1G" } else { "2M" };
         let server =
             start(model).env("BOOT", "no").args(["--shared-published-bytes-max", room]).start();
@@ -107,9 +108,9 @@ fn values_are_whole_when_workers_are_killed() {
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::SeqCst) {
-                        // Of a worker that is killed, or is none yet, nothing is expected.
-                        let answer = server.get("/hammer");
-                        assert!(answer.status != 200 || answer.text() == "[true]", "{model}");
+                        // A killed or starting worker has no expected response.
+                        let response = server.get("/hammer");
+                        assert!(response.status != 200 || response.text() == "[true]", "{model}");
                     }
                 });
             }
@@ -128,33 +129,33 @@ fn values_are_whole_when_workers_are_killed() {
     }
 }
 
-/// An application that stays may keep what it has read in a static, longer than any request.
+/// A resident application may keep a value in a static variable, longer than any request.
 #[test]
-fn what_a_resident_application_keeps_is_not_replaced_below_it() {
+fn value_kept_by_resident_application_is_not_overwritten() {
     let server = start("resident").workers(1).args(["--shared-published-bytes-max", "4M"]).start();
     for n in 1..=4 {
         ask(&server, &format!("/set?n={n}"));
         ask(&server, "/keep");
     }
-    // So much that all of the room would be used many times over.
+    // Enough to use the whole memory many times.
     let replaced = "/large?n=1";
     assert_eq!(ask(&server, replaced)[1], json!(20_000));
     assert_eq!(ask(&server, "/kept"), json!([1, 2, 3, 4]));
-    assert!(of_published(&server, "published_replaced_bytes") > 0, "it is held");
+    assert!(of_published(&server, "published_stale_bytes") > 0, "it is held");
 }
 
-/// When half of the room is what such workers hold, they are replaced, and nobody has to reload.
+/// When such workers hold half of the memory, they are replaced, without a reload.
 #[test]
-fn workers_that_hold_too_much_make_way() {
+fn workers_holding_too_much_memory_are_replaced() {
     let server = start("resident").args(["--shared-published-bytes-max", "2M"]).start();
     let mut pids = server.worker_pids();
     pids.sort_unstable();
     eventually("what is held is room again", || {
         for n in 0..4 {
-            let answer = server.get(&format!("/set?n={n}"));
+            let response = server.get(&format!("/set?n={n}"));
             let _ = server.get(&format!("/large?n={}", n % 2));
             let _ = server.get("/replace");
-            if answer.status != 200 {
+            if response.status != 200 {
                 return None;
             }
         }
@@ -165,7 +166,7 @@ fn workers_that_hold_too_much_make_way() {
 }
 
 #[test]
-fn values_survive_deaths_and_reloads() {
+fn published_values_survive_deaths_and_reloads() {
     for model in MODELS {
         let app = copy_of(&workspace().join("tests/apps/published"));
         let server = at(Server::at(app.path()), model).start();
@@ -179,13 +180,13 @@ fn values_survive_deaths_and_reloads() {
             assert_eq!(ask(&server, "/boot"), json!([boot, boot]), "{model}");
             ask(&server, "/replace?n=1");
             let now = json!({"of": "request 1"});
-            // What is free is used at once.
+            // Free memory is reused immediately.
             for n in 10..20 {
                 ask(&server, &format!("/set?n={n}"));
             }
-            // What the boot has read is in its variable as it was.
-            for answer in crowd(&server, "/boot", 3, 4) {
-                assert_eq!(answer, json!([boot, now]), "{model}");
+            // A value read by the boot is unchanged in its variable.
+            for response in crowd(&server, "/boot", 3, 4) {
+                assert_eq!(response, json!([boot, now]), "{model}");
             }
         }
         ask(&server, "/set?n=3");
@@ -195,17 +196,18 @@ fn values_survive_deaths_and_reloads() {
             let now = json!({"of": "request 1"});
             assert_eq!(ask(&server, "/boot"), json!([now, now]), "{model}: it boots with it");
         }
-        // What the generation that has gone held is room again.
+        // Memory held by the old generation is free again.
         eventually("nothing replaced is held", || {
             ask(&server, "/get");
-            (of_published(&server, "published_replaced_bytes") == 0).then_some(())
+            (of_published(&server, "published_stale_bytes") == 0).then_some(())
         });
     }
 }
 
-/// The value that a boot has read stays for its workers; a thousand that have come and gone since do not.
+/// A value read by the boot stays for its workers. A thousand values published and replaced since
+/// then do not.
 #[test]
-fn an_image_holds_what_it_has_read_and_nothing_that_came_later() {
+fn image_holds_only_values_it_has_read() {
     let server = start("checkpoint").args(["--shared-published-bytes-max", "1M"]).start();
     let boot = json!({"of": "the boot"});
     assert_eq!(ask(&server, "/boot"), json!([boot, boot]));
@@ -218,16 +220,16 @@ fn an_image_holds_what_it_has_read_and_nothing_that_came_later() {
     assert_eq!(ask(&server, "/boot")[0], boot, "{}", server.log());
     eventually("only the boot's value is held", || {
         ask(&server, "/get");
-        let held = of_published(&server, "published_replaced_bytes");
+        let held = of_published(&server, "published_stale_bytes");
         (0 < held && held < 2048).then_some(())
     });
-    for answer in crowd(&server, "/boot", 3, 4) {
-        assert_eq!(answer[0], boot);
+    for response in crowd(&server, "/boot", 3, 4) {
+        assert_eq!(response[0], boot);
     }
 }
 
 #[test]
-fn files_are_published_at_the_start_and_by_a_reload() {
+fn files_are_published_at_start_and_reload() {
     let app = copy_of(&workspace().join("tests/apps/published"));
     let file = app.path().join("n.json");
     let write = |text: &str| std::fs::write(&file, text).expect("written");
@@ -240,7 +242,7 @@ fn files_are_published_at_the_start_and_by_a_reload() {
         ask(&server, "/json"),
         json!(r#"{"n":7,"5":[1.5,null],"deep":{"b":1,"a":"\u00e9"}}"#)
     );
-    for (text, why) in [(r#"{"n": "#, "no JSON"), ("[1] 2", "no JSON")] {
+    for (text, why) in [(r#"{"n": "#, "not valid JSON"), ("[1] 2", "not valid JSON")] {
         write(text);
         let refused = server.reload().expect_err("the file is wrong");
         assert!(refused.contains(why) && refused.contains("n.json"), "{refused}");
@@ -252,14 +254,14 @@ fn files_are_published_at_the_start_and_by_a_reload() {
 }
 
 #[test]
-fn a_process_that_a_request_forks_reads_on() {
+fn forked_child_reads_published_values() {
     let server = start("script").extensions(&["pcntl", "posix"]).start();
     ask(&server, "/set?n=1");
     assert_eq!(ask(&server, "/fork"), json!([true]));
 }
 
 #[test]
-fn operators_see_what_is_published() {
+fn published_values_are_in_status_and_metrics() {
     let server = start("checkpoint").args(["--admin", "127.0.0.1:0"]).start();
     ask(&server, "/set?n=1");
     for _ in 0..4 {
@@ -280,7 +282,7 @@ fn operators_see_what_is_published() {
     for line in [
         "samovar_shared_published_reads_total{kind=\"published\",name=\"n\"} 5",
         "samovar_published_bytes_max 67108864",
-        "samovar_published_refused_total 0",
+        "samovar_published_rejected_total 0",
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }

@@ -1,14 +1,14 @@
-//! The shapes of HTTP/1.1, in bytes.
+//! The HTTP/1.1 shapes, as bytes.
 
-/// A shape, and what the application may see of it when nobody stands in between.
+/// A shape, and the requests that the application may see without a proxy.
 pub(super) struct Shape {
     pub(super) name: &'static str,
     pub(super) bytes: Vec<u8>,
-    /// `None`: nothing, and the connection is closed. What is behind the shape is seen after these.
+    /// `None` for no request and a closed connection. Requests after the shape follow these.
     pub(super) seen: Option<Vec<&'static str>>,
 }
 
-/// What nobody may see who did not send it as a request of its own.
+/// A request that must be seen only if it was sent as a separate request.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: t\r\n\r\n";
 
 fn shape(name: &'static str, bytes: impl AsRef<[u8]>, seen: Option<&[&'static str]>) -> Shape {
@@ -19,7 +19,7 @@ fn refused(name: &'static str, bytes: impl AsRef<[u8]>) -> Shape {
     shape(name, bytes, None)
 }
 
-/// A POST of these headers.
+/// A POST with these headers.
 fn post(headers: &str, rest: &str) -> String {
     format!("POST /a HTTP/1.1\r\nHost: t\r\n{headers}\r\n\r\n{rest}")
 }
@@ -32,7 +32,7 @@ fn get(headers: &str) -> String {
     format!("GET /a HTTP/1.1\r\nHost: t\r\n{headers}\r\n\r\n")
 }
 
-/// All of them.
+/// All shapes.
 pub(super) fn shapes() -> Vec<Shape> {
     [lengths(), codings(), chunks(), trailers(), lines(), targets(), remainders()]
         .into_iter()
@@ -40,7 +40,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         .collect()
 }
 
-/// How long is the body?
+/// The length of the body.
 fn lengths() -> Vec<Shape> {
     let mut shapes = vec![
         shape("a length", post("Content-Length: 3", "abc"), Some(&["POST /a abc"])),
@@ -104,7 +104,7 @@ fn lengths() -> Vec<Shape> {
     shapes
 }
 
-/// Is it in chunks?
+/// Chunked and other transfer codings.
 fn codings() -> Vec<Shape> {
     let mut shapes = vec![
         shape("a coding", chunked("3\r\nabc\r\n0\r\n\r\n"), Some(&["POST /a abc"])),
@@ -132,7 +132,8 @@ fn codings() -> Vec<Shape> {
         refused(
             "HTTP/1.0 with both",
             format!(
-                "POST /a HTTP/1.0\r\nHost: t\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{HIDDEN}"
+                "POST /a HTTP/1.0\r\nHost: t\r\nConnection: keep-alive\r\n\
+                 Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{HIDDEN}"
             ),
         ),
     ];
@@ -172,7 +173,7 @@ fn codings() -> Vec<Shape> {
     shapes
 }
 
-/// How long is the chunk?
+/// The length of a chunk.
 fn chunks() -> Vec<Shape> {
     let abc = Some(&["POST /a abc"][..]);
     let mut shapes = vec![
@@ -213,11 +214,12 @@ fn chunks() -> Vec<Shape> {
     shapes
 }
 
-/// What comes behind the last chunk?
+/// Data after the last chunk.
 fn trailers() -> Vec<Shape> {
     let abc = Some(&["POST /a abc"][..]);
-    // What a reader that was led astray would not see of the request behind.
-    let both = "POST /b HTTP/1.1\r\nHost: t\r\nContent-Length: 41\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    // A reader that misinterprets the trailers would not see this part of the next request.
+    let both = "POST /b HTTP/1.1\r\nHost: t\r\nContent-Length: 41\r\n\
+        Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     let mut shapes = vec![
         shape("a trailer", chunked("3\r\nabc\r\n0\r\nX-A: b\r\n\r\n"), abc),
         shape("a length as trailer", chunked("3\r\nabc\r\n0\r\nContent-Length: 36\r\n\r\n"), abc),
@@ -241,10 +243,10 @@ fn trailers() -> Vec<Shape> {
     shapes
 }
 
-/// Where does a line end, and what is a header?
+/// Ends of lines, and invalid headers.
 fn lines() -> Vec<Shape> {
     let mut shapes = vec![
-        // A line's end for the whole head (RFC 9112, 2.2), as nginx has it.
+        // LF as the end of all lines of the head (RFC 9112, 2.2), as in nginx.
         shape("LF ends all lines", "GET /a HTTP/1.1\nHost: t\n\n", Some(&["GET /a"])),
         shape("LF ends one line", "GET /a HTTP/1.1\r\nHost: t\nX-A: b\r\n\r\n", Some(&["GET /a"])),
         shape("an empty line before", "\r\nGET /a HTTP/1.1\r\nHost: t\r\n\r\n", Some(&["GET /a"])),
@@ -271,7 +273,7 @@ fn lines() -> Vec<Shape> {
     shapes
 }
 
-/// Whose is it, and for what does it ask?
+/// Host and target.
 fn targets() -> Vec<Shape> {
     let mut shapes = vec![
         shape("absolute-form", "GET http://t/a HTTP/1.1\r\nHost: t\r\n\r\n", Some(&["GET /a"])),
@@ -321,7 +323,7 @@ fn targets() -> Vec<Shape> {
     shapes
 }
 
-/// Bodies that nobody reads, and what is behind them.
+/// Bodies that are not read, and requests after them.
 fn remainders() -> Vec<Shape> {
     let hidden = HIDDEN.len();
     let with_body = |line: &str| {
@@ -330,7 +332,9 @@ fn remainders() -> Vec<Shape> {
     vec![
         shape(
             "pipelined",
-            "GET /a HTTP/1.1\r\nHost: t\r\n\r\nPOST /b HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\nabcGET /c HTTP/1.1\r\nHost: t\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: t\r\n\r\n\
+             POST /b HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\nabc\
+             GET /c HTTP/1.1\r\nHost: t\r\n\r\n",
             Some(&["GET /a", "POST /b abc", "GET /c"]),
         ),
         shape("a body for a file", with_body("POST /page.txt"), Some(&[])),
@@ -339,7 +343,8 @@ fn remainders() -> Vec<Shape> {
         shape(
             "chunks for a file",
             format!(
-                "GET /page.txt HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n{hidden:x}\r\n{HIDDEN}\r\n0\r\n\r\n"
+                "GET /page.txt HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 {hidden:x}\r\n{HIDDEN}\r\n0\r\n\r\n"
             ),
             Some(&[]),
         ),
@@ -360,19 +365,22 @@ fn remainders() -> Vec<Shape> {
         refused(
             "expected and not wanted",
             format!(
-                "POST /a HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n{HIDDEN}"
+                "POST /a HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n\
+                 Content-Length: 99999999999\r\n\r\n{HIDDEN}"
             ),
         ),
         shape(
             "expected by a file",
             format!(
-                "GET /page.txt HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: {hidden}\r\n\r\n{HIDDEN}"
+                "GET /page.txt HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n\
+                 Content-Length: {hidden}\r\n\r\n{HIDDEN}"
             ),
             Some(&[]),
         ),
         shape(
             "an upgrade to HTTP/2",
-            "GET /a HTTP/1.1\r\nHost: t\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: t\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+             Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
             Some(&["GET /a"]),
         ),
         refused(

@@ -1,15 +1,16 @@
-//! The corpus without anybody in between.
+//! The corpus without a proxy.
 
 use super::corpus::{Shape, shapes};
 use super::{END, Noted};
 use samovar_testkit::http::Client;
 
-/// Sends the shape with a request behind it, and reads to the connection's end; the statuses that came.
+/// Sends the shape and a request after it, and reads to the end of the connection. Returns the
+/// received statuses.
 fn statuses(noted: &Noted, shape: &Shape, cut: usize) -> Vec<u16> {
     let mut client = noted.server.client();
     let bytes = [&shape.bytes[..], END.as_bytes()].concat();
     for piece in bytes.chunks(cut) {
-        // The server may have closed.
+        // The server may have closed the connection.
         if client.try_send(piece).is_err() {
             break;
         }
@@ -19,18 +20,18 @@ fn statuses(noted: &Noted, shape: &Shape, cut: usize) -> Vec<u16> {
 
 pub(super) fn read(client: &mut Client) -> Vec<u16> {
     let mut statuses = Vec::new();
-    while let Ok(answer) = client.try_read(false) {
-        statuses.push(answer.status);
+    while let Ok(response) = client.try_read(false) {
+        statuses.push(response.status);
     }
     statuses
 }
 
 #[test]
-fn each_shape_is_refused_or_seen_as_it_is_meant() {
+fn each_http1_shape_is_rejected_or_seen_as_intended() {
     let noted = Noted::start(|start| start);
     let mut wrong = Vec::new();
     for shape in shapes() {
-        // In one packet, and in small ones: what is seen does not depend on them.
+        // In one packet, and in small ones: the result does not depend on the segmentation.
         for cut in [usize::MAX, 7] {
             let statuses = statuses(&noted, &shape, cut);
             let seen = noted.take();

@@ -1,4 +1,5 @@
-//! The shapes of HTTP/2: what would become two requests, or another one, where somebody writes it down as HTTP/1.1.
+//! The HTTP/2 shapes: requests that would become two, or a different one, when rewritten as
+//! HTTP/1.1.
 
 use super::Noted;
 use samovar_testkit::http::Client;
@@ -13,7 +14,7 @@ const END: u32 = 3;
 
 type Field = http2::Field<'static>;
 
-/// A request in fields, and what the application may see of it; `None`: nothing.
+/// A request as fields, and the request that the application may see; `None` for none.
 pub(super) struct Shape {
     pub(super) name: &'static str,
     fields: Vec<Field>,
@@ -40,7 +41,7 @@ fn post(
     Shape { name, fields: [&POST, more].concat(), body, trailers: Vec::new(), seen }
 }
 
-/// GET with another pseudo-header.
+/// A GET with another pseudo-header.
 fn with(name: &'static str, key: &'static [u8], value: &'static [u8]) -> Shape {
     let mut shape = get(name, &[], None);
     for field in &mut shape.fields {
@@ -61,12 +62,13 @@ fn trailed(name: &'static str, trailers: &[Field], seen: Option<&'static str>) -
     Shape { trailers: trailers.to_vec(), ..post(name, &[], b"abc", seen) }
 }
 
-/// All of them.
+/// All shapes.
 pub(super) fn shapes() -> Vec<Shape> {
     [headers(), lengths(), pseudo_headers(), trailers()].into_iter().flatten().collect()
 }
 
-/// Headers that belong to a connection (RFC 9113, 8.2.2), or are none (8.2.1); pseudo-headers that are no request's (8.3, 8.3.1).
+/// Headers of a connection (RFC 9113, 8.2.2), invalid headers (8.2.1), and pseudo-headers that a
+/// request does not have (8.3, 8.3.1).
 fn headers() -> Vec<Shape> {
     let mut shapes = vec![
         get("a request", &[], Some("GET /a")),
@@ -76,7 +78,7 @@ fn headers() -> Vec<Shape> {
         get("cookies in crumbs", &[(b"cookie", b"a=1"), (b"cookie", b"b=2")], Some("GET /a")),
         trailed("a trailer", &[(b"x-a", b"b")], Some("POST /a abc")),
         trailed("a length as trailer", &[(b"content-length", b"36")], Some("POST /a abc")),
-        // h2 does not mind, and nobody sees trailers.
+        // h2 permits this, and trailers are not passed on.
         trailed("a pseudo-header as trailer", &[(b":path", b"/b")], Some("POST /a abc")),
         get("the same host twice", &[(b"host", b"t")], Some("GET /a")),
         Shape {
@@ -127,7 +129,7 @@ fn headers() -> Vec<Shape> {
     shapes
 }
 
-/// How long is the body (RFC 9113, 8.1.1)?
+/// The length of the body (RFC 9113, 8.1.1).
 fn lengths() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, lengths) in [
@@ -146,7 +148,7 @@ fn lengths() -> Vec<Shape> {
     shapes
 }
 
-/// For what does it ask (RFC 9113, 8.3.1; CONNECT: 8.5)?
+/// Target and method (RFC 9113, 8.3.1; CONNECT: 8.5).
 fn pseudo_headers() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, key, value) in [
@@ -184,7 +186,7 @@ fn pseudo_headers() -> Vec<Shape> {
     shapes
 }
 
-/// What comes behind a body (RFC 9113, 8.1 and 8.2.1)?
+/// Trailers (RFC 9113, 8.1 and 8.2.1).
 fn trailers() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, field) in [
@@ -197,14 +199,14 @@ fn trailers() -> Vec<Shape> {
     shapes
 }
 
-/// How the two requests of a connection ended: with a body, reset, or not at all.
+/// End of the two requests of a connection: with a body, reset, or none.
 #[derive(Debug, Default)]
 struct Ended {
     shape: Option<u8>,
     end: Option<u8>,
 }
 
-/// Sends the shape, and a request behind it, as far as the server goes along.
+/// Sends the shape, and a request after it, as far as the server accepts them.
 fn send(address: SocketAddr, shape: &Shape) -> Ended {
     let mut client = Client::connect(address);
     let has_body = !shape.body.is_empty();
@@ -227,7 +229,7 @@ fn send(address: SocketAddr, shape: &Shape) -> Ended {
     read(&client)
 }
 
-/// Reads until both have ended, or the connection has.
+/// Reads until both requests have ended, or the connection has.
 fn read(client: &Client) -> Ended {
     let mut ended = Ended::default();
     let mut stream = client.stream();
@@ -252,7 +254,7 @@ fn read(client: &Client) -> Ended {
     ended
 }
 
-/// Sends all shapes to who speaks HTTP/2 there.
+/// Sends all shapes to an HTTP/2 server.
 pub(super) fn send_all(address: SocketAddr) {
     for shape in shapes() {
         send(address, &shape);
@@ -260,7 +262,7 @@ pub(super) fn send_all(address: SocketAddr) {
 }
 
 #[test]
-fn each_shape_of_http2_is_refused_or_seen_as_it_is_meant() {
+fn each_http2_shape_is_rejected_or_seen_as_intended() {
     let noted = Noted::start(|start| start);
     let mut wrong = Vec::new();
     for shape in shapes() {

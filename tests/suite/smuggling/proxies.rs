@@ -1,7 +1,8 @@
-//! The corpus through nginx, HAProxy and Apache: what they pass on is all that the application sees.
+//! The corpus through nginx, HAProxy and Apache: the application must see only requests that the
+//! proxy forwarded.
 //!
-//! Each of them gives every request that it passes on an id, and writes it down with method, target and, where it can,
-//! body. A request that the application sees and that stands in no such line was smuggled.
+//! Each proxy adds an ID to every forwarded request, and logs it with method, target and, if
+//! possible, body. A request that the application sees without such a log line was smuggled.
 
 use super::{END, Noted, corpus, direct, frames};
 use samovar_testkit::http::Client;
@@ -15,10 +16,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Shapes of a corpus of which a proxy passes on at least so many: else nothing was tried.
+/// Minimum number of shapes that a proxy must forward; with fewer, the test would be meaningless.
 const PASSED_MIN: usize = 12;
 
-/// A proxy, ended with this.
+/// A proxy process, killed on drop.
 struct Proxy {
     child: Child,
     folder: TempDir,
@@ -33,7 +34,7 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// Runs `program`, which finds `config` in its folder and writes its log to standard output.
+    /// Runs `program`, which reads `config` in its folder and writes its log to standard output.
     fn start(
         program: &str,
         args: &[&str],
@@ -58,7 +59,7 @@ impl Proxy {
         proxy
     }
 
-    /// `ID STATUS METHOD TARGET BODY` of each request that was passed on, by its id.
+    /// `ID STATUS METHOD TARGET BODY` of each forwarded request, by its ID.
     fn passed(&self) -> HashMap<String, Vec<String>> {
         let text = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -71,7 +72,7 @@ impl Proxy {
     }
 }
 
-/// Sends both corpora through `proxy`, and compares what it has passed on with what was seen.
+/// Sends both corpora through `proxy`, and compares the forwarded requests with the recorded ones.
 fn check(noted: &Noted, proxy: &Proxy, has_bodies: bool) {
     for shape in corpus::shapes() {
         let mut client = Client::connect(proxy.plain);
@@ -79,7 +80,7 @@ fn check(noted: &Noted, proxy: &Proxy, has_bodies: bool) {
         direct::read(&mut client);
     }
     frames::send_all(proxy.http2);
-    // Behind all others.
+    // The last request of all.
     let last = Client::connect(proxy.plain).get("/last");
     assert_eq!(last.text(), "seen");
     let passed = eventually("the proxy's last line", || {
@@ -105,7 +106,7 @@ fn check(noted: &Noted, proxy: &Proxy, has_bodies: bool) {
     }
     for (id, fields) in &passed {
         let times = counts.get(id.as_str()).copied().unwrap_or(0);
-        // Files are not noted.
+        // Requests of files are not recorded.
         let expected = usize::from(fields[0] == "200" && !fields[2].contains("page.txt"));
         if times > 1 || (expected == 1 && times == 0 && fields[1] != "OPTIONS") {
             wrong.push(format!("seen {times} times: {id} {fields:?}"));
@@ -115,7 +116,7 @@ fn check(noted: &Noted, proxy: &Proxy, has_bodies: bool) {
     assert!(counts.len() >= PASSED_MIN, "only {} were passed on", counts.len());
 }
 
-/// What the proxy has written down may be the target in absolute form.
+/// The proxy may log the target in absolute form.
 fn is_target(seen: &Value, passed: &str) -> bool {
     let path = passed.split_once("://").map(|(_, rest)| match rest.find('/') {
         Some(slash) => &rest[slash..],
@@ -125,13 +126,14 @@ fn is_target(seen: &Value, passed: &str) -> bool {
 }
 
 #[test]
-fn through_nginx() {
+fn nothing_is_smuggled_through_nginx() {
     let noted = Noted::start(|start| start);
     let server = noted.server.address();
     let args = ["-p", ".", "-c", "config", "-e", "stderr"];
     let proxy = Proxy::start("/usr/sbin/nginx", &args, |_, plain, http2| {
         let mut text = String::from(
-            "daemon off; master_process off; pid nginx.pid; events { } http { client_header_timeout 2s;
+            "daemon off; master_process off; pid nginx.pid; events { }
+             http { client_header_timeout 2s;
              client_body_timeout 2s; large_client_header_buffers 4 16k; upstream s { keepalive 4; ",
         );
         let _ = write!(text, "server {server}; }} ");
@@ -144,8 +146,9 @@ fn through_nginx() {
             access_log /dev/stdout passed if=$is_passed; ";
         let _ = write!(
             text,
-            "server {{ listen {plain}; listen {http2} http2; merge_slashes off; underscores_in_headers on;
-             ignore_invalid_headers off; location / {{ proxy_pass http://s; proxy_http_version 1.1;
+            "server {{ listen {plain}; listen {http2} http2; merge_slashes off;
+             underscores_in_headers on; ignore_invalid_headers off;
+             location / {{ proxy_pass http://s; proxy_http_version 1.1;
              proxy_set_header Connection ''; proxy_set_header X-Front $request_id; }} }} }}"
         );
         text
@@ -154,16 +157,18 @@ fn through_nginx() {
 }
 
 #[test]
-fn through_haproxy() {
+fn nothing_is_smuggled_through_haproxy() {
     let noted = Noted::start(|start| start);
     let server = noted.server.address();
     let proxy = Proxy::start("/usr/sbin/haproxy", &["-db", "-f", "config"], |_, plain, http2| {
         format!(
             "global\n log stdout format raw local0\n\
-             defaults\n mode http\n log global\n timeout connect 5s\n timeout client 2s\n timeout server 20s\n\
+             defaults\n mode http\n log global\n \
+             timeout connect 5s\n timeout client 2s\n timeout server 20s\n\
              option accept-invalid-http-request\n option http-buffer-request\n\
              frontend f\n bind {plain}\n bind {http2} proto h2\n unique-id-format %[uuid()]\n\
-             unique-id-header X-Front\n log-format \"passed\t%ID\t%ST\t%HM\t%HU\"\n default_backend b\n\
+             unique-id-header X-Front\n \
+             log-format \"passed\t%ID\t%ST\t%HM\t%HU\"\n default_backend b\n\
              backend b\n http-reuse always\n server s {server}\n"
         )
     });
@@ -171,7 +176,7 @@ fn through_haproxy() {
 }
 
 #[test]
-fn through_apache() {
+fn nothing_is_smuggled_through_apache() {
     let noted = Noted::start(|start| start);
     let server = noted.server.address();
     let folder_args = ["-DFOREGROUND", "-d", ".", "-f", "config"];

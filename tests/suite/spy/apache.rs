@@ -1,4 +1,4 @@
-//! PHP within Apache (`mod_php`): a library that a web server has loaded.
+//! PHP within Apache (`mod_php`): a library loaded by a web server.
 
 use super::{STUCK, check, stuck, with_a_stuck_request};
 use samovar_testkit::{eventually, php};
@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use tempfile::TempDir;
 
-/// An Apache, ended with this.
+/// An Apache process, killed on drop.
 struct Apache(Child);
 
 impl Drop for Apache {
@@ -19,7 +19,7 @@ impl Drop for Apache {
 }
 
 #[test]
-fn a_stuck_apache_is_explained() {
+fn stack_of_stuck_apache_is_shown() {
     let folder = TempDir::with_prefix("samovar-apache-").expect("a temporary folder");
     let root = folder.path().join("root");
     std::fs::create_dir(&root).expect("our own folder");
@@ -48,7 +48,7 @@ fn a_stuck_apache_is_explained() {
     let config = folder.path().join("apache.conf");
     std::fs::write(&config, text).expect("our own file");
     let mut command = Command::new("/usr/sbin/apache2");
-    // When it ends it ends its group, which is not to be ours.
+    // At its end Apache kills its process group, which must not be the test's.
     command.process_group(0);
     command.arg("-DFOREGROUND").arg("-f").arg(&config);
     let mut apache = Apache(command.spawn().expect("apache2-bin is installed"));

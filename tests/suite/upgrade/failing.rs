@@ -1,11 +1,11 @@
-//! What must not take over, and does not.
+//! Upgrades that must fail.
 
 use super::{Belongings, CHECKPOINT, SCRIPT, SIGSTOP, SIGTERM, processes};
 use samovar_testkit::{Server, eventually};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A program beside the server's own files.
+/// A program in the server's folder.
 fn program(server: &Server, name: &str, text: &str, mode: u32) -> String {
     let path = server.folder().join(name);
     std::fs::write(&path, text).expect("our own folder");
@@ -17,7 +17,8 @@ fn page(server: &Server) -> PathBuf {
     server.folder().join("root/index.php")
 }
 
-/// The old one goes on, says why, and nothing is left of the attempt.
+/// Checks that the upgrade fails with these words, that the old server continues, and that no
+/// process or file of the attempt is left.
 fn refuses(server: &Server, had: &Belongings, args: [&str; 2], words: &[&str]) {
     let (pid, before) = (server.pid(), Belongings::of(server));
     let before = Belongings { descriptors: had.descriptors, ..before };
@@ -27,7 +28,10 @@ fn refuses(server: &Server, had: &Belongings, args: [&str; 2], words: &[&str]) {
         _ => server.upgrade([]),
     };
     let why = why.expect_err("nobody takes over");
-    assert!(why.starts_with("samovar: the server goes on as it was: "), "{why}");
+    assert!(
+        why.starts_with("samovar: the upgrade failed, the running server keeps serving: "),
+        "{why}"
+    );
     for word in words {
         assert!(why.contains(word), "`{word}` in: {why}");
     }
@@ -38,9 +42,10 @@ fn refuses(server: &Server, had: &Belongings, args: [&str; 2], words: &[&str]) {
 }
 
 #[test]
-fn binaries_that_are_none() {
+fn upgrade_to_invalid_binary_fails() {
     let server = Server::script(SCRIPT).workers(1).config("[timeouts]\nboot = '1s'").start();
-    // On a busy machine its boot is late, and it says that it listens before its worker is there.
+    // On a busy machine the boot is slow, and the server reports its address before its worker is
+    // ready.
     assert_eq!(server.get("/").text(), "page GET");
     let had = Belongings::of(&server);
     let folder = server.folder().display().to_string();
@@ -57,29 +62,39 @@ fn binaries_that_are_none() {
         &server,
         &had,
         ["--binary", &fails],
-        &["exited with status 7", "its last words: no tea today"],
+        &["exited with status 7", "its last output: no tea today"],
     );
     let crashes = program(&server, "crashes", "#!/bin/sh\nkill -SEGV $$\n", 0o755);
     refuses(&server, &had, ["--binary", &crashes], &["was killed by signal 11"]);
     let hangs = program(&server, "hangs", "#!/bin/sh\nexec sleep 1000\n", 0o755);
-    refuses(&server, &had, ["--binary", &hangs], &["has not said that it is a server", "hint: "]);
-    // A program that talks for ever and never comes to the point.
+    refuses(
+        &server,
+        &had,
+        ["--binary", &hangs],
+        &["did not identify itself as a server", "hint: "],
+    );
+    // A program with endless output that never reports readiness.
     let babbles = program(&server, "babbles", "#!/bin/sh\nexec yes babble >&2\n", 0o755);
-    refuses(&server, &had, ["--binary", &babbles], &["has not said that it is a server", "babble"]);
+    refuses(
+        &server,
+        &had,
+        ["--binary", &babbles],
+        &["did not identify itself as a server", "babble"],
+    );
     assert!(samovar_testkit::processes_naming(format!("{folder}/hangs").as_ref()).is_empty());
 }
 
 #[test]
-fn settings_and_applications_that_do_not_do() {
+fn upgrade_with_invalid_settings_or_application_fails() {
     let server = Server::script(CHECKPOINT).workers(1).start();
     let had = Belongings::of(&server);
     let settings = server.folder().join("samovar.toml");
     let as_it_was = std::fs::read_to_string(&settings).expect("its settings");
     for (text, words) in [
-        ("wokers = 3", &["the new server does not start: ", "did you mean `workers`?"][..]),
+        ("wokers = 3", &["the new server failed to start: ", "did you mean `workers`?"][..]),
         ("listen = [", &["samovar.toml"][..]),
         ("temp_dir = '/no/such/folder'", &["/no/such/folder"][..]),
-        ("php_binary = '/bin/false'", &["cannot use `/bin/false` as worker"][..]),
+        ("php_binary = '/bin/false'", &["cannot use `/bin/false` as a worker"][..]),
         // Its processes end before they are ready.
         ("php_ini = '/no/such/php.ini'", &["php.ini"][..]),
     ] {
@@ -98,7 +113,8 @@ fn settings_and_applications_that_do_not_do() {
             "the application's boot failed",
         ),
     ] {
-        // Within the tick of opcache's clock; what serves has booted already.
+        // The file changes within the interval of opcache's clock. The running server has already
+        // booted.
         std::fs::write(page(&server), php).expect("our own file");
         let why = server.upgrade([]).expect_err("nobody takes over");
         assert!(why.contains(words), "{php}: {why}");
@@ -112,12 +128,12 @@ fn refuses_while_it_boots_for_ever(server: &Server, settings: &PathBuf) {
     std::fs::write(settings, "[timeouts]\nboot = '1s'").expect("our own file");
     std::fs::write(page(server), "<?php sleep(1000); Samovar\\checkpoint();").expect("our own");
     let why = server.upgrade([]).expect_err("nobody takes over");
-    assert!(why.contains("has not booted within `timeouts.boot`"), "{why}");
+    assert!(why.contains("did not boot within `timeouts.boot`"), "{why}");
     std::fs::write(page(server), script).expect("our own file");
     assert_eq!(server.get("/").text(), "page GET");
 }
 
-/// A server in the words that it says; what comes after `ready` is the test's.
+/// A fake server that speaks the handover protocol. The test supplies its behaviour after `ready`.
 const FAKE: &str = r#"#!/usr/bin/env python3
 import json, os, pathlib, socket, time
 channel = socket.socket(fileno=int(os.environ['SAMOVAR_HANDOVER'].split(':')[1]))
@@ -146,9 +162,10 @@ fn fake(server: &Server, name: &str, rest: &str) -> String {
     program(server, name, &format!("{FAKE}{rest}").replace("FOLDER", &folder), 0o755)
 }
 
-/// Its word may be stuck in a machine that swaps. Whoever is given up for that must not have served, and never will.
+/// The message may be delayed on a machine that swaps. A server that was given up for that must not
+/// have served requests, and must never do so.
 #[test]
-fn one_that_does_not_begin_is_given_up_and_cannot_begin_any_more() {
+fn new_server_that_starts_too_late_is_aborted_and_never_serves() {
     let server = Server::script(SCRIPT).workers(1).start();
     assert_eq!(server.get("/").text(), "page GET");
     std::fs::write(server.folder().join("end"), "").expect("our own folder");
@@ -159,16 +176,16 @@ while channel.recv(8192):
 tell('end', 'served' if claimed() else 'refrained')
 ";
     let late = fake(&server, "late", late);
-    refuses(&server, &had, ["--binary", &late], &["the new server has not begun in time"]);
+    refuses(&server, &had, ["--binary", &late], &["the new server did not start in time"]);
     let end = std::fs::read_to_string(server.folder().join("end"));
     assert_eq!(end.expect("it has seen the end"), "refrained");
     server.upgrade([]).expect("the next one");
     assert_eq!(server.get("/").text(), "page GET");
 }
 
-/// It serves already: what it has in flight must not die with it.
+/// This server already serves requests, which must not be lost by a kill.
 #[test]
-fn one_that_has_begun_is_not_given_up_however_late_it_says_so() {
+fn new_server_that_serves_is_not_aborted_for_late_report() {
     let mut server = Server::script(SCRIPT).workers(1).start();
     let slow = "
 channel.recv(8192)
@@ -186,7 +203,7 @@ channel.send(b'\"took\"')
         .expect("the binary runs");
     let begun = server.folder().join("begun");
     let pid = eventually("its beginning", || std::fs::read_to_string(&begun).ok());
-    server.wait_for_log("another server has begun, and is slow to say so");
+    server.wait_for_log("the new server has started, but its confirmation is late");
     assert_eq!(server.get("/").text(), "page GET");
     assert!(std::path::Path::new(&format!("/proc/{pid}")).exists(), "it lives");
     std::fs::write(server.folder().join("say"), "").expect("our own folder");
@@ -197,13 +214,14 @@ channel.send(b'\"took\"')
 }
 
 #[test]
-fn one_change_at_a_time() {
-    // A boot that goes on until somebody lets it.
+fn concurrent_reload_and_upgrade_are_refused() {
+    // A boot that waits until the test creates a file.
     let server = Server::script(CHECKPOINT).workers(1).start();
     let gate = server.folder().join("gate");
     let begun = server.folder().join("begun");
     let php = format!(
-        "<?php touch('{}'); while (!file_exists('{}')) {{ usleep(5000); clearstatcache(); }} Samovar\\checkpoint(); echo 'new';",
+        "<?php touch('{}'); while (!file_exists('{}')) {{ usleep(5000); clearstatcache(); }} \
+         Samovar\\checkpoint(); echo 'new';",
         begun.display(),
         gate.display()
     );
@@ -216,28 +234,28 @@ fn one_change_at_a_time() {
         let reload = scope.spawn(|| server.reload());
         wait();
         let why = server.upgrade([]).expect_err("a reload is under way");
-        assert!(why.contains("a reload has not ended yet\nhint: try again"), "{why}");
+        assert!(why.contains("a reload is in progress\nhint: try again"), "{why}");
         std::fs::write(&gate, "").expect("our own file");
         reload.join().expect("no panic").expect("the reload");
         close();
         let upgrade = scope.spawn(|| server.upgrade([]));
         wait();
         let why = server.reload().expect_err("an upgrade is under way");
-        assert!(why.contains("another server is being started"), "{why}");
+        assert!(why.contains("an upgrade is in progress"), "{why}");
         let why = server.upgrade([]).expect_err("an upgrade is under way");
-        assert!(why.contains("another upgrade has not ended yet"), "{why}");
+        assert!(why.contains("another upgrade is in progress"), "{why}");
         std::fs::write(&gate, "").expect("our own file");
         upgrade.join().expect("no panic").expect("the upgrade");
     });
     assert_eq!(server.get("/").text(), "new");
-    // Who is to stop while the next one boots takes it along.
+    // A server that is stopped while its successor boots also ends the successor.
     server.wait_for_predecessor();
     close();
     std::thread::scope(|scope| {
         let upgrade = scope.spawn(|| server.upgrade([]));
         wait();
         let pid = server.pid();
-        // Not even one that does nothing any more is left.
+        // This includes a successor that is stopped.
         let (name, value) = server.marker();
         let ours = samovar_testkit::family::with(name, &value);
         let is_server = |pid: i32| {
@@ -248,33 +266,40 @@ fn one_change_at_a_time() {
         samovar_testkit::kill(next.pid, SIGSTOP);
         samovar_testkit::kill(pid, SIGTERM);
         let why = upgrade.join().expect("no panic").expect_err("it is to stop");
-        assert!(why.contains("the server is stopping") || why.contains("did not answer"), "{why}");
+        assert!(
+            why.contains("the server is stopping") || why.contains("closed the connection"),
+            "{why}"
+        );
     });
     eventually("the end of all", || (processes(&server) == 0).then_some(()));
 }
 
 #[test]
-fn the_application_does_not_choose_the_binary() {
-    // By itself, and by a program that has left its parents.
+fn upgrade_binary_chosen_by_application_is_refused() {
+    // Requested by the application itself, and by an orphaned program.
     let php = "<?php
         $ask = 'upgrade {\"binary\":\"/bin/false\"}';
         if (isset($_GET['orphan'])) {
-            $code = '$s = stream_socket_client(\"unix://' . $_GET['at'] . '\"); fwrite($s, base64_decode(\"' . base64_encode(\"$ask\n\") . '\")); file_put_contents(\"' . $_GET['orphan'] . '.part\", stream_get_contents($s)); rename(\"' . $_GET['orphan'] . '.part\", \"' . $_GET['orphan'] . '\");';
-            exec('( setsid php -n -r ' . escapeshellarg($code) . ' >/dev/null 2>&1 & ) >/dev/null 2>&1');
+            $code = '$s = stream_socket_client(\"unix://' . $_GET['at'] . '\"); '
+                . 'fwrite($s, base64_decode(\"' . base64_encode(\"$ask\n\") . '\")); '
+                . 'file_put_contents(\"' . $_GET['orphan'] . '.part\", stream_get_contents($s)); '
+                . 'rename(\"' . $_GET['orphan'] . '.part\", \"' . $_GET['orphan'] . '\");';
+            $code = escapeshellarg($code);
+            exec('( setsid php -n -r ' . $code . ' >/dev/null 2>&1 & ) >/dev/null 2>&1');
             exit('asked');
         }
         $s = stream_socket_client('unix://' . $_GET['at']);
         fwrite($s, \"$ask\n\");
         echo stream_get_contents($s);";
-    // Not even one that may give the server orders.
+    // Also refused for an application that may send control commands.
     let server = Server::script(php).workers(1).args(["--control-from-php"]).start();
     let at = server.control().display().to_string();
-    let refused = "a process of this server may not choose another binary";
+    let refused = "a process of this server may not select another binary";
     let text = server.get(&format!("/?at={at}")).text();
     assert!(text.contains(refused), "{text}");
     let file = server.folder().join("answer");
     server.get(&format!("/?at={at}&orphan={}", file.display()));
     let text = eventually("the orphan's answer", || std::fs::read_to_string(&file).ok());
     assert!(text.contains(refused), "{text}");
-    server.wait_for_log("wants it to be replaced by another binary");
+    server.wait_for_log("requested an upgrade to another binary");
 }

@@ -1,4 +1,5 @@
-//! What goes from one server to the next, and what waits until the other one has let go.
+//! Resources passed from one server to the next, and resources that the next one uses only after
+//! the old one has released them.
 
 use super::{CHECKPOINT, SCRIPT, SIGTERM};
 use samovar_testkit::http::{Client, Request};
@@ -10,13 +11,13 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
-/// An answer by HTTP/1.0 over a socket in the file system.
+/// The response to an HTTP/1.0 request over a Unix socket.
 fn ask(path: &Path) -> String {
     let mut stream = UnixStream::connect(path).expect("somebody listens");
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("somebody reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("an answer");
+    response
 }
 
 fn admin_of(server: &Server) -> SocketAddr {
@@ -24,7 +25,7 @@ fn admin_of(server: &Server) -> SocketAddr {
 }
 
 #[test]
-fn every_listener_goes_on() {
+fn upgrade_passes_on_each_listener() {
     let folder = tempfile::tempdir().expect("a folder");
     let [http, fcgi] = ["http.sock", "fcgi.sock"].map(|name| folder.path().join(name));
     let listen = [format!("unix:{}", http.display()), format!("fcgi-unix:{}", fcgi.display())];
@@ -46,7 +47,7 @@ fn every_listener_goes_on() {
         drop(UnixStream::connect(&fcgi).expect("somebody listens"));
     }
     assert_ne!(server.pid(), first);
-    // By a signal it is the same.
+    // A signal has the same effect.
     let second = server.pid();
     server.ask_to_upgrade();
     server.wait_for_log(") serves");
@@ -57,13 +58,15 @@ fn every_listener_goes_on() {
     assert!(!http.exists() && !fcgi.exists(), "the last one takes them away");
 }
 
-/// Upgrades after each of which every entrance is looked at, at once.
+/// Number of upgrades. After each one, every listener is checked at once.
 const ROUNDS_AT_ONCE: usize = 5;
 
-/// Of two servers that could answer, the one that has taken over does, from the moment that somebody has heard of it.
+/// As soon as a client knows that the upgrade has succeeded, only the new server responds, although
+/// both could.
 #[test]
-fn who_has_heard_of_the_upgrade_meets_nobody_else() {
-    let page = "<?php $deploy = file_get_contents(__DIR__ . '/deploy'); Samovar\\checkpoint(); echo $deploy;";
+fn client_knowing_of_upgrade_reaches_new_server_only() {
+    let page = "<?php $deploy = file_get_contents(__DIR__ . '/deploy'); \
+        Samovar\\checkpoint(); echo $deploy;";
     let start = Server::script(page).workers(1).args(["--admin", "127.0.0.1:0"]);
     let deploy = start.folder().join("root/deploy");
     std::fs::write(&deploy, "0").expect("our own file");
@@ -90,12 +93,12 @@ fn who_has_heard_of_the_upgrade_meets_nobody_else() {
 }
 
 #[test]
-fn a_listener_that_the_settings_lose_ends_and_one_that_they_win_begins() {
+fn upgrade_closes_removed_and_opens_added_listener() {
     let folder = tempfile::tempdir().expect("a folder");
     let [old, new] = ["old.sock", "new.sock"].map(|name| folder.path().join(name));
     let entry = |path: &Path| format!("listen = ['127.0.0.1:0', 'unix:{}']\n", path.display());
     let server = Server::script(SCRIPT).workers(1).config(&entry(&old)).start();
-    // Its flag says less than its file: the flag holds. So the file is what changes nothing.
+    // The `--listen` flag of this server overrides the file, so the file has no effect here.
     assert!(!old.exists());
     drop(server);
     let settings = folder.path().join("more.toml");
@@ -137,7 +140,7 @@ fn a_listener_that_the_settings_lose_ends_and_one_that_they_win_begins() {
 }
 
 #[test]
-fn the_service_manager_follows() {
+fn service_manager_follows_upgrade() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
@@ -147,7 +150,7 @@ fn the_service_manager_follows() {
         .env("NOTIFY_SOCKET", &path.to_string_lossy())
         .env("WATCHDOG_USEC", "300000")
         .start();
-    // As a manager does, it is read all the time: few messages wait.
+    // Read continuously, as a manager does: the socket's queue is short.
     let (tell, told) = std::sync::mpsc::channel::<String>();
     std::thread::spawn(move || {
         let mut buffer = [0; 1000];
@@ -167,7 +170,7 @@ fn the_service_manager_follows() {
     let is_said = |word: &str| seen.iter().any(|it| it.contains(word));
     assert!(!is_said("STOPPING") && !is_said("RELOADING"), "{seen:?}");
     assert_eq!(seen.iter().filter(|it| it.contains("MAINPID")).count(), 1, "{seen:?}");
-    // The new one is ready, and gives signs of life; the old one says nothing any more.
+    // The new server is ready, and sends heartbeats. The old one sends no further messages.
     let after = next();
     assert!(after.starts_with("READY=1\nSTATUS=generation 1 serves"), "{after}");
     while next() != "WATCHDOG=1" {}
@@ -181,10 +184,10 @@ fn the_service_manager_follows() {
 }
 
 #[test]
-fn console_workers_are_never_there_twice() {
+fn upgrade_never_runs_console_worker_twice() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("console.php");
-    // Leaves half a second after it was asked to.
+    // Leaves half a second after the request to do so.
     let php = "<?php
         $lock = fopen(__DIR__ . '/lock', 'c');
         if (!flock($lock, LOCK_EX | LOCK_NB)) { echo \"TWO\\n\"; }
@@ -215,10 +218,11 @@ fn console_workers_are_never_there_twice() {
 }
 
 #[test]
-fn a_file_is_written_by_one_server_at_a_time() {
-    let server = Server::script("<?php Samovar\\checkpoint(); if (isset($_GET['gate'])) { touch($_GET['gate'] . '.begun'); while (!file_exists($_GET['gate'])) { usleep(5000); clearstatcache(); } } echo 'page';")
-        .workers(1)
-        .args(["--admin", "127.0.0.1:0"]);
+fn history_is_written_by_one_server_at_a_time() {
+    let page = "<?php Samovar\\checkpoint(); if (isset($_GET['gate'])) { \
+        touch($_GET['gate'] . '.begun'); \
+        while (!file_exists($_GET['gate'])) { usleep(5000); clearstatcache(); } } echo 'page';";
+    let server = Server::script(page).workers(1).args(["--admin", "127.0.0.1:0"]);
     let store = server.folder().join("history.db");
     let server = server.config(&format!("[insight]\nstore = '{}'", store.display())).start();
     let gate = server.folder().join("gate");
@@ -248,21 +252,21 @@ fn a_file_is_written_by_one_server_at_a_time() {
 }
 
 #[test]
-fn connections_that_are_kept_are_told_to_close() {
+fn kept_connection_is_closed_by_upgrade_with_close_header() {
     let server = Server::script(CHECKPOINT).workers(1).start();
     let mut kept = server.client();
     assert_eq!(kept.get("/").header("connection"), None);
     server.upgrade([]).expect("an upgrade");
-    // Within the second that idle connections have for it, or the connection has just been closed.
-    if let Ok(answer) = kept.try_request(&Request::get("/")) {
-        assert_eq!(answer.header("connection"), Some("close"));
+    // Idle connections stay open for a second, or the connection has just been closed.
+    if let Ok(response) = kept.try_request(&Request::get("/")) {
+        assert_eq!(response.header("connection"), Some("close"));
     }
     server.wait_for_predecessor();
     assert!(kept.is_closed());
 }
 
 #[test]
-fn a_server_that_was_roots_hands_over_what_only_root_can_have() {
+fn server_started_by_root_passes_on_privileged_resources() {
     if !is_root() {
         return;
     }

@@ -1,10 +1,11 @@
-//! What a page has left behind outlives its server, and is no stranger to the next.
+//! A process that a page has left running outlives its server. The next server must still recognize
+//! it.
 
 use samovar_testkit::{Server, eventually};
 use std::path::Path;
 
-/// Leaves a process that has forked twice into a session of its own. When there is a file `go`, it says each line of `orders` to the socket
-/// `at`, and writes what it was told.
+/// Starts a process that forks twice and moves to a new session. When the file `go` exists, it
+/// sends each line of `orders` to the socket `at`, and records the responses.
 const LEAVES: &str = r#"<?php
     if (!isset($_GET['at'])) { exit('page'); }
     $code = '[, $at, $folder] = $argv;
@@ -29,7 +30,7 @@ fn leave(by: &Server, at: &Path, folder: &Path) {
     assert_eq!(by.get(&target).text(), "left");
 }
 
-/// Its parent, and what it was told.
+/// Parent of the process, and the recorded responses.
 fn said(folder: &Path) -> (i32, Vec<String>) {
     std::fs::write(folder.join("go"), "").expect("our own file");
     let text = eventually("an answer to what was left behind", || {
@@ -41,14 +42,14 @@ fn said(folder: &Path) -> (i32, Vec<String>) {
 }
 
 fn are_refused(said: &[String]) {
-    let refused = "a process of this server may not do that";
+    let refused = "a process of this server may not send this command";
     assert_eq!(said.len(), 5, "{said:?}");
     assert!(said[..4].iter().all(|line| line.contains(refused)), "{said:?}");
     assert!(said[4].starts_with("{\"version\""), "how it is may be known: {said:?}");
 }
 
 #[test]
-fn it_gives_the_next_server_no_orders() {
+fn process_left_by_page_cannot_control_next_server() {
     let server = Server::script(LEAVES).workers(1).start();
     let folder = tempfile::tempdir().expect("a folder");
     leave(&server, &server.control(), folder.path());
@@ -60,10 +61,11 @@ fn it_gives_the_next_server_no_orders() {
     let (parent, said) = said(folder.path());
     assert!(parent != first && parent != next, "nobody of ours is its parent any more");
     are_refused(&said);
-    server.wait_for_log("a process of this server gives it orders");
+    server.wait_for_log("a process of this server sent a command");
     assert_eq!(server.get("/").text(), "page");
     assert_eq!((server.pid(), &server.status()["generation"]), (next, &1.into()));
-    // Who is none of PHP's is obeyed, whatever rights it cannot get.
+    // A command from a process outside of PHP is accepted, even if the process cannot gain
+    // privileges.
     let binary = samovar_testkit::binary();
     let mut shell = std::process::Command::new("setpriv");
     shell.args(["--no-new-privs"]).arg(binary).arg("reload").arg("--control");
@@ -74,7 +76,7 @@ fn it_gives_the_next_server_no_orders() {
 }
 
 #[test]
-fn it_gives_none_to_a_server_that_knows_nothing_of_its_own() {
+fn process_left_by_page_cannot_control_other_server() {
     let theirs = Server::script(LEAVES).workers(1).start();
     let server = Server::script("<?php echo 'page';").workers(1).start();
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! An upgrade as clients of each protocol see it: TLS with HTTP/1.1 and HTTP/2, FastCGI, a socket of the service manager's.
+//! An upgrade as seen by clients of each protocol: TLS with HTTP/1.1 and HTTP/2, FastCGI, a socket
+//! of the service manager.
 
 use super::SCRIPT;
 use samovar_testkit::http::Client;
@@ -12,13 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 const ROUNDS: usize = 3;
-/// Answers of each kind that a round waits for.
+/// Number of responses of each kind that a round waits for.
 const MORE: usize = 2;
 
-/// Asks again and again, each time on a new connection, and ends at the first answer that is none.
+/// Sends requests repeatedly, each on a new connection, and ends at the first failure.
 struct Asking {
     what: &'static str,
-    answered: Arc<AtomicUsize>,
+    responded: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
 }
 
@@ -28,28 +29,28 @@ impl Asking {
         over: &Arc<AtomicBool>,
         ask: impl Fn() -> String + Send + 'static,
     ) -> Asking {
-        let (answered, over) = (Arc::<AtomicUsize>::default(), Arc::clone(over));
-        let count = Arc::clone(&answered);
+        let (responded, over) = (Arc::<AtomicUsize>::default(), Arc::clone(over));
+        let count = Arc::clone(&responded);
         let thread = std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                let answer = ask();
-                assert!(answer.ends_with("page GET"), "{what}: {answer}");
+                let response = ask();
+                assert!(response.ends_with("page GET"), "{what}: {response}");
                 count.fetch_add(1, Ordering::Relaxed);
             }
         });
-        Asking { what, answered, thread }
+        Asking { what, responded, thread }
     }
 
     fn wait_for_more(&self) {
-        let wanted = self.answered.load(Ordering::Relaxed) + MORE;
+        let wanted = self.responded.load(Ordering::Relaxed) + MORE;
         eventually(&format!("answers to {}", self.what), || {
             assert!(!self.thread.is_finished(), "{} was let down", self.what);
-            (self.answered.load(Ordering::Relaxed) >= wanted).then_some(())
+            (self.responded.load(Ordering::Relaxed) >= wanted).then_some(())
         });
     }
 }
 
-/// All that it says, errors as well.
+/// Complete output, including errors.
 fn said_by(command: &mut Command) -> String {
     let output = command.output().expect("it is installed");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -69,7 +70,7 @@ fn over_fastcgi(address: SocketAddr, script: String) -> impl Fn() -> String {
 }
 
 #[test]
-fn no_request_of_any_protocol_is_lost() {
+fn upgrade_loses_no_request_of_any_protocol() {
     let folder = tempfile::tempdir().expect("a folder");
     let certificate = Certificate::own(folder.path(), "own", "DNS:localhost,IP:127.0.0.1");
     let fcgi = samovar_testkit::port();
@@ -100,9 +101,10 @@ fn no_request_of_any_protocol_is_lost() {
     server.stop();
 }
 
-/// What runs on a connection of HTTP/2 is answered, and its client is told to ask elsewhere for more.
+/// Running requests of an HTTP/2 connection get their responses, and GOAWAY makes the client send
+/// further requests on another connection.
 #[test]
-fn connections_of_http2_hear_goaway_and_their_answers() -> io::Result<()> {
+fn http2_connection_gets_goaway_and_its_responses() -> io::Result<()> {
     let php = "<?php
         if (isset($_GET['file'])) {
             file_put_contents(\"$_GET[file].here\", 'x');
@@ -121,7 +123,8 @@ fn connections_of_http2_hear_goaway_and_their_answers() -> io::Result<()> {
     idle.get(1, "/")?;
     assert_eq!(idle.wait_for(DATA).expect("an answer").payload, b"page GET");
     std::thread::scope(|scope| {
-        // It returns when the new server serves; the old one waits for what it runs.
+        // The command returns when the new server serves requests. The old one waits for its
+        // running requests.
         let upgrade = scope.spawn(|| server.upgrade([]));
         let told = client.wait_for(GOAWAY).expect("it is told");
         assert_eq!(told.payload[4..8], [0; 4], "there is no error: {told:?}");
@@ -148,9 +151,9 @@ fn connections_of_http2_hear_goaway_and_their_answers() -> io::Result<()> {
     Ok(())
 }
 
-/// The descriptor stays the manager's, whoever listens with it.
+/// The manager keeps the descriptor, regardless of the listening server.
 #[test]
-fn a_socket_of_the_service_manager_goes_on() {
+fn upgrade_passes_on_socket_of_service_manager() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it is bound");
     let server = Server::script(SCRIPT).workers(1).inherit(&listener).start();

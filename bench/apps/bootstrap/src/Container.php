@@ -6,7 +6,7 @@ namespace Samovar\Bench\Bootstrap;
 
 use Closure;
 
-/** Makes each service once, with those that it needs. */
+/** Creates each service once, together with the services it needs. */
 final class Container
 {
     /** @var array<class-string, object> */
@@ -27,7 +27,8 @@ final class Container
         return $this->services[$id] ??= ($this->definitions[$id])($this);
     }
 
-    /** Makes all that are defined, as an application does whose services listen to each other's events. */
+    /** Creates all defined services, as in an application whose services listen to each other's
+     * events. */
     public function makeAll(): void
     {
         foreach ($this->definitions as $id => $_) {

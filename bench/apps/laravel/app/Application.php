@@ -6,7 +6,7 @@ namespace App;
 
 use Illuminate\Foundation;
 
-/** Keeps what the framework caches beside what it stores: each server has a folder of its own. */
+/** Keeps the framework's cache next to its storage: each server has its own folder. */
 final class Application extends Foundation\Application
 {
     public function bootstrapPath($path = ''): string

@@ -13,13 +13,14 @@ use Illuminate\Support\Facades\Facade;
 use Symfony\Component\HttpFoundation\Response;
 
 /**
- * One booted application for many requests, in essence as Laravel Octane does it: each request works with a clone of
- * the application, so that what it binds and resolves goes with the clone. Services that were resolved at the boot are
- * shared by all clones: they are told which application they work for, and lose what the request left in them.
+ * One booted application for many requests, in essence like Laravel Octane. Each request uses a
+ * clone of the application, so that its bindings and resolved services disappear with the clone.
+ * All clones share the services that were resolved at boot. These get the application that they
+ * work for, and their state of the last request is removed.
  */
 final class Worker
 {
-    /** The services that Octane resolves at the boot, as far as this application has them. */
+    /** The services that Octane resolves at boot, as far as this application has them. */
     private const WARM = [
         'config', 'cookie', 'encrypter', 'files', 'hash', 'log', 'router', 'session', 'session.store',
         'translator', 'url', 'view',
@@ -31,13 +32,13 @@ final class Worker
     {
         $this->kernel = $application->make(Kernel::class);
         $this->kernel->bootstrap();
-        // The generator of URLs cannot be made without one; each request takes its place.
+        // The URL generator cannot be created without a request; each request replaces it.
         $application->instance('request', Request::create($application->make('config')->get('app.url')));
         array_map($application->make(...), self::WARM);
     }
 
     /**
-     * @param Closure(Response): void $send what is done between the answer and the end of the request
+     * @param Closure(Response): void $send runs between the response and the end of the request
      */
     public function handle(Request $request, Closure $send): void
     {
@@ -74,7 +75,8 @@ final class Worker
     {
         $session = $sandbox->make('session.store');
         $session->setId(null);
-        // Last, and with the token against forged requests: the image of the checkpoint model must hold none.
+        // Last, and including the token against forged requests: the image of the checkpoint model
+        // must not contain one.
         $session->flush();
         $sandbox->make('cookie')->flushQueuedCookies();
         $sandbox->make('view')->flushState();

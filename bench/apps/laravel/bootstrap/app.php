@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /*
- * The application as Laravel's own skeleton makes it. Debian's package is the framework alone, so this skeleton is a
- * minimal one: one page, the skeleton's providers and middleware, sessions in files.
+ * The application as Laravel's own skeleton creates it. Debian's package contains only the
+ * framework, so this skeleton is a minimal one: one page, the skeleton's providers and middleware,
+ * sessions in files.
  */
 
 use App\Application;

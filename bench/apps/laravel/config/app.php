@@ -10,10 +10,10 @@ return [
     'timezone' => 'UTC',
     'locale' => 'en',
     'fallback_locale' => 'en',
-    // It guards nothing: this application is there to be measured.
+    // It protects nothing: this application exists only for measurements.
     'key' => 'base64:' . base64_encode(str_repeat('bench+samovar+16', 2)),
     'cipher' => 'AES-256-CBC',
-    // Those of Laravel's skeleton.
+    // The providers of Laravel's skeleton.
     'providers' => [
         Illuminate\Auth\AuthServiceProvider::class,
         Illuminate\Broadcasting\BroadcastServiceProvider::class,

@@ -8,7 +8,7 @@ return [
     'expire_on_close' => false,
     'encrypt' => false,
     'files' => storage_path('framework/sessions'),
-    // No clearing up in the middle of a measurement, as with session.gc_probability = 0.
+    // No cleanup during a measurement, as with session.gc_probability = 0.
     'lottery' => [0, 100],
     'cookie' => 'laravel_session',
     'path' => '/',

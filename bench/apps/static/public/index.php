@@ -2,5 +2,5 @@
 
 declare(strict_types=1);
 
-// What no file answers. No request of the workload comes here.
+// For targets without a file. No request of the workload comes here.
 http_response_code(404);

@@ -1,6 +1,7 @@
-//! samovar-load against a server of the test's own: what it sends, how it counts, and from when.
+//! samovar-load against a server of the test: the requests that it sends, its counts, and its time
+//! measurement.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on says so by a panic.
+#![allow(clippy::unwrap_used)] // A test that cannot continue panics.
 
 mod server;
 
@@ -15,7 +16,7 @@ fn command(words: &str, url: &str) -> Output {
     command.args(words.split_whitespace()).arg(url).output().unwrap()
 }
 
-/// What it prints. Whatever happens, each request that was due is counted once.
+/// The printed result. Each request that was due must be counted exactly once.
 fn load(words: &str, url: &str) -> Value {
     let output = command(words, url);
     assert!(output.status.success(), "{output:?}");
@@ -40,7 +41,7 @@ fn microseconds(value: &Value) -> f64 {
 }
 
 #[test]
-fn closed_loop() {
+fn closed_loop_counts_every_request_once() {
     let server = Server::start();
     let report = load("--connections 4 --seconds 0.3", &server.url("/"));
     let requests = count(&report["requests"]);
@@ -54,11 +55,11 @@ fn closed_loop() {
     assert_eq!((log.connections, log.requests.len() as u64), (4, requests));
 }
 
-/// A server that takes 20 ms each gets requests every 10 ms: request n is due after 10 n ms and
-/// answered after 20 (n + 1) ms, however many connections there are. A client that counted from
-/// sending would say 40 ms.
+/// A server that takes 20 ms each gets requests every 10 ms. Request n is due after 10 n ms and
+/// gets its response after 20 (n + 1) ms, for any number of connections. A client that counted from
+/// sending would report 40 ms.
 #[test]
-fn latency_counts_from_the_schedule() {
+fn latency_counts_from_due_time() {
     let server = Server::start();
     let words = "--connections 2 --rate 100 --seconds 1 --grace-seconds 60 --timeout-seconds 60";
     let report = load(words, &server.url("/slow"));
@@ -67,12 +68,12 @@ fn latency_counts_from_the_schedule() {
     let latency = &report["latency_us"];
     assert!(microseconds(&latency["p50"]) >= 50.0 * step_us, "{report}");
     assert!(microseconds(&latency["max"]) >= 100.0 * step_us, "{report}");
-    // At most 50 were answered in the window, and at its end two were under way.
+    // At most 50 had a response in the window, and at its end two were in flight.
     assert!(report["rate"].as_f64().unwrap() <= 52.0, "{report}");
 }
 
 #[test]
-fn constant_rate_asks_as_often_as_it_says() {
+fn constant_rate_sends_the_scheduled_requests() {
     let server = Server::start();
     let words = "--connections 4 --rate 200 --seconds 0.5 --grace-seconds 60";
     let report = load(words, &server.url("/"));
@@ -81,7 +82,7 @@ fn constant_rate_asks_as_often_as_it_says() {
 }
 
 #[test]
-fn answers() {
+fn each_kind_of_response_is_counted_by_its_cause() {
     for (path, ending) in [
         ("/", "good"),
         ("/pieces", "good"),
@@ -111,7 +112,7 @@ fn answers() {
 }
 
 #[test]
-fn the_answer_to_head_has_no_body() {
+fn response_to_head_has_no_body() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start();
     let targets = folder.path().join("targets");
@@ -122,7 +123,7 @@ fn the_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn a_late_answer_is_a_timeout_and_its_connection_is_closed() {
+fn late_response_is_timeout_and_closes_connection() {
     let server = Server::start();
     let timeout = LATE.as_secs_f64() / 3.0;
     let words = format!("--connections 1 --seconds 0.3 --timeout-seconds {timeout}");
@@ -134,17 +135,17 @@ fn a_late_answer_is_a_timeout_and_its_connection_is_closed() {
 }
 
 #[test]
-fn a_request_that_waits_too_long_for_a_connection_is_a_timeout_too() {
+fn long_wait_for_a_connection_is_a_timeout() {
     let server = Server::start();
     let words = "--connections 1 --rate 5000 --seconds 0.2 --timeout-seconds 0.1";
     let report = load(words, &server.url("/never"));
     assert_eq!((count(&report["errors"]["timeout"]), due(&report)), (1000, 1000), "{report}");
-    // Those whose time was over before the connection was free were not sent.
+    // Requests that timed out before the connection was free were not sent.
     assert!(server.log().requests.len() < 500, "{report}");
 }
 
 #[test]
-fn what_has_no_answer_in_the_end_hangs() {
+fn requests_without_response_at_the_end_are_hung() {
     let server = Server::start();
     let report = load("--connections 3 --seconds 0.1 --grace-seconds 0.1", &server.url("/never"));
     assert_eq!((count(&report["hung"]), due(&report)), (3, 3), "{report}");
@@ -156,19 +157,19 @@ fn what_has_no_answer_in_the_end_hangs() {
 }
 
 #[test]
-fn an_answer_in_the_grace_time_counts_for_the_rate_in_part() {
+fn response_in_grace_time_counts_in_part_for_rate() {
     let server = Server::start();
     let words = "--connections 2 --seconds 0.1 --grace-seconds 60";
     let report = load(words, &server.url("/late"));
     assert_eq!((count(&report["requests"]), due(&report)), (2, 2), "{report}");
-    // Two answers of 300 ms, of which 100 ms or less were in the window of 100 ms.
+    // Two responses of 300 ms, of which at most 100 ms were in the window of 100 ms.
     let rate = report["rate"].as_f64().unwrap();
     assert!(0.0 < rate && rate <= 2.0 / 3.0 / 0.1 + 0.1, "{report}");
 }
 
 #[test]
-fn refused_connections_are_data() {
-    // A port that only root could listen at, and that no service has.
+fn refused_connections_are_counted_as_errors() {
+    // A port on which only root could listen, and that no service uses.
     let report = load("--connections 2 --seconds 0.1", "http://127.0.0.1:1/");
     let refused = count(&report["errors"]["connect"]);
     assert!(refused > 0, "{report}");
@@ -176,7 +177,7 @@ fn refused_connections_are_data() {
 }
 
 #[test]
-fn a_connection_for_each_request() {
+fn new_connections_option_opens_one_per_request() {
     let server = Server::start();
     let words = "--connections 2 --seconds 0.2 --new-connections";
     let report = load(words, &server.url("/"));
@@ -188,9 +189,10 @@ fn a_connection_for_each_request() {
     assert!(log.requests.iter().all(|request| request.headers.contains(&close)));
 }
 
-/// A server may close an idle connection at any time: the next request opens one, nothing is lost.
+/// A server may close an idle connection at any time: the next request opens a new one, and no
+/// request is lost.
 #[test]
-fn a_connection_closed_while_idle_is_no_error() {
+fn connection_closed_while_idle_is_no_error() {
     let server = Server::start();
     let words = "--connections 1 --rate 10 --seconds 0.5";
     let report = load(words, &server.url("/hello-and-close"));
@@ -199,7 +201,7 @@ fn a_connection_closed_while_idle_is_no_error() {
 }
 
 #[test]
-fn numbered_paths_differ() {
+fn numbered_path_differs_in_each_request() {
     let server = Server::start();
     load("--connections 3 --rate 100 --seconds 0.2 --grace-seconds 60", &server.url("/?n={n}"));
     let log = server.log();
@@ -209,7 +211,7 @@ fn numbered_paths_differ() {
 }
 
 #[test]
-fn classes_headers_and_bodies() {
+fn targets_send_their_headers_and_bodies_by_class() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("targets.jsonl");
     let text = r#"{"class":"page","weight":0.5,"path":"/1","headers":{"Cookie":"a=1"}}
@@ -243,7 +245,7 @@ fn classes_headers_and_bodies() {
 }
 
 #[test]
-fn large_bodies() {
+fn large_body_is_sent_completely_or_rejected() {
     const BODY_BYTES: usize = 20 * 1024 * 1024; // More than the buffers of a socket hold.
     let folder = tempfile::tempdir().unwrap();
     let body: Vec<u8> = (0..BODY_BYTES).map(|index| (index % 251) as u8).collect();
@@ -260,7 +262,7 @@ fn large_bodies() {
             assert_eq!(count(&report["requests"]), 2, "{path}: {report}");
             assert!(server.log().requests.iter().all(|seen| seen.body == body));
         } else {
-            // It may close so early that its answer is lost on the way: a reset overtakes it.
+            // The server may close so early that its response is lost: a reset overtakes it.
             let lost = count(&report["errors"]["io"]);
             assert_eq!(count(&report["errors"]["status"]) + lost, 2, "{path}: {report}");
         }
@@ -268,7 +270,7 @@ fn large_bodies() {
 }
 
 #[test]
-fn show_prints_one_answer() {
+fn show_option_prints_one_response() {
     let server = Server::start();
     let output = command("--connections 1 --seconds 0.1 --show", &server.url("/"));
     let text = String::from_utf8(output.stderr).unwrap();
@@ -277,7 +279,7 @@ fn show_prints_one_answer() {
 }
 
 #[test]
-fn bad_arguments_end_with_2() {
+fn invalid_arguments_exit_with_2() {
     let url = "http://127.0.0.1:9/";
     for (words, url) in [
         ("--connections 0", url),

@@ -1,4 +1,4 @@
-//! A server that answers well, badly, slowly or not at all, as the path says.
+//! A server whose response is good, bad, slow or missing, depending on the path.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,30 +10,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::Mutex as Turn;
 
-/// How long `/slow` takes; one request at a time.
+/// Duration of a response to `/slow`; one request at a time.
 pub(crate) const SLOW: Duration = Duration::from_millis(20);
-/// How long `/late` takes.
+/// Duration of a response to `/late`.
 pub(crate) const LATE: Duration = Duration::from_millis(300);
-/// What `/` answers.
+/// Response to `/`.
 pub(crate) const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) line: String,
-    /// `name: value`, as they came.
+    /// `name: value`, as received.
     pub(crate) headers: Vec<String>,
     pub(crate) body: Vec<u8>,
 }
 
-/// What happened.
+/// Connections and requests so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,
     pub(crate) requests: Vec<Seen>,
 }
 
-/// A server in a thread of its own, until the test's process ends.
+/// A server on its own thread, until the test's process ends.
 pub(crate) struct Server {
     address: SocketAddr,
     log: Arc<Mutex<Log>>,
@@ -58,7 +58,7 @@ impl Server {
                 loop {
                     let (stream, _) = listener.accept().await.unwrap();
                     shared.log.lock().unwrap().connections += 1;
-                    // A client that goes away is no concern of the server.
+                    // A client that leaves is not an error of the server.
                     let shared = shared.clone();
                     tokio::spawn(async move { shared.serve(stream).await.unwrap_or_default() });
                 }
@@ -87,15 +87,15 @@ impl Shared {
             }
             let close = seen.headers.iter().any(|header| header == "Connection: close");
             self.log.lock().unwrap().requests.push(seen);
-            if !self.answer(&mut stream, &path).await? || close {
+            if !self.respond(&mut stream, &path).await? || close {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Answers; false where the connection ends with it.
-    async fn answer(&self, stream: &mut BufReader<TcpStream>, path: &str) -> io::Result<bool> {
+    /// Sends the response for `path`. Returns false if the connection ends with it.
+    async fn respond(&self, stream: &mut BufReader<TcpStream>, path: &str) -> io::Result<bool> {
         match path {
             "/never" => std::future::pending().await,
             "/late" => tokio::time::sleep(LATE).await,
@@ -115,7 +115,7 @@ impl Shared {
     }
 }
 
-/// What is written, piece by piece, and whether the connection stays open.
+/// Pieces of the response, and whether the connection stays open.
 fn pieces(path: &str) -> (&'static [&'static str], bool) {
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     match path {

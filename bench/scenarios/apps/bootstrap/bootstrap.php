@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /*
- * bench/apps/bootstrap, booted anew in each request of a resident process: its class files are loaded once, the
- * container and its objects are made for each request, and nothing but classes is shared.
+ * bench/apps/bootstrap, booted again in each request of a resident process. Its class files are
+ * loaded once; the container and its objects are created for each request. Only the classes are
+ * shared.
  */
 
 use Samovar\Bench\Bootstrap\Container;

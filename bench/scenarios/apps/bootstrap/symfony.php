@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * bench/apps/symfony with a new kernel and container in each request of a resident process. Classes are loaded once.
+ * bench/apps/symfony with a new kernel and container in each request of a resident process. Classes
+ * are loaded once.
  */
 
 use App\Kernel;

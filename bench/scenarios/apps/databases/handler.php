@@ -6,7 +6,8 @@ namespace Samovar\Bench\Databases;
 
 use PDO;
 
-/** Which database, and whether it is asked for something that takes 10 ms: the scenario says so. */
+/** Connects to the database that the scenario selects. The scenario also selects a query that
+ * takes 10 ms or a plain one. */
 function connect(bool $persistent = false): PDO
 {
     $kind = getenv('BENCH_DATABASE') === 'pgsql' ? 'PG' : 'MYSQL';
@@ -24,7 +25,7 @@ function database(bool $persistent = false): PDO
     return $database ??= connect($persistent);
 }
 
-/** The column is named: MariaDB's SLEEP() would give its own result instead. */
+/** The column has a name: MariaDB's SLEEP() would otherwise return its own result. */
 function question(int $number): string
 {
     return match (getenv('BENCH_QUESTION')) {

@@ -2,6 +2,6 @@
 
 declare(strict_types=1);
 
-// What a build does before a deploy: the container and the templates are compiled, by showing the page once.
+// The build before a deploy: compiles the container and the templates by rendering the page once.
 
 require __DIR__ . '/public/index.php';

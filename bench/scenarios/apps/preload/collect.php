@@ -3,10 +3,11 @@
 declare(strict_types=1);
 
 /*
- * php collect.php FRONT: runs that front controller once, as for a request of "/", and writes the files of the classes
- * that came by the autoloader to $BENCH_VAR/preload.json.
+ * php collect.php FRONT: runs that front controller once, as for a request of "/", and writes the
+ * files of the classes loaded by the autoloader to $BENCH_VAR/preload.json.
  *
- * Files that the application includes by name are left out: a second include of a preloaded class is a fatal error.
+ * Files that the application includes by name are left out: a second include of a preloaded class
+ * is a fatal error.
  */
 
 namespace Samovar\Bench\Preload;
@@ -19,11 +20,12 @@ spl_autoload_register(static function (string $class) use (&$asked): void {
     $asked[$class] = true;
 }, prepend: true);
 
-// At the end of the script, so that a front controller that ends by exit() is no matter.
+// At the end of the script, so that it also works for a front controller that calls exit().
 register_shutdown_function(static function () use (&$asked): void {
     $files = [];
     foreach (array_keys($asked) as $class) {
-        // It may be known by now, or have been asked for in vain: then no one is asked again.
+        // The class may be loaded by now, or may not exist: then the autoloader is not called
+        // again.
         if (class_exists($class, false) || interface_exists($class, false) || trait_exists($class, false)) {
             $file = (new ReflectionClass($class))->getFileName();
             $file === false || $files[$file] = true;

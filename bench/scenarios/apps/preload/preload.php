@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * opcache.preload: compiles what collect.php has listed. opcache links the classes when all are there.
+ * opcache.preload: compiles the files that collect.php has listed. opcache links the classes when
+ * all of them are present.
  */
 
 (static function (): void {

@@ -13,7 +13,7 @@ use function Samovar\Bench\Echoing\answer;
 
 use const Samovar\Bench\Echoing\HEADERS;
 
-/** bench/apps/echo. */
+/** Handler of bench/apps/echo. */
 final class Echoing implements RequestHandlerInterface
 {
     public function __construct(private readonly ResponseFactoryInterface $factory)

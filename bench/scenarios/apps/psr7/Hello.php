@@ -11,7 +11,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 
 use function Samovar\Bench\Hello\answer;
 
-/** bench/apps/hello. */
+/** Handler of bench/apps/hello. */
 final class Hello implements RequestHandlerInterface
 {
     public function __construct(private readonly ResponseFactoryInterface $factory)

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * PSR-7 where a server has superglobals only: the library makes its request of them, and the answer goes out by
- * header() and echo.
+ * PSR-7 on a server that has only superglobals: the library creates its request from them, and the
+ * response is sent by header() and echo.
  */
 
 namespace Samovar\Bench\Psr7;

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-// It calls Samovar\serve(): these words here make the server boot it at its start.
+// Calls Samovar\serve(). The server finds this name in the text and boots the application at its
+// start.
 
 use GuzzleHttp\Psr7\HttpFactory;
 use Samovar\Bench\Psr7\Hello;

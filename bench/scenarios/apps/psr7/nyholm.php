@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * PSR-7 by nyholm/psr7 alone: its request is filled from Samovar's native one before the handler is called.
+ * PSR-7 with nyholm/psr7 alone: its request is filled from Samovar's native one before the handler
+ * is called.
  */
 
 namespace Samovar\Bench\Psr7;
@@ -24,7 +25,7 @@ function serveByNyholm(RequestHandlerInterface $handler): void
         => Answer::of($handler->handle(nyholmRequest($request)), $request->method()));
 }
 
-/** What these workloads send: no forms, no uploads. */
+/** Converts the requests of these workloads, which have no forms and no uploads. */
 function nyholmRequest(Request $request): ServerRequestInterface
 {
     $scheme = $request->isSecure() ? 'https' : 'http';

@@ -3,12 +3,12 @@
 declare(strict_types=1);
 
 /*
- * The leaking application, resident. How it is recycled stands in the environment:
+ * The leaking application, resident. The environment selects how it is recycled:
  *
  *   BENCH_KEEPS=0         it keeps nothing: the cost without leak and without recycling
  *   BENCH_ROLLBACK=N      a rollback after N requests
- *   BENCH_RESTART=N       the worker ends after N requests, and a new one takes its place
- *   BENCH_OWN_BOOT=1      what the boot leaves open makes each worker boot by itself
+ *   BENCH_RESTART=N       the worker ends after N requests and is replaced
+ *   BENCH_OWN_BOOT=1      the boot leaves a connection open, so each worker boots on its own
  */
 
 use function Samovar\Bench\Bootstrap\answer;
@@ -20,10 +20,10 @@ $container = require dirname(__DIR__, 3) . '/apps/bootstrap/boot.php';
 $keeps = getenv('BENCH_KEEPS') !== '0';
 $restart = (int) getenv('BENCH_RESTART');
 if (getenv('BENCH_OWN_BOOT')) {
-    // Two processes cannot speak on one connection, so no image is shared.
+    // Two processes cannot use one connection, so no image is shared.
     $connection = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
 }
-// One error line for each recycled worker would be a measurement of the log.
+// One error line per recycled worker would measure the log.
 ini_set('log_errors', '0');
 
 serve(static function () use ($container, $keeps, $restart): void {
@@ -31,7 +31,8 @@ serve(static function () use ($container, $keeps, $restart): void {
     echo answer($container);
     leak($keeps);
     if (++$served === $restart) {
-        // No request is lost: its answer is complete. A fatal error is what ends a worker by its own will.
+        // No request is lost: its response is complete. A fatal error is the way for a worker to
+        // end on its own.
         fastcgi_finish_request();
         trigger_error('the worker has served enough', E_USER_ERROR);
     }

@@ -1,6 +1,6 @@
-//! A shop that does not exist: its server, and its figures of a day.
+//! An invented shop: its server, and its figures of one day.
 
-// An invented figure is a float first, and never negative.
+// Invented figures are computed as floats and are never negative.
 #![allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
 
 use crate::called;
@@ -23,14 +23,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
-/// A day.
+/// Minutes of a day.
 pub(crate) const MINUTES: u64 = 24 * 60;
 const PER_SECOND: u64 = 9;
 const DAY_S: u64 = 86_400;
 const AFTERNOON_S: u64 = 15 * 3_600;
 const LIMITS: Limits = Limits { routes_max: 100, slow_ns: 1_000 * MS };
 
-/// (route, path, share of requests, CPU ms, PostgreSQL ms, other wait, its ms).
+/// Route: (name, path, share of requests, CPU ms, PostgreSQL ms, other wait, its ms).
 type Route = (&'static str, &'static str, u64, f64, f64, Option<(WaitKind, &'static str)>, f64);
 
 const ROUTES: [Route; 11] = [
@@ -79,7 +79,7 @@ const ROUTES: [Route; 11] = [
     ("/feed.xml", "/feed.xml", 1, 3.0, 6.0, Some((WaitKind::Sleep, "")), 4.0),
 ];
 
-/// xorshift64: the same day each time.
+/// Random numbers by xorshift64; the seed is fixed, so each run invents the same day.
 struct Dice(u64);
 
 impl Dice {
@@ -90,7 +90,7 @@ impl Dice {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Around one, with a long tail to the right.
+    /// Returns a number around one, with a long tail to the right.
     fn about(&mut self) -> f64 {
         let bell = (0..6).map(|_| self.roll()).sum::<f64>() / 3.0 - 1.0;
         let tail = if self.roll() > 0.985 { 3.0 + 6.0 * self.roll() } else { 1.0 };
@@ -98,17 +98,17 @@ impl Dice {
     }
 }
 
-/// The shop's figures.
+/// Figures of the shop.
 pub(crate) struct Shop {
     insight: Arc<Insight>,
     dice: Mutex<(Dice, u64)>,
 }
 
 impl Shop {
-    /// Makes up the last `minutes`, at most a day, in memory and in a history at `path`.
+    /// Invents the last `minutes`, at most a day, in memory and in a history at `path`.
     pub(crate) fn open(path: &Path, minutes: u64) -> Result<Shop, Box<dyn std::error::Error>> {
         let (front, outlet) = intake();
-        // Figures are put in from here; the channel stays open for as long as the program runs.
+        // Figures are added directly. The channel must stay open as long as the program runs.
         std::mem::forget(front);
         let limits = StoreLimits { bytes_max: 256 << 20, days_max: 30 };
         let (mut store, _) = Store::open(path, limits)?;
@@ -118,7 +118,7 @@ impl Shop {
         let end = now - now % 60;
         for minute in MINUTES - minutes..MINUTES {
             let at = end - (MINUTES - minute) * 60;
-            // The last quarter of an hour is looked at by the second.
+            // The last quarter of an hour is displayed by the second.
             let is_close = MINUTES - minute <= 17;
             let (pieces, requests) = if is_close { (60, PER_SECOND) } else { (1, 60 * PER_SECOND) };
             for piece in 0..pieces {
@@ -145,16 +145,16 @@ impl Shop {
         Arc::clone(&self.insight)
     }
 
-    /// What a second brings.
-    #[allow(dead_code, reason = "the test looks at what is there")]
+    /// Adds the requests of one second.
+    #[allow(dead_code, reason = "the test uses only existing data")]
     pub(crate) fn second(&self, now: u64) {
-        let mut dice = self.dice.lock().expect("nobody panics with it");
+        let mut dice = self.dice.lock().expect("no panic while it is locked");
         self.insight.figures().take(&requests_of(&mut dice, now, PER_SECOND), now);
     }
 }
 
-/// What comes in, of at most `requests`: more by day than by night. It is always three in the afternoon: what the pages show does
-/// not depend on when they are looked at.
+/// Returns the requests of a period, at most `requests`: more by day than by night. The time of day
+/// is always three in the afternoon, so the pages do not depend on the real time.
 fn requests_of(dice: &mut (Dice, u64), at: u64, requests: u64) -> Batch {
     let mut batch = Batch::default();
     let age = samovar_insight::now().saturating_sub(at) % DAY_S;
@@ -174,7 +174,7 @@ fn event_at(minute: u64) -> Option<(EventKind, &'static str)> {
         1_300 => Some((EventKind::Start, "samovar 0.1.0")),
         640 => Some((EventKind::Reload, "generation 2 took over from generation 1 in 840 ms")),
         410 => Some((EventKind::Crash, "worker 4117 of generation 2 died: segmentation fault")),
-        409 => Some((EventKind::Limit, "limits.queue_max was reached: 12 requests were refused")),
+        409 => Some((EventKind::Limit, "limits.queue_max reached: 12 requests rejected")),
         48 => Some((
             EventKind::ReloadFailed,
             "generation 3 does not boot: Class \"App\\Tax\" not found",
@@ -207,7 +207,7 @@ fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
     let other_ns = ms(*more, dice);
     let stalls = if dice.roll() > 0.9985 { 1_400 * MS } else { 0 };
     let queue_ns = if dice.roll() > 0.9 { ms(2.0, dice) } else { 20_000 + cpu_ns / 300 };
-    // None of the last minutes, or it might not be well.
+    // No failures in the last minutes, otherwise the health check might report a problem.
     let has_failed = dice.roll() > 0.9985 && at + 3 * 60 < now;
     let rollback_ns = 90_000 + cpu_ns / 90;
     let run_ns = cpu_ns + database_ns + other_ns + stalls + MS / 3;
@@ -224,7 +224,7 @@ fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
         wait(*kind, *peer, 1, other_ns);
     }
     if stalls > 0 && queue_ns > MS {
-        // A worker that was just forked for it.
+        // A worker that was forked for this request.
         let boot = Boot { ago_ns: queue_ns / 2, ns: queue_ns / 3 };
         report.extend(Entry::Boot(boot).encode());
     }
@@ -273,8 +273,8 @@ fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
     });
 }
 
-/// What its workers were seen at, of the generation before the last reload and of the one behind it: (stack, the outermost
-/// call first; samples before, and now).
+/// Samples of the generation before the last reload and of the current one: (stack, outermost call
+/// first; samples before, samples now).
 const STACKS: [(&[&str], u64, u64); 7] = [
     (&["{main}", "Kernel::handle", "Shop::show", "Prices::discounts"], 40, 260),
     (&["{main}", "Kernel::handle", "Shop::show", "PDOStatement::execute"], 300, 290),
@@ -297,7 +297,7 @@ fn sampled() -> Arc<Profiles> {
         hertz: 49,
         is_told: true,
         trouble: Box::new(|trouble| panic!("{trouble}")),
-        turn: samovar_insight::Turn::now(),
+        handover_gate: samovar_insight::HandoverGate::now(),
         push: None,
     });
     let profiles = profiles.expect("a thread");
@@ -344,18 +344,23 @@ impl Host for Server {
         let states = ["idle", "busy", "idle", "idle", "busy", "idle", "idle", "booting"];
         let worker = |(n, state): (u64, &str)| {
             json!({
-                "pid": 4_100 + n, "state": state, "model": "checkpoint", "requests": 12_345 / (n + 1),
-                "rollbacks": 12_345 / (n + 1), "hot_pages": 136, "rss_bytes": 31_000_000 + n * 700_000,
-                "age_seconds": 543.2, "generation": 3,
+                "pid": 4_100 + n, "state": state, "model": "checkpoint",
+                "requests": 12_345 / (n + 1), "rollbacks": 12_345 / (n + 1), "hot_pages": 136,
+                "rss_bytes": 31_000_000 + n * 700_000, "age_seconds": 543.2, "generation": 3,
             })
         };
         let workers: Vec<_> = (0..).zip(states).map(worker).collect();
-        let finding = |kind: &str, action: &str, what: &str, place: &str, advice: &str| json!({"kind": kind, "action": action, "what": what, "where": place, "advice": advice});
+        let finding = |kind: &str, action: &str, what: &str, place: &str, advice: &str| {
+            json!({
+                "kind": kind, "action": action, "what": what, "where": place, "advice": advice,
+            })
+        };
         let said = json!({
-            "version": "0.1.0", "pid": 4_090, "uptime_seconds": 78_000.5, "listen": ["0.0.0.0:8080"],
-            "draining": false, "generation": 3, "reloading": false, "queue_depth": 0, "in_flight": 2,
-            "connections": 61, "requests_total": 612_345, "responses_5xx_total": 812,
-            "rejected_total": 12, "timeouts_total": 1, "retries_total": 2, "worker_restarts_total": 2,
+            "version": "0.1.0", "pid": 4_090, "uptime_seconds": 78_000.5,
+            "listen": ["0.0.0.0:8080"], "draining": false, "generation": 3, "reloading": false,
+            "queue_depth": 0, "in_flight": 2, "connections": 61, "requests_total": 612_345,
+            "responses_5xx_total": 812, "rejected_total": 12, "timeouts_total": 1,
+            "retries_total": 2, "worker_restarts_total": 2,
             "image": {
                 "mode": "shared", "bytes": 17_400_000, "regions": 171, "boot_ms": 184.2,
                 "hot_pages": 136, "rollbacks_total": 610_000, "rollback_us_p50": 92.0,
@@ -363,17 +368,22 @@ impl Host for Server {
                 "refork_reasons": {"child": 5, "connection": 2},
                 "findings": [
                     finding("connection", "note", "a connection to 10.0.0.5:5432",
-                        "/srv/shop/src/Kernel.php:41", "it is kept for all requests: see the guide"),
-                    finding("random", "note", "mt_rand() was seeded at the boot",
-                        "/srv/shop/vendor/faker/src/Generator.php:12", "each request gets a new seed"),
+                        "/srv/shop/src/Kernel.php:41",
+                        "the connection is kept for all requests: see the guide"),
+                    finding("random", "note", "mt_rand() was seeded during the boot",
+                        "/srv/shop/vendor/faker/src/Generator.php:12",
+                        "each request gets a new seed"),
                 ],
             },
             "workers": workers,
             "upstreams": [
-                {"address": "unix:/run/php/php8.2-fpm.sock", "connections": 2, "connections_max": 64,
-                    "queue_max": 512, "requests_total": 18_402,
-                    "answers_total": 18_399, "waited_seconds": 1_512.0, "troubles": {"closed": 3},
-                    "last_trouble": {"reason": "closed", "words": "", "at": samovar_insight::now().saturating_sub(1_320)}},
+                {"address": "unix:/run/php/php8.2-fpm.sock", "connections": 2,
+                    "connections_max": 64, "queue_max": 512, "requests_total": 18_402,
+                    "responses_total": 18_399, "waited_seconds": 1_512.0, "troubles": {"closed": 3},
+                    "last_trouble": {
+                        "reason": "closed", "words": "",
+                        "at": samovar_insight::now().saturating_sub(1_320),
+                    }},
             ],
             "consoles": [
                 {"name": "messages", "pid": 4_201, "state": "running", "restarts": 0,

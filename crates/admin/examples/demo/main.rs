@@ -1,6 +1,7 @@
-//! The dashboard over invented figures, to look at: `cargo run -p samovar-admin --example demo [ADDRESS]`.
+//! Runs the dashboard over invented figures: `cargo run -p samovar-admin --example demo [ADDRESS]`.
 //!
-//! A day of a small shop is made up first, then a few requests each second; it goes on until it is ended.
+//! The program first invents a day of a small shop, then adds a few requests each second until it
+//! is stopped.
 
 mod called;
 mod invented;
@@ -13,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9090".to_owned());
     let listener = TcpListener::bind(&address)?;
     let folder = tempfile::tempdir()?;
-    println!("inventing a day …");
+    println!("generating one day of data …");
     let shop = invented::Shop::open(&folder.path().join("history.sqlite"), invented::MINUTES)?;
     let host = Box::new(invented::Server);
     let _admin = Admin::start(vec![listener], Access::default(), host, Some(shop.insight()))?;

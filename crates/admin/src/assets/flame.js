@@ -1,5 +1,5 @@
-// Zooms a flame graph into the box that is clicked, and marks boxes by a part of their name. The boxes say in data-x and
-// data-w which part of the whole they are, in data-r in which row they stand.
+// Zooms a flame graph into the clicked box, and marks boxes by a part of their name. A box has its
+// position and width as fractions of the whole in data-x and data-w, and its row in data-r.
 "use strict";
 
 (() => {
@@ -58,7 +58,7 @@
     for (const box of boxes) {
       box.g.classList.toggle("found", found.includes(box));
     }
-    // What lies above a box that is found counts once.
+    // Boxes of calls within a marked box are not counted again.
     let share = 0;
     let end = -1;
     for (const box of found.slice().sort((a, b) => a.x - b.x || b.w - a.w)) {

@@ -1,14 +1,15 @@
-// A page that is live is sent again and again; its parts that have changed take the place of what is shown.
+// Updates a live page: the server sends it repeatedly, and changed parts replace the displayed
+// ones.
 "use strict";
 
 (() => {
   const AGAIN_MS = 30000;
-  // A stream that has ended is begun again within this time.
+  // A stream that has ended is normally replaced within this time.
   const QUIET_MS = 6000;
   const url = document.body.dataset.live;
   const asOf = document.querySelector("footer time");
   const sign = document.getElementById("live");
-  // A pointer or the keyboard's focus may be in a part: what one reads or uses stays.
+  // A part with the pointer or the keyboard focus in it is in use and is not replaced.
   const isUsed = (part) => part.matches(":hover") || part.contains(document.activeElement);
   let stream = null;
   let isPaused = false;
@@ -18,7 +19,7 @@
   const say = (state, text) => {
     sign.dataset.state = state;
     word.textContent = text;
-    button.textContent = isPaused ? "Go on" : "Pause";
+    button.textContent = isPaused ? "Resume" : "Pause";
   };
 
   const take = (event) => {
@@ -51,7 +52,7 @@
     stream = new EventSource(url);
     stream.addEventListener("page", take);
     stream.addEventListener("error", () => {
-      // A refusal is final for the browser, an end is not.
+      // The browser reconnects after the end of a stream, but not after an error response.
       const isRefused = stream && stream.readyState === EventSource.CLOSED;
       if (isRefused) timer = setTimeout(begin, AGAIN_MS);
       clearTimeout(quiet);

@@ -1,21 +1,22 @@
-//! Axes: round numbers, few of them.
+//! Axes with few, round numbers.
 
 use super::{Along, LEFT, TALL, TOP, WIDE, WIDTH};
-use crate::human;
+use crate::format;
 use maud::{Markup, html};
 
-/// Lines across a chart, at most.
+/// Maximum number of horizontal lines of a chart.
 const LINES_MAX: f64 = 4.0;
-/// Steps between times, seconds.
+/// Possible steps between times, in seconds.
 const TIME_STEPS: [u64; 11] =
     [60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 21_600, DAY_S, 2 * DAY_S];
 const DAY_S: u64 = 86_400;
-/// Of a date that is shortened: `2026-`.
+/// Length of the year prefix, `2026-`, that is removed from a date.
 const YEAR_BYTES: usize = 5;
-/// Times along the lower edge, at most.
+/// Maximum number of times on the horizontal axis.
 const TIMES_MAX: u64 = 5;
 
-/// The top of an axis that shows `highest`, and the step of its lines: 1, 2 or 5 of a power of ten.
+/// Returns the top of an axis that shows `highest`, and the step of its lines: 1, 2 or 5 times a
+/// power of ten.
 pub(super) fn scale(highest: f64) -> (f64, f64) {
     if highest <= 0.0 || !highest.is_finite() {
         return (1.0, 0.5);
@@ -27,7 +28,7 @@ pub(super) fn scale(highest: f64) -> (f64, f64) {
     ((highest / step).ceil() * step, step)
 }
 
-/// Lines across, each with its value.
+/// Draws horizontal lines, each with its value.
 pub(super) fn values(top: f64, step: f64, unit: fn(f64) -> String) -> Markup {
     let lines = (top / step).round() as usize;
     html! {
@@ -36,13 +37,15 @@ pub(super) fn values(top: f64, step: f64, unit: fn(f64) -> String) -> Markup {
                 @let value = line as f64 * step;
                 @let y = TOP + TALL * (1.0 - value / top);
                 path d=(format!("M{LEFT} {y:.1}H{:.1}", WIDTH - super::RIGHT)) {}
-                text.end x=(format!("{:.1}", LEFT - 6.0)) y=(format!("{:.1}", y + 4.0)) { (unit(value)) }
+                text.end x=(format!("{:.1}", LEFT - 6.0)) y=(format!("{:.1}", y + 4.0)) {
+                    (unit(value))
+                }
             }
         }
     }
 }
 
-/// Times along the lower edge.
+/// Draws the times of the horizontal axis.
 pub(super) fn times(along: Along) -> Markup {
     let wide = along.to.saturating_sub(along.from);
     let step = TIME_STEPS.into_iter().find(|step| wide / step <= TIMES_MAX).unwrap_or(wide.max(1));
@@ -54,7 +57,11 @@ pub(super) fn times(along: Along) -> Markup {
                 @if x > LEFT + 12.0 && x < LEFT + WIDE - 14.0 {
                     path d=(format!("M{x:.1} {:.1}v5", TOP + TALL)) {}
                     text.middle x=(format!("{x:.1}")) y=(format!("{:.1}", TOP + TALL + 19.0)) {
-                        (if step < DAY_S { human::minute(at) } else { human::date(at).split_off(YEAR_BYTES) })
+                        (if step < DAY_S {
+                            format::minute(at)
+                        } else {
+                            format::date(at).split_off(YEAR_BYTES)
+                        })
                     }
                 }
             }
@@ -67,7 +74,7 @@ mod tests {
     use super::scale;
 
     #[test]
-    fn axes_end_above_what_they_show_in_round_steps() {
+    fn axis_top_is_above_values_with_round_steps() {
         for (highest, expected) in [
             (0.0, (1.0, 0.5)),
             (f64::NAN, (1.0, 0.5)),

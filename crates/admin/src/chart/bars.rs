@@ -1,29 +1,31 @@
-//! Bars: shares of a whole, a histogram, a stretch of a request's time.
+//! Bars: shares of a whole, a histogram, a section of a request's time.
 
 use super::{HEIGHT, LEFT, RIGHT, TALL, TOP, WIDE, WIDTH, axis, figure};
-use crate::human;
+use crate::format;
 use maud::{Markup, html};
 use samovar_insight::Histogram;
 
-/// Bars of a histogram for each doubling of the time.
+/// Number of histogram bars per doubling of the time.
 const BARS_PER_DOUBLING: f64 = 4.0;
-/// Bars at most; longer times are in the last.
+/// Maximum number of bars. The bars end at the longest time; shorter times beyond the limit are not
+/// shown.
 const BARS_MAX: i32 = 120;
-/// Times along a histogram's lower edge, at most.
+/// Maximum number of times on a histogram's horizontal axis.
 const LABELS_MAX: usize = 6;
-/// How much of the axis two neighbours are apart at least: the width of "200 ms" on a phone, and a space.
+/// Minimum distance of two labels as a fraction of the axis: the width of "200 ms" and a space on a
+/// phone.
 const LABEL_SHARE_MIN: f64 = 0.16;
 
-/// A share of a whole.
+/// One part of a whole.
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) class: &'static str,
     pub(crate) value: f64,
-    /// The value for people.
+    /// The value as text.
     pub(crate) said: String,
 }
 
-/// Parts of a whole beside each other, with a legend.
+/// Draws the parts of a whole next to each other, with a legend.
 pub(crate) fn parts(title: &str, parts: &[Part]) -> Markup {
     let whole: f64 = parts.iter().map(|part| part.value).sum();
     let begins = parts.iter().scan(0.0, |sum, part| {
@@ -35,7 +37,8 @@ pub(crate) fn parts(title: &str, parts: &[Part]) -> Markup {
         svg.parts viewBox="0 0 1000 20" preserveAspectRatio="none" role="img" aria-label=(title) {
             @for (part, begin) in parts.iter().zip(begins).filter(|(part, _)| part.value > 0.0) {
                 @let wide = part.value / whole * 1_000.0;
-                rect class=(part.class) x=(format!("{begin:.1}")) y="0" height="20" width=(format!("{wide:.1}")) {
+                rect class=(part.class) x=(format!("{begin:.1}")) y="0" height="20"
+                    width=(format!("{wide:.1}")) {
                     title { (part.name) ": " (part.said) }
                 }
             }
@@ -46,24 +49,25 @@ pub(crate) fn parts(title: &str, parts: &[Part]) -> Markup {
     }
 }
 
-/// A bar in a table's cell.
+/// Draws a bar in a table cell.
 pub(crate) fn bar(class: &str, value: f64, most: f64) -> Markup {
     span_bar(class, 0.0, if most > 0.0 { value / most } else { 0.0 })
 }
 
-/// A bar from one share of the cell to another.
+/// Draws a bar between two fractions of a table cell.
 pub(crate) fn span_bar(class: &str, from: f64, to: f64) -> Markup {
     let (from, to) = (from.clamp(0.0, 1.0) * 1_000.0, to.clamp(0.0, 1.0) * 1_000.0);
-    // What is too short to be seen is seen all the same.
+    // A minimum width keeps very short spans visible.
     let wide = if to > from { (to - from).max(3.0) } else { 0.0 };
     html! {
         svg.bar viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true" {
-            rect class=(class) x=(format!("{:.1}", from.min(997.0))) y="0" height="10" width=(format!("{wide:.1}")) {}
+            rect class=(class) x=(format!("{:.1}", from.min(997.0))) y="0" height="10"
+                width=(format!("{wide:.1}")) {}
         }
     }
 }
 
-/// How many requests took how long, on a logarithmic axis, with lines at quantiles.
+/// Draws the distribution of durations on a logarithmic axis, with lines at quantiles.
 pub(crate) fn histogram(title: &str, times: &Histogram) -> Markup {
     let place = |ns: u64| ((ns.max(1) as f64).log2() * BARS_PER_DOUBLING).floor() as i32;
     let mut bars: Vec<(i32, u64)> = Vec::new();
@@ -85,16 +89,20 @@ pub(crate) fn histogram(title: &str, times: &Histogram) -> Markup {
     let (top, step) = axis::scale(most as f64);
     let quantiles = [(0.5, "p50"), (0.95, "p95"), (0.99, "p99")];
     let drawn = html! {
-        (axis::values(top, step, |n| if n.fract() == 0.0 { human::count(n as u64) } else { String::new() }))
+        (axis::values(top, step, |n| {
+            if n.fract() == 0.0 { format::count(n as u64) } else { String::new() }
+        }))
         @for (at, n) in bars.iter().filter(|(at, _)| *at >= first) {
             @let tall = *n as f64 / top * TALL;
-            rect.c-req x=(format!("{:.1}", x(f64::from(*at)) + 0.5)) y=(format!("{:.1}", TOP + TALL - tall))
+            rect.c-req x=(format!("{:.1}", x(f64::from(*at)) + 0.5))
+                y=(format!("{:.1}", TOP + TALL - tall))
                 width=(format!("{:.1}", (wide - 1.0).max(0.5))) height=(format!("{tall:.1}")) {}
         }
         g.grid {
             @for ns in labels(edge(first), edge(last)) {
                 path d=(format!("M{:.1} {:.1}v5", of_ns(ns), TOP + TALL)) {}
-                text.middle x=(format!("{:.1}", of_ns(ns))) y=(format!("{:.1}", TOP + TALL + 19.0)) { (human::time(ns)) }
+                text.middle x=(format!("{:.1}", of_ns(ns)))
+                    y=(format!("{:.1}", TOP + TALL + 19.0)) { (format::time(ns)) }
             }
         }
         @for (n, (q, name)) in quantiles.into_iter().enumerate() {
@@ -108,31 +116,36 @@ pub(crate) fn histogram(title: &str, times: &Histogram) -> Markup {
         }
         g.titles {
             @for (at, n) in &bars {
-                rect x=(format!("{:.1}", x(f64::from(*at)))) y=(TOP) height=(HEIGHT - TOP) width=(format!("{wide:.1}")) {
-                    title { (human::time(edge(*at))) " to " (human::time(edge(at + 1))) "\n" (human::count(*n)) " requests" }
+                rect x=(format!("{:.1}", x(f64::from(*at)))) y=(TOP) height=(HEIGHT - TOP)
+                    width=(format!("{wide:.1}")) {
+                    title {
+                        (format::time(edge(*at))) " to " (format::time(edge(at + 1))) "\n"
+                        (format::count(*n)) " requests"
+                    }
                 }
             }
         }
     };
-    let q = |q| human::time(times.quantile_ns(q));
+    let q = |q| format::time(times.quantile_ns(q));
     let note = format!(
-        "Half within {}, 95 % within {}, 99 % within {}, the longest {}.",
+        "p50 {}, p95 {}, p99 {}, maximum {}.",
         q(0.5),
         q(0.95),
         q(0.99),
-        human::time(times.max_ns())
+        format::time(times.max_ns())
     );
     figure(title, &note, &note, &drawn, &html! {})
 }
 
-/// Round times between two: 1, 2 and 5 of each power of ten, or 1 and 3, or fewer.
+/// Returns round times in the range: 1, 2 and 5 times each power of ten, or 1 and 3 times, or
+/// fewer.
 fn labels(from: u64, to: u64) -> Vec<u64> {
     let of = |digits: &[u64]| -> Vec<u64> {
         let powers = (0..14).map(|n| 10_u64.pow(n));
         let all = powers.flat_map(|power| digits.iter().map(move |digit| digit * power));
         all.filter(|ns| *ns > from && *ns < to).collect()
     };
-    // (digits, how many times its neighbour the next one is at least)
+    // (digits, smallest ratio between two neighbours)
     let choices: [(&[u64], f64); 3] = [(&[1, 2, 5], 2.0), (&[1, 3], 3.0), (&[1], 10.0)];
     let doublings = (to.max(2) as f64 / from.max(1) as f64).log2();
     let stand_apart = |ratio: f64| ratio.log2() >= doublings * LABEL_SHARE_MIN;
@@ -150,17 +163,17 @@ mod tests {
     use samovar_insight::Histogram;
 
     #[test]
-    fn a_histogram_shows_its_quantiles() {
+    fn histogram_shows_its_quantiles() {
         let mut times = Histogram::default();
         (1..=1_000).for_each(|n| times.add(n * 100_000));
         let svg = histogram("How long", &times).into_string();
-        assert!(svg.contains("Half within 50"), "{svg}");
+        assert!(svg.contains("p50 50"), "{svg}");
         assert!(svg.contains(">p99</text>") && svg.contains(">10 ms</text>"), "{svg}");
         assert!(svg.len() < 20_000, "{}", svg.len());
     }
 
     #[test]
-    fn no_times_and_any_time_can_be_shown() {
+    fn histogram_of_no_and_extreme_times_is_drawn() {
         let mut times = Histogram::default();
         assert!(histogram("t", &times).into_string().contains("No requests yet."));
         times.add(0);
@@ -169,19 +182,19 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_few_and_round() {
+    fn histogram_labels_are_few_and_round() {
         assert_eq!(
             labels(900_000, 25_000_000),
             [1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000]
         );
-        // On a phone, letters are larger beside the picture: 100 ms and 200 ms would be one word.
+        // On a phone the letters are larger relative to the picture: 100 ms and 200 ms would touch.
         let of_two_decades = [30_000_000, 100_000_000, 300_000_000, 1_000_000_000];
         assert_eq!(labels(17_000_000, 2_000_000_000), of_two_decades);
         assert!(labels(1, u64::MAX).len() <= 7);
     }
 
     #[test]
-    fn shares_fill_their_bar() {
+    fn parts_fill_whole_bar() {
         let part = |value| Part { name: "n".into(), class: "c-php", value, said: "s".into() };
         let svg = parts("t", &[part(1.0), part(3.0), part(0.0)]).into_string();
         assert!(svg.contains(r#"x="250.0" y="0" height="20" width="750.0""#), "{svg}");

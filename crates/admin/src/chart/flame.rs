@@ -1,9 +1,10 @@
-//! A flame graph: a box for each function, as wide as its time, above the one that called it.
+//! Flame graph: one box per function, as wide as its time, below the box of its caller.
 //!
-//! The boxes are crates/spy's. Without the script of `assets/flame.js` all is there but zoom and search.
+//! crates/spy computes the boxes. Without the script `assets/flame.js`, everything works except
+//! zoom and search.
 
 use super::without_controls;
-use crate::human;
+use crate::format;
 use maud::{Markup, html};
 use samovar_spy::profile::Profile;
 use samovar_spy::profile::boxes::{FlameBox, boxes_against, of};
@@ -11,25 +12,25 @@ use samovar_spy::profile::svg::{Measure, colour, compared, contrast};
 
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
-/// What is narrower is not drawn: a part of the whole.
+/// Minimum width of a drawn box, as a fraction of the whole.
 const NARROWEST: f64 = 0.4 / WIDTH;
-/// The width of a letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 6.6;
-/// Boxes of a page; of wider graphs the narrowest are left out.
+/// Maximum number of boxes on a page; the narrowest are left out.
 const BOXES_MAX: usize = 4_000;
 
-/// What is drawn.
+/// Content of a flame graph.
 #[derive(Clone, Copy)]
 pub(crate) struct Flames<'a> {
     pub(crate) profile: &'a Profile,
-    /// Another one, and what it is multiplied by to compare the two.
+    /// Profile to compare with, and the factor that scales it to this one.
     pub(crate) before: Option<(&'a Profile, f64)>,
     pub(crate) measure: Measure,
-    /// What it shows, in words.
+    /// Description of the graph.
     pub(crate) title: &'a str,
 }
 
-/// The boxes that fit a page: the widest.
+/// Returns the boxes that fit on a page: the widest ones.
 fn widest(flames: &Flames) -> Vec<FlameBox> {
     let mut boxes = boxes_against(flames.profile, flames.before, flames.measure, NARROWEST);
     if boxes.len() > BOXES_MAX {
@@ -42,7 +43,7 @@ fn widest(flames: &Flames) -> Vec<FlameBox> {
     boxes
 }
 
-/// The graph.
+/// Draws the graph.
 pub(crate) fn flames(flames: &Flames) -> Markup {
     let boxes = widest(flames);
     let rows = boxes.iter().map(|one| one.row).max().unwrap_or(0) + 1;
@@ -53,8 +54,9 @@ pub(crate) fn flames(flames: &Flames) -> Markup {
             figcaption {
                 p #said aria-live="polite" { (flames.title) }
                 span #tools hidden {
-                    input #find type="search" placeholder="Mark functions" aria-label="Mark functions whose name has";
-                    " " button #reset type="button" disabled { "Back" }
+                    input #find type="search" placeholder="Highlight functions"
+                        aria-label="Highlight functions whose name contains";
+                    " " button #reset type="button" disabled { "Reset zoom" }
                 }
             }
             div.scroll {
@@ -75,18 +77,23 @@ fn drawn(one: &FlameBox, measure: Measure, all: u64) -> Markup {
         before.map_or_else(String::new, |before| format!(", {}", compared(before, value)));
     let percent = width * 100.0;
     html! {
-        g data-x=(format!("{from:.6}")) data-w=(format!("{width:.6}")) data-r=(row) data-name=(without_controls(label)) {
+        g data-x=(format!("{from:.6}")) data-w=(format!("{width:.6}")) data-r=(row)
+            data-name=(without_controls(label)) {
             title {
-                (without_controls(label)) " — " (human::time(value)) ", " (format!("{percent:.2}")) " %, "
-                (human::count(weight.samples)) " samples" (against)
+                (without_controls(label)) " — " (format::time(value)) ", "
+                (format!("{percent:.2}")) " %, "
+                (format::count(weight.samples)) " samples" (against)
             }
-            rect x=(format!("{left:.2}")) y=(top) width=(format!("{wide:.2}")) height=(ROW - 1.0) fill=(fill) {}
-            text x=(format!("{:.2}", left + 3.0)) y=(top + 12.5) { (fitting(&without_controls(label), wide)) }
+            rect x=(format!("{left:.2}")) y=(top) width=(format!("{wide:.2}")) height=(ROW - 1.0)
+                fill=(fill) {}
+            text x=(format!("{:.2}", left + 3.0)) y=(top + 12.5) {
+                (fitting(&without_controls(label), wide))
+            }
         }
     }
 }
 
-/// As much of a label as there is room for.
+/// Returns the part of a label that fits into the width.
 fn fitting(label: &str, width: f64) -> String {
     let room = ((width - 6.0) / LETTER).max(0.0) as usize;
     match label.chars().count() {

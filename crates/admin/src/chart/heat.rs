@@ -1,18 +1,18 @@
-//! How many requests took how long, over time: the darker, the more.
+//! Heat map: distribution of durations over time; a darker cell has more requests.
 
 use super::{Along, HEIGHT, LEFT, TALL, TOP, WIDTH, axis, figure};
 use crate::figures::{Pieces, row_bounds_ns};
-use crate::human;
+use crate::format;
 use maud::{Markup, html};
 use samovar_insight::HEAT_ROWS;
 use samovar_insight::store::Event;
 use std::fmt::Write as _;
 
-/// Shades, beside none.
+/// Number of shades, without the empty one.
 const SHADES: usize = 6;
-/// Rows that are shown at least, so that the picture does not jump.
+/// Minimum number of displayed rows, so that the picture's scale does not jump.
 const ROWS_MIN: usize = 6;
-/// Round times beside a heat map, if there are as many; else those between them are named, too.
+/// Minimum number of labels with powers of ten; with fewer, multiples of three are added.
 const LABELS_MIN: usize = 3;
 
 /// A heat map of latencies.
@@ -30,28 +30,30 @@ impl Heat<'_> {
         let tall = TALL / rows.len() as f64;
         let y = |edge: usize| TOP + TALL - (edge - rows.start) as f64 * tall;
         let drawn = html! {
-            @for (n, d) in self.shades(&rows, along, &y).iter().enumerate().filter(|(_, d)| !d.is_empty()) {
+            @let shades = self.shades(&rows, along, &y);
+            @for (n, d) in shades.iter().enumerate().filter(|(_, d)| !d.is_empty()) {
                 path class=(format!("h{}", n + 1)) d=(d) {}
             }
             g.grid {
                 @for (ns, edge) in labels(&rows) {
                     @let y = TOP + TALL - (edge - rows.start as f64) * tall;
                     path d=(format!("M{LEFT} {y:.1}H{:.1}", WIDTH - super::RIGHT)) {}
-                    text.end x=(LEFT - 6.0) y=(format!("{:.1}", y + 4.0)) { (human::time(ns)) }
+                    text.end x=(LEFT - 6.0) y=(format!("{:.1}", y + 4.0)) { (format::time(ns)) }
                 }
             }
             (axis::times(along))
             (along.events(self.events))
             g.titles {
-                @for (at, piece) in self.pieces.all.iter().enumerate().filter(|(_, p)| p.requests > 0) {
+                @let pieces = self.pieces.all.iter().enumerate();
+                @for (at, piece) in pieces.filter(|(_, p)| p.requests > 0) {
                     @let begin = self.pieces.from + at as u64 * self.pieces.step;
                     @let x = along.x(begin as f64);
                     rect x=(format!("{x:.1}")) y=(TOP) height=(HEIGHT - TOP)
                         width=(format!("{:.1}", along.x((begin + self.pieces.step) as f64) - x)) {
                         title {
-                            (human::clock(begin)) "\n" (human::count(piece.requests)) " requests"
-                            @for (q, name) in [(0.5, "half"), (0.99, "99 %")] {
-                                "\n" (name) " within about " (human::time(piece.about_ns(q).unwrap_or(0)))
+                            (format::clock(begin)) "\n" (format::count(piece.requests)) " requests"
+                            @for (q, name) in [(0.5, "p50"), (0.99, "p99")] {
+                                "\n" (name) " about " (format::time(piece.about_ns(q).unwrap_or(0)))
                             }
                         }
                     }
@@ -59,12 +61,12 @@ impl Heat<'_> {
             }
         };
         let all = self.pieces.last(self.pieces.all.len());
-        let about = |q| human::time(all.about_ns(q).unwrap_or(0));
-        let said = format!("Half of all within about {}, 99 % within {}.", about(0.5), about(0.99));
+        let about = |q| format::time(all.about_ns(q).unwrap_or(0));
+        let said = format!("p50 about {}, p99 about {}.", about(0.5), about(0.99));
         figure(self.title, self.note, &said, &drawn, &html! {})
     }
 
-    /// The rows that have something, and a few more.
+    /// Returns the range of rows with data, extended to at least `ROWS_MIN`.
     fn rows(&self) -> std::ops::Range<usize> {
         let used = |row: usize| self.pieces.all.iter().any(|piece| piece.heat[row] > 0);
         let first = (0..HEAT_ROWS).find(|row| used(*row)).unwrap_or(3);
@@ -73,7 +75,7 @@ impl Heat<'_> {
         first..(last + 1).max(first + ROWS_MIN)
     }
 
-    /// One path for each shade: few elements however much there is to see.
+    /// Returns one path per shade: the number of elements does not depend on the amount of data.
     fn shades(
         &self,
         rows: &std::ops::Range<usize>,
@@ -96,7 +98,7 @@ impl Heat<'_> {
     }
 }
 
-/// Round times and where they are, in rows.
+/// Returns round times and their positions in rows.
 fn labels(rows: &std::ops::Range<usize>) -> Vec<(u64, f64)> {
     let of = |digits: &[u64]| -> Vec<(u64, f64)> {
         let powers = (4..13).map(|n| 10_u64.pow(n));
@@ -108,7 +110,8 @@ fn labels(rows: &std::ops::Range<usize>) -> Vec<(u64, f64)> {
     if tens.len() < LABELS_MIN { of(&[1, 3]) } else { tens }
 }
 
-/// One request is seen beside thousands: shades go by the logarithm.
+/// Returns the shade of a cell. Shades are logarithmic, so that one request is visible next to
+/// thousands.
 fn shade(n: u64, most: u64) -> Option<usize> {
     let share = (n as f64).ln_1p() / (most.max(1) as f64).ln_1p();
     (n > 0).then(|| ((share * SHADES as f64).ceil() as usize).clamp(1, SHADES) - 1)
@@ -120,7 +123,7 @@ mod tests {
     use crate::figures::{Piece, Pieces, row_bounds_ns};
 
     #[test]
-    fn one_is_seen_beside_many() {
+    fn shade_of_single_request_is_visible() {
         assert_eq!(
             (shade(0, 9), shade(1, 100_000), shade(9, 9)),
             (None, Some(0), Some(SHADES - 1))
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn round_times_stand_where_they_belong() {
+    fn heat_map_labels_are_at_their_rows() {
         assert_eq!(labels(&(1..2)), [(100_000, 1.0)]);
         let times: Vec<_> = labels(&(3..14)).into_iter().map(|(ns, _)| ns).collect();
         assert_eq!(times, [1_000_000, 10_000_000, 100_000_000]);
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_a_shade_are_one_path() {
+    fn heat_map_draws_one_path_per_shade() {
         let mut pieces = Pieces { from: 0, step: 10, all: vec![Piece::default(); 90] };
         for piece in &mut pieces.all {
             piece.requests = 2;
@@ -147,7 +150,7 @@ mod tests {
         }
         let svg = Heat { title: "t", note: "", pieces: &pieces, events: &[] }.show().into_string();
         assert_eq!(svg.matches("<path class=\"h").count(), 1, "{svg}");
-        assert!(svg.contains("2 requests\nhalf within about 1.6 ms\n99 % within about"), "{svg}");
+        assert!(svg.contains("2 requests\np50 about 1.6 ms\np99 about"), "{svg}");
         assert!(svg.len() < 30_000, "{}", svg.len());
     }
 }

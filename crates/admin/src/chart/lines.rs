@@ -1,7 +1,7 @@
-//! Values over time: lines, or areas on top of each other.
+//! Values over time: lines, or stacked areas.
 
 use super::{Along, HEIGHT, TALL, TOP, axis, figure};
-use crate::human;
+use crate::format;
 use maud::{Markup, html};
 use samovar_insight::store::Event;
 use std::fmt::Write as _;
@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub(crate) name: &'static str,
-    /// Its colour in the style sheet.
+    /// Style class that sets its colour.
     pub(crate) class: &'static str,
-    /// `None`: there was nothing to measure.
+    /// Values; `None`: no measurement.
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// A chart of pieces of `step` seconds from `from` on.
+/// A chart of `step`-second pieces that begin at `from`.
 pub(crate) struct Lines<'a> {
     pub(crate) title: &'a str,
     pub(crate) note: &'a str,
@@ -42,9 +42,11 @@ impl Lines<'_> {
             @for (n, layer) in self.layers.iter().enumerate().rev() {
                 @let floor = if self.is_stacked && n > 0 { tops.get(n - 1) } else { None };
                 @if self.is_stacked {
-                    path class=(format!("area {}", layer.class)) d=(self.area(&tops[n], floor, along, &y)) {}
+                    path class=(format!("area {}", layer.class))
+                        d=(self.area(&tops[n], floor, along, &y)) {}
                 } @else {
-                    path class=(format!("line {}", layer.class)) d=(self.line(&tops[n], along, &y)) {}
+                    path class=(format!("line {}", layer.class))
+                        d=(self.line(&tops[n], along, &y)) {}
                 }
             }
             (along.events(self.events))
@@ -60,7 +62,7 @@ impl Lines<'_> {
         figure(self.title, self.note, &self.said(), &drawn, &legend)
     }
 
-    /// Where each layer's upper edge is.
+    /// Returns the upper edge of each layer.
     fn tops(&self, count: usize) -> Vec<Vec<Option<f64>>> {
         let mut below = vec![0.0; count];
         let top = |layer: &Layer, below: &mut Vec<f64>| {
@@ -80,7 +82,7 @@ impl Lines<'_> {
         along.x(self.from as f64 + (at as f64 + 0.5) * self.step as f64)
     }
 
-    /// Runs of values that are there: `begin..end`.
+    /// Returns the ranges `begin..end` without missing values.
     fn runs(values: &[Option<f64>]) -> Vec<std::ops::Range<usize>> {
         let mut runs = Vec::new();
         let mut begin = None;
@@ -105,7 +107,7 @@ impl Lines<'_> {
                 let (x, y) = (self.middle(at, along), y(tops[at].unwrap_or(0.0)));
                 let _ = write!(d, "{letter}{x:.1} {y:.1}");
             }
-            // A single piece is a dot that one can see.
+            // A single value is drawn as a visible dot.
             d.push_str(if run.len() == 1 { "m-2 0h4" } else { "h.1" });
         }
         d
@@ -137,7 +139,7 @@ impl Lines<'_> {
         d
     }
 
-    /// An unseen column per piece, for the pointer.
+    /// Draws an invisible column per piece, which shows its title under the pointer.
     fn titles(&self, count: usize, along: Along) -> Markup {
         html! {
             g.titles {
@@ -147,7 +149,7 @@ impl Lines<'_> {
                     rect x=(format!("{x:.1}")) y=(TOP) height=(HEIGHT - TOP)
                         width=(format!("{:.1}", along.x((begin + self.step) as f64) - x)) {
                         title {
-                            (human::clock(begin))
+                            (format::clock(begin))
                             @for layer in &self.layers {
                                 @if let Some(Some(value)) = layer.values.get(at) {
                                     "\n" (layer.name) ": " ((self.unit)(*value))
@@ -160,13 +162,13 @@ impl Lines<'_> {
         }
     }
 
-    /// The last value of each layer, and the highest.
+    /// Returns the last value of each layer, and the highest value.
     fn said(&self) -> String {
         let each = self.layers.iter().filter_map(|layer| {
             let there = || layer.values.iter().flatten().copied();
             let (last, highest) = (there().next_back()?, there().fold(0.0, f64::max));
             let (last, highest) = ((self.unit)(last), (self.unit)(highest));
-            Some(format!("{}: now {last}, at most {highest}.", layer.name))
+            Some(format!("{}: now {last}, maximum {highest}.", layer.name))
         });
         each.collect::<Vec<_>>().join(" ")
     }
@@ -195,19 +197,19 @@ mod tests {
     }
 
     #[test]
-    fn areas_stand_on_each_other_and_leave_gaps() {
+    fn stacked_areas_add_up_and_have_gaps() {
         let svg = chart(true);
-        // The second stands on the first, from 1 to 4 of 4.
+        // The second area is stacked on the first, from 1 to 4 of 4.
         assert!(svg.contains(r#"d="M66.0 125.5V16.0H228.0V125.5H66.0ZM"#), "{svg}");
         assert!(svg.contains("<title>00:10:00\na: 1 s\nb: 3 s</title>"), "{svg}");
         assert!(svg.contains("<title>00:11:00</title>"), "{svg}");
         assert!(
-            svg.contains(r#"aria-label="Time. a: now 2 s, at most 2 s. b: now 1 s, at most 3 s.""#)
+            svg.contains(r#"aria-label="Time. a: now 2 s, maximum 2 s. b: now 1 s, maximum 3 s.""#)
         );
     }
 
     #[test]
-    fn lines_do_not() {
+    fn lines_are_not_stacked() {
         let svg = chart(false);
         assert!(svg.contains(r#"class="line c-php" d="M147.0"#), "{svg}");
         assert_eq!(svg.matches("<path class=\"line").count(), 2);

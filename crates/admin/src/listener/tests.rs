@@ -13,7 +13,7 @@ struct Fake {
     gate: Arc<Gate>,
 }
 
-/// Whoever asks for the status waits until it is free.
+/// Blocks queries of the status until it is released.
 #[derive(Default)]
 struct Gate {
     lock: Mutex<()>,
@@ -44,7 +44,7 @@ impl Host for Fake {
     }
 }
 
-/// A listener over figures of two requests.
+/// Starts a listener over figures of two requests.
 fn start(access: Access, is_ready: bool) -> (Admin, SocketAddr) {
     start_behind(access, is_ready, Arc::default())
 }
@@ -72,9 +72,9 @@ fn start_behind(access: Access, is_ready: bool, gate: Arc<Gate>) -> (Admin, Sock
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.write_all(request.replace('\n', "\r\n").as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("it answers");
+    response
 }
 
 fn get(address: SocketAddr, path: &str) -> String {
@@ -82,7 +82,7 @@ fn get(address: SocketAddr, path: &str) -> String {
 }
 
 #[test]
-fn pages_are_answered() {
+fn listener_serves_health_metrics_and_api() {
     let (_admin, address) = start(Access::default(), true);
     for (path, status, expected) in [
         ("/health", "200", "alive"),
@@ -96,28 +96,28 @@ fn pages_are_answered() {
         ("/api/routes/%2Fa%20b%2F%7Bn%7D", "200", "\"errors\":1"),
         ("/api/requests", "200", "\"id\":\"two\""),
         ("/api/requests/two", "200", "\"status\":500"),
-        ("/api/requests/one", "404", "no such page"),
-        ("/api/routes/none", "404", "no such page"),
-        ("/elsewhere", "404", "no such page"),
+        ("/api/requests/one", "404", "page not found"),
+        ("/api/routes/none", "404", "page not found"),
+        ("/elsewhere", "404", "page not found"),
     ] {
-        let answer = get(address, path);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
-        assert!(answer.contains(expected), "{path}: {answer}");
-        assert!(answer.contains("x-content-type-options: nosniff"), "{path}: {answer}");
+        let response = get(address, path);
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {response}");
+        assert!(response.contains(expected), "{path}: {response}");
+        assert!(response.contains("x-content-type-options: nosniff"), "{path}: {response}");
     }
 }
 
 #[test]
-fn who_is_not_ready_says_why() {
+fn ready_page_of_unready_server_returns_reason() {
     let (_admin, address) = start(Access::default(), false);
-    let answer = get(address, "/ready");
-    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-    assert!(answer.ends_with("no worker is up\n"), "{answer}");
+    let response = get(address, "/ready");
+    assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
+    assert!(response.ends_with("no worker is up\n"), "{response}");
     assert!(get(address, "/health").starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
-fn only_whom_it_knows_is_answered() {
+fn request_without_access_is_rejected() {
     let access = Access { token: Some("secret".to_owned()), hosts: Vec::new() };
     let (_admin, address) = start(access, true);
     for (request, status) in [
@@ -128,23 +128,23 @@ fn only_whom_it_knows_is_answered() {
         ("POST /ready HTTP/1.1\nHost: 127.0.0.1\nContent-Length: 0\n\n", "405"),
         ("garbage\n\n", "400"),
     ] {
-        let answer = ask(address, request);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        let response = ask(address, request);
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {response}");
     }
 }
 
 #[test]
-fn a_browser_is_asked_for_the_token() {
+fn browser_is_challenged_for_the_token() {
     let access = Access { token: Some("secret".to_owned()), hosts: Vec::new() };
     let (_admin, address) = start(access, true);
-    let answer = get(address, "/");
-    assert!(answer.contains("www-authenticate: Basic realm=\"samovar\""), "{answer}");
+    let response = get(address, "/");
+    assert!(response.contains("www-authenticate: Basic realm=\"samovar\""), "{response}");
     let with = "GET / HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Basic eDpzZWNyZXQ=\n\n";
     assert!(ask(address, with).starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
-fn pages_for_people_are_answered() {
+fn listener_serves_dashboard_and_assets() {
     let (_admin, address) = start(Access::default(), true);
     for (path, status, content_type) in [
         ("/", "200", "text/html; charset=utf-8"),
@@ -158,22 +158,22 @@ fn pages_for_people_are_answered() {
         ("/assets/icon.svg", "200", "image/svg+xml"),
         ("/assets/other", "404", "text/plain; charset=utf-8"),
     ] {
-        let answer = get(address, path);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
+        let response = get(address, path);
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {response}");
         let content_type = format!("content-type: {content_type}\r\n");
-        assert!(answer.contains(&content_type), "{path}: {answer}");
-        assert!(answer.contains("content-security-policy: default-src 'self';"), "{path}");
+        assert!(response.contains(&content_type), "{path}: {response}");
+        assert!(response.contains("content-security-policy: default-src 'self';"), "{path}");
     }
 }
 
-/// A stream's head and its first page.
+/// Opens a stream and returns it with its head and first page.
 fn live(address: SocketAddr) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET /live?of=%2Froutes HTTP/1.1\r\nHost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut text = Vec::new();
     let mut piece = [0; 4096];
-    while !text.ends_with(b"\n\n\r\n") && !text.ends_with(b"live\n") {
+    while !text.ends_with(b"\n\n\r\n") && !text.ends_with(b"live pages\n") {
         let n = stream.read(&mut piece).expect("it answers");
         assert!(n > 0, "{}", String::from_utf8_lossy(&text));
         text.extend_from_slice(&piece[..n]);
@@ -182,7 +182,7 @@ fn live(address: SocketAddr) -> (TcpStream, String) {
 }
 
 #[test]
-fn live_pages_are_sent_to_as_many_as_there_is_room_for() {
+fn live_stream_beyond_limit_is_rejected() {
     let (_admin, address) = start(Access::default(), true);
     let mut streams = Vec::new();
     for _ in 0..STREAMS_MAX {
@@ -196,16 +196,16 @@ fn live_pages_are_sent_to_as_many_as_there_is_room_for() {
 }
 
 #[test]
-fn only_what_changes_is_live() {
+fn live_stream_of_static_page_is_not_found() {
     let (_admin, address) = start(Access::default(), true);
     for of in ["", "%2Fhistory", "%2Fmetrics", "%2F%2Fevil.example"] {
-        let answer = get(address, &format!("/live?of={of}"));
-        assert!(answer.starts_with("HTTP/1.1 404 "), "{of}: {answer}");
+        let response = get(address, &format!("/live?of={of}"));
+        assert!(response.starts_with("HTTP/1.1 404 "), "{of}: {response}");
     }
 }
 
 #[test]
-fn the_end_waits_for_nobody() {
+fn dropped_listener_does_not_wait_for_clients() {
     let (admin, address) = start(Access::default(), true);
     let idle = TcpStream::connect(address).expect("it listens");
     drop(admin);
@@ -214,7 +214,7 @@ fn the_end_waits_for_nobody() {
 }
 
 #[test]
-fn a_page_that_takes_its_time_keeps_nobody_from_hearing_that_it_is_ready() {
+fn slow_page_does_not_delay_health_checks() {
     let gate = Arc::<Gate>::default();
     let (admin, address) = start_behind(Access::default(), true, Arc::clone(&gate));
     let held = gate.hold();
@@ -232,7 +232,7 @@ fn a_page_that_takes_its_time_keeps_nobody_from_hearing_that_it_is_ready() {
 }
 
 #[test]
-fn who_has_come_before_it_left_is_answered() {
+fn request_accepted_before_leave_is_responded() {
     let gate = Arc::<Gate>::default();
     let (admin, address) = start_behind(Access::default(), true, Arc::clone(&gate));
     let held = gate.hold();

@@ -1,19 +1,19 @@
 //! `/api/…`: figures as JSON. Times in ns, sizes in bytes.
 
 use crate::Sources;
-use crate::answer::{self, Answer};
+use crate::response::{self, AdminResponse};
 use percent_encoding::percent_decode_str;
-use samovar_insight::{Aggregate, Costs, Histogram, Kept, Model, RouteFigures, Series};
+use samovar_insight::{Aggregate, Costs, Histogram, Model, RecentRequest, RouteFigures, Series};
 use serde_json::{Value, json};
 
-/// Requests in a list.
+/// Maximum number of requests in a list.
 const REQUESTS_MAX: usize = 100;
 
-pub(super) fn answer(path: &str, sources: &Sources) -> Answer {
+pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
     if path == "status" {
-        return answer::json(&sources.host.status());
+        return response::json(&sources.host.status());
     }
-    let Some(insight) = &sources.insight else { return answer::not_found() };
+    let Some(insight) = &sources.insight else { return response::not_found() };
     let figures = insight.figures();
     let name = |of: &str| {
         let encoded = path.strip_prefix(of)?;
@@ -29,7 +29,7 @@ pub(super) fn answer(path: &str, sources: &Sources) -> Answer {
             _ => None,
         },
     };
-    found.map_or_else(answer::not_found, |value| answer::json(&value))
+    found.map_or_else(response::not_found, |value| response::json(&value))
 }
 
 fn overview(figures: &Aggregate) -> Value {
@@ -60,7 +60,7 @@ fn requests(figures: &Aggregate) -> Value {
     figures.kept().iter().take(REQUESTS_MAX).map(|kept| brief(kept)).collect()
 }
 
-fn brief(kept: &Kept) -> Value {
+fn brief(kept: &RecentRequest) -> Value {
     json!({
         "id": kept.id,
         "route": kept.route,

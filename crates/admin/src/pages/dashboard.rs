@@ -1,7 +1,8 @@
 //! The dashboard: pages for people.
 //!
-//! Each is a function of what was asked and of [`Sources`]. What comes from outside (routes, paths, peers, tags, ids) is
-//! only ever text, or encoded within a link's query: maud escapes what it is given, and nothing here asks it not to.
+//! Each page is a function of the query and of [`Sources`]. Names from outside (routes, paths,
+//! peers, tags, ids) are only used as text, or encoded in a link's query: maud escapes all text,
+//! and no code here bypasses that.
 
 mod boot;
 mod calls;
@@ -19,21 +20,21 @@ mod tables;
 mod upstreams;
 mod workers;
 
-use crate::answer::{self, Answer};
 use crate::query::Query;
+use crate::response::{self, AdminResponse};
 use crate::{Sources, frame};
 use http::StatusCode;
 use maud::{Markup, html};
 
-/// What a page is made of.
+/// Input of a page.
 struct View<'a> {
     sources: &'a Sources,
     query: &'a Query,
-    /// Seconds since 1970.
+    /// Current time in seconds since 1970.
     now: u64,
 }
 
-/// What a page has come to.
+/// A rendered page.
 struct Shown {
     title: String,
     main: Markup,
@@ -53,7 +54,7 @@ impl Shown {
 
 struct Page {
     path: &'static str,
-    /// The path that the menu marks.
+    /// Path of the menu's marked entry.
     of: &'static str,
     is_live: bool,
     show: fn(&View) -> Shown,
@@ -78,19 +79,19 @@ fn page_of(path: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.path == path)
 }
 
-/// Whether a page is sent again and again to whoever asks for that.
+/// Returns whether a page supports live updates.
 pub(crate) fn is_live(path: &str) -> bool {
     page_of(path).is_some_and(|page| page.is_live)
 }
 
-/// The page's own part, for streams.
+/// Returns the page's main part, for streams.
 pub(crate) fn main(path: &str, query: &Query, sources: &Sources) -> Option<Markup> {
     let view = View { sources, query, now: samovar_insight::now() };
     page_of(path).map(|page| (page.show)(&view).main)
 }
 
-pub(super) fn answer(path: &str, query: &Query, sources: &Sources) -> Answer {
-    let Some(page) = page_of(path) else { return answer::not_found() };
+pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResponse {
+    let Some(page) = page_of(path) else { return response::not_found() };
     let view = View { sources, query, now: samovar_insight::now() };
     let shown = (page.show)(&view);
     let address = match query.text() {
@@ -105,11 +106,11 @@ pub(super) fn answer(path: &str, query: &Query, sources: &Sources) -> Answer {
         now: view.now,
     };
     let whole = frame::page(&around, &shown.main).into_string();
-    answer::of_type(shown.status, answer::HTML, whole)
+    response::of_type(shown.status, response::HTML, whole)
 }
 
-/// Said where figures would be.
-const NOT_MEASURED: &str = "Requests are not measured: insight is switched off in the settings.";
+/// Shown in place of figures.
+const NOT_MEASURED: &str = "Requests are not measured: insight is disabled in the settings.";
 
 #[cfg(test)]
 mod tests;

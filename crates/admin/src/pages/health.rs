@@ -1,19 +1,20 @@
-//! For load balancers and supervisors of containers.
+//! Health checks for load balancers and container supervisors.
 
 use crate::Sources;
-use crate::answer::{self, Answer};
 use crate::query::Query;
+use crate::response::{self, AdminResponse};
 use http::StatusCode;
 
-/// That this answers is the answer.
-pub(super) fn alive() -> Answer {
-    answer::text(StatusCode::OK, "alive\n")
+/// Liveness: any response means that the process is alive.
+pub(super) fn alive() -> AdminResponse {
+    response::text(StatusCode::OK, "alive\n")
 }
 
-/// Whether requests should be sent here, and if not, why; `?pool=NAME` asks for one pool's.
-pub(super) fn ready(sources: &Sources, query: &Query) -> Answer {
+/// Readiness: whether requests should be sent to this server, and if not, the reason. `?pool=NAME`
+/// selects one pool.
+pub(super) fn ready(sources: &Sources, query: &Query) -> AdminResponse {
     match sources.host.ready(query.get("pool").as_deref()) {
-        Ok(text) => answer::text(StatusCode::OK, format!("{text}\n")),
-        Err(why) => answer::text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+        Ok(text) => response::text(StatusCode::OK, format!("{text}\n")),
+        Err(why) => response::text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     }
 }

@@ -1,13 +1,13 @@
-//! `/metrics`: the server's own, then those of its requests.
+//! `/metrics`: the server's own metrics, then those of its requests.
 
 use crate::Sources;
-use crate::answer::{self, Answer};
 use crate::memory::Memories;
+use crate::response::{self, AdminResponse};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use samovar_insight::export::exposition::{Exposition, Format, Kind};
 use samovar_insight::export::{events, metrics, ways};
 
-pub(super) fn page(headers: &HeaderMap, sources: &Sources) -> Answer {
+pub(super) fn page(headers: &HeaderMap, sources: &Sources) -> AdminResponse {
     let accept = headers.get(header::ACCEPT).and_then(|a| a.to_str().ok()).unwrap_or_default();
     let format = Format::of_accept(accept);
     let mut page = Exposition::new(format);
@@ -22,20 +22,20 @@ pub(super) fn page(headers: &HeaderMap, sources: &Sources) -> Answer {
         ways(insight.tallies(), &mut page);
     }
     let content_type = HeaderValue::from_static(format.content_type());
-    answer::of_type(StatusCode::OK, content_type, page.finish())
+    response::of_type(StatusCode::OK, content_type, page.finish())
 }
 
-#[allow(clippy::cast_precision_loss)] // No machine has 2⁵³ bytes.
+#[allow(clippy::cast_precision_loss)] // No machine has 2⁵³ bytes of memory.
 fn memory(memories: &Memories, page: &mut Exposition) {
     let each = [("server", memories.server), ("workers", memories.workers)];
-    page.family("samovar_memory_own_bytes", Kind::Gauge, "Memory that no other process has.");
+    page.family("samovar_memory_private_bytes", Kind::Gauge, "Private memory of the processes.");
     for (name, memory) in each {
         page.sample(&[("of", name)], memory.own as f64);
     }
     page.family(
         "samovar_memory_shared_bytes",
         Kind::Gauge,
-        "A fair part of memory that is shared.",
+        "Proportional share of the shared memory.",
     );
     for (name, memory) in each {
         page.sample(&[("of", name)], memory.shared as f64);

@@ -1,30 +1,31 @@
-//! A headless Chromium that does what it is told, over the pipe of its `DevTools` protocol.
+//! A headless Chromium, controlled over the pipe of its `DevTools` protocol.
 //!
-//! Messages are JSON with a NUL behind each: commands on its descriptor 3, answers and events on 4.
+//! Messages are JSON followed by a NUL byte: commands on its descriptor 3, responses and events on
+//! descriptor 4.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Seconds after which the browser is ended, and whoever waits for its answer fails.
+/// Lifetime of the browser in seconds. After it, a test that waits for a response fails.
 const LIFE_S: &str = "170";
-/// How long a page may take until something is so.
+/// Timeout for a condition in a page.
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Chromium {
     process: Child,
     commands: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    responses: BufReader<ChildStdout>,
     session: Option<String>,
     last_id: u64,
-    /// What the page has said to its console, and what its policy has forbidden.
+    /// Messages on the page's console, and violations of its content security policy.
     pub(crate) errors: Vec<String>,
     _profile: tempfile::TempDir,
 }
 
 impl Chromium {
-    /// A browser with one empty page.
+    /// Starts a browser with one empty page.
     pub(crate) fn start() -> Chromium {
         let profile = tempfile::tempdir().expect("a temporary folder");
         let mut process = Command::new("timeout")
@@ -43,11 +44,11 @@ impl Chromium {
             .spawn()
             .expect("`timeout` is there");
         let commands = process.stdin.take().expect("piped");
-        let answers = BufReader::new(process.stdout.take().expect("piped"));
+        let responses = BufReader::new(process.stdout.take().expect("piped"));
         let mut browser = Chromium {
             process,
             commands,
-            answers,
+            responses,
             session: None,
             last_id: 0,
             errors: Vec::new(),
@@ -63,7 +64,7 @@ impl Chromium {
         browser
     }
 
-    /// Gives a command; what it results in, or null where it was refused.
+    /// Sends a command. Returns its result, or null if the browser rejected it.
     pub(crate) fn tell(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         let mut command = json!({"id": self.last_id, "method": method, "params": params});
@@ -88,13 +89,13 @@ impl Chromium {
 
     fn message(&mut self) -> Value {
         let mut bytes = Vec::new();
-        self.answers.read_until(0, &mut bytes).expect("a pipe");
+        self.responses.read_until(0, &mut bytes).expect("a pipe");
         assert!(!bytes.is_empty(), "chromium has ended: is it installed (scripts/setup.sh test)?");
         bytes.pop();
         serde_json::from_slice(&bytes).expect("JSON")
     }
 
-    /// What an expression comes to in the page.
+    /// Evaluates an expression in the page.
     pub(crate) fn ask(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         self.tell("Runtime.evaluate", &params)["result"]["value"].clone()
@@ -103,7 +104,7 @@ impl Chromium {
     /// Waits until an expression is true.
     pub(crate) fn wait_for(&mut self, expression: &str) {
         let begin = Instant::now();
-        // The page itself waits between two looks; while it is left for another, the answer is null.
+        // The page itself waits between two checks. While another page loads, the result is null.
         let look = format!("new Promise(r => setTimeout(() => r(Boolean({expression})), 20))");
         while self.ask(&look) != true {
             let page = || "document.body ? document.body.innerText : ''";
@@ -111,7 +112,7 @@ impl Chromium {
         }
     }
 
-    /// Goes to a page, which has this text.
+    /// Opens a page and waits for this text.
     pub(crate) fn go(&mut self, address: &str, text: &str) {
         self.tell("Page.navigate", &json!({"url": address}));
         self.wait_for_text(text);
@@ -124,14 +125,14 @@ impl Chromium {
         ));
     }
 
-    /// Clicks on the first element that the selector finds.
+    /// Clicks the first element that matches the selector.
     pub(crate) fn click(&mut self, selector: &str) {
         let selector = json!(selector);
         let clicked = self.ask(&format!("(document.querySelector({selector}).click(), true)"));
         assert_eq!(clicked, true, "{selector}");
     }
 
-    /// Clicks on a link to a page that has this text.
+    /// Clicks a link and waits for this text on its page.
     pub(crate) fn follow(&mut self, selector: &str, text: &str) {
         self.ask("window.isLeft = false");
         self.click(selector);
@@ -143,7 +144,7 @@ impl Chromium {
 impl Drop for Chromium {
     fn drop(&mut self) {
         self.session = None;
-        // It may have ended already.
+        // The browser may have ended already.
         let _ = self.commands.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
         let _ = self.process.wait();
     }

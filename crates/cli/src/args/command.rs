@@ -1,4 +1,4 @@
-//! The commands and their flags, as clap takes them.
+//! The commands and their flags, as clap definitions.
 
 use super::help;
 use crate::top::{EVERY, EVERY_HINT, Kind, TABLE_HINT};
@@ -22,12 +22,21 @@ pub(super) fn command() -> Command {
         .subcommand(with_settings(compare::command()).arg(json_argument()))
         .subcommand(with_settings(leaks::command()).arg(json_argument()))
         .subcommand(spy::command().arg(json_argument()))
-        .subcommand(profile::command().arg(of_pool(profile::OF_POOL)).arg(control_argument()).arg(json_argument()))
-        .subcommand(calls::command().arg(of_pool(OF_POOL)).arg(control_argument()).arg(json_argument()))
-        .subcommand(boot::command().arg(of_pool(OF_POOL)).arg(control_argument()).arg(json_argument()))
+        .subcommand(
+            profile::command()
+                .arg(of_pool(profile::OF_POOL))
+                .arg(control_argument())
+                .arg(json_argument()),
+        )
+        .subcommand(
+            calls::command().arg(of_pool(OF_POOL)).arg(control_argument()).arg(json_argument()),
+        )
+        .subcommand(
+            boot::command().arg(of_pool(OF_POOL)).arg(control_argument()).arg(json_argument()),
+        )
         .subcommand(
             Command::new("status")
-                .about("Says what the running server does")
+                .about("Shows the state of the running server")
                 .arg(control_argument())
                 .arg(json_argument()),
         )
@@ -35,30 +44,37 @@ pub(super) fn command() -> Command {
         .subcommand(
             Command::new("reload")
                 .about(
-                    "Boots the application anew; the running one answers until the new one is up",
+                    "Boots the application again; the old generation serves until the new one has \
+                     booted",
                 )
                 .after_help(help::RELOAD)
                 .arg(control_argument())
-                .arg(of_pool("This pool alone; `default` is that of the settings outside of [[pool]]"))
+                .arg(of_pool(
+                    "Only this pool; `default` is the pool of the settings outside of \
+                              [[pool]]",
+                ))
                 .arg(
                     Arg::new("probe")
                         .long("probe")
                         .value_name("TARGET")
                         .overrides_with("probe")
                         .value_parser(probe)
-                        .help("What the new workers must answer, instead of reload_probe"),
+                        .help(
+                            "Request that the new workers must serve without an error, instead \
+                               of reload_probe",
+                        ),
                 )
                 .arg(
                     Arg::new("force")
                         .long("force")
                         .action(ArgAction::SetTrue)
                         .overrides_with("force")
-                        .help("Let the new application take over whatever it answers"),
+                        .help("Take over even if the probe fails or the front controller is gone"),
                 ),
         )
         .subcommand(
             Command::new("upgrade")
-                .about("Has another server take the running one's place, without a lost request")
+                .about("Replaces the running server with another one, without losing requests")
                 .after_help(help::UPGRADE)
                 .arg(control_argument())
                 .arg(
@@ -67,22 +83,25 @@ pub(super) fn command() -> Command {
                         .value_name("PATH")
                         .overrides_with("binary")
                         .value_parser(clap::value_parser!(PathBuf))
-                        .help("The binary to start, instead of the one that the server was started as"),
+                        .help(
+                            "Binary to start, instead of the one that the server was started \
+                               from",
+                        ),
                 ),
         )
         .subcommand(
             Command::new("stop")
-                .about("Lets the running server finish what it has begun, then ends it")
+                .about("Stops the running server after its pending requests have finished")
                 .arg(control_argument()),
         )
 }
 
-/// From one look to the next, unless somebody says otherwise.
+/// Default interval between two samples of `top`.
 pub(super) const TOP_EVERY: Duration = Duration::from_secs(2);
 
 fn top() -> Command {
     Command::new("top")
-        .about("Shows what the running server does: routes, workers, waits")
+        .about("Shows live tables of the running server: routes, workers, waits")
         .after_help(help::TOP)
         .arg(control_argument())
         .arg(json_argument())
@@ -92,7 +111,7 @@ fn top() -> Command {
                 .value_name("TIME")
                 .overrides_with("every")
                 .value_parser(every)
-                .help("Time from one look to the next [default: 2s]"),
+                .help("Interval between two samples [default: 2s]"),
         )
         .arg(
             Arg::new("table")
@@ -100,7 +119,7 @@ fn top() -> Command {
                 .value_name("TABLE")
                 .overrides_with("table")
                 .value_parser(table)
-                .help("What is shown first: routes, workers or waits [default: routes]"),
+                .help("First table: routes, workers or waits [default: routes]"),
         )
 }
 
@@ -122,15 +141,16 @@ fn serve() -> Command {
 }
 
 fn check() -> Command {
-    let command = Command::new("check").about("Says whether a server would start; starts none");
+    let command =
+        Command::new("check").about("Checks whether a server would start; starts nothing");
     with_settings(command.after_help(help::CHECK)).arg(json_argument())
 }
 
 fn routes() -> Command {
     let url = Arg::new("url").value_name("URL").required(true);
     let command = Command::new("routes")
-        .about("Says which rules a path meets and what is answered; starts nothing")
-        .arg(url.help("A path such as /a/b, or a URL of which host and path count"));
+        .about("Shows the rules that match a path, and the response; starts nothing")
+        .arg(url.help("A path such as /a/b, or a URL (only its host and path are used)"));
     with_settings(command.after_help(help::ROUTES)).arg(json_argument())
 }
 
@@ -150,28 +170,28 @@ fn with_settings(command: Command) -> Command {
 
 fn json_argument() -> Arg {
     let argument = Arg::new("json").long("json").action(ArgAction::SetTrue);
-    argument.overrides_with("json").help("Answer in JSON")
+    argument.overrides_with("json").help("Print JSON")
 }
 
-const OF_POOL: &str = "Of this pool, by its name in samovar status [default: default]";
+const OF_POOL: &str = "Name of the pool, as in samovar status [default: default]";
 
-/// One pool of several.
+/// Flag that selects one of several pools.
 fn of_pool(help: &'static str) -> Arg {
     let argument = Arg::new("pool").long("pool").value_name("NAME").overrides_with("pool");
     argument.value_parser(pool).help(help)
 }
 
-/// As a `[[pool]]` is called.
+/// Parses the name of a `[[pool]]`.
 fn pool(text: &str) -> Result<String, String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_allowed) {
         Ok(text.to_owned())
     } else {
-        Err("a pool's name has letters, digits, `-`, `_` and `.`".to_owned())
+        Err("the name of a pool consists of letters, digits, `-`, `_` and `.`".to_owned())
     }
 }
 
-/// As the setting `reload_probe` takes it.
+/// Parses a target in the form of the setting `reload_probe`.
 fn probe(text: &str) -> Result<String, String> {
     let is_target = text.starts_with('/') && !text.contains(|c: char| c <= ' ');
     if is_target { Ok(text.to_owned()) } else { Err(String::new()) }

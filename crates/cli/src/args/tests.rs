@@ -1,4 +1,4 @@
-//! Whole command lines in, what they ask for or what is wrong out.
+//! Tests of whole command lines: the parsed command, or the error message.
 
 use super::command::command;
 use super::*;
@@ -33,12 +33,12 @@ fn help_text(line: &str) -> String {
 }
 
 #[test]
-fn the_commands_are_sound() {
+fn clap_definitions_are_valid() {
     command().debug_assert();
 }
 
 #[test]
-fn serve_takes_a_path_and_every_setting() {
+fn serve_accepts_path_and_every_setting() {
     let settings = serve_line(
         "samovar serve src -l :80 --listen [::1]:81,a:82 -w 3 -d a=b,c -d x=1 --access-log - \
          --static-files false --idle-timeout 5s --php-binary 8.2",
@@ -53,7 +53,7 @@ fn serve_takes_a_path_and_every_setting() {
 }
 
 #[test]
-fn a_bare_switch_takes_no_word_for_its_value() {
+fn switch_without_value_ignores_next_argument() {
     let settings = serve_line("samovar serve --allow-root src");
     assert_eq!((settings.allow_root, settings.root), (true, Path::new(ROOT).join("src")));
     assert!(!serve_line("samovar serve --allow-root --allow-root=false").allow_root);
@@ -61,12 +61,12 @@ fn a_bare_switch_takes_no_word_for_its_value() {
 }
 
 #[test]
-fn the_last_of_a_repeated_flag_holds() {
+fn repeated_flag_uses_last_value() {
     assert_eq!(serve_line("samovar serve -w 3 --workers 4").workers.max, 4);
 }
 
 #[test]
-fn status_reload_and_stop() {
+fn status_reload_and_stop_are_parsed() {
     let check = |line: &str, expected: &str| {
         assert_eq!(format!("{:?}", parse_line(line).unwrap()), expected);
     };
@@ -77,11 +77,13 @@ fn status_reload_and_stop() {
     );
     check(
         "samovar reload --control /a",
-        "Reload { control: Some(\"/a\"), options: ReloadOptions { force: false, probe: None, pool: None } }",
+        "Reload { control: Some(\"/a\"), options: ReloadOptions { force: false, probe: None, \
+         pool: None } }",
     );
     check(
         "samovar reload --force --probe /x --probe /health?a=b --force",
-        "Reload { control: None, options: ReloadOptions { force: true, probe: Some(\"/health?a=b\"), pool: None } }",
+        "Reload { control: None, options: ReloadOptions { force: true, probe: \
+         Some(\"/health?a=b\"), pool: None } }",
     );
     check("samovar stop", "Stop { control: None }");
     check("samovar stop --control=/a --control=/b", "Stop { control: Some(\"/b\") }");
@@ -91,13 +93,13 @@ fn status_reload_and_stop() {
 }
 
 #[test]
-fn wrong_lines() {
+fn wrong_command_line_gives_error_and_hint() {
     let check = |line: &str, message: &str, hint: &str| {
         assert_eq!(wrong(line), format!("samovar: {message}\nhint: {hint}"), "{line}");
     };
-    let more = "samovar --help and samovar serve --help say more";
+    let more = "see samovar --help and samovar serve --help";
     check("samovar serve --worker 1", "unknown flag `--worker`", "did you mean `--workers`?");
-    check("samovar serve --define a=1", "unknown flag `--define`", "it is called `--php` now");
+    check("samovar serve --define a=1", "unknown flag `--define`", "use the new name `--php`");
     check(
         "samovar serve --php 8.2",
         "`--php 8.2` is not allowed",
@@ -110,24 +112,21 @@ fn wrong_lines() {
     check(
         "samovar serve -w",
         "`--workers <N|MIN..MAX>` takes a value",
-        "`--workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
+        "`--workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as \
+         `2..64`",
     );
     check(
         "samovar reload --probe health",
         "`--probe <TARGET>` cannot be `health`",
-        "it takes a path with its query, such as `/` or `/health?full=1`",
+        "it takes a path with an optional query, such as `/` or `/health?full=1`",
     );
     check("samovar serve --config", "`--config <FILE>` takes a value", more);
     check(
         "samovar spy",
-        "which process?",
-        "samovar spy PID, or samovar spy --all for those of this machine",
+        "no process given",
+        "pass a PID, or --all for all PHP processes of this machine",
     );
-    check(
-        "samovar spy php",
-        "`[PID]...` cannot be `php`",
-        "it takes the number of a process, as ps shows it",
-    );
+    check("samovar spy php", "`[PID]...` cannot be `php`", "it takes a process id, as shown by ps");
     check(
         "samovar spy 1 --duration 2d",
         "`--duration <TIME>` cannot be `2d`",
@@ -138,30 +137,31 @@ fn wrong_lines() {
         "`--format <FORMAT>` cannot be `png`",
         "it takes svg, pprof, speedscope or collapsed",
     );
-    check("samovar stop now", "`now` is one argument too many", more);
+    check("samovar stop now", "unexpected argument `now`", more);
     check(
         "samovar serve --workers none",
         "`--workers none` is not allowed",
-        "`--workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
+        "`--workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as \
+         `2..64`",
     );
     check(
         "samovar serve nowhere",
         "`nowhere` does not exist",
-        "name the folder to serve, or a `.php` file in it that answers",
+        "name the folder to serve, or a `.php` file in it that handles requests",
     );
 }
 
 #[test]
-fn all_problems_are_told() {
+fn all_problems_are_reported() {
     let text = wrong("samovar serve --workers 0 --log-level loud");
     assert_eq!(text.lines().filter(|line| line.starts_with("samovar: ")).count(), 2, "{text}");
 }
 
 #[test]
-fn two_paths_are_one_too_many() {
+fn second_path_is_rejected() {
     assert_eq!(
         wrong("samovar serve src tests").lines().next(),
-        Some("samovar: `tests` is one argument too many"),
+        Some("samovar: unexpected argument `tests`"),
     );
 }
 

@@ -1,11 +1,12 @@
-//! A boot for people: tables of parts, folders, files, and of what requests load.
+//! Formats a boot for people: tables of parts, folders and files, and of the files that requests
+//! load.
 
 #![allow(clippy::cast_precision_loss)] // Times and sizes.
 
 use samovar_profile::loads::{BootFunction, Cost, Explained, Lazy};
 use std::fmt::Write as _;
 
-/// Lines of a table, unless all are asked for.
+/// Maximum number of rows of a table, unless all are requested.
 const ROWS_MAX: usize = 15;
 const NS_PER_MS: f64 = 1e6;
 
@@ -21,7 +22,7 @@ fn costs(cost: &Cost) -> String {
     format!("{:>11} {:>11} {:>9}", ms(cost.wall_ns), ms(cost.cpu_ns), kib(cost.bytes))
 }
 
-/// Writes to a string, which cannot fail.
+/// Appends to a string, which cannot fail.
 macro_rules! line {
     ($to:expr, $($text:tt)*) => {{ let _ = writeln!($to, $($text)*); }};
 }
@@ -36,24 +37,24 @@ pub(super) fn text(explained: &Explained, image_ms: f64, all: bool) -> String {
     let rows = if all { usize::MAX } else { ROWS_MAX };
     let boot = &explained.boot;
     let mut out = format!(
-        "booted in {}, {} of CPU, {} of PHP's memory, down to the checkpoint\n",
+        "boot to the checkpoint: {} of time, {} of CPU, {} of PHP memory\n",
         ms(boot.all.wall_ns),
         ms(boot.all.cpu_ns),
         kib(boot.all.bytes)
     );
     if image_ms > 0.0 {
-        line!(out, "with the image: {image_ms:.2} ms");
+        line!(out, "including the image: {image_ms:.2} ms");
     }
     if let Some(rehearsal) = &boot.rehearsal {
         line!(
             out,
-            "rehearsed before, for the caches, in {}: {} files compiled in {}",
+            "prewarm boot before it, to fill the caches: {}, {} files compiled in {}",
             ms(rehearsal.all.wall_ns),
             rehearsal.compiled,
             ms(rehearsal.compiling.wall_ns)
         );
     }
-    line!(out, "\n       TIME         CPU    MEMORY   COUNT  WHAT");
+    line!(out, "\n       TIME         CPU    MEMORY   COUNT  PART");
     for part in &boot.parts {
         line!(out, "{} {:>7}  {}", costs(&part.cost), part.count, part.name);
     }
@@ -62,7 +63,7 @@ pub(super) fn text(explained: &Explained, image_ms: f64, all: bool) -> String {
         line!(out, "{} {:>7}  {}", costs(&folder.cost), folder.files, folder.folder);
     }
     more(&mut out, boot.folders.len(), rows, "folders");
-    line!(out, "\n        OWN         CPU    MEMORY  WITH WHAT IT INCLUDES    COMPILING  FILE");
+    line!(out, "\n        OWN         CPU    MEMORY          WITH INCLUDES    COMPILING  FILE");
     for file in boot.files.iter().take(rows) {
         line!(
             out,
@@ -82,7 +83,11 @@ pub(super) fn text(explained: &Explained, image_ms: f64, all: bool) -> String {
     more(&mut out, boot.files.len(), rows, "files");
     functions(&mut out, &explained.functions, rows);
     if boot.lost > 0 {
-        line!(out, "{} loads had no room, and are part of who asked for them", boot.lost);
+        line!(
+            out,
+            "{} loads exceeded the table; their cost is part of the file that loaded them",
+            boot.lost
+        );
     }
     out.push('\n');
     requests(&mut out, &explained.lazy, rows);
@@ -96,7 +101,7 @@ fn functions(out: &mut String, all: &[BootFunction], rows: usize) {
     let ms = |ns: u64| format!("{:.0} ms", ns as f64 / NS_PER_MS);
     line!(
         out,
-        "\n        OWN       TOTAL    SEEN  FUNCTION, of the rehearsal and the boot, by looks from outside"
+        "\n        OWN       TOTAL SAMPLES  FUNCTION (sampled in the prewarm boot and the boot)"
     );
     for BootFunction { function, file, line, samples, own_ns, total_ns } in all.iter().take(rows) {
         let place = if file.is_empty() { String::new() } else { format!("  {file}:{line}") };
@@ -107,21 +112,20 @@ fn functions(out: &mut String, all: &[BootFunction], rows: usize) {
 
 fn requests(out: &mut String, lazy: &Lazy, rows: usize) {
     if lazy.requests == 0 {
-        line!(out, "no request below a checkpoint was looked at yet");
+        line!(out, "no request after a checkpoint was measured yet");
         return;
     }
-    line!(
-        out,
-        "{} requests were looked at, {} of them loaded something",
-        lazy.requests,
-        lazy.loading
-    );
+    line!(out, "{} requests were measured, {} of them loaded files", lazy.requests, lazy.loading);
     if lazy.files.is_empty() {
-        line!(out, "nothing is left to be warmed up");
+        line!(out, "no file is left to warm up");
         return;
     }
     let each = lazy.cost.wall_ns as f64 / NS_PER_MS / lazy.requests as f64;
-    line!(out, "which took {each:.3} ms per request, and declared {} classes in all", lazy.classes);
+    line!(
+        out,
+        "these loads took {each:.3} ms per request, and declared {} classes in total",
+        lazy.classes
+    );
     line!(out, "\nREQUESTS   LOADS  COMPILED   TIME, EACH  FILE");
     for file in lazy.files.iter().take(rows) {
         let each = file.cost.wall_ns / i64::try_from(file.loads.max(1)).unwrap_or(1);
@@ -142,22 +146,22 @@ fn requests(out: &mut String, lazy: &Lazy, rows: usize) {
     if !advice.setting.is_empty() {
         line!(
             out,
-            "\nto samovar.toml, so that the boot loads these classes once:\n  {}",
+            "\nadd to samovar.toml, so that the boot loads these classes once:\n  {}",
             advice.setting
         );
     }
     if !advice.classes.is_empty() {
-        let or = if advice.setting.is_empty() { "above" } else { "or above" };
-        line!(out, "\n{or} the checkpoint:\n  {}", advice.classes);
+        let or = if advice.setting.is_empty() { "add" } else { "or add" };
+        line!(out, "\n{or} before the checkpoint:\n  {}", advice.classes);
     }
     if !advice.files.is_empty() {
-        line!(out, "\nabove the checkpoint:\n  {}", advice.files.join("\n  "));
+        line!(out, "\nadd before the checkpoint:\n  {}", advice.files.join("\n  "));
     }
     if !advice.uncached.is_empty() {
         line!(
             out,
-            "\ncompiled again and again (is there room in opcache.memory_consumption and \
-             opcache.max_accelerated_files? are they written anew?):\n  {}",
+            "\ncompiled repeatedly (check opcache.memory_consumption and \
+             opcache.max_accelerated_files, and whether these files are rewritten):\n  {}",
             advice.uncached.join("\n  ")
         );
     }
@@ -169,9 +173,9 @@ mod tests {
     use samovar_profile::loads::{Boot, File, LazyFile};
 
     #[test]
-    fn what_is_known_is_said() {
+    fn boot_text_contains_all_known_data() {
         let mut explained = Explained::default();
-        assert!(text(&explained, 0.0, false).contains("no request below a checkpoint"));
+        assert!(text(&explained, 0.0, false).contains("no request after a checkpoint"));
         let own = Cost { wall_ns: 30_120_000, cpu_ns: 30_000_000, bytes: 2_048 };
         let file = File { file: "/srv/a.php".into(), own, class: "A".into(), ..File::default() };
         explained.boot = Boot { files: vec![file; 20], ..Boot::default() };
@@ -179,7 +183,7 @@ mod tests {
         let said = text(&explained, 3.5, false);
         assert!(said.contains("   30.12 ms    30.00 ms       2 K"), "{said}");
         assert!(said.contains("/srv/a.php  for A\n… and 5 files more: --all"), "{said}");
-        assert!(said.ends_with("nothing is left to be warmed up\n"), "{said}");
+        assert!(said.ends_with("no file is left to warm up\n"), "{said}");
         explained.lazy.files =
             vec![LazyFile { file: "/srv/b.php".into(), loads: 4, ..LazyFile::default() }];
         explained.lazy.advice.setting = "warmup = [\"/b\"]".into();

@@ -1,4 +1,4 @@
-//! The flags of `samovar calls`.
+//! Flags of `samovar calls`.
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const HELP: &str = "\
-Says what the traced requests of a running server have called: each function with its calls, its time
-without and with its callees, CPU time, memory, and what has grown since the week before.
-The server takes down the call graphs of some requests (profile.trace), or of those that ask for it with
-a signature (profile.trace_key), by workers of their own.
+Shows the functions that traced requests of a running server called: number of calls, time without
+and with callees, CPU time, memory, and growth compared with the week before.
+Tracing workers record the call graphs of a sample of requests (profile.trace), and of requests with
+a signature (profile.trace_key).
 
 Examples:
-  samovar calls                                      the route that was traced most, today
+  samovar calls                                      the most traced route, today
   samovar calls --route 'index.php /cart' --by growth
-  samovar calls --pool export                        of another pool
-  samovar calls --function 'App\\Cart::total'         who calls it, and what it calls
-  samovar calls -o cart.callgrind                    for KCachegrind
-  samovar calls -o run.xhprof                        for XHProf's pages
+  samovar calls --pool export                        another pool
+  samovar calls --function 'App\\Cart::total'         its callers and callees
+  samovar calls -o cart.callgrind                    a file for KCachegrind
+  samovar calls -o run.xhprof                        a file for XHProf's pages
   curl -H \"X-Samovar-Trace: $(samovar calls --sign 10m)\" http://127.0.0.1:8080/
 
-Exit codes: 0 done, 1 there is nothing to be shown, 2 wrong flags.";
+Exit codes: 0 done, 1 nothing to show, 2 wrong flags.";
 
-/// What is written.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Callgrind,
@@ -31,10 +31,10 @@ pub(crate) enum Format {
     XhprofSerialized,
 }
 
-/// What the user asked for.
+/// Options of the command.
 #[derive(Debug)]
 pub(crate) struct CallsOptions {
-    /// The server's socket; `None`: discover it.
+    /// Socket of the server; `None`: discover it.
     pub(crate) control: Option<PathBuf>,
     pub(super) pool: Option<String>,
     pub(super) route: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct CallsOptions {
     pub(super) json: bool,
 }
 
-/// What a flag takes, by the name that clap has for it.
+/// Returns the values that a flag takes, by clap's name of the flag.
 pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "--day <DATE>" => "it takes a date such as `2026-11-22`",
@@ -56,34 +56,36 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     })
 }
 
-/// The command.
+/// Returns the command's definition.
 pub(crate) fn command() -> Command {
     Command::new("calls")
-        .about(
-            "Says what traced requests of the running server have called: functions, call graphs",
-        )
+        .about("Shows the functions and call graphs of traced requests of the running server")
         .after_help(HELP)
-        .arg(value("route", "ROUTE", "Of this route; else of the one that was traced most"))
-        .arg(value("day", "DATE", "Of that day [default: the latest]").value_parser(day))
+        .arg(value("route", "ROUTE", "Name of the route [default: the most traced one]"))
+        .arg(value("day", "DATE", "Day to show [default: the latest]").value_parser(day))
         .arg(
-            value("by", "ORDER", "What comes first [default: own]")
+            value("by", "ORDER", "Sort order [default: own]")
                 .value_parser(Order::ALL.map(|(_, name)| name)),
         )
-        .arg(value("function", "NAME", "Only this function, with its callers and callees"))
+        .arg(value("function", "NAME", "Show only this function, with its callers and callees"))
         .arg(
             value(
                 "sign",
                 "TIME",
-                "Print the signature by which a request is traced, for that long",
+                "Print a signature that lets a client request traces for this time",
             )
             .value_parser(sign),
         )
         .arg(
-            value("format", "FORMAT", "Write callgrind, xhprof (JSON) or xhprof-serialized")
-                .value_parser(["callgrind", "xhprof", "xhprof-serialized"]),
+            value(
+                "format",
+                "FORMAT",
+                "Output format: callgrind, xhprof (JSON) or xhprof-serialized",
+            )
+            .value_parser(["callgrind", "xhprof", "xhprof-serialized"]),
         )
         .arg(
-            value("output", "FILE", "Where to; its end tells the format")
+            value("output", "FILE", "Output file; its extension selects the format")
                 .short('o')
                 .value_parser(value_parser!(PathBuf)),
         )
@@ -98,7 +100,7 @@ fn sign(text: &str) -> Result<Duration, String> {
     span.ok_or_else(String::new)
 }
 
-/// Days since 1970, after Howard Hinnant's `days_from_civil`.
+/// Converts a date to days since 1970. The algorithm is Howard Hinnant's `days_from_civil`.
 fn day(text: &str) -> Result<u64, String> {
     let mut parts = text.splitn(3, '-').map(str::parse::<u64>);
     let mut next = || parts.next().and_then(Result::ok).ok_or_else(String::new);
@@ -122,12 +124,13 @@ fn format_of(file: &Path) -> Result<Format> {
         Some("xhprof") => Ok(Format::XhprofSerialized),
         Some("json") => Ok(Format::Xhprof),
         _ => bail!(
-            "`{name}` does not tell the format\nhint: callgrind in its name, .xhprof or .json; or --format"
+            "cannot infer the format from the file name `{name}`\nhint: use a name with \
+             `callgrind`, .xhprof or .json, or pass --format"
         ),
     }
 }
 
-/// What flags mean together.
+/// Converts the flags to options.
 pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<CallsOptions> {
     let output: Option<PathBuf> = matches.get_one("output").cloned();
     let format = match (matches.get_one::<String>("format").map(String::as_str), &output) {
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_days_since_1970() {
+    fn date_is_converted_to_days_since_1970() {
         for (text, expected) in [
             ("1970-01-01", Ok(0)),
             ("2000-03-01", Ok(11_017)),
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_files_name_tells_the_format() {
+    fn format_follows_from_file_name() {
         for (name, expected) in [
             ("a.callgrind", Some(Format::Callgrind)),
             ("callgrind.out.7", Some(Format::Callgrind)),

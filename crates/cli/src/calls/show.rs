@@ -1,26 +1,28 @@
-//! A call graph for people: a table of functions, or one function with its callers and callees.
+//! Formats a call graph for people: a table of functions, or one function with its callers and
+//! callees.
 
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+// The casts are of means of times.
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use crate::control::client::printable;
 use anyhow::{Context, Result};
 use samovar_profile::calls::Graph;
 use samovar_profile::calls::table::{Neighbour, Order, Row, neighbours, rows};
-use samovar_wire::CallsAnswer;
+use samovar_wire::CallsResponse;
 use std::fmt::Write as _;
 
-/// Functions of the table, and of each side of one.
+/// Maximum number of functions in the table, and on each side of one function.
 const ROWS_MAX: usize = 30;
 const NS_PER_US: f64 = 1_000.0;
 
-/// What is shown.
+/// Data to show.
 pub(super) struct Shown<'a> {
-    pub(super) answer: &'a CallsAnswer,
+    pub(super) response: &'a CallsResponse,
     pub(super) graph: &'a Graph,
     pub(super) before: &'a Graph,
 }
 
-/// With a line end for a terminal; `$(…)` takes it away.
+/// Returns the signature with a line end for a terminal; `$(…)` removes it.
 pub(super) fn signature(text: &str) -> String {
     format!("{text}\n")
 }
@@ -52,15 +54,18 @@ impl Shown<'_> {
 
     fn table(&self, order: Order) -> String {
         let all = rows(self.graph, self.before, order);
-        let of_pool = match &*self.answer.pool {
+        let of_pool = match &*self.response.pool {
             "" => String::new(),
             pool => format!(" of pool {pool}"),
         };
         let mut out = format!(
-            "{}{of_pool}: {} requests traced, {} in the week before; per request\n\n",
-            self.answer.route, self.graph.requests, self.before.requests
+            "{}{of_pool}: {} requests traced, {} in the week before; figures per request\n\n",
+            self.response.route, self.graph.requests, self.before.requests
         );
-        out.push_str("     CALLS        OWN        CPU      TOTAL       95 %     MEMORY     GROWTH  FUNCTION\n");
+        out.push_str(
+            "     CALLS        OWN        CPU      TOTAL       95 \
+                      %     MEMORY     GROWTH  FUNCTION\n",
+        );
         for Row { function, calls, own, total, cpu, memory, percentiles, growth: more } in
             all.iter().take(ROWS_MAX)
         {
@@ -83,14 +88,16 @@ impl Shown<'_> {
             };
         }
         if all.len() > ROWS_MAX {
-            let _ = writeln!(out, "… and {} functions more", all.len() - ROWS_MAX);
+            let _ = writeln!(out, "… and {} more functions", all.len() - ROWS_MAX);
         }
         out
     }
 
     fn one(&self, name: &str) -> Result<String> {
         let [above, below] = neighbours(self.graph, name).with_context(|| {
-            format!("no traced request called `{name}`\nhint: as the table has it, with its class")
+            format!(
+                "no traced request called `{name}`\nhint: use the name in the table, with its class"
+            )
         })?;
         let mut out = String::new();
         for (title, side) in [("called by", above), ("calls", below)] {

@@ -1,16 +1,17 @@
-//! `samovar check`: would a server start with these settings? Looks at all that `serve` needs, starts nothing and changes
-//! nothing.
+//! `samovar check`: checks whether a server would start with these settings. Checks everything that
+//! `serve` needs; does not start or change anything.
 //!
-//! Started by root it becomes the settings' user on the way, as the server would, and looks at files as that user.
+//! When run as root, it switches to the user in the settings, as the server would, and checks files
+//! as that user.
 
 use crate::convert::{push_options, sandbox};
 use crate::serve::listen::{bind_hint, socket_hint};
-use crate::serve::{advice, operators, ways};
+use crate::serve::{advice, exporters, operators};
 use crate::{binary, certificates, engine, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access, statfs};
-use samovar_channel::{PhpAnswer, PhpQuestion, jit_warning};
-use samovar_config::{Listen, Listener, Place, Pool, Problems, Settings, Sources};
+use samovar_channel::{PhpQuestion, PhpResponse, jit_warning};
+use samovar_config::{Endpoint, Listen, Listener, Pool, Problems, Settings, Sources};
 use samovar_front::{Bound, Tls, ValidSettings, listeners};
 use samovar_insight::export::otlp::Exporter;
 use samovar_profile::Pusher;
@@ -21,28 +22,29 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Wrong flags or settings, as for `serve`.
+/// Exit code for wrong flags or settings, as for `serve`.
 const EXIT_SETTINGS: u8 = 2;
 
-/// File systems that write a file out when it is closed, if it was emptied before: as PHP writes each session. Those of ext4 (its
-/// `auto_da_alloc`), XFS (`XFS_ITRUNCATED`) and btrfs (`BTRFS_INODE_FLUSH_ON_CLOSE`).
+/// File systems that write a file to disk when it is closed, if it was truncated before. PHP writes
+/// each session this way. The magic numbers are those of ext4 (its `auto_da_alloc`), XFS
+/// (`XFS_ITRUNCATED`) and btrfs (`BTRFS_INODE_FLUSH_ON_CLOSE`).
 const WRITING_AT_ONCE: [u64; 3] = [0xEF53, 0x5846_5342, 0x9123_683E];
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
     Ok,
-    /// A server would start, perhaps not as it was meant.
+    /// A server would start, but perhaps not as intended.
     Warning,
-    /// None would.
+    /// A server would not start.
     Error,
 }
 
 #[derive(Debug, Serialize)]
 struct Finding {
     level: Level,
-    /// What was looked at: a word.
+    /// Subject of the check: a word.
     about: &'static str,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +60,7 @@ struct Report {
 impl Report {
     fn add(&mut self, level: Level, about: &'static str, text: impl Into<String>) {
         let text: String = text.into();
-        // The messages of `serve` have their hint on a line of its own.
+        // Error messages of `serve` have their hint on a separate line.
         let (text, hint) = match text.split_once("\nhint: ") {
             Some((text, hint)) => (text.to_owned(), Some(hint.to_owned())),
             None => (text, None),
@@ -99,7 +101,8 @@ impl Report {
     }
 }
 
-/// Prints what it finds: 0 if a server would start, 1 if not, 2 if the settings themselves are wrong.
+/// Prints the findings. Returns 0 if a server would start, 1 if not, 2 if the settings themselves
+/// are wrong.
 pub(crate) fn run(sources: &Sources, json: bool) -> ExitCode {
     let mut found = Report::default();
     let exit = match sources.resolve() {
@@ -129,7 +132,7 @@ fn look(settings: &Settings, found: &mut Report) {
     found.add(
         Level::Ok,
         "settings",
-        file.unwrap_or_else(|| "no file, only presets and flags".into()),
+        file.unwrap_or_else(|| "no file; only defaults and flags".into()),
     );
     let pools = settings.pools.iter().map(|pool| &pool.settings);
     for surplus in std::iter::once(settings).chain(pools).filter_map(advice::surplus) {
@@ -147,14 +150,16 @@ fn look(settings: &Settings, found: &mut Report) {
         for notice in loaded.iter().flatten().flat_map(|tls| tls.notices()) {
             found.add(Level::Warning, "tls", format!("{}\nhint: {}", notice.what, notice.hint));
         }
-        found.take("tls", loaded.map(|_| format!("{count} certificates can be used")));
+        found.take("tls", loaded.map(|_| format!("{count} certificates are usable")));
     }
-    // From here on with the rights that the server would have.
+    // From here on, the checks run with the rights that the server would have.
     match rights::identity(settings) {
         Err(error) => found.add(Level::Error, "user", format!("{error:#}")),
         Ok(None) => {}
         Ok(Some(identity)) => {
-            let become_it = identity.assume().map(|()| format!("it becomes `{}`", identity.name));
+            let become_it = identity
+                .assume()
+                .map(|()| format!("the server switches to the user `{}`", identity.name));
             found.take("user", become_it.map_err(Into::into));
         }
     }
@@ -167,7 +172,7 @@ fn look(settings: &Settings, found: &mut Report) {
     if !settings.locations.is_empty() {
         let count = settings.locations.len();
         let usable = ValidSettings::new(settings.clone()).map_err(anyhow::Error::new);
-        found.take("locations", usable.map(|_| format!("{count} can be used")));
+        found.take("locations", usable.map(|_| format!("{count} locations are valid")));
     }
     look_at_worker(settings, found);
     settings.pools.iter().for_each(|pool| look_at_pool(pool, found));
@@ -184,19 +189,23 @@ fn look(settings: &Settings, found: &mut Report) {
 
 fn look_at_address(at: &Listener, found: &mut Report) {
     match Bound::open(at, 1, None) {
-        Ok(_) => found.add(Level::Ok, "listen", format!("`{at}` can be had")),
-        // As likely as not it is the server that runs by these settings.
+        Ok(_) => found.add(Level::Ok, "listen", format!("`{at}` is available")),
+        // Most likely the address is used by a server with these settings.
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            found.add(Level::Warning, "listen", format!("`{at}` is in use by a server that runs"));
+            found.add(
+                Level::Warning,
+                "listen",
+                format!("`{at}` is in use, probably by a running server"),
+            );
         }
         Err(error) => found.add(
             Level::Error,
             "listen",
             match at.place {
-                Place::Tcp(_) => {
+                Endpoint::Tcp(_) => {
                     format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error))
                 }
-                Place::Unix(_) => {
+                Endpoint::Unix(_) => {
                     format!("cannot bind `{at}`: {error}\nhint: {}", socket_hint(&error))
                 }
             },
@@ -204,26 +213,28 @@ fn look_at_address(at: &Listener, found: &mut Report) {
     }
 }
 
-/// Whether certificates could be fetched for them, as far as this machine alone can tell.
+/// Checks whether certificates could be obtained for the domains, as far as this machine alone can
+/// tell.
 fn look_at_domains(settings: &Settings, found: &mut Report) {
     let names = settings.acme.domains.join(", ");
     let ways: Vec<_> = certificates::plan(settings).ways.iter().map(|way| way.name()).collect();
     if ways.is_empty() {
         let text = format!(
-            "no listener can show an authority that `{names}` is this server's\nhint: `listen` on :80?redirect for \
-             http-01, on https://:443 for tls-alpn-01"
+            "no listener can prove to the authority that `{names}` is this server\nhint: `listen` \
+             on :80?redirect for http-01, on https://:443 for tls-alpn-01"
         );
         return found.add(Level::Error, "acme", text);
     }
-    let text = format!("certificates for {names} are fetched by {}", ways.join(" or "));
+    let text = format!("certificates for {names} are obtained with {}", ways.join(" or "));
     found.add(Level::Ok, "acme", text);
     if !settings.acme.agree {
-        let text = "the authority's terms are not agreed to: nothing is fetched\nhint: read them, and set `acme.agree`";
+        let text = "the authority's terms are not accepted: no certificate is obtained\nhint: \
+                    read them, and set `acme.agree`";
         found.add(Level::Warning, "acme", text);
     }
 }
 
-/// The operators' address: whether it can be had, and whether it is shown to strangers.
+/// Checks whether the admin address can be bound, and whether it is reachable from other machines.
 fn look_at_admin(at: &Listen, settings: &Settings, found: &mut Report) {
     let addresses = (&*at.host, at.port).to_socket_addrs().into_iter().flatten();
     for address in addresses {
@@ -232,9 +243,13 @@ fn look_at_admin(at: &Listen, settings: &Settings, found: &mut Report) {
         }
     }
     match listeners::bind(&at.host, at.port, 1) {
-        Ok(_) => found.add(Level::Ok, "admin", format!("`{at}` can be had")),
+        Ok(_) => found.add(Level::Ok, "admin", format!("`{at}` is available")),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            found.add(Level::Warning, "admin", format!("`{at}` is in use by a server that runs"));
+            found.add(
+                Level::Warning,
+                "admin",
+                format!("`{at}` is in use, probably by a running server"),
+            );
         }
         Err(error) => {
             let text = format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error));
@@ -243,32 +258,33 @@ fn look_at_admin(at: &Listen, settings: &Settings, found: &mut Report) {
     }
 }
 
-/// Who is told of requests, and who tells.
+/// Checks the importers and exporters of requests.
 fn look_at_ways(settings: &Settings, found: &mut Report) {
     if let Some((endpoint, options)) = push_options(settings) {
         let result = Pusher::check(&options).map_err(anyhow::Error::new);
-        found.take("push", result.map(|()| format!("`{endpoint}` can be sent profiles")));
+        found.take("push", result.map(|()| format!("profiles can be sent to `{endpoint}`")));
         if settings.profile.hertz == 0 {
-            let text = "there are no profiles to be sent\nhint: `profile.hertz` is 0";
+            let text =
+                "there are no profiles to send\nhint: `profile.hertz` is 0; set it to a frequency";
             found.add(Level::Warning, "push", text);
         }
     }
     if !settings.insight.enabled {
         return;
     }
-    if let Some((endpoint, options)) = ways::otlp(settings) {
+    if let Some((endpoint, options)) = exporters::otlp(settings) {
         let result = Exporter::check(&options).map_err(anyhow::Error::new);
-        found.take("otlp", result.map(|()| format!("`{endpoint}` can be told")));
+        found.take("otlp", result.map(|()| format!("`{endpoint}` can be used")));
     }
     if let Some(at) = &settings.insight.pinba_listen {
         match UdpSocket::bind((&*at.host, at.port)) {
-            Ok(_) => found.add(Level::Ok, "pinba", format!("packets can come in on `{at}`")),
+            Ok(_) => found.add(Level::Ok, "pinba", format!("packets can be received on `{at}`")),
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                let text = format!("`{at}` (UDP) is in use by a server that runs");
+                let text = format!("`{at}` (UDP) is in use, probably by a running server");
                 found.add(Level::Warning, "pinba", text);
             }
             Err(error) => {
-                let text = format!("packets cannot come in on `{at}` (UDP): {error}");
+                let text = format!("packets cannot be received on `{at}` (UDP): {error}");
                 found.add(Level::Error, "pinba", text);
             }
         }
@@ -282,7 +298,7 @@ fn look_at_worker(settings: &Settings, found: &mut Report) {
         look_at_engine(settings, &file, found);
         look_at_start(settings, &file, found);
         look_at_sandbox(settings, &file, found);
-        Ok(format!("`{}` has PHP {version}", file.display()))
+        Ok(format!("`{}` runs PHP {version}", file.display()))
     });
     found.take("worker", worker);
 }
@@ -300,38 +316,39 @@ fn look_at_engine(settings: &Settings, program: &Path, found: &mut Report) {
     }
 }
 
-/// What PHP would start with.
+/// Checks the settings with which PHP would start.
 fn look_at_start(settings: &Settings, program: &Path, found: &mut Report) {
     let question = PhpQuestion::new(settings.php_ini.as_deref(), &settings.php);
     let environment = engine::environment(settings.php_engine.as_deref());
-    // A PHP that does not start says why where it is served.
-    let said = binary::ask(program, &question.arguments(), environment.as_ref(), "see its words");
-    let answer = said.as_deref().map(PhpAnswer::of).unwrap_or_default();
-    if let Some(mode) = answer.jit {
+    // If PHP does not start, the check of the worker reports the reason.
+    let said = binary::ask(program, &question.arguments(), environment.as_ref(), "see its output");
+    let response = said.as_deref().map(PhpResponse::of).unwrap_or_default();
+    if let Some(mode) = response.jit {
         found.add(Level::Warning, "jit", jit_warning(&mode));
     }
-    if let Some(folder) = answer.sessions {
+    if let Some(folder) = response.sessions {
         look_at_sessions(&folder, found);
     }
 }
 
-/// By php.ini and the settings: an application may have them elsewhere.
+/// Checks the session settings of php.ini and of the server. An application may override them.
 fn look_at_sessions(folder: &str, found: &mut Report) {
     let usable = access(folder, Access::WRITE_OK | Access::EXEC_OK);
     let (level, text) = match usable.and_then(|()| statfs(folder)) {
         Err(error) => (
             Level::Warning,
             format!(
-                "this user cannot write to `{folder}`: {error}; session_start() would fail\n\
-                 hint: make that folder for this user, or name another one (`session.save_path`)"
+                "this user cannot write to `{folder}`: {error}; session_start() would fail\nhint: \
+                 create the folder for this user, or set `session.save_path` to another one"
             ),
         ),
         Ok(at) if WRITING_AT_ONCE.contains(&(at.f_type.cast_unsigned() & 0xFFFF_FFFF)) => (
             Level::Ok,
             format!(
-                "files in `{folder}`, on a disk\n\
-                 hint: each page that changes its session has the disk written to at once; with `session.save_path` on a tmpfs \
-                 (below /run) a Symfony page has taken two thirds of the CPU. Sessions end with the machine there"
+                "files in `{folder}`, on a disk\nhint: each request that changes its session \
+                 causes a synchronous disk write; with `session.save_path` on a tmpfs (below \
+                 /run) a Symfony page took two thirds of the CPU time. On a tmpfs, sessions are \
+                 lost at a restart of the machine"
             ),
         ),
         Ok(_) => (Level::Ok, format!("files in `{folder}`")),
@@ -339,7 +356,7 @@ fn look_at_sessions(folder: &str, found: &mut Report) {
     found.add(level, "sessions", text);
 }
 
-/// What a pool has for itself.
+/// Checks a pool's own settings.
 fn look_at_pool(pool: &Pool, found: &mut Report) {
     let mut own = Report::default();
     look_at_root(&pool.settings, &mut own);
@@ -354,7 +371,7 @@ fn look_at_pool(pool: &Pool, found: &mut Report) {
     let matches: Vec<String> =
         pool.hosts.iter().chain(&pool.paths).map(|text| format!("`{text}`")).collect();
     let name = &pool.name;
-    found.add(Level::Ok, "pool", format!("`{name}` has the requests of {}", matches.join(", ")));
+    found.add(Level::Ok, "pool", format!("`{name}` serves the requests of {}", matches.join(", ")));
     for Finding { level, text, hint, .. } in own.findings {
         found.findings.push(Finding {
             level,
@@ -374,19 +391,26 @@ fn look_at_root(settings: &Settings, found: &mut Report) {
         None => found.add(
             Level::Warning,
             "root",
-            format!("`{root}` has no index.php: only its files and scripts are served\nhint: name the folder, or the .php file, that answers"),
+            format!(
+                "`{root}` has no index.php: only its files and scripts are served\nhint: pass \
+                     the folder or the .php file of the front controller"
+            ),
         ),
         Some(file) if file.metadata().is_ok_and(|found| found.len() == 0) => {
-            found.add(Level::Warning, "root", format!("the front controller `{}` is empty", file.display()));
+            found.add(
+                Level::Warning,
+                "root",
+                format!("the front controller `{}` is empty", file.display()),
+            );
         }
         Some(file) => {
-            let text = format!("`{root}`, and `{}` answers what no file answers", file.display());
+            let text = format!("`{root}`; `{}` serves all paths without a file", file.display());
             found.add(Level::Ok, "root", text);
         }
     }
 }
 
-/// What is written of the server and of requests.
+/// Checks the logs of the server and of requests.
 fn look_at_logs(settings: &Settings, found: &mut Report) {
     let insight = &settings.insight;
     let logs = [
@@ -396,13 +420,17 @@ fn look_at_logs(settings: &Settings, found: &mut Report) {
     ];
     for (what, socket) in logs.iter().filter_map(|(what, log)| Some((what, log.socket()?))) {
         let listens = UnixDatagram::unbound().and_then(|own| own.connect(socket));
-        found.take(what, match listens {
-            Ok(()) => Ok(format!("a daemon listens at `{}`", socket.display())),
-            Err(error) => Err(anyhow::anyhow!(
-                "nobody can be told at `{}`: {error}\nhint: does the daemon run that keeps the machine's logs?",
-                socket.display()
-            )),
-        });
+        found.take(
+            what,
+            match listens {
+                Ok(()) => Ok(format!("a daemon listens on `{}`", socket.display())),
+                Err(error) => Err(anyhow::anyhow!(
+                    "no daemon listens on `{}`: {error}\nhint: start rsyslog, syslog-ng or \
+                 systemd-journald",
+                    socket.display()
+                )),
+            },
+        );
     }
     let files = logs.iter().filter_map(|(what, log)| Some((*what, log.file()?)));
     for (what, path) in files.chain(insight.store.as_deref().map(|path| ("history", path))) {
@@ -410,7 +438,7 @@ fn look_at_logs(settings: &Settings, found: &mut Report) {
         let is_there = path.exists();
         let place = if is_there { path } else { folder };
         let rights = if is_there { Access::WRITE_OK } else { Access::WRITE_OK | Access::EXEC_OK };
-        found.take(what, can(place, rights, &format!("`{}` can be written", path.display())));
+        found.take(what, can(place, rights, &format!("`{}` is writable", path.display())));
     }
 }
 
@@ -418,15 +446,16 @@ fn look_at_sandbox(settings: &Settings, program: &Path, found: &mut Report) {
     let sandbox = sandbox(settings, program);
     if sandbox.is_on() {
         let checked = sandbox.check().map_err(|error| anyhow::anyhow!(error));
-        return found.take("sandbox", checked.map(|()| "the kernel takes its rules".to_owned()));
+        return found.take("sandbox", checked.map(|()| "the kernel supports its rules".to_owned()));
     }
-    if sandbox.apart && (!settings.no_new_privileges || sandbox.fence().is_err()) {
+    if sandbox.isolate_processes && (!settings.no_new_privileges || sandbox.fence().is_err()) {
         found.add(
             Level::Warning,
             "sandbox",
-            "nothing keeps PHP from reading the memory of its user's processes, other pools' workers among them: that takes Landlock \
-             (Linux 5.19) and `no_new_privileges`; the server's own memory is not readable\n\
-             hint: kernel.yama.ptrace_scope=1 helps without; `sandbox.apart = false` says that it is known",
+            "PHP can read the memory of all processes of its user, including the workers of other \
+             pools (the server's own memory is protected). The protection needs Landlock (Linux \
+             5.19) and `no_new_privileges`\nhint: set kernel.yama.ptrace_scope=1, or accept the \
+             risk with `sandbox.isolate_processes = false`",
         );
     }
 }
@@ -434,11 +463,11 @@ fn look_at_sandbox(settings: &Settings, program: &Path, found: &mut Report) {
 fn look_at_control(settings: &Settings, found: &mut Report) {
     let Some(path) = &settings.control else { return };
     if UnixStream::connect(path).is_ok() {
-        let text = format!("a server answers at `{}`", path.display());
+        let text = format!("a server already listens on `{}`", path.display());
         return found.add(Level::Warning, "control", text);
     }
     let folder = path.parent().unwrap_or(path);
-    let text = format!("`{}` can be made", path.display());
+    let text = format!("`{}` can be created", path.display());
     found.take("control", can(folder, Access::WRITE_OK | Access::EXEC_OK, &text));
 }
 
@@ -447,7 +476,7 @@ fn can(place: &Path, rights: Access, text: &str) -> Result<String> {
         Ok(()) => Ok(text.to_owned()),
         Err(error) => {
             let reason = std::io::Error::from(error).kind();
-            let hint = "the server opens it with the rights of its own user";
+            let hint = "make it writable for the server's user";
             anyhow::bail!("cannot write `{}`: {reason}\nhint: {hint}", place.display())
         }
     }

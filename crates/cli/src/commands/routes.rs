@@ -1,5 +1,5 @@
-//! `samovar routes`: which rules a path meets, and what is answered. Reads settings and looks at files; asks no server and
-//! runs nothing.
+//! `samovar routes`: shows the rules that apply to a path, and the result. Reads settings and
+//! checks files. Does not query a server or run PHP.
 
 use crate::terminal;
 use anyhow::{Result, anyhow};
@@ -8,12 +8,12 @@ use samovar_front::{Explained, ValidSettings};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// What is asked about.
+/// Options of the command.
 #[derive(Debug)]
 pub(crate) struct RoutesOptions {
-    /// A path, or a URL of which host and path count.
+    /// A path, or a URL whose host and path are used.
     pub(crate) url: String,
-    /// Answer in JSON.
+    /// Whether the output is JSON.
     pub(crate) json: bool,
 }
 
@@ -32,14 +32,14 @@ struct Report<'a> {
     tables: &'a [usize],
     rules: Vec<Rule<'a>>,
     status: Option<u16>,
-    answer: &'a str,
+    response: &'a str,
 }
 
-/// Prints what would happen.
+/// Prints the rules and the result.
 pub(crate) fn run(settings: &Settings, asked: &RoutesOptions) -> Result<()> {
     let (host, path) = parts(&asked.url).ok_or_else(|| {
         anyhow!(
-            "`{}` is neither a path nor a URL\nhint: such as /a/b or https://example.com/a/b",
+            "`{}` is neither a path nor a URL\nhint: pass /a/b or https://example.com/a/b",
             asked.url
         )
     })?;
@@ -58,7 +58,7 @@ pub(crate) fn run(settings: &Settings, asked: &RoutesOptions) -> Result<()> {
     terminal::print(&text)
 }
 
-/// Host and path, without port, query and fragment.
+/// Returns host and path, without port, query and fragment.
 fn parts(url: &str) -> Option<(Option<&str>, &str)> {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let url = &url[..end];
@@ -74,7 +74,7 @@ fn parts(url: &str) -> Option<(Option<&str>, &str)> {
     (!host.is_empty()).then_some((Some(host), path))
 }
 
-/// What the pool is called; `None`: there is one.
+/// Returns the pool's name; `None`: there is one pool.
 fn name<'a>(settings: &Settings, pool: Option<&'a Pool>) -> Option<&'a str> {
     let is_one = settings.pools.is_empty();
     (!is_one).then(|| pool.map_or(DEFAULT_POOL, |pool| &pool.name))
@@ -89,7 +89,7 @@ fn json(settings: &Settings, pool: Option<&Pool>, host: &str, explained: &Explai
         tables: &explained.tables,
         rules,
         status: explained.status,
-        answer: &explained.answer,
+        response: &explained.response,
     };
     serde_json::to_string(&report).unwrap_or_default() + "\n"
 }
@@ -106,7 +106,7 @@ fn text(
     let _ = writeln!(out, "host     {}", host.escape_debug());
     let _ = writeln!(out, "path     {}", path.escape_debug());
     if let Some(normal) = explained.path.as_ref().filter(|normal| *normal != path) {
-        let _ = writeln!(out, "         which is {}", normal.escape_debug());
+        let _ = writeln!(out, "         normalized to {}", normal.escape_debug());
     }
     let file = settings.config_file.as_ref().map(|file| file.display().to_string());
     let file = file.unwrap_or_default();
@@ -115,13 +115,13 @@ fn text(
         let _ = writeln!(out, "pool     {name}{line}");
     }
     for line in &explained.tables {
-        let _ = writeln!(out, "fits     {file}:{line}");
+        let _ = writeln!(out, "match    {file}:{line}");
     }
     for (line, rule) in &explained.rules {
         let _ = writeln!(out, "rule     {file}:{line}: {}", rule.escape_debug());
     }
     let status = explained.status.map(|status| format!("{status}, ")).unwrap_or_default();
-    let _ = writeln!(out, "answer   {status}{}", explained.answer.escape_debug());
+    let _ = writeln!(out, "response {status}{}", explained.response.escape_debug());
     out
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked() {
+    fn url_is_split_into_host_and_path() {
         for (url, expected) in [
             ("/a?b", Some((None, "/a"))),
             ("/", Some((None, "/"))),

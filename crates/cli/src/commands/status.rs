@@ -1,11 +1,12 @@
-//! `samovar status`: what the running server is doing.
+//! `samovar status`: state of the running server.
 
+mod phrases;
 mod upstreams;
-mod words;
 
 use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::Result;
+use phrases::{age, whose};
 use samovar_wire::{
     Application, CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, PoolStatus, Request,
     SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
@@ -14,12 +15,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use words::{age, whose};
 
-/// Prints the status for people, or the server's JSON as it is.
+/// Prints the status for people, or the server's JSON unchanged.
 pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
     let path = control.map_or_else(samovar_config::discover_control, Ok)?;
-    let line = client::ask(&path, &Request::Status, client::ANSWER_LIMIT)?;
+    let line = client::ask(&path, &Request::Status, client::RESPONSE_LIMIT)?;
     if json {
         return terminal::print(&line);
     }
@@ -37,12 +37,12 @@ fn render(status: &Status) -> String {
     };
     let before = match s.predecessor_pid {
         0 => String::new(),
-        pid => format!("process {pid}, the server before this one, still finishes requests\n"),
+        pid => format!("process {pid}, the previous server, is still finishing requests\n"),
     };
     let troubles: Vec<_> = troubles(s).into_iter().map(|trouble| trouble.text).collect();
     let verdict = match &troubles[..] {
-        [] => "well".to_owned(),
-        troubles => format!("not well: {}", troubles.join("; ")),
+        [] => "healthy".to_owned(),
+        troubles => format!("unhealthy: {}", troubles.join("; ")),
     };
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -58,39 +58,42 @@ fn render(status: &Status) -> String {
     let _ = writeln!(
         out,
         "requests {}  in flight {}  queued {}  connections {}",
-        s.front.requests_total, s.front.in_flight, s.front.queue_depth, s.front.connections
+        s.front.pools.requests_total,
+        s.front.pools.in_flight,
+        s.front.pools.queue_depth,
+        s.front.server.connections
     );
     let _ = writeln!(
         out,
         "5xx {}  rejected {}  timed out {}  retried {}  worker restarts {}",
-        s.front.responses_5xx_total,
-        s.front.rejected_total,
-        s.front.timeouts_total,
-        s.front.retries_total,
+        s.front.pools.responses_5xx_total,
+        s.front.pools.rejected_total,
+        s.front.pools.timeouts_total,
+        s.front.pools.retries_total,
         s.worker_restarts_total
     );
     if !s.admin.is_empty() {
-        let _ = writeln!(out, "operators are answered on {}", s.admin.join(", "));
+        let _ = writeln!(out, "admin listener on {}", s.admin.join(", "));
     }
     if s.lines_lost() > 0 {
-        let (log, access) = (s.log_lines_lost_total, s.access_log_lines_lost_total);
-        let slow = s.slow_log_lines_lost_total;
-        let _ = writeln!(out, "lines lost: log {log}  access log {access}  slow log {slow}");
+        let (log, access) = (s.log_lines_dropped_total, s.access_log_lines_dropped_total);
+        let slow = s.slow_log_lines_dropped_total;
+        let _ = writeln!(out, "dropped log lines: log {log}  access log {access}  slow log {slow}");
     }
     let applications = s.applications();
     for of in &applications {
-        let whose = whose(of.pool);
+        let prefix = whose(of.pool);
         if let Some(engine) = of.engine {
-            let _ = writeln!(out, "{whose}{}", engine_line(of.php, engine));
+            let _ = writeln!(out, "{prefix}{}", engine_line(of.php, engine));
         }
-        // Where it is as somebody wanted it, there is nothing to say.
+        // If linking is as configured, no line is printed.
         if let Some(linking) = of.linking.filter(|linking| linking.state == "refused") {
-            let _ = writeln!(out, "{whose}PHP is not relinked: {}", linking.why);
+            let _ = writeln!(out, "{prefix}PHP is not linked directly: {}", linking.why);
         }
     }
     if let Some(profile) = s.profile.as_ref().filter(|profile| !profile.trouble.is_empty()) {
         let why = profile.trouble.replace('\n', "; ");
-        let _ = writeln!(out, "no profiles, the stacks of workers cannot be read: {why}");
+        let _ = writeln!(out, "no profiles, cannot read the stacks of workers: {why}");
     }
     for of in &applications {
         render_application(of, &s.workers, &mut out);
@@ -113,55 +116,57 @@ fn render(status: &Status) -> String {
         render_consoles(&s.consoles, &mut out);
     }
     for of in &applications {
-        if !of.shared.objects.is_empty() || of.shared.published_refused_total > 0 {
+        if !of.shared.objects.is_empty() || of.shared.published_rejected_total > 0 {
             render_shared(of, &mut out);
         }
     }
     out
 }
 
-/// A pool's image, and what it saves.
+/// Writes a pool's image and its saving.
 fn render_application(of: &Application<'_>, workers: &[WorkerStatus], out: &mut String) {
-    let whose = whose(of.pool);
+    let prefix = whose(of.pool);
     if let Some(image) = of.image {
-        render_image(&whose, image, out);
+        render_image(&prefix, image, out);
     }
     let saving = of.image.and_then(|image| image.saving);
     let own = workers.iter().filter(|worker| worker.pool == of.pool);
     if let Some(line) = saving.map(saving_line).or_else(|| cpu_per_request(own)) {
-        let _ = writeln!(out, "{whose}{line}");
+        let _ = writeln!(out, "{prefix}{line}");
     }
     if let Some(advice) = of.image.and_then(dear) {
-        let _ = writeln!(out, "  booting ahead saves little: {advice}");
+        let _ = writeln!(out, "  the booted application saves little: {advice}");
     }
 }
 
-/// A line for each, where there are several.
+/// Writes a line for each pool, if there are several.
 fn render_pools(pools: &[PoolStatus], out: &mut String) {
     for pool in pools {
         let state = match (pool.generation, pool.failed, pool.reloading) {
-            (0, true, _) => "does not start".to_owned(),
-            (0, false, _) => "starts".to_owned(),
-            (number, _, true) => format!("generation {number}, and reloading"),
-            (number, true, _) => format!("generation {number}, the boot failed"),
+            (0, true, _) => "failed to start".to_owned(),
+            (0, false, _) => "starting".to_owned(),
+            (number, _, true) => format!("generation {number}, reloading"),
+            (number, true, _) => format!("generation {number}, boot failed"),
             (number, ..) => format!("generation {number}"),
         };
         let _ = writeln!(
             out,
-            "pool {}: {state}  workers {} ({} busy)  requests {}  queued {}  5xx {}  rejected {}  restarts {}",
+            "pool {}: {state}  workers {} ({} busy)  requests {}  queued {}  5xx {}  rejected \
+             {}  restarts {}",
             pool.name,
             pool.workers,
             pool.busy,
-            pool.requests_total,
-            pool.queue_depth,
-            pool.responses_5xx_total,
-            pool.rejected_total,
+            pool.counts.requests_total,
+            pool.counts.queue_depth,
+            pool.counts.responses_5xx_total,
+            pool.counts.rejected_total,
             pool.worker_restarts_total
         );
     }
 }
 
-/// `workers 12 of 2 to 256: requests wait, and the workers do too (queued 3, 0.4 of 2 cores wanted)`.
+/// Returns a line such as `workers 12 of 2 to 256: requests wait, and the workers wait for I/O
+/// (queued 3, 0.4 of 2 cores wanted)`.
 fn scaling_line(scaling: &ScalingStatus) -> String {
     let ScalingStatus { min, max, workers, queued, text, cores_wanted, cores, .. } = scaling;
     let name = if scaling.kind == "scripts" { "workers for scripts" } else { "workers" };
@@ -173,20 +178,21 @@ fn scaling_line(scaling: &ScalingStatus) -> String {
     format!("{name} {workers} of {min} to {max}: {text}{seen}")
 }
 
-/// `certificate of a.example: ends in 80 d, renewed in 50 d; 2 attempts failed, the last 5 min ago: …`, or
-/// `certificate of a.example and 2 more (`/etc/ssl/a.pem`): ends in 80 d`.
+/// Returns a line such as `certificate of a.example: expires in 80 d, renewal in 50 d; 2 attempts
+/// failed, the last 5 min ago: …`, or `certificate of a.example and 2 more (`/etc/ssl/a.pem`):
+/// expires in 80 d`.
 fn certificate_line(of: &CertificateStatus, now: u64) -> String {
     let CertificateStatus { valid_until, renewal, failures, trouble, failed_at, .. } = of;
     let until = |at: u64| age(Duration::from_secs(at.saturating_sub(now)).as_secs_f64());
     let domain = certificate_name(of);
     let mut line = match (valid_until, renewal) {
-        (Some(end), _) if *end <= now => format!("certificate of {domain}: it has ended"),
+        (Some(end), _) if *end <= now => format!("certificate of {domain}: expired"),
         (Some(end), Some(renewal)) => {
             let (end, renewal) = (until(*end), until(*renewal));
-            format!("certificate of {domain}: ends in {end}, renewed in {renewal}")
+            format!("certificate of {domain}: expires in {end}, renewal in {renewal}")
         }
-        (Some(end), None) => format!("certificate of {domain}: ends in {}", until(*end)),
-        _ => format!("certificate of {domain}: none yet, handshakes are refused"),
+        (Some(end), None) => format!("certificate of {domain}: expires in {}", until(*end)),
+        _ => format!("certificate of {domain}: none yet, handshakes are rejected"),
     };
     if let Some(trouble) = trouble {
         let since = |at: u64| age(Duration::from_secs(now.saturating_sub(at)).as_secs_f64());
@@ -207,17 +213,19 @@ fn certificate_name(of: &CertificateStatus) -> String {
     }
 }
 
-/// `PHP 8.2.36 of /opt/engine/libphp8.2.so, made of 8.2.36-1~deb12u1`.
+/// Returns a text such as `PHP 8.2.36 in /opt/engine/libphp8.2.so, built from 8.2.36-1~deb12u1`.
 fn engine_line(php: &str, EngineStatus { file, source }: &EngineStatus) -> String {
-    let made = if source.is_empty() { String::new() } else { format!(", made of {source}") };
-    format!("PHP {php} of {file}{made}")
+    let made = if source.is_empty() { String::new() } else { format!(", built from {source}") };
+    format!("PHP {php} in {file}{made}")
 }
 
-/// Workers of which a model has fewer requests say more of their boot.
+/// Minimum number of requests of a model. With fewer, the CPU time is dominated by the workers'
+/// boot.
 const REQUESTS_MIN: u64 = 20;
 
-/// Of the workers that live, by model: `CPU per request: checkpoint 802 µs, script 3946 µs`. Scripts are those that would have
-/// been run anyway; to run others for a figure is `samovar compare`'s business, not that of a server in production.
+/// Returns the CPU time of living workers by model, such as `CPU per request: checkpoint 802 µs,
+/// script 3946 µs`. The scripts are requests that ran as scripts anyway. A production server runs
+/// no extra ones for this figure; that is the task of `samovar compare`.
 fn cpu_per_request<'a>(workers: impl Iterator<Item = &'a WorkerStatus>) -> Option<String> {
     let mut models: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
     for worker in workers {
@@ -226,7 +234,7 @@ fn cpu_per_request<'a>(workers: impl Iterator<Item = &'a WorkerStatus>) -> Optio
         *requests += worker.requests;
     }
     models.retain(|_, (seconds, requests)| *seconds > 0.0 && *requests >= REQUESTS_MIN);
-    #[allow(clippy::cast_precision_loss)] // No server answers 2^52 requests.
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52 requests.
     let each: Vec<_> = models
         .iter()
         .map(|(model, (seconds, requests))| {
@@ -234,21 +242,26 @@ fn cpu_per_request<'a>(workers: impl Iterator<Item = &'a WorkerStatus>) -> Optio
         })
         .collect();
     let has_script = models.contains_key("script");
-    let hint =
-        if has_script { "" } else { "  (a script's: samovar compare, or insight.script_share)" };
+    let hint = if has_script {
+        ""
+    } else {
+        "  (for the figure of scripts: samovar compare, or insight.script_share)"
+    };
     (!each.is_empty()).then(|| format!("CPU per request: {}{hint}", each.join(", ")))
 }
 
-/// `CPU per request: booted 802 µs, as a script 3946 µs (0.20 of it; 37 scripts)`.
+/// Returns a line such as `CPU per request: booted 802 µs, script 3946 µs (ratio 0.20; 37
+/// scripts)`.
 fn saving_line(saving: SavingStatus) -> String {
     let SavingStatus { ahead_us, script_us, scripts } = saving;
     let ratio = saving.ratio();
     format!(
-        "CPU per request: booted {ahead_us:.0} µs, as a script {script_us:.0} µs ({ratio:.2} of it; {scripts} scripts)"
+        "CPU per request: booted {ahead_us:.0} µs, script {script_us:.0} µs (ratio {ratio:.2}; \
+         {scripts} scripts)"
     )
 }
 
-/// With a column for the generation while there are several.
+/// Writes the workers, with a column for the generation if there are several.
 fn render_workers(status: &Status, out: &mut String) {
     let are_several = status.workers.iter().any(|w| w.generation != status.generation);
     let generation =
@@ -313,7 +326,7 @@ fn render_consoles(consoles: &[ConsoleStatus], out: &mut String) {
     }
 }
 
-/// Objects of the shared memory that are listed; `--json` has all.
+/// Maximum number of listed objects in shared memory; `--json` has all.
 const OBJECTS_LISTED_MAX: usize = 50;
 
 fn render_shared(of: &Application<'_>, out: &mut String) {
@@ -321,10 +334,10 @@ fn render_shared(of: &Application<'_>, out: &mut String) {
     let (used, room) = (megabytes(shared.bytes), megabytes(shared.bytes_max));
     let refused = match shared.refused_total {
         0 => String::new(),
-        times => format!("  (refused {times} times: raise shared.bytes_max)"),
+        times => format!("  ({times} objects rejected: raise shared.bytes_max)"),
     };
     let _ = writeln!(out, "\nshared memory{} {used} of {room} MB{refused}", of.of_pool());
-    if shared.published_changes_total > 0 || shared.published_refused_total > 0 {
+    if shared.published_changes_total > 0 || shared.published_rejected_total > 0 {
         let _ = writeln!(out, "{}", published_line(shared));
     }
     for object in shared.objects.iter().take(OBJECTS_LISTED_MAX) {
@@ -351,7 +364,7 @@ fn render_shared(of: &Application<'_>, out: &mut String) {
             &object.breaker
         {
             let _ = write!(out, "  {state}  {calls} calls  {failed} failed  {slow} slow");
-            let _ = write!(out, "  refused {refused_total}");
+            let _ = write!(out, "  rejected {refused_total}");
         }
         if let Some(reads) = object.reads_total {
             let _ = write!(out, "  {reads} reads");
@@ -366,36 +379,36 @@ fn render_shared(of: &Application<'_>, out: &mut String) {
     }
 }
 
-/// `published 1.2 of 64.0 MB  3 changes  replaced and still read 0.4 MB`.
+/// Returns a line such as `published 1.2 of 64.0 MB  3 changes  stale values still in use 0.4 MB`.
 fn published_line(shared: &SharedStatus) -> String {
     let (used, room) = (megabytes(shared.published_bytes), megabytes(shared.published_bytes_max));
     let mut line =
         format!("published {used} of {room} MB  {} changes", shared.published_changes_total);
-    if shared.published_replaced_bytes > 0 {
-        let held = megabytes(shared.published_replaced_bytes);
-        let _ = write!(line, "  replaced and still read {held} MB");
+    if shared.published_stale_bytes > 0 {
+        let held = megabytes(shared.published_stale_bytes);
+        let _ = write!(line, "  stale values still in use {held} MB");
     }
-    if shared.published_refused_total > 0 {
-        let _ = write!(line, "  (refused {} times)", shared.published_refused_total);
+    if shared.published_rejected_total > 0 {
+        let _ = write!(line, "  ({} rejected)", shared.published_rejected_total);
     }
     line
 }
 
-#[allow(clippy::cast_precision_loss)] // Of a figure with one digit behind the point.
+#[allow(clippy::cast_precision_loss)] // The figure has one decimal.
 fn megabytes(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1e6)
 }
 
-fn render_image(whose: &str, image: &ImageStatus, out: &mut String) {
+fn render_image(prefix: &str, image: &ImageStatus, out: &mut String) {
     let mode = match image.mode.as_str() {
         "shared" => "one image, shared by all workers",
         "resident" => "one boot, shared by all workers, never rolled back",
-        "worker" => "each worker boots by itself",
+        "worker" => "each worker boots separately",
         _ => "no image: each request runs the whole script",
     };
     let _ = writeln!(
         out,
-        "{whose}image: {mode}  ({} MB, booted in {} ms)",
+        "{prefix}image: {mode}  ({} MB, booted in {} ms)",
         image.bytes / 1_000_000,
         image.boot_ms
     );
@@ -417,7 +430,7 @@ fn render_image(whose: &str, image: &ImageStatus, out: &mut String) {
     }
 }
 
-/// ` (child 3, thread 1)`
+/// Returns a text such as ` (child 3, thread 1)`.
 fn reasons(image: &ImageStatus) -> String {
     let each: Vec<_> = image.refork_reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
     if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) }
@@ -428,7 +441,7 @@ mod tests {
     use super::{WorkerStatus, cpu_per_request};
 
     #[test]
-    fn cpu_is_said_of_each_model_that_has_worked() {
+    fn cpu_per_request_lists_each_active_model() {
         let worker = |model: &str, requests, cpu_seconds| WorkerStatus {
             pool: String::new(),
             cell: 0,
@@ -451,7 +464,8 @@ mod tests {
         check(
             &[worker("checkpoint", 30, 0.03), worker("checkpoint", 70, 0.05)],
             Some(
-                "CPU per request: checkpoint 800 µs  (a script's: samovar compare, or insight.script_share)",
+                "CPU per request: checkpoint 800 µs  (for the figure of scripts: samovar compare, \
+                 or insight.script_share)",
             ),
         );
         check(

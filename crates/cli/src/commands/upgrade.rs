@@ -1,33 +1,37 @@
-//! `samovar upgrade`: has the running server start another one in its place, and says what came of it.
+//! `samovar upgrade`: makes the running server start another one in its place, and prints the
+//! result.
 
 use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::{Context, Result, bail};
-use samovar_wire::{Request, UpgradeAnswer, UpgradeOptions};
+use samovar_wire::{Request, UpgradeOptions, UpgradeResponse};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long the command waits: the server's own limit is `timeouts.boot` and some seconds, which is not known here.
+/// Timeout of the command. The server's own limit, `timeouts.boot` and some seconds, is not known
+/// here.
 const UPGRADE_LIMIT: Duration = Duration::from_mins(15);
 
-/// Returns when the new server has taken over.
+/// Upgrades; returns when the new server has taken over.
 pub(crate) fn run(control: Option<PathBuf>, binary: Option<PathBuf>) -> Result<()> {
     let path = control.map_or_else(samovar_config::discover_control, Ok)?;
-    let what = "cannot tell where that binary is";
+    let what = "cannot resolve the path of the binary";
     let binary = binary.map(|file| std::path::absolute(file).context(what)).transpose()?;
     let options = UpgradeOptions { binary };
     let line = client::ask(&path, &Request::Upgrade(options), UPGRADE_LIMIT)?;
-    let answer: UpgradeAnswer = client::understand(&line)?;
-    if let Some(why) = answer.error {
-        bail!("the server goes on as it was: {}", printable(&why));
+    let response: UpgradeResponse = client::understand(&line)?;
+    if let Some(why) = response.error {
+        bail!("the upgrade failed, the running server keeps serving: {}", printable(&why));
     }
-    if answer.pid == 0 {
-        bail!("the server does not know this command\nhint: `samovar status` says its version");
+    if response.pid == 0 {
+        bail!(
+            "the server does not support this command\nhint: see its version in `samovar status`"
+        );
     }
-    let seconds = Duration::from_millis(answer.milliseconds).as_secs_f64();
-    let version = printable(&answer.version);
+    let seconds = Duration::from_millis(response.milliseconds).as_secs_f64();
+    let version = printable(&response.version);
     terminal::print(&format!(
-        "process {} (samovar {version}) serves, after {seconds:.2} s\n",
-        answer.pid
+        "process {} (samovar {version}) serves after {seconds:.2} s\n",
+        response.pid
     ))
 }

@@ -1,19 +1,19 @@
-//! The CPU time of a server: of all its processes, to the nanosecond where the kernel says so.
+//! CPU time of a server: of all its processes, to the nanosecond if the kernel provides it.
 
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A server has come to rest when its time stands still for as long as that.
+/// A server is idle when its CPU time does not increase for this duration.
 const REST: Duration = Duration::from_millis(1);
 const READINGS_MAX: u32 = 300;
-/// What threads use that wake now and then.
+/// CPU time that threads use for occasional wakeups.
 const IDLE_NS_MAX: u64 = 20_000;
 const PROCESSES_MAX: usize = 4096;
-/// Linux's `USER_HZ`, on all machines that Samovar runs on.
+/// Linux's `USER_HZ` tick, the same on all machines that Samovar runs on.
 const TICK_NS: u64 = 10_000_000;
 
-/// CPU time that the processes have used so far, when the rollback behind the last answer is over.
+/// Returns the CPU time of the processes once the rollback after the last response has ended.
 pub(super) fn at_rest_ns(root: u32) -> u64 {
     let mut last = used_ns(root);
     for _ in 0..READINGS_MAX {
@@ -27,7 +27,8 @@ pub(super) fn at_rest_ns(root: u32) -> u64 {
     last
 }
 
-/// Of the process and all below it; those that have ended are counted with their parents, in ticks.
+/// Returns the CPU time of the process and all its descendants. Ended children are counted with
+/// their parents, in ticks.
 fn used_ns(root: u32) -> u64 {
     let (mut waiting, mut seen, mut total) = (vec![root], 0, 0);
     while let Some(pid) = waiting.pop() {
@@ -47,16 +48,16 @@ fn used_ns(root: u32) -> u64 {
     total
 }
 
-/// `/proc/PID/task/TID/schedstat`: ns on a CPU, ns waiting for one, turns.
+/// Parses `/proc/PID/task/TID/schedstat`: ns on a CPU, ns waiting for one, number of time slices.
 fn running_ns(task: &Path) -> u64 {
     let text = std::fs::read_to_string(task.join("schedstat")).unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
 
-/// `cutime` and `cstime` of `/proc/PID/stat`, the 16th and 17th field.
+/// Parses `cutime` and `cstime` of `/proc/PID/stat`, the 16th and 17th field.
 fn ended_ns(folder: &str) -> u64 {
     let text = std::fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
-    // The name stands in parentheses, and may hold blanks and parentheses itself.
+    // The name is in parentheses, and may contain blanks and parentheses.
     let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks = fields.split_whitespace().skip(13).take(2).filter_map(|n| n.parse::<u64>().ok());
     ticks.sum::<u64>() * TICK_NS
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_does_is_counted() {
+    fn cpu_time_of_process_is_counted() {
         let pid = std::process::id();
         let before = used_ns(pid);
         let begun = std::time::Instant::now();

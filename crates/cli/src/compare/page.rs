@@ -1,20 +1,20 @@
-//! All that is known of one URL: its answers as scripts and below the checkpoint, and what they cost.
+//! Results of one URL: its responses from scripts and from the booted application, and their cost.
 
-use super::alike::{Difference, Texts};
 use super::cost;
+use super::diff::{Difference, Texts};
 use super::servers::Pair;
-use crate::trial::answer::Answer;
+use crate::trial::response::TrialResponse;
 use crate::trial::server::Server;
 use crate::trial::targets::Target;
 use crate::trial::visitor::Visitor;
 use anyhow::Result;
 
-/// What of a sample is left out at either end before its mean is taken: one in so many.
+/// Fraction of the samples removed at each end before the mean is computed: one in this many.
 const TRIMMED: usize = 10;
-/// Stands for the port of either server, which an application may print.
+/// Replacement for the port of either server, which an application may print.
 const PORT: &[u8] = b"{port}";
 
-/// One URL's record.
+/// Results of one URL.
 pub(super) struct Page {
     pub(super) target: Target,
     heads: Texts,
@@ -23,12 +23,12 @@ pub(super) struct Page {
     pub(super) booted: Side,
 }
 
-/// One way of running it.
+/// Results of one execution model.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// The last one.
+    /// Status of the last response.
     pub(super) status: Option<u16>,
-    /// The first.
+    /// First error.
     pub(super) error: Option<String>,
     pub(super) errors: u32,
     costs_ns: Vec<u64>,
@@ -46,20 +46,20 @@ impl Page {
     }
 
     pub(super) fn ask_script(&mut self, visitor: &mut Visitor, pair: &Pair, counts: bool) {
-        if let Some(answer) = self.script.ask(visitor, &self.target, &pair.script, counts) {
-            self.heads.add_script(answer.head);
-            self.bodies.add_script(answer.body);
+        if let Some(response) = self.script.ask(visitor, &self.target, &pair.script, counts) {
+            self.heads.add_script(response.head);
+            self.bodies.add_script(response.body);
         }
     }
 
     pub(super) fn ask_booted(&mut self, visitor: &mut Visitor, pair: &Pair, counts: bool) {
-        if let Some(answer) = self.booted.ask(visitor, &self.target, &pair.booted, counts) {
-            self.heads.add_booted(&answer.head);
-            self.bodies.add_booted(&answer.body);
+        if let Some(response) = self.booted.ask(visitor, &self.target, &pair.booted, counts) {
+            self.heads.add_booted(&response.head);
+            self.bodies.add_booted(&response.body);
         }
     }
 
-    /// In headers and body, with the name of the part.
+    /// Returns the differences in head and body, with the name of the part.
     pub(super) fn differences(&self) -> Vec<(&'static str, Difference)> {
         let heads = self.heads.differences().into_iter().map(|found| ("head", found));
         let bodies = self.bodies.differences().into_iter().map(|found| ("body", found));
@@ -74,25 +74,25 @@ impl Side {
         target: &Target,
         server: &Server,
         counts: bool,
-    ) -> Option<Answer> {
+    ) -> Option<TrialResponse> {
         let before = cost::at_rest_ns(server.pid());
         let asked = visitor.get(server.address(), target);
         let used = cost::at_rest_ns(server.pid()).saturating_sub(before);
-        let answer = self.note(asked, server)?;
+        let response = self.note(asked, server)?;
         if counts {
             self.costs_ns.push(used);
         }
-        Some(answer)
+        Some(response)
     }
 
-    fn note(&mut self, asked: Result<Answer>, server: &Server) -> Option<Answer> {
+    fn note(&mut self, asked: Result<TrialResponse>, server: &Server) -> Option<TrialResponse> {
         match asked {
-            Ok(mut answer) => {
-                self.status = Some(answer.status);
+            Ok(mut response) => {
+                self.status = Some(response.status);
                 let port = server.address().port().to_string();
-                answer.head = without(&answer.head, port.as_bytes());
-                answer.body = without(&answer.body, port.as_bytes());
-                Some(answer)
+                response.head = without(&response.head, port.as_bytes());
+                response.body = without(&response.body, port.as_bytes());
+                Some(response)
             }
             Err(error) => {
                 self.errors += 1;
@@ -102,7 +102,7 @@ impl Side {
         }
     }
 
-    /// The mean of what requests have used, without the greatest and the least.
+    /// Returns the trimmed mean of the requests' CPU time.
     pub(super) fn cost_us(&self) -> Option<f64> {
         let mut costs = self.costs_ns.clone();
         costs.sort_unstable();
@@ -115,7 +115,7 @@ impl Side {
     }
 }
 
-/// The port's number, where it stands by itself, as the same word for both servers.
+/// Replaces the port number, where it is a number of its own, by the same text for both servers.
 fn without(text: &[u8], port: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_a_word_of_its_own() {
+    fn port_is_replaced_only_as_whole_number() {
         let check = |text: &str, expected: &str| {
             let found = without(text.as_bytes(), b"8080");
             assert_eq!(String::from_utf8_lossy(&found), expected);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_means_without_what_sticks_out() {
+    fn cost_is_trimmed_mean() {
         let check = |costs_ns: Vec<u64>, expected: Option<f64>| {
             let side = Side { costs_ns, ..Side::default() };
             assert_eq!(side.cost_us(), expected);

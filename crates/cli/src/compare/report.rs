@@ -1,16 +1,16 @@
-//! What was found → a verdict, a table, or JSON.
+//! Results → a verdict, a table, or JSON.
 
-use super::alike::Difference;
+use super::diff::Difference;
 use super::page::{Page, Side};
 use crate::control::client::printable;
 use samovar_wire::ImageStatus;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// Differences of one URL that the table shows; JSON has more.
+/// Maximum number of differences per URL in the table; JSON has more.
 const SHOWN_MAX: usize = 3;
 
-/// All that is said in the end.
+/// Final report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     verdict: String,
@@ -18,13 +18,13 @@ pub(super) struct Report {
     model: String,
     rounds: u32,
     alike: usize,
-    /// CPU of the model as a share of the script's, over all URLs.
+    /// CPU time of the model as a fraction of the scripts', over all URLs.
     cpu_ratio: Option<f64>,
     urls: Vec<PageLine>,
     image: Option<ImageLine>,
 }
 
-/// One URL.
+/// Results of one URL.
 #[derive(Debug, Serialize)]
 struct PageLine {
     url: String,
@@ -47,18 +47,18 @@ struct SideLine {
 struct DifferenceLine {
     /// `head` or `body`.
     part: &'static str,
-    /// `differs`, or `stands still`.
+    /// `differs`, or `constant`.
     kind: &'static str,
     script: String,
     booted: String,
 }
 
-/// What the server has to say of its image, after all rounds.
+/// State of the image after all rounds.
 #[derive(Debug, Serialize)]
 struct ImageLine {
     mode: String,
     rollback_us_p50: f64,
-    /// Workers that were replaced after a request, and why.
+    /// Workers that were replaced after a request.
     reforks: u64,
     refork_reasons: std::collections::BTreeMap<String, u64>,
     findings: Vec<String>,
@@ -84,7 +84,7 @@ impl Report {
     }
 
     pub(super) fn json(&self) -> String {
-        // Nothing in it can fail: numbers, texts, and keys that are texts.
+        // Numbers, strings, and maps with string keys always serialize.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
@@ -96,36 +96,45 @@ impl Report {
         let _ = writeln!(
             out,
             "{:>10}  {booted:>width$}  {:>5}  {:<14} URL",
-            "script µs", "ratio", "answer"
+            "script µs", "ratio", "response"
         );
         for line in &self.urls {
             let (script, own) = (micros(line.script.cpu_us), micros(line.booted.cpu_us));
             let ratio = line.cpu_ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
-            let answer = line.answer();
-            let _ =
-                writeln!(out, "{script:>10}  {own:>width$}  {ratio:>5}  {answer:<14} {}", line.url);
+            let response = line.respond();
+            let _ = writeln!(
+                out,
+                "{script:>10}  {own:>width$}  {ratio:>5}  {response:<14} {}",
+                line.url
+            );
             line.explain(&self.model, &mut out);
         }
         if let Some(image) = &self.image {
             image.explain(&mut out);
         }
-        // From applications, and to a terminal.
+        // The text comes from applications, and a terminal must not interpret it.
         printable(&out)
     }
 }
 
 fn verdict(model: &str, alike: usize, of: usize, ratio: Option<f64>) -> String {
-    let cpu = ratio.map_or(String::new(), |ratio| format!(", at {ratio:.2} of script's CPU"));
+    let cpu = ratio
+        .map_or(String::new(), |ratio| format!(", with {ratio:.2} of the CPU time of scripts"));
     match (alike, of) {
-        (1, 1) => format!("{model} answers the one URL alike{cpu}"),
-        (alike, of) if alike == of => format!("{model} answers all {of} URLs alike{cpu}"),
+        (1, 1) => format!("{model}: the response of the URL is the same as a script's{cpu}"),
+        (alike, of) if alike == of => {
+            format!("{model}: the responses of all {of} URLs are the same as a script's{cpu}")
+        }
         (alike, of) => {
-            format!("{model} answers {} of {of} URLs otherwise than a script{cpu}", of - alike)
+            format!(
+                "{model}: the responses of {} of {of} URLs differ from a script's{cpu}",
+                of - alike
+            )
         }
     }
 }
 
-/// Of those that have both.
+/// Uses only the URLs with results of both models.
 fn total_ratio(urls: &[PageLine]) -> Option<f64> {
     let both = urls.iter().filter_map(|line| Some((line.script.cpu_us?, line.booted.cpu_us?)));
     let (script, booted) = both.fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
@@ -159,7 +168,7 @@ impl PageLine {
         }
     }
 
-    fn answer(&self) -> String {
+    fn respond(&self) -> String {
         let status = |side: &SideLine| side.status.map_or("none".to_owned(), |s| s.to_string());
         let (script, booted) = (status(&self.script), status(&self.booted));
         match self.alike {
@@ -170,16 +179,16 @@ impl PageLine {
     }
 
     fn explain(&self, model: &str, out: &mut String) {
-        for (who, side) in [("script", &self.script), (model, &self.booted)] {
+        for (name, side) in [("script", &self.script), (model, &self.booted)] {
             if let Some(error) = &side.error {
-                let _ = writeln!(out, "    {who}: not answered {} times: {error}", side.errors);
+                let _ = writeln!(out, "    {name}: {} requests failed: {error}", side.errors);
             }
         }
         let width = model.len().max("script".len());
         for found in self.differences.iter().take(SHOWN_MAX) {
             let what = match found.kind {
                 "differs" => "differs",
-                _ => "always the same, where each script's is another",
+                _ => "constant, but different in each script's response",
             };
             let _ = writeln!(out, "    {}, {what}:", found.part);
             let _ = writeln!(out, "      {:<width$}  {}", "script", found.script);
@@ -203,7 +212,7 @@ impl DifferenceLine {
     fn of((part, found): &(&'static str, Difference)) -> DifferenceLine {
         DifferenceLine {
             part,
-            kind: if found.stands_still { "stands still" } else { "differs" },
+            kind: if found.stands_still { "constant" } else { "differs" },
             script: found.script.clone(),
             booted: found.booted.clone(),
         }
@@ -230,10 +239,10 @@ impl ImageLine {
             self.refork_reasons.iter().filter(|(why, _)| *why != "checkpoint").collect();
         if self.reforks > 0 && !reasons.is_empty() {
             let each: Vec<_> = reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
-            let _ = writeln!(out, "\nworkers that left after a request: {}", each.join(", "));
+            let _ = writeln!(out, "\nworkers that exited after a request: {}", each.join(", "));
         }
         if !self.findings.is_empty() {
-            let _ = writeln!(out, "\nopen at the checkpoint:");
+            let _ = writeln!(out, "\nfindings at the checkpoint:");
         }
         for finding in &self.findings {
             let _ = writeln!(out, "  {finding}");
@@ -246,12 +255,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verdict_is_one_line() {
+    fn verdict_is_one_line() {
         let check = |alike, of, ratio, expected: &str| {
             assert_eq!(verdict("checkpoint", alike, of, ratio), expected);
         };
-        check(12, 12, Some(0.412), "checkpoint answers all 12 URLs alike, at 0.41 of script's CPU");
-        check(1, 1, None, "checkpoint answers the one URL alike");
-        check(11, 12, None, "checkpoint answers 1 of 12 URLs otherwise than a script");
+        check(
+            12,
+            12,
+            Some(0.412),
+            "checkpoint: the responses of all 12 URLs are the same as a script's, with 0.41 of \
+             the CPU time of scripts",
+        );
+        check(1, 1, None, "checkpoint: the response of the URL is the same as a script's");
+        check(11, 12, None, "checkpoint: the responses of 1 of 12 URLs differ from a script's");
     }
 }

@@ -1,14 +1,16 @@
-//! The two servers that are asked the same: one runs scripts, the other as the application says.
+//! The two servers that receive the same requests: one runs whole scripts, the other one runs the
+//! application as configured.
 
 use crate::trial::server::Server;
 use anyhow::Result;
 use samovar_wire::ImageStatus;
 use std::ffi::OsString;
 
-/// Of each server: requests come one by one, but an application may ask itself something.
+/// Maximum number of workers of each server. Requests are sent one at a time, but an application
+/// may send a request to itself.
 pub(super) const WORKERS_MAX: usize = 2;
 
-/// Both servers; stopped when dropped.
+/// Both servers; dropping stops them.
 pub(super) struct Pair {
     pub(super) script: Server,
     pub(super) booted: Server,
@@ -18,10 +20,10 @@ impl Pair {
     pub(super) fn start(flags: &[OsString], workers: usize) -> Result<Pair> {
         let workers = workers.min(WORKERS_MAX);
         let start = |name: &str, scripts: bool| {
-            let more = format!("--whole-scripts={scripts}");
+            let more = format!("--disable-checkpoint={scripts}");
             Server::start(&format!("compare-{name}"), flags, workers, &[more.into()])
         };
-        // One after the other: the first fills the application's caches.
+        // Started one after the other: the first one fills the application's caches.
         Ok(Pair { script: start("script", true)?, booted: start("booted", false)? })
     }
 

@@ -1,4 +1,4 @@
-//! A command's end of the control socket: asks, and says why there is no answer.
+//! The command's end of the control socket: sends a request, and explains a missing response.
 
 use anyhow::{Context, Result, bail};
 use samovar_wire::Request;
@@ -9,15 +9,17 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long `status` and `stop` wait for an answer.
-pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// Timeout of `status` and `stop` for the response.
+pub(crate) const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a server says, without what would steer a terminal: root may ask one that is not its own.
+/// Removes control characters from a server's text, because root may query a server of another
+/// user.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
 }
 
-/// Asks the server at `path`; returns its line, which comes within `limit`.
+/// Sends a request to the server at `path`; returns its response line, which must arrive within
+/// `limit`.
 pub(crate) fn ask(path: &Path, request: &Request, limit: Duration) -> Result<String> {
     let mut server = UnixStream::connect(path).map_err(|error| unreachable(path, &error))?;
     server.set_read_timeout(Some(limit))?;
@@ -26,11 +28,14 @@ pub(crate) fn ask(path: &Path, request: &Request, limit: Duration) -> Result<Str
     let read = BufReader::new(server).read_line(&mut line);
     match read {
         Ok(n) if n > 0 => Ok(printable(&line)),
-        // It ends, or has let us go.
-        Ok(_) => bail!("the server at `{}` did not answer\nhint: ask again", path.display()),
+        // The server is ending, or it has closed this connection.
+        Ok(_) => bail!(
+            "the server at `{}` closed the connection without a response\nhint: try again",
+            path.display()
+        ),
         Err(error) => Err(error).with_context(|| {
             let seconds = limit.as_secs();
-            format!("the server at `{}` did not answer within {seconds} s", path.display())
+            format!("the server at `{}` did not respond within {seconds} s", path.display())
         }),
     }
 }
@@ -39,21 +44,24 @@ fn unreachable(path: &Path, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => match path.metadata() {
             Ok(socket) => format!(
-                "it is the server of user {0}, which that user and root may ask: \
-                 `sudo -u '#{0}' samovar …`",
+                "the server belongs to user {0}; only that user and root may send commands: `sudo \
+                 -u '#{0}' samovar …`",
                 socket.uid()
             ),
-            Err(_) => "its folder is another user's, which that user and root may ask".to_owned(),
+            Err(_) => "the folder of the socket belongs to another user; only that user and root \
+                       may send commands"
+                .to_owned(),
         },
         io::ErrorKind::ConnectionRefused => {
-            "its server has ended without removing it; is another running?".to_owned()
+            "the server exited without removing the socket; check whether another one is running"
+                .to_owned()
         }
-        _ => "is it running? `--control SOCKET` names another".to_owned(),
+        _ => "check that the server is running; --control SOCKET selects another socket".to_owned(),
     };
     anyhow::anyhow!("cannot reach the server at `{}`: {error}\nhint: {hint}", path.display())
 }
 
-/// The answer, of a server of the same version.
+/// Parses the response of a server of the same version.
 pub(crate) fn understand<T: DeserializeOwned>(line: &str) -> Result<T> {
-    serde_json::from_str(line).context("the server's answer is not understood")
+    serde_json::from_str(line).context("cannot parse the server's response")
 }

@@ -1,14 +1,14 @@
-//! The control socket's clients: several at once, on one thread, each within its time.
+//! Clients of the control socket: several at once, on one thread, each with a timeout.
 //!
-//! Nobody here waits for a client: what one has said so far, and what it has not taken yet, is kept while others are
-//! heard.
+//! The thread never blocks on a client: partial requests and unsent responses are kept while it
+//! serves others.
 
 use super::server::{Line, Reply, Server};
 use super::socket::Socket;
 use super::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_supervisor::peer::Peer;
-use samovar_wire::ReloadAnswer;
+use samovar_wire::ReloadResponse;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -16,28 +16,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
-/// Longest request line: a reload's may name a target.
+/// Maximum bytes of a request line; a reload's line may contain a target.
 const LINE_BYTES_MAX: usize = 8 * 1024;
-/// How long a client may take to ask, and again to take its answer.
+/// Timeout for a client to send its request, and again to receive its response.
 const CLIENT_LIMIT: Duration = Duration::from_secs(2);
-/// Beyond them the oldest that has not asked yet is let go.
+/// Maximum number of clients; beyond it, the oldest one without a complete request is disconnected.
 const CLIENTS_MAX: usize = 32;
-/// While no connection can be accepted (too many open files), this long nothing is tried.
+/// Pause after a failed accept (for example, too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How often it is asked whether a reload holds in the front.
+/// Interval at which the thread checks whether the front has switched after a reload.
 const SWITCH_LOOK: Duration = Duration::from_millis(5);
 
 enum State {
-    /// What it has said so far.
+    /// Bytes of the request line so far.
     Asking(Vec<u8>),
-    /// Its reload is under way.
-    Waiting(Receiver<ReloadAnswer>),
-    /// What it asked for is looked up, or done.
+    /// Its reload is running.
+    Waiting(Receiver<ReloadResponse>),
+    /// Its request is being processed by another thread.
     Expecting(Receiver<Line>),
-    /// The new generation serves; the front has still to take over its options.
-    Switching(ReloadAnswer),
-    /// What it has not taken yet, and who waits until it has.
-    Answering { rest: Vec<u8>, _until: Option<SyncSender<()>> },
+    /// The new generation serves; the front has not taken over its options yet.
+    Switching(ReloadResponse),
+    /// The unsent rest of the response, and a channel end that is dropped when the response is
+    /// sent.
+    Responding { rest: Vec<u8>, _until: Option<SyncSender<()>> },
 }
 
 struct Client {
@@ -46,7 +47,7 @@ struct Client {
     since: Instant,
 }
 
-/// Lets clients in, or not: on the same socket another server may answer. Cheap to clone.
+/// Allows or forbids new clients: another server may serve the same socket. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     is_open: Arc<AtomicBool>,
@@ -58,15 +59,16 @@ impl Door {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Who is told something after it was closed finds it closed.
+    /// Allows new clients, or refuses them. A client that receives its response after the door was
+    /// closed cannot reach this server with its next connection.
     pub(crate) fn open(&self, is_open: bool) {
         self.is_open.store(is_open, Ordering::Release);
         self.waker.wake();
     }
 }
 
-/// Answers clients, for the rest of the process's life, once the door is opened. Its threads are started here: what it does
-/// later needs none.
+/// Starts serving clients, for the rest of the process's life, once the door is opened. All threads
+/// are started here, so that later work needs no new thread.
 pub(crate) fn start(socket: &Socket, server: Server) -> io::Result<Door> {
     let waker = server.waker.clone();
     let door = Door { is_open: Arc::default(), waker: waker.clone() };
@@ -80,7 +82,7 @@ struct Clients {
     server: Server,
     waker: Waker,
     door: Door,
-    /// The oldest first.
+    /// Clients, oldest first.
     all: Vec<Client>,
     paused_until: Option<Instant>,
 }
@@ -96,7 +98,7 @@ impl Clients {
         Ok(Clients { listener, server, waker, door, all: Vec::new(), paused_until: None })
     }
 
-    /// Answers for the rest of the process's life.
+    /// Serves clients for the rest of the process's life.
     fn serve(mut self) {
         loop {
             let (can_accept, ready) = self.wait();
@@ -104,17 +106,18 @@ impl Clients {
             let mut ready = ready.into_iter();
             self.all.retain_mut(|client| {
                 let is_ready = ready.next().unwrap_or(false);
-                // Who has left, or has had its time, is gone; nobody is to be told.
+                // A client that disconnected or timed out is removed without a message.
                 client.turn(server, is_ready).unwrap_or(false)
             });
-            // Whoever has just been told that another server answers comes back to that one.
+            // Accepting comes last. A client that has just received the response about a new server
+            // must reach that server with its next connection.
             if can_accept && self.door.is_open() {
                 self.accept();
             }
         }
     }
 
-    /// Whether there is somebody new, and which of the clients can go on.
+    /// Returns whether a connection is waiting, and which of the clients are ready.
     fn wait(&mut self) -> (bool, Vec<bool>) {
         let now = Instant::now();
         self.paused_until = self.paused_until.filter(|until| *until > now);
@@ -129,11 +132,11 @@ impl Clients {
             client.interest().map(|events| PollFd::new(&client.stream, events))
         });
         polled.extend(of_clients);
-        // An interruption reads as "nothing": the caller loops.
+        // After an interruption no client is ready; the caller loops.
         let is_ready = poll(&mut polled, limit.as_ref()).is_ok_and(|n| n > 0);
         let mut ready = polled.iter().map(|fd| is_ready && !fd.revents().is_empty());
         if ready.next() == Some(true) {
-            // It does not block; one read empties it.
+            // Reading does not block; one read resets the counter.
             let _ = rustix::io::read(&*self.waker.0, &mut [0; 8]);
         }
         let can_accept = ready.next() == Some(true);
@@ -153,19 +156,20 @@ impl Clients {
             Ok(_) => {}
             Err(error) if is_later(&error) => {}
             Err(error) => {
-                tracing::debug!(%error, "the control socket cannot accept a client");
+                tracing::debug!(%error, "cannot accept a client on the control socket");
                 self.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
             }
         }
     }
 
-    /// Silent clients do not keep out others. Whose reload is under way stays.
+    /// Removes a client to make room: the oldest without a request, otherwise a slow reader.
+    /// Clients with a running request stay.
     fn make_room(&mut self) {
         if self.all.len() < CLIENTS_MAX {
             return;
         }
         let is_silent = |client: &Client| matches!(client.state, State::Asking(_));
-        let is_slow = |client: &Client| matches!(client.state, State::Answering { .. });
+        let is_slow = |client: &Client| matches!(client.state, State::Responding { .. });
         let oldest = self.all.iter().position(is_silent);
         if let Some(oldest) = oldest.or_else(|| self.all.iter().position(is_slow)) {
             self.all.remove(oldest);
@@ -174,33 +178,34 @@ impl Clients {
 }
 
 impl Client {
-    /// What it is waited for, if it is itself.
+    /// Returns the event on its socket that the client waits for, if any.
     fn interest(&self) -> Option<PollFlags> {
         match self.state {
             State::Asking(_) => Some(PollFlags::IN),
-            State::Answering { .. } => Some(PollFlags::OUT),
+            State::Responding { .. } => Some(PollFlags::OUT),
             State::Waiting(_) | State::Expecting(_) | State::Switching(_) => None,
         }
     }
 
-    /// When it is looked at in any case.
+    /// Returns the time at which it is checked even without an event.
     fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Asking(_) | State::Answering { .. } => Some(self.since + CLIENT_LIMIT),
+            State::Asking(_) | State::Responding { .. } => Some(self.since + CLIENT_LIMIT),
             State::Switching(_) => Some(Instant::now() + SWITCH_LOOK),
             State::Waiting(_) | State::Expecting(_) => None,
         }
     }
 
-    /// Goes on with it as far as that is possible now; false: its end.
+    /// Continues with the client as far as possible without blocking. Returns false when the client
+    /// is finished.
     fn turn(&mut self, server: &Server, is_ready: bool) -> io::Result<bool> {
         if is_ready && let State::Asking(_) = self.state {
             self.hear(server)?;
         }
         self.look_at_reload(server);
-        self.look_at_answer();
-        if let State::Answering { rest, .. } = &mut self.state {
-            // At once: most of them wait for it.
+        self.look_at_response();
+        if let State::Responding { rest, .. } = &mut self.state {
+            // Writes at once: most clients are waiting for the response.
             while !rest.is_empty() {
                 match self.stream.write(rest) {
                     Ok(0) => return Ok(false),
@@ -220,7 +225,7 @@ impl Client {
         self.since.elapsed() >= CLIENT_LIMIT
     }
 
-    /// Reads on; answers when the line is there, or cannot become one.
+    /// Reads more of the request. Answers it when the line is complete, or too long.
     fn hear(&mut self, server: &Server) -> io::Result<()> {
         let State::Asking(line) = &mut self.state else { return Ok(()) };
         let mut bytes = [0; LINE_BYTES_MAX];
@@ -237,19 +242,20 @@ impl Client {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let line = String::from_utf8_lossy(&line[..end.unwrap_or(line.len())]).into_owned();
-        self.state = match server.answer(line.trim(), &Peer::of(&self.stream)) {
-            Reply::Now(answer) => {
-                State::Answering { rest: format!("{answer}\n").into_bytes(), _until: None }
+        self.state = match server.respond(line.trim(), &Peer::of(&self.stream)) {
+            Reply::Now(response) => {
+                State::Responding { rest: format!("{response}\n").into_bytes(), _until: None }
             }
-            Reply::WhenReloaded(answer) => State::Waiting(answer),
-            Reply::Later(answer) => State::Expecting(answer),
+            Reply::WhenReloaded(response) => State::Waiting(response),
+            Reply::Later(response) => State::Expecting(response),
         };
         self.since = Instant::now();
         Ok(())
     }
 
-    /// Whoever looks it up answers, or is gone.
-    fn look_at_answer(&mut self) {
+    /// Takes the response from the thread that processes the request; empty if that thread dropped
+    /// it.
+    fn look_at_response(&mut self) {
         if let State::Expecting(told) = &self.state {
             let line = match told.try_recv() {
                 Ok(line) => line,
@@ -257,7 +263,8 @@ impl Client {
                 Err(TryRecvError::Disconnected) => Line { text: String::new(), until: None },
             };
             let Line { text, until } = line;
-            self.state = State::Answering { rest: format!("{text}\n").into_bytes(), _until: until };
+            self.state =
+                State::Responding { rest: format!("{text}\n").into_bytes(), _until: until };
             self.since = Instant::now();
         }
     }
@@ -265,19 +272,19 @@ impl Client {
     fn look_at_reload(&mut self, server: &Server) {
         if let State::Waiting(told) = &self.state {
             self.state = match told.try_recv() {
-                Ok(answer) => State::Switching(answer),
+                Ok(response) => State::Switching(response),
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => {
-                    State::Switching(ReloadAnswer::refused("the server has ended".to_owned()))
+                    State::Switching(ReloadResponse::refused("the server has exited".to_owned()))
                 }
             };
             self.since = Instant::now();
         }
-        if let State::Switching(answer) = &self.state
+        if let State::Switching(response) = &self.state
             && (server.has_switched() || self.is_late())
         {
-            let line = samovar_wire::line(answer);
-            self.state = State::Answering { rest: format!("{line}\n").into_bytes(), _until: None };
+            let line = samovar_wire::line(response);
+            self.state = State::Responding { rest: format!("{line}\n").into_bytes(), _until: None };
             self.since = Instant::now();
         }
     }

@@ -1,4 +1,5 @@
-//! What the front counts, the supervisor reports and requests came to → the answers to `status` and `figures`.
+//! Counters of the front, reports of the supervisor and request statistics → the responses to
+//! `status` and `figures`.
 
 mod resources;
 mod upstreams;
@@ -10,7 +11,7 @@ use crate::pools::Pools;
 use crate::sampling::Sampling;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::DEFAULT_POOL;
-use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Tls};
+use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Rejection, Tls};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
 use samovar_profile::loads::{Explained, Loads};
@@ -29,7 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What a status is made of.
+/// Data sources of a status.
 #[derive(Clone)]
 pub(crate) struct StatusSources {
     pub(crate) started: Instant,
@@ -43,38 +44,39 @@ pub(crate) struct StatusSources {
     pub(crate) slow_log: Option<Log>,
     pub(crate) insight: Option<Arc<Insight>>,
     pub(crate) sampling: Option<Arc<Sampling>>,
-    /// Of traced requests, if any are.
+    /// Call graphs of traced requests, if requests are traced.
     pub(crate) graphs: Option<Graphs>,
-    /// Boots, and what requests load.
+    /// Boots, and loads of requests.
     pub(crate) loads: Loads,
-    /// The server that this one has taken over from.
+    /// Server that this one has replaced.
     pub(crate) predecessor: Option<Predecessor>,
-    /// Beside the default one.
+    /// Pools other than the default one.
     pub(crate) pools: Pools,
-    /// Who looks after certificates.
+    /// Keeper of issued certificates.
     pub(crate) keeper: Option<Keeper>,
-    /// Who has those of files.
+    /// Certificates from files.
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
-/// A pool's latest boot.
+/// Latest boot of a pool.
 pub(crate) struct Booted {
-    /// Whose; empty where there is one pool.
+    /// Name of the pool; empty if the server has one pool.
     pub(crate) pool: String,
     pub(crate) explained: Explained,
-    /// From its begin until workers could be forked; 0: not known.
+    /// Time from the start of the boot until workers can be forked; 0: unknown.
     pub(crate) image_ms: f64,
-    /// What whoever keeps profiles is to be asked for its functions.
+    /// Profile query for the functions of the boot.
     pub(crate) question: ProfileQuestion,
 }
 
 impl StatusSources {
-    /// The latest boot of a pool (`None`: of the default one), if there was one; or that there is no such pool.
+    /// Returns the latest boot of a pool (`None`: the default pool), if there was one. Returns an
+    /// error if there is no such pool.
     pub(crate) fn boot(&self, pool: Option<&str>) -> Result<Option<Booted>, String> {
         let (name, supervisor) = self.pools.supervisor(pool, &self.supervisor)?;
         let Some(explained) = self.loads.latest(&name) else { return Ok(None) };
         let report = supervisor.report();
-        // As profiles have it, the default pool's are kept without a name.
+        // As in profiles, the default pool has an empty name.
         let kept = if name == DEFAULT_POOL { "" } else { &*name };
         let question = explained.asks(kept, report.generation);
         let image_ms = report.image.as_ref().map_or(0.0, boot_ms);
@@ -87,7 +89,7 @@ fn boot_ms(image: &Image) -> f64 {
     (image.boot.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
-/// How the server is now.
+/// Returns the current state of the server.
 pub(crate) fn status(sources: &StatusSources) -> Status {
     let own = sources.front.counters();
     let report = sources.supervisor.report();
@@ -139,13 +141,13 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         worker_restarts_total: sum(|report| report.restarts),
         kills_reasons: kills(all.iter().map(|(_, _, report)| *report)),
         workers_recycled_total: sum(|report| report.recycled),
-        workers_grown_total: sum(|report| report.grown),
-        workers_shrunk_total: sum(|report| report.shrunk),
+        workers_added_total: sum(|report| report.grown),
+        workers_removed_total: sum(|report| report.shrunk),
         workers_running: sum(|report| report.running),
         scaling: report.scale.iter().map(scaling).collect(),
-        log_lines_lost_total: sources.logs.lost(),
-        access_log_lines_lost_total: front.log_lines_lost_total,
-        slow_log_lines_lost_total: sources.slow_log.as_ref().map_or(0, Log::lost),
+        log_lines_dropped_total: sources.logs.lost(),
+        access_log_lines_dropped_total: front.log_lines_dropped_total,
+        slow_log_lines_dropped_total: sources.slow_log.as_ref().map_or(0, Log::lost),
         image: image(if is_one { "" } else { DEFAULT_POOL }, &report, insight),
         php: report.php.clone(),
         engine: report.engine.as_ref().map(engine),
@@ -165,7 +167,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
     }
 }
 
-/// Of all pools.
+/// Adds up the kills of all pools.
 fn kills<'a>(reports: impl Iterator<Item = &'a Report>) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for (reason, count) in reports.flat_map(|report| &report.kills) {
@@ -191,14 +193,8 @@ fn pool_status(
         image: report.image.as_ref().map(|image| image.mode.word().to_owned()).unwrap_or_default(),
         workers: report.workers.iter().filter(is_up).count() as u64,
         busy: report.workers.iter().filter(is_busy).count() as u64,
-        queue_depth: front.queue_depth,
-        in_flight: front.in_flight,
-        requests_total: front.requests_total,
-        responses_5xx_total: front.responses_5xx_total,
-        rejected_total: front.rejected_total,
+        counts: front.pool,
         rejected_reasons: front_status.rejected_reasons,
-        timeouts_total: front.timeouts_total,
-        retries_total: front.retries_total,
         worker_restarts_total: report.restarts,
         workers_recycled_total: report.recycled,
         booted: image(name, report, insight),
@@ -210,7 +206,7 @@ fn pool_status(
     }
 }
 
-/// Of all pools.
+/// Returns the upstreams of all pools.
 fn upstreams(sources: &StatusSources) -> Vec<UpstreamStatus> {
     let first = if sources.pools.is_empty() { "" } else { DEFAULT_POOL };
     let others = sources.pools.iter().map(|pool| (pool.name.as_str(), &pool.front));
@@ -244,7 +240,7 @@ fn issued(of: DomainStatus) -> CertificateStatus {
 }
 
 fn scaling(line: &ScaleLine) -> ScalingStatus {
-    #[allow(clippy::cast_precision_loss)] // No machine has 2^52 cores.
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
     let cores_wanted = line.cpu_wanted as f64 / 1000.0;
     ScalingStatus {
         kind: if line.is_script { "scripts" } else { "any" }.to_owned(),
@@ -262,42 +258,21 @@ fn scaling(line: &ScaleLine) -> ScalingStatus {
 
 fn front_status(front: &CountersSnapshot) -> FrontStatus {
     FrontStatus {
-        queue_depth: front.queue_depth,
-        in_flight: front.in_flight,
-        connections: front.connections,
-        requests_total: front.requests_total,
-        responses_5xx_total: front.responses_5xx_total,
-        rejected_total: front.rejected_total,
-        timeouts_total: front.timeouts_total,
-        after_timeouts_total: front.after_timeouts_total,
-        drain_timeouts_total: front.drain_timeouts_total,
-        compressed_total: front.compressed_total,
-        compressions_skipped_total: front.compressions_skipped_total,
-        overrun_kills_total: front.overrun_kills_total,
-        rejected_reasons: Shed::ALL
+        pools: front.pool,
+        server: front.server,
+        rejected_reasons: Rejection::ALL
             .iter()
-            .map(|shed| (shed.name().to_owned(), front.shed_totals[*shed as usize]))
+            .map(|reason| (reason.name().to_owned(), front.rejected_totals[*reason as usize]))
             .collect(),
-        connections_refused_total: front.connections_refused_total,
-        connections_reclaimed_total: front.connections_reclaimed_total,
-        retries_total: front.retries_total,
-        traced_total: front.traced_total,
-        not_traced_total: front.not_traced_total,
-        panics_total: front.panics_total,
-        fastcgi_requests_total: front.fastcgi_requests_total,
-        fastcgi_aborted_total: front.fastcgi_aborted_total,
-        fastcgi_refused_reasons: Hostile::ALL
+        fastcgi_rejected_reasons: Hostile::ALL
             .iter()
-            .map(|why| (why.name().to_owned(), front.fastcgi_refused_totals[*why as usize]))
+            .map(|why| (why.name().to_owned(), front.fastcgi_rejected_totals[*why as usize]))
             .collect(),
-        fastcgi_passes_total: front.fastcgi_passes_total,
-        fastcgi_passes_open: front.fastcgi_passes_open,
-        fastcgi_passes_queued: front.fastcgi_passes_queued,
-        fastcgi_pass_troubles: upstreams::by_trouble(&front.fastcgi_pass_trouble_totals),
+        upstream_errors: upstreams::by_failure(&front.upstream_error_totals),
     }
 }
 
-/// What the requests came to.
+/// Returns the request statistics.
 pub(crate) fn figures(sources: &StatusSources) -> Figures {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let at_unix_us = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
@@ -378,7 +353,7 @@ fn breaker(figures: samovar_shared::BreakerFigures) -> SharedBreaker {
     }
 }
 
-/// What a published value is called beside the kinds of crates/shared.
+/// Kind of a published value, next to the kinds of crates/shared.
 const PUBLISHED: &str = "published";
 
 fn shared(memory: &Shared, published: &Publishing) -> SharedStatus {
@@ -412,13 +387,14 @@ fn shared(memory: &Shared, published: &Publishing) -> SharedStatus {
         objects: figures.objects.iter().map(object).chain(values).collect(),
         published_bytes: of_published.bytes,
         published_bytes_max: of_published.bytes_max,
-        published_replaced_bytes: of_published.replaced_bytes,
+        published_stale_bytes: of_published.replaced_bytes,
         published_changes_total: of_published.changes,
-        published_refused_total: of_published.refused,
+        published_rejected_total: of_published.refused,
     }
 }
 
-/// `held`: ready, while another generation serves; `leaving`: it runs its last request.
+/// Returns the state of a worker. `held`: ready while another generation serves; `leaving`: running
+/// its last request.
 fn worker_state(worker: &samovar_supervisor::WorkerLine) -> &'static str {
     match (worker.desired, worker.state) {
         (DesiredState::Hold, WorkerState::Idle) => "held",
@@ -454,20 +430,20 @@ fn linking(linking: &Linking) -> LinkingStatus {
     }
 }
 
-/// What the booted application takes beside whole scripts. Where each worker boots by itself, those that had to leave have
-/// cost a boot, which requests share.
+/// Returns the saving of the booted application compared with whole scripts. If each worker boots
+/// its own image, the boots of replaced workers are part of the cost, spread over the requests.
 fn saving(pool: &str, report: &Report, image: &Image, insight: &Insight) -> Option<SavingStatus> {
     let found = insight.figures().saving(pool)?;
     let boots = if image.mode.word() == "worker" { report.reforks } else { 0 };
     let requests = report.rollbacks.count.saturating_add(report.reforks).max(1);
-    #[allow(clippy::cast_precision_loss)] // No server answers 2^52 requests.
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52 requests.
     let boot_ns = image.boot.as_secs_f64() * 1e9 * boots as f64 / requests as f64;
     let us = |ns: f64| (ns / 100.0).round() / 10.0;
     let (ahead_us, script_us) = (us(found.ahead_ns + boot_ns), us(found.whole_ns));
     Some(SavingStatus { ahead_us, script_us, scripts: found.whole })
 }
 
-/// `pool`: empty where there is one.
+/// Returns the state of a pool's image. `pool` is empty if the server has one pool.
 fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
     let finding = |f: &samovar_supervisor::Finding| ImageFinding {
         kind: f.kind.clone(),
@@ -497,7 +473,7 @@ fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<Image
     })
 }
 
-/// CPU time of this process so far, without that of its children.
+/// Returns the CPU time of this process, without that of its children.
 pub(crate) fn process_cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let of = |number: i64| u64::try_from(number).unwrap_or(0);
@@ -508,14 +484,15 @@ fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// CPU time of a worker, which is one thread; 0 when it has just gone, or the kernel does not say.
+/// Returns the CPU time of a worker, which has one thread; 0 if it has just ended, or the kernel
+/// does not report it.
 fn cpu_seconds(pid: i32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     let ns = text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
     Duration::from_nanos(ns).as_secs_f64()
 }
 
-/// Resident memory of a process, shared pages included; 0 when it has just gone.
+/// Returns the resident memory of a process, shared pages included; 0 if it has just ended.
 fn rss_bytes(pid: i32) -> u64 {
     const PAGE_BYTES: u64 = 4096;
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();

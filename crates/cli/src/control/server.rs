@@ -1,4 +1,4 @@
-//! The server's end of the control socket: a request in, an answer out. Nothing here waits.
+//! The server's end of the control socket: answers a request. Never blocks.
 
 use super::report::{Booted, StatusSources, figures, status};
 use super::waker::Waker;
@@ -10,58 +10,61 @@ use samovar_profile::loads::Explained;
 use samovar_supervisor::Command;
 use samovar_supervisor::peer::Peer;
 use samovar_wire::{
-    Against, BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion,
-    Refused, ReloadAnswer, ReloadOptions, Request, Stopping, UpgradeAnswer, UpgradeOptions,
-    line as line_of,
+    Against, BootResponse, CallsQuestion, CallsResponse, Misunderstood, ProfileQuestion,
+    ProfileResponse, Refused, ReloadOptions, ReloadResponse, Request, Stopping, UpgradeOptions,
+    UpgradeResponse, line as line_of,
 };
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
-/// Called once, on some thread, with what came of a reload; does not block.
-pub(crate) type ReloadDone = Box<dyn FnOnce(ReloadAnswer) + Send>;
+/// Called once, on any thread, with the result of a reload; must not block.
+pub(crate) type ReloadDone = Box<dyn FnOnce(ReloadResponse) + Send>;
 
-/// Has another server started, without waiting; what is called once with what came of it keeps the last end of a channel until
-/// the client knows.
+/// Starts an upgrade without blocking. The callback gets the result, and a channel end that is kept
+/// until the client has received the response.
 pub(crate) type BeginUpgrade = Box<dyn Fn(UpgradeOptions, UpgradeDone) + Send>;
-pub(crate) type UpgradeDone = Box<dyn FnOnce(UpgradeAnswer, SyncSender<()>) + Send>;
+pub(crate) type UpgradeDone = Box<dyn FnOnce(UpgradeResponse, SyncSender<()>) + Send>;
 
-/// A reload that a client wants, and whom to tell.
-type WantedReload = (ReloadOptions, Sender<ReloadAnswer>);
+/// A requested reload, and the channel for its result.
+type WantedReload = (ReloadOptions, Sender<ReloadResponse>);
 
-/// What answers requests, for all clients.
+/// Answers the requests of all clients.
 pub(crate) struct Server {
     sources: StatusSources,
     state: ServiceState,
-    /// To the thread for reloads.
+    /// Channel to the thread for reloads.
     reloads: Sender<WantedReload>,
     begin_upgrade: BeginUpgrade,
     pub(super) waker: Waker,
-    /// Whether PHP's processes may give orders.
+    /// Whether PHP's processes may send commands that change the server.
     obeys_php: bool,
 }
 
-/// What a client is told.
+/// Response to a client.
 pub(super) enum Reply {
     Now(String),
-    /// What comes through here, when the reload has ended.
-    WhenReloaded(Receiver<ReloadAnswer>),
-    /// The line that comes through here.
+    /// Receives the result when the reload has ended.
+    WhenReloaded(Receiver<ReloadResponse>),
+    /// Receives the response line.
     Later(Receiver<Line>),
 }
 
-/// An answer that has taken its time.
+/// A response that another thread produced.
 pub(super) struct Line {
     pub(super) text: String,
-    /// Dropped when the client has it, or is gone.
+    /// Dropped when the client has received the response or has disconnected.
     pub(super) until: Option<SyncSender<()>>,
 }
 
 fn not_understood(line: &str) -> String {
     let line = line.trim();
-    format!("`{line}` is not understood\nhint: is `samovar` of another version than the server?")
+    format!(
+        "cannot parse the request `{line}`\nhint: check that `samovar` and the server have the \
+         same version"
+    )
 }
 
-/// Whether it changes something, or hands out what is secret.
+/// Returns whether a request changes the server's state, or returns a secret.
 fn is_order(request: &Request) -> bool {
     match request {
         Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
@@ -70,23 +73,24 @@ fn is_order(request: &Request) -> bool {
     }
 }
 
-/// In the form that whoever asked for it reads.
+/// Returns a rejection in the response format of the request.
 fn refusal(request: &Result<Request, Misunderstood>) -> String {
-    let why = "a process of this server may not do that\n\
-         hint: use a shell, or set control_from_php = true if an application (of this server or of another) is to give the server orders"
+    let why = "a process of this server may not send this command\nhint: use a shell, or set \
+               control_from_php = true if an application (of this server or of another) may \
+               control the server"
         .to_owned();
     match request {
-        Ok(Request::Reload(_)) => line_of(&ReloadAnswer::refused(why)),
-        Ok(Request::Upgrade(_)) => line_of(&UpgradeAnswer::refused(why)),
+        Ok(Request::Reload(_)) => line_of(&ReloadResponse::refused(why)),
+        Ok(Request::Upgrade(_)) => line_of(&UpgradeResponse::refused(why)),
         Ok(Request::Calls(_)) => {
-            line_of(&CallsAnswer { error: Some(why), ..CallsAnswer::default() })
+            line_of(&CallsResponse { error: Some(why), ..CallsResponse::default() })
         }
         _ => line_of(&Refused { error: why }),
     }
 }
 
 impl Server {
-    /// Starts the thread for reloads, which may wait: for the disk that holds the settings.
+    /// Starts the thread for reloads. It may block on the disk that holds the settings.
     pub(crate) fn new(
         sources: StatusSources,
         state: ServiceState,
@@ -100,9 +104,9 @@ impl Server {
         let reload = move || {
             for (options, tell) in wanted {
                 let waker = own.clone();
-                let done = move |answer| {
-                    // A client that has left does not want it any more.
-                    let _ = tell.send(answer);
+                let done = move |response| {
+                    // The client may have disconnected; the error is ignored.
+                    let _ = tell.send(response);
                     waker.wake();
                 };
                 begin_reload(&options, Box::new(done));
@@ -112,14 +116,15 @@ impl Server {
         Ok(Server { sources, state, reloads, begin_upgrade, waker, obeys_php })
     }
 
-    /// `peer`: who asks.
-    pub(super) fn answer(&self, line: &str, peer: &Peer) -> Reply {
+    /// Answers a request. `peer` is the client's process.
+    pub(super) fn respond(&self, line: &str, peer: &Peer) -> Reply {
         let request = line.parse();
         if request.as_ref().is_ok_and(is_order) && self.is_own_process(peer) && !self.obeys_php {
             tracing::warn!(
                 pid = peer.pid(),
                 order = line.split_whitespace().next(),
-                "a process of this server gives it orders (hint: control_from_php = true if that is meant)"
+                "a process of this server sent a command (hint: set control_from_php = true if \
+                 that is intended)"
             );
             return Reply::Now(refusal(&request));
         }
@@ -138,54 +143,58 @@ impl Server {
             }
             Ok(Request::Reload(options)) => {
                 let (tell, told) = channel();
-                // Its thread lives as long as this one; without it, the answer is that the server has ended.
+                // The thread lives as long as this one. Without it, the response is that the server
+                // has ended.
                 let _ = self.reloads.send((options, tell));
                 return Reply::WhenReloaded(told);
             }
             Ok(Request::Upgrade(options))
                 if options.binary.is_some() && self.is_own_process(peer) =>
             {
-                tracing::warn!(pid = peer.pid(), "a process of this server wants it to be replaced by another binary");
-                line_of(&UpgradeAnswer::refused(
-                    "a process of this server may not choose another binary\n\
-                     hint: `samovar upgrade --binary` is for a shell, not for a script that the server runs"
+                tracing::warn!(
+                    pid = peer.pid(),
+                    "a process of this server requested an upgrade \
+                                                  to another binary"
+                );
+                line_of(&UpgradeResponse::refused(
+                    "a process of this server may not select another binary\nhint: run `samovar \
+                     upgrade --binary` in a shell"
                         .to_owned(),
                 ))
             }
             Ok(Request::Upgrade(options)) => {
                 let (tell, told) = channel();
                 let waker = self.waker.clone();
-                let done = move |answer: UpgradeAnswer, until| {
-                    // A client that has left does not want it any more.
-                    let _ = tell.send(Line { text: line_of(&answer), until: Some(until) });
+                let done = move |response: UpgradeResponse, until| {
+                    // The client may have disconnected; the error is ignored.
+                    let _ = tell.send(Line { text: line_of(&response), until: Some(until) });
                     waker.wake();
                 };
                 (self.begin_upgrade)(options, Box::new(done));
                 return Reply::Later(told);
             }
-            Err(Misunderstood::Upgrade) => {
-                line_of(&UpgradeAnswer::refused(not_understood(line)))
-            }
-            Err(Misunderstood::Profile) => line_of(&ProfileAnswer {
+            Err(Misunderstood::Upgrade) => line_of(&UpgradeResponse::refused(not_understood(line))),
+            Err(Misunderstood::Profile) => line_of(&ProfileResponse {
                 error: Some(not_understood(line)),
-                ..ProfileAnswer::default()
+                ..ProfileResponse::default()
             }),
-            Err(Misunderstood::Calls) => line_of(&CallsAnswer {
+            Err(Misunderstood::Calls) => line_of(&CallsResponse {
                 error: Some(not_understood(line)),
-                ..CallsAnswer::default()
+                ..CallsResponse::default()
             }),
             Err(Misunderstood::ReloadOptions) => {
-                line_of(&ReloadAnswer::refused(not_understood(line)))
+                line_of(&ReloadResponse::refused(not_understood(line)))
             }
             Err(Misunderstood::Command) => line_of(&Refused {
-                error:
-                    "unknown command; known are status, figures, profile, calls, boot, reload, upgrade and stop"
-                        .to_owned(),
+                error: "unknown command; the commands are status, figures, profile, calls, boot, \
+                     reload, upgrade and stop"
+                    .to_owned(),
             }),
         })
     }
 
-    /// Whether it is a worker, or was started by one, or left behind: the listeners are not the application's.
+    /// Returns whether the client is a worker, a process started by one, or an orphan of one. The
+    /// application must not control the server.
     fn is_own_process(&self, peer: &Peer) -> bool {
         let own = i32::try_from(std::process::id()).ok();
         let before = self.sources.predecessor.as_ref().and_then(Predecessor::pid);
@@ -193,45 +202,45 @@ impl Server {
         peer.is_of_php(&servers)
     }
 
-    /// The profiles' own thread answers: it may wait for a disk.
+    /// Answers on the profiles' thread, which may block on the disk.
     fn profile(&self, mut question: ProfileQuestion) -> Reply {
         let Some(sampling) = &self.sources.sampling else {
-            let error =
-                "nobody looks at workers\nhint: set profile.hertz, and start the server anew";
+            let error = "the profiler is off\nhint: set profile.hertz, and restart the server";
             let error = Some(error.to_owned());
-            return Reply::Now(line_of(&ProfileAnswer { error, ..ProfileAnswer::default() }));
+            return Reply::Now(line_of(&ProfileResponse { error, ..ProfileResponse::default() }));
         };
         let pools = &self.sources.pools;
         if let Err(why) = pools.supervisor(question.pool.as_deref(), &self.sources.supervisor) {
             let error = Some(why);
-            return Reply::Now(line_of(&ProfileAnswer { error, ..ProfileAnswer::default() }));
+            return Reply::Now(line_of(&ProfileResponse { error, ..ProfileResponse::default() }));
         }
-        // Generations are a pool's: the answer says whose these are.
+        // Each pool counts its own generations, so the response contains the pool.
         let of_one = question.generation.is_some() || question.against == Some(Against::Reload);
         if of_one && question.route.is_none() && question.pool.is_none() && !pools.is_empty() {
             question.pool = Some(DEFAULT_POOL.to_owned());
         }
         let (tell, told) = channel();
         let waker = self.waker.clone();
-        sampling.profiles.ask(question, move |answer| {
-            // A client that has left does not want it any more.
-            let _ = tell.send(Line { text: line_of(&answer.to_wire()), until: None });
+        sampling.profiles.ask(question, move |response| {
+            // The client may have disconnected; the error is ignored.
+            let _ = tell.send(Line { text: line_of(&response.to_wire()), until: None });
             waker.wake();
         });
         Reply::Later(told)
     }
 
-    /// What the boot went to; the profiles' own thread tells of its functions.
+    /// Returns the cost of the boot; the profiles' thread adds its functions.
     fn boot(&self, pool: Option<&str>) -> Reply {
         let refused = |why: String| {
-            Reply::Now(line_of(&BootAnswer { error: Some(why), ..BootAnswer::default() }))
+            Reply::Now(line_of(&BootResponse { error: Some(why), ..BootResponse::default() }))
         };
         let booted = match self.sources.boot(pool) {
             Ok(Some(booted)) => booted,
             Ok(None) => {
                 return refused(
-                    "no application has been booted ahead of its requests\nhint: that is done for one that calls \
-                     Samovar\\checkpoint() or Samovar\\serve(); if it boots at the moment, ask again"
+                    "no application has been booted before its requests\nhint: call \
+                     Samovar\\checkpoint() or Samovar\\serve() in the application; if it is \
+                     booting now, try again"
                         .to_owned(),
                 );
             }
@@ -240,44 +249,46 @@ impl Server {
         let Booted { pool, mut explained, image_ms, question } = booted;
         let of = move |explained: &Explained| {
             let explained = serde_json::to_value(explained).unwrap_or_default();
-            line_of(&BootAnswer { error: None, pool: pool.clone(), explained, image_ms })
+            line_of(&BootResponse { error: None, pool: pool.clone(), explained, image_ms })
         };
         let Some(sampling) = &self.sources.sampling else {
             return Reply::Now(of(&explained));
         };
         let (tell, told) = channel();
         let waker = self.waker.clone();
-        sampling.profiles.ask(question, move |answer| {
-            explained.take_functions(&answer);
-            // A client that has left does not want it any more.
+        sampling.profiles.ask(question, move |response| {
+            explained.take_functions(&response);
+            // The client may have disconnected; the error is ignored.
             let _ = tell.send(Line { text: of(&explained), until: None });
             waker.wake();
         });
         Reply::Later(told)
     }
 
-    /// What requests have called, or a signature that has one traced.
-    fn calls(&self, question: &CallsQuestion) -> CallsAnswer {
+    /// Returns call graphs, or a signature for a traced request.
+    fn calls(&self, question: &CallsQuestion) -> CallsResponse {
         let refused =
-            |why: &str| CallsAnswer { error: Some(why.to_owned()), ..CallsAnswer::default() };
+            |why: &str| CallsResponse { error: Some(why.to_owned()), ..CallsResponse::default() };
         let Some(graphs) = &self.sources.graphs else {
             return refused(
-                "no request is traced\nhint: set profile.trace or profile.trace_key, and start the server anew",
+                "no request is traced\nhint: set profile.trace or profile.trace_key, and restart \
+                 the server",
             );
         };
         if let Some(span) = question.sign_s {
             return match graphs.sign(span) {
                 Some(signature) => {
-                    CallsAnswer { signature: Some(signature), ..CallsAnswer::default() }
+                    CallsResponse { signature: Some(signature), ..CallsResponse::default() }
                 }
                 None => refused(
-                    "there is no key to sign with\nhint: set profile.trace_key, and start the server anew",
+                    "there is no key for signatures\nhint: set profile.trace_key, and restart the \
+                     server",
                 ),
             };
         }
         match graphs.select(question.pool.as_deref(), question.day, question.route.as_deref()) {
             Err(why) => refused(&why),
-            Ok(selected) => CallsAnswer {
+            Ok(selected) => CallsResponse {
                 error: None,
                 signature: None,
                 pool: selected.pool,
@@ -291,7 +302,7 @@ impl Server {
         }
     }
 
-    /// Whether the front has taken over what the last reload brought.
+    /// Returns whether the front has taken over the settings of the last reload.
     pub(super) fn has_switched(&self) -> bool {
         let pools = self.sources.pools.iter().map(|pool| &pool.front);
         let mut all = std::iter::once(&self.sources.front).chain(pools);

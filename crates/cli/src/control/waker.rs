@@ -1,11 +1,11 @@
-//! Has the clients' thread look again, from another thread.
+//! Wakes the clients' thread from another thread.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Wakes the thread: an answer has come.
+/// Wakes the thread when a response is available.
 #[derive(Clone, Debug)]
 pub(super) struct Waker(pub(super) Arc<OwnedFd>);
 
@@ -15,7 +15,7 @@ impl Waker {
     }
 
     pub(super) fn wake(&self) {
-        // A full counter is awake already.
+        // A full counter also wakes the thread.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }
 }

@@ -1,15 +1,15 @@
-//! settings → where profiles are sent, and as whose.
+//! Settings → target of profiles, and the labels of this server.
 
 use samovar_config::Settings;
 use samovar_profile::PushOptions;
 use std::time::Duration;
 
-/// The first pause after Pyroscope has taken nothing.
+/// Pause after the first rejected or failed push to Pyroscope.
 const BACK_OFF: Duration = Duration::from_secs(1);
-/// Within it servers send their minutes.
+/// Maximum delay before servers send their minutes.
 const SPREAD: Duration = Duration::from_secs(5);
 
-/// Pyroscope, and how it is told; while there is one.
+/// Returns Pyroscope's URL and the push options; `None` if no push is configured.
 pub(crate) fn push_options(settings: &Settings) -> Option<(&str, PushOptions)> {
     let of = &settings.profile.push;
     let endpoint = of.endpoint.as_deref()?;
@@ -23,13 +23,13 @@ pub(crate) fn push_options(settings: &Settings) -> Option<(&str, PushOptions)> {
         bytes_max: usize::try_from(of.bytes_max).unwrap_or(usize::MAX),
         back_off: BACK_OFF,
         spread: SPREAD,
-        roots: of.roots.clone(),
+        roots: of.ca_file.clone(),
         trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
     };
     Some((endpoint, options))
 }
 
-/// As the machine calls itself; empty where the kernel does not say.
+/// Returns the machine's host name; empty if the kernel does not report one.
 pub(crate) fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()

@@ -1,4 +1,4 @@
-//! settings → what the supervisor is told, and through it PHP's processes.
+//! Settings → options of the supervisor and of PHP's processes.
 
 use crate::companion;
 use crate::engine;
@@ -16,22 +16,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What PHP's processes do not share with this one.
+/// Returns environment variables that differ for PHP's processes.
 pub(crate) fn environment(identity: Option<&Identity>) -> Vec<(String, Option<String>)> {
     let hidden = VARIABLES.map(|name| (name.to_owned(), None));
     hidden.into_iter().chain(rights::environment(identity)).collect()
 }
 
-/// Who hears what of PHP's processes, beside the supervisor.
+/// Receivers of reports from PHP's processes, in addition to the supervisor.
 #[derive(Clone)]
 pub(crate) struct Ears {
-    /// Of traced requests, if any are.
+    /// Receives call graphs of traced requests, if requests are traced.
     pub(crate) tracer: Option<Tracer>,
-    /// Of what boots and requests load.
+    /// Receives loads of boots and requests.
     pub(crate) loads: Arc<LoadsEnd>,
 }
 
-/// What PHP's processes may touch; `program` is theirs.
+/// Returns the sandbox of PHP's processes. `program` is their executable.
 pub(crate) fn sandbox(settings: &Settings, program: &Path) -> Sandbox {
     let beside = |path: &Path| path.parent().map(Path::to_owned);
     let own_read = [
@@ -43,7 +43,7 @@ pub(crate) fn sandbox(settings: &Settings, program: &Path) -> Sandbox {
     Sandbox {
         write: settings.sandbox.write.clone(),
         read: settings.sandbox.read.clone(),
-        apart: settings.sandbox.apart,
+        isolate_processes: settings.sandbox.isolate_processes,
         own: vec![settings.temp_dir.clone()],
         own_read: own_read
             .into_iter()
@@ -84,12 +84,13 @@ pub(crate) fn supervisor_settings(
         tracer: ears.tracer,
         boot_limit: settings.timeouts.boot,
         drain_limit: settings.timeouts.drain,
-        after_limit: settings.timeouts.after,
+        after_limit: settings.timeouts.post_response,
         watchdog_limit: settings.timeouts.watchdog,
     }
 }
 
-/// What the kernel holds PHP's processes to; `open_files` is what the server was started with.
+/// Returns the kernel limits for PHP's processes. `open_files` is the limit that the server was
+/// started with.
 pub(crate) fn limits(settings: &Settings, open_files: Rlimit) -> ProcessLimits {
     let of = &settings.limits;
     let own = Some(of.open_files as u64).filter(|own| *own > 0);
@@ -104,13 +105,14 @@ pub(crate) fn limits(settings: &Settings, open_files: Rlimit) -> ProcessLimits {
     }
 }
 
-/// Whether the kernel lets this process give them; root may change its mind about the rest later, which nobody does.
+/// Checks whether the kernel allows this process to set these limits. Root could still change the
+/// other limits later; this server does not.
 pub(crate) fn check_limits(settings: &Settings, open_files: Rlimit) -> Result<()> {
     let beyond = limits(settings, open_files).beyond(open_files.maximum);
     let Some((name, most, hard)) = beyond else { return Ok(()) };
     bail!(
-        "`limits.{name}` = {most} is more than the server itself may have, {hard}\n\
-         hint: raise the hard limit that it is started with (`ulimit -H`, Limit…= in the unit), or lower the setting"
+        "`limits.{name}` = {most} exceeds the server's own hard limit, {hard}\nhint: raise the \
+         hard limit (`ulimit -H`, Limit…= in the unit), or lower the setting"
     );
 }
 
@@ -119,7 +121,7 @@ fn worker_count(from: &Workers) -> WorkerCount {
     WorkerCount { min, max, memory_max, idle, running_max }
 }
 
-/// What PHP's processes have need of.
+/// Returns the options of PHP's workers.
 fn worker_options(settings: &Settings) -> WorkerOptions {
     WorkerOptions {
         root: settings.root.clone(),
@@ -127,7 +129,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         checkpoint_after: settings.checkpoint_after.clone(),
         checkpoint_resume: settings.checkpoint_resume.clone(),
         warmup: settings.warmup.clone(),
-        boots: match (settings.whole_scripts, settings.rehearse) {
+        boots: match (settings.disable_checkpoint, settings.prewarm_boot) {
             (true, _) => Boots::Never,
             (false, true) => Boots::Rehearsed,
             (false, false) => Boots::Once,
@@ -138,7 +140,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         tasks_max: settings.limits.tasks_max,
         task_stack_bytes: settings.limits.task_stack_bytes,
         rollback_every: settings.rollback_every,
-        census: companion::census(),
+        heap_walk: companion::heap_walk(),
         traces: false,
         frankenphp: settings.compat.contains(&Compat::FrankenPhp),
         apcu_bytes: if settings.compat.contains(&Compat::Apcu) {
@@ -157,7 +159,8 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
     }
 }
 
-/// In a sandbox PHP's own temporary files, and opcache's lock, are where it may write.
+/// Returns PHP directives. In a sandbox, PHP's temporary files and opcache's lock are moved to a
+/// folder where it may write.
 fn directives(settings: &Settings) -> BTreeMap<String, String> {
     let mut define = settings.php.clone();
     if !settings.sandbox.write.is_empty() || !settings.sandbox.read.is_empty() {

@@ -1,24 +1,24 @@
-//! Which of two servers goes on once the word was given: whoever takes the one token that lies in a pipe. However late either is, only one
-//! of them can have it.
+//! Decides which of two servers serves after the handover: the one that reads the single token from
+//! a pipe. Only one of them can get it, however late either is.
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The end where it is taken.
+/// The pipe's reading end.
 #[derive(Debug)]
 pub(crate) struct Claim(OwnedFd);
 
 impl Claim {
-    /// One that nobody has taken.
+    /// Creates a claim with its token.
     pub(crate) fn new() -> io::Result<Claim> {
-        // Whoever comes second is not to wait.
+        // The second reader must not block.
         let (end, filler) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         rustix::io::write(&filler, b"!")?;
         Ok(Claim(end))
     }
 
-    /// Whether this process has it now; false: somebody else does.
+    /// Takes the token. Returns false if the other server has taken it.
     pub(crate) fn take(&self) -> bool {
         rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut [0; 1])) == Ok(1)
     }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_it_whoever_comes_first() {
+    fn claim_is_taken_only_once() {
         for _ in 0..200 {
             let ours = Claim::new().expect("a pipe");
             let theirs = Claim::from(ours.as_fd().try_clone_to_owned().expect("a copy"));

@@ -1,12 +1,13 @@
-//! The successor's side: it has the listeners of a server that goes on until this one is ready, and takes over when it is told to.
+//! The successor's side: receives the listeners of the running server, and takes over on its
+//! command. Until this one is ready, the running server continues to serve.
 
 use super::claim::Claim;
-use super::words::{Answer, FollowingEnd, Word, shortened};
+use super::messages::{FollowingEnd, Reply, Word, shortened};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_channel::Heard;
 use samovar_config::{Listen, Listener};
 use samovar_front::{Bound, listeners};
-use samovar_insight::Turn;
+use samovar_insight::HandoverGate;
 use samovar_supervisor::{Boot, Elsewhere, successor};
 use std::io;
 use std::net::TcpListener;
@@ -16,53 +17,53 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How long what is handed over may take: it was sent before this process began.
+/// Timeout for the handed over descriptors; they were sent before this process started.
 const ARRIVAL_LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
-/// Listeners of all kinds that are taken over at most.
+/// Maximum number of messages with descriptors.
 const HANDED_MAX: usize = 256;
 
-/// The server that this one follows, while that is there. Cheap to clone.
+/// The server that this one replaces, while it exists. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Predecessor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     channel: FollowingEnd,
-    /// 0: it has gone.
+    /// Process id; 0: it has ended.
     pid: AtomicI32,
-    /// Its application has booted as it should.
+    /// Whether its application booted successfully.
     boots: bool,
     handed: Mutex<Handed>,
-    /// Comes when it accepts no more.
-    gone_quiet: Turn,
-    /// Comes when its process has ended.
-    gone: Turn,
+    /// Turn that comes when the predecessor accepts no more connections.
+    gone_quiet: HandoverGate,
+    /// Turn that comes when the predecessor's process has ended.
+    gone: HandoverGate,
 }
 
-/// What it has handed over and nobody has taken yet.
+/// Received descriptors that are not used yet.
 #[derive(Debug, Default)]
 struct Handed {
     listeners: Vec<(String, OwnedFd)>,
     admin: Vec<(String, OwnedFd)>,
     pinba: Vec<(String, OwnedFd)>,
     control: Option<(PathBuf, OwnedFd)>,
-    /// None: of a version that knows none.
+    /// `None`: its version has no claim.
     claim: Option<Claim>,
 }
 
-/// What happens when the word comes, and after it.
+/// Reactions to the predecessor's messages.
 pub(crate) trait Entry: Send {
-    /// It is this server's turn.
+    /// This server must serve now.
     fn go(&self);
-    /// Which console workers the other one still has.
+    /// Console workers that still run in the predecessor.
     fn consoles(&self, elsewhere: Elsewhere);
-    /// The other one has ended before it was this server's turn, or goes on itself.
+    /// The predecessor has ended before the takeover, or continues to serve itself.
     fn abandoned(&self);
 }
 
 impl Predecessor {
-    /// The server that has started this process to be its successor, if one has. On the main thread, before anything is
-    /// opened.
+    /// Returns the server that has started this process as its successor, if there is one. Must be
+    /// called on the main thread, before any descriptor is opened.
     pub(crate) fn of_environment() -> io::Result<Option<Predecessor>> {
         let variable = std::env::var(successor::CHANNEL_VARIABLE).ok();
         let Some(channel) = successor::channel_of_predecessor(variable.as_deref())? else {
@@ -72,42 +73,42 @@ impl Predecessor {
         let channel = FollowingEnd::from(channel);
         let mut handed = Handed::default();
         let boots = handed.receive(&channel)?;
-        channel.send(&Answer::Hello { version: env!("CARGO_PKG_VERSION").to_owned() })?;
-        // From here on the channel's end says it.
+        channel.send(&Reply::Hello { version: env!("CARGO_PKG_VERSION").to_owned() })?;
+        // From here on, the end of the channel reports the predecessor's end.
         successor::outlive_parent()?;
         let inner = Inner {
             channel,
             pid: AtomicI32::new(pid),
             boots,
             handed: Mutex::new(handed),
-            gone_quiet: Turn::later(),
-            gone: Turn::later(),
+            gone_quiet: HandoverGate::later(),
+            gone: HandoverGate::later(),
         };
         Ok(Some(Predecessor(Arc::new(inner))))
     }
 
-    /// Its process, while that is there.
+    /// Returns its process id, while it exists.
     pub(crate) fn pid(&self) -> Option<i32> {
         Some(self.0.pid.load(Ordering::Acquire)).filter(|pid| *pid > 0)
     }
 
-    /// Comes when its process has ended: what it writes to is free.
-    pub(crate) fn gone(&self) -> Turn {
+    /// Returns a turn that comes when its process has ended: then its files are free.
+    pub(crate) fn gone(&self) -> HandoverGate {
         self.0.gone.clone()
     }
 
-    /// Comes when it takes nothing in any more.
-    pub(crate) fn gone_quiet(&self) -> Turn {
+    /// Returns a turn that comes when it accepts no more input.
+    pub(crate) fn gone_quiet(&self) -> HandoverGate {
         self.0.gone_quiet.clone()
     }
 
-    /// The socket of an entry of `listen`, if it had the same.
+    /// Returns the socket of an entry of `listen`, if the predecessor had the same entry.
     pub(crate) fn listener(&self, listener: &Listener) -> Option<io::Result<Bound>> {
         let socket = take(&mut self.handed().listeners, &listeners::name_of(listener))?;
         Some(Bound::take(listener, socket))
     }
 
-    /// Those of a service manager.
+    /// Returns the sockets of a service manager.
     pub(crate) fn inherited(&self) -> io::Result<Option<Vec<Bound>>> {
         let mut handed = self.handed();
         let of_manager = handed.listeners.extract_if(.., |(name, _)| name.is_empty());
@@ -116,44 +117,47 @@ impl Predecessor {
         Ok(Some(bound).filter(|bound| !bound.is_empty()))
     }
 
-    /// The admin listener's socket of that entry.
+    /// Returns the admin listener's socket for this entry.
     pub(crate) fn admin(&self, at: &Listen) -> Option<TcpListener> {
         take(&mut self.handed().admin, &at.to_string()).map(TcpListener::from)
     }
 
-    /// The socket of other machines' packets.
+    /// Returns the socket for Pinba packets of other machines.
     pub(crate) fn pinba(&self, at: &Listen) -> Option<OwnedFd> {
         take(&mut self.handed().pinba, &at.to_string())
     }
 
-    /// The control socket, if it is the one that is wanted, or any would do.
+    /// Returns the control socket, if its path is the wanted one or no path is given.
     pub(crate) fn control(&self, wanted: Option<&PathBuf>) -> Option<(PathBuf, UnixListener)> {
         let is_wanted = |handed: &mut (PathBuf, OwnedFd)| wanted.is_none_or(|at| *at == handed.0);
         let (path, socket) = self.handed().control.take_if(is_wanted)?;
         Some((path, UnixListener::from(socket)))
     }
 
-    /// This server's first boot has ended. Why it was not good enough, if it was not.
+    /// Handles the end of this server's first boot. Returns the reason if it was not good enough to
+    /// take over.
     pub(crate) fn booted(&self, boot: Boot) -> Result<(), &'static str> {
         match boot {
             Boot::Failed if self.0.boots => {
-                Err("the application's boot failed\nhint: its messages are in the server's log")
+                Err("the application's boot failed\nhint: see the server's log")
             }
-            Boot::Late => Err("the application has not booted within `timeouts.boot`\n\
-                 hint: the server's log may say why; a longer time may help"),
+            Boot::Late => Err(
+                "the application did not boot within `timeouts.boot`\nhint: see the server's log, \
+                 or raise `timeouts.boot`",
+            ),
             Boot::Up | Boot::Failed => {
-                self.say(&Answer::Ready);
+                self.say(&Reply::Ready);
                 Ok(())
             }
         }
     }
 
-    /// It will not serve.
+    /// Reports that this server will not serve.
     pub(crate) fn failed(&self, why: &str) {
-        self.say(&Answer::Failed { why: shortened(why) });
+        self.say(&Reply::Failed { why: shortened(why) });
     }
 
-    /// Listens to it from now on, on a thread of its own.
+    /// Starts a thread that receives the predecessor's messages.
     pub(crate) fn attend(&self, entry: impl Entry + 'static) -> io::Result<()> {
         let own = self.clone();
         let attend = move || own.hear(&entry);
@@ -172,7 +176,7 @@ impl Predecessor {
                     has_begun = true;
                     entry.go();
                     self.drop_rest();
-                    self.say(&Answer::Took);
+                    self.say(&Reply::Took);
                     self.0.gone_quiet.come();
                 }
                 Ok(Heard::Message(Word::Consoles { left, named }, _)) => {
@@ -196,23 +200,24 @@ impl Predecessor {
         }
     }
 
-    /// Whether it is this server that goes on: the other one may have waited for too long.
+    /// Returns whether this server may serve; the predecessor may have waited too long and continue
+    /// itself.
     fn claims(&self) -> bool {
         self.handed().claim.take().is_none_or(|claim| claim.take())
     }
 
-    /// The settings want them no more. The files of sockets go with them.
+    /// Closes descriptors that the settings do not need, and removes the files of such sockets.
     fn drop_rest(&self) {
         let Handed { listeners, control, .. } = std::mem::take(&mut *self.handed());
         let paths = listeners.iter().filter_map(|(name, _)| name.strip_prefix("unix:"));
         let paths = paths.map(PathBuf::from).chain(control.iter().map(|(path, _)| path.clone()));
-        // Gone already is as good.
+        // A file may be missing already; the error is ignored.
         paths.for_each(|path| drop(std::fs::remove_file(path)));
     }
 
-    /// Whoever has gone need not be told.
-    fn say(&self, answer: &Answer) {
-        let _ = self.0.channel.send_now(answer, None);
+    /// Sends a message. The predecessor may have ended; the error is ignored.
+    fn say(&self, response: &Reply) {
+        let _ = self.0.channel.send_now(response, None);
     }
 
     fn handed(&self) -> MutexGuard<'_, Handed> {
@@ -226,7 +231,7 @@ fn take(from: &mut Vec<(String, OwnedFd)>, name: &str) -> Option<OwnedFd> {
 }
 
 impl Handed {
-    /// Takes in all there is; whether the other server's application boots.
+    /// Receives all descriptors. Returns whether the predecessor's application has booted.
     fn receive(&mut self, channel: &FollowingEnd) -> io::Result<bool> {
         for _ in 0..HANDED_MAX {
             if poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&ARRIVAL_LIMIT))? == 0 {
@@ -234,7 +239,7 @@ impl Handed {
             }
             let (word, fd) = match channel.hear()? {
                 Heard::Message(word, fd) => (word, fd),
-                // Of a version that knows more.
+                // A message of a newer version.
                 Heard::Garbled(_) => continue,
                 Heard::End => return Err(io::ErrorKind::UnexpectedEof.into()),
             };
@@ -249,6 +254,9 @@ impl Handed {
                 _ => {}
             }
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "more is handed over than can be"))
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the previous server sent more descriptors than allowed",
+        ))
     }
 }

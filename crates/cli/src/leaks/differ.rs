@@ -1,40 +1,41 @@
-//! Two censuses of one process → what differs, each by its name.
+//! Two censuses of one process → the differences, by name.
 //!
-//! A container is told by what its members are named, a member by its own value: so of `$a['b']['c']` that has grown only
-//! the innermost is told. What a new container brings along counts as bytes of the one that it was put into.
+//! A container is compared by the names of its members, a member by its own value. So if
+//! `$a['b']['c']` has grown, only the innermost container is reported. The contents of a new
+//! container are counted as bytes of the container that it was added to.
 
-use super::census::{Census, MEMBER, Node};
+use super::heap_walk::{HeapWalk, MEMBER, Node};
 use super::naming;
 use std::collections::{BTreeMap, HashMap};
 
-/// Something that is not as it was.
+/// A difference.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Change {
-    /// A letter of walk.h: of the root that leads there.
+    /// Kind of the root that leads to it, a letter of walk.h.
     pub(super) kind: u8,
-    /// The way there, as PHP code would write it.
+    /// Path to it, in PHP syntax.
     pub(super) name: String,
-    /// Absent: it was not there, or is not there any more.
+    /// Value before; `None`: the name is new. The same for `after`: the name is gone.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
-    /// Members that came, less those that went; or bytes of a string.
+    /// Number of added members minus removed ones, or bytes of a string.
     pub(super) grown: i64,
-    /// With all that came below.
+    /// Bytes, all new members below included.
     pub(super) bytes: i64,
-    /// What two requests must have alike to have left the same.
+    /// Fingerprint: equal for two requests that left the same data.
     pub(super) print: u64,
-    /// Where it is declared: a file with the lines to look between.
+    /// File of the declaration, and the lines to search.
     pub(super) file: String,
     pub(super) lines: (u32, u32),
-    /// The class and the property that hold it, if an object does.
+    /// Class and property that hold it, if an object does.
     pub(super) owner: Option<(String, String)>,
-    /// It has members: its growth is of their number.
+    /// Whether it is a container; then `grown` counts members.
     pub(super) container: bool,
-    /// The name of the root, by which its declaration is found.
+    /// Name of the root, by which the declaration is found.
     pub(super) root: String,
 }
 
-/// What is asked of a node's place in the other census.
+/// Index for finding a node's counterpart in the other census.
 struct Index<'a> {
     roots: HashMap<(u8, &'a str, usize), usize>,
     members: HashMap<(usize, &'a str), usize>,
@@ -43,15 +44,15 @@ struct Index<'a> {
 
 const OBJECT: u8 = b'o';
 const ARRAY: u8 = b'a';
-/// A constant expression that nobody has asked for yet.
+/// A constant expression that is not evaluated yet.
 const UNKNOWN: u8 = b'x';
 
 impl Index<'_> {
-    fn of(census: &Census) -> Index<'_> {
+    fn of(heap_walk: &HeapWalk) -> Index<'_> {
         let mut index =
             Index { roots: HashMap::new(), members: HashMap::new(), objects: HashMap::new() };
         let mut seen = HashMap::new();
-        for (n, node) in census.nodes.iter().enumerate() {
+        for (n, node) in heap_walk.nodes.iter().enumerate() {
             match node.parent {
                 Some(parent) => {
                     index.members.insert((parent, &node.key), n);
@@ -68,7 +69,7 @@ impl Index<'_> {
     }
 }
 
-/// Names of roots are not always unique: functions of two files, say.
+/// Returns a unique key of a root. Names can repeat, for example functions of two files.
 fn root_key<'a>(node: &'a Node, seen: &mut HashMap<(u8, &'a str), usize>) -> (u8, &'a str, usize) {
     let nth = seen.entry((node.kind, &node.key)).or_default();
     *nth += 1;
@@ -83,14 +84,15 @@ fn is_container(node: &Node) -> bool {
     node.value == ARRAY || node.value == OBJECT
 }
 
-/// Where each node of the later census was in the former one: as a value, and as a container.
+/// Counterpart of each node of the later census in the earlier one: by name (`slots`), and for
+/// containers by identity (`bodies`).
 struct Matches {
     slots: Vec<Option<usize>>,
     bodies: Vec<Option<usize>>,
 }
 
 impl Matches {
-    fn of(before: &Census, index: &Index, after: &Census) -> Matches {
+    fn of(before: &HeapWalk, index: &Index, after: &HeapWalk) -> Matches {
         let (mut slots, mut bodies) = (Vec::new(), Vec::<Option<usize>>::new());
         let mut seen = HashMap::new();
         for node in &after.nodes {
@@ -100,7 +102,7 @@ impl Matches {
                 None => index.roots.get(&root_key(node, &mut seen)),
             };
             let slot = slot.copied();
-            // An object is itself wherever it stands.
+            // An object is the same one regardless of the names that refer to it.
             let own = index.objects.get(&(node.handle, node.text.as_str())).copied();
             let body = match own.filter(|_| is_open_object(node)) {
                 Some(own) => Some(own),
@@ -113,7 +115,7 @@ impl Matches {
     }
 }
 
-/// Members that came and went, by the place of the container in the later census.
+/// Added and removed members, by the container's index in the later census.
 #[derive(Default)]
 struct Moves {
     added: i64,
@@ -122,8 +124,8 @@ struct Moves {
     print: u64,
 }
 
-/// All that differs, in no order.
-pub(super) fn changes(before: &Census, after: &Census) -> Vec<Change> {
+/// Returns all differences, in no particular order.
+pub(super) fn changes(before: &HeapWalk, after: &HeapWalk) -> Vec<Change> {
     let index = Index::of(before);
     let matches = Matches::of(before, &index, after);
     let mut moves: BTreeMap<usize, Moves> = BTreeMap::new();
@@ -149,8 +151,9 @@ pub(super) fn changes(before: &Census, after: &Census) -> Vec<Change> {
     found
 }
 
-/// A name that was not there. A handler more is one, whatever it holds.
-fn came_by_itself(after: &Census, n: usize) -> Change {
+/// Returns the change for a new root. An additional handler counts as one, regardless of its
+/// contents.
+fn came_by_itself(after: &HeapWalk, n: usize) -> Change {
     let mut change = change(after, n, None);
     if change.kind.eq_ignore_ascii_case(&b'h') {
         change.grown = 1;
@@ -158,9 +161,9 @@ fn came_by_itself(after: &Census, n: usize) -> Change {
     change
 }
 
-/// A member that was not there: it is counted with the nearest container that was.
+/// Counts a new member for the nearest container that existed before.
 fn came(
-    after: &Census,
+    after: &HeapWalk,
     matches: &Matches,
     parent: usize,
     node: &Node,
@@ -182,13 +185,18 @@ fn came(
     }
 }
 
-/// Members of the former census that no member of the later one answers to.
-fn went(before: &Census, matches: &Matches, after: &Census, moves: &mut BTreeMap<usize, Moves>) {
-    let mut answered = vec![false; before.nodes.len()];
+/// Counts members of the earlier census that have no counterpart in the later one.
+fn went(
+    before: &HeapWalk,
+    matches: &Matches,
+    after: &HeapWalk,
+    moves: &mut BTreeMap<usize, Moves>,
+) {
+    let mut responded = vec![false; before.nodes.len()];
     let mut open = HashMap::new();
     for (n, node) in after.nodes.iter().enumerate() {
         if let Some(slot) = matches.slots[n] {
-            answered[slot] = true;
+            responded[slot] = true;
         }
         if let Some(body) = matches.bodies[n].filter(|_| is_container(node) && !node.closed) {
             open.insert(body, n);
@@ -196,7 +204,7 @@ fn went(before: &Census, matches: &Matches, after: &Census, moves: &mut BTreeMap
     }
     for (n, node) in before.nodes.iter().enumerate() {
         let container = node.parent.and_then(|parent| open.get(&parent));
-        if let (false, Some(container)) = (answered[n], container) {
+        if let (false, Some(container)) = (responded[n], container) {
             let moves = moves.entry(*container).or_default();
             moves.removed += 1;
             moves.bytes -= i64::try_from(node.bytes).unwrap_or(0);
@@ -204,8 +212,8 @@ fn went(before: &Census, matches: &Matches, after: &Census, moves: &mut BTreeMap
     }
 }
 
-/// Roots that are not there any more.
-fn gone(before: &Census, after: &Census) -> Vec<Change> {
+/// Returns the roots that no longer exist.
+fn gone(before: &HeapWalk, after: &HeapWalk) -> Vec<Change> {
     let index = Index::of(after);
     let mut seen = HashMap::new();
     let mut found = Vec::new();
@@ -221,8 +229,8 @@ fn gone(before: &Census, after: &Census) -> Vec<Change> {
     found
 }
 
-/// A value whose name was there before; its members are looked at by themselves.
-fn changed(before: &Node, after: &Census, n: usize) -> Option<Change> {
+/// Returns the change of a value whose name existed before; its members are compared separately.
+fn changed(before: &Node, after: &HeapWalk, n: usize) -> Option<Change> {
     let node = &after.nodes[n];
     if before.value == UNKNOWN || node.value == UNKNOWN {
         return None;
@@ -230,7 +238,8 @@ fn changed(before: &Node, after: &Census, n: usize) -> Option<Change> {
     let closed = before.closed || node.closed;
     let same = match (before.value == node.value, node.value) {
         (true, ARRAY) if closed => {
-            // What was told elsewhere, or not at all, has a number of members.
+            // An array whose members are listed elsewhere, or not at all, is compared by their
+            // number.
             let comparable = before.closed && node.closed;
             before.count == node.count && !(comparable && before.hash != node.hash)
         }
@@ -240,28 +249,28 @@ fn changed(before: &Node, after: &Census, n: usize) -> Option<Change> {
     (!same).then(|| change(after, n, Some(before)))
 }
 
-/// A container whose members are others.
-fn moved(before: &Node, after: &Census, n: usize, moves: &Moves) -> Change {
+/// Returns the change of a container with added or removed members.
+fn moved(before: &Node, after: &HeapWalk, n: usize, moves: &Moves) -> Change {
     let mut change = change(after, n, Some(before));
     change.grown = moves.added - moves.removed;
     change.bytes = moves.bytes;
     change.print = moves.print;
     if change.grown == 0 {
-        let text = format!("{} of {} members are others", moves.added, after.nodes[n].count);
+        let text = format!("{} of {} members were replaced", moves.added, after.nodes[n].count);
         change.after = Some(text);
     }
     change
 }
 
-fn change(census: &Census, n: usize, before: Option<&Node>) -> Change {
-    let node = &census.nodes[n];
-    let root = naming::root(census, n);
+fn change(heap_walk: &HeapWalk, n: usize, before: Option<&Node>) -> Change {
+    let node = &heap_walk.nodes[n];
+    let root = naming::root(heap_walk, n);
     let size = |node: &Node| i64::try_from(node.count).unwrap_or(0);
     let held = |node: &Node| i64::try_from(node.bytes).unwrap_or(0);
     let (was, had) = before.map_or((0, 0), |node| (size(node), held(node)));
     Change {
         kind: root.kind,
-        name: naming::name(census, n),
+        name: naming::name(heap_walk, n),
         before: before.map(naming::value),
         after: Some(naming::value(node)),
         grown: size(node) - was,
@@ -269,7 +278,7 @@ fn change(census: &Census, n: usize, before: Option<&Node>) -> Change {
         print: node.hash,
         file: root.file.clone(),
         lines: root.lines,
-        owner: naming::owner(census, n),
+        owner: naming::owner(heap_walk, n),
         container: is_container(node),
         root: root.key.clone(),
     }
@@ -285,8 +294,8 @@ mod tests {
         Node { parent, kind, value, hash, key, text, bytes: 10, ..Node::default() }
     }
 
-    /// `A::$b`, an array of texts.
-    fn array(values: &[&str]) -> Census {
+    /// Returns a census with `A::$b`, an array of texts.
+    fn array(values: &[&str]) -> HeapWalk {
         let mut root = node(b's', ARRAY, "A::$b", "", None);
         root.count = values.len() as u64;
         root.hash = 0;
@@ -294,11 +303,11 @@ mod tests {
         for (n, value) in values.iter().enumerate() {
             nodes.push(node(MEMBER, b's', &n.to_string(), value, Some(0)));
         }
-        Census { nodes, ..Census::default() }
+        HeapWalk { nodes, ..HeapWalk::default() }
     }
 
     #[test]
-    fn what_came_is_counted_and_what_changed_is_shown() {
+    fn new_members_are_counted_and_changes_shown() {
         assert_eq!(changes(&array(&["a"]), &array(&["a"])), []);
         let found = changes(&array(&["a"]), &array(&["a", "b", "c"]));
         let [grown] = &found[..] else { panic!("one: {found:?}") };
@@ -313,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_known_wherever_they_stand() {
-        let census = |holder: &str, value: &str| {
+    fn objects_are_matched_by_identity() {
+        let heap_walk = |holder: &str, value: &str| {
             let mut object = node(b'g', OBJECT, holder, "Cart", None);
             object.handle = 5;
             let member = node(MEMBER, b's', "owner", value, Some(0));
-            Census { nodes: vec![object, member], ..Census::default() }
+            HeapWalk { nodes: vec![object, member], ..HeapWalk::default() }
         };
-        let found = changes(&census("$a", "x"), &census("$b", "y"));
+        let found = changes(&heap_walk("$a", "x"), &heap_walk("$b", "y"));
         let names: Vec<_> = found.iter().map(|change| change.name.as_str()).collect();
         assert_eq!(names, ["$b", "$b->owner", "$a"]);
     }

@@ -1,6 +1,6 @@
-//! The folder into which workers write their censuses: nobody else's, and gone with this command.
+//! Folder for the workers' censuses: private, and removed at the end of the command.
 
-use super::census::Census;
+use super::heap_walk::HeapWalk;
 use super::holdings;
 use crate::rights;
 use anyhow::{Context, Result, bail};
@@ -12,14 +12,15 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A worker writes before it has finished its request; one that ends its answer early writes later.
-const CENSUS_LIMIT: Duration = Duration::from_secs(20);
+/// Timeout for a census. A worker writes it before it finishes its request; after an early end of
+/// the response it writes it later.
+const HEAP_WALK_LIMIT: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Of a name: as report.c has it.
+/// Maximum bytes of a file name, as in report.c.
 const NAME_BYTES_MAX: usize = 64;
-/// The number of the command follows.
+/// Prefix of the folder's name; the command's process id follows.
 const PREFIX: &str = "samovar-leaks-";
-/// Of the folder for temporary files.
+/// Maximum number of entries checked in the folder for temporary files.
 const ENTRIES_MAX: usize = 10_000;
 
 /// Removed when dropped.
@@ -30,11 +31,11 @@ impl Folder {
         remove_abandoned();
         let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.with_context(|| format!("cannot make the folder `{}`", path.display()))?;
+        made.with_context(|| format!("cannot create the folder `{}`", path.display()))?;
         let folder = Folder(path);
         if let Some(user) = rights::identity(settings)? {
             chown(&folder.0, Some(user.uid), Some(user.gid)).with_context(|| {
-                format!("cannot give `{}` to `{}`", folder.0.display(), user.name)
+                format!("cannot change the owner of `{}` to `{}`", folder.0.display(), user.name)
             })?;
         }
         Ok(folder)
@@ -44,43 +45,44 @@ impl Folder {
         &self.0
     }
 
-    /// What the worker has written for a request, and removes it; `None`: nothing within the limit, or `is_over`.
+    /// Reads and removes the census of a request. Returns `None` if there is none within the
+    /// timeout, or when `is_over` returns true.
     pub(super) fn take(
         &self,
         id: &str,
         mut is_over: impl FnMut() -> Result<bool>,
-    ) -> Result<Option<Census>> {
+    ) -> Result<Option<HeapWalk>> {
         let file = self.0.join(format!("{}.census", file_name(id)));
         let begun = Instant::now();
         while !file.exists() {
-            if begun.elapsed() > CENSUS_LIMIT || (is_over()? && !file.exists()) {
+            if begun.elapsed() > HEAP_WALK_LIMIT || (is_over()? && !file.exists()) {
                 return Ok(None);
             }
             sleep(LOOK_EVERY);
         }
-        let mut census = Census::read(&file)?;
-        holdings::group(&mut census);
-        std::fs::remove_file(&file).context("cannot remove a census")?;
-        Ok(Some(census))
+        let mut heap_walk = HeapWalk::read(&file)?;
+        holdings::group(&mut heap_walk);
+        std::fs::remove_file(&file).context("cannot remove a heap walk")?;
+        Ok(Some(heap_walk))
     }
 
-    /// What a worker has written before its first request.
-    pub(super) fn image(&self, process: u32) -> Result<Census> {
+    /// Reads the census that a worker wrote before its first request.
+    pub(super) fn image(&self, process: u32) -> Result<HeapWalk> {
         match self.take(&format!("begin-{process}"), || Ok(true))? {
-            Some(census) => Ok(census),
-            None => bail!("the worker {process} has not written what it began with"),
+            Some(heap_walk) => Ok(heap_walk),
+            None => bail!("the worker {process} wrote no heap walk before its first request"),
         }
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left in a folder for temporary files is somebody else's to tidy.
+        // Files that cannot be removed stay in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Those of commands that were killed, and are this user's.
+/// Removes folders of this user's commands that were killed.
 fn remove_abandoned() {
     let all = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     for entry in all.take(ENTRIES_MAX) {
@@ -89,7 +91,7 @@ fn remove_abandoned() {
         let is_ours =
             entry.metadata().is_ok_and(|info| info.is_dir() && info.uid() == effective_uid());
         if is_ours && pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Somebody else may be about it.
+            // Another command may be removing it.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_no_path() {
+    fn request_id_cannot_form_a_path() {
         assert_eq!(file_name("../../etc/a b"), "------etc-a-b");
         assert_eq!(file_name(&"x".repeat(500)).len(), NAME_BYTES_MAX);
     }

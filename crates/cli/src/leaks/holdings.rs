@@ -1,27 +1,28 @@
-//! What a process holds of the kernel, by what it is: the number of a descriptor or of a child says nothing.
+//! Groups a process's kernel resources by kind, because the number of a descriptor or of a child
+//! has no meaning.
 
-use super::census::{Census, Node};
+use super::heap_walk::{HeapWalk, Node};
 use std::collections::BTreeMap;
 
 const DESCRIPTOR: u8 = b'd';
 const MAPPING: u8 = b'm';
 const CHILD: u8 = b'p';
 
-/// One node per file, socket or program instead of one per number.
-pub(super) fn group(census: &mut Census) {
+/// Replaces the nodes for single numbers by one node per file, socket or program.
+pub(super) fn group(heap_walk: &mut HeapWalk) {
     let mut groups: BTreeMap<(u8, String), (u64, u64)> = BTreeMap::new();
-    for node in &census.nodes {
+    for node in &heap_walk.nodes {
         if let Some(name) = name(node) {
             let (count, bytes) = groups.entry((node.kind, name)).or_default();
             *count += 1;
             *bytes += node.bytes;
         }
     }
-    // In place: members know their parents by their numbers, and none of these has any.
-    for node in census.nodes.iter_mut().filter(|node| name(node).is_some()) {
+    // Changed in place: members refer to their parents by index. None of these nodes has members.
+    for node in heap_walk.nodes.iter_mut().filter(|node| name(node).is_some()) {
         let at = (node.kind, name(node).unwrap_or_default());
         node.key.clone_from(&at.1);
-        // The first of each takes all, the others stay as nothing.
+        // The first node of each group gets the totals; the others become empty.
         let (count, bytes) = groups.remove(&at).unwrap_or_default();
         (node.count, node.bytes, node.hash) = (count, bytes, count);
         node.kind = if count == 0 { 0 } else { node.kind };
@@ -38,7 +39,7 @@ fn name(node: &Node) -> Option<String> {
     }
 }
 
-/// `socket:[4711]` → `a socket`: the number is the kernel's.
+/// Returns the kind of a descriptor: `socket:[4711]` → `a socket`; the number is the kernel's.
 fn kind_of_descriptor(link: &str) -> String {
     match link.split_once(":[") {
         Some((kind, _)) => format!("a {kind}"),
@@ -46,15 +47,16 @@ fn kind_of_descriptor(link: &str) -> String {
     }
 }
 
-/// Digits of a name that is another each time.
+/// Minimum length of a number that is replaced.
 const NUMBER_MIN: usize = 3;
-/// The same of what `uniqid()` and hashes look like.
+/// Minimum length of a hexadecimal text that is replaced, as from `uniqid()` or a hash.
 const HASH_MIN: usize = 8;
-/// PHP's temporary files: `php`, and six letters or digits.
+/// PHP's temporary files: `php` and six letters or digits.
 const TEMPORARY: (&str, usize) = ("php", 9);
 
-/// `/tmp/report-4711.pdf` → `/tmp/report-*.pdf`: files that differ in a number, and PHP's temporary ones, are of one kind. A
-/// growing worker says the same of itself (`crates/worker/csrc/census/holdings.c`).
+/// Returns the kind of a file: `/tmp/report-4711.pdf` → `/tmp/report-*.pdf`. Files that differ only
+/// in a number, and PHP's temporary files, are of one kind. A growing worker uses the same rule in
+/// its reports (`crates/worker/csrc/heap_walk/holdings.c`).
 pub(super) fn kind_of_file(path: &str) -> String {
     let (folder, base) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
     let (prefix, length) = TEMPORARY;
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_counted_by_what_they_are() {
+    fn descriptors_are_counted_by_kind() {
         let open = |key: &str, text: &str| Node {
             kind: DESCRIPTOR,
             key: key.to_owned(),
@@ -107,10 +109,10 @@ mod tests {
             ..Node::default()
         };
         let nodes = vec![open("3", "socket:[7]"), open("4", "/tmp/a"), open("9", "socket:[8]")];
-        let mut census = Census { nodes, ..Census::default() };
-        group(&mut census);
+        let mut heap_walk = HeapWalk { nodes, ..HeapWalk::default() };
+        group(&mut heap_walk);
         let found: Vec<_> =
-            census.of_kind(DESCRIPTOR).map(|node| (node.key.as_str(), node.count)).collect();
+            heap_walk.of_kind(DESCRIPTOR).map(|node| (node.key.as_str(), node.count)).collect();
         assert_eq!(found, [("a socket", 2), ("/tmp/a", 1)]);
     }
 }

@@ -1,4 +1,4 @@
-//! What changed in which request → what it means for an application that is to be resident.
+//! Changes by request → their meaning for an application that should become resident.
 
 use super::differ::Change;
 use serde::Serialize;
@@ -6,51 +6,53 @@ use serde::Serialize;
 /// One request of the series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Its URL, by its place.
+    /// Index of its URL.
     pub(super) url: usize,
-    /// The first one that its worker has answered.
+    /// Whether it is the first request of its worker.
     pub(super) first: bool,
-    /// The first one for its URL, but not of all.
+    /// Whether it is the first request for its URL, but not the first of all.
     pub(super) new_url: bool,
-    /// Compared with what the request before left; else with the image.
+    /// Whether it is compared with the state after the previous request; otherwise it is compared
+    /// with the image.
     pub(super) resident: bool,
 }
 
-/// What a change means. The order is that of the report.
+/// Meaning of a change, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
-    /// With each request, or nearly.
+    /// Grows with each request, or almost each.
     Grows,
-    /// It is another after each request: what one visitor left, the next one meets.
+    /// Differs after each request: data of one visitor is visible to the next.
     Carries,
-    /// A setting of the process, which the next request meets.
+    /// A setting of the process that affects the next request.
     Stays,
-    /// Declared by code that a boot has loaded: twice is an error.
+    /// Declared by code that the boot has loaded: a second declaration is an error.
     Declares,
-    /// As `Stays`, but the resident model puts it back.
+    /// Like `Stays`, but the resident model resets it.
     PutBack,
-    /// With each URL that was not asked before.
+    /// Grows with each new URL.
     GrowsByUrl,
-    /// Another after the first request, and then no more: a cache.
+    /// Changes after the first request, and then no more: a cache.
     Kept,
-    /// Code that a request loads, or what comes with it.
+    /// Code that a request loads, or data that belongs to it.
     Lazy,
 }
 
 impl Verdict {
-    /// An application that has one is not ready to be resident.
+    /// Returns whether an application with such a change is not ready to be resident.
     pub(super) fn is_problem(self) -> bool {
         self <= Verdict::Declares
     }
 }
 
-/// A share of requests, as a fraction: whoever grows in so many grows.
+/// Fraction of the requests, as (numerator, denominator), in which a value must grow to count as
+/// growing.
 const OFTEN: (usize, usize) = (3, 5);
-/// Growth of memory that has no other name must be worth a line, bytes per request.
+/// Minimum growth of memory without a more specific name that is reported, in bytes per request.
 const MEMORY_BYTES_MIN: i64 = 512;
 
-/// One name's changes, with the number of the step.
+/// Judges the changes of one name, each with the index of its step.
 pub(super) fn verdict(
     steps: &[Step],
     changes: &[(usize, &Change)],
@@ -58,7 +60,7 @@ pub(super) fn verdict(
 ) -> Option<Verdict> {
     let (_, first) = changes.first()?;
     match first.kind {
-        // Notes of calls say where; and what stands for nothing any more (holdings.rs).
+        // Call records are only used to find lines. Kind 0 marks merged nodes (holdings.rs).
         b'k' | 0 => None,
         b'I' => Some(Verdict::Lazy),
         b'b' | b'o' | b'r' => {
@@ -73,7 +75,7 @@ pub(super) fn verdict(
     }
 }
 
-/// What the boot has loaded.
+/// Code and globals that the boot has loaded.
 #[derive(Debug, Default)]
 pub(super) struct Boot {
     pub(super) files: std::collections::HashSet<String>,
@@ -91,16 +93,17 @@ fn is_often(n: usize, of: usize) -> bool {
     n > 0 && n * OFTEN.1 >= of * OFTEN.0
 }
 
-/// Steps that count when growth is asked for: neither the first nor those with a new URL.
+/// Returns the steps that count for growth: neither first requests nor those for a new URL.
 fn repeated(steps: &[Step]) -> Vec<usize> {
     (0..steps.len()).filter(|n| !steps[*n].first && !steps[*n].new_url).collect()
 }
 
-/// In the resident model alone: below a checkpoint each request begins with the image.
+/// Returns growth in the resident model only: with a checkpoint, each request begins with the
+/// image.
 fn growth(steps: &[Step], changes: &[(usize, &Change)]) -> Option<Verdict> {
     let counts = repeated(steps);
     let grew = |change: &Change| {
-        // What comes with code that is loaded has not grown.
+        // A value that appears with loaded code has not grown.
         let was_there = change.before.is_some() || !matches!(change.kind, b's' | b'v' | b'g');
         let memory = change.kind == b'b' && change.bytes > 0;
         (change.grown > 0 && was_there) || memory
@@ -127,7 +130,7 @@ fn value(steps: &[Step], changes: &[(usize, &Change)], boot: &Boot) -> Verdict {
     let carries = if steps.iter().any(|step| step.resident) {
         among(&|n| counts.contains(&n)) * 2 > counts.len() || among(&|n| steps[n].new_url) > 1
     } else if one_for_each_url(steps, changes) {
-        // A URL's own: a cache by what is asked for, or what was asked for last.
+        // The value depends on the URL: a cache by URL, or the last requested URL.
         let differ = changes.iter().any(|(_, change)| change.print != changes[0].1.print);
         if differ && changes.iter().all(|(_, change)| change.container && change.grown > 0) {
             return Verdict::GrowsByUrl;
@@ -144,7 +147,7 @@ fn value(steps: &[Step], changes: &[(usize, &Change)], boot: &Boot) -> Verdict {
     if is_new { Verdict::Lazy } else { Verdict::Kept }
 }
 
-/// Requests for one URL leave the same.
+/// Returns whether all requests for one URL leave the same data.
 fn one_for_each_url(steps: &[Step], changes: &[(usize, &Change)]) -> bool {
     let mut prints = std::collections::HashMap::new();
     changes
@@ -162,7 +165,7 @@ fn declared(steps: &[Step], changes: &[(usize, &Change)], boot: &Boot) -> Verdic
     if from_boot || file.contains(" : eval()'d code") { Verdict::Declares } else { Verdict::Lazy }
 }
 
-/// Settings that stand in php.ini as well, or that reset.c knows by itself.
+/// Settings that php.ini has too, or that reset.c resets explicitly.
 const PUT_BACK: [&str; 7] = [
     "umask",
     "working directory",
@@ -173,7 +176,7 @@ const PUT_BACK: [&str; 7] = [
     "mb_language",
 ];
 
-/// What Samovar's resident model puts back after each request (csrc/model/reset.c).
+/// Judges a setting; Samovar's resident model resets some after each request (csrc/model/reset.c).
 fn setting(steps: &[Step], changes: &[(usize, &Change)]) -> Verdict {
     let change = changes[0].1;
     let is_put_back = match change.kind {
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_from_caches_and_from_what_is_carried() {
+    fn growth_differs_from_caches_and_carried_state() {
         let each = |grown: i64| (0..STEPS).map(|n| (n, grown)).collect::<Vec<_>>();
         assert_eq!(judged(b's', true, &each(1)), Some(Verdict::Grows));
         assert_eq!(judged(b's', true, &[(0, 9)]), Some(Verdict::Kept));
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_with_new_urls_may_be_bounded() {
+    fn growth_with_new_urls_is_grows_by_url() {
         let mut steps = steps(true);
         for n in [2, 4] {
             steps[n].new_url = true;

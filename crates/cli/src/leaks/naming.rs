@@ -1,30 +1,30 @@
-//! Nodes of a census → names and values as PHP code would write them.
+//! Nodes of a census → names and values in PHP syntax.
 
-use super::census::{Census, Node};
+use super::heap_walk::{HeapWalk, Node};
 
-/// Ways are not longer than that.
+/// Maximum number of steps in a path.
 const DEPTH_MAX: usize = 24;
 const TEXT_CHARS_MAX: usize = 60;
 
-/// The root from which the way to a node leads.
-pub(super) fn root(census: &Census, n: usize) -> &Node {
-    let mut node = &census.nodes[n];
-    // A parent stands before its members, so that this ends.
+/// Returns the root of the path to a node.
+pub(super) fn root(heap_walk: &HeapWalk, n: usize) -> &Node {
+    let mut node = &heap_walk.nodes[n];
+    // Ends because a parent is always before its members.
     while let Some(parent) = node.parent {
-        node = &census.nodes[parent];
+        node = &heap_walk.nodes[parent];
     }
     node
 }
 
-/// `App\Registry::$items['a']->b`.
-pub(super) fn name(census: &Census, n: usize) -> String {
+/// Returns the path to a node: `App\Registry::$items['a']->b`.
+pub(super) fn name(heap_walk: &HeapWalk, n: usize) -> String {
     let mut steps = Vec::new();
     let mut at = n;
-    while let Some(parent) = census.nodes[at].parent {
-        steps.push(step(&census.nodes[parent], &census.nodes[at].key));
+    while let Some(parent) = heap_walk.nodes[at].parent {
+        steps.push(step(&heap_walk.nodes[parent], &heap_walk.nodes[at].key));
         at = parent;
     }
-    steps.push(root_name(&census.nodes[at]));
+    steps.push(root_name(&heap_walk.nodes[at]));
     if steps.len() > DEPTH_MAX {
         steps.splice(DEPTH_MAX / 2..steps.len() - DEPTH_MAX / 2, ["…".to_owned()]);
     }
@@ -32,13 +32,13 @@ pub(super) fn name(census: &Census, n: usize) -> String {
     steps.concat()
 }
 
-/// The class of the last object on the way, and what of it leads on.
-pub(super) fn owner(census: &Census, n: usize) -> Option<(String, String)> {
+/// Returns the class of the last object on the path, and the name of its next step.
+pub(super) fn owner(heap_walk: &HeapWalk, n: usize) -> Option<(String, String)> {
     let mut at = n;
-    while let Some(parent) = census.nodes[at].parent {
-        let holder = &census.nodes[parent];
+    while let Some(parent) = heap_walk.nodes[at].parent {
+        let holder = &heap_walk.nodes[parent];
         if holder.value == b'o' && holder.text != "Closure" {
-            return Some((holder.text.clone(), census.nodes[at].key.clone()));
+            return Some((holder.text.clone(), heap_walk.nodes[at].key.clone()));
         }
         at = parent;
     }
@@ -55,7 +55,7 @@ fn step(parent: &Node, key: &str) -> String {
     }
 }
 
-/// Of several that are only told apart by a number: what they are together.
+/// Returns the name of a root; roots that differ only in a number share one.
 fn root_name(node: &Node) -> String {
     let numbered = ["autoloader ", "shutdown function "];
     match numbered
@@ -67,7 +67,7 @@ fn root_name(node: &Node) -> String {
     }
 }
 
-/// What a reader sees of a value.
+/// Returns a value for display.
 pub(super) fn value(node: &Node) -> String {
     match node.value {
         b'n' => "null".to_owned(),
@@ -99,7 +99,7 @@ fn cut(text: &str) -> String {
     out
 }
 
-/// FNV-1a, of 64 bits: the same in each run.
+/// FNV-1a, 64 bits: the result is the same in each run.
 pub(super) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_reads_as_code() {
+    fn name_of_node_is_php_syntax() {
         let node = |kind: u8, value: u8, key: &str, text: &str, parent| Node {
             kind,
             value,
@@ -127,11 +127,11 @@ mod tests {
             node(b'M', b's', "3", "x", Some(2)),
             node(b'h', b'a', "autoloader 2", "", None),
         ];
-        let census = Census { nodes, ..Census::default() };
-        assert_eq!(name(&census, 3), "A::$all['first']->lid[3]");
-        assert_eq!(name(&census, 4), "autoloaders");
-        assert_eq!(root(&census, 3).key, "A::$all");
-        assert_eq!(owner(&census, 3), Some(("Box".to_owned(), "lid".to_owned())));
-        assert_eq!(owner(&census, 1), None);
+        let heap_walk = HeapWalk { nodes, ..HeapWalk::default() };
+        assert_eq!(name(&heap_walk, 3), "A::$all['first']->lid[3]");
+        assert_eq!(name(&heap_walk, 4), "autoloaders");
+        assert_eq!(root(&heap_walk, 3).key, "A::$all");
+        assert_eq!(owner(&heap_walk, 3), Some(("Box".to_owned(), "lid".to_owned())));
+        assert_eq!(owner(&heap_walk, 1), None);
     }
 }

@@ -1,32 +1,33 @@
-//! A change → the line that declares what changed, or that called what changed it.
+//! A change → the source line that declares the changed value, or that called the function that
+//! changed it.
 
-use super::census::Census;
 use super::differ::Change;
+use super::heap_walk::HeapWalk;
 use super::holdings::kind_of_file;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
-/// Files in which the declaration of a global is looked for.
+/// Maximum number of files searched for the declaration of a global.
 const FILES_MAX: usize = 2000;
 const CALL: u8 = b'k';
 
-/// Notes of calls, and sources that were read.
+/// Recorded calls, and sources that were read.
 #[derive(Default)]
 pub(super) struct Places {
     /// Function, first argument, `file:line`.
     calls: Vec<(String, String, String)>,
     files: Vec<String>,
-    /// By their names: file and lines.
+    /// File and lines by class name.
     classes: HashMap<String, (String, (u32, u32))>,
     sources: RefCell<HashMap<String, Rc<str>>>,
 }
 
 impl Places {
-    /// What a census knows besides; the last one knows most.
-    pub(super) fn learn(&mut self, census: &Census) {
-        for node in census.of_kind(CALL) {
+    /// Adds a census's data about calls, classes and files; the last one is the most complete.
+    pub(super) fn learn(&mut self, heap_walk: &HeapWalk) {
+        for node in heap_walk.of_kind(CALL) {
             let place = format!("{}:{}", node.file, node.lines.0);
             let known = self
                 .calls
@@ -37,13 +38,13 @@ impl Places {
                 None => self.calls.push((node.key.clone(), node.text.clone(), place)),
             }
         }
-        for node in census.of_kind(b'C') {
+        for node in heap_walk.of_kind(b'C') {
             self.classes.insert(node.key.clone(), (node.file.clone(), node.lines));
         }
-        self.files = census.of_kind(b'I').map(|node| node.key.clone()).take(FILES_MAX).collect();
+        self.files = heap_walk.of_kind(b'I').map(|node| node.key.clone()).take(FILES_MAX).collect();
     }
 
-    /// Where it is declared or was changed, as `file:line`.
+    /// Returns the place of the declaration or of the change, as `file:line`.
     pub(super) fn of(&self, change: &Change) -> Option<String> {
         let owner = change.owner.as_ref();
         let class = owner.and_then(|(class, name)| Some((self.classes.get(class)?, name)));
@@ -63,13 +64,13 @@ impl Places {
         }
     }
 
-    /// The file in which a constant was defined.
+    /// Returns the file in which a constant was defined.
     pub(super) fn file_of_constant(&self, name: &str) -> Option<String> {
         let place = self.call(&["define"], Some(name))?;
         Some(place.rsplit_once(':')?.0.to_owned())
     }
 
-    /// The first line that has all the words; the beginning of what declares it, if none has.
+    /// Returns the first line that has all words; the first line of the range if none has.
     fn declared(&self, file: &str, lines: (u32, u32), words: &[&str]) -> String {
         let (from, to) = lines;
         let source = self.source(file);
@@ -80,7 +81,7 @@ impl Places {
         format!("{file}:{line}")
     }
 
-    /// It is a variable of that file's own.
+    /// Returns whether the name is a global variable of this file.
     pub(super) fn is_global_of(&self, name: &str, file: &str) -> bool {
         self.global(name)
             .is_some_and(|place| place.rsplit_once(':').is_some_and(|(f, _)| f == file))
@@ -200,7 +201,7 @@ impl Places {
         self.call(&functions, None)
     }
 
-    /// By its path, or the only place in which anything was.
+    /// Finds the call by its path, or the only place at which anything was opened.
     fn opened(&self, path: &str) -> Option<String> {
         const OPENERS: [&str; 12] = [
             "fopen",
@@ -233,7 +234,7 @@ impl Places {
     }
 }
 
-/// `$a` is not in `$ab`.
+/// Finds a whole word: `$a` is not found in `$ab`.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let behind = line[at + word.len()..].chars().next();
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_static_is_declared_within_its_class() {
+    fn static_is_found_within_its_class() {
         let file = std::env::temp_dir().join(format!("samovar-place-{}.php", std::process::id()));
         std::fs::write(
             &file,

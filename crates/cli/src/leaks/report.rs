@@ -1,4 +1,4 @@
-//! What was found → a verdict with its reasons, or JSON.
+//! Results → a verdict with its reasons, or JSON.
 
 use super::judge::{Verdict, verdict};
 use super::series::Series;
@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 
-/// Lines of one part that people are shown; JSON has more.
+/// Maximum number of lines per section for people; JSON has more.
 const SHOWN_MAX: usize = 20;
-/// Of one report.
+/// Maximum number of findings in a report.
 const FINDINGS_MAX: usize = 5000;
 const BYTES: [&str; 2] = ["byte", "bytes"];
 
-/// All that is said in the end.
+/// Final report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     verdict: String,
@@ -25,39 +25,39 @@ pub(super) struct Report {
     problems: usize,
     findings: Vec<Finding>,
     warmup: Vec<Warmup>,
-    /// Requests that were not answered, or left no census.
+    /// Requests without a valid response or without a census.
     failures: Vec<String>,
-    /// A limit was met: not all was looked at.
+    /// Whether a limit was reached, so that data is missing.
     incomplete: bool,
 }
 
-/// One name.
+/// Finding about one name.
 #[derive(Debug, Serialize)]
 struct Finding {
     verdict: Verdict,
-    /// `static property` and so on.
+    /// Kind as text: `static property` and others.
     kind: &'static str,
     name: String,
     /// Class and property of the object that holds it.
     owner: Option<String>,
-    /// Others of the same owner, or of the same name, that are not told one by one.
+    /// Number of further findings with the same owner or name, which are not listed.
     more: usize,
     before: Option<String>,
     after: Option<String>,
-    /// Requests that changed it.
+    /// Number of requests that changed it.
     requests: usize,
     /// Elements, bytes of a string, objects or descriptors, per request that changed it.
     grown_per_request: f64,
     bytes_per_request: f64,
-    /// `file:line` of what declares it, or of the call that changed it.
+    /// `file:line` of the declaration, or of the call that changed it.
     place: Option<String>,
 }
 
-/// A target of the setting `warmup`.
+/// A target for the setting `warmup`.
 #[derive(Debug, Serialize)]
 struct Warmup {
     target: String,
-    /// Classes and functions that it loads and those before it do not.
+    /// Number of classes and functions that it loads and that the targets before it do not.
     loads: usize,
 }
 
@@ -66,7 +66,7 @@ impl Report {
         let mut findings: Vec<_> = findings(series);
         let names_growth = |f: &Finding| f.verdict == Verdict::Grows && f.kind != "memory";
         if findings.iter().any(names_growth) {
-            // It is what the others hold.
+            // The memory growth is the content of these findings.
             findings.retain(|finding| finding.kind != "memory");
         }
         findings.sort_by(|a, b| {
@@ -95,7 +95,7 @@ impl Report {
     }
 
     pub(super) fn json(&self) -> String {
-        // Nothing in it can fail: numbers, texts, and keys that are texts.
+        // Numbers, strings, and maps with string keys always serialize.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
@@ -110,9 +110,9 @@ impl Report {
             let _ = writeln!(out, "\nfailed: {failure}");
         }
         if self.incomplete {
-            out += "\nA limit was met: not all was looked at.\n";
+            out += "\nA limit was reached: the report is incomplete.\n";
         }
-        // From applications, and to a terminal.
+        // The text comes from applications, and a terminal must not interpret it.
         printable(&out)
     }
 
@@ -136,7 +136,8 @@ impl Report {
         let targets: Vec<_> = self.warmup.iter().map(|w| format!("{:?}", w.target)).collect();
         let _ = writeln!(
             out,
-            "\nRequests load {total} classes and functions that the boot does not ({} of them {}). In samovar.toml:\n  warmup = [{}]",
+            "\nRequests load {total} classes and functions that the boot does not load ({} of \
+             them {}). Add to samovar.toml:\n  warmup = [{}]",
             most.loads,
             most.target,
             targets.join(", ")
@@ -157,20 +158,20 @@ const PARTS: [Verdict; 7] = [
 fn heading(verdict: Verdict, resident: bool) -> &'static str {
     match verdict {
         Verdict::Grows => "Grows with each request: a leak",
-        Verdict::Carries => "Another after each request: the next one meets what this one left",
-        Verdict::Stays => "Settings of the process that a request changes and nobody puts back",
+        Verdict::Carries => "Different after each request: carried over to the next request",
+        Verdict::Stays => "Process settings that a request changes and does not restore",
         Verdict::Declares => {
-            "Declared by a request, of code that the boot has loaded: the second time is an error unless it is guarded"
+            "Declared by a request, in code loaded by the boot: an error at the second request, \
+             unless guarded"
         }
         Verdict::PutBack => {
-            "Changed by requests; Samovar puts it back after each, other servers do not"
+            "Changed by requests; Samovar restores it after each request, other servers do not"
         }
-        Verdict::GrowsByUrl => {
-            "Grows with each URL that was not asked before: bounded only if they are"
-        }
+        Verdict::GrowsByUrl => "Grows with each new URL: bounded only if the URLs are",
         Verdict::Kept if resident => "Changed by the first request and kept: caches",
         Verdict::Kept => {
-            "The same after each request: a cache, or something that grows (each request here begins with the image)"
+            "The same after each request: a cache, or a growing value (each request here begins \
+             with the image)"
         }
         Verdict::Lazy => "Loaded by requests",
     }
@@ -183,7 +184,7 @@ fn findings(series: &Series) -> Vec<Finding> {
         let Some(verdict) = verdict(&series.steps, &changes, &series.boot) else { continue };
         let Some((_, last)) = noted.last() else { continue };
         let mean = |of: &dyn Fn(usize) -> i64| {
-            // What the first request has built up does not count as growth.
+            // Data built by the first request is not growth.
             let from = usize::from(noted.len() > 1 && series.steps[noted[0].0].first);
             let total: i64 = (from..noted.len()).map(of).sum();
             #[allow(clippy::cast_precision_loss)] // Far below 2^52.
@@ -207,7 +208,7 @@ fn findings(series: &Series) -> Vec<Finding> {
     found
 }
 
-/// One for each owner: the rest are parts of the same.
+/// Merges findings with the same owner: they are parts of the same data.
 fn merged(findings: Vec<Finding>) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     let mut places = HashMap::<_, usize>::new();
@@ -225,7 +226,7 @@ fn merged(findings: Vec<Finding>) -> Vec<Finding> {
     found
 }
 
-/// The letters of walk.h.
+/// Returns the name of a kind, a letter of walk.h.
 fn word(kind: u8) -> &'static str {
     match kind {
         b's' => "static property",
@@ -242,7 +243,7 @@ fn word(kind: u8) -> &'static str {
         b'I' => "file",
         b'w' => "stream wrapper or filter",
         b'r' => "resources",
-        b'o' => "objects that no name leads to",
+        b'o' => "unreachable objects",
         b'b' => "memory",
         b'd' => "descriptor",
         b'm' => "mapping",
@@ -265,8 +266,8 @@ fn sentence(findings: &[Finding], resident: bool) -> String {
         .map(|(n, one, more)| format!("{n} {}", if *n == 1 { one } else { more }))
         .collect();
     match (parts.is_empty(), resident) {
-        (true, true) => "nothing leaks: this application may be resident".to_owned(),
-        (true, false) => "nothing of a request would be met by the next one".to_owned(),
+        (true, true) => "nothing leaks: this application can be resident".to_owned(),
+        (true, false) => "no state would be carried over between requests".to_owned(),
         (false, true) => format!("not ready to be resident: {}", parts.join(", ")),
         (false, false) => {
             format!("would not be ready to be resident: {}", parts.join(", "))
@@ -287,7 +288,7 @@ impl Finding {
         .unwrap_or_default();
     }
 
-    /// What there is more of: one of them, and several.
+    /// Returns the unit of the growth, singular and plural.
     fn unit(&self) -> [&'static str; 2] {
         let after = self.after.as_deref().unwrap_or_default();
         match self.kind {
@@ -296,7 +297,7 @@ impl Finding {
             "process" => ["process", "processes"],
             "handler" => ["handler", "handlers"],
             "resources" => ["resource", "resources"],
-            "objects that no name leads to" => ["object", "objects"],
+            "unreachable objects" => ["object", "objects"],
             _ if after.starts_with('\'') => BYTES,
             _ if after.starts_with("array") => ["element", "elements"],
             _ => ["member", "members"],
@@ -328,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verdict_is_one_sentence() {
+    fn verdict_is_one_sentence() {
         let finding = |verdict| Finding {
             verdict,
             kind: "global",

@@ -1,82 +1,88 @@
-//! Requests one after the other, with a census behind each → what changed, by its name.
+//! Requests in order, each with a census after it → changes by name.
 
-use super::census::Census;
 use super::differ::{Change, changes};
+use super::heap_walk::HeapWalk;
 use super::judge::{Boot, Step};
 use super::place::Places;
 use crate::trial::targets::Target;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// Different names; the rest is not looked at.
+/// Maximum number of different names; further ones are ignored.
 const NAMES_MAX: usize = 20_000;
 
-/// All that is known of a run.
+/// Results of a run.
 #[derive(Default)]
 pub(super) struct Series {
     pub(super) steps: Vec<Step>,
     pub(super) resident: bool,
-    /// The front controller.
+    /// Path of the front controller.
     pub(super) script: String,
-    /// By kind and name: the step, with what it has changed.
+    /// Changes by kind and name, each with the index of its step.
     pub(super) changes: BTreeMap<(u8, String), Vec<(usize, Change)>>,
     pub(super) boot: Boot,
     pub(super) places: Places,
-    /// What each URL has loaded first: classes and functions, by the URL's place.
+    /// Classes and functions that each URL loaded first, by the URL's index.
     pub(super) loaded: BTreeMap<usize, BTreeSet<String>>,
-    /// Not all was looked at: a limit was met.
+    /// Whether a limit was reached, so that data is missing.
     pub(super) cut: bool,
-    /// By process: the census that the next one is compared with.
-    last: HashMap<u32, Rc<Census>>,
+    /// Census to compare the next one with, by process id.
+    last: HashMap<u32, Rc<HeapWalk>>,
     asked: BTreeSet<usize>,
 }
 
 impl Series {
-    /// Of an application by its front controller.
+    /// Creates a series for an application, by its front controller.
     pub(super) fn of(script: String) -> Series {
         Series { script, ..Series::default() }
     }
 
-    /// A worker before its first request.
-    pub(super) fn begin(&mut self, census: Census) {
+    /// Adds the census of a worker before its first request.
+    pub(super) fn begin(&mut self, heap_walk: HeapWalk) {
         if self.boot.files.is_empty() {
-            self.boot.files = census.of_kind(b'I').map(|node| node.key.clone()).collect();
-            self.boot.globals = census.of_kind(b'g').map(|node| node.key.clone()).collect();
-            self.boot.classes = census.of_kind(b'C').map(|node| node.key.clone()).collect();
+            self.boot.files = heap_walk.of_kind(b'I').map(|node| node.key.clone()).collect();
+            self.boot.globals = heap_walk.of_kind(b'g').map(|node| node.key.clone()).collect();
+            self.boot.classes = heap_walk.of_kind(b'C').map(|node| node.key.clone()).collect();
         }
-        self.last.insert(census.process, Rc::new(census));
+        self.last.insert(heap_walk.process, Rc::new(heap_walk));
     }
 
     pub(super) fn knows(&self, process: u32) -> bool {
         self.last.contains_key(&process)
     }
 
-    /// What a request for the URL at `url` has left.
-    pub(super) fn add(&mut self, url: usize, census: Census) {
-        let Some(last) = self.last.get(&census.process).cloned() else { return };
-        self.resident = census.resident;
-        self.cut |= census.cut;
-        self.places.learn(&census);
+    /// Adds the census after a request for the URL with this index.
+    pub(super) fn add(&mut self, url: usize, heap_walk: HeapWalk) {
+        let Some(last) = self.last.get(&heap_walk.process).cloned() else { return };
+        self.resident = heap_walk.resident;
+        self.cut |= heap_walk.cut;
+        self.places.learn(&heap_walk);
         let step = self.steps.len();
         let new_url = self.asked.insert(url);
-        // In a worker of its own, too: it has compared nothing yet.
-        let first = step == 0 || (census.resident && last.begins);
-        self.steps.push(Step { url, first, new_url: new_url && !first, resident: census.resident });
-        for mut change in changes(&last, &census) {
+        // The first request of another worker counts as first, too: it has no earlier comparison.
+        let first = step == 0 || (heap_walk.resident && last.begins);
+        self.steps.push(Step {
+            url,
+            first,
+            new_url: new_url && !first,
+            resident: heap_walk.resident,
+        });
+        for mut change in changes(&last, &heap_walk) {
             if change.kind == b'c' {
                 change.file = self.places.file_of_constant(&change.root).unwrap_or_default();
             }
             self.note_loaded(url, &change);
-            if census.resident || !self.ends_with_script(&change) {
+            if heap_walk.resident || !self.ends_with_script(&change) {
                 self.note(step, change);
             }
         }
-        if census.resident {
-            self.last.insert(census.process, Rc::new(Census { begins: false, ..census }));
+        if heap_walk.resident {
+            self.last.insert(heap_walk.process, Rc::new(HeapWalk { begins: false, ..heap_walk }));
         }
     }
 
-    /// Of the front controller, which has come to its end: its own variables, and its folder.
+    /// Returns whether the change ends with the front controller's script: its own variables, and
+    /// its working directory.
     fn ends_with_script(&self, change: &Change) -> bool {
         match change.kind {
             b'g' => {
@@ -104,7 +110,7 @@ impl Series {
         }
         let noted = self.changes.entry(name).or_default();
         match noted.last_mut() {
-            // Of several with one name: what they are together.
+            // Changes with the same name are added up.
             Some((last, known)) if *last == step => {
                 known.grown += change.grown;
                 known.bytes += change.bytes;
@@ -114,7 +120,8 @@ impl Series {
         }
     }
 
-    /// Targets that load all that requests have loaded, the richest first.
+    /// Returns targets that together load all classes and functions that requests load; the target
+    /// that loads most is first.
     pub(super) fn warmup(&self, targets: &[Target]) -> Vec<(String, usize)> {
         let (mut chosen, mut have) = (Vec::new(), BTreeSet::new());
         while chosen.len() < targets.len() {

@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Has events look like all lines of the log.
+/// Formats events like all other lines of the log.
 pub(super) struct Lines(pub(super) Format);
 
 impl<S, N> FormatEvent<S, N> for Lines
@@ -56,7 +56,7 @@ impl Said {
 }
 
 impl Visit for Said {
-    /// Messages come here, and what is given with `%` or `?`.
+    /// Receives messages, and values given with `%` or `?`.
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.take(field, Detail::Plain(format!("{value:?}")));
     }

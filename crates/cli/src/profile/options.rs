@@ -1,4 +1,4 @@
-//! The flags of `samovar profile`.
+//! Flags of `samovar profile`.
 
 use crate::spy::options::{Format, format_named, format_of_file};
 use anyhow::{Result, bail};
@@ -11,31 +11,31 @@ use std::time::Duration;
 const LAST: Duration = Duration::from_mins(10);
 
 const HELP: &str = "\
-Says what the workers of a running server did: where the time of requests went, function by function.
-The server looks at each busy worker some 49 times a second (profile.hertz) and keeps what it has
-seen by minute and route, for two days (profile.days_max).
+Shows where the time of requests to a running server went, function by function.
+The server samples each busy worker about 49 times a second (profile.hertz). It stores the samples
+by minute and route for two days (profile.days_max).
 
-Without -o it prints a table; with it a file for others: a flame graph (.svg), go tool pprof
-(.pb.gz), speedscope (.speedscope.json), or lines for scripts (.collapsed).
-Time is the wall clock's, with what was waited for on top; --on-cpu shows the CPU time alone.
+Without -o the command prints a table. With -o it writes a file: a flame graph (.svg), pprof for
+go tool pprof (.pb.gz), speedscope (.speedscope.json), or lines for scripts (.collapsed).
+Time is wall-clock time, with waits on top of the stack; --on-cpu shows only CPU time.
 
 Examples:
   samovar profile                                    the last ten minutes, all routes
   samovar profile --route 'index.php /cart' --last 1h -o cart.svg
-  samovar profile --against last-reload              which functions became dearer, per request?
-  samovar profile --pool export --against last-reload  of another pool than the default one
+  samovar profile --against last-reload              change of cost per request, by function
+  samovar profile --pool export --against last-reload  another pool than the default one
   samovar profile --against 24h-ago --on-cpu -o difference.svg
 
-Exit codes: 0 done, 1 there is nothing to be shown, 2 wrong flags.";
+Exit codes: 0 done, 1 nothing to show, 2 wrong flags.";
 
-/// What `--pool` means here: generations are counted by each pool for itself.
+/// Help of `--pool`: each pool counts its own generations.
 pub(crate) const OF_POOL: &str =
-    "Of this pool; else of all, and where generations are compared of the default one";
+    "Only this pool [default: all pools; for comparisons of generations, the default pool]";
 
-/// What the user asked for.
+/// Options of the command.
 #[derive(Debug)]
 pub(crate) struct ProfileOptions {
-    /// The server's socket; `None`: discover it.
+    /// Socket of the server; `None`: discover it.
     pub(crate) control: Option<PathBuf>,
     pub(super) pool: Option<String>,
     pub(super) route: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct ProfileOptions {
     pub(super) json: bool,
 }
 
-/// What a flag takes, by the name that clap has for it.
+/// Returns the values that a flag takes, by clap's name of the flag.
 pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "--last <TIME>" => "it takes a time, such as `10m`, `90s` or `6h`",
@@ -58,31 +58,31 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     })
 }
 
-/// The command.
+/// Returns the command's definition.
 pub(crate) fn command() -> Command {
     Command::new("profile")
-        .about("Says where the time of the running server's requests went: functions, flame graphs")
+        .about(
+            "Shows which functions the time of the running server's requests went to; flame graphs",
+        )
         .after_help(HELP)
-        .arg(value("route", "ROUTE", "Of this route, by its name in samovar top; else all"))
-        .arg(value("last", "TIME", "How far back [default: 10m]").value_parser(last))
+        .arg(value("route", "ROUTE", "Only this route, by its name in samovar top [default: all]"))
+        .arg(value("last", "TIME", "Period to show, up to now [default: 10m]").value_parser(last))
         .arg(
-            value("generation", "N", "Of workers of this generation")
+            value("generation", "N", "Only workers of this generation")
                 .value_parser(value_parser!(u64).range(1..)),
         )
-        .arg(flag("on-cpu", "Only what ran, by the CPU time it used").conflicts_with("waiting"))
-        .arg(flag("waiting", "Only what waited in the kernel"))
+        .arg(flag("on-cpu", "Only samples on CPU, weighted by CPU time").conflicts_with("waiting"))
+        .arg(flag("waiting", "Only samples of functions that waited in the kernel"))
         .arg(
             value("against", "WHEN", "Compare with `last-reload`, `yesterday`, or `1h-ago`")
                 .value_parser(against),
         )
-        .arg(value("format", "FORMAT", "Write svg, pprof, speedscope or collapsed").value_parser([
-            "svg",
-            "pprof",
-            "speedscope",
-            "collapsed",
-        ]))
         .arg(
-            value("output", "FILE", "Where to; its end tells the format")
+            value("format", "FORMAT", "Output format: svg, pprof, speedscope or collapsed")
+                .value_parser(["svg", "pprof", "speedscope", "collapsed"]),
+        )
+        .arg(
+            value("output", "FILE", "Output file; its extension selects the format")
                 .short('o')
                 .value_parser(value_parser!(PathBuf)),
         )
@@ -113,7 +113,7 @@ fn against(text: &str) -> Result<Against, String> {
     }
 }
 
-/// What flags mean together.
+/// Converts the flags to options.
 pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<ProfileOptions> {
     let output: Option<PathBuf> = matches.get_one("output").cloned();
     let format = match (matches.get_one::<String>("format"), &output) {
@@ -124,7 +124,8 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pr
     let against = matches.get_one("against").copied();
     if against.is_some() && format.is_some_and(|format| format != Format::Svg) {
         bail!(
-            "a comparison is a table or a flame graph\nhint: leave --format out, or write an .svg"
+            "a comparison can only be a table or a flame graph\nhint: leave out --format, or \
+             write an .svg"
         );
     }
     Ok(ProfileOptions {

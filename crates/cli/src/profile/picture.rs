@@ -1,4 +1,4 @@
-//! What is shown, as a file that others read.
+//! Writes the profile as a file for other programs.
 
 use super::options::ProfileOptions;
 use super::shown::{Shown, against_words};
@@ -33,7 +33,8 @@ pub(super) fn write(shown: &Shown, asked: &ProfileOptions, format: Format) -> Re
     };
     std::fs::write(path, bytes).with_context(|| {
         format!(
-            "cannot write `{}`\nhint: name a file in a folder that is there and yours, on a disk with room",
+            "cannot write `{}`\nhint: use an existing folder that this user can write to, on a \
+             disk with free space",
             path.display()
         )
     })?;
@@ -54,6 +55,6 @@ fn flames(shown: &Shown, asked: &ProfileOptions) -> String {
         [before, &shown.now].map(|side| Side { profile: &side.profile, requests: side.requests });
     let factor = factor(sides[0], sides[1], shown.measure);
     let against = asked.against.map(against_words).unwrap_or_default();
-    let title = format!("{}, against {against}: red is dearer", shown.what);
+    let title = format!("{}, against {against}: red is more expensive", shown.what);
     svg::render_against(profile, Some((&before.profile, factor)), &title, shown.measure)
 }

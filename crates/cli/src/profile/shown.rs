@@ -1,13 +1,13 @@
-//! The server's answer, of the part of it that was asked for.
+//! The selected part of the server's response.
 
 use super::options::ProfileOptions;
 use crate::control::client;
 use anyhow::{Context, Result, anyhow};
 use samovar_spy::profile::svg::Measure;
 use samovar_spy::profile::{Part, Profile, packed};
-use samovar_wire::{Against, ProfileAnswer, ProfileSide};
+use samovar_wire::{Against, ProfileResponse, ProfileSide};
 
-/// What workers did in some time, of the part that was asked for.
+/// Selected part of the profile of one period.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) from: u64,
@@ -17,10 +17,10 @@ pub(super) struct Side {
     pub(super) profile: Profile,
 }
 
-/// What is to be shown.
+/// Data to show.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// `all routes`, or the route's name, and the pool if one was asked for.
+    /// Title: `all routes` or the route's name, and the pool if the command selects one.
     pub(super) what: String,
     pub(super) measure: Measure,
     pub(super) hertz: u32,
@@ -31,10 +31,10 @@ pub(super) struct Shown {
 
 impl Side {
     fn of(side: ProfileSide, part: Part) -> Result<Side> {
-        let packed: packed::Packed = serde_json::from_value(side.profile)
-            .context("the server's answer is not understood")?;
-        let whole = packed::unpack(packed)
-            .ok_or_else(|| anyhow!("the server's answer is not understood"))?;
+        let packed: packed::Packed =
+            serde_json::from_value(side.profile).context("cannot parse the server's response")?;
+        let whole =
+            packed::unpack(packed).ok_or_else(|| anyhow!("cannot parse the server's response"))?;
         Ok(Side {
             from: side.from,
             to: side.to,
@@ -46,30 +46,30 @@ impl Side {
 }
 
 impl Shown {
-    pub(super) fn of(asked: &ProfileOptions, answer: &ProfileAnswer) -> Result<Shown> {
+    pub(super) fn of(asked: &ProfileOptions, response: &ProfileResponse) -> Result<Shown> {
         let part = match asked.part {
             Part::All => "",
             Part::OnCpu => ", on CPU",
             Part::Waiting => ", waiting",
         };
-        let of_pool = match client::printable(&answer.pool) {
+        let of_pool = match client::printable(&response.pool) {
             none if none.is_empty() => none,
             pool => format!(" of pool {pool}"),
         };
-        let before = answer.before.clone();
-        let is_cut = answer.now.is_cut || before.as_ref().is_some_and(|side| side.is_cut);
+        let before = response.before.clone();
+        let is_cut = response.now.is_cut || before.as_ref().is_some_and(|side| side.is_cut);
         Ok(Shown {
             what: format!("{}{of_pool}{part}", asked.route.as_deref().unwrap_or("all routes")),
             measure: if asked.part == Part::OnCpu { Measure::Cpu } else { Measure::Wall },
-            hertz: answer.hertz,
-            now: Side::of(answer.now.clone(), asked.part)?,
+            hertz: response.hertz,
+            now: Side::of(response.now.clone(), asked.part)?,
             before: before.map(|side| Side::of(side, asked.part)).transpose()?,
             is_cut,
         })
     }
 }
 
-/// How a comparison is called.
+/// Returns the description of a comparison.
 pub(super) fn against_words(against: Against) -> String {
     match against {
         Against::Reload => "before the last reload".to_owned(),

@@ -1,4 +1,4 @@
-//! What is shown, as a table of functions, for people and as JSON.
+//! Formats a profile as a table of functions, for people and as JSON.
 
 #![allow(clippy::cast_precision_loss)] // Means and shares of samples.
 
@@ -10,9 +10,9 @@ use samovar_spy::profile::difference::{self, Change, changes};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Functions of the table.
+/// Maximum number of functions in the table.
 const ROWS_MAX: usize = 30;
-/// Of a comparison: those that became dearer, and as many that became cheaper.
+/// Maximum number of functions in a comparison that became slower, and of those that became faster.
 const CHANGES_MAX: usize = 15;
 const NS_PER_US: f64 = 1_000.0;
 
@@ -37,14 +37,16 @@ fn clock(unix: u64) -> String {
     format!("{:02}:{:02}", of_day / 3_600, of_day % 3_600 / 60)
 }
 
-/// For people.
+/// Formats the profile for people.
 pub(super) fn text(shown: &Shown) -> String {
     let mut out = match &shown.before {
         None => shares(shown),
         Some(before) => differences(shown, before),
     };
     if shown.is_cut {
-        out.push_str("\nThere is more than one answer takes: the oldest is left out.\n");
+        out.push_str(
+            "\nThe profile exceeds the size of a response: the oldest part is left out.\n",
+        );
     }
     printable(&out)
 }
@@ -77,7 +79,7 @@ fn shares(shown: &Shown) -> String {
         );
     }
     if all.len() > ROWS_MAX {
-        let _ = writeln!(out, "… and {} functions more", all.len() - ROWS_MAX);
+        let _ = writeln!(out, "… and {} more functions", all.len() - ROWS_MAX);
     }
     out
 }
@@ -92,7 +94,7 @@ fn place(function: &samovar_spy::Function) -> String {
     format!("  {}:{}", function.file, function.line)
 }
 
-/// A time of a request.
+/// Formats the duration of a request.
 fn span(ns: f64) -> String {
     if ns.abs() < 10_000_000.0 {
         format!("{:.1} µs", ns / NS_PER_US)
@@ -122,7 +124,8 @@ fn differences(shown: &Shown, before: &Side) -> String {
     let unit = if is_per_request {
         "time per request"
     } else {
-        "share of the time: nobody counts requests (`admin` or `insight.store` makes the server do so)"
+        "share of the time (for time per request set `admin` or `insight.store`, so that the \
+         server counts requests)"
     };
     let _ = writeln!(out, "\n{unit}\n   BEFORE       NOW    CHANGE   WITH CALLEES  FUNCTION");
     let mut row = |change: &Change| {
@@ -144,7 +147,7 @@ fn differences(shown: &Shown, before: &Side) -> String {
     out
 }
 
-/// For programs.
+/// Formats the profile as JSON.
 pub(super) fn json(shown: &Shown) -> String {
     let side = |side: &Side| {
         let total = side.profile.total();
@@ -162,7 +165,8 @@ pub(super) fn json(shown: &Shown) -> String {
             let one = |share: samovar_spy::profile::Share| {
                 json!({
                     "function": share.function.full_name(), "file": share.function.file,
-                    "line": share.function.line, "self": weight(share.own), "total": weight(share.total),
+                    "line": share.function.line, "self": weight(share.own),
+                    "total": weight(share.total),
                 })
             };
             shares.into_iter().map(one).collect()

@@ -1,11 +1,12 @@
-//! Where new generations wait for each other, if settings of the whole server change with them: all pools take over, or none.
+//! Gate where new generations wait for each other, if settings of the whole server change with
+//! them: all pools take over, or none.
 
 use samovar_supervisor::GateDone;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Called once, when nobody is waited for any more, with the numbers of the pools that have failed: whether the others may take over.
-/// If it says so, what they bring has effect already.
+/// Called once, when no pool is waited for, with the indexes of the failed pools. Returns whether
+/// the others may take over. After `Ok`, their new settings are already in effect.
 type Decide = Box<dyn FnOnce(&[usize]) -> Result<(), String> + Send>;
 
 /// Cheap to clone.
@@ -13,32 +14,33 @@ type Decide = Box<dyn FnOnce(&[usize]) -> Result<(), String> + Send>;
 pub(super) struct Gate(Arc<Mutex<Inner>>);
 
 struct Inner {
-    /// By the pool's number.
+    /// State of each pool, by index.
     pools: Vec<State>,
     decide: Option<Decide>,
     is_open: bool,
 }
 
 enum State {
-    /// It boots, or is asked.
+    /// It boots, or is being probed.
     OnItsWay,
     Waits(GateDone),
     Failed,
 }
 
 impl Gate {
-    /// For all pools of the server.
+    /// Creates a gate for all pools of the server.
     pub(super) fn new(pools: usize, decide: Decide) -> Gate {
         let pools = (0..pools).map(|_| State::OnItsWay).collect();
         Gate(Arc::new(Mutex::new(Inner { pools, decide: Some(decide), is_open: false })))
     }
 
-    /// That pool could take over.
+    /// The pool is ready to take over.
     pub(super) fn arrives(&self, pool: usize, done: GateDone) {
         self.becomes(pool, State::Waits(done));
     }
 
-    /// That pool will not take over. Whether the others had been let through before: what it was to bring has effect.
+    /// The pool will not take over. Returns true if the others had already passed: then the pool's
+    /// new settings are in effect.
     pub(super) fn fails(&self, pool: usize) -> bool {
         if self.inner().is_open {
             return true;
@@ -53,7 +55,7 @@ impl Gate {
         if inner.pools.iter().any(|state| matches!(state, State::OnItsWay)) {
             return;
         }
-        // Those that are refused fail then: that has been looked at.
+        // Pools that the gate rejects call `fails` afterwards; the decision is made only once.
         let Some(decide) = inner.decide.take() else { return };
         let is_failed = |(at, state): (usize, &State)| matches!(state, State::Failed).then_some(at);
         let failed: Vec<usize> = inner.pools.iter().enumerate().filter_map(is_failed).collect();
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn all_pass_when_the_last_one_has_come() {
+    fn gate_opens_when_last_pool_arrives() {
         let (gate, decided) = gate(2, Ok(()));
         let first = arrive(&gate, 1);
         assert!(first.try_recv().is_err() && decided.try_recv().is_err());
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn none_passes_if_one_has_failed() {
+    fn gate_rejects_all_if_one_pool_failed() {
         let (gate, decided) = gate(3, Err("no".to_owned()));
         let first = arrive(&gate, 0);
         assert!(!gate.fails(2));
@@ -115,11 +117,11 @@ mod tests {
         assert_eq!(decided.try_recv(), Ok(vec![2]));
         let refused = Ok(Err("no".to_owned()));
         assert_eq!((first.try_recv(), other.try_recv()), (refused.clone(), refused));
-        assert!(!gate.fails(0) && !gate.fails(1), "as they were told");
+        assert!(!gate.fails(0) && !gate.fails(1), "the decision stays");
     }
 
     #[test]
-    fn who_has_waited_may_fail_before_the_last_has_come() {
+    fn waiting_pool_may_fail_before_last_arrives() {
         let (gate, decided) = gate(2, Err("no".to_owned()));
         let _first = arrive(&gate, 0);
         assert!(!gate.fails(0));

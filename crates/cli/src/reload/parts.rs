@@ -1,4 +1,5 @@
-//! What reloads have in hand: what does not change, by what each pool's generation was booted, what is prepared.
+//! Data of reloads: the constant parts, the settings of each pool's serving generation, and
+//! prepared reloads.
 
 use crate::convert::Ears;
 use crate::pools::Pools;
@@ -14,58 +15,57 @@ use samovar_published::Publishing;
 use samovar_supervisor::Handle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Begins reloads, and remembers by what the generation that serves was booted. Cheap to clone.
+/// Begins reloads, and remembers the settings of the serving generations. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Reloader(pub(super) Arc<Parts>, pub(super) Arc<Mutex<Vec<Served>>>);
 
-/// What does not change from one reload to the next.
+/// Data that does not change between reloads.
 pub(crate) struct Parts {
     pub(crate) sources: Sources,
-    /// By which the server was started: some of them hold until it ends.
+    /// Settings from the server's start; some of them apply until it ends.
     pub(crate) first: Settings,
-    /// Variables that the template has otherwise than this process.
+    /// Environment variables that differ for the template.
     pub(crate) environment: Vec<(String, Option<String>)>,
-    /// The limit of open files that PHP is to have.
+    /// Limit of open files for PHP.
     pub(crate) open_files: Rlimit,
     pub(crate) front: FrontHandle,
     pub(crate) supervisor: Handle,
     pub(crate) state: ServiceState,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// Who looks after certificates.
+    /// Keeper of issued certificates.
     pub(crate) keeper: Option<Keeper>,
     pub(crate) insight: Option<Arc<Insight>>,
-    /// Who hears of call graphs, and of what is loaded.
-    /// Of each pool, the default one first.
+    /// Receivers of call graphs and load reports of each pool, the default pool first.
     pub(crate) ears: Vec<Ears>,
     pub(crate) published: Publishing,
-    /// Beside the default one.
+    /// Pools other than the default one.
     pub(crate) pools: Pools,
 }
 
 impl Parts {
-    /// For the history.
+    /// Records an event for the history.
     pub(super) fn note(&self, kind: EventKind, text: impl FnOnce() -> String) {
         if let Some(insight) = &self.insight {
             insight.event(kind, text());
         }
     }
 
-    /// Whose history it is, where there are several pools.
+    /// Returns the prefix of an event's text, if there are several pools.
     pub(super) fn prefix(&self, pool: Which<'_>) -> String {
         if self.pools.is_empty() { String::new() } else { format!("pool {}: ", pool.name) }
     }
 
     pub(super) fn note_refusal(&self, why: &str) {
-        // The hint is for whoever has asked.
+        // The hint is only for the client that requested the reload.
         self.note(EventKind::ReloadFailed, || why.lines().next().unwrap_or_default().to_owned());
     }
 }
 
-/// What the generation of a pool that serves was booted by.
+/// Settings of a pool's serving generation.
 pub(super) struct Served {
     pub(super) settings: Settings,
     pub(super) has_empty_controller: bool,
-    /// Those of the one before.
+    /// Settings of the generation before.
     pub(super) before: Option<Settings>,
 }
 
@@ -77,12 +77,12 @@ impl Served {
         Served { settings, has_empty_controller, before: None }
     }
 
-    /// Why the next must not follow, going by the disk alone.
+    /// Returns the reason why the next generation must not follow, from the state of the disk only.
     pub(super) fn lost_controller(&self, next: &Served) -> Option<String> {
-        let hint = "hint: `samovar reload --force` lets it go";
+        let hint = "hint: `samovar reload --force` accepts this";
         match (&self.settings.front_controller, &next.settings.front_controller) {
             (Some(old), None) => Some(format!(
-                "the front controller is gone: there is no `{}` any more\n{hint}",
+                "the front controller `{}` no longer exists\n{hint}",
                 next.settings.root.join(old.file_name()?).display()
             )),
             (Some(_), Some(new)) if next.has_empty_controller && !self.has_empty_controller => {
@@ -92,34 +92,34 @@ impl Served {
         }
     }
 
-    /// Whether somebody has set what decides about the model.
+    /// Returns whether a setting that selects the execution model was changed.
     pub(super) fn means_another_model(&self, next: &Served) -> bool {
         let (old, new) = (&self.settings, &next.settings);
         old.compat != new.compat
             || old.rollback_every != new.rollback_every
-            || old.whole_scripts != new.whole_scripts
+            || old.disable_checkpoint != new.disable_checkpoint
             || old.checkpoint_after.is_some() != new.checkpoint_after.is_some()
     }
 }
 
-/// What one pool's reload is begun with.
+/// A prepared reload of one pool.
 pub(super) struct Prepared {
     pub(super) serving: Served,
     pub(super) of_supervisor: samovar_supervisor::Settings,
     pub(super) of_front: ValidSettings,
     pub(super) may_change_model: bool,
     pub(super) files: Vec<FromFile>,
-    /// `None`: the certificates stay what they are.
+    /// `None`: the certificates are not replaced.
     pub(super) tls: Option<PreparedTls>,
 }
 
-/// All settings as they are now, as far as a running server can have them.
+/// All current settings, limited to changes that a running server can apply.
 pub(super) struct Read {
     pub(super) settings: Settings,
     pub(super) needs_restart: Vec<String>,
 }
 
-/// A pool of this server: the default one has number 0.
+/// One pool of this server; the default pool has index 0.
 #[derive(Clone, Copy)]
 pub(super) struct Which<'a> {
     pub(super) at: usize,

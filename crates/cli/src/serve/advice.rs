@@ -1,14 +1,15 @@
-//! What a person might have meant by another root, or does not expect of a preset.
+//! Warnings about a root that was probably not intended, and about surprising defaults.
 
 use samovar_config::Settings;
 use samovar_front::private;
 use samovar_ring::SLOTS_MAX;
 use std::os::unix::fs::MetadataExt;
 
-/// Programs behind `sendmail` that put mail into a queue with rights of their own: Postfix's, Exim's, sendmail's.
+/// Programs that `sendmail` may run to queue mail with their own rights: those of Postfix, Exim,
+/// and sendmail.
 const MAILERS: [&str; 3] = ["/usr/sbin/postdrop", "/usr/sbin/exim4", "/usr/sbin/sendmail"];
 
-/// What is surely not meant.
+/// Logs warnings about settings that are surely not intended.
 pub(super) fn advise(settings: &Settings) {
     advise_on_root(settings);
     if let Some(surplus) = surplus(settings) {
@@ -17,26 +18,29 @@ pub(super) fn advise(settings: &Settings) {
     if let Some(mailer) = settings.no_new_privileges.then(|| needing_rights(&MAILERS)).flatten() {
         tracing::warn!(
             mailer,
-            "mail() by this program does not work below `no_new_privileges` (hint: send mail by SMTP, or set it to false)"
+            "mail() does not work with this program and `no_new_privileges` (hint: send mail by \
+             SMTP, or set it to false)"
         );
     }
 }
 
-/// Workers that never have a request, because there are not as many places for requests: those in workers count, too.
+/// Returns a warning about workers that can never get a request, because there are fewer request
+/// slots; requests in workers occupy slots, too.
 pub(crate) fn surplus(settings: &Settings) -> Option<String> {
     let places = (settings.limits.queue_max * settings.front_threads).min(SLOTS_MAX);
     let workers = settings.workers.max;
     (workers > places).then(|| {
         format!(
-            "of {workers} workers {} never have a request: `limits.queue_max` counts those in workers, too, and is {}\n\
-             hint: raise `limits.queue_max` above the number of workers, or lower `workers`",
+            "of {workers} workers, {} never have a request: `limits.queue_max`, which includes \
+             the requests in workers, is {}\nhint: raise `limits.queue_max` above the number of \
+             workers, or lower `workers`",
             workers - places,
             settings.limits.queue_max,
         )
     })
 }
 
-/// The first that is there and runs with other rights than its caller's.
+/// Returns the first program that exists and runs with other rights than its caller's.
 fn needing_rights<'a>(programs: &[&'a str]) -> Option<&'a str> {
     let is_raised = |mode: u32| mode & (SETUID | SETGID) != 0;
     programs.iter().copied().find(|program| {
@@ -47,22 +51,24 @@ fn needing_rights<'a>(programs: &[&'a str]) -> Option<&'a str> {
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 
-/// What is served was probably not meant to be.
+/// Warns about a root that was probably not meant to be public.
 fn advise_on_root(settings: &Settings) {
     let root = &settings.root;
     if !private::is_project(root) {
         return;
     }
     let public = private::public_folder(root);
-    // An application whose pages lie beside its `composer.json` has no other folder to name.
+    // If the pages of an application are in the same folder as its `composer.json`, there is no
+    // better root.
     if public.is_none() && root.join("index.php").is_file() {
-        tracing::info!(root = %root.display(), "what a project keeps beside its pages is not served");
+        tracing::info!(root = %root.display(), "project files next to the public pages are not \
+                                                served");
         return;
     }
     let folder = public.unwrap_or_else(|| root.join("public"));
     tracing::warn!(
         root = %root.display(),
-        "this looks like a project's folder: name its public folder (hint: `samovar serve {}`)",
+        "the root looks like a project folder (hint: serve its public folder: `samovar serve {}`)",
         folder.display()
     );
 }
@@ -73,20 +79,20 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn workers_without_a_place_for_a_request_are_told_of() {
+    fn workers_without_request_slot_give_warning() {
         let mut settings = Settings::defaults(std::env::temp_dir()).expect("defaults");
         settings.limits.queue_max = 16;
         for (workers, front_threads, expected) in [(16, 1, None), (17, 1, Some(1)), (17, 2, None)] {
             (settings.workers.max, settings.front_threads) = (workers, front_threads);
             let found = surplus(&settings);
-            let expected = expected.map(|n: usize| format!("of {workers} workers {n} never"));
+            let expected = expected.map(|n: usize| format!("of {workers} workers, {n} never"));
             assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
             assert!(found.unwrap_or_default().starts_with(&expected.unwrap_or_default()));
         }
     }
 
     #[test]
-    fn a_program_that_needs_its_rights_is_found() {
+    fn setuid_program_is_found() {
         let folder = std::env::temp_dir().join(format!("samovar-mailers-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let paths = ["none", "plain", "raised"].map(|name| folder.join(name));

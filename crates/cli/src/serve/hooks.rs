@@ -1,8 +1,8 @@
-//! The supervisor's news → the log, the service manager, the front.
+//! Events of the supervisor → the log, the service manager, the front.
 
+use super::exporters::SlowLogFile;
 use super::limits::Limits;
 use super::succession::Beginning;
-use super::ways::SlowLogFile;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::pools::Pools;
@@ -13,34 +13,34 @@ use samovar_front::FrontHandle;
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
 use samovar_supervisor::{Boot, News};
-use samovar_wire::{ReloadAnswer, ReloadOptions, UpgradeAnswer, UpgradeOptions};
+use samovar_wire::{ReloadOptions, ReloadResponse, UpgradeOptions, UpgradeResponse};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What a run of the supervisor brings about outside of it.
+/// Effects of the supervisor's events outside of it.
 pub(super) struct Hooks {
     pub(super) beginning: Beginning,
-    /// The server that this one is to take over from.
+    /// Server that this one replaces.
     pub(super) predecessor: Option<Predecessor>,
     pub(super) upgrader: Upgrader,
     pub(super) endings: Endings,
     pub(super) front: FrontHandle,
     pub(super) reloader: Reloader,
-    /// A signal to reload is being answered: its settings are read.
+    /// Whether a reload that a signal has requested is reading the settings.
     pub(super) is_reading: Arc<AtomicBool>,
     pub(super) logs: Logs,
     pub(super) state: ServiceState,
     pub(super) insight: Option<Arc<Insight>>,
     pub(super) slow_log: SlowLogFile,
-    /// Beside the default one.
+    /// Pools other than the default one.
     pub(super) pools: Pools,
     pub(super) limits: Limits,
     pub(super) watchdog: Watchdog,
 }
 
 impl Hooks {
-    /// For the history.
+    /// Records an event for the history.
     fn note(&self, kind: EventKind, text: String) {
         if let Some(insight) = &self.insight {
             insight.event(kind, text);
@@ -48,22 +48,25 @@ impl Hooks {
     }
 }
 
-/// Whoever sends a signal reads the log: both ends are told there, whatever its level is.
+/// Begins a reload. Its result is logged at any log level, because an operator who sends a signal
+/// looks at the log.
 fn begin_reload(reloader: &Reloader, logs: Logs) {
-    reloader.begin(&ReloadOptions::default(), move |answer| match answer {
-        ReloadAnswer { error: Some(why), .. } => {
-            logs.say(&format!("no reload, the old generation goes on: {why}"));
+    reloader.begin(&ReloadOptions::default(), move |response| match response {
+        ReloadResponse { error: Some(why), .. } => {
+            logs.say(&format!("reload failed, the old generation keeps serving: {why}"));
         }
-        ReloadAnswer { pools, .. } if !pools.is_empty() => logs.say("the new generations serve"),
-        ReloadAnswer { generation, .. } => logs.say(&format!("generation {generation} serves")),
+        ReloadResponse { pools, .. } if !pools.is_empty() => logs.say("the new generations serve"),
+        ReloadResponse { generation, .. } => logs.say(&format!("generation {generation} serves")),
     });
 }
 
-/// Likewise.
+/// Begins an upgrade; the result is logged in the same way.
 fn begin_upgrade(upgrader: &Upgrader, logs: Logs) {
-    let done = move |answer: UpgradeAnswer, _| match answer.error {
-        Some(why) => logs.say(&format!("no upgrade, this server goes on: {why}")),
-        None => logs.say(&format!("process {} (samovar {}) serves", answer.pid, answer.version)),
+    let done = move |response: UpgradeResponse, _| match response.error {
+        Some(why) => logs.say(&format!("upgrade failed, this server keeps serving: {why}")),
+        None => {
+            logs.say(&format!("process {} (samovar {}) serves", response.pid, response.version));
+        }
     };
     upgrader.begin(UpgradeOptions::default(), Box::new(done));
 }
@@ -73,7 +76,7 @@ impl samovar_supervisor::Hooks for Hooks {
         let Some(predecessor) = &self.predecessor else { return self.beginning.say() };
         if let Err(why) = predecessor.booted(boot) {
             self.logs.say(&format!("this server does not take over: {why}"));
-            // Which ends the channel, and by that this server.
+            // This closes the channel, which ends this server.
             predecessor.failed(why);
         }
     }
@@ -124,20 +127,20 @@ impl samovar_supervisor::Hooks for Hooks {
     }
 
     fn reload_requested(&mut self) {
-        // One at a time: more signals than that mean no more than one.
+        // One at a time: further signals during the reading have no additional effect.
         if self.is_reading.swap(true, Ordering::SeqCst) {
             return;
         }
         let (logs, reloader) = (self.logs.clone(), self.reloader.clone());
         let is_reading = Arc::clone(&self.is_reading);
-        // The settings' disk may hang, and nobody would supervise meanwhile.
+        // The disk with the settings may hang; the supervisor's thread must not wait for it.
         let begin = move || {
             begin_reload(&reloader, logs);
             is_reading.store(false, Ordering::SeqCst);
         };
         if let Err(error) = std::thread::Builder::new().name("reload".into()).spawn(begin) {
             self.is_reading.store(false, Ordering::SeqCst);
-            self.logs.say(&format!("no reload, the old generation goes on: {error}"));
+            self.logs.say(&format!("reload failed, the old generation keeps serving: {error}"));
         }
     }
 }

@@ -1,12 +1,13 @@
-//! The server's counters → events: a limit was reached. Looked at once a second; nobody on a request's way tells of it.
+//! The server's counters → events about reached limits. The counters are checked once a second; the
+//! request path has no code for this.
 
 use samovar_front::CountersSnapshot;
 use std::time::{Duration, Instant};
 
-/// Between two looks.
+/// Interval between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What was known at the last look.
+/// State at the last check.
 #[derive(Debug)]
 pub(super) struct Limits {
     looked: Option<Instant>,
@@ -14,7 +15,7 @@ pub(super) struct Limits {
     connections_max: u64,
 }
 
-/// Counters of what a limit has turned away.
+/// Counters of events caused by limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     rejected: u64,
@@ -29,7 +30,7 @@ impl Limits {
         Limits { looked: None, seen: Seen::default(), connections_max: connections_max as u64 }
     }
 
-    /// Whether it is time to look.
+    /// Returns whether a check is due.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let is_due = self.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK);
         if is_due {
@@ -38,14 +39,14 @@ impl Limits {
         is_due
     }
 
-    /// What has been reached since the last look.
+    /// Returns descriptions of the limits reached since the last check.
     pub(super) fn look(&mut self, front: &CountersSnapshot, lines_lost: u64) -> Vec<String> {
         let now = Seen {
-            rejected: front.rejected_total,
-            timeouts: front.timeouts_total,
-            drain_timeouts: front.drain_timeouts_total,
-            lines_lost: lines_lost + front.log_lines_lost_total,
-            is_crowded: front.connections >= self.connections_max,
+            rejected: front.pool.rejected_total,
+            timeouts: front.pool.timeouts_total,
+            drain_timeouts: front.pool.drain_timeouts_total,
+            lines_lost: lines_lost + front.log_lines_dropped_total,
+            is_crowded: front.server.connections >= self.connections_max,
         };
         let then = std::mem::replace(&mut self.seen, now);
         let mut reached = Vec::new();
@@ -57,17 +58,18 @@ impl Limits {
         more(
             now.rejected,
             then.rejected,
-            "requests found no worker: limits.queue_max, timeouts.queue",
+            "requests were rejected: limits.queue_max, timeouts.queue",
         );
-        more(now.timeouts, then.timeouts, "requests had no answer in time: timeouts.answer");
+        more(now.timeouts, then.timeouts, "requests timed out: timeouts.response");
         more(
             now.drain_timeouts,
             then.drain_timeouts,
-            "scripts went on for too long while the server stopped: timeouts.drain",
+            "scripts still ran at the end of the drain: timeouts.drain",
         );
-        more(now.lines_lost, then.lines_lost, "lines of logs were lost");
+        more(now.lines_lost, then.lines_lost, "log lines were dropped");
         if now.is_crowded && !then.is_crowded {
-            reached.push(format!("{} connections: limits.connections_max", front.connections));
+            reached
+                .push(format!("{} connections: limits.connections_max", front.server.connections));
         }
         reached
     }
@@ -79,14 +81,14 @@ mod tests {
     use samovar_front::CountersSnapshot;
 
     #[test]
-    fn each_limit_is_told_of_when_it_is_reached() {
+    fn reached_limit_is_reported_once() {
         let mut limits = Limits::new(10);
         let mut front = CountersSnapshot::default();
         assert!(limits.look(&front, 0).is_empty());
-        (front.rejected_total, front.connections) = (3, 10);
+        (front.pool.rejected_total, front.server.connections) = (3, 10);
         let reached = limits.look(&front, 2);
         assert_eq!(reached.len(), 3, "{reached:?}");
-        assert!(reached[0].starts_with("3 requests found no worker"), "{reached:?}");
+        assert!(reached[0].starts_with("3 requests were rejected"), "{reached:?}");
         assert!(limits.look(&front, 2).is_empty(), "once");
     }
 }

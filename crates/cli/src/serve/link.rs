@@ -1,10 +1,10 @@
-//! What the front wants of the supervisor.
+//! Commands of the front to the supervisor.
 
 use samovar_front::{FrontEvent, KillReason, SupervisorLink};
 use samovar_ring::{Lane, Overrun};
 use samovar_supervisor::{Command, Handle};
 
-/// The front's events as the supervisor's commands.
+/// Converts events of the front to commands of the supervisor.
 pub(super) fn link_to(supervisor: Handle) -> SupervisorLink {
     Box::new(move |event| match event {
         FrontEvent::KillWorker { incarnation, reason } => {
@@ -25,14 +25,12 @@ pub(super) fn link_to(supervisor: Handle) -> SupervisorLink {
 
 fn words(reason: KillReason) -> &'static str {
     match reason {
-        KillReason::Overrun(_, Overrun::Answer) => "it gave no answer within timeouts.answer",
-        KillReason::Overrun(_, Overrun::Request) => "its request took longer than timeouts.request",
-        KillReason::Overrun(_, Overrun::After) => {
-            "its script went on for longer than timeouts.after"
-        }
+        KillReason::Overrun(_, Overrun::Response) => "no response within timeouts.response",
+        KillReason::Overrun(_, Overrun::Request) => "its request exceeded timeouts.request",
+        KillReason::Overrun(_, Overrun::After) => "its script exceeded timeouts.post_response",
         KillReason::Overrun(_, Overrun::Drain) => {
-            "its script went on for longer than timeouts.drain while the server stopped"
+            "its script exceeded timeouts.drain while the server stopped"
         }
-        KillReason::BrokenRing => "it wrote garbage into the shared memory",
+        KillReason::BrokenRing => "it wrote invalid data to the shared memory",
     }
 }

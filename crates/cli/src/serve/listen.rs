@@ -1,17 +1,17 @@
-//! Addresses → listeners, or those that a service manager hands over; and where the control socket lies.
+//! Addresses → listeners, or the sockets of a service manager; and the path of the control socket.
 
 use crate::handover::predecessor::Predecessor;
 use anyhow::{Result, anyhow};
-use samovar_config::{Listen, Place, Settings};
+use samovar_config::{Endpoint, Listen, Settings};
 use samovar_front::{Bound, listeners};
 use samovar_supervisor::identity::Identity;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-/// The preset of `listen_backlog`: a kernel that allows less is no mistake of anybody's.
+/// Default of `listen_backlog`: if the kernel's limit is lower, no warning is logged.
 const BACKLOG_DEFAULT: usize = 4096;
 
-/// The service manager's sockets, if it has opened some, for this server or the one before.
+/// Returns the service manager's sockets for this server or its predecessor, if there are any.
 pub(super) fn inherit(predecessor: Option<&Predecessor>) -> Result<Option<Vec<Bound>>> {
     if let Some(predecessor) = predecessor {
         return Ok(predecessor.inherited()?);
@@ -20,13 +20,14 @@ pub(super) fn inherit(predecessor: Option<&Predecessor>) -> Result<Option<Vec<Bo
     let (pid, count) = (variable("LISTEN_PID"), variable("LISTEN_FDS"));
     listeners::inherited(pid.as_deref(), count.as_deref()).map_err(|error| {
         anyhow!(
-            "cannot take over the service manager's sockets: {error}\n\
-             hint: each `ListenStream=` of the .socket unit must be a TCP address or a path; `Accept=no`"
+            "cannot take over the sockets of the service manager: {error}\nhint: each \
+             `ListenStream=` of the .socket unit must be a TCP address or a path; `Accept=no`"
         )
     })
 }
 
-/// The service manager's sockets, else one for each address; those of the server before, where it had the same.
+/// Returns the service manager's sockets, otherwise one socket for each address; an address that
+/// the predecessor has, too, gets its socket.
 pub(super) fn listen(
     settings: &Settings,
     inherited: Option<Vec<Bound>>,
@@ -36,7 +37,8 @@ pub(super) fn listen(
     if let Some(listeners) = inherited {
         tracing::info!(
             sockets = listeners.len(),
-            "the service manager's sockets hold; of `listen` what is spoken on the same ports and paths"
+            "using the sockets of the service manager; `listen` only sets the protocols of the \
+             same ports and paths"
         );
         return Ok(listeners.into_iter().map(|socket| socket.like(&settings.listen)).collect());
     }
@@ -46,9 +48,11 @@ pub(super) fn listen(
             listen_backlog = backlog,
             most,
             hint = "sysctl net.core.somaxconn",
-            "the kernel lets fewer connections wait than `listen_backlog` says"
+            "`listen_backlog` is capped by net.core.somaxconn"
         ),
-        Some(most) if most < backlog => tracing::info!(most, "the kernel cuts `listen_backlog`"),
+        Some(most) if most < backlog => {
+            tracing::info!(most, "`listen_backlog` is capped by net.core.somaxconn");
+        }
         _ => {}
     }
     let owner = identity.map(|identity| (identity.uid, identity.gid));
@@ -57,8 +61,8 @@ pub(super) fn listen(
         let opened = handed.unwrap_or_else(|| Bound::open(listener, backlog, owner));
         opened.map_err(|error| {
             let hint = match listener.place {
-                Place::Tcp(_) => bind_hint(&error),
-                Place::Unix(_) => socket_hint(&error),
+                Endpoint::Tcp(_) => bind_hint(&error),
+                Endpoint::Unix(_) => socket_hint(&error),
             };
             anyhow!("cannot bind `{listener}`: {error}\nhint: {hint}")
         })
@@ -68,21 +72,21 @@ pub(super) fn listen(
         if settings.trusted_proxies.is_empty() {
             tracing::warn!(
                 %listener,
-                "whoever reaches this address can pass for any client (hint: name the proxies in `trusted_proxies`, \
-                 or listen where only they come)"
+                "every client of this address can forge its own address (hint: name the proxies \
+                 in `trusted_proxies`, or use an address that only they can reach)"
             );
         }
     }
     Ok(listeners)
 }
 
-/// What to do about a socket's file that cannot be made.
+/// Returns a hint for a socket's file that cannot be created.
 pub(crate) fn socket_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            "another server answers there, or the path is that of something else; choose another"
+            "another server listens there, or the path belongs to something else; choose another"
         }
-        _ => "the socket's folder must exist, and be one that this user may write into",
+        _ => "create the socket's folder, and make it writable for this user",
     }
 }
 
@@ -91,7 +95,7 @@ pub(super) fn bind(at: &Listen, backlog: usize) -> Result<TcpListener> {
         .map_err(|error| anyhow!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error)))
 }
 
-/// What to do about an address that cannot be had.
+/// Returns a hint for an address that cannot be bound.
 pub(crate) fn bind_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
@@ -100,11 +104,11 @@ pub(crate) fn bind_hint(error: &std::io::Error) -> &'static str {
         std::io::ErrorKind::AddrInUse => {
             "another process listens there; stop it, or choose another --listen"
         }
-        _ => "--listen HOST:PORT must be an address of this machine",
+        _ => "use an address of this machine in --listen HOST:PORT",
     }
 }
 
-/// As they are, where port 0 was asked for.
+/// Returns the bound addresses, with the real port for port 0.
 pub(super) fn addresses(listeners: &[TcpListener]) -> Result<Vec<String>> {
     listeners.iter().map(|l| Ok(l.local_addr()?.to_string())).collect()
 }
@@ -114,7 +118,7 @@ pub(super) fn control_path(settings: &Settings, listeners: &[Bound]) -> Result<P
         return Ok(path.clone());
     }
     samovar_config::make_control_dir()?;
-    // Of several servers without a port each needs a name in `control`.
+    // Several servers without a port need different names in `control`.
     let port = listeners.iter().find_map(Bound::port).unwrap_or(0);
     Ok(samovar_config::default_control_path(port))
 }

@@ -1,4 +1,4 @@
-//! The tables `[[pool]]` → rings, memory, a supervisor and a part of the front for each.
+//! The tables `[[pool]]` → rings, shared memory, a supervisor and a part of the front for each.
 
 use super::link;
 use crate::convert::{self, Ears, front_settings, sandbox, supervisor_settings};
@@ -22,7 +22,7 @@ pub(super) struct Prepared {
     supervisor: Handle,
 }
 
-/// The worker binaries of all pools, found but not asked yet.
+/// Returns the worker binaries of all pools, found but not checked yet.
 pub(super) fn locate(settings: &Settings) -> Result<Vec<PathBuf>> {
     let of = |pool: &samovar_config::Pool| {
         samovar_config::locate_php(&pool.settings).with_context(|| about(&pool.name))
@@ -30,7 +30,7 @@ pub(super) fn locate(settings: &Settings) -> Result<Vec<PathBuf>> {
     settings.pools.iter().map(of).collect()
 }
 
-/// What the kernel would not let PHP's processes of a pool have.
+/// Checks whether the kernel allows the limits of each pool's PHP processes.
 pub(super) fn check_limits(settings: &Settings, open_files: Rlimit) -> Result<()> {
     let check = |pool: &samovar_config::Pool| {
         convert::check_limits(&pool.settings, open_files).with_context(|| about(&pool.name))
@@ -38,7 +38,8 @@ pub(super) fn check_limits(settings: &Settings, open_files: Rlimit) -> Result<()
     settings.pools.iter().try_for_each(check)
 }
 
-/// Whether they are workers of this server, and what the user of the server may not use.
+/// Checks whether the binaries are workers of this server, and whether the server's user can access
+/// all paths.
 pub(super) fn examine(
     settings: &Settings,
     programs: &[PathBuf],
@@ -51,10 +52,7 @@ pub(super) fn examine(
         checked.with_context(|| about(&pool.name))?;
         let obstacles = rights::obstacles(&pool.settings, Some(program));
         if let Some(first) = obstacles.first().filter(|_| is_other_user) {
-            bail!(
-                "{}: the server's user {first}\nhint: give that user the right",
-                about(&pool.name)
-            );
+            bail!("{}: the server's user {first}\nhint: grant the permission", about(&pool.name));
         }
     }
     Ok(())
@@ -64,7 +62,8 @@ fn about(name: &str) -> String {
     format!("pool `{name}`")
 }
 
-/// Adds them to the supervisor. The memory is a pool's own: no other one's workers can open it by name.
+/// Adds the pools to the supervisor. Each pool has its own memory: workers of other pools cannot
+/// open it by name.
 pub(super) fn prepare(
     settings: &Settings,
     fronts: usize,
@@ -77,21 +76,21 @@ pub(super) fn prepare(
         let ring = Ring::shared_by(fronts, pool.settings.limits.queue_max)
             .context("cannot create the ring")?;
         let shared = Shared::create(pool.settings.shared.bytes_max)
-            .context("cannot create the memory that workers share")?;
+            .context("cannot create the shared memory of the workers")?;
         let files = publish::read(&pool.settings)?;
         let published = Publishing::new(shared.clone(), publish::limits(&pool.settings))
             .context("cannot create the memory of published values")?;
         let memory = (shared.clone(), published.clone());
         let supervisor = running.add(&pool.name, ring.clone(), memory)?;
         publish::publish(published.publisher(), &files).context("cannot publish a file")?;
-        published.start().context("cannot start the thread that publishes")?;
+        published.start().context("cannot start the publishing thread")?;
         Ok(Prepared { ring, shared, published, supervisor })
     };
     let mut prepare = prepare;
     settings.pools.iter().map(|pool| prepare(pool).with_context(|| about(&pool.name))).collect()
 }
 
-/// Adds them to the front.
+/// Adds the pools to the front.
 pub(super) fn add(
     settings: &Settings,
     prepared: Vec<Prepared>,
@@ -108,7 +107,7 @@ pub(super) fn add(
     Ok(Pools(pools.into()))
 }
 
-/// What the supervisor is told of each pool, the default one first.
+/// Returns the supervisor's settings of each pool, the default pool first.
 pub(super) fn told(
     settings: &Settings,
     (program, of_others): (PathBuf, Vec<PathBuf>),

@@ -1,11 +1,12 @@
-//! One server after another: what this one does when it takes over, and when another takes over from it.
+//! Succession of servers: actions when this server takes over, and when another one takes over from
+//! it.
 
 use crate::control::clients::{self, Door};
 use crate::control::report::StatusSources;
 use crate::control::server::{Server, UpgradeDone};
 use crate::control::socket::Socket;
+use crate::handover::messages;
 use crate::handover::predecessor::{Entry, Predecessor};
-use crate::handover::words;
 use crate::logging::Logs;
 use crate::pools::Pools;
 use crate::reload::Reloader;
@@ -21,7 +22,7 @@ use samovar_front::listeners::Handed;
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
 use samovar_supervisor::{Command, Elsewhere, Handle};
-use samovar_wire::UpgradeAnswer;
+use samovar_wire::UpgradeResponse;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -30,10 +31,10 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long the closing of listeners is waited for: as long as their threads take for what they are doing.
+/// Maximum time to wait for the listeners to close: their threads first finish their current work.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// All that takes something in.
+/// All entrances of the server.
 #[derive(Clone)]
 pub(super) struct Entrances {
     pub(super) front: FrontHandle,
@@ -43,12 +44,14 @@ pub(super) struct Entrances {
     pub(super) supervisor: Handle,
     pub(super) pools: Pools,
     pub(super) insight: Option<Arc<Insight>>,
-    /// Orders certificates while connections are accepted: authorities come to look.
+    /// Obtains certificates. Runs only while connections are accepted, because authorities connect
+    /// to the server.
     pub(super) keeper: Option<Keeper>,
 }
 
 impl Entrances {
-    /// Commands, and pages for operators. The front's listeners follow by themselves, unless it is held.
+    /// Opens the entrances for commands and operators. The front's listeners open on their own,
+    /// unless the front is held.
     pub(super) fn open(&self) {
         self.control.own(true);
         self.door.open(true);
@@ -62,7 +65,7 @@ impl Entrances {
 }
 
 impl Entrances {
-    /// The end.
+    /// Closes the entrances, for the server's end.
     pub(super) fn close(&self) {
         self.control.remove();
         if let Some(keeper) = &self.keeper {
@@ -74,7 +77,7 @@ impl Entrances {
     }
 }
 
-/// What is said and done when this server begins to serve.
+/// Messages and actions when this server begins to serve.
 #[derive(Clone)]
 pub(super) struct Beginning {
     addresses: Vec<String>,
@@ -96,7 +99,8 @@ impl Beginning {
     }
 
     pub(super) fn say(&self) {
-        // The line that people, scripts and tests wait for; not a log line, so no log level hides it.
+        // People, scripts and tests wait for this line. It is not a log event, so no log level
+        // hides it.
         let control = self.control.display();
         self.logs.say(&format!("listening on {} (control {control})", self.addresses.join(" ")));
         self.state.serves(1);
@@ -106,7 +110,7 @@ impl Beginning {
     }
 }
 
-/// This server takes over.
+/// Actions when this server takes over.
 pub(super) struct TakingOver {
     pub(super) entrances: Entrances,
     pub(super) beginning: Beginning,
@@ -121,23 +125,21 @@ impl Entry for TakingOver {
 
     fn consoles(&self, elsewhere: Elsewhere) {
         for (pool, supervisor) in self.entrances.pools.with_default(&self.entrances.supervisor) {
-            let own = words::consoles_of(&pool, &elsewhere);
+            let own = messages::consoles_of(&pool, &elsewhere);
             supervisor.send(Command::Consoles(own));
         }
     }
 
     fn abandoned(&self) {
-        self.beginning
-            .logs
-            .say("the server that has started this one goes on without it, or has ended");
+        self.beginning.logs.say("the previous server continues without this one, or has exited");
         self.entrances.front.drain();
-        // Nothing of it has answered anybody.
+        // This server has not served any request.
         self.entrances.supervisor.send(Command::StopNow);
         self.entrances.pools.tell(|| Command::StopNow);
     }
 }
 
-/// Another one takes over.
+/// Actions when another server takes over.
 pub(super) struct Leaving {
     pub(super) entrances: Entrances,
     pub(super) reloader: Reloader,
@@ -177,7 +179,7 @@ impl Serving for Leaving {
         if !is_closed {
             tracing::warn!(
                 seconds = CLOSE_LIMIT.as_secs(),
-                "another server has taken over, and this one's listeners are not closed yet"
+                "another server has taken over, but the listeners of this one are not closed yet"
             );
         }
         if let Some(insight) = &self.entrances.insight {
@@ -194,36 +196,37 @@ impl Serving for Leaving {
         let pools = self.entrances.pools.with_default(&self.entrances.supervisor);
         let of = |(pool, supervisor): &(String, Handle)| {
             let report = supervisor.report();
-            report.is_ending.then(|| words::named_consoles(pool, report.living_consoles))
+            report.is_ending.then(|| messages::named_consoles(pool, report.living_consoles))
         };
         let all: Option<Vec<_>> = pools.iter().map(of).collect();
         all.map(|all| all.concat())
     }
 }
 
-/// What commands, and one server after another, have to do with.
+/// Input for [`set`]: components for commands and for the succession.
 pub(super) struct Stage {
     pub(super) status: StatusSources,
     pub(super) reloader: Reloader,
     pub(super) control: Socket,
     pub(super) admin: Option<Admin>,
     pub(super) inventory: Inventory,
-    /// Variables that PHP's processes have otherwise than this one.
+    /// Environment variables that differ for PHP's processes.
     pub(super) environment: Vec<(String, Option<String>)>,
     pub(super) open_files: Rlimit,
     pub(super) beginning: Beginning,
-    /// The server that goes on until this one is told to.
+    /// Server that continues until this one takes over.
     pub(super) predecessor: Option<Predecessor>,
 }
 
-/// What comes of it.
+/// Result of [`set`].
 pub(super) struct Succession {
     pub(super) entrances: Entrances,
     pub(super) upgrader: Upgrader,
     pub(super) endings: Endings,
 }
 
-/// Starts to answer commands, or to listen to the server before, which answers them yet.
+/// Starts serving commands. If there is a predecessor, it still serves them, and this server waits
+/// for its messages.
 pub(super) fn set(scene: Stage) -> Result<Succession> {
     let Stage { status, reloader, control, admin, inventory, environment, open_files, .. } = scene;
     let Stage { beginning, predecessor, .. } = scene;
@@ -233,7 +236,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let obeys_php = reloader.obeys_php();
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
-    // Commands come when all that they ask for is there.
+    // The upgrader is set later; commands are served only when all components exist.
     let later = Arc::new(OnceLock::<Upgrader>::new());
     let wanted = Arc::clone(&later);
     let begin_upgrade = move |options, done: UpgradeDone| {
@@ -241,7 +244,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
             return upgrader.begin(options, done);
         }
         let why = "the server has not started yet".to_owned();
-        done(UpgradeAnswer::refused(why), sync_channel(0).0);
+        done(UpgradeResponse::refused(why), sync_channel(0).0);
     };
     let server =
         Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade), obeys_php)?;
@@ -268,7 +271,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         is_busy: AtomicBool::default(),
         ends: AtomicBool::default(),
     })
-    .context("cannot start the thread of upgrades")?;
+    .context("cannot start the upgrade thread")?;
     let _only_once = later.set(upgrader.clone());
     if let Some(predecessor) = &predecessor {
         predecessor.attend(TakingOver { entrances: entrances.clone(), beginning })?;
@@ -276,14 +279,15 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         entrances.open();
         tracing::info!(
             listen = beginning.addresses.join(" "),
-            "connections are taken from now on; requests wait until the application has booted, \
-             for at most `timeouts.queue`"
+            "accepting connections; requests wait until the application has booted, for at most \
+             `timeouts.queue`"
         );
     }
     Ok(Succession { entrances, upgrader, endings })
 }
 
-/// Variables that a successor has otherwise than this process: a service manager's word for the one that it has started.
+/// Returns environment variables that differ for a successor: it must not inherit the service
+/// manager's variables that are meant for this process.
 fn environment(of_php: Vec<(String, Option<String>)>) -> Vec<(String, Option<String>)> {
     let goes_on = |name: &str| matches!(name, "NOTIFY_SOCKET" | "WATCHDOG_USEC");
     let is_watched = Watchdog::is_of_this_process();
@@ -293,7 +297,7 @@ fn environment(of_php: Vec<(String, Option<String>)>) -> Vec<(String, Option<Str
         .collect()
 }
 
-/// Copies of what a successor gets beside the front's listeners.
+/// Returns duplicates of the sockets that a successor gets in addition to the front's listeners.
 pub(super) fn inventory(
     settings: &Settings,
     admin: &[TcpListener],

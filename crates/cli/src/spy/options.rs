@@ -1,4 +1,4 @@
-//! The flags of `samovar spy`.
+//! Flags of `samovar spy`.
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
@@ -8,19 +8,18 @@ use std::time::Duration;
 const HERTZ: u32 = 99;
 const HERTZ_MAX: u32 = 1000;
 const DURATION: Duration = Duration::from_secs(10);
-/// A day: who wants more wants a file for each.
+/// Maximum duration: a day. Longer recordings need several files.
 const DURATION_SECONDS_MAX: f64 = 86_400.0;
-/// How long a table is sampled for that nobody watches.
+/// Sampling time for a table that is printed only once.
 const PLAIN_TOP: Duration = Duration::from_secs(3);
 
-/// What is said to somebody who names no process.
-pub(crate) const WHOM_HINT: &str =
-    "samovar spy PID, or samovar spy --all for those of this machine";
+/// Hint for a command without a process.
+pub(crate) const WHOM_HINT: &str = "pass a PID, or --all for all PHP processes of this machine";
 
-/// What a flag takes, by the name that clap has for it.
+/// Returns the values that a flag takes, by clap's name of the flag.
 pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     Some(match flag {
-        "<PID|--all>" | "[PID]..." => "it takes the number of a process, as ps shows it",
+        "<PID|--all>" | "[PID]..." => "it takes a process id, as shown by ps",
         "--duration <TIME>" => "it takes a time up to 24h, such as `30s`, `500ms` or `2m`",
         "--hertz <N>" => "it takes a whole number from 1 to 1000",
         "--format <FORMAT>" => "it takes svg, pprof, speedscope or collapsed",
@@ -29,46 +28,47 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
 }
 
 const HELP: &str = "\
-Reads PHP processes of any kind from outside: php-fpm, the command line, Apache, FrankenPHP, Samovar.
-They need no extension, no setting and no restart, and notice nothing. PHP 8.1 to 8.5.
+Reads the stacks of PHP processes from outside: php-fpm, the command line, Apache, FrankenPHP,
+Samovar. The processes need no extension, no setting and no restart, and are not stopped.
+PHP 8.1 to 8.5.
 
-In a terminal it shows a table of functions, drawn again each second; --stack prints the stacks of
-this moment; --format records for --duration and writes what others read:
+In a terminal the command shows a table of functions and updates it each second. --stack prints the
+current stacks. --format records for --duration and writes a file:
   svg         a flame graph for a browser: click to zoom, search
-  pprof       for go tool pprof and what speaks its language (gzipped)
+  pprof       for go tool pprof and compatible tools (gzipped)
   speedscope  JSON for https://www.speedscope.app
   collapsed   lines outer;inner 12, for scripts
 
-Time is the wall clock's: a function that waits counts, with what it waits for on top of it.
-Another user's processes need root (or CAP_SYS_PTRACE).
+Time is wall-clock time: a function that waits counts, with the wait on top of its stack.
+Processes of another user need root (or CAP_SYS_PTRACE).
 
 Examples:
-  samovar spy 4711 --stack            what is this process doing, and what does it wait for?
-  sudo samovar spy --all              which functions does this machine spend its time in?
+  samovar spy 4711 --stack            show the stack of a process, and its current wait
+  sudo samovar spy --all              show the functions that all PHP processes run
   samovar spy 4711 --duration 30s --format svg -o flames.svg
 
 Exit codes: 0 done, 1 some or all processes could not be read, 2 wrong flags.";
 
-/// What the user asked for.
+/// Options of the command.
 #[derive(Debug)]
 pub(crate) struct SpyOptions {
-    pub(super) whom: Whom,
+    pub(super) whom: SpyTarget,
     pub(super) task: Task,
     pub(super) hertz: u32,
-    /// `None`: as long as somebody watches.
+    /// `None`: until the user ends the command.
     pub(super) duration: Option<Duration>,
     pub(super) output: Option<PathBuf>,
     pub(super) json: bool,
 }
 
-/// Whose stacks.
+/// Processes to sample.
 #[derive(Debug)]
-pub(super) enum Whom {
+pub(super) enum SpyTarget {
     These(Vec<u32>),
     All,
 }
 
-/// What is done with them.
+/// Mode of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Stacks,
@@ -76,7 +76,7 @@ pub(super) enum Task {
     Record(Format),
 }
 
-/// What a recording is written as.
+/// Format of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Svg,
@@ -86,27 +86,30 @@ pub(crate) enum Format {
 }
 
 impl SpyOptions {
-    /// How long a recording takes.
+    /// Returns the duration of a recording.
     pub(super) fn duration_or_default(&self) -> Duration {
         self.duration.unwrap_or(if self.task == Task::Top { PLAIN_TOP } else { DURATION })
     }
 }
 
-/// The command.
+/// Returns the command's definition.
 pub(crate) fn command() -> Command {
     Command::new("spy")
-        .about("Says what any PHP process of this machine does: stacks, top, flame graphs")
+        .about(
+            "Shows the functions that PHP processes of this machine run: stacks, table, flame \
+                graphs",
+        )
         .after_help(HELP)
         .arg(
             Arg::new("pid")
                 .value_name("PID")
                 .num_args(1..)
                 .value_parser(value_parser!(u32).range(1..))
-                .help("The processes to look at"),
+                .help("Process ids"),
         )
-        .arg(flag("all", "All PHP processes of the machine, those that come later, too"))
+        .arg(flag("all", "All PHP processes of the machine, including those that start later"))
         .group(ArgGroup::new("whom").args(["pid", "all"]).required(true))
-        .arg(flag("stack", "Print the stacks of this moment, and end").conflicts_with("format"))
+        .arg(flag("stack", "Print the current stacks and exit").conflicts_with("format"))
         .arg(
             value("format", "FORMAT", "Record, and write svg, pprof, speedscope or collapsed")
                 .value_parser(["svg", "pprof", "speedscope", "collapsed"]),
@@ -115,19 +118,19 @@ pub(crate) fn command() -> Command {
             value(
                 "output",
                 "FILE",
-                "Where to; standard output otherwise. Its end tells the format",
+                "Output file; its extension selects the format [default: standard output]",
             )
             .short('o')
             .value_parser(value_parser!(PathBuf))
             .conflicts_with("stack"),
         )
         .arg(
-            value("duration", "TIME", "How long to look, as in 30s [default: 10s]")
+            value("duration", "TIME", "Duration of the recording, such as 30s [default: 10s]")
                 .value_parser(duration)
                 .conflicts_with("stack"),
         )
         .arg(
-            value("hertz", "N", "How often a second [default: 99]")
+            value("hertz", "N", "Samples per second [default: 99]")
                 .value_parser(value_parser!(u32).range(1..=i64::from(HERTZ_MAX)))
                 .conflicts_with("stack"),
         )
@@ -141,7 +144,7 @@ fn value(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(kind).overrides_with(name).help(help)
 }
 
-/// `30s`, `2m`, `500ms`, or seconds.
+/// Parses `30s`, `2m`, `500ms`, or seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
@@ -157,7 +160,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     is_right.then(|| Duration::from_secs_f64(seconds)).ok_or_else(String::new)
 }
 
-/// What flags mean together.
+/// Converts the flags to options.
 pub(crate) fn parse(matches: &ArgMatches) -> Result<SpyOptions> {
     let pids: Vec<u32> = matches.get_many("pid").into_iter().flatten().copied().collect();
     let output: Option<PathBuf> = matches.get_one("output").cloned();
@@ -172,7 +175,7 @@ pub(crate) fn parse(matches: &ArgMatches) -> Result<SpyOptions> {
         None => Task::Top,
     };
     Ok(SpyOptions {
-        whom: if matches.get_flag("all") { Whom::All } else { Whom::These(pids) },
+        whom: if matches.get_flag("all") { SpyTarget::All } else { SpyTarget::These(pids) },
         task,
         hertz: matches.get_one("hertz").copied().unwrap_or(HERTZ),
         duration: matches.get_one("duration").copied(),
@@ -181,7 +184,7 @@ pub(crate) fn parse(matches: &ArgMatches) -> Result<SpyOptions> {
     })
 }
 
-/// The format of that name, which clap has checked.
+/// Returns the format with this name, which clap has validated.
 pub(crate) fn format_named(name: &str) -> Format {
     match name {
         "svg" => Format::Svg,
@@ -191,7 +194,7 @@ pub(crate) fn format_named(name: &str) -> Format {
     }
 }
 
-/// The format that the end of a file's name tells.
+/// Returns the format for the extension of a file's name.
 pub(crate) fn format_of_file(file: &std::path::Path) -> Result<Format> {
     let name = file.to_string_lossy().to_lowercase();
     let ends = |end: &str| name.ends_with(end);
@@ -201,9 +204,9 @@ pub(crate) fn format_of_file(file: &std::path::Path) -> Result<Format> {
         () if ends(".speedscope.json") || ends(".speedscope") => Format::Speedscope,
         () if ends(".collapsed") || ends(".folded") || ends(".txt") => Format::Collapsed,
         () => bail!(
-            "cannot tell the format of `{}` by its name\n\
-             hint: say --format svg, pprof, speedscope or collapsed; or end the name with .svg, .pb.gz, \
-             .speedscope.json or .collapsed",
+            "cannot infer the format from the file name `{}`\nhint: pass --format svg, pprof, \
+             speedscope or collapsed; or use the extension .svg, .pb.gz, .speedscope.json or \
+             .collapsed",
             file.display()
         ),
     })

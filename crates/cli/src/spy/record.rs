@@ -1,8 +1,8 @@
-//! A recording: samples for a while, written as a file that others read.
+//! Recording: takes samples for a while, and writes them as a file for other programs.
 
-use super::beat::Beat;
-use super::options::{Format, SpyOptions, Whom};
-use super::words::{EXIT_INCOMPLETE, counted, refusals, tell};
+use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
+use super::options::{Format, SpyOptions, SpyTarget};
+use super::ticker::Beat;
 use crate::terminal;
 use anyhow::{Context, Result};
 use samovar_spy::profile::{Profile, Weight, collapsed, pprof, speedscope, svg};
@@ -12,11 +12,12 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Result<ExitCode> {
-    // Opened before ten seconds of work: a name that cannot be written is told at once.
+    // Opened before the samples are taken, so that an unwritable path fails at once and not after
+    // ten seconds.
     let file = asked.output.as_ref().map(|path| {
         std::fs::File::create(path).with_context(|| {
             format!(
-                "cannot write `{}`\nhint: name a file in a folder that is there and yours",
+                "cannot write `{}`\nhint: use an existing folder that this user can write to",
                 path.display()
             )
         })
@@ -37,14 +38,15 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Resu
     tell(&refused);
     if profile.total().samples == 0 {
         terminal::complain(
-            "samovar: no stack was seen\nhint: the processes ran no PHP code meanwhile; a longer --duration helps if they do so rarely",
+            "samovar: no stacks recorded\nhint: the processes ran no PHP code; use a longer \
+             --duration if they rarely do",
         );
     }
     let is_whole = refused.is_empty() && profile.total().samples > 0;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_INCOMPLETE) })
 }
 
-/// Samples until the time is over, or nobody is left.
+/// Takes samples until the time is over, or no process is left.
 fn sample(watch: &mut Watch, asked: &SpyOptions, since: Instant) -> Profile {
     let mut profile = Profile::new();
     let mut beat = Beat::new(asked.hertz);
@@ -56,12 +58,13 @@ fn sample(watch: &mut Watch, asked: &SpyOptions, since: Instant) -> Profile {
     profile
 }
 
-/// One look at all; each stack stands for the time since the last.
+/// Takes one sample of all processes; each stack represents the time since the previous sample.
 pub(super) fn add(watch: &mut Watch, profile: &mut Profile, time: std::time::Duration) -> usize {
     let samples = watch.look();
     let wall_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let is_at_work = |sample: &&samovar_spy::Sample| {
-        // While they wait there: what the server does for a request in these functions counts.
+        // Idle workers wait in these functions, but a server may also handle a request in them;
+        // that time counts.
         !sample.stack.is_between_requests() || sample.activity == samovar_spy::Activity::Running
     };
     for sample in samples.iter().filter(is_at_work) {
@@ -73,9 +76,9 @@ pub(super) fn add(watch: &mut Watch, profile: &mut Profile, time: std::time::Dur
 
 fn name(asked: &SpyOptions) -> String {
     match &asked.whom {
-        Whom::All => "all PHP processes".to_owned(),
-        Whom::These(pids) if pids.len() == 1 => format!("{}: {}", pids[0], title(pids[0])),
-        Whom::These(pids) => format!("{} processes", pids.len()),
+        SpyTarget::All => "all PHP processes".to_owned(),
+        SpyTarget::These(pids) if pids.len() == 1 => format!("{}: {}", pids[0], title(pids[0])),
+        SpyTarget::These(pids) => format!("{} processes", pids.len()),
     }
 }
 
@@ -90,5 +93,6 @@ fn write(file: Option<std::fs::File>, asked: &SpyOptions, bytes: &[u8]) -> Resul
         };
     };
     let path = asked.output.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-    file.write_all(bytes).with_context(|| format!("cannot write `{path}`\nhint: is the disk full?"))
+    file.write_all(bytes)
+        .with_context(|| format!("cannot write `{path}`\nhint: check the free space of the disk"))
 }

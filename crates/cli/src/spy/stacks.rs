@@ -1,7 +1,7 @@
-//! The stacks of this moment, each with what its thread waits for and the request that it answers.
+//! The current stacks, each with its thread's wait and its request.
 
-use super::options::{SpyOptions, Whom};
-use super::words::{EXIT_INCOMPLETE, refusals, tell};
+use super::messages::{EXIT_INCOMPLETE, refusals, tell};
+use super::options::{SpyOptions, SpyTarget};
 use crate::terminal;
 use anyhow::Result;
 use samovar_spy::{Sample, Watch, title};
@@ -21,7 +21,7 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
     terminal::print(&text)?;
     let refused = refusals(watch);
     tell(&refused);
-    let is_nobody = matches!(asked.whom, Whom::All) && samples.is_empty() && idle.is_empty();
+    let is_nobody = matches!(asked.whom, SpyTarget::All) && samples.is_empty() && idle.is_empty();
     if is_nobody && refused.is_empty() {
         terminal::complain("samovar: no PHP process runs on this machine");
     }
@@ -39,12 +39,12 @@ fn as_text(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
         };
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}{thread}: {}", sample.pid, title(sample.pid));
-        let request = sample.request.as_ref().map(|request| format!("  answers: {request}"));
+        let request = sample.request.as_ref().map(|request| format!("  request: {request}"));
         let _ = writeln!(out, "state: {}{}", sample.activity, request.unwrap_or_default());
         let _ = writeln!(out, "{}", sample.stack);
     }
     for pid in idle {
-        let what = if watch.counts().torn > 0 { "no stack held still" } else { "runs no PHP code" };
+        let what = if watch.counts().torn > 0 { "no consistent stack" } else { "runs no PHP code" };
         let state = samovar_spy::activity(*pid, *pid);
         let _ = writeln!(out, "{pid}: {}\nstate: {state}  ({what})\n", title(*pid));
     }

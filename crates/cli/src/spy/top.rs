@@ -1,9 +1,10 @@
-//! The functions that processes spend their time in, as a table: drawn again each second in a terminal, once elsewhere.
+//! Table of the functions in which processes spend their time: redrawn each second in a terminal,
+//! printed once elsewhere.
 
-use super::beat::Beat;
+use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
 use super::options::SpyOptions;
 use super::record::add;
-use super::words::{EXIT_INCOMPLETE, counted, refusals, tell};
+use super::ticker::Beat;
 use crate::terminal;
 use anyhow::Result;
 use samovar_spy::Watch;
@@ -14,16 +15,16 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How often the table is drawn.
+/// Interval between two drawings of the table.
 const DRAWN_EVERY: Duration = Duration::from_secs(1);
 
-/// Rows, where the terminal does not say how many it has.
+/// Number of rows if the terminal's size is unknown.
 const ROWS: usize = 30;
 
-/// Lines of the screen that are not rows of the table.
+/// Number of lines on the screen that are not rows of the table.
 const HEAD_LINES: usize = 6;
 
-/// Back to the start of the screen, and what was below is gone.
+/// Moves to the start of the screen, and clears everything below.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
 pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
@@ -39,7 +40,7 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
         looks += 1;
         if is_live && drawn.elapsed() >= DRAWN_EVERY {
             terminal::print(&format!("{CLEAR}{}", table(watch, &profile, looks, rows())))?;
-            // The table is the last second's: a live one shows what is, not what was.
+            // The table covers only the last second, so that a live one shows the current state.
             (profile, looks, drawn) = (Profile::new(), 0, Instant::now());
         }
     }
@@ -128,7 +129,7 @@ fn as_json(watch: &Watch, profile: &Profile, looks: u32) -> String {
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // Shares for people.
+    #[allow(clippy::cast_precision_loss)] // A share for display.
     let ratio = part as f64 / whole.max(1) as f64;
     ratio
 }

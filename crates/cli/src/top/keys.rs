@@ -1,28 +1,28 @@
-//! What keys do to what is shown.
+//! Keys and the view that they change.
 
 use super::table::Kind;
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers};
 
-/// Lines that a page key moves.
+/// Number of lines that a page key moves.
 const PAGE: usize = 10;
 
-/// What follows from a key.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is shown anew.
+    /// Draws the view again.
     Stay,
     End,
 }
 
-/// What is shown, and how.
+/// Displayed table and its options.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) kind: Kind,
-    /// The column of each table by which it is sorted.
+    /// Sort column of each table.
     sorts: [usize; Kind::ALL.len()],
     pub(super) is_reversed: bool,
     pub(super) is_paused: bool,
-    /// The first line that is shown; whoever draws keeps it within the table.
+    /// First displayed line; drawing limits it to the table.
     pub(super) first: usize,
 }
 
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_change_what_is_shown() {
+    fn keys_change_the_view() {
         let mut view = View::new(Kind::Routes);
         press(&mut view, KeyCode::Tab);
         assert_eq!((view.kind, view.sort()), (Kind::Workers, 4));

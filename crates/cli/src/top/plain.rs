@@ -1,27 +1,27 @@
-//! The same for a pipe: once, as text or as JSON.
+//! The tables for a pipe: once, as text or as JSON.
 
 use super::rows::Rows;
 use super::table::{Kind, lines};
 use std::fmt::Write as _;
 
-/// Lines of each table.
+/// Maximum number of lines of each table.
 const LINES_MAX: usize = 20;
-/// The widest name.
+/// Maximum width of a name.
 const NAME_WIDTH: usize = 48;
 
-/// Is it well?
+/// Returns the health verdict.
 pub(super) fn headline(rows: &Rows) -> String {
     let (version, listen) = (&rows.version, rows.listen.join(", "));
     let generation = rows.generation;
     let verdict = match &rows.troubles[..] {
-        [] => "well".to_owned(),
-        troubles => format!("not well: {}", troubles.join("; ")),
+        [] => "healthy".to_owned(),
+        troubles => format!("unhealthy: {}", troubles.join("; ")),
     };
     let line = format!("samovar {version} on {listen}, generation {generation}: {verdict}");
     crate::control::client::printable(&line)
 }
 
-/// All of it in one line.
+/// Returns the summary in one line.
 pub(super) fn summary(rows: &Rows) -> String {
     format!(
         "{:.1} req/s  {:.1} err/s  cores: workers {:.2} server {:.2}  in flight {}  queued {}  \
@@ -67,7 +67,7 @@ fn line(cells: impl Iterator<Item = String>, out: &mut String) {
     out.push('\n');
 }
 
-/// One line.
+/// Returns one line of JSON.
 pub(super) fn json(rows: &Rows) -> String {
     let mut line = samovar_wire::line(rows);
     line.push('\n');

@@ -1,35 +1,35 @@
-//! Two looks at the server → what was between them.
+//! Two samples of the server → the activity between them.
 
 use super::sample::Sample;
 use samovar_wire::{Status, troubles};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// What the server did between two looks; rates are for each second.
+/// Activity of the server between two samples; rates are per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Rows {
-    /// Between the looks; 0 with only one.
+    /// Time between the samples; 0 with only one.
     pub(super) seconds: f64,
-    /// What is not well.
+    /// Health problems.
     pub(super) troubles: Vec<String>,
-    /// The server's address, for people.
+    /// Addresses of the server, for people.
     pub(super) listen: Vec<String>,
     pub(super) version: String,
     pub(super) generation: u64,
-    /// Whether requests are measured one by one.
+    /// Whether request accounting is enabled.
     pub(super) measured: bool,
     pub(super) requests_per_second: f64,
     pub(super) errors_per_second: f64,
-    /// CPU of workers, in cores.
+    /// CPU time of the workers, in cores.
     pub(super) workers_cores: f64,
-    /// CPU of the server itself, in cores.
+    /// CPU time of the server itself, in cores.
     pub(super) server_cores: f64,
     pub(super) in_flight: u64,
     pub(super) queue_depth: u64,
     pub(super) connections: u64,
-    /// Since the start.
+    /// Median since the server's start.
     pub(super) p50_ms: f64,
-    /// Since the start.
+    /// 99th percentile since the server's start.
     pub(super) p99_ms: f64,
     pub(super) routes: Vec<RouteRow>,
     pub(super) routes_left_out: u64,
@@ -37,7 +37,7 @@ pub(super) struct Rows {
     pub(super) waits: Vec<WaitRow>,
 }
 
-/// One route. Percentiles are since the start, the rest is between the looks.
+/// One route. Percentiles are since the server's start, the other values are between the samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct RouteRow {
     pub(super) route: String,
@@ -49,14 +49,14 @@ pub(super) struct RouteRow {
     pub(super) p50_ms: f64,
     pub(super) p95_ms: f64,
     pub(super) p99_ms: f64,
-    /// Since the start.
+    /// Number of requests since the server's start.
     pub(super) requests: u64,
 }
 
 /// One worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct WorkerRow {
-    /// Whose it is; empty where there is one pool.
+    /// Pool of the worker; empty if the server has one pool.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) pool: String,
     pub(super) pid: i32,
@@ -65,19 +65,19 @@ pub(super) struct WorkerRow {
     pub(super) requests_per_second: f64,
     pub(super) cores: f64,
     pub(super) rss_bytes: u64,
-    /// Since its fork.
+    /// Number of requests since its fork.
     pub(super) requests: u64,
     pub(super) age_seconds: f64,
     pub(super) generation: u64,
 }
 
-/// Somebody that PHP waits for.
+/// A peer that PHP waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct WaitRow {
     pub(super) kind: String,
     pub(super) peer: String,
     pub(super) times_per_second: f64,
-    /// How many workers wait for it, on average.
+    /// Mean number of workers that wait for it.
     pub(super) waiting: f64,
     pub(super) ms_each: f64,
 }
@@ -85,7 +85,8 @@ pub(super) struct WaitRow {
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 
-/// Sums now and then → a rate. One that has shrunk began anew: it is another server's, or another worker's.
+/// Computes rates from sums now and before. If a sum has decreased, it was reset by a restart of
+/// the server or worker, and counts from zero.
 #[derive(Clone, Copy)]
 struct Between {
     seconds: f64,
@@ -96,7 +97,7 @@ impl Between {
         if self.seconds > 0.0 { self.sum(now, then) / self.seconds } else { 0.0 }
     }
 
-    #[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
+    #[allow(clippy::cast_precision_loss)] // Counters stay below 2⁵³.
     fn sum(self, now: u64, then: Option<u64>) -> f64 {
         if self.seconds > 0.0 {
             now.checked_sub(then.unwrap_or(0)).unwrap_or(now) as f64
@@ -110,18 +111,18 @@ fn per(sum: f64, times: f64) -> f64 {
     if times > 0.0 { sum / times } else { 0.0 }
 }
 
-#[allow(clippy::cast_precision_loss)] // As above.
+#[allow(clippy::cast_precision_loss)] // Same reason as above.
 fn ms(ns: u64) -> f64 {
     ns as f64 / NS_PER_MS
 }
 
 impl Rows {
-    /// With one look alone there are no rates.
+    /// Computes the rows. With only one sample there are no rates.
     pub(super) fn between(then: Option<&Sample>, now: &Sample) -> Rows {
         let none = Sample::default();
-        // Another process is another server.
+        // Another process id means another server.
         let then = then.filter(|then| then.status.pid == now.status.pid);
-        #[allow(clippy::cast_precision_loss)] // As above.
+        #[allow(clippy::cast_precision_loss)] // Same reason as above.
         let elapsed = |then: &Sample| {
             now.figures.at_unix_us.saturating_sub(then.figures.at_unix_us) as f64 / 1e6
         };
@@ -142,14 +143,14 @@ impl Rows {
             generation: now.status.generation,
             measured: now.figures.measured,
             requests_per_second: between
-                .rate(front.requests_total, Some(front_then.requests_total)),
+                .rate(front.pools.requests_total, Some(front_then.pools.requests_total)),
             errors_per_second: between
-                .rate(front.responses_5xx_total, Some(front_then.responses_5xx_total)),
+                .rate(front.pools.responses_5xx_total, Some(front_then.pools.responses_5xx_total)),
             workers_cores: per((cpu(&now.status) - cpu(&then.status)).max(0.0), seconds),
             server_cores: per(now.status.cpu_seconds - then.status.cpu_seconds, seconds),
-            in_flight: front.in_flight,
-            queue_depth: front.queue_depth,
-            connections: front.connections,
+            in_flight: front.pools.in_flight,
+            queue_depth: front.pools.queue_depth,
+            connections: front.server.connections,
             p50_ms: ms(now.figures.p50_ns),
             p99_ms: ms(now.figures.p99_ns),
             routes: routes(between, then, now),
@@ -244,7 +245,7 @@ mod tests {
         };
         let worker = WorkerStatus { pid: 9, requests, cpu_seconds: 0.5, ..WorkerStatus::default() };
         let mut status = Status { pid, workers: vec![worker], ..Status::default() };
-        status.front.requests_total = requests;
+        status.front.pools.requests_total = requests;
         let figures = Figures {
             at_unix_us: at_s * 1_000_000,
             measured: true,
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_what_was_between() {
+    fn rates_are_computed_between_samples() {
         let rows = Rows::between(Some(&sample(1, 100, 1_000)), &sample(1, 102, 1_200));
         assert_eq!((rows.seconds, rows.requests_per_second), (2.0, 100.0));
         let route = &rows.routes[0];
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn another_server_and_a_first_look_have_no_rates() {
+    fn first_sample_and_new_server_have_no_rates() {
         for then in [None, Some(&sample(2, 100, 1_000))] {
             let rows = Rows::between(then, &sample(1, 102, 1_200));
             assert_eq!((rows.seconds, rows.routes[0].requests_per_second), (0.0, 0.0));

@@ -1,11 +1,11 @@
-//! One look at the server: its status and its figures, as it says them.
+//! One sample of the server: its status and its figures.
 
 use crate::control::client;
 use anyhow::Result;
 use samovar_wire::{Figures, Request, Status};
 use std::path::Path;
 
-/// What the server said at one moment.
+/// State of the server at one point in time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pub(super) status: Status,
@@ -14,9 +14,9 @@ pub(super) struct Sample {
 
 impl Sample {
     pub(super) fn take(path: &Path) -> Result<Sample> {
-        let ask = |request| client::ask(path, &request, client::ANSWER_LIMIT);
+        let ask = |request| client::ask(path, &request, client::RESPONSE_LIMIT);
         let status = client::understand(&ask(Request::Status)?)?;
-        // A server that knows no figures says so in another way, which is none.
+        // A server that does not know `figures` sends an error instead, which gives empty figures.
         let figures = client::understand(&ask(Request::Figures)?).unwrap_or_default();
         Ok(Sample { status, figures })
     }

@@ -1,4 +1,4 @@
-//! What the tables have: columns, cells, and by what they are sorted.
+//! Definition of the tables: columns, cells, and sort order.
 
 use super::rows::Rows;
 use std::cmp::Ordering;
@@ -6,19 +6,19 @@ use std::cmp::Ordering;
 /// One of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// By route.
+    /// Routes.
     #[default]
     Routes,
-    /// By worker.
+    /// Workers.
     Workers,
-    /// By whom PHP waits for.
+    /// Peers that PHP waits for.
     Waits,
 }
 
 impl Kind {
     pub(crate) const ALL: [Kind; 3] = [Kind::Routes, Kind::Workers, Kind::Waits];
 
-    /// Its name on the command line and on the screen.
+    /// Returns the name on the command line and on the screen.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Routes => "routes",
@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    /// Its columns; the first is wide.
+    /// Returns the columns; the first one is wide.
     pub(super) fn columns(self) -> &'static [&'static str] {
         match self {
             Kind::Routes => &[
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// The column by which it is sorted unless somebody wants another.
+    /// Returns the default sort column.
     pub(super) fn first_sort(self) -> usize {
         match self {
             Kind::Routes | Kind::Waits => 3,
@@ -50,18 +50,18 @@ impl Kind {
     }
 }
 
-/// What a cell says, and is sorted by.
+/// Content of a cell, also used for sorting.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
     Text(String),
-    /// With so many decimals.
+    /// A number with this number of decimals.
     Number(f64, usize),
 }
 
 impl Cell {
     pub(super) fn show(&self) -> String {
         match self {
-            // What a route is called may come from a client: nothing of it steers the terminal.
+            // A route's name may come from a client, so control characters are removed.
             Cell::Text(text) => {
                 text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
             }
@@ -69,7 +69,7 @@ impl Cell {
         }
     }
 
-    /// Words upwards, numbers downwards.
+    /// Texts ascending, numbers descending.
     fn compare(&self, other: &Cell) -> Ordering {
         match (self, other) {
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
@@ -80,7 +80,7 @@ impl Cell {
     }
 }
 
-/// The lines of a table, sorted.
+/// Returns the sorted lines of a table.
 pub(super) fn lines(rows: &Rows, kind: Kind, sort: usize, is_reversed: bool) -> Vec<Vec<Cell>> {
     let mut lines: Vec<_> = match kind {
         Kind::Routes => routes(rows),
@@ -99,7 +99,7 @@ fn text(of: &str) -> Cell {
     Cell::Text(of.to_owned())
 }
 
-#[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
+#[allow(clippy::cast_precision_loss)] // Counters stay below 2⁵³.
 fn whole(of: u64) -> Cell {
     Cell::Number(of as f64, 0)
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_sorted_by_what_is_wanted() {
+    fn table_is_sorted_by_selected_column() {
         let names = |sort, is_reversed| -> Vec<_> {
             let lines = lines(&rows(), Kind::Routes, sort, is_reversed);
             lines.iter().map(|line| line[0].show()).collect()

@@ -1,4 +1,4 @@
-//! How the application of a server runs: booted ahead, or as whole scripts.
+//! Execution model of a server's application: booted, or whole scripts.
 
 use super::server::Server;
 use anyhow::Result;
@@ -6,20 +6,20 @@ use samovar_wire::{ImageStatus, Status};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// An application whose checkpoint was met by a request only is booted then.
+/// Timeout for the boot of an application whose checkpoint is found only by a request.
 const BOOT_LIMIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How the application runs where it may.
+/// Execution model of the application.
 pub(crate) enum Model {
-    /// In this model.
+    /// Booted, in this model.
     Booted(String),
-    /// As whole scripts there, too, and why.
+    /// Whole scripts, for this reason.
     Scripts(String),
 }
 
 impl Model {
-    /// Waits for an application that was found out about by a request.
+    /// Waits for the boot of an application whose checkpoint is found by a request.
     pub(crate) fn wait(server: &Server) -> Result<Model> {
         let begun = Instant::now();
         loop {
@@ -33,7 +33,7 @@ impl Model {
         }
     }
 
-    /// As it is at this moment.
+    /// Returns the current model.
     pub(crate) fn now(server: &Server) -> Result<Model> {
         let status = server.status()?;
         if let Some(worker) = status.workers.iter().find(|worker| worker.model != "script") {
@@ -42,15 +42,16 @@ impl Model {
         if let Some(image) = refused(&status) {
             return Ok(Model::Scripts(refusal(image)));
         }
-        let hint =
-            "hint: --checkpoint-after FILE places a checkpoint; see docs/guide/checkpoint-model.md";
+        let hint = "hint: set a checkpoint with --checkpoint-after FILE; see \
+                    docs/guide/checkpoint-model.md";
         Ok(Model::Scripts(format!(
-            "no URL has come to a checkpoint or to Samovar\\serve(), so that each runs as a script\n{hint}"
+            "no URL reached a checkpoint or Samovar\\serve(), so each request runs as a \
+             script\n{hint}"
         )))
     }
 }
 
-/// The image of an application, of any pool, that cannot have its checkpoint.
+/// Returns the image of an application, of any pool, that cannot have its checkpoint.
 fn refused(status: &Status) -> Option<&ImageStatus> {
     let images = status.applications().into_iter().filter_map(|of| of.image);
     images.into_iter().find(|image| image.mode == "script")
@@ -60,5 +61,5 @@ fn refusal(image: &ImageStatus) -> String {
     let found = image.findings.iter().filter(|finding| finding.action == "script");
     let findings: Vec<_> =
         found.map(|f| format!("\n  {}: {} {}: {}", f.kind, f.what, f.place, f.advice)).collect();
-    format!("the checkpoint cannot be had, so that each runs as a script{}", findings.concat())
+    format!("the checkpoint is not possible, so each request runs as a script{}", findings.concat())
 }

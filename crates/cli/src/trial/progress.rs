@@ -1,13 +1,13 @@
-//! What a command says while it runs long.
+//! Progress messages of a command.
 
 use crate::terminal;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// A run shorter than that says nothing before its end.
+/// Duration before the first message; a shorter run prints none.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// What is said on standard error of a run that takes long.
+/// Prints progress messages on standard error during long runs.
 pub(crate) struct Progress {
     next: Instant,
     rewrites: bool,
@@ -18,7 +18,7 @@ impl Progress {
         Progress { next: Instant::now() + SILENCE, rewrites: std::io::stderr().is_terminal() }
     }
 
-    /// Not too often.
+    /// Prints a message, but not too often.
     pub(crate) fn say(&mut self, text: impl FnOnce() -> String) {
         let now = Instant::now();
         if now >= self.next {

@@ -1,4 +1,5 @@
-//! A server of a command's own: started with the application's settings, asked how it is, stopped.
+//! A server that a command starts for itself, with the application's settings; it is queried and
+//! stopped by the command.
 
 use crate::companion;
 use crate::control::client;
@@ -20,20 +21,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Settings of which each server here has its own.
+/// Settings that each of these servers has its own values of.
 const OWN_FLAGS: [&str; 6] =
-    ["listen", "control", "workers", "access-log", "access-log-format", "whole-scripts"];
-/// Applications with cold caches take long.
+    ["listen", "control", "workers", "access-log", "access-log-format", "disable-checkpoint"];
+/// Timeout for the start: applications with cold caches are slow.
 const START_LIMIT: Duration = Duration::from_mins(5);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// What is kept of a server's log.
+/// Number of log lines that are kept.
 const LOG_LINES_MAX: usize = 30;
 const LOG_LINE_BYTES_MAX: usize = 2000;
-/// Waiting to be read: who is ready says so in one.
+/// Maximum number of unread addresses; the ready message contains one.
 const NEWS_MAX: usize = 16;
 
-/// One server, the process of which is a child of this one.
+/// One server, a child process of this one.
 pub(crate) struct Server {
     child: RefCell<Child>,
     pid: u32,
@@ -42,7 +43,7 @@ pub(crate) struct Server {
     log: Log,
 }
 
-/// The settings' flags as they were typed, but for those that each server has of its own.
+/// Returns the settings' flags as typed, without those that each server has its own values of.
 pub(crate) fn flags(matches: &ArgMatches) -> Vec<OsString> {
     let mut flags: Vec<OsString> = Vec::new();
     if let Some(files) = matches.get_many::<PathBuf>("config") {
@@ -57,24 +58,25 @@ pub(crate) fn flags(matches: &ArgMatches) -> Vec<OsString> {
     flags
 }
 
-/// The last lines that a server has said.
+/// Last lines of a server's log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<VecDeque<String>>>);
 
-/// The processes that answer requests now.
+/// Returns the ids of the worker processes.
 pub(crate) fn workers(server: &Server) -> Result<Vec<i32>> {
     Ok(server.status()?.workers.iter().map(|worker| worker.pid).collect())
 }
 
 impl Server {
-    /// `name` tells it from others of this command; `more` are flags behind those that were typed.
+    /// Starts a server. `name` distinguishes the servers of one command; `more` are flags to
+    /// append.
     pub(crate) fn start(
         name: &str,
         flags: &[OsString],
         workers: usize,
         more: &[OsString],
     ) -> Result<Server> {
-        let own = std::env::current_exe().context("cannot tell where this program is")?;
+        let own = std::env::current_exe().context("cannot find the path of this program")?;
         let parent = std::process::id();
         let control = std::env::temp_dir().join(format!("samovar-{parent}-{name}.sock"));
         let mut command = Command::new(own);
@@ -111,30 +113,30 @@ impl Server {
         self.pid
     }
 
-    /// Where it has ended, what it has said.
+    /// Returns an error with the last log lines if the server has ended.
     pub(crate) fn must_live(&self) -> Result<()> {
         match self.child.borrow_mut().try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(lost("a server that this command has started has ended", &self.log.text())),
+            _ => Err(lost("a server started by this command has exited", &self.log.text())),
         }
     }
 
-    /// What the server says of itself.
+    /// Queries the server's status.
     pub(crate) fn status(&self) -> Result<Status> {
-        let line = client::ask(&self.control, &Request::Status, client::ANSWER_LIMIT)?;
-        serde_json::from_str(&line).context("the server's answer is not understood")
+        let line = client::ask(&self.control, &Request::Status, client::RESPONSE_LIMIT)?;
+        serde_json::from_str(&line).context("cannot parse the server's response")
     }
 
-    /// The address in the line that says it is ready.
+    /// Returns the address from the ready message.
     fn ready(&self, said: &Receiver<SocketAddr>) -> Result<SocketAddr> {
         match said.recv_timeout(START_LIMIT) {
             Ok(address) => Ok(address),
             Err(RecvTimeoutError::Timeout) => bail!(lost(
-                &format!("the application has not booted within {} s", START_LIMIT.as_secs()),
+                &format!("the application did not boot within {} s", START_LIMIT.as_secs()),
                 &self.log.text()
             )),
             Err(RecvTimeoutError::Disconnected) => {
-                bail!(lost("the server does not start", &self.log.text()))
+                bail!(lost("the server failed to start", &self.log.text()))
             }
         }
     }
@@ -152,28 +154,28 @@ impl Drop for Server {
                 _ => break,
             }
         }
-        // One that has ended is not killed again; its own processes end with it.
+        // An ended server is not killed again; its own processes end with it.
         let _ = child.kill();
         let _ = child.wait();
         remove_socket(&self.control);
     }
 }
 
-/// A server that this command has started is gone: what it has said, if anything.
-fn lost(what: &str, log: &str) -> anyhow::Error {
+/// Returns an error for a server that has ended, with its last log lines.
+fn lost(problem: &str, log: &str) -> anyhow::Error {
     match log.trim() {
-        "" => anyhow!("{what}"),
-        log => anyhow!("{what}; it said:\n{log}"),
+        "" => anyhow!("{problem}"),
+        log => anyhow!("{problem}; its log:\n{log}"),
     }
 }
 
-/// A server that was killed has left it.
+/// Removes the socket's file, which a killed server leaves.
 fn remove_socket(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
 impl Log {
-    /// Reads to the end, in a thread of its own: a server must not wait for its log.
+    /// Reads the log to its end on a separate thread, so that the server never blocks on it.
     fn follow(&self, stderr: ChildStderr) -> Result<Receiver<SocketAddr>> {
         let (tell, told) = sync_channel(NEWS_MAX);
         let log = self.clone();
@@ -181,7 +183,7 @@ impl Log {
             for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
                 let line = String::from_utf8_lossy(&line[..line.len().min(LOG_LINE_BYTES_MAX)]);
                 if let Some(address) = address_in(&line) {
-                    // Nobody waits for a second one.
+                    // Only the first address is used.
                     let _ = tell.try_send(address);
                 }
                 log.add(client::printable(&line));
@@ -215,10 +217,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_that_says_it_is_ready_names_an_address() {
+    fn address_is_parsed_from_ready_message() {
         let line = "samovar: listening on http://127.0.0.1:4242 (control /tmp/a.sock)";
         assert_eq!(address_in(line), Some(SocketAddr::from(([127, 0, 0, 1], 4242))));
-        assert_eq!(address_in("connections are taken"), None);
+        assert_eq!(address_in("accepting connections"), None);
         assert_eq!(address_in("listening on http://somewhere"), None);
     }
 }

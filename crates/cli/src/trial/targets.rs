@@ -1,4 +1,4 @@
-//! What was typed behind `--urls` → what is asked for.
+//! Values of `--urls` → requests.
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 const URLS_MAX: usize = 10_000;
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Where no URL names one.
+/// Host of URLs that have none.
 const HOST: &str = "localhost";
 
-/// One request: GET, as a browser's address line would have it.
+/// One GET request, as for a URL in a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) host: String,
@@ -25,7 +25,7 @@ impl std::fmt::Display for Target {
 }
 
 impl Target {
-    /// It was named by its path.
+    /// Returns whether the URL was given as a path.
     pub(crate) fn is_local(&self) -> bool {
         self.host == HOST
     }
@@ -37,7 +37,7 @@ impl Target {
             Some(rest) => match rest.find(['/', '?', '#']) {
                 None => (rest, "/"),
                 Some(at) if rest[at..].starts_with('/') => rest.split_at(at),
-                Some(_) => bail!("`{text}` has no path: a `/` stands between host and query"),
+                Some(_) => bail!("`{text}` has no path: add a `/` between host and query"),
             },
         };
         let path = path.split('#').next().unwrap_or(path);
@@ -50,7 +50,7 @@ impl Target {
     }
 }
 
-/// The flag `--urls`.
+/// Returns the flag `--urls`.
 pub(crate) fn argument() -> Arg {
     Arg::new("urls")
         .long("urls")
@@ -58,10 +58,12 @@ pub(crate) fn argument() -> Arg {
         .num_args(1..)
         .action(ArgAction::Append)
         .value_parser(value_parser!(String))
-        .help("What to ask: paths that begin with /, http:// addresses, or files of such lines [default: /]")
+        .help(
+            "Paths that begin with /, http:// addresses, or files with a list of them [default: /]",
+        )
 }
 
-/// What was typed behind it.
+/// Returns the targets from the flag's values.
 pub(crate) fn typed(matches: &ArgMatches) -> Result<Vec<Target>> {
     let urls: Vec<String> = matches.get_many("urls").into_iter().flatten().cloned().collect();
     read(&urls)
@@ -80,15 +82,17 @@ fn read(typed: &[String]) -> Result<Vec<Target>> {
         targets.push(Target::parse("/")?);
     }
     if targets.is_empty() {
-        bail!("`--urls`: the file names none\nhint: one URL a line; `#` begins a comment");
+        bail!(
+            "`--urls`: the file contains no URL\nhint: write one URL per line; `#` begins a comment"
+        );
     }
     if targets.len() > URLS_MAX {
-        bail!("`--urls`: {} are too many, {URLS_MAX} is the most", targets.len());
+        bail!("`--urls`: {} URLs are too many; the maximum is {URLS_MAX}", targets.len());
     }
     Ok(targets)
 }
 
-/// `-`: standard input.
+/// Reads a file; `-` is standard input.
 fn read_file(name: &str, targets: &mut Vec<Target>) -> Result<()> {
     let mut text = String::new();
     let from: Box<dyn Read> = match name {
@@ -108,11 +112,12 @@ fn read_file(name: &str, targets: &mut Vec<Target>) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be said in a URL.
+/// Rejects characters that a URL cannot contain.
 fn must_be_target(text: &str) -> Result<()> {
     if !text.starts_with('/') || text.contains(|c: char| c <= ' ' || c == '\u{7f}') {
         bail!(
-            "`{text}` cannot be asked for\nhint: a path with its query, such as `/` or `/search?q=tea`, or a file that exists"
+            "`{text}` cannot be requested\nhint: pass a path with an optional query, such as `/` \
+             or `/search?q=tea`, or an existing file"
         );
     }
     Ok(())
@@ -138,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_a_url_a_line() {
+    fn file_has_one_url_per_line() {
         let file = std::env::temp_dir().join(format!("samovar-urls-{}", std::process::id()));
         std::fs::write(&file, "# all\n/a\n\n  /b?c \nhttp://h/d\n").expect("a file of ours");
         let name = file.display().to_string();

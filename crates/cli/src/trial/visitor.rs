@@ -1,6 +1,6 @@
-//! Somebody who asks: GET by GET, with the cookies that were set.
+//! A client that sends GET requests one after another, with the cookies that were set.
 
-use super::answer::Answer;
+use super::response::TrialResponse;
 use super::targets::Target;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -9,41 +9,42 @@ use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-const ANSWER_BYTES_MAX: u64 = 64 << 20;
-const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
+const RESPONSE_BYTES_MAX: u64 = 64 << 20;
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const COOKIES_MAX: usize = 300;
 
-/// A new one has no cookies.
+/// A new visitor has no cookies.
 #[derive(Debug, Default)]
 pub(crate) struct Visitor {
-    /// Of all paths and hosts: a walk is through one application.
+    /// Cookies of all paths and hosts: all requests are for one application.
     cookies: BTreeMap<String, String>,
 }
 
 impl Visitor {
-    pub(crate) fn get(&mut self, server: SocketAddr, target: &Target) -> Result<Answer> {
+    pub(crate) fn get(&mut self, server: SocketAddr, target: &Target) -> Result<TrialResponse> {
         let mut stream =
             TcpStream::connect_timeout(&server, CONNECT_TIMEOUT).context("cannot connect")?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.write_all(self.request(target).as_bytes()).context("cannot ask")?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
+        stream.write_all(self.request(target).as_bytes()).context("cannot send the request")?;
         let mut bytes = Vec::new();
-        let read = stream.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes);
-        read.with_context(|| format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))?;
-        if bytes.len() as u64 > ANSWER_BYTES_MAX {
-            bail!("the answer is longer than {} MiB", ANSWER_BYTES_MAX >> 20);
+        let read = stream.take(RESPONSE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.with_context(|| format!("no response within {} s", RESPONSE_TIMEOUT.as_secs()))?;
+        if bytes.len() as u64 > RESPONSE_BYTES_MAX {
+            bail!("the response is longer than {} MiB", RESPONSE_BYTES_MAX >> 20);
         }
-        let answer = Answer::parse(&bytes)?;
-        for cookie in &answer.cookies {
+        let response = TrialResponse::parse(&bytes)?;
+        for cookie in &response.cookies {
             self.keep(cookie);
         }
-        Ok(answer)
+        Ok(response)
     }
 
     fn request(&self, target: &Target) -> String {
         let mut request = format!(
-            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: samovar/{}\r\nAccept: */*\r\nConnection: close\r\n",
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: samovar/{}\r\nAccept: */*\r\nConnection: \
+             close\r\n",
             target.path,
             target.host,
             env!("CARGO_PKG_VERSION")
@@ -55,7 +56,8 @@ impl Visitor {
         request + "\r\n"
     }
 
-    /// As RFC 6265 has it, without domains, paths and dates: `Max-Age=0` takes a cookie away, and PHP sends both.
+    /// Stores a cookie as in RFC 6265, but ignores domains, paths and dates. `Max-Age=0` removes a
+    /// cookie; PHP sends it together with a date.
     fn keep(&mut self, cookie: &str) {
         let mut parts = cookie.split(';').map(str::trim);
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cookies_come_and_go() {
+    fn cookies_are_stored_and_removed() {
         let mut visitor = Visitor::default();
         let target = Target { host: "h".to_owned(), path: "/p?q".to_owned() };
         assert!(!visitor.request(&target).contains("Cookie"));

@@ -1,4 +1,5 @@
-//! `cargo +nightly fuzz run file` in crates/config: whatever stands in the file, there are settings, or problems that say what to do.
+//! `cargo +nightly fuzz run file` in crates/config: any file content results in settings, or in
+//! problems with hints.
 #![no_main]
 
 use samovar_config::Sources;

@@ -1,4 +1,5 @@
-//! Where the control socket lies: the server makes it there, `status` and `stop` look for it there.
+//! Path of the control socket: the server creates it there, and `status` and `stop` look for it
+//! there.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -7,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::problem::Problem;
 
-/// The folder of control sockets: `$XDG_RUNTIME_DIR` if it is this user's, else `/tmp/samovar-UID`.
+/// Returns the folder of control sockets: `$XDG_RUNTIME_DIR` if this user owns it, else
+/// `/tmp/samovar-UID`.
 fn control_dir() -> PathBuf {
     let uid = rustix::process::getuid().as_raw();
-    // A server that has become another user has root's variables.
+    // A server that has switched from root to another user still has root's variables.
     let is_anothers = |folder: &PathBuf| folder.metadata().is_ok_and(|found| found.uid() != uid);
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     control_dir_in(runtime.filter(|folder| !is_anothers(folder)), uid)
@@ -23,15 +25,16 @@ fn control_dir_in(runtime: Option<PathBuf>, uid: u32) -> PathBuf {
     }
 }
 
-/// The socket of the server whose first listener has this port (the real one, not 0).
+/// Returns the socket of the server whose first listener has this port (the actual one, not 0).
 pub fn default_control_path(port: u16) -> PathBuf {
     control_dir().join(format!("samovar-{port}.sock"))
 }
 
-/// Makes [`control_dir`], with mode 0700, where it is missing.
+/// Creates [`control_dir`] with mode 0700 if it does not exist.
 ///
 /// # Errors
-/// Where it belongs to somebody else: anybody can make a folder in `/tmp` and wait for sockets.
+/// The folder belongs to another user: every user can create a folder in `/tmp` and wait for
+/// sockets.
 pub fn make_control_dir() -> io::Result<PathBuf> {
     let folder = control_dir();
     make_private(&folder, rustix::process::getuid().as_raw())?;
@@ -43,7 +46,7 @@ fn make_private(folder: &Path, uid: u32) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Not `metadata`: a symbolic link would lead into a folder of another's choice.
+    // Not `metadata`: a symbolic link could lead to a folder that another user chose.
     let found = folder.symlink_metadata()?;
     let open_to_others = found.permissions().mode() & 0o022 != 0;
     if !found.is_dir() || found.uid() != uid || open_to_others {
@@ -53,9 +56,10 @@ fn make_private(folder: &Path, uid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket of the only server that runs, for `status` and `stop` without `--control`.
+/// Returns the socket of the only running server, for `status` and `stop` without `--control`.
 ///
-/// Where root has none, it looks at everybody's: a server that has become another user has its socket where that user has it.
+/// If root has no socket of its own, the folders of all users are searched. A server that has
+/// switched to another user has its socket in that user's folder.
 pub fn discover_control() -> Result<PathBuf, Problem> {
     let own = control_dir();
     if !rustix::process::getuid().is_root() || !sockets_in(&own).is_empty() {
@@ -65,7 +69,8 @@ pub fn discover_control() -> Result<PathBuf, Problem> {
     discover_in(&[vec![own], others].concat())
 }
 
-/// The folders that [`make_control_dir`] makes for users, as far as nobody else can have put a socket into them.
+/// Returns the folders that [`make_control_dir`] creates for users, if no other user can have put a
+/// socket into them.
 fn folders_of_others(parent: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
     let mut folders: Vec<_> = entries.map(|entry| entry.path()).filter(|f| is_private(f)).collect();
@@ -74,7 +79,7 @@ fn folders_of_others(parent: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether it is `samovar-UID`, that user's, and nobody else may write there.
+/// Whether the folder is named `samovar-UID`, belongs to that user, and is not writable for others.
 fn is_private(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let uid = name.strip_prefix("samovar-").and_then(|uid| uid.parse::<u32>().ok());
@@ -86,7 +91,7 @@ fn is_private(folder: &Path) -> bool {
 fn discover_in(folders: &[PathBuf]) -> Result<PathBuf, Problem> {
     let mut sockets: Vec<_> = folders.iter().flat_map(|folder| sockets_in(folder)).collect();
     if sockets.len() > 1 {
-        // A server that was killed leaves its socket behind; nobody answers there.
+        // A killed server leaves its socket file; connecting to it fails.
         sockets.retain(|socket| UnixStream::connect(socket).is_ok());
     }
     match sockets.as_slice() {
@@ -125,7 +130,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn folder_of_the_sockets() {
+    fn control_dir_is_runtime_dir_or_tmp() {
         let check = |runtime: Option<&str>, expected: &str| {
             assert_eq!(control_dir_in(runtime.map(PathBuf::from), 1000), Path::new(expected));
         };
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_socket_is_found() {
+    fn discover_finds_the_only_running_server() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("other.sock"), "").unwrap();
         let error = discover_in(&[folder.path().to_owned()]).unwrap_err();
@@ -158,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_private_folders_of_others_are_looked_into() {
+    fn discover_ignores_folders_writable_for_others() {
         let parent = tempfile::tempdir().unwrap();
         let uid = rustix::process::getuid().as_raw();
         let own = parent.path().join(format!("samovar-{uid}"));
@@ -172,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_another_is_refused() {
+    fn control_dir_of_another_user_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("samovar-1");
         let uid = rustix::process::getuid().as_raw();

@@ -1,4 +1,4 @@
-//! Which worker binary to start: one that was named, or `samovar-php` from where programs lie.
+//! Selects the worker binary: the named one, or `samovar-php` from the usual folders.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -8,10 +8,10 @@ use crate::problem::Problem;
 use crate::schema::binary::PhpBinary;
 use crate::schema::settings::Settings;
 
-/// The worker binary that the settings mean; it exists and can be executed.
+/// Returns the worker binary that the settings select. It exists and is executable.
 ///
 /// # Errors
-/// Says where it looked and what to do.
+/// The binary was not found. The error names the searched folders and a hint.
 pub fn locate_php(settings: &Settings) -> Result<PathBuf, Problem> {
     let own = std::env::current_exe().ok();
     let own_folder = own.as_deref().and_then(Path::parent);
@@ -36,7 +36,8 @@ fn locate(
         let looked: Vec<_> = folders.iter().map(|f| format!("`{}`", f.display())).collect();
         Problem::new(
             format!("cannot find the worker `{name}`; looked in {}", looked.join(", ")),
-            "build it for this PHP with `cargo build -p samovar-php`, or name it with --php-binary PATH",
+            "build it for this PHP with `cargo build -p samovar-php`, or name it with --php-binary \
+             PATH",
         )
     })
 }
@@ -45,9 +46,9 @@ fn named_binary(file: &Path) -> Result<PathBuf, Problem> {
     if is_program(file) {
         return Ok(file.to_owned());
     }
-    let what = if file.exists() { "is no program" } else { "does not exist" };
+    let wrong = if file.exists() { "is not an executable file" } else { "does not exist" };
     Err(Problem::new(
-        format!("the worker `{}` {what}", file.display()),
+        format!("the worker `{}` {wrong}", file.display()),
         "--php-binary takes the path of a worker binary, or a version such as 8.2",
     ))
 }
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_samovar_first_then_on_the_path() {
+    fn worker_binary_is_searched_next_to_samovar_then_on_path() {
         let folder = tempfile::tempdir().unwrap();
         let (own, bin) = (folder.path().join("own"), folder.path().join("bin"));
         program(&bin.join("samovar-php"));
@@ -88,15 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn a_named_binary() {
+    fn named_binary_must_be_a_program() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("worker");
         let look = || locate(Some(&PhpBinary::Path(file.clone())), None, OsStr::new(""));
-        let message = |what| format!("the worker `{}` {what}", file.display());
+        let message = |wrong| format!("the worker `{}` {wrong}", file.display());
 
         assert_eq!(look().unwrap_err().message, message("does not exist"));
         fs::write(&file, "").unwrap();
-        assert_eq!(look().unwrap_err().message, message("is no program"));
+        assert_eq!(look().unwrap_err().message, message("is not an executable file"));
         program(&file);
         assert_eq!(look(), Ok(file.clone()));
     }

@@ -1,13 +1,13 @@
-//! A host and a port, as they are typed.
+//! A host and a port, as typed.
 
 use std::fmt;
 
-/// An address to listen on: what `TcpListener::bind((host, port))` takes.
+/// An address to listen on: the arguments of `TcpListener::bind((host, port))`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// An IP address without brackets, or a host name that is not resolved yet.
     pub host: String,
-    /// Port; 0: any free one.
+    /// Port; 0 selects any free port.
     pub port: u16,
 }
 

@@ -1,11 +1,11 @@
-//! Which worker binary is meant, as it is typed.
+//! Selection of the worker binary, as typed.
 
 use std::path::PathBuf;
 
-/// Which worker binary to start.
+/// The worker binary to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PhpBinary {
-    /// The file that was named; absolute.
+    /// A file, named by its absolute path.
     Path(PathBuf),
     /// `samovar-php` with this suffix, such as `8.2`.
     Version(String),

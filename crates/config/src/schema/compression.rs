@@ -1,19 +1,19 @@
-//! How answers can be packed for the client.
+//! How responses are compressed for the client.
 
-/// Which answers are packed, and how.
+/// Which responses are compressed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compression {
-    /// The best first; none: no answer is.
+    /// Codings, the preferred one first; empty: responses are not compressed.
     pub codings: Vec<Coding>,
-    /// Lower case; none: those that are worth it.
+    /// Media types to compress, in lower case; empty: the types that compress well.
     pub types: Vec<String>,
-    /// Bytes; at least 1.
+    /// Minimum size of a compressed response, in bytes; at least 1.
     pub bytes_min: u64,
-    /// Whether packed files are looked for beside files.
+    /// Whether compressed variants of files (`FILE.br`) are served.
     pub precompressed: bool,
 }
 
-/// A coding of RFC 9110, 8.4.1.
+/// A content coding (RFC 9110, section 8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     /// RFC 8878.
@@ -25,10 +25,10 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Those that are known, the smallest results first.
+    /// All supported codings, those with the smallest results first.
     pub const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-    /// Its name in `Accept-Encoding`.
+    /// Returns the coding's name in `Accept-Encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Coding::Zstd => "zstd",
@@ -37,7 +37,7 @@ impl Coding {
         }
     }
 
-    /// The extension of files that are packed so.
+    /// Returns the extension of files compressed with this coding.
     pub fn extension(self) -> &'static str {
         match self {
             Coding::Zstd => ".zst",
@@ -46,7 +46,7 @@ impl Coding {
         }
     }
 
-    /// The coding of that name.
+    /// Returns the coding of that name.
     pub(crate) fn named(name: &str) -> Option<Coding> {
         Coding::ALL.into_iter().find(|coding| coding.name() == name)
     }

@@ -1,24 +1,26 @@
-//! `[[console]]`, and `[[pool.console]]` of a pool: console commands that run beside HTTP, such as a framework's message consumers.
+//! `[[console]]`, and `[[pool.console]]` of a pool: console commands that run in addition to HTTP,
+//! such as a framework's message consumers.
 //!
-//! They are tables of the file alone: a flag or a variable has no room for several of them.
+//! These tables exist only in the file: a flag or a variable has no notation for several of them.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The key of the tables.
+/// Key of the tables.
 pub(crate) const KEY: &str = "console";
-/// What the tables are called that stand in a pool.
+/// Name of the tables inside a pool.
 pub(crate) const KEY_OF_POOL: &str = "pool.console";
 
-/// What it was before: `workers` are processes for HTTP.
+/// Former name of the key. It was renamed because `workers` are the processes for HTTP.
 pub(crate) const FORMER_KEY: &str = "worker";
 
-/// Most tables of a pool.
+/// Maximum number of tables per pool.
 pub(crate) const TABLES_MAX: usize = 32;
-/// How many processes one table may ask for.
+/// Allowed number of processes per table.
 pub(crate) const COUNT: RangeInclusive<i64> = 1..=64;
-/// Words of a command, and bytes of all of them: they are passed on in one message.
+/// Maximum number of words of a command, and of bytes in all of them: they are passed on in one
+/// message.
 pub(crate) const WORDS_MAX: usize = 64;
 pub(crate) const WORDS_BYTES_MAX: usize = 3072;
 pub(crate) const MEMORY: RangeInclusive<u64> = (16 << 20)..=(1 << 40);
@@ -26,31 +28,32 @@ pub(crate) const TIME_MAX: Duration = Duration::from_hours(7 * 24);
 pub(crate) const STOP_TIMEOUT_MAX: Duration = Duration::from_hours(1);
 pub(crate) const NAME_BYTES_MAX: usize = 32;
 
-/// Where frameworks keep their console, below the application's folder.
+/// Usual paths of a framework's console script, relative to the application's folder.
 pub(crate) const SCRIPTS: [&str; 2] = ["bin/console", "artisan"];
 
 /// One `[[console]]`: the same command in `count` processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleCommand {
-    /// For log lines and `samovar status`; unique in its pool.
+    /// Name for log lines and `samovar status`; unique in its pool.
     pub name: String,
-    /// The PHP file that is run: absolute, exists.
+    /// PHP file to run: absolute, exists.
     pub script: PathBuf,
-    /// What the script is given as `$argv`, without its own name.
+    /// The script's `$argv`, without the script's own name.
     pub arguments: Vec<String>,
-    /// Working directory: the folder of the settings' file; of a pool with a root of its own, the one above that.
+    /// Working directory: the folder of the settings file. For a pool with its own root, the parent
+    /// folder of that root.
     pub folder: PathBuf,
-    /// Processes that run it at the same time.
+    /// Number of processes that run the command at the same time.
     pub count: usize,
-    /// Resident memory after which a process is asked to leave, bytes.
+    /// Resident memory, in bytes, above which a process is requested to exit.
     pub memory_max: u64,
-    /// Age after which it is asked to leave; zero: never.
+    /// Age after which a process is requested to exit; zero: never.
     pub time_max: Duration,
-    /// Time between being asked to leave and SIGKILL.
+    /// Time from the request to exit until SIGKILL.
     pub stop_timeout: Duration,
 }
 
-/// A key of the table, for the manual and for mistyped ones.
+/// A key of the table, for the manual and for hints about mistyped keys.
 pub(crate) struct Field {
     pub(crate) key: &'static str,
     pub(crate) allowed: &'static str,
@@ -61,39 +64,40 @@ pub(crate) struct Field {
 pub(crate) const FIELDS: [Field; 7] = [
     Field {
         key: "command",
-        allowed: "a string, split into words as a shell does, or an array of strings",
-        default: "none; needed unless `script` is set",
-        doc: "What the console is told to run: `\"messenger:consume async --time-limit=3600\"`",
+        allowed: "a string, which is split into words as in a shell, or an array of strings",
+        default: "none; required unless `script` is set",
+        doc: "Command with its arguments: `\"messenger:consume async --time-limit=3600\"`",
     },
     Field {
         key: "script",
         allowed: "the path of a PHP file",
-        default: "`bin/console` or `artisan`, in the folder of the file or above the root",
-        doc: "The PHP file that runs the command",
+        default: "`bin/console` or `artisan`, next to the settings file, above the root, or in the \
+                  root",
+        doc: "PHP file that runs the command",
     },
     Field {
         key: "name",
         allowed: "up to 32 letters, digits, `-`, `_`, `.`",
-        default: "the last part of the command's first word, as `consume`",
-        doc: "Its name in log lines and in `samovar status`",
+        default: "the last part of the command's first word, such as `consume`",
+        doc: "Name in log lines and in `samovar status`",
     },
-    Field { key: "count", allowed: "1 to 64", default: "`1`", doc: "Processes that run it" },
+    Field { key: "count", allowed: "1 to 64", default: "`1`", doc: "Number of processes" },
     Field {
         key: "memory_max",
         allowed: "a size from 16M to 1024G",
         default: "`512M`",
-        doc: "Resident memory after which a process is asked to leave (SIGTERM) and another takes its place",
+        doc: "Resident memory above which a process gets SIGTERM and is replaced",
     },
     Field {
         key: "time_max",
         allowed: "a time up to 168h, or `0`: no limit",
         default: "`0`",
-        doc: "Age after which a process is asked to leave",
+        doc: "Age above which a process gets SIGTERM and is replaced",
     },
     Field {
         key: "stop_timeout",
         allowed: "a time up to 1h",
         default: "`10s`",
-        doc: "From being asked to leave to SIGKILL: give it what the longest message takes",
+        doc: "Time between SIGTERM and SIGKILL: at least that of the longest message",
     },
 ];

@@ -1,4 +1,5 @@
-//! Names for which certificates are fetched: what may be one, where the server then listens, and where the keys lie.
+//! Domain names for automatic certificates: the allowed names, the listeners that follow from them,
+//! and the folder of the keys.
 
 use std::path::{Path, PathBuf};
 
@@ -6,33 +7,33 @@ use crate::schema::listener::{Listener, Protocol};
 use crate::schema::setting::Surroundings;
 use crate::schema::settings::Settings;
 
-/// What is wrong, and a hint.
+/// A description of the mistake, and a hint.
 type Wrong = (String, String);
 
-/// More names than a server looks after: authorities allow few orders.
+/// Maximum number of names per server: authorities limit the number of orders.
 const DOMAINS_MAX: usize = 100;
-/// Longest name, and longest part of it.
+/// Maximum length of a name, and of one of its labels.
 const NAME_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
-/// Where a server without other names listens.
+/// Default listener of a server without domain names.
 const LISTEN: &str = "127.0.0.1:8080";
-/// Where one with names listens: the authority asks there.
+/// Default listeners of a server with domain names: the authority connects to these ports.
 const LISTEN_WITH_DOMAINS: [&str; 2] = [":80?redirect", "https://:443"];
-/// Where a server that root starts keeps what outlives it.
+/// Folder for persistent data of a server started by root.
 const STATE_OF_ROOT: &str = "/var/lib/samovar";
 
-/// Checks the names, and says where the server listens if nobody does.
+/// Checks the names, and sets the default of `listen`.
 pub(crate) fn finish(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
     let mut domains: Vec<String> = Vec::new();
     for text in &settings.acme.domains {
-        let name = name(text).map_err(|(what, hint)| (format!("{what}: `{text}`"), hint))?;
+        let name = name(text).map_err(|(wrong, hint)| (format!("{wrong}: `{text}`"), hint))?;
         if !domains.contains(&name) {
             domains.push(name);
         }
     }
     if domains.len() > DOMAINS_MAX {
-        let hint = format!("one server looks after {DOMAINS_MAX} names at most");
-        return Err((format!("has {} names", domains.len()), hint));
+        let hint = format!("use several servers, each with at most {DOMAINS_MAX} names");
+        return Err((format!("has too many names: {}", domains.len()), hint));
     }
     settings.acme.domains = domains;
     let has_domains = !settings.acme.domains.is_empty();
@@ -42,32 +43,35 @@ pub(crate) fn finish(settings: &mut Settings, _: &Surroundings<'_>) -> Result<()
     }
     if has_domains && !settings.listen.iter().any(|at| at.protocol == Protocol::Https) {
         return Err((
-            "names domains, and nothing in `listen` speaks TLS".to_owned(),
-            "leave `listen` out, or add `https://:443` to it".to_owned(),
+            "names domains, but no address in `listen` uses TLS".to_owned(),
+            "remove `listen`, or add `https://:443` to it".to_owned(),
         ));
     }
     Ok(())
 }
 
-/// A name as certificates have it: lower case, without the dot at its end.
+/// Normalizes a name as in certificates: lower case, without a trailing dot.
 fn name(text: &str) -> Result<String, Wrong> {
     let wrong = |what: &str, hint: &str| Err((what.to_owned(), hint.to_owned()));
     if text.contains('*') {
         return wrong(
             "cannot have a wildcard",
-            "authorities issue these over the DNS alone (DNS-01), which is not spoken here: name each domain, or \
-             fetch the certificate with another program and name its file in `tls.certificates`",
+            "name each domain, or obtain the certificate with another program and name its file in \
+             `tls.certificates`: wildcards need DNS-01, which is not supported",
         );
     }
     if !text.is_ascii() {
         return wrong(
-            "takes names as the DNS has them",
-            "write it in ASCII, each part with letters beyond that as `xn--…`: `idn NAME` says it",
+            "takes names in ASCII, as in the DNS",
+            "write parts with other letters as `xn--…`: `idn NAME` converts them",
         );
     }
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     if name.parse::<std::net::IpAddr>().is_ok() {
-        return wrong("takes names and no addresses", "name the domain that leads to this address");
+        return wrong(
+            "takes names, not addresses",
+            "name the domain that resolves to this address",
+        );
     }
     let is_label = |label: &str| {
         (1..=LABEL_BYTES_MAX).contains(&label.len())
@@ -77,26 +81,26 @@ fn name(text: &str) -> Result<String, Wrong> {
     };
     if name.len() > NAME_BYTES_MAX || !name.split('.').all(is_label) {
         return wrong(
-            "has what is no name of a host",
-            "without scheme, port and path, such as `example.com`",
+            "has an invalid host name",
+            "write it without scheme, port and path, such as `example.com`",
         );
     }
     Ok(name)
 }
 
-/// Id and key go together.
+/// The id and the key must be set together.
 pub(crate) fn finish_external(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
     if settings.acme.eab_id.is_some() == settings.acme.eab_key.is_some() {
         return Ok(());
     }
     Err((
-        "goes with `acme.eab_id`, and one of them is missing".to_owned(),
-        "the authority gives you both; set both, or none".to_owned(),
+        "must be set together with `acme.eab_id`".to_owned(),
+        "set both, as issued by the authority, or none".to_owned(),
     ))
 }
 
-/// Where account and certificates lie if nobody says.
-#[allow(clippy::unnecessary_wraps)] // As the table wants it of all.
+/// Sets the default folder for the account and the certificates.
+#[allow(clippy::unnecessary_wraps)] // The table requires this signature.
 pub(crate) fn finish_folder(
     settings: &mut Settings,
     around: &Surroundings<'_>,
@@ -107,12 +111,12 @@ pub(crate) fn finish_folder(
     Ok(())
 }
 
-/// The folder of what outlives a server.
+/// Returns the folder for data that is kept when the server ends.
 fn state(around: &Surroundings<'_>) -> PathBuf {
     let absolute = |text: Option<&std::ffi::OsStr>| {
         text.map(Path::new).filter(|path| path.is_absolute()).map(Path::to_owned)
     };
-    // A service manager may name several, with colons between them.
+    // A service manager may pass several folders, separated by colons.
     let managed = around.state_dir.and_then(|text| text.to_str()?.split(':').next());
     if let Some(folder) = absolute(managed.map(std::ffi::OsStr::new)) {
         return folder;
@@ -128,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn name_accepts_only_host_names() {
         for (text, expected) in [
             ("example.com", "example.com"),
             ("WWW.Example.COM", "www.example.com"),
@@ -141,18 +145,18 @@ mod tests {
         }
         for (text, expected) in [
             ("*.example.com", "wildcard"),
-            ("b\u{fc}cher.example", "as the DNS has them"),
-            ("192.0.2.1", "no addresses"),
-            ("::1", "no addresses"),
-            ("https://example.com", "no name of a host"),
-            ("example.com:443", "no name of a host"),
-            ("example.com/", "no name of a host"),
-            ("a..b", "no name of a host"),
-            ("-a.b", "no name of a host"),
-            ("a_b.c", "no name of a host"),
-            ("", "no name of a host"),
-            (".", "no name of a host"),
-            ("..", "no name of a host"),
+            ("b\u{fc}cher.example", "as in the DNS"),
+            ("192.0.2.1", "not addresses"),
+            ("::1", "not addresses"),
+            ("https://example.com", "invalid host name"),
+            ("example.com:443", "invalid host name"),
+            ("example.com/", "invalid host name"),
+            ("a..b", "invalid host name"),
+            ("-a.b", "invalid host name"),
+            ("a_b.c", "invalid host name"),
+            ("", "invalid host name"),
+            (".", "invalid host name"),
+            ("..", "invalid host name"),
         ] {
             let (what, hint) = name(text).expect_err(text);
             assert!(what.contains(expected) && !hint.is_empty(), "{text}: {what}");
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn where_state_lies() {
+    fn state_folder_depends_on_environment() {
         let around = |state_dir, home, is_root| Surroundings {
             cwd: Path::new("/"),
             temp_dir: None,

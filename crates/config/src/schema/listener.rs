@@ -1,55 +1,56 @@
-//! One entry of `listen`: where, by which protocol, and what for. A pure notation.
+//! One entry of `listen`: the address, the protocol, and the role. A pure notation.
 //!
-//! `SCHEME://HOST:PORT?OPTIONS`, `HOST:PORT?OPTIONS` or `unix:PATH?OPTIONS`. A further protocol is a variant of
-//! [`Protocol`] and a row of [`SCHEMES`]; a further use is one of [`Role`] and a word of [`option`].
+//! The formats are `SCHEME://HOST:PORT?OPTIONS`, `HOST:PORT?OPTIONS` and `unix:PATH?OPTIONS`. A new
+//! protocol is a variant of [`Protocol`] and a row of [`SCHEMES`]. A new role is a variant of
+//! [`Role`] and a word of [`option`].
 
 use crate::schema::address::Listen;
 use crate::schema::notation;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The kernel's limit on the path of a socket, without the byte that ends it.
+/// The kernel's limit for the path of a socket, without the final NUL byte.
 const PATH_BYTES_MAX: usize = 107;
-/// Permissions of a socket's file.
+/// Maximum permissions of a socket's file.
 const MODE_MAX: u32 = 0o777;
 
-/// An address, and what is spoken there.
+/// An address with its protocol and role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Where clients connect.
-    pub place: Place,
-    /// What they speak.
+    /// Address that clients connect to.
+    pub place: Endpoint,
+    /// Protocol of the connections.
     pub protocol: Protocol,
-    /// What they get.
+    /// Service for the clients.
     pub role: Role,
-    /// Each connection begins with a line or block of the PROXY protocol.
+    /// Each connection begins with a PROXY protocol header, as a line or a block.
     pub has_proxy_header: bool,
-    /// Permissions of a socket's file; `None`: its owner and group.
+    /// Permissions of a socket's file; `None`: access for its owner and group.
     pub mode: Option<u32>,
 }
 
-/// Where clients connect.
+/// Address that clients connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// TCP.
+pub enum Endpoint {
+    /// A TCP address.
     Tcp(Listen),
     /// A socket in the file system; the path is absolute.
     Unix(PathBuf),
 }
 
-/// What is spoken there.
+/// Protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1 and HTTP/2 in the clear.
+    /// HTTP/1.1 and HTTP/2 without TLS.
     Http,
-    /// The same over TLS.
+    /// HTTP/1.1 and HTTP/2 over TLS.
     Https,
-    /// FastCGI, spoken by web servers in front.
+    /// FastCGI, from a web server in front.
     FastCgi,
 }
 
 impl Protocol {
-    /// What stands in front of an address, or of a socket's path.
+    /// Returns the prefix of an address or of a socket's path.
     pub fn scheme(self, is_unix: bool) -> &'static str {
         match (self, is_unix) {
             (Protocol::Http, false) => "http://",
@@ -62,16 +63,16 @@ impl Protocol {
     }
 }
 
-/// What clients get there.
+/// Service that a listener provides to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The site.
+    /// The site itself.
     Site,
-    /// The way to the same page by HTTPS: at that port, if one is named.
+    /// A redirect to the same page over HTTPS, at that port if one is given.
     Redirect(Option<u16>),
 }
 
-/// What stands in front, which protocol that is, and whether a path follows.
+/// Prefixes with their protocol, and whether a socket path follows.
 const SCHEMES: [(&str, Protocol, bool); 6] = [
     ("http://", Protocol::Http, false),
     ("https://", Protocol::Https, false),
@@ -82,7 +83,7 @@ const SCHEMES: [(&str, Protocol, bool); 6] = [
 ];
 
 impl Listener {
-    /// Reads one entry; `None`: it is none.
+    /// Reads one entry; `None` if it is not valid.
     pub(crate) fn read(text: &str) -> Option<Listener> {
         let (address, options) = match text.split_once('?') {
             Some((address, options)) => (address, Some(options)),
@@ -95,7 +96,8 @@ impl Listener {
             })
             .unwrap_or((address, Protocol::Http, false));
         let (address, protocol, is_unix) = found;
-        let place = if is_unix { unix(address)? } else { Place::Tcp(notation::listen(address)?) };
+        let place =
+            if is_unix { unix(address)? } else { Endpoint::Tcp(notation::listen(address)?) };
         let mut listener =
             Listener { place, protocol, role: Role::Site, has_proxy_header: false, mode: None };
         for word in options.into_iter().flat_map(|options| options.split('&')) {
@@ -110,15 +112,15 @@ impl Listener {
         is_sound.then_some(listener)
     }
 
-    /// Whether TLS is spoken there.
+    /// Whether the listener uses TLS.
     pub fn is_tls(&self) -> bool {
         self.protocol == Protocol::Https
     }
 }
 
-fn unix(path: &str) -> Option<Place> {
+fn unix(path: &str) -> Option<Endpoint> {
     let is_sound = path.starts_with('/') && path.len() <= PATH_BYTES_MAX && !path.contains('\0');
-    is_sound.then(|| Place::Unix(path.into()))
+    is_sound.then(|| Endpoint::Unix(path.into()))
 }
 
 fn option(listener: &mut Listener, word: &str) -> Option<()> {
@@ -126,7 +128,7 @@ fn option(listener: &mut Listener, word: &str) -> Option<()> {
         None if word == "proxy" => listener.has_proxy_header = true,
         None if word == "redirect" => listener.role = Role::Redirect(None),
         Some(("redirect", digits)) => listener.role = Role::Redirect(Some(port(digits)?)),
-        Some(("mode", digits)) if matches!(listener.place, Place::Unix(_)) => {
+        Some(("mode", digits)) if matches!(listener.place, Endpoint::Unix(_)) => {
             let mode = u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= MODE_MAX)?;
             listener.mode = Some(mode);
         }
@@ -143,9 +145,9 @@ fn port(digits: &str) -> Option<u16> {
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.place, self.protocol) {
-            (Place::Tcp(at), Protocol::Http) => write!(f, "{at}"),
-            (Place::Tcp(at), protocol) => write!(f, "{}{at}", protocol.scheme(false)),
-            (Place::Unix(path), protocol) => {
+            (Endpoint::Tcp(at), Protocol::Http) => write!(f, "{at}"),
+            (Endpoint::Tcp(at), protocol) => write!(f, "{}{at}", protocol.scheme(false)),
+            (Endpoint::Unix(path), protocol) => {
                 write!(f, "{}{}", protocol.scheme(true), path.display())
             }
         }
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn entries() {
+    fn valid_entry_is_read() {
         use Role::{Redirect, Site};
         check("127.0.0.1:80", Some(("127.0.0.1:80", Site, false, None)));
         check(":80", Some(("0.0.0.0:80", Site, false, None)));
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn no_entries() {
+    fn invalid_entry_is_refused() {
         let long = format!("unix:/{}", "x".repeat(PATH_BYTES_MAX));
         for text in [
             "",

@@ -1,18 +1,18 @@
-//! `[[location]]`: what holds for some paths or hosts besides what holds for all.
+//! `[[location]]`: settings for some paths or hosts, in addition to the general ones.
 //!
-//! They are tables of the file alone: a flag or a variable has no room for several of them. What a table does when it
-//! fits is the front's business (`front/src/route/locations.rs`).
+//! These tables exist only in the file: a flag or a variable has no notation for several of them.
+//! Does not apply them to requests; the front does (`front/src/route/locations.rs`).
 
 use crate::schema::console::Field;
 use crate::schema::upstream::Upstream;
 use std::path::PathBuf;
 
-/// The key of the tables.
+/// Key of the tables.
 pub(crate) const KEY: &str = "location";
 
-/// Most tables in a file.
+/// Maximum number of tables in a file.
 pub(crate) const TABLES_MAX: usize = 256;
-/// Patterns of one table, for paths and for hosts each.
+/// Maximum number of path patterns, and of host patterns, per table.
 pub(crate) const PATTERNS_MAX: usize = 64;
 pub(crate) const PATTERN_BYTES_MAX: usize = 256;
 pub(crate) const HEADERS_MAX: usize = 32;
@@ -21,15 +21,15 @@ pub(crate) const INDEX_MAX: usize = 16;
 pub(crate) const UPSTREAMS_MAX: usize = 16;
 pub(crate) const VARIABLES_MAX: usize = 64;
 pub(crate) const VARIABLE_BYTES_MAX: usize = 4096;
-/// As of `limits.body_bytes_max`.
+/// The same limit as for `limits.body_bytes_max`.
 pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
-/// An error page is kept in memory.
+/// Maximum size of an error page, which is kept in memory.
 pub(crate) const ERROR_PAGE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What a redirect may say; the first is meant where none is given.
+/// Allowed statuses of a redirect; the first is the default.
 pub(crate) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 
-/// Headers that belong to the connection, or say what the server knows better.
+/// Headers that belong to the connection, or that only the server can set correctly.
 pub(crate) const SERVERS_HEADERS: [&str; 14] = [
     "connection",
     "content-encoding",
@@ -47,10 +47,10 @@ pub(crate) const SERVERS_HEADERS: [&str; 14] = [
     "x-request-id",
 ];
 
-/// Statuses that a location may answer with by itself.
+/// Statuses that a location may respond with directly.
 pub(crate) const REFUSALS: std::ops::RangeInclusive<u16> = 400..=599;
 
-/// Variables that say what the request is, or steer the server: no location makes them up.
+/// Variables that describe the request or control the server. A location cannot set them.
 pub(crate) const SERVERS_VARIABLES: [&str; 35] = [
     "AUTH_TYPE",
     "CONTENT_LENGTH",
@@ -89,189 +89,197 @@ pub(crate) const SERVERS_VARIABLES: [&str; 35] = [
     "TRACESTATE",
 ];
 
-/// One `[[location]]`. What it does not say is as it is without it.
+/// One `[[location]]`. A key that is not set changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
-    /// The line of the file that it begins in.
+    /// Line of the file at which the table begins.
     pub line: usize,
-    /// Patterns, one of which has to fit; none: every path. `/a/*`, or a name such as `*.css`.
+    /// Path patterns, one of which must match: `/a/*`, or a name such as `*.css`. Empty: every
+    /// path.
     pub paths: Vec<String>,
-    /// Likewise for hosts: lower case, without port.
+    /// Host patterns, one of which must match: lower case, without port. Empty: every host.
     pub hosts: Vec<String>,
-    /// Whether what is there is refused.
+    /// Whether all requests are refused (403).
     pub deny: Option<bool>,
-    /// Whether PHP runs there.
+    /// Whether PHP scripts run here.
     pub scripts: Option<bool>,
-    /// Where it is instead.
+    /// Redirect to another place.
     pub redirect: Option<Redirect>,
-    /// The folder that it lies in, canonical. The patterns end with `/*` and have no other `*`.
+    /// Canonical folder with the files. The patterns end with `/*` and have no other `*`.
     pub alias: Option<PathBuf>,
-    /// What answers where there is no file.
+    /// Response if no file exists for the path.
     pub fallback: Option<Fallback>,
-    /// What answers for a folder, the first that is there.
+    /// Index files of a folder; the first existing one is used.
     pub index: Option<Vec<String>>,
-    /// Who runs the scripts instead, each once: they speak FastCGI. None: the workers do.
+    /// FastCGI servers that run the scripts in place of the workers, without duplicates. Empty: the
+    /// workers run them.
     pub fastcgi_pass: Vec<Upstream>,
-    /// Where the folder of the scripts lies for who runs them, if that is elsewhere.
+    /// Path of the scripts' folder as seen by these servers, if it differs.
     pub fastcgi_root: Option<PathBuf>,
-    /// Variables that PHP has in `$_SERVER`: names and values.
+    /// Additional variables in PHP's `$_SERVER`: names and values.
     pub variables: Vec<(String, String)>,
-    /// The status that it is answered with, whatever is there: 400 to 599.
+    /// Status of every response, whether or not a file exists: 400 to 599.
     pub status: Option<u16>,
-    /// Most bytes of a request's body, in place of `limits.body_bytes_max`.
+    /// Maximum bytes of a request's body, in place of `limits.body_bytes_max`.
     pub body_bytes_max: Option<u64>,
-    /// Whether its requests are in the access log.
+    /// Whether the requests are written to the access log.
     pub access_log: Option<bool>,
-    /// Headers of answers; one without value is taken out.
+    /// Headers to set in responses; an empty value removes the header.
     pub headers: Vec<(String, String)>,
-    /// Whether answers may be compressed.
+    /// Whether responses may be compressed.
     pub compression: Option<bool>,
-    /// Pages for failures of the server's own.
+    /// Pages for errors of the server itself.
     pub error_pages: Vec<ErrorPage>,
-    /// Whether they also stand in for what the application answers with these statuses.
+    /// Whether these pages also replace the application's responses with these statuses.
     pub intercept: Option<bool>,
 }
 
-/// Where something is instead.
+/// A redirect to another place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// A path or a URL; a `*` in it is what that of the pattern stands for.
+    /// A path or a URL. A `*` in it is replaced by the text that the pattern's `*` matched.
     pub to: String,
-    /// 301, 302, 303, 307 or 308.
+    /// Status: 301, 302, 303, 307 or 308.
     pub status: u16,
 }
 
-/// What answers where there is no file.
+/// Response if no file exists for the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// 404.
+    /// A 404 response.
     Nothing,
-    /// The file or script of this path.
+    /// The file or script at this path.
     Path(String),
 }
 
-/// A page for failures of the server's own.
+/// A page for errors of the server itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPage {
-    /// The first and the last status that it is for.
+    /// The first and the last status that use this page.
     pub statuses: (u16, u16),
-    /// The file that is sent.
+    /// File to send.
     pub file: PathBuf,
 }
 
 pub(crate) const FIELDS: [Field; 18] = [
     Field {
         key: "path",
-        allowed: "a path such as `/uploads/*`, a file's name such as `*.css`, or an array of them; `*` is any text, \
-                  `/` included",
+        allowed: "a path such as `/uploads/*`, a file name such as `*.css`, or an array of them; \
+                  `*` matches any text, including `/`",
         default: "every path",
-        doc: "Which paths it is for, as they read without percent-encoding; `/uploads/*` is also `/uploads`",
+        doc: "Paths of requests, without percent-encoding; `/uploads/*` also matches `/uploads`",
     },
     Field {
         key: "host",
-        allowed: "a name without port such as `example.com` or `*.example.com`, or an array of them",
+        allowed: "a name without port such as `example.com` or `*.example.com`, or an array of \
+                  them",
         default: "every host",
-        doc: "Which hosts it is for",
+        doc: "Hosts of requests",
     },
     Field {
         key: "deny",
         allowed: "`true` or `false`",
         default: "`false`",
-        doc: "Answer 403, whatever is there",
+        doc: "Whether all requests get a 403 response",
     },
     Field {
         key: "scripts",
         allowed: "`true` or `false`",
         default: "`true`",
-        doc: "Whether PHP runs there; a path that names a script is answered with 403 where not",
+        doc: "Whether PHP runs there; if not, paths of scripts get a 403 response",
     },
     Field {
         key: "redirect",
-        allowed: "a path such as `/new/*` or a URL such as `https://example.com/*`; its one `*` is what the `*` of \
-                  `path` stands for, so `path` needs exactly one",
+        allowed: "a path such as `/new/*` or a URL such as `https://example.com/*`; its only `*` \
+                  is replaced by the text that the `*` of `path` matches, so `path` needs exactly \
+                  one",
         default: "none",
-        doc: "Where it is instead; the query is kept unless there is one in it",
+        doc: "Target of a redirect; the query is kept unless the target has one",
     },
     Field {
         key: "status",
-        allowed: "301, 302, 303, 307 or 308 beside `redirect`; 400 to 599 without one",
-        default: "`301` beside `redirect`, else what is there answers",
-        doc: "How the redirect is told; or what every path is answered with, such as 410",
+        allowed: "301, 302, 303, 307 or 308 with `redirect`; 400 to 599 without it",
+        default: "`301` with `redirect`, else none",
+        doc: "Status of the redirect; without one, status of every response, such as 410",
     },
     Field {
         key: "alias",
-        allowed: "a folder that exists, with a `path` such as `/phpmyadmin/*` that has its one `*` at the end",
+        allowed: "a folder that exists, with a `path` such as `/phpmyadmin/*` that has its only \
+                  `*` at the end",
         default: "the document root",
-        doc: "The folder that the part behind `path` lies in",
+        doc: "Folder with the files; the text that the `*` of `path` matches is the path in it",
     },
     Field {
         key: "fallback",
         allowed: "a path such as `/app.html`, without query, or `none`",
-        default: "the front controller; `none` beside `alias`",
-        doc: "What answers where there is no file; `none`: 404",
+        default: "the front controller; `none` with `alias`",
+        doc: "File or script for paths without a file; `none`: 404",
     },
     Field {
         key: "index",
         allowed: "an array of up to 16 file names",
         default: "`[\"index.php\", \"index.html\"]`",
-        doc: "What answers for a folder: the first that is there",
+        doc: "Index files of a folder; the first that exists is used",
     },
     Field {
         key: "fastcgi_pass",
-        allowed: "`unix:/run/php/php-fpm.sock`, an IP address or a name and a port such as `127.0.0.1:9000` or \
-                  `php.example:9000`, or an array of up to 16 different ones",
+        allowed: "`unix:/run/php/php-fpm.sock`, an IP address or a name and a port such as \
+                  `127.0.0.1:9000` or `php.example:9000`, or an array of up to 16 different ones",
         default: "none: the workers run them",
-        doc: "The php-fpm that runs the scripts there; of several the one that has the least to do",
+        doc: "php-fpm that runs the scripts; of several, the least loaded one",
     },
     Field {
         key: "fastcgi_root",
-        allowed: "an absolute path, beside `fastcgi_pass`",
+        allowed: "an absolute path, with `fastcgi_pass`",
         default: "the folder itself",
-        doc: "Where the document root (or the folder of `alias`) lies for that php-fpm, if it sees other paths",
+        doc: "Path of the document root (or of `alias`) as that php-fpm sees it, if it differs",
     },
     Field {
         key: "variables",
-        allowed: "a table of up to 64 names and values, such as `{ MAGE_RUN_CODE = \"shop\" }`; a name has letters, digits and `_`, \
-                  and is neither `HTTP_…` nor one that says what the request is",
+        allowed: "a table of up to 64 names and values, such as `{ MAGE_RUN_CODE = \"shop\" }`; a \
+                  name has letters, digits and `_`, and is neither `HTTP_…` nor a variable of the \
+                  request",
         default: "none",
-        doc: "What PHP has in `$_SERVER` besides, whoever runs it",
+        doc: "Additional variables in `$_SERVER`, in workers and in php-fpm",
     },
     Field {
         key: "body_bytes_max",
         allowed: "a number of bytes, or one with `K`, `M` or `G`, such as `\"512M\"`",
-        default: "that of `[limits]`",
-        doc: "Longest body of a request to a script there: 413 beyond. PHP has limits of its own, `post_max_size` and \
-              `upload_max_filesize`",
+        default: "`limits.body_bytes_max`",
+        doc: "Maximum size of the body of a request to a script; above: 413. PHP has its own \
+              limits, `post_max_size` and `upload_max_filesize`",
     },
     Field {
         key: "access_log",
         allowed: "`true` or `false`",
-        default: "`true`: where there is an access log",
-        doc: "Whether requests have a line in the access log",
+        default: "`true`, if there is an access log",
+        doc: "Whether requests are written to the access log",
     },
     Field {
         key: "headers",
-        allowed: "a table of names and values in printable ASCII, such as `{ Cache-Control = \"max-age=3600\" }`, but for \
-                  those that the server sets itself",
+        allowed: "a table of names and values in printable ASCII, such as `{ Cache-Control = \
+                  \"max-age=3600\" }`, except headers that the server sets itself",
         default: "none",
-        doc: "Headers of answers, in place of those of the same name; an empty value takes one out",
+        doc: "Headers of responses, which replace headers of the same name; an empty value removes \
+              the header",
     },
     Field {
         key: "compression",
         allowed: "`true` or `false`",
-        default: "`true`: as the settings of `[compression]` say",
-        doc: "Whether answers may be compressed",
+        default: "`true`, with the settings of `[compression]`",
+        doc: "Whether responses may be compressed",
     },
     Field {
         key: "error_pages",
-        allowed: "a table of statuses and files of up to 256K, such as `{ 404 = \"404.html\", 5xx = \"sorry.html\" }`",
+        allowed: "a table of statuses and files of up to 256K, such as \
+                  `{ 404 = \"404.html\", 5xx = \"sorry.html\" }`",
         default: "none",
-        doc: "Files that are sent where the server itself refuses or fails",
+        doc: "Files that are sent for errors of the server itself",
     },
     Field {
         key: "intercept",
         allowed: "`true` or `false`",
         default: "`false`",
-        doc: "Whether `error_pages` take the place of what the application answers with these statuses, too",
+        doc: "Whether `error_pages` also replace responses of the application with these statuses",
     },
 ];

@@ -1,14 +1,16 @@
-//! Where a log goes, as it is typed: nowhere, a standard stream, a file, or one of the machine's daemons for logs.
+//! Destination of a log, as typed: none, a standard stream, a file, or one of the machine's log
+//! daemons.
 
 use std::path::{Path, PathBuf};
 
-/// What is behind `/dev/log` on each Linux: rsyslog, syslog-ng, systemd-journald.
+/// Socket of the syslog daemon on every Linux: rsyslog, syslog-ng, systemd-journald.
 const SYSLOG_SOCKET: &str = "/dev/log";
-/// systemd-journald's own protocol.
+/// Socket of systemd-journald's own protocol.
 const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
-/// The kernel's limit on the path of a socket, without the byte that ends it.
+/// The kernel's limit for the path of a socket, without the final NUL byte.
 const SOCKET_BYTES_MAX: usize = 107;
-/// Of syslog(3), in the order of their numbers; those between are the system's own.
+/// Facilities of syslog(3) in the order of their numbers. The missing ones are reserved for the
+/// system.
 const FACILITIES: [(&str, u8); 10] = [
     ("user", 1),
     ("daemon", 3),
@@ -23,34 +25,34 @@ const FACILITIES: [(&str, u8); 10] = [
 ];
 const FACILITY: u8 = 3;
 
-/// Where the lines of a log are written.
+/// Destination of a log's lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogTarget {
-    /// Nothing is written.
+    /// No log is written.
     #[default]
     Off,
-    /// On the standard output of the server.
+    /// The server's standard output.
     Stdout,
-    /// On its standard error.
+    /// The server's standard error.
     Stderr,
-    /// Appended to this file; absolute.
+    /// A file with an absolute path, which is appended to.
     File(PathBuf),
-    /// Told to a syslog daemon.
+    /// A syslog daemon.
     Syslog {
-        /// The facility's number, as in syslog(3).
+        /// Number of the facility, as in syslog(3).
         facility: u8,
-        /// Absolute.
+        /// Absolute path of the socket.
         socket: PathBuf,
     },
-    /// Told to systemd-journald, with its own protocol.
+    /// systemd-journald, with its own protocol.
     Journal {
-        /// Absolute.
+        /// Absolute path of the socket.
         socket: PathBuf,
     },
 }
 
 impl LogTarget {
-    /// The file that it is, if it is one.
+    /// Returns the file, if the target is one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             LogTarget::File(path) => Some(path),
@@ -58,7 +60,7 @@ impl LogTarget {
         }
     }
 
-    /// The socket of the daemon that is told, if one is.
+    /// Returns the socket of the log daemon, if the target is one.
     pub fn socket(&self) -> Option<&Path> {
         match self {
             LogTarget::Syslog { socket, .. } | LogTarget::Journal { socket } => Some(socket),
@@ -66,8 +68,8 @@ impl LogTarget {
         }
     }
 
-    /// `syslog`, `syslog:FACILITY`, `journald`, each with `@SOCKET` behind it; else the path of a file, below `base`.
-    /// `None`: it is none of these.
+    /// Reads `syslog`, `syslog:FACILITY` or `journald`, each with an optional `@SOCKET`; else the
+    /// path of a file, relative to `base`. Returns `None` if it is not valid.
     pub(crate) fn parse(text: &str, base: &Path) -> Option<LogTarget> {
         let (word, socket) = match text.split_once('@') {
             Some((word, socket)) => (word, Some(socket)),
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn daemons_and_files_are_told_apart() {
+    fn parse_distinguishes_daemons_and_files() {
         let syslog =
             |facility, socket: &str| Some(LogTarget::Syslog { facility, socket: socket.into() });
         assert_eq!(parse("syslog"), syslog(3, "/dev/log"));
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_nothing() {
+    fn parse_of_invalid_target_is_none() {
         let long = format!("syslog@/{}", "s".repeat(SOCKET_BYTES_MAX));
         for text in [
             "",

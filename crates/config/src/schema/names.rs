@@ -1,28 +1,34 @@
-//! Which setting a name means, and which it nearly means.
+//! Finds the setting for a name, or the nearest one for a mistyped name.
 
 use crate::schema::setting::Setting;
 use crate::schema::table::SETTINGS;
 use crate::schema::{console, location, pool};
 
-/// The setting of a flag, without dashes.
+/// Returns the setting of a flag, given without dashes.
 ///
 /// # Panics
-/// Where the table has no such flag: callers name flags they know.
+/// The table has no such flag. Callers pass only flags of the table.
 pub fn by_flag(flag: &str) -> &'static Setting {
     SETTINGS.iter().find(|setting| setting.flag == flag).expect("callers name flags of the table")
 }
 
-/// What the flag, without dashes, is called today if it was renamed.
+/// Returns the setting whose former flag this is, given without dashes.
 pub fn by_former_flag(flag: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.formerly == Some(flag))
+    SETTINGS.iter().find(|setting| setting.former_flag == Some(flag))
 }
 
-/// The setting of a key that the table's rows name.
+/// Returns the setting whose former key this is, also within `[[pool]]`.
+pub(crate) fn by_former_key(key: &str) -> Option<&'static Setting> {
+    let key = key.strip_prefix("pool.").unwrap_or(key);
+    SETTINGS.iter().find(|setting| setting.former_key == Some(key))
+}
+
+/// Returns the setting of a key that the table's rows refer to.
 pub(crate) fn by_key(key: &str) -> &'static Setting {
     SETTINGS.iter().find(|setting| setting.key == key).expect("rows name keys of the table")
 }
 
-/// The tables of the file that hold settings: `limits`, `timeouts`.
+/// Returns the tables of the file that contain settings: `limits`, `timeouts`.
 pub(crate) fn groups() -> impl Iterator<Item = &'static str> {
     let mut groups: Vec<_> =
         SETTINGS.iter().filter_map(|setting| setting.key.split_once('.')).map(|(g, _)| g).collect();
@@ -30,7 +36,7 @@ pub(crate) fn groups() -> impl Iterator<Item = &'static str> {
     groups.into_iter()
 }
 
-/// The known name that a mistyped one is nearest to, if it is near at all.
+/// Returns the known name nearest to a mistyped one, if one is near enough.
 pub(crate) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -40,16 +46,16 @@ pub(crate) fn nearest<'a>(
     (distance <= tolerance(typed)).then_some(name)
 }
 
-/// One slip of the finger in three letters.
+/// Number of allowed mistakes: one in three letters.
 fn tolerance(typed: &str) -> usize {
     (typed.len() / 3).max(1)
 }
 
-/// The key that a mistyped one is nearest to; a right name in the wrong table is near.
+/// Returns the key nearest to a mistyped one. A correct name in the wrong table counts as near.
 pub(crate) fn nearest_key(typed: &str) -> Option<&'static str> {
     let last = typed.rsplit('.').next().unwrap_or(typed);
     let misplaced = SETTINGS.iter().find(|setting| {
-        let names = [Some(setting.last()), Some(setting.flag), setting.formerly];
+        let names = [Some(setting.last()), Some(setting.flag), setting.former_flag];
         names.into_iter().flatten().any(|name| name.replace('-', "_") == last.replace('-', "_"))
     });
     if let Some(setting) = misplaced {
@@ -59,7 +65,7 @@ pub(crate) fn nearest_key(typed: &str) -> Option<&'static str> {
         .or_else(|| SETTINGS.iter().find(|s| nearest(last, [s.last()]).is_some()).map(|s| s.key))
 }
 
-/// The keys beside a key that nobody knows.
+/// Returns the known keys of the table that an unknown key is in.
 pub(crate) fn siblings(key: &str) -> Vec<String> {
     let table = key.rsplit_once('.').map(|(table, _)| table);
     let here = |candidate: &str| candidate.rsplit_once('.').map(|(table, _)| table) == table;
@@ -74,11 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistyped_keys() {
+    fn mistyped_key_finds_nearest_key() {
         let check = |typed, expected| assert_eq!(nearest_key(typed), expected, "{typed:?}");
         check("worker", Some("workers"));
         check("limits.header_max", Some("limits.headers_max"));
-        check("timeouts.aswner", Some("timeouts.answer"));
+        check("timeouts.repsonse", Some("timeouts.response"));
         check("body_bytes_max", Some("limits.body_bytes_max"));
         check("limits.idle", Some("timeouts.idle"));
         check("header_timeout", Some("timeouts.header"));
@@ -92,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_an_unknown_key() {
+    fn unknown_key_lists_known_keys_of_its_table() {
         assert!(siblings("colour").contains(&"`listen`".to_owned()));
         assert!(siblings("colour").contains(&"`limits`".to_owned()));
         assert!(siblings("colour").contains(&"`console`".to_owned()));

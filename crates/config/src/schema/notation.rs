@@ -1,4 +1,4 @@
-//! The notations inside values: sizes, spans of time, addresses, networks. Pure functions.
+//! The notations of values: sizes, durations, addresses, networks. Pure functions.
 
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use crate::schema::binary::PhpBinary;
 
 const UNITS: [(char, u64); 3] = [('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30)];
 
-/// `4096`, `64K`, `128M`, `1G`: powers of 1024, as in php.ini.
+/// Reads `4096`, `64K`, `128M`, `1G`: powers of 1024, as in php.ini.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let upper = text.to_ascii_uppercase();
     for (unit, factor) in UNITS {
@@ -21,7 +21,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     digits(text)
 }
 
-/// The shortest notation of a size: the inverse of [`bytes`].
+/// Returns the shortest notation of a size: the inverse of [`bytes`].
 pub(crate) fn show_bytes(size: u64) -> String {
     let fits = |&(_, factor): &(char, u64)| size >= factor && size.is_multiple_of(factor);
     match UNITS.into_iter().rev().find(fits) {
@@ -30,25 +30,25 @@ pub(crate) fn show_bytes(size: u64) -> String {
     }
 }
 
-/// As [`duration`], for what is no longer than a day.
+/// Reads a [`duration`] of at most a day.
 pub(crate) fn timeout(text: &str) -> Option<Duration> {
-    const TIMEOUT_MAX: Duration = Duration::from_hours(24); // Longer is a mistyped unit.
+    const TIMEOUT_MAX: Duration = Duration::from_hours(24); // A longer one is a mistyped unit.
     duration(text).filter(|span| *span <= TIMEOUT_MAX)
 }
 
-/// `/export/*=10m`: a pattern of paths, and a time for them.
+/// Reads `/export/*=10m`: a path pattern and its timeout.
 pub(crate) fn path_time(text: &str) -> Option<(String, Duration)> {
     let (pattern, time) = text.rsplit_once('=')?;
     let (pattern, time) = (pattern.trim(), timeout(time.trim())?);
     path_pattern(pattern).then(|| (pattern.to_owned(), time))
 }
 
-/// A pattern of paths: `/export/*`.
+/// Whether the text is a path pattern, such as `/export/*`.
 pub(crate) fn path_pattern(text: &str) -> bool {
     target(text) && !text.contains(['?', '#'])
 }
 
-/// `500ms`, `30s`, `2m`, `1h`, and `0` without a unit.
+/// Reads `500ms`, `30s`, `2m`, `1h`, and `0` without a unit.
 pub fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -65,7 +65,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(ms).map(Duration::from_millis)
 }
 
-/// `true` or `false`, and `1` or `0` as variables of the environment often have it.
+/// Reads `true` or `false`, and `1` or `0` as is usual in environment variables.
 pub(crate) fn switch(text: &str) -> Option<bool> {
     match text {
         "true" | "1" => Some(true),
@@ -74,13 +74,13 @@ pub(crate) fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number without sign, underscores or spaces.
+/// Reads a whole number without sign, underscores or spaces.
 pub(crate) fn digits(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, and `:8080` for all IPv4 interfaces.
+/// Reads `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, and `:8080` for all IPv4 interfaces.
 pub(crate) fn listen(text: &str) -> Option<Listen> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Some(Listen { host: address.ip().to_string(), port: address.port() });
@@ -95,18 +95,18 @@ fn is_host_name(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
 }
 
-/// `10.0.0.0/8`, or one address.
+/// Reads `10.0.0.0/8`, or one address.
 pub(crate) fn network(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }
 
-/// A file's name or path, with `*` and `?`.
+/// Reads a file's name or path, with `*` and `?`.
 pub(crate) fn pattern(text: &str) -> Option<String> {
     let is_some = !text.is_empty() && !text.contains(|c: char| c.is_control());
     is_some.then(|| text.to_owned())
 }
 
-/// `8.2` or a path; a path that could be mistaken for a version needs a `./`.
+/// Reads `8.2` or a path. A path that looks like a version needs a leading `./`.
 pub(crate) fn php_binary(text: &str, base: &Path) -> Option<PhpBinary> {
     if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && !text.contains("..") {
         let (major, minor) = text.split_once('.')?;
@@ -116,12 +116,13 @@ pub(crate) fn php_binary(text: &str, base: &Path) -> Option<PhpBinary> {
     Some(PhpBinary::Path(base.join(text)))
 }
 
-/// What nobody would call a directive: a version, or a path with a slash.
+/// Whether the text is a version or a path with a slash, and so cannot be an ini directive.
 pub(crate) fn is_php_binary(text: &str) -> bool {
     text.contains('/') || matches!(php_binary(text, Path::new("")), Some(PhpBinary::Version(_)))
 }
 
-/// `key=value` of an ini directive. Control characters could smuggle in a second directive.
+/// Reads `key=value` of an ini directive. Control characters are refused: they could add a second
+/// directive.
 pub(crate) fn definition(text: &str) -> Option<(String, String)> {
     let (key, value) = text.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
@@ -129,7 +130,8 @@ pub(crate) fn definition(text: &str) -> Option<(String, String)> {
         .then(|| (key.to_owned(), value.to_owned()))
 }
 
-/// `memory_limit`, and an element of a list: `list[key]` or `list[]`.
+/// Whether the text is a directive's name: `memory_limit`, or an element of a list, `list[key]` or
+/// `list[]`.
 pub(crate) fn is_directive(key: &str) -> bool {
     let is_plain =
         |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
@@ -141,12 +143,12 @@ pub(crate) fn is_directive(key: &str) -> bool {
     !name.is_empty() && is_plain(name)
 }
 
-/// A request's target: `/health?full=1`.
+/// Whether the text is a request target, such as `/health?full=1`.
 pub(crate) fn target(text: &str) -> bool {
     text.starts_with('/') && !text.contains(|c: char| c <= ' ' || c == '\u{7f}')
 }
 
-/// `text/html` or `text/*`.
+/// Whether the text is a media type: `text/html` or `text/*`.
 pub(crate) fn media_type(text: &str) -> bool {
     let is_token = |text: &str| {
         !text.is_empty()
@@ -155,7 +157,7 @@ pub(crate) fn media_type(text: &str) -> bool {
     text.split_once('/').is_some_and(|(kind, sub)| is_token(kind) && (sub == "*" || is_token(sub)))
 }
 
-/// `/protected/=/srv/files`: a path and a folder. The path gets a slash at its end.
+/// Reads `/protected/=/srv/files`: a path and a folder. A slash is added to the end of the path.
 pub(crate) fn sendfile(text: &str) -> Option<(String, PathBuf)> {
     let (path, folder) = text.split_once('=')?;
     let (path, folder) = (path.trim(), PathBuf::from(folder.trim()));
@@ -166,7 +168,7 @@ pub(crate) fn sendfile(text: &str) -> Option<(String, PathBuf)> {
     (is_sound && folder.is_absolute()).then_some((path, folder))
 }
 
-/// What a user or group may be called; whether there is one, the system knows.
+/// Whether the text can be the name of a user or group. Does not check that it exists.
 pub(crate) fn account(text: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "_-.$@\\".contains(c);
     !text.is_empty() && text.len() <= 256 && !text.starts_with('-') && text.chars().all(is_plain)
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn bytes_reads_sizes_with_units() {
         let check = |text, expected| assert_eq!(bytes(text), expected, "{text:?}");
         check("0", Some(0));
         check("4096", Some(4096));
@@ -198,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_shown_as_they_are_typed() {
+    fn show_bytes_is_inverse_of_bytes() {
         for text in ["0", "1", "1023", "1K", "1025", "64K", "128M", "3G", "1024G"] {
             assert_eq!(show_bytes(bytes(text).unwrap()), text);
         }
     }
 
     #[test]
-    fn durations() {
+    fn duration_needs_number_and_unit() {
         let check = |text, ms: Option<u64>| {
             assert_eq!(duration(text), ms.map(Duration::from_millis), "{text:?}");
         };
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn switches() {
+    fn switch_reads_true_false_one_zero() {
         let check = |text, expected| assert_eq!(switch(text), expected, "{text:?}");
         check("true", Some(true));
         check("1", Some(true));
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_to_listen_on() {
+    fn listen_reads_host_and_port() {
         let check = |text, expected: Option<&str>| {
             let shown = listen(text).map(|listen| listen.to_string());
             assert_eq!(shown.as_deref(), expected, "{text:?}");
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn networks() {
+    fn network_reads_address_or_prefix() {
         let check = |text, expected: Option<&str>| {
             let shown = network(text).map(|network| network.to_string());
             assert_eq!(shown.as_deref(), expected, "{text:?}");
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn worker_binaries() {
+    fn php_binary_reads_version_or_path() {
         let path = |text: &str| Some(PhpBinary::Path(text.into()));
         let check =
             |text, expected| assert_eq!(php_binary(text, Path::new("/app")), expected, "{text:?}");
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions() {
+    fn definition_reads_key_and_value() {
         let check = |text, expected: Option<(&str, &str)>| {
             let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
             assert_eq!(definition(text), expected, "{text:?}");

@@ -1,21 +1,23 @@
-//! `[[pool]]`: applications beside the one that the other settings name, each with workers and a queue of its own.
+//! `[[pool]]`: further applications, each with its own workers and queue.
 //!
-//! A pool's settings are those outside of the tables, with its own laid over them; what holds for the whole server cannot
-//! stand in one. Which requests are a pool's is the front's business (`front/src/route/pools.rs`).
+//! A pool's settings are the general settings, overridden by its own. Settings of the whole server
+//! are not allowed in a pool. Does not assign requests to pools; the front does
+//! (`front/src/route/pools.rs`).
 
 use crate::schema::console::Field;
+use crate::schema::macros::Blank;
 use crate::schema::settings::Settings;
-use crate::schema::sheet::Blank;
 use crate::schema::table::needs_restart;
 
-/// The key of the tables.
+/// Key of the tables.
 pub(crate) const KEY: &str = "pool";
 
-/// What the pool is called that all requests go to which no table takes.
+/// Name of the pool for all requests that match no table.
 pub const DEFAULT_POOL: &str = "default";
 
-/// Most tables in a file. Each has some ten low descriptors of the server, and the numbers that templates inherit stay below the 512 that
-/// an image can put back (`FILLED_MAX` of the worker's `csrc/outside/put_back.c`).
+/// Maximum number of tables in a file. Each pool uses some ten low descriptors of the server. The
+/// descriptors that templates inherit must stay below 512, the limit for restoring an image
+/// (`FILLED_MAX` of the worker's `csrc/outside/put_back.c`).
 pub(crate) const TABLES_MAX: usize = 31;
 pub(crate) const NAME_BYTES_MAX: usize = 32;
 
@@ -23,24 +25,26 @@ pub(crate) const FIELDS: [Field; 3] = [
     Field {
         key: "name",
         allowed: "up to 32 letters, digits, `-`, `_`, `.`; not `default`",
-        default: "none; needed",
-        doc: "Its name in log lines, in `samovar status` and in figures",
+        default: "none; required",
+        doc: "Name in log lines, in `samovar status` and in metrics",
     },
     Field {
         key: "match",
-        allowed: "a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+        allowed: "a path such as `/api/*`, or an array of them; `*` matches any text, including \
+                  `/`",
         default: "every path",
-        doc: "Which paths are its own, as they read without percent-encoding; `/api/*` is also `/api`",
+        doc: "Paths of the pool, without percent-encoding; `/api/*` also matches `/api`",
     },
     Field {
         key: "host",
-        allowed: "a name without port such as `example.com` or `*.example.com`, or an array of them",
+        allowed: "a name without port such as `example.com` or `*.example.com`, or an array of \
+                  them",
         default: "every host",
-        doc: "Which hosts are; one of `match` and `host` is needed",
+        doc: "Hosts of the pool; one of `match` and `host` is required",
     },
 ];
 
-/// The settings that a pool may have for itself.
+/// Settings that a pool can override.
 pub(crate) const OWN: [&str; 67] = [
     "root",
     "reload_probe",
@@ -59,9 +63,9 @@ pub(crate) const OWN: [&str; 67] = [
     "checkpoint_after",
     "checkpoint_resume",
     "warmup",
-    "rehearse",
+    "prewarm_boot",
     "relink",
-    "whole_scripts",
+    "disable_checkpoint",
     "rollback_every",
     "compat",
     "image_errors",
@@ -81,22 +85,22 @@ pub(crate) const OWN: [&str; 67] = [
     "limits.client_share",
     "limits.priority_paths",
     "limits.retries_max",
-    "limits.answer_memory_bytes_max",
-    "limits.answer_file_bytes_max",
+    "limits.response_memory_bytes_max",
+    "limits.response_spill_bytes_max",
     "limits.growth_bytes_max",
     "limits.tasks_max",
     "limits.task_stack_bytes",
     "sandbox.write",
     "sandbox.read",
-    "sandbox.apart",
+    "sandbox.isolate_processes",
     "timeouts.body",
     "timeouts.queue",
-    "timeouts.answer",
+    "timeouts.response",
     "timeouts.request",
     "timeouts.path",
     "timeouts.extended",
     "timeouts.grace",
-    "timeouts.after",
+    "timeouts.post_response",
     "timeouts.watchdog",
     "timeouts.drain",
     "timeouts.boot",
@@ -111,7 +115,8 @@ pub(crate) const OWN: [&str; 67] = [
     "profile.trace_workers",
 ];
 
-/// What is said of the application: a pool with a root of its own has another one.
+/// Settings that describe the application. A pool with its own root runs another application and
+/// does not inherit them.
 pub(crate) const OF_APPLICATION: [&str; 9] = [
     "checkpoint_after",
     "checkpoint_resume",
@@ -120,12 +125,13 @@ pub(crate) const OF_APPLICATION: [&str; 9] = [
     "rollback_every",
     "compat",
     "image_errors",
-    "whole_scripts",
+    "disable_checkpoint",
     "shared.publish",
 ];
 
 impl Settings {
-    /// These, with what a pool may have for itself out of `own`, its console workers included.
+    /// Returns these settings with the overridable ones taken from `own`, including the console
+    /// workers.
     #[must_use]
     pub fn with_own(&self, own: &Settings) -> Settings {
         let mut all = self.clone();
@@ -155,8 +161,8 @@ impl Settings {
         }
     }
 
-    /// Keys in which two versions of a server's settings differ that hold for all of its pools, and that a reload applies: `pool` stands for
-    /// what the tables say of requests.
+    /// Returns the keys that differ between two versions of a server's settings, apply to all
+    /// pools, and are applied by a reload. `pool` means that the match rules of the tables differ.
     pub fn changed_for_all(&self, next: &Settings) -> Vec<String> {
         let waits = needs_restart(self, next);
         let (before, after) = (self.of_all(), next.with_own(self).of_all());
@@ -165,7 +171,7 @@ impl Settings {
         keys
     }
 
-    /// Without places in the file, which change with every line above them, and without what pools have for themselves.
+    /// Removes line numbers, which change with every line above them, and the pools' own settings.
     fn of_all(&self) -> Settings {
         let mut all = self.clone();
         all.locations.iter_mut().for_each(|location| location.line = 0);
@@ -176,7 +182,8 @@ impl Settings {
     }
 }
 
-/// Keys of pools that differ and wait for a restart; `pool`: there are others, or in another order.
+/// Returns the keys of pools that differ and need a restart. `pool` means that the set of pools, or
+/// their order, differs.
 pub fn pools_need_restart(old: &Settings, new: &Settings) -> Vec<String> {
     let names = |settings: &Settings| -> Vec<String> {
         settings.pools.iter().map(|pool| pool.name.clone()).collect()

@@ -1,12 +1,12 @@
-//! A folder that scripts may have files sent from.
+//! A folder whose files scripts can have the server send.
 
 use std::path::PathBuf;
 
-/// A folder by both of its names; links may lie on the way to it.
+/// A folder with its typed and its canonical name, which differ if the path contains links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SendFolder {
-    /// As somebody has written it, absolute. It may lead elsewhere after a deploy.
+    /// The path as typed, made absolute. It may lead to another folder after a deploy.
     pub named: PathBuf,
-    /// Where that led when the settings were read: canonical.
+    /// The canonical path at the time when the settings were read.
     pub found: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! What one row of the table holds, and what each kind of value allows.
+//! One row of the table, and the allowed values of each kind.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,105 +7,109 @@ use std::time::Duration;
 use crate::schema::notation;
 use crate::schema::settings::Settings;
 
-/// One thing that can be set.
+/// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Where it stands in the file, such as `limits.queue_max`.
+    /// Key in the file, such as `limits.queue_max`.
     pub key: &'static str,
-    /// The long flag without its dashes. The environment variable derives from it.
+    /// Long flag without its dashes. The name of the environment variable is derived from it.
     pub flag: &'static str,
-    /// The flag that it had before. Typing that is an error which says what to type.
-    pub formerly: Option<&'static str>,
-    /// The letter of its short flag, for what is typed daily.
+    /// Former flag. Using it is an error with the current flag as hint.
+    pub former_flag: Option<&'static str>,
+    /// Former key. Using it is an error with the current key as hint.
+    pub former_key: Option<&'static str>,
+    /// Letter of the short flag, for settings that are typed often.
     pub short: Option<char>,
-    /// Given without a flag, as the argument of `serve`.
+    /// The value is given without a flag, as the argument of `serve`.
     pub positional: bool,
-    /// A switch whose flag alone means true; a value then stands behind `=`.
+    /// A switch whose flag alone means true; a value is given after `=`.
     pub bare: bool,
-    /// The heading it is listed under.
+    /// Heading under which it is listed.
     pub group: Group,
-    /// What stands for the value in help texts, such as `SIZE`.
+    /// Placeholder for the value in help texts, such as `SIZE`.
     pub value: &'static str,
-    /// What is allowed, and the field it goes to.
+    /// Allowed values, and the field that holds the value.
     pub kind: Kind,
-    /// What holds when nobody sets it.
+    /// Value if it is not set.
     pub default: Preset,
-    /// One line for `-h`: no full stop.
+    /// One line for `-h`, without a full stop.
     pub doc: &'static str,
-    /// Sentences for `--help` and the manual, after the line above.
+    /// Full sentences for `--help` and the manual; printed after `doc`.
     pub long: &'static str,
-    /// What a reload does about a change.
+    /// Effect of a change at a reload.
     pub on_reload: OnReload,
-    /// Completes or checks the value that won, where that needs the machine (does the file exist?).
+    /// Completes or checks the resolved value, if that depends on the machine (does the file
+    /// exist?).
     pub finish: Option<Finish>,
 }
 
-/// Returns what is wrong, as the end of a sentence, and a hint.
+/// Returns a description of the mistake, as the end of a sentence, and a hint.
 pub type Finish = fn(&mut Settings, &Surroundings<'_>) -> Result<(), (String, String)>;
 
-/// What of the process around them settings depend on.
+/// Properties of the process that settings depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
-    /// The working directory, absolute.
+    /// Working directory, absolute.
     pub cwd: &'a Path,
     /// `$TMPDIR`.
     pub temp_dir: Option<&'a OsStr>,
-    /// `$STATE_DIRECTORY`, where a service manager has services keep what outlives them.
+    /// `$STATE_DIRECTORY`, a service manager's folder for data that is kept when the service ends.
     pub state_dir: Option<&'a OsStr>,
     /// `$HOME`.
     pub home: Option<&'a OsStr>,
-    /// Root reads them.
+    /// The effective user is root.
     pub is_root: bool,
-    /// Somebody has set what is looked at.
+    /// The setting in question is set by some source.
     pub is_given: bool,
 }
 
-/// What a reload does about a changed setting.
+/// Effect of a changed setting at a reload.
 #[derive(Clone, Copy, Debug)]
 pub enum OnReload {
-    /// The new generation runs by it.
+    /// The new generation uses the new value.
     Applied,
-    /// What it stands for is made once, when the server starts. Tells whether the two differ in it.
+    /// The value is used once, at the start of the server. The function reports whether two
+    /// versions of the settings differ in it.
     Kept(fn(&Settings, &Settings) -> bool),
 }
 
-/// Tells values that are another setting's, whose key stands beside it.
+/// Detects values that belong to another setting, and names that setting's key.
 pub type Unpaired = (fn(&str) -> bool, &'static str);
 
-/// The field of a setting.
+/// Accessor of a setting's field.
 pub type Field<T> = fn(&mut Settings) -> &mut T;
 
-/// Under which heading a setting is listed.
+/// Heading under which a setting is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What is served, and where.
+    /// Served files and scripts, and addresses.
     Serving,
-    /// Which answers are packed.
+    /// Compression of responses.
     Compression,
-    /// Certificates that are fetched.
+    /// Automatic certificates.
     Acme,
-    /// Certificates.
+    /// Certificates from files, and client certificates.
     Tls,
-    /// What web servers may send.
+    /// FastCGI from web servers, and to php-fpm.
     FastCgi,
-    /// Workers and what they run.
+    /// Workers and the code that they run.
     Php,
-    /// Caps on what clients can make the server hold.
+    /// Limits on the resources that clients and PHP can use.
     Limits,
-    /// Spans of time after which the server gives up waiting.
+    /// Time limits for waiting.
     Timeouts,
-    /// What is written down, where, and how.
+    /// Destinations and formats of logs.
     Logs,
-    /// What all workers share.
+    /// Memory shared by all workers.
     Shared,
-    /// What is measured of requests, and who may look.
+    /// Measurements of requests, and access to them.
     Insight,
-    /// What is seen of workers.
+    /// Profiling of workers.
     Profile,
 }
 
 impl Group {
-    /// In the order in which they are listed.
+    /// All groups in listing order.
     pub const ALL: [Group; 12] = [
         Group::Serving,
         Group::Compression,
@@ -121,7 +125,7 @@ impl Group {
         Group::Profile,
     ];
 
-    /// The heading in help and manual.
+    /// Returns the heading in the help and the manual.
     pub fn title(self) -> &'static str {
         match self {
             Group::Serving => "Serving",
@@ -131,7 +135,7 @@ impl Group {
             Group::FastCgi => "FastCGI",
             Group::Php => "PHP",
             Group::Limits => "Limits",
-            Group::Timeouts => "Time-outs",
+            Group::Timeouts => "Timeouts",
             Group::Logs => "Logs",
             Group::Shared => "Shared memory",
             Group::Insight => "Insight",
@@ -140,143 +144,145 @@ impl Group {
     }
 }
 
-/// What holds when nobody sets it.
+/// Value of a setting that is not set.
 #[derive(Clone, Copy, Debug)]
 pub enum Preset {
-    /// Read like a value from the file.
+    /// Text that is read like a value from the file.
     Text(&'static str),
-    /// `finish` or the setting's user works it out; this says how.
+    /// `finish` or the setting's user derives the value; the text describes how.
     Derived(&'static str),
 }
 
-/// What kind of value a setting takes, and the field it goes to.
+/// Kind of a setting's value, and the field that holds it.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// `true` or `false`, and in the environment `1` or `0`.
+    /// `true` or `false`; in the environment also `1` or `0`.
     Switch(Field<bool>),
-    /// A whole number of things.
+    /// A whole number.
     Count {
-        /// The least that is allowed, itself included.
+        /// Minimum, inclusive.
         min: usize,
-        /// The most that is allowed, itself included.
+        /// Maximum, inclusive.
         max: usize,
-        /// The field of the settings that holds it.
+        /// Field of the settings.
         field: Field<usize>,
     },
-    /// A whole number, or `auto`: one for each core.
+    /// A whole number, or `auto`: one per core.
     PerCore {
-        /// The most that is allowed, itself included.
+        /// Maximum, inclusive.
         max: usize,
-        /// The field of the settings that holds it.
+        /// Field of the settings.
         field: Field<usize>,
     },
-    /// A whole number, or `auto`: one, and with many cores one for each so many of them.
+    /// A whole number, or `auto`: one per `cores` cores, at least one.
     PerCores {
-        /// For how many cores there is one.
+        /// Number of cores for each unit.
         cores: usize,
-        /// The most that is allowed, itself included.
+        /// Maximum, inclusive.
         max: usize,
-        /// The field of the settings that holds it.
+        /// Field of the settings.
         field: Field<usize>,
     },
-    /// A whole number, `auto`, or a range of two: `2..64`, in the file also a table of `min` and `max`.
+    /// A whole number, `auto`, or a range of two numbers: `2..64`. In the file also a table with
+    /// `min` and `max`.
     Range {
-        /// The most that is allowed, itself included.
+        /// Maximum, inclusive.
         max: usize,
-        /// The fields of the least and the most.
+        /// Fields of the minimum and the maximum.
         fields: fn(&mut Settings) -> (&mut usize, &mut usize),
     },
-    /// Bytes, with K, M or G.
+    /// A number of bytes, optionally with K, M or G.
     Size {
-        /// The least that is allowed, itself included.
+        /// Minimum, inclusive.
         min: u64,
-        /// The most that is allowed, itself included.
+        /// Maximum, inclusive.
         max: u64,
-        /// The field of the settings that holds it.
+        /// Field of the settings.
         field: Field<u64>,
     },
-    /// A span of time with its unit.
+    /// A duration with its unit.
     Timeout {
-        /// What 0 means, where it is allowed.
+        /// Meaning of 0, if it is allowed.
         zero: Option<&'static str>,
-        /// The field of the settings that holds it.
+        /// Field of the settings.
         field: Field<Duration>,
     },
-    /// One of a few words; `set` is given its index.
+    /// One of a few words; `set` gets its index.
     Word {
         /// The words, in the order of the enum's variants.
         words: &'static [&'static str],
-        /// The field of the settings that holds it.
+        /// Sets the field.
         set: fn(&mut Settings, usize),
     },
-    /// A path; relative ones start at the file's folder, else at the working directory.
+    /// A path, relative to the file's folder, or to the working directory for other sources.
     Path {
-        /// What is allowed, for people.
+        /// Description of the allowed values.
         allowed: &'static str,
-        /// Where it goes, made absolute.
+        /// Sets the field to the absolute path.
         set: fn(&mut Settings, PathBuf),
     },
-    /// Any other text; `set` refuses what is not allowed with `None`.
+    /// Any other text.
     Text {
-        /// What is allowed, for people.
+        /// Description of the allowed values.
         allowed: &'static str,
-        /// Where it goes; relative paths start at the folder.
+        /// Sets the field, or returns `None` for a value that is not allowed. Relative paths start
+        /// at the folder.
         set: fn(&mut Settings, &str, &Path) -> Option<()>,
     },
-    /// Several texts; those of a stronger source replace all of a weaker one's.
+    /// Several texts. A stronger source replaces the whole list of a weaker one.
     List {
-        /// What one item may be, for people.
+        /// Description of the allowed values of one item.
         allowed: &'static str,
         /// Empties the field, before a stronger source fills it.
         clear: fn(&mut Settings),
-        /// Appends to the field, or refuses with `None`.
+        /// Appends to the field, or returns `None` for a value that is not allowed.
         push: fn(&mut Settings, &str) -> Option<()>,
     },
-    /// `key=value` pairs, a table in the file; a stronger source replaces key by key.
+    /// `key=value` pairs; in the file a table. A stronger source replaces single keys.
     Pairs {
-        /// What one pair may be, for people.
+        /// Description of the allowed values of one pair.
         allowed: &'static str,
-        /// Puts a pair into the field, or refuses with `None`.
+        /// Adds a pair to the field, or returns `None` for a value that is not allowed.
         put: fn(&mut Settings, &str) -> Option<()>,
-        /// Which values without `=` are another setting's, and that one's key.
+        /// Values without `=` that belong to another setting, and that setting's key.
         unpaired: Option<Unpaired>,
     },
 }
 
-/// What a value looked like in the file; environment and command line know only text.
+/// TOML type of a value in the file. Environment and command line have only text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Untyped,
     String,
     Integer,
     Boolean,
-    /// A float or a date: no setting takes it.
+    /// A float or a date, which no setting accepts.
     Scalar,
-    /// An empty array: a list of nothing.
+    /// An empty array: an empty list.
     Empty,
-    /// A table, or an array where none belongs: no setting takes it.
+    /// A table, or an array in the wrong place, which no setting accepts.
     Nested,
 }
 
 impl Setting {
-    /// The variable that sets it: `SAMOVAR_` and the flag.
+    /// Returns the name of the environment variable: `SAMOVAR_` and the flag.
     pub fn env(&self) -> String {
         variable(self.flag)
     }
 
-    /// The variable that set it before, as [`Self::formerly`].
+    /// Returns the former name of the environment variable, derived from [`Self::former_flag`].
     pub fn former_env(&self) -> Option<String> {
-        self.formerly.map(variable)
+        self.former_flag.map(variable)
     }
 
-    /// The last part of the key.
+    /// Returns the last part of the key.
     pub fn last(&self) -> &'static str {
         self.key.rsplit('.').next().unwrap_or(self.key)
     }
 }
 
 impl Kind {
-    /// What is allowed, after "takes".
+    /// Describes the allowed values, as a text that follows "takes".
     pub fn allowed(&self) -> String {
         match self {
             Kind::Switch(_) => "`true` or `false`".to_owned(),
@@ -303,12 +309,12 @@ impl Kind {
         }
     }
 
-    /// Whether it can be given several times.
+    /// Whether the setting can be given several times.
     pub fn is_repeatable(&self) -> bool {
         matches!(self, Kind::List { .. } | Kind::Pairs { .. })
     }
 
-    /// Whether a value of this shape can be right; values of environment and flags have none.
+    /// Whether a value of this shape can be valid. Values from environment and flags are untyped.
     pub(crate) fn takes(&self, shape: Shape) -> bool {
         use Shape::{Boolean, Empty, Integer, String, Untyped};
         match self {
@@ -329,7 +335,7 @@ impl Kind {
         }
     }
 
-    /// Reads the text into the field; `None` where it is not allowed.
+    /// Reads the text into the field; `None` if it is not allowed.
     pub(crate) fn set(&self, settings: &mut Settings, text: &str, base: &Path) -> Option<()> {
         match self {
             Kind::Switch(field) => *field(settings) = notation::switch(text)?,
@@ -380,7 +386,7 @@ fn per_core(text: &str, max: usize) -> Option<usize> {
     if text == "auto" { Some(cores().min(max)) } else { count(text, 1, max) }
 }
 
-/// `4`, `auto`, `2..64` or `auto..64`: the least and the most.
+/// Reads `4`, `auto`, `2..64` or `auto..64`: the minimum and the maximum.
 fn range(text: &str, max: usize) -> Option<(usize, usize)> {
     let Some((least, most)) = text.split_once("..") else {
         let both = per_core(text, max)?;
@@ -395,7 +401,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// `` `a`, `b` or `c` ``
+/// Formats as `` `a`, `b` or `c` ``.
 fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {

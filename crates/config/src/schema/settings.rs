@@ -1,4 +1,5 @@
-//! What comes out: every setting with its type, checked, ready for the front and the supervisor.
+//! The resolved settings: every setting with its type, checked, ready for the front and the
+//! supervisor.
 
 use crate::schema::address::Listen;
 use crate::schema::binary::PhpBinary;
@@ -7,8 +8,8 @@ use crate::schema::console::ConsoleCommand;
 use crate::schema::listener::Listener;
 use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
+use crate::schema::macros::Blank;
 use crate::schema::send_folder::SendFolder;
-use crate::schema::sheet::Blank;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,31 +26,31 @@ pub use scheduling::Scheduling;
 pub use secure::{Acme, AcmeChallenge, ClientCertificates, Tls, TlsVersion};
 
 sheet! {
-/// Everything that can be set, resolved: paths are absolute, `auto` is a number.
+/// All settings, resolved: paths are absolute, `auto` is a number.
 pub struct Settings {
     /// Document root: absolute, canonical, an existing folder.
     pub root: PathBuf,
-    /// Absolute path of the script that answers what no file answers; below `root`.
+    /// Absolute path of the script for requests that match no file; below `root`.
     pub front_controller: Option<PathBuf>,
     /// Addresses to listen on, at least one.
     pub listen: Vec<Listener>,
-    /// Connections that may wait in the kernel, 1 to 2²⁰.
+    /// Maximum number of connections waiting in the kernel, 1 to 2²⁰.
     pub listen_backlog: usize,
-    /// Threads that serve connections, 1 to 16.
+    /// Number of threads that serve connections, 1 to 16.
     pub front_threads: usize,
-    /// User to become, by name or number; not looked up yet.
+    /// User to switch to, by name or number; not looked up yet.
     pub user: Option<String>,
-    /// Group to go with it, likewise; only where there is a user.
+    /// Group to switch to, by name or number; only if there is a user.
     pub group: Option<String>,
     /// Whether PHP may run as root.
     pub allow_root: bool,
-    /// Whether no program that PHP starts may have other rights than it.
+    /// Whether programs started by PHP are prevented from having more privileges than PHP.
     pub no_new_privileges: bool,
-    /// Whether PHP's processes may give the server orders.
+    /// Whether PHP's processes may send commands to the server.
     pub control_from_php: bool,
-    /// What of the file system PHP may touch.
+    /// Parts of the file system that PHP may access.
     pub sandbox: Sandbox,
-    /// Target of the request that a reload's new workers must answer; `None`: there is none.
+    /// Target of the request that a reload's new workers must answer; `None`: no such request.
     pub reload_probe: Option<String>,
     /// `SERVER_SOFTWARE`: printable ASCII.
     pub server_software: String,
@@ -61,102 +62,104 @@ pub struct Settings {
     pub static_files: bool,
     /// Patterns of files that are not served.
     pub deny_files: Vec<String>,
-    /// Patterns of files that are served although their names speak against it.
+    /// Patterns of files that are served although their names are denied by default.
     pub allow_files: Vec<String>,
-    /// Folders that scripts may have files sent from, by the path that `X-Accel-Redirect` has for each: with a slash at
-    /// both ends.
+    /// Folders whose files scripts can have the server send. The key is the folder's path in
+    /// `X-Accel-Redirect`, with a slash at both ends.
     pub sendfile: BTreeMap<String, SendFolder>,
-    /// Which answers are packed.
+    /// Compression of responses.
     pub compression: Compression,
-    /// Whether a request's body is read completely before a worker is given the request.
+    /// Whether a request's body is read completely before the request goes to a worker.
     pub request_buffering: bool,
-    /// Peers whose `X-Forwarded-*` headers are believed.
+    /// Peers whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Whether peers on unix sockets are such, too.
+    /// Whether peers on unix sockets are trusted in the same way.
     pub trusts_unix: bool,
-    /// Whether HTTP/2 is spoken.
+    /// Whether HTTP/2 is enabled.
     pub http2: bool,
-    /// Certificates that an authority issues by itself.
+    /// Certificates that an authority issues automatically.
     pub acme: Acme,
-    /// Certificates and who may show one.
+    /// Certificates of the server and of clients.
     pub tls: Tls,
-    /// What web servers may send by FastCGI.
+    /// FastCGI with web servers and with php-fpm.
     pub fastcgi: FastCgi,
-    /// Who gets interim answers (103 Early Hints).
+    /// Clients that receive interim responses (103 Early Hints).
     pub early_hints: EarlyHints,
     /// Folders outside `root` that symlinks below it may lead to; absolute.
     pub link_targets: Vec<PathBuf>,
-    /// Folder for what does not fit into memory: absolute, exists.
+    /// Folder for data that does not fit into memory: absolute, exists.
     pub temp_dir: PathBuf,
     /// Socket for `samovar status`, `reload` and `stop`; `None`: [`crate::default_control_path`].
     pub control: Option<PathBuf>,
     /// Worker processes.
     pub workers: Workers,
-    /// Which worker binary; `None`: the `samovar-php` that [`crate::locate_php`] finds.
+    /// Selection of the worker binary; `None`: the `samovar-php` that [`crate::locate_php`] finds.
     pub php_binary: Option<PhpBinary>,
-    /// An ini file instead of the system's: absolute, exists.
+    /// An ini file in place of the system's: absolute, exists.
     pub php_ini: Option<PathBuf>,
-    /// Directives that override the ini files; no value holds a control character.
+    /// Directives that override the ini files; the values have no control characters.
     pub php: BTreeMap<String, String>,
-    /// The file whose first inclusion by the front controller ends in a checkpoint: absolute, exists.
+    /// File whose first inclusion by the front controller ends with a checkpoint: absolute, exists.
     pub checkpoint_after: Option<PathBuf>,
-    /// The file that each request below a checkpoint includes first: absolute, exists.
+    /// File that each request after a checkpoint includes first: absolute, exists.
     pub checkpoint_resume: Option<PathBuf>,
     /// Targets of the requests that are made before the image is taken; each begins with `/`.
     pub warmup: Vec<String>,
     /// Whether the application is booted once for its caches before the boot that is kept.
-    pub rehearse: bool,
-    /// The libphp to use instead of the installed one; a path that the dynamic linker takes as it is.
+    pub prewarm_boot: bool,
+    /// The libphp to use in place of the installed one, as a path that the dynamic linker accepts
+    /// unchanged.
     pub php_engine: Option<PathBuf>,
-    /// Whether libphp's calls of its own functions are made direct.
+    /// Whether libphp's calls to its own functions are made direct.
     pub relink: bool,
-    /// Whether nothing is booted ahead: each request runs the whole script.
-    pub whole_scripts: bool,
-    /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
+    /// Whether the application is never booted in advance: each request runs the whole script.
+    pub disable_checkpoint: bool,
+    /// Number of requests after which a `FrankenPHP` worker script is rolled back; 0: never.
     pub rollback_every: usize,
-    /// Whose functions the application calls.
+    /// Function sets of other products that the application calls.
     pub compat: Vec<Compat>,
-    /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
+    /// Kinds of findings that end the server in place of a fallback: words of [`FINDING_KINDS`], or
+    /// `all`.
     pub image_errors: Vec<String>,
-    /// Console commands that run beside HTTP.
+    /// Console commands that run in addition to HTTP.
     pub consoles: Vec<ConsoleCommand>,
-    /// What holds for some paths or hosts, in the order of the file.
+    /// Settings for some paths or hosts, in the order of the file.
     pub locations: Vec<Location>,
-    /// Applications beside this one, in the order of the file.
+    /// Further applications, in the order of the file.
     pub pools: Vec<Pool>,
-    /// Caps on what clients can make the server hold.
+    /// Limits on the resources that clients and PHP can use.
     pub limits: Limits,
-    /// Spans of time after which the server gives up waiting.
+    /// Time limits for waiting.
     pub timeouts: Timeouts,
-    /// What all workers share.
+    /// Memory shared by all workers.
     pub shared: SharedMemory,
-    /// Where the server's own log goes.
+    /// Destination of the server's own log.
     pub log: LogTarget,
-    /// Where each request is logged.
+    /// Destination of the access log.
     pub access_log: LogTarget,
-    /// How each request is logged.
+    /// Format of the access log.
     pub access_log_format: AccessLogFormat,
-    /// What the server says about itself on stderr.
+    /// Verbosity of the server's own log.
     pub log_level: LogLevel,
-    /// How the server says it.
+    /// Format of the server's own log.
     pub log_format: LogFormat,
     /// The file that was read, if any, as it was named.
     pub config_file: Option<PathBuf>,
-    /// Addresses for operators.
+    /// Addresses of the admin listener.
     pub admin: Vec<Listen>,
-    /// What operators must send; at least 16 characters.
+    /// Token that operators must send; at least 16 characters.
     pub admin_token: Option<String>,
-    /// Names by which operators may ask.
+    /// Host names that the admin listener accepts.
     pub admin_hosts: Vec<String>,
-    /// What is measured of requests.
+    /// Measurements of requests.
     pub insight: Insight,
-    /// What is seen of workers.
+    /// Profiling of workers.
     pub profile: Profile,
 }
 }
 
 impl Settings {
-    /// The keys in which the two differ, as the file has them.
+    /// Returns the keys that differ, as written in the file.
     pub fn changed(&self, other: &Settings) -> Vec<String> {
         let mut keys = Vec::new();
         for name in self.differing(other) {
@@ -176,7 +179,7 @@ impl Settings {
                     continue;
                 }
                 "pools" | "locations" | "consoles" => {
-                    // Tables, which have their key in the singular.
+                    // Keys of tables are in the singular.
                     keys.push(name.trim_end_matches('s').to_owned());
                     continue;
                 }
@@ -213,7 +216,7 @@ impl Settings {
                 }
             }
         }
-        // One key may stand for two fields.
+        // Two fields can have the same key.
         keys.dedup();
         keys
     }
@@ -222,161 +225,174 @@ impl Settings {
 /// One `[[pool]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// For log lines, status and figures; unique.
+    /// Name for log lines, status and metrics; unique.
     pub name: String,
-    /// The line of the file that it begins in.
+    /// Line of the file at which the table begins.
     pub line: usize,
-    /// Patterns of paths, one of which has to fit; none: every path.
+    /// Path patterns, one of which must match; empty: every path.
     pub paths: Vec<String>,
-    /// Likewise for hosts: lower case, without port.
+    /// Host patterns, one of which must match: lower case, without port. Empty: every host.
     pub hosts: Vec<String>,
-    /// By which its requests are answered. It has no pools.
+    /// Settings for its requests; they contain no further pools.
     pub settings: Settings,
 }
 
 sheet! {
-/// What of the file system PHP's processes may touch, and of others' memory. Both lists empty: of files whatever their user may.
+/// Files and memory of other processes that PHP's processes may access. If both lists are empty,
+/// files are limited only by the user's permissions.
 pub struct Sandbox {
-    /// Below these they may write, and nowhere else.
+    /// Paths below which PHP may write; it may write nowhere else. Empty: anywhere.
     pub write: Vec<PathBuf>,
-    /// Below these they may read, besides what every program needs; empty: anywhere.
+    /// Paths below which PHP may read, in addition to those that every program needs; empty:
+    /// anywhere.
     pub read: Vec<PathBuf>,
-    /// Whether they are kept from tracing processes outside where both are empty, too.
-    pub apart: bool,
+    /// Whether PHP is prevented from tracing processes outside its pool even if both lists are
+    /// empty.
+    pub isolate_processes: bool,
 }
 }
 
 sheet! {
-/// Caps on what clients can make the server hold.
+/// Limits on the resources that clients and PHP can use.
 pub struct Limits {
-    /// Request line and headers, bytes; 4096 to 65536.
+    /// Maximum bytes of a request line and its headers, 4096 to 65536.
     pub head_bytes_max: u64,
-    /// Header lines of a request, 1 to 200.
+    /// Maximum number of header lines of a request, 1 to 200.
     pub headers_max: usize,
-    /// Bytes of a request's body.
+    /// Maximum bytes of a request's body.
     pub body_bytes_max: u64,
-    /// Bytes a second of a request's body, once `timeouts.body` is used up; 0: any.
+    /// Minimum bytes per second of a request's body after `timeouts.body` is used up; 0: no
+    /// minimum.
     pub body_rate_min: u64,
-    /// How many client connections may be open.
+    /// Maximum number of open client connections.
     pub connections_max: usize,
-    /// Requests queued or in flight, which is the ring's number of slots; 16 to 4096.
+    /// Maximum number of requests queued or in flight, which is the ring's number of slots; 16 to
+    /// 4096.
     pub queue_max: usize,
-    /// Requests after which a worker is replaced; 0: never.
+    /// Number of requests after which a worker is replaced; 0: never.
     pub requests_max: usize,
-    /// Age after which it is; zero: never.
+    /// Age after which a worker is replaced; zero: never.
     pub age_max: Duration,
-    /// Bytes of an idle worker's own after which it is; 0: never.
+    /// Private memory of an idle worker, in bytes, above which it is replaced; 0: never.
     pub memory_max: u64,
-    /// Bytes that a process of PHP may have for itself; 0: any.
+    /// Maximum bytes of private memory of a PHP process; 0: no limit.
     pub memory_ceiling: u64,
-    /// Descriptors that a process of PHP may have; 0: as many as the server was started with.
+    /// Maximum number of file descriptors of a PHP process; 0: the limit that the server was
+    /// started with.
     pub open_files: usize,
-    /// Processes of the server's user beyond which PHP starts none; 0: as the server.
+    /// Maximum number of processes of the server's user, above which PHP starts none; 0: the
+    /// server's limit.
     pub processes: usize,
-    /// Bytes of a file that PHP writes; 0: as the server.
+    /// Maximum bytes of a file that PHP writes; 0: the server's limit.
     pub file_bytes: u64,
-    /// Bytes of a memory dump; [`Limits::core_bytes`] says what it means.
+    /// Maximum bytes of a core dump; use [`Limits::core_bytes`] to read it.
     pub core_bytes: u64,
-    /// Added to the niceness of PHP's processes, 0 to 19.
+    /// Value added to the niceness of PHP's processes, 0 to 19.
     pub nice: usize,
-    /// How the kernel schedules PHP's processes.
+    /// Kernel scheduling policy for PHP's processes.
     pub scheduling: Scheduling,
-    /// Of the places for requests, for one client, percent; 1 to 100: no limit.
+    /// Maximum share of the request slots for one client, in percent, 1 to 100; 100: no limit.
     pub client_share: usize,
-    /// Open connections of one client; 0: no limit.
+    /// Maximum number of open connections of one client; 0: no limit.
     pub client_connections_max: usize,
-    /// Patterns of paths whose requests are refused last; each begins with `/`.
+    /// Patterns of paths whose requests are rejected last; each begins with `/`.
     pub priority_paths: Vec<String>,
-    /// Further attempts for a request whose worker died before it answered, 0 to 10.
+    /// Maximum number of further attempts for a request whose worker died before it responded, 0 to
+    /// 10.
     pub retries_max: usize,
-    /// Bytes of an answer that wait in memory for a slow client.
-    pub answer_memory_bytes_max: u64,
-    /// Bytes of such an answer that wait in a temporary file.
-    pub answer_file_bytes_max: u64,
-    /// Growth of a worker's PHP heap after which `Samovar\serve` with a `rollbackEvery` rolls back, bytes.
+    /// Maximum bytes of a response held in memory for a slow client.
+    pub response_memory_bytes_max: u64,
+    /// Maximum bytes of such a response held in a spill file.
+    pub response_spill_bytes_max: u64,
+    /// Growth of a worker's PHP heap, in bytes, after which `Samovar\serve` with a `rollbackEvery`
+    /// rolls back.
     pub growth_bytes_max: u64,
-    /// Tasks of one request in flight at once, 1 to 1024.
+    /// Maximum number of tasks of one request in flight, 1 to 1024.
     pub tasks_max: usize,
-    /// Stack of a task, bytes.
+    /// Stack size of a task, in bytes.
     pub task_stack_bytes: u64,
 }
 }
 
 impl Limits {
-    /// What stands for a limit of memory dumps that nobody has set.
+    /// Marks a core dump limit that is not set.
     pub(crate) const CORE_AS_IT_IS: u64 = u64::MAX;
 
-    /// Most bytes of a memory dump; `None`: what the server was started with.
+    /// Returns the maximum bytes of a core dump; `None`: the limit that the server was started
+    /// with.
     #[must_use]
     pub fn core_bytes(&self) -> Option<u64> {
         Some(self.core_bytes).filter(|bytes| *bytes != Self::CORE_AS_IT_IS)
     }
 }
 
-/// What the preflight of a booted application can find (crates/worker/csrc/outside/preflight.c).
+/// Kinds of findings in the preflight of a booted application
+/// (crates/worker/csrc/outside/preflight.c).
 pub const FINDING_KINDS: &[&str] =
     &["connection", "tls", "pipe", "child", "lock", "thread", "timer", "kernel-object", "image"];
 
 sheet! {
-/// How many worker processes there are, and how many of them run at once.
+/// Number of worker processes, and of those that run at the same time.
 pub struct Workers {
-    /// The least, 1 to 1,024.
+    /// Minimum number of workers, 1 to 1024.
     pub min: usize,
-    /// The most: no less than the least, at most 1,024.
+    /// Maximum number of workers: not below the minimum, at most 1024.
     pub max: usize,
-    /// Memory of their own that all together may have before no more are added, bytes; 0: as the machine has.
+    /// Total private memory of all workers, in bytes, above which no more are added; 0: limited by
+    /// the machine's memory.
     pub memory_max: u64,
-    /// After how long without a request one above the least goes.
+    /// Time without a request after which a worker above the minimum exits.
     pub idle_max: Duration,
-    /// How many may run a request at once, those that wait for something else not counted.
+    /// Maximum number of workers that run a request at the same time. Workers that wait for
+    /// something else do not count.
     pub running_max: usize,
 }
 }
 
 sheet! {
-/// What all workers share beside requests.
+/// Memory shared by all workers, except that for requests.
 pub struct SharedMemory {
-    /// Most bytes of all tables and caches together.
+    /// Maximum bytes of all tables and caches together.
     pub bytes_max: u64,
-    /// Size of the cache behind `apcu_fetch()` and its like.
+    /// Size of the cache of `apcu_fetch()` and the other APCu functions.
     pub apcu_bytes: u64,
-    /// Most bytes of all published values, and of replaced ones that are still read.
+    /// Maximum bytes of all published values, including replaced ones that are still read.
     pub published_bytes_max: u64,
-    /// Most bytes of a published value.
+    /// Maximum bytes of one published value.
     pub published_value_bytes_max: u64,
-    /// Most published values.
+    /// Maximum number of published values.
     pub published_names_max: usize,
-    /// Files that are published: names, and where they are.
+    /// Files that are published: names and paths.
     pub publish: BTreeMap<String, PathBuf>,
 }
 }
 
 sheet! {
-/// What web servers may send by FastCGI.
+/// FastCGI with web servers and with php-fpm.
 pub struct FastCgi {
-    /// Most parameters of a request.
+    /// Maximum number of parameters of a request.
     pub params_max: usize,
-    /// Between two requests on a connection; zero: for ever.
+    /// Maximum time between two requests on a connection; zero: no limit.
     pub idle_timeout: Duration,
-    /// By which path php-fpm's status page is asked for.
+    /// Path of php-fpm's status page.
     pub status_path: Option<String>,
-    /// By which path is asked whether anybody is there.
+    /// Path of the health check (ping).
     pub ping_path: Option<String>,
-    /// The answer to that.
+    /// Response to the health check.
     pub ping_response: String,
-    /// Until there is a connection to the php-fpm of a location.
+    /// Timeout for connecting to a location's php-fpm.
     pub connect_timeout: Duration,
-    /// Most connections to each php-fpm of locations.
+    /// Maximum number of connections to each php-fpm of locations.
     pub connections_max: usize,
-    /// Most requests that wait for one of them.
+    /// Maximum number of requests that wait for such a connection.
     pub queue_max: usize,
-    /// Most of them that are kept between two requests.
-    pub kept_max: usize,
+    /// Maximum number of connections kept open between two requests.
+    pub idle_connections_max: usize,
 }
 }
 
 sheet! {
-/// Spans of time after which the server gives up waiting. Those that may be zero say so.
+/// Time limits for waiting. The description says where zero is allowed.
 pub struct Timeouts {
     /// From the first byte of a request to the end of its head.
     pub header: Duration,
@@ -384,53 +400,54 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Between two reads of a request's body.
     pub body: Duration,
-    /// Without the client taking a byte of the answer.
+    /// While the client accepts no byte of the response.
     pub write: Duration,
-    /// Waiting for a worker.
+    /// Wait for a worker.
     pub queue: Duration,
-    /// Without the worker giving a byte of the answer; zero: never.
-    pub answer: Duration,
-    /// For a request in its worker; zero: for ever.
+    /// While the worker sends no byte of the response; zero: no limit.
+    pub response: Duration,
+    /// Time of a request in its worker; zero: no limit.
     pub request: Duration,
-    /// Patterns of paths and the time that holds there instead of `request` and `answer`; zero: for ever.
+    /// Path patterns with the time that replaces `request` and `response` there; zero: no limit.
     pub path: BTreeMap<String, Duration>,
-    /// For a request in its worker that asks for more time; zero: it gets none.
+    /// Time in its worker for a request that extends its deadline; zero: no extension.
     pub extended: Duration,
-    /// From the end of a script's time until its worker is killed; zero: at once.
+    /// From the timeout of a script until its worker is killed; zero: immediately.
     pub grace: Duration,
-    /// For a script to go on after its client has the answer, or has gone; zero: for ever.
-    pub after: Duration,
-    /// For an idle process to give a sign of life; zero: for ever.
+    /// Run time of a script after its response is sent, or after its client has disconnected; zero:
+    /// no limit.
+    pub post_response: Duration,
+    /// Watchdog timeout for idle processes; zero: no watchdog.
     pub watchdog: Duration,
-    /// From SIGTERM, or from a reload, until requests in flight are cut off.
+    /// From SIGTERM or a reload until requests in flight are aborted.
     pub drain: Duration,
-    /// From the start of a worker until it takes requests.
+    /// From the start of a worker until it accepts requests.
     pub boot: Duration,
 }
 }
 
 words! {
-/// Whose functions applications call, beside Samovar's own.
+/// Function sets that applications call in addition to Samovar's own.
 pub enum Compat {
-    /// What the script's text and the environment say.
+    /// Detect from the script's text and the environment.
     #[default]
     Auto = "auto",
     /// The front controller calls `frankenphp_handle_request`.
     FrankenPhp = "frankenphp",
-    /// The functions of the apcu extension are there without it.
+    /// The functions of the apcu extension are available without it.
     Apcu = "apcu",
 }
 }
 
 words! {
-/// To whom interim answers of scripts (103 Early Hints) are sent.
+/// Clients that receive interim responses of scripts (103 Early Hints).
 pub enum EarlyHints {
-    /// To clients that are no proxy, as far as their address and headers tell.
+    /// Clients that are not proxies, judged by their address and headers.
     #[default]
     Auto = "auto",
-    /// To every client that speaks HTTP/1.1.
+    /// All clients that speak HTTP/1.1.
     On = "on",
-    /// To nobody at all.
+    /// No clients.
     Off = "off",
 }
 }

@@ -1,5 +1,5 @@
-//! The one table of settings, a file for each section. Flags, variables, keys of the file, help, errors and the
-//! manual derive from it.
+//! The table of all settings, one file per section. Flags, variables, keys of the file, help,
+//! errors and the manual are derived from it.
 
 mod acme;
 mod compression;
@@ -19,7 +19,7 @@ mod tls;
 use crate::schema::setting::{OnReload, Setting};
 use crate::schema::settings::Settings;
 
-/// Everything that can be set, in the order in which it is listed.
+/// All settings, in listing order.
 pub static SETTINGS: &[Setting] = &joined::<{ rows() }>();
 
 const SECTIONS: [&[Setting]; 13] = [
@@ -47,7 +47,7 @@ const fn rows() -> usize {
     sum
 }
 
-/// The sections one behind the other: a constant function knows neither iterators nor `concat`.
+/// Concatenates the sections. A constant function can use neither iterators nor `concat`.
 const fn joined<const N: usize>() -> [Setting; N] {
     let mut all = [row::PLAIN; N];
     let (mut at, mut section) = (0, 0);
@@ -63,7 +63,7 @@ const fn joined<const N: usize>() -> [Setting; N] {
     all
 }
 
-/// Keys of the settings that differ and wait for a restart.
+/// Returns the keys of the settings that differ and need a restart.
 pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
     let waits = |setting: &&Setting| match setting.on_reload {
         OnReload::Applied => false,
@@ -78,7 +78,7 @@ mod tests {
     use crate::schema::setting::Group;
 
     #[test]
-    fn every_section_keeps_together() {
+    fn settings_of_each_section_are_contiguous() {
         let groups: Vec<_> = SETTINGS.iter().map(|setting| setting.group).collect();
         let mut sections = groups.clone();
         sections.dedup();
@@ -86,11 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn one_name_for_each_setting() {
+    fn flag_is_derived_from_key() {
         for Setting { key, flag, .. } in SETTINGS {
             let expected = match key.split_once('.') {
                 Some(("acme", "domains")) => "domain".to_owned(),
-                Some(("timeouts", name)) => format!("{name}-timeout"),
+                Some(("timeouts", name)) => format!("{}-timeout", name.replace('_', "-")),
                 Some((
                     group @ ("acme" | "sandbox" | "shared" | "insight" | "tls" | "fastcgi"
                     | "compression" | "profile" | "workers"),

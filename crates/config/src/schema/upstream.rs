@@ -1,14 +1,14 @@
-//! Who else runs scripts: an address where FastCGI is spoken. A pure notation.
+//! The address of a FastCGI server that runs scripts, such as php-fpm. A pure notation.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The kernel's limit on the path of a socket, without the byte that ends it.
+/// The kernel's limit for the path of a socket, without the final NUL byte.
 const PATH_BYTES_MAX: usize = 107;
-/// DNS's limit on a name.
+/// The DNS limit for the length of a name.
 const NAME_BYTES_MAX: usize = 253;
-/// What stands before a socket's path.
+/// Prefix of a socket's path.
 const UNIX: &str = "unix:";
 
 /// The address of a php-fpm.
@@ -16,31 +16,31 @@ const UNIX: &str = "unix:";
 pub enum Upstream {
     /// A socket in the file system; the path is absolute.
     Unix(PathBuf),
-    /// TCP.
+    /// An IP address and a port, over TCP.
     Tcp(SocketAddr),
-    /// TCP, at the addresses that a name stands for, and a port.
+    /// A host name and a port, over TCP.
     Name(String, u16),
 }
 
 impl Upstream {
-    /// `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000` or `php.example:9000`.
+    /// Reads `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000` or `php.example:9000`.
     pub(crate) fn parse(text: &str) -> Result<Upstream, &'static str> {
         if let Some(path) = text.strip_prefix(UNIX) {
             return if !path.starts_with('/') || path.contains('\0') {
-                Err("the path of a socket is absolute")
+                Err("the path of a socket must be absolute")
             } else if path.len() > PATH_BYTES_MAX {
-                Err("the kernel knows no sockets with paths of more than 107 bytes")
+                Err("the path of a socket has at most 107 bytes")
             } else {
                 Ok(Upstream::Unix(Path::new(path).to_owned()))
             };
         }
         let found = match text.parse() {
             Ok(address) => Upstream::Tcp(address),
-            Err(_) => named(text).ok_or("it is no IP address or name with a port")?,
+            Err(_) => named(text).ok_or("it is not an IP address or name with a port")?,
         };
         match found {
-            Upstream::Tcp(address) if address.port() == 0 => Err("nobody listens at port 0"),
-            Upstream::Name(_, 0) => Err("nobody listens at port 0"),
+            Upstream::Tcp(address) if address.port() == 0 => Err("port 0 is not allowed"),
+            Upstream::Name(_, 0) => Err("port 0 is not allowed"),
             found => Ok(found),
         }
     }
@@ -53,7 +53,7 @@ fn named(text: &str) -> Option<Upstream> {
         !label.is_empty() && !label.starts_with('-') && label.chars().all(is_allowed)
     };
     let last = name.rsplit('.').next()?;
-    // What ends with a number is an address, and a wrong one.
+    // A name whose last label is a number is an invalid IP address.
     let is_name = name.len() <= NAME_BYTES_MAX
         && name.split('.').all(is_label)
         && !last.bytes().all(|b| b.is_ascii_digit());
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn parse_accepts_only_fastcgi_addresses() {
         for text in [
             "unix:/run/php/php8.2-fpm.sock",
             "127.0.0.1:9000",

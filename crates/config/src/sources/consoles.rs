@@ -1,4 +1,5 @@
-//! The tables `[[console]]` of the file, and those of a pool (`[[pool.console]]`), → console commands. What may stand in them: `schema/console.rs`.
+//! The tables `[[console]]` of the file, and those of a pool (`[[pool.console]]`) → console
+//! commands. `schema/console.rs` defines the keys.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::schema::notation;
 use crate::schema::settings::Settings;
 use crate::sources::tables::{Reader, SettingsFile};
 
-/// A table as it was typed; the script is looked for when the root is known.
+/// A table as typed. The script is searched for when the root is known.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedConsole {
-    /// What the table is called.
+    /// Name of the table in the file.
     table: &'static str,
     line: usize,
     file: PathBuf,
@@ -25,15 +26,15 @@ pub(crate) struct TypedConsole {
     console: ConsoleCommand,
 }
 
-/// The key is something else than tables. `name`: what these would be called.
+/// Makes the problem of a key that is not an array of tables. `name`: correct name of these tables.
 pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize, name: &str) -> Problem {
     let hint = format!(
-        "each command begins with a line `[[{name}]]`; processes for HTTP are `workers = 4`"
+        "begin each command with a line `[[{name}]]`; for HTTP workers, write `workers = 4`"
     );
-    file.problem(line, &format!("`{KEY}` is not allowed so"), hint)
+    file.problem(line, &format!("`{KEY}` is not an array of tables"), hint)
 }
 
-/// Reads all tables of that name; what cannot be read becomes a problem.
+/// Reads all tables of that name; mistakes become problems.
 pub(crate) fn read(
     file: &SettingsFile<'_>,
     name: &'static str,
@@ -54,10 +55,10 @@ pub(crate) fn read(
         };
         if let Some(other) = read.iter().find(|c| c.console.name == console.console.name) {
             let what = format!(
-                "`[[{name}]]` is called `{}`, as the one of line {}",
+                "`[[{name}]]` has the name `{}`, as the one in line {}",
                 console.console.name, other.line
             );
-            problems.push(file.problem(line, &what, "give it a `name` of its own"));
+            problems.push(file.problem(line, &what, "set a different `name`"));
             continue;
         }
         read.push(console);
@@ -95,7 +96,7 @@ impl Reader<'_, '_> {
         }
         if console.arguments.is_empty() && script.is_none() {
             let what = format!("`[[{}]]` has no `command`", self.name);
-            let hint = "such as `command = \"messenger:consume async\"`";
+            let hint = "add one, such as `command = \"messenger:consume async\"`";
             self.problems.push(self.file.problem(self.line, &what, hint));
             return None;
         }
@@ -154,7 +155,7 @@ fn memory(value: &Value) -> Option<u64> {
     MEMORY.contains(&size).then_some(size)
 }
 
-/// `0` may stand without a unit, where it is allowed.
+/// Reads a duration. `0` needs no unit where it is allowed.
 fn span(min_ms: u64, max: Duration) -> impl Fn(&Value) -> Option<Duration> {
     move |value| {
         let span = match value {
@@ -177,7 +178,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
-/// `messenger:consume` → `consume`, `import.php` → `import`.
+/// Derives a name: `messenger:consume` → `consume`, `import.php` → `import`.
 fn derived_name(console: &ConsoleCommand, script: Option<&str>) -> String {
     let first = console.arguments.first().map(String::as_str).or(script).unwrap_or_default();
     let last = first.rsplit([':', '/']).next().unwrap_or(first).trim_end_matches(".php");
@@ -187,8 +188,8 @@ fn derived_name(console: &ConsoleCommand, script: Option<&str>) -> String {
     if short.is_empty() { KEY.to_owned() } else { short }
 }
 
-/// Finds the scripts, now that the root is known. `is_elsewhere`: it is that of another application than the file lies beside, so
-/// what lies beside the file is not its own.
+/// Finds the scripts, now that the root is known. `is_elsewhere`: the root belongs to another
+/// application than the one next to the file, so scripts next to the file are not used.
 pub(crate) fn resolve(
     typed: &[TypedConsole],
     settings: &mut Settings,
@@ -229,12 +230,12 @@ fn find_script(typed: &TypedConsole, root: &Path, is_elsewhere: bool) -> Option<
 fn no_script(typed: &TypedConsole) -> Problem {
     let TypedConsole { table, line, file, script, .. } = typed;
     let what = match script {
-        Some(script) => format!("`script = \"{script}\"` names no file"),
+        Some(script) => format!("`script = \"{script}\"` does not name a file"),
         None => format!(
-            "`[[{table}]]` finds no console: neither {} is there",
+            "`[[{table}]]` has no console script: neither {} exists",
             SCRIPTS.map(|console| format!("`{console}`")).join(" nor ")
         ),
     };
-    let hint = "`script` takes the path of a PHP file, as seen from the settings' file";
+    let hint = "set `script` to the path of a PHP file, relative to the settings file";
     Problem::new(format!("{}:{line}: {what}", file.display()), hint).at_line(*line)
 }

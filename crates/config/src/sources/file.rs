@@ -13,9 +13,9 @@ use crate::sources::consoles::{self, TypedConsole};
 use crate::sources::locations;
 use crate::sources::pools::{self, TypedPool};
 use crate::sources::tables::{self, SettingsFile};
-use crate::sources::typed::{Origin, Typed};
+use crate::sources::typed_value::{Origin, Typed};
 
-/// What one file of settings says, read but not yet checked.
+/// Contents of one settings file, read but not checked yet.
 #[derive(Default)]
 pub(crate) struct Contents {
     pub(crate) typed: Vec<Typed>,
@@ -24,7 +24,7 @@ pub(crate) struct Contents {
     pub(crate) pools: Vec<TypedPool>,
 }
 
-/// Reads the text of `file`; what cannot be read becomes a problem.
+/// Reads the text of `file`; mistakes become problems.
 pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Problem>) -> Contents {
     let document = match Document::parse(text) {
         Ok(document) => document,
@@ -33,7 +33,7 @@ pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Probl
             return Contents::default();
         }
     };
-    // Paths in the file are meant as seen from the file, wherever the server is started.
+    // Paths in the file are relative to the file, not to the folder in which the server is started.
     let base = cwd.join(file).parent().unwrap_or(cwd).to_owned();
     let contents = Contents::default();
     let mut reader = Reader { file, text, base: &base, is_pools: false, contents, problems };
@@ -45,13 +45,13 @@ fn syntax_error(file: &Path, text: &str, error: &toml_edit::TomlError) -> Proble
     let line = line_of(text, error.span().map_or(0, |span| span.start));
     let message = error.message().replace('\n', ", ");
     Problem::new(
-        format!("{}:{line}: not TOML: {message}", file.display()),
-        "strings stand in quotes, a table's name in brackets: https://toml.io",
+        format!("{}:{line}: invalid TOML: {message}", file.display()),
+        "put strings in quotes and the names of tables in brackets: https://toml.io",
     )
     .at_line(line)
 }
 
-/// Lines are counted from 1.
+/// Returns the line of an offset, counted from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
     1 + before.matches('\n').count()
@@ -61,14 +61,14 @@ struct Reader<'a> {
     file: &'a Path,
     text: &'a str,
     base: &'a Path,
-    /// It reads a `[[pool]]`.
+    /// The table being read is a `[[pool]]`.
     is_pools: bool,
     contents: Contents,
     problems: &'a mut Vec<Problem>,
 }
 
 impl Reader<'_> {
-    /// `prefix` is empty or ends with a dot.
+    /// Reads a table. `prefix` is empty or ends with a dot.
     fn table(&mut self, prefix: &str, table: &dyn TableLike) {
         for (name, item) in table.iter() {
             let line = self.line(table.key(name), item);
@@ -120,7 +120,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Each of the tables: what it is called and takes, and settings as they stand outside.
+    /// Reads each `[[pool]]`: its name and match rules, and its settings in the general notation.
     fn pools(&mut self, line: usize, item: &Item) {
         let line_of = |offset| line_of(self.text, offset);
         let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
@@ -131,7 +131,7 @@ impl Reader<'_> {
             let line = table.span().map_or(1, |span| line_of(span.start));
             if number == TABLES_MAX {
                 let what = format!("more than {TABLES_MAX} `[[{}]]`", pool::KEY);
-                let hint = "one table takes several patterns: `match = [\"/a/*\", \"/b/*\"]`";
+                let hint = "use one table with several patterns: `match = [\"/a/*\", \"/b/*\"]`";
                 self.problems.push(file.problem(line, &what, hint));
                 break;
             }
@@ -154,7 +154,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Says so of a key that cannot stand in a pool.
+    /// Reports a key that is not allowed in a pool.
     fn is_refused(&mut self, key: &str, line: usize) -> bool {
         let line_of = |offset| line_of(self.text, offset);
         let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
@@ -164,7 +164,7 @@ impl Reader<'_> {
         is_refused
     }
 
-    /// Each of the tables by the name that they had before.
+    /// Reports each table that uses the former name.
     fn former_consoles(&mut self, line: usize, item: &Item) {
         let tables = item.as_array_of_tables().into_iter().flatten();
         let lines = tables.filter_map(|table| Some(line_of(self.text, table.span()?.start)));
@@ -173,7 +173,7 @@ impl Reader<'_> {
         self.problems.extend(lines.into_iter().map(|line| {
             Problem::new(
                 format!(
-                    "{}:{line}: `[[{}]]` is called `[[{}]]` now",
+                    "{}:{line}: `[[{}]]` was renamed to `[[{}]]`",
                     self.file.display(),
                     console::FORMER_KEY,
                     console::KEY
@@ -205,7 +205,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Directives have dots in their names, which TOML reads as tables: `opcache.enable = true`.
+    /// Reads pairs. Names of directives contain dots, which TOML reads as tables: `opcache.enable =
+    /// true`.
     fn pairs(&mut self, setting: &'static Setting, prefix: &str, table: &dyn TableLike) {
         for (name, item) in table.iter() {
             let key = format!("{prefix}.{name}");
@@ -218,7 +219,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A range by its ends, among other settings of the same name: `{ min = 2, max = 64, idle_max = "1m" }`.
+    /// Reads a range from its ends, which share a table with other settings: `{ min = 2, max = 64,
+    /// idle_max = "1m" }`.
     fn range(&mut self, setting: &'static Setting, line: usize, table: &dyn TableLike) {
         let end = |name| table.get(name).and_then(Item::as_value).map(content);
         let ends = [end("min"), end("max")];
@@ -272,8 +274,8 @@ impl Reader<'_> {
             _ => None,
         });
         let hint = match other {
-            Some(other) => format!("`[{key}]` is a table; a single value is for `{other}`"),
-            None => format!("`[{key}]` is a table"),
+            Some(other) => format!("write a table `[{key}]`; for a single value, use `{other}`"),
+            None => format!("write a table `[{key}]`"),
         };
         let place = format!("{}:{line}", self.file.display());
         Problem::new(format!("{place}: `{key} = {raw}` is not allowed"), hint).at_line(line)
@@ -284,7 +286,7 @@ impl Reader<'_> {
         line_of(self.text, span.map_or(0, |span| span.start))
     }
 
-    /// One line at most, and not all of a long one.
+    /// Returns the source text of a value: its first line, shortened if it is long.
     fn excerpt(&self, span: std::ops::Range<usize>) -> String {
         const CHARS_MAX: usize = 60;
         let raw = self.text.get(span).unwrap_or_default();
@@ -295,14 +297,15 @@ impl Reader<'_> {
 }
 
 fn unknown_key(file: &Path, line: usize, key: &str) -> Problem {
-    let hint = match names::nearest_key(key) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("known here: {}", names::siblings(key).join(", ")),
+    let hint = match (names::by_former_key(key), names::nearest_key(key)) {
+        (Some(today), _) => format!("use `{}`, its new name", today.key),
+        (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
+        (None, None) => format!("known keys: {}", names::siblings(key).join(", ")),
     };
     Problem::new(format!("{}:{line}: unknown key `{key}`", file.display()), hint).at_line(line)
 }
 
-/// The value without quotes, and its shape.
+/// Returns the value without quotes, and its shape.
 fn content(value: &Value) -> (String, Shape) {
     match value {
         Value::String(text) => (text.value().clone(), Shape::String),

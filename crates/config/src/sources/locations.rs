@@ -1,4 +1,4 @@
-//! The tables `[[location]]` of the file → locations. What may stand in them: `schema/location.rs`.
+//! The tables `[[location]]` of the file → locations. `schema/location.rs` defines the keys.
 
 pub(super) mod notation;
 
@@ -16,13 +16,13 @@ use crate::schema::upstream::Upstream;
 use crate::sources::tables::{Reader, SettingsFile};
 use notation::Wrong;
 
-/// The key is something else than tables.
+/// Makes the problem of a key that is not an array of tables.
 pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
-    let hint = format!("each of them begins with a line `[[{KEY}]]`");
-    file.problem(line, &format!("`{KEY}` is not allowed so"), hint)
+    let hint = format!("begin each of them with a line `[[{KEY}]]`");
+    file.problem(line, &format!("`{KEY}` is not an array of tables"), hint)
 }
 
-/// Reads all tables; what cannot be read becomes a problem.
+/// Reads all tables; mistakes become problems.
 pub(crate) fn read(
     file: &SettingsFile<'_>,
     tables: &ArrayOfTables,
@@ -32,7 +32,7 @@ pub(crate) fn read(
     for (number, table) in tables.iter().enumerate() {
         let line = table.span().map_or(1, |span| (file.line_of)(span.start));
         if number == TABLES_MAX {
-            let hint = "one table takes several patterns: `path = [\"/a/*\", \"/b/*\"]`";
+            let hint = "use one table with several patterns: `path = [\"/a/*\", \"/b/*\"]`";
             let what = format!("more than {TABLES_MAX} `[[{KEY}]]`");
             problems.push(file.problem(line, &what, hint));
             break;
@@ -90,7 +90,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A key that does not go with the others.
+/// A key that conflicts with the others.
 struct AtOdds {
     about: &'static str,
     because: Option<&'static str>,
@@ -108,23 +108,23 @@ fn at_odds(location: &Location) -> Option<AtOdds> {
         return odds("status", "there is no `redirect`");
     }
     if *deny == Some(true) && (redirect.is_some() || serves || is_told) {
-        return odds("deny", "beside it, the other keys would have no effect");
+        return odds("deny", "the other keys would have no effect");
     }
     if passes && *scripts == Some(false) {
-        return odds("fastcgi_pass", "no script runs where `scripts` is false");
+        return odds("fastcgi_pass", "no script runs if `scripts` is false");
     }
     if location.fastcgi_root.is_some() && !passes {
         return odds("fastcgi_root", "there is no `fastcgi_pass`");
     }
     let Some(Redirect { to, status }) = redirect else {
         if is_told && serves {
-            return odds("status", "beside it, the other keys would have no effect");
+            return odds("status", "the other keys would have no effect");
         }
         let is_folder = |path: &String| {
             path.starts_with('/') && path.ends_with("/*") && path.matches('*').count() == 1
         };
         if alias.is_some() && (paths.is_empty() || !paths.iter().all(is_folder)) {
-            return odds("alias", "`path` names no folder");
+            return odds("alias", "`path` does not name a folder");
         }
         let changes = !location.headers.is_empty()
             || location.compression.is_some()
@@ -134,21 +134,21 @@ fn at_odds(location: &Location) -> Option<AtOdds> {
         return if deny.is_some() || serves || is_told || changes {
             None
         } else {
-            odds("path", "nothing is said of what is to hold there")
+            odds("path", "the table has no settings for these paths")
         };
     };
     if !REDIRECTS.contains(status) {
-        return odds("status", "it is none of a redirect");
+        return odds("status", "it is not the status of a redirect");
     }
     if serves {
-        return odds("redirect", "beside it, the other keys would have no effect");
+        return odds("redirect", "the other keys would have no effect");
     }
     let has_one_star = |path: &String| path.matches('*').count() == 1;
     if to.contains('*') && (paths.is_empty() || !paths.iter().all(has_one_star)) {
         return odds("redirect", "not every `path` has one `*`");
     }
     let is_of_here = !to.contains("://") && paths.iter().any(|path| notation::leads_back(path, to));
-    if is_of_here { odds("redirect", "it leads to where it comes from") } else { None }
+    if is_of_here { odds("redirect", "it redirects to itself") } else { None }
 }
 
 fn text(item: &Item) -> Result<&str, Option<&'static str>> {
@@ -164,7 +164,7 @@ fn status(item: &Item) -> Result<u16, Option<&'static str>> {
     number.filter(|number| REDIRECTS.contains(number) || REFUSALS.contains(number)).ok_or(None)
 }
 
-/// Bytes, with or without a unit.
+/// Reads a number of bytes, with or without a unit.
 fn size(item: &Item) -> Result<u64, Option<&'static str>> {
     let size = match item.as_integer() {
         Some(number) => u64::try_from(number).ok(),
@@ -177,7 +177,7 @@ fn variables(item: &Item) -> Result<Vec<(String, String)>, Option<&'static str>>
     pairs(item, VARIABLES_MAX, notation::variable)
 }
 
-/// Names and texts, each pair of which `check` lets pass.
+/// Reads names and texts; `check` must accept each pair.
 fn pairs(
     item: &Item,
     max: usize,
@@ -200,14 +200,14 @@ fn upstreams(item: &Item) -> Result<Vec<Upstream>, Option<&'static str>> {
     for text in texts(item, UPSTREAMS_MAX)? {
         let upstream = Upstream::parse(text).map_err(Some)?;
         if all.contains(&upstream) {
-            return Err(Some("one of them stands there twice"));
+            return Err(Some("one of them is listed twice"));
         }
         all.push(upstream);
     }
-    if all.is_empty() { Err(Some("there is none in it")) } else { Ok(all) }
+    if all.is_empty() { Err(Some("the list is empty")) } else { Ok(all) }
 }
 
-/// A text, or an array of them.
+/// Reads a text, or an array of texts.
 fn texts(item: &Item, max: usize) -> Result<Vec<&str>, Option<&'static str>> {
     if let Some(text) = item.as_str() {
         return Ok(vec![text]);
@@ -225,7 +225,7 @@ pub(super) fn patterns(
 ) -> Result<Vec<String>, Option<&'static str>> {
     let texts = texts(item, PATTERNS_MAX)?;
     if texts.is_empty() {
-        return Err(Some("there is none"));
+        return Err(Some("the list is empty"));
     }
     texts.into_iter().map(|text| read(text).map_err(Some)).collect()
 }
@@ -233,10 +233,10 @@ pub(super) fn patterns(
 fn folder(base: &Path, item: &Item) -> Result<std::path::PathBuf, Option<&'static str>> {
     let path = base.join(text(item)?);
     let found = path.canonicalize().map_err(|_| Some("there is no such folder"))?;
-    if found.is_dir() { Ok(found) } else { Err(Some("it is no folder")) }
+    if found.is_dir() { Ok(found) } else { Err(Some("it is not a folder")) }
 }
 
-/// A folder that somebody else sees: it need not be here.
+/// Reads a folder in another server's file system: it need not exist here.
 fn root_elsewhere(item: &Item) -> Result<std::path::PathBuf, Option<&'static str>> {
     let path = Path::new(text(item)?);
     let is_plain = !text(item)?.chars().any(char::is_control);
@@ -246,10 +246,10 @@ fn root_elsewhere(item: &Item) -> Result<std::path::PathBuf, Option<&'static str
 fn fallback(item: &Item) -> Result<Fallback, Option<&'static str>> {
     match text(item)? {
         "none" => Ok(Fallback::Nothing),
-        path if path.contains('*') => Err(Some("it is one path, not a pattern")),
+        path if path.contains('*') => Err(Some("it must be one path, not a pattern")),
         path => match notation::path(path)? {
             path if path.starts_with('/') && !path.ends_with('/') => Ok(Fallback::Path(path)),
-            _ => Err(Some("it does not name a file by its path")),
+            _ => Err(Some("it is not the path of a file")),
         },
     }
 }
@@ -260,7 +260,7 @@ fn index(item: &Item) -> Result<Vec<String>, Option<&'static str>> {
         !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0', '*'])
     };
     if !names.iter().all(is_name) {
-        return Err(Some("a file's name has no `/`, no `*` and no dot in front"));
+        return Err(Some("a file name has no `/`, no `*` and no leading dot"));
     }
     Ok(names.into_iter().map(str::to_owned).collect())
 }
@@ -287,7 +287,7 @@ fn error_pages(base: &Path, item: &Item) -> Result<Vec<ErrorPage>, Option<&'stat
         }
     });
     let mut pages: Vec<_> = pages.collect::<Result<_, _>>()?;
-    // What is said of one status counts before what is said of many.
+    // Pages for one status come before pages for many.
     pages.sort_by_key(|page: &ErrorPage| page.statuses.1 - page.statuses.0);
     Ok(pages)
 }

@@ -1,4 +1,4 @@
-//! The tables `[[pool]]` of the file → pools. What may stand in them: `schema/pool.rs`.
+//! The tables `[[pool]]` of the file → pools. `schema/pool.rs` defines the keys.
 
 mod reach;
 mod table;
@@ -7,30 +7,31 @@ use std::path::Path;
 use toml_edit::{Item, Table};
 
 use crate::problem::Problem;
+use crate::schema::macros::Blank;
 use crate::schema::pool::{DEFAULT_POOL, FIELDS, KEY, NAME_BYTES_MAX, OF_APPLICATION, OWN};
 use crate::schema::setting::Surroundings;
 use crate::schema::settings::{Pool, Settings};
-use crate::schema::sheet::Blank;
 use crate::schema::table::SETTINGS;
 use crate::schema::{console, location, names};
 use crate::sources::locations::{notation, patterns};
 use crate::sources::tables::{Reader, SettingsFile};
-use crate::sources::typed::Typed;
-use crate::sources::{consoles, lay};
+use crate::sources::typed_value::Typed;
+use crate::sources::{consoles, merge};
 pub(crate) use table::TypedPool;
 
-/// The key is something else than tables.
+/// Makes the problem of a key that is not an array of tables.
 pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
-    let hint = format!("each of them begins with a line `[[{KEY}]]`");
-    file.problem(line, &format!("`{KEY}` is not allowed so"), hint)
+    let hint = format!("begin each of them with a line `[[{KEY}]]`");
+    file.problem(line, &format!("`{KEY}` is not an array of tables"), hint)
 }
 
-/// Whether the key says what a pool is, and is none of its settings.
+/// Whether the key describes the pool itself, and is not one of its settings.
 pub(crate) fn is_about(key: &str) -> bool {
     FIELDS.iter().any(|field| field.key == key)
 }
 
-/// Why a key cannot stand in a pool, if it cannot; `key` is that of the table itself, or the full one of a setting.
+/// Returns the reason why a key is not allowed in a pool, if it is not. `key` is the name of a
+/// table, or the full key of a setting.
 pub(crate) fn refusal(file: &SettingsFile<'_>, line: usize, key: &str) -> Option<Problem> {
     let is_table = key == KEY;
     let is_group = names::groups().any(|group| group == key);
@@ -38,35 +39,34 @@ pub(crate) fn refusal(file: &SettingsFile<'_>, line: usize, key: &str) -> Option
     if OWN.contains(&key) || key == console::KEY || (is_group && setting.is_none()) {
         return None;
     }
-    let what = format!("`{key}` cannot stand in a `[[{KEY}]]`");
+    let refused = format!("`{key}` is not allowed in a `[[{KEY}]]`");
     Some(match (key, setting) {
         ("user" | "group", _) => file.problem(
             line,
-            &format!("{what}: PHP of all pools runs as the user of the server"),
-            "an application that needs another user needs a server of its own",
+            &format!("{refused}: all pools run as the user of the server"),
+            "run a separate server for an application that needs another user",
         ),
         ("deny_files" | "allow_files" | "link_targets" | "sendfile", _) => file.problem(
             line,
-            &format!("{what}: which files are shown is the same in all pools"),
-            format!("write it outside of the tables `[[{KEY}]]`"),
+            &format!("{refused}: the rules for files are the same in all pools"),
+            format!("move it outside the tables `[[{KEY}]]`"),
         ),
         (location::KEY, _) => file.problem(
             line,
-            &format!("{what}: what they say by path and host holds in all pools"),
+            &format!("{refused}: locations apply to all pools, by path and host"),
             format!("write `[[{key}]]`"),
         ),
         _ if setting.is_some() || is_table => file.problem(
             line,
-            &format!("{what}: it holds for the whole server"),
-            format!("write it outside of the tables `[[{KEY}]]`"),
+            &format!("{refused}: it applies to the whole server"),
+            format!("move it outside the tables `[[{KEY}]]`"),
         ),
         _ => {
             let fields = FIELDS.iter().map(|field| field.key);
             let known = fields.chain(OWN).chain(names::groups());
             let hint = match names::nearest(key, known) {
                 Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => "beside `name`, `match` and `host` it takes what holds for one application"
-                    .into(),
+                None => "use `name`, `match`, `host`, or a setting of one application".into(),
             };
             file.problem(line, &format!("unknown key `{KEY}.{key}`"), hint)
         }
@@ -74,7 +74,7 @@ pub(crate) fn refusal(file: &SettingsFile<'_>, line: usize, key: &str) -> Option
 }
 
 impl Reader<'_, '_> {
-    /// Name, paths and hosts of a pool; `None`: something is wrong with them.
+    /// Reads name, paths and hosts of a pool; `None` if they have a mistake.
     pub(crate) fn pool(&mut self, table: &Table) -> Option<(String, Vec<String>, Vec<String>)> {
         let before = self.problems.len();
         let name = self.read(table, "name", name);
@@ -89,10 +89,10 @@ impl Reader<'_, '_> {
             return None;
         }
         if let Some(missing) = match (&name, &paths, &hosts) {
-            (None, ..) => Some(("`name`", "such as `name = \"api\"`")),
+            (None, ..) => Some(("`name`", "add one, such as `name = \"api\"`")),
             (_, None, None) => Some((
                 "`match` or `host`",
-                "such as `match = \"/api/*\"` or `host = \"api.example.com\"`",
+                "add one, such as `match = \"/api/*\"` or `host = \"api.example.com\"`",
             )),
             _ => None,
         } {
@@ -108,13 +108,13 @@ fn name(item: &Item) -> Result<String, Option<&'static str>> {
     let name = item.as_str().ok_or(None)?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name == DEFAULT_POOL {
-        return Err(Some("that is the pool of all that no other one takes"));
+        return Err(Some("this name is reserved for the default pool"));
     }
     let is_name = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
     if is_name && name.bytes().all(is_allowed) { Ok(name.to_owned()) } else { Err(None) }
 }
 
-/// Lays each pool's settings over those that hold outside of the tables, which `typed` are.
+/// Applies each pool's settings over the general ones, which are `typed`.
 pub(crate) fn resolve(
     pools: &[TypedPool],
     typed: &[Typed],
@@ -145,11 +145,12 @@ pub(crate) fn resolve(
 
 fn names_twice(pool: &TypedPool, earlier: &[TypedPool]) -> Option<Problem> {
     let other = earlier.iter().find(|other| other.name == pool.name)?;
-    let what = format!("`[[{KEY}]]` is called `{}`, as the one of line {}", pool.name, other.line);
-    Some(pool.problem(&what, "give it a `name` of its own"))
+    let what =
+        format!("`[[{KEY}]]` has the name `{}`, as the one in line {}", pool.name, other.line);
+    Some(pool.problem(&what, "set a different `name`"))
 }
 
-/// What is wrong with the settings outside of the table has been said.
+/// Resolves one pool. Mistakes in the general settings are already reported, so they are left out.
 fn lay_over(
     pool: &TypedPool,
     typed: &[Typed],
@@ -168,31 +169,29 @@ fn lay_over(
     };
     let before = problems.len();
     for setting in SETTINGS {
-        let mut found = lay::lay(setting, &all, &mut settings, around);
+        let mut found = merge::lay(setting, &all, &mut settings, around);
         found.retain(|problem| !problems[..before].contains(problem));
         problems.extend(found);
     }
-    // Without a root they would not be found, and that has been said.
+    // Without a root the scripts cannot be found, and the missing root is already reported.
     if problems.len() == before {
         problems.extend(consoles::resolve(&pool.consoles, &mut settings, has_root));
     }
     settings
 }
 
-/// The protocol's own limit is there before it is known whose request it is.
+/// The protocol's own limit applies before the request's pool is known.
 fn too_large_bodies(base: &Settings, pool: &Pool, typed: &TypedPool) -> Option<Problem> {
     let is_more = pool.settings.limits.body_bytes_max > base.limits.body_bytes_max;
     is_more.then(|| {
         let what =
-            format!("`limits.body_bytes_max` of pool `{}` is more than the server's", pool.name);
-        typed.problem(
-            &what,
-            "raise the one outside of the tables, and lower it where it is to be less",
-        )
+            format!("`limits.body_bytes_max` of pool `{}` is larger than the server's", pool.name);
+        typed.problem(&what, "increase the one outside the tables, and decrease it in other pools")
     })
 }
 
-/// A file within two roots would be reached by two names, and by the other pool's rules.
+/// A file below two roots would be reachable by two names, and one of them would follow the other
+/// pool's rules.
 fn nested_roots(settings: &Settings, pools: &[TypedPool]) -> Vec<Problem> {
     let own = settings.pools.iter().map(|pool| (pool.name.as_str(), &*pool.settings.root));
     let all: Vec<(&str, &Path)> =
@@ -202,12 +201,12 @@ fn nested_roots(settings: &Settings, pools: &[TypedPool]) -> Vec<Problem> {
         for (other, theirs) in &all[..at] {
             if root != theirs && (root.starts_with(theirs) || theirs.starts_with(root)) {
                 let what = format!(
-                    "the root `{}` of pool `{name}` and `{}` of pool `{other}` lie within each other",
+                    "the root `{}` of pool `{name}` and `{}` of pool `{other}` are nested",
                     root.display(),
                     theirs.display()
                 );
-                let hint = "give them folders beside each other, or the same one: files would be \
-                            reached by the rules of the wrong pool";
+                let hint = "use separate folders, or the same one: otherwise the rules of the \
+                            wrong pool would apply to some files";
                 problems.push(pools[at - 1].problem(&what, hint));
             }
         }

@@ -1,5 +1,5 @@
-//! Tables that may stand several times in the file (`[[console]]`, `[[location]]`): where one of them stands, and what is said
-//! of a key that it must not have, or not so. Which keys there are is in `schema/`.
+//! Tables that can occur several times in the file (`[[console]]`, `[[location]]`): finds their
+//! lines, and reports keys that are unknown or have invalid values. `schema/` defines the keys.
 
 use std::path::Path;
 use toml_edit::{Item, Table};
@@ -8,11 +8,11 @@ use crate::problem::Problem;
 use crate::schema::console::Field;
 use crate::schema::names;
 
-/// The file that the tables stand in.
+/// The file that contains the tables.
 pub(crate) struct SettingsFile<'a> {
     pub(crate) path: &'a Path,
     pub(crate) base: &'a Path,
-    /// The line of a byte in the file.
+    /// Returns the line of a byte offset in the file.
     pub(crate) line_of: &'a dyn Fn(usize) -> usize,
 }
 
@@ -22,18 +22,18 @@ impl SettingsFile<'_> {
     }
 }
 
-/// Reads one of the tables `[[name]]`; what is wrong with it becomes a problem.
+/// Reads one of the tables `[[name]]`; mistakes become problems.
 pub(crate) struct Reader<'a, 'b> {
     pub(crate) file: &'a SettingsFile<'b>,
     pub(crate) name: &'static str,
     pub(crate) fields: &'static [Field],
-    /// Where the table begins.
+    /// Line at which the table begins.
     pub(crate) line: usize,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
 impl Reader<'_, '_> {
-    /// The line of a key.
+    /// Returns the line of a key.
     pub(crate) fn line_of(&self, table: &Table, key: &str, item: &Item) -> usize {
         let span = table.key(key).and_then(toml_edit::Key::span).or_else(|| item.span());
         span.map_or(self.line, |span| (self.file.line_of)(span.start))
@@ -45,14 +45,15 @@ impl Reader<'_, '_> {
 
     pub(crate) fn refuse(&mut self, key: &str, line: usize, because: Option<&str>) {
         let allowed = self.fields.iter().find(|f| f.key == key).map_or("", |f| f.allowed);
-        let mut what = format!("`{key}` of a `[[{}]]` is not allowed so", self.name);
+        let mut what = format!("`{key}` of a `[[{}]]` is not allowed", self.name);
         if let Some(because) = because {
             what = format!("{what}: {because}");
         }
         self.problems.push(self.file.problem(line, &what, format!("`{key}` takes {allowed}")));
     }
 
-    /// The value of a key, as `read` makes it of the item; `None`: the key is not there, or what is wrong with it has been said.
+    /// Returns the value of a key, converted by `read`. Returns `None` if the key is missing, or if
+    /// its mistake is reported.
     pub(crate) fn read<T>(
         &mut self,
         table: &Table,
@@ -74,7 +75,7 @@ impl Reader<'_, '_> {
         let known = self.fields.iter().map(|field| field.key);
         let hint = match names::nearest(key, known.clone()) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => format!("known here: `{}`", known.collect::<Vec<_>>().join("`, `")),
+            None => format!("known keys: `{}`", known.collect::<Vec<_>>().join("`, `")),
         };
         let what = format!("unknown key `{}.{key}`", self.name);
         self.problems.push(self.file.problem(line, &what, hint));

@@ -1,4 +1,4 @@
-//! What two sheets differ in, by the keys that the file has.
+//! Differences between two versions of the settings, by the keys of the file.
 
 use super::*;
 use crate::schema::table::needs_restart;
@@ -12,7 +12,7 @@ fn with(flags: &[(&str, &str)]) -> Settings {
 }
 
 #[test]
-fn what_has_changed_and_cannot_change_is_named() {
+fn needs_restart_lists_settings_fixed_at_start() {
     let old = with(&[]);
     assert_eq!(needs_restart(&old, &old), Vec::<&str>::new());
     let new = with(&[("workers", "7"), ("drain-timeout", "3s"), ("php", "a=b")]);
@@ -22,7 +22,7 @@ fn what_has_changed_and_cannot_change_is_named() {
 }
 
 #[test]
-fn each_change_is_named_once() {
+fn changed_lists_each_key_once() {
     let old = with(&[]);
     let new = with(&[("trusted-proxies", "unix:"), ("tls-hsts", "max-age=300")]);
     assert_eq!(old.changed(&new), ["trusted_proxies", "tls.hsts"]);

@@ -1,12 +1,14 @@
-//! The tables `[[console]]`: where their console is found, and what mistakes in them say.
+//! The tables `[[console]]`: the search for the console script, and the problems of wrong tables.
 
 use super::{Folder, problems, sources};
 
 #[test]
-fn console_workers_are_found_with_their_console() {
-    let file = "[[console]]\ncommand = 'messenger:consume \"a b\" -v'\ncount = 3\nmemory_max = '64M'\n\
+fn console_tables_are_read_with_their_scripts() {
+    let file = "[[console]]\ncommand = 'messenger:consume \"a b\" -v'\ncount = 3\n\
+                memory_max = '64M'\n\
                 [[console]]\nname = 'nightly'\nscript = 'jobs/import.php'\ntime_max = '1h'\n\
-                stop_timeout = '2s'\n[[console]]\ncommand = ['queue:work', 'x y']\nscript = 'artisan'";
+                stop_timeout = '2s'\n[[console]]\ncommand = ['queue:work', 'x y']\n\
+                script = 'artisan'";
     let folder = Folder::new()
         .with("samovar.toml", file)
         .with("bin/console", "")
@@ -31,7 +33,7 @@ fn console_workers_are_found_with_their_console() {
 }
 
 #[test]
-fn a_console_above_the_root_is_found_too() {
+fn console_script_above_the_root_is_found() {
     let folder = Folder::new()
         .with("etc/samovar.toml", "[[console]]\ncommand = 'a:b'\n")
         .with("app/artisan", "");
@@ -42,18 +44,18 @@ fn a_console_above_the_root_is_found_too() {
 }
 
 #[test]
-fn mistakes_in_console_workers_name_their_line() {
+fn mistake_in_console_table_names_its_line() {
     let check = |file: &str, expected: &str| {
         let text = problems(file, &[]);
         assert!(text.contains(expected), "{file}: {text}");
     };
     check(
         "[[console]]\ncommand = 'a:b'",
-        "toml:1: `[[console]]` finds no console: neither `bin/console`",
+        "toml:1: `[[console]]` has no console script: neither `bin/console`",
     );
     check(
         "[[console]]\ncommand = 'a:b'\nscript = 'x.php'",
-        "toml:1: `script = \"x.php\"` names no file",
+        "toml:1: `script = \"x.php\"` does not name a file",
     );
     check("[[console]]\ncount = 2", "toml:1: `[[console]]` has no `command`");
     check(
@@ -71,10 +73,10 @@ fn mistakes_in_console_workers_name_their_line() {
     check("[[console]]\ncommand = 'a'\nname.x = 1", "toml:3: `name` of a");
     check(
         "[[console]]\ncommand = 'b:a'\n[[console]]\ncommand = 'c:a'",
-        "toml:3: `[[console]]` is called `a`, as the one of line 1",
+        "toml:3: `[[console]]` has the name `a`, as the one in line 1",
     );
-    check("[console]\ncommand = 'a'", "toml:1: `console` is not allowed so");
-    check("console = 3", "each command begins with a line `[[console]]`");
+    check("[console]\ncommand = 'a'", "toml:1: `console` is not an array of tables");
+    check("console = 3", "begin each command with a line `[[console]]`");
     let many = "[[console]]\ncommand = 'a'\n".repeat(33);
     check(&many, "more than 32 `[[console]]`");
 }

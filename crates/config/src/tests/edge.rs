@@ -3,24 +3,24 @@
 use super::*;
 
 #[test]
-fn what_speaks_tls_needs_certificates_and_keys() {
+fn tls_listener_without_certificates_is_reported() {
     check_problem(
         "",
         &["--listen", "https://:443"],
-        "the default of `tls.certificates` is not enough for `https://0.0.0.0:443`",
-        "name a PEM file: `certificates = [\"/etc/ssl/example.pem\"]` below `[tls]`; or have one fetched: \
-         `domains = [\"example.com\"]` below `[acme]`",
+        "the default of `tls.certificates` has no certificate for `https://0.0.0.0:443`",
+        "name a PEM file: `certificates = [\"/etc/ssl/example.pem\"]` in `[tls]`; or let the \
+         server obtain one: `domains = [\"example.com\"]` in `[acme]`",
     );
     check_problem(
         "",
         &["--tls-certificates", "/a.pem,/b.pem", "--tls-keys", "/a.key"],
-        "`--tls-keys /a.key` names 1 for 2 certificates",
-        "name one for each of `tls.certificates`, in the same order, or none",
+        "`--tls-keys /a.key` has the wrong number of keys: 1 for 2 certificates",
+        "name one key for each of `tls.certificates`, in the same order, or none",
     );
 }
 
 #[test]
-fn a_proxy_may_come_through_the_file_system() {
+fn trusted_proxy_may_connect_by_unix_socket() {
     let shown = |settings: &Settings| {
         format!("{} {}", settings.trusts_unix, list(&settings.trusted_proxies))
     };
@@ -35,7 +35,7 @@ fn a_proxy_may_come_through_the_file_system() {
 }
 
 #[test]
-fn a_domain_is_all_that_a_small_site_says() {
+fn domain_sets_default_listeners() {
     check("", &["--domain", "Example.com"], listen, "0.0.0.0:80 https://0.0.0.0:443");
     check(
         "acme = { domains = ['a.example', 'A.example.'] }",
@@ -52,20 +52,20 @@ fn a_domain_is_all_that_a_small_site_says() {
     check_problem(
         "",
         &["--domain", "a.example", "--listen", ":8080"],
-        "`--domain a.example` names domains, and nothing in `listen` speaks TLS",
-        "leave `listen` out, or add `https://:443` to it",
+        "`--domain a.example` names domains, but no address in `listen` uses TLS",
+        "remove `listen`, or add `https://:443` to it",
     );
     check_problem(
         "acme = { domains = ['*.a.example'] }",
         &[],
         "samovar.toml:1: `acme.domains = '*.a.example'` cannot have a wildcard: `*.a.example`",
-        "authorities issue these over the DNS alone (DNS-01), which is not spoken here: name each domain, or \
-         fetch the certificate with another program and name its file in `tls.certificates`",
+        "name each domain, or obtain the certificate with another program and name its file in \
+         `tls.certificates`: wildcards need DNS-01, which is not supported",
     );
     check_problem(
         "",
         &["SAMOVAR_ACME_EAB_KEY=abc"],
-        "`SAMOVAR_ACME_EAB_KEY=abc` goes with `acme.eab_id`, and one of them is missing",
-        "the authority gives you both; set both, or none",
+        "`SAMOVAR_ACME_EAB_KEY=abc` must be set together with `acme.eab_id`",
+        "set both, as issued by the authority, or none",
     );
 }

@@ -1,4 +1,4 @@
-//! `[[pool]]`: what a pool takes over, what it has for itself, and what is refused.
+//! `[[pool]]`: inherited settings, a pool's own settings, and refused keys.
 
 use super::{Folder, check_problem, problems, sources};
 use crate::schema::pool::{OF_APPLICATION, OWN};
@@ -9,7 +9,7 @@ use crate::{ConsoleCommand, pools_need_restart};
 use std::path::Path;
 use std::time::Duration;
 
-/// With a folder `shop` and a folder `api`.
+/// Makes a folder that contains the applications `shop` and `api`.
 fn folder(file: &str) -> Folder {
     let folder = Folder::new().with("samovar.toml", file);
     let files = ["shop/index.php", "api/index.php", "api/admin.php", "shop/api.php"];
@@ -30,14 +30,14 @@ fn check_refused(file: &str, message: &str, hint: &str) {
 }
 
 #[test]
-fn every_key_of_a_pool_is_one_of_the_table() {
+fn every_key_of_a_pool_is_in_the_table() {
     for key in OWN.iter().chain(&OF_APPLICATION) {
         assert!(SETTINGS.iter().any(|setting| setting.key == *key), "{key}");
     }
     assert!(OF_APPLICATION.iter().all(|key| OWN.contains(key)));
 }
 
-/// Of each kind of value that is not one of a few words, some.
+/// Sample values for each kind of setting, except those with a list of words.
 const VALUES: &[&str] = &[
     "true",
     "false",
@@ -77,7 +77,7 @@ const VALUES: &[&str] = &[
     "/x/=/tmp/",
 ];
 
-/// The settings with another value of one key.
+/// Returns the settings with another value of one key.
 fn with_another(base: &Settings, setting: &Setting) -> Option<Settings> {
     let words: &[&str] = if let Kind::Word { words, .. } = setting.kind { words } else { VALUES };
     let another = |word: &&str| {
@@ -89,7 +89,7 @@ fn with_another(base: &Settings, setting: &Setting) -> Option<Settings> {
 }
 
 #[test]
-fn what_is_one_pools_own_is_told_from_what_holds_in_all() {
+fn with_own_takes_only_settings_of_a_pool() {
     let base = resolve("root = 'shop'", &[]);
     let (known, unknown): (Vec<_>, Vec<_>) = SETTINGS
         .iter()
@@ -104,7 +104,8 @@ fn what_is_one_pools_own_is_told_from_what_holds_in_all() {
         let is_applied = matches!(setting.on_reload, OnReload::Applied);
         assert_eq!(!changed.is_empty(), is_applied && !is_own, "{key}: {changed:?}");
     }
-    let tables = "root = 'shop'\n[[location]]\npath = '/x'\ndeny = true\n[[pool]]\nname = 'api'\nmatch = '/a'\n";
+    let tables = "root = 'shop'\n[[location]]\npath = '/x'\ndeny = true\n[[pool]]\nname = 'api'\n\
+                  match = '/a'\n";
     let one = resolve(tables, &[]);
     let same = resolve(&format!("\n{tables}workers = 7\n"), &[]);
     assert_eq!(
@@ -120,15 +121,15 @@ fn what_is_one_pools_own_is_told_from_what_holds_in_all() {
 }
 
 #[test]
-fn without_pools_there_are_none() {
+fn settings_without_pool_tables_have_no_pools() {
     assert!(resolve("root = 'shop'", &[]).pools.is_empty());
 }
 
 #[test]
-fn a_pool_takes_over_what_it_does_not_say() {
+fn pool_inherits_settings_that_it_does_not_set() {
     let file = "root = 'shop'\nworkers = 3\ncheckpoint_after = 'api.php'\nwarmup = ['/a']\n\
                 [php]\nmemory_limit = '64M'\nprecision = 5\n[limits]\nqueue_max = 100\n\
-                [timeouts]\nanswer = '7s'\n\
+                [timeouts]\nresponse = '7s'\n\
                 [[pool]]\nname = 'api'\nmatch = '/api/*'\nhost = ['A.example', '*.b.example']\n\
                 root = 'api/admin.php'\nworkers = { min = 1, max = 2, idle_max = '3s' }\n\
                 [pool.php]\nmemory_limit = '128M'\n[pool.limits]\nqueue_max = 20\n\
@@ -150,7 +151,7 @@ fn a_pool_takes_over_what_it_does_not_say() {
     assert_eq!(own.php["memory_limit"], "128M");
     assert_eq!(own.php["precision"], "5");
     assert_eq!(own.limits.queue_max, 20);
-    assert_eq!(own.timeouts.answer, Duration::from_secs(7));
+    assert_eq!(own.timeouts.response, Duration::from_secs(7));
     assert_eq!(own.timeouts.request, Duration::from_mins(1));
     assert_eq!((own.checkpoint_after.clone(), own.warmup.len()), (None, 0), "another application");
     assert_eq!(export.paths, ["/export/*", "/dump"]);
@@ -161,7 +162,7 @@ fn a_pool_takes_over_what_it_does_not_say() {
 }
 
 #[test]
-fn a_pools_own_word_is_the_last() {
+fn pool_setting_overrides_flag_and_environment() {
     let file = "root = 'shop'\n[limits]\npriority_paths = ['/a']\n\
                 [[pool]]\nname = 'api'\nmatch = '/api/*'\nworkers = 2\n\
                 [pool.limits]\npriority_paths = ['/b']\n";
@@ -171,7 +172,7 @@ fn a_pools_own_word_is_the_last() {
 }
 
 #[test]
-fn console_workers_of_a_pool_are_its_own() {
+fn console_workers_of_a_pool_are_separate() {
     let console = |name: &str| format!("[[pool.console]]\ncommand = '{name}'\n");
     let file = format!(
         "root = 'shop'\n[[console]]\ncommand = 'mail'\n\
@@ -195,80 +196,91 @@ fn console_workers_of_a_pool_are_its_own() {
         (name.to_owned(), script.to_owned(), folder.to_owned())
     };
     assert_eq!(of(&settings), [is("mail", "bin/console", "")]);
-    // Another application than that beside the file: its console, in its folder.
+    // This pool has another application than the one next to the file: its own console script, and
+    // its own folder.
     let api = [is("mail", "app/artisan", "app"), is("post", "app/artisan", "app")];
     assert_eq!(of(&settings.pools[0].settings), api);
     assert_eq!(of(&settings.pools[1].settings), [is("csv", "bin/console", "")]);
-    // A reload of one pool brings its own.
+    // A reload of one pool applies that pool's commands.
     assert_eq!(of(&settings.with_own(&settings.pools[0].settings)), api);
     std::fs::remove_file(folder.path().join("app/artisan")).unwrap();
     let problems = sources(&folder, &[]).resolve().unwrap_err().to_string();
-    assert!(problems.contains("`[[pool.console]]` finds no console"), "{problems}");
+    assert!(problems.contains("`[[pool.console]]` has no console script"), "{problems}");
 }
 
 #[test]
-fn what_is_no_pool() {
+fn invalid_pool_is_reported() {
     let api = "[[pool]]\nname = 'api'\nmatch = '/api/*'\n";
     for (file, message, hint) in [
         (
             "pool = 3",
-            "samovar.toml:1: `pool` is not allowed so",
-            "each of them begins with a line `[[pool]]`",
+            "samovar.toml:1: `pool` is not an array of tables",
+            "begin each of them with a line `[[pool]]`",
         ),
         (
             "[[pool]]\nmatch = '/a'",
             "samovar.toml:1: a `[[pool]]` has no `name`",
-            "such as `name = \"api\"`",
+            "add one, such as `name = \"api\"`",
         ),
         (
             "[[pool]]\nname = 'a'",
             "samovar.toml:1: a `[[pool]]` has no `match` or `host`",
-            "such as `match = \"/api/*\"` or `host = \"api.example.com\"`",
+            "add one, such as `match = \"/api/*\"` or `host = \"api.example.com\"`",
         ),
         (
             "[[pool]]\nname = 'default'\nmatch = '/a'",
-            "samovar.toml:2: `name` of a `[[pool]]` is not allowed so: that is the pool of all that no other one takes",
+            "samovar.toml:2: `name` of a `[[pool]]` is not allowed: this name is reserved for the \
+             default pool",
             "`name` takes up to 32 letters, digits, `-`, `_`, `.`; not `default`",
         ),
         (
             "[[pool]]\nname = 'a'\nmatch = 'api/*'",
-            "samovar.toml:3: `match` of a `[[pool]]` is not allowed so: a path begins with `/`, a file's name has none; \
-             regular expressions are not known",
-            "`match` takes a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+            "samovar.toml:3: `match` of a `[[pool]]` is not allowed: a path begins with `/`, a \
+             file name has none; regular expressions are not supported",
+            "`match` takes a path such as `/api/*`, or an array of them; `*` matches any text, \
+             including `/`",
         ),
         (
             "[[pool]]\nname = 'a'\nmatch = '*.php'",
-            "samovar.toml:3: `match` of a `[[pool]]` is not allowed so: it does not begin with `/`",
-            "`match` takes a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+            "samovar.toml:3: `match` of a `[[pool]]` is not allowed: it does not begin with `/`",
+            "`match` takes a path such as `/api/*`, or an array of them; `*` matches any text, \
+             including `/`",
         ),
         (
             "[[pool]]\nname = 'a'\nhost = 'a.example:80'",
-            "samovar.toml:3: `host` of a `[[pool]]` is not allowed so: it is a name without scheme and port",
-            "`host` takes a name without port such as `example.com` or `*.example.com`, or an array of them",
+            "samovar.toml:3: `host` of a `[[pool]]` is not allowed: it must be a name without \
+             scheme and port",
+            "`host` takes a name without port such as `example.com` or `*.example.com`, or an \
+             array of them",
         ),
         (
             &format!("{api}listen = '127.0.0.1:1'"),
-            "samovar.toml:4: `listen` cannot stand in a `[[pool]]`: it holds for the whole server",
-            "write it outside of the tables `[[pool]]`",
+            "samovar.toml:4: `listen` is not allowed in a `[[pool]]`: it applies to the whole \
+             server",
+            "move it outside the tables `[[pool]]`",
         ),
         (
             &format!("{api}[pool.insight]\nenabled = false"),
-            "samovar.toml:5: `insight.enabled` cannot stand in a `[[pool]]`: it holds for the whole server",
-            "write it outside of the tables `[[pool]]`",
+            "samovar.toml:5: `insight.enabled` is not allowed in a `[[pool]]`: it applies to the \
+             whole server",
+            "move it outside the tables `[[pool]]`",
         ),
         (
             &format!("{api}user = 'www-data'"),
-            "samovar.toml:4: `user` cannot stand in a `[[pool]]`: PHP of all pools runs as the user of the server",
-            "an application that needs another user needs a server of its own",
+            "samovar.toml:4: `user` is not allowed in a `[[pool]]`: all pools run as the user of \
+             the server",
+            "run a separate server for an application that needs another user",
         ),
         (
             &format!("{api}deny_files = ['*.x']"),
-            "samovar.toml:4: `deny_files` cannot stand in a `[[pool]]`: which files are shown is the same in all pools",
-            "write it outside of the tables `[[pool]]`",
+            "samovar.toml:4: `deny_files` is not allowed in a `[[pool]]`: the rules for files are \
+             the same in all pools",
+            "move it outside the tables `[[pool]]`",
         ),
         (
             &format!("{api}[[pool.location]]\npath = '/a'"),
-            "samovar.toml:4: `location` cannot stand in a `[[pool]]`: what they say by path and host holds in all pools",
+            "samovar.toml:4: `location` is not allowed in a `[[pool]]`: locations apply to all \
+             pools, by path and host",
             "write `[[location]]`",
         ),
         (
@@ -284,37 +296,39 @@ fn what_is_no_pool() {
         (
             &format!("{api}workers = 'x'"),
             "samovar.toml:4: `workers = 'x'` is not allowed",
-            "`workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
+            "`workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as \
+             `2..64`",
         ),
         (
             &format!("{api}root = 'nowhere'"),
             "samovar.toml:4: `root = 'nowhere'` does not exist",
-            "name the folder to serve, or a `.php` file in it that answers",
+            "name the folder to serve, or a `.php` file in it that handles requests",
         ),
         (
             &format!("{api}[[pool]]\nname = 'api'\nmatch = '/b'"),
-            "samovar.toml:4: `[[pool]]` is called `api`, as the one of line 1",
-            "give it a `name` of its own",
+            "samovar.toml:4: `[[pool]]` has the name `api`, as the one in line 1",
+            "set a different `name`",
         ),
         (
             &format!("{api}[[pool]]\nname = 'b'\nmatch = '/api/*'"),
-            "samovar.toml:4: pool `b` has the same `match` and `host` as pool `api` of line 1",
-            "the first that fits counts: put the narrower one first",
+            "samovar.toml:4: pool `b` has the same `match` and `host` as pool `api` in line 1",
+            "put the narrower pool first: the first match applies",
         ),
         (
             &format!("{api}[[pool]]\nname = 'b'\nmatch = '/api/v2/*'\nhost = 'b.example'"),
-            "samovar.toml:4: pool `b` never gets a request: pool `api` of line 1 takes them all",
-            "the first that fits counts: put the narrower one first",
+            "samovar.toml:4: pool `b` never gets a request: pool `api` in line 1 matches all of \
+             them",
+            "put the narrower pool first: the first match applies",
         ),
         (
             "[[pool]]\nname = 'all'\nmatch = '/*'",
-            "samovar.toml:1: pool `all` takes all requests: the default pool would get none",
-            "write its settings outside of the tables `[[pool]]`: they are the default pool's",
+            "samovar.toml:1: pool `all` matches all requests: the default pool would get none",
+            "move its settings outside the tables `[[pool]]`: there they apply to the default pool",
         ),
         (
             &format!("{api}[pool.limits]\nbody_bytes_max = '1G'"),
-            "samovar.toml:1: `limits.body_bytes_max` of pool `api` is more than the server's",
-            "raise the one outside of the tables, and lower it where it is to be less",
+            "samovar.toml:1: `limits.body_bytes_max` of pool `api` is larger than the server's",
+            "increase the one outside the tables, and decrease it in other pools",
         ),
     ] {
         check_refused(file, message, hint);
@@ -324,14 +338,15 @@ fn what_is_no_pool() {
 }
 
 #[test]
-fn no_root_lies_in_anothers() {
+fn root_inside_another_root_is_reported() {
     let file = "[[pool]]\nname = 'api'\nhost = 'api.example'\nroot = 'api'\n";
     let folder = folder(file);
     let said = folder.sources().resolve().unwrap_err().to_string();
     let path = folder.path();
     let expected = format!(
-        "samovar.toml:1: the root `{0}/api` of pool `api` and `{0}` of pool `default` lie within each other\nhint: give \
-         them folders beside each other, or the same one: files would be reached by the rules of the wrong pool",
+        "samovar.toml:1: the root `{0}/api` of pool `api` and `{0}` of pool `default` are nested\n\
+         hint: use separate folders, or the same one: otherwise the rules of the wrong pool would \
+         apply to some files",
         path.display()
     );
     assert_eq!(said, expected);
@@ -340,20 +355,21 @@ fn no_root_lies_in_anothers() {
 }
 
 #[test]
-fn mistakes_outside_are_said_once() {
+fn mistake_in_general_settings_is_reported_once() {
     let pools = "[[pool]]\nname = 'a'\nmatch = '/a'\n[[pool]]\nname = 'b'\nmatch = '/b'\n";
     let file = format!("workers = 0\n{pools}");
     assert_eq!(problems(&file, &[]).matches("workers = 0").count(), 1);
     check_problem(
         "[[pool]]\nname = 'a'\nmatch = 7",
         &[],
-        "samovar.toml:3: `match` of a `[[pool]]` is not allowed so",
-        "`match` takes a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+        "samovar.toml:3: `match` of a `[[pool]]` is not allowed",
+        "`match` takes a path such as `/api/*`, or an array of them; `*` matches any text, \
+         including `/`",
     );
 }
 
 #[test]
-fn as_many_pools_as_there_may_be() {
+fn number_of_pools_is_limited() {
     let table = |n: usize| format!("[[pool]]\nname = 'p{n}'\nmatch = '/p{n}/*'\n");
     let of = |count: usize| (0..count).map(table).collect::<String>();
     assert_eq!(resolve(&of(31), &["--root", "shop"]).pools.len(), 31);
@@ -362,7 +378,7 @@ fn as_many_pools_as_there_may_be() {
 }
 
 #[test]
-fn what_of_pools_waits_for_a_restart() {
+fn pools_need_restart_lists_their_fixed_settings() {
     let table = |name: &str, more: &str| {
         format!("[[pool]]\nname = '{name}'\nmatch = '/{name}/*'\n{more}\n")
     };

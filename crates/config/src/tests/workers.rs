@@ -1,10 +1,10 @@
-//! The number of workers: fixed, or a range in several notations.
+//! Number of workers: fixed, or a range in several notations.
 
 use super::{check, check_problem};
 use crate::Settings;
 
 #[test]
-fn a_range_has_several_notations() {
+fn range_of_workers_has_several_notations() {
     let range = |settings: &Settings| {
         let workers = &settings.workers;
         format!("{}..{} {:?}", workers.min, workers.max, workers.idle_max)
@@ -18,7 +18,7 @@ fn a_range_has_several_notations() {
 }
 
 #[test]
-fn ranges_that_are_none() {
+fn invalid_range_of_workers_is_reported() {
     let workers =
         "`workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`";
     let check = |file: &str, shown: &str, hint: &str| {

@@ -3,7 +3,7 @@
 
 use samovar_front::fastcgi_requests_in;
 
-/// Two records' headers and what the first of them, BEGIN, has to say.
+/// Size of two record headers and of the contents of the first, BEGIN.
 const REQUEST_BYTES_MIN: usize = 24;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,15 +1,15 @@
-//! accept: listeners → connection tasks. The cap on connections lives here.
+//! accept: listeners → connection tasks. Enforces the limit on connections.
 //!
-//! At the cap, where somebody waits to be let in, and when descriptors run out before it, the connection that has been idle for
-//! longest is closed to make room; while there is none nothing is accepted, the kernel's backlog holds the newcomers, and
-//! whoever leaves lets the next one in.
+//! If a client waits at the limit, or if descriptors run out before it, the connection that has
+//! been idle longest is closed to make room. While none is idle, no connection is accepted: new
+//! ones wait in the kernel's backlog, and each connection that ends lets in the next one.
 
-use super::ends::Ends;
 use super::handler::Handler;
-use super::mates::{Mates, Moved, Newcomer, Whose};
+use super::peer_info::Ends;
 use super::registry::{Connections, Registered, close_idle, hold_place};
 use super::serve::{self, Before};
 use super::socket::Socket;
+use super::thread_balancer::{Mates, Moved, Newcomer, Whose};
 use crate::exchange::shares::Held;
 use crate::runtime::disk;
 use crate::shared::Shared;
@@ -27,31 +27,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// How long accepting pauses when the process has no memory left.
+/// Pause of accepting when the process is out of memory.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
-/// How often a full front looks for idle connections.
+/// Interval at which a full front looks for idle connections.
 const FULL_PAUSE: Duration = Duration::from_millis(200);
-/// How often it looks whether anybody waits.
+/// Interval at which a full front checks whether a client waits.
 const WAITING_LOOK: Duration = Duration::from_millis(25);
 
-/// A socket of the runtime that queues connections.
+/// A listening socket of the runtime.
 pub(crate) trait Listening: 'static {
-    /// What comes of it.
+    /// Type of an accepted connection.
     type Stream: Socket;
 
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Whether a connection could be accepted at once. It stays where it is: whoever follows this server gets it, too.
+    /// Whether a connection could be accepted immediately. It stays in the queue, where a successor
+    /// of this server can also accept it.
     fn has_waiting(&self) -> bool {
         let socket = self.socket();
         let mut look = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
         poll(&mut look, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// The next connection, and who is at its ends.
+    /// Accepts the next connection. Also returns its ends.
     async fn next(&self) -> io::Result<(Self::Stream, Ends)>;
 
-    /// A connection that another thread is to serve.
+    /// Converts a connection for another thread.
     fn part_with(stream: Self::Stream) -> io::Result<Moved>;
 }
 
@@ -74,7 +75,7 @@ impl Listening for TcpListener {
     }
 }
 
-/// And the path of its file.
+/// A listener with the path of its socket file.
 impl<P: AsRef<Path> + 'static> Listening for (UnixListener, P) {
     type Stream = UnixStream;
 
@@ -92,13 +93,13 @@ impl<P: AsRef<Path> + 'static> Listening for (UnixListener, P) {
     }
 }
 
-/// What the connections of a listener are for, and what comes before their first request.
+/// Purpose of a listener's connections, and the steps before their first request.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) role: Role,
     pub(crate) has_proxy_header: bool,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// Web servers speak FastCGI there.
+    /// The clients are web servers that speak FastCGI.
     pub(crate) is_fastcgi: bool,
 }
 
@@ -109,12 +110,12 @@ impl Terms {
     }
 }
 
-/// Who serves what is accepted.
+/// The threads that serve accepted connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
-    /// The connections of this thread.
+    /// Connections of this thread.
     pub(crate) connections: Rc<Connections>,
-    /// With the other ones of the front, if there are any.
+    /// All threads of the front, if there are several.
     pub(crate) mates: Option<Rc<Mates>>,
 }
 
@@ -124,7 +125,7 @@ impl Servers {
     }
 }
 
-/// Accepts until the task is aborted; `handler` answers what is asked.
+/// Accepts connections until the task is aborted. `handler` answers their requests.
 pub(crate) async fn accept<L, H, B>(
     shared: Rc<Shared>,
     servers: Servers,
@@ -147,15 +148,16 @@ pub(crate) async fn accept<L, H, B>(
                 tracing::warn!(
                     connections_max = shared.setup().settings.limits.connections_max,
                     suppressed,
-                    "the limit of connections is reached; new ones wait (hint: raise \
-                     `connections_max`, or lower the idle time-out)"
+                    "connection limit reached; new connections wait (hint: raise \
+                     `connections_max`, or lower `timeouts.idle`)"
                 );
             }
             make_room(&shared, &servers).await;
         }
         match listener.next().await {
             Ok((stream, ends)) => {
-                // A proxy is to say first whose connection it is, a web server whose request.
+                // The client is not known yet: a proxy or a web server first has to send its
+                // address.
                 let is_proxied = terms.has_proxy_header || terms.is_fastcgi;
                 let client = ends.peer.filter(|_| !is_proxied);
                 let Ok(held) = hold_place(&shared, client) else { continue };
@@ -170,7 +172,7 @@ pub(crate) async fn accept<L, H, B>(
                         continue;
                     }
                 };
-                // Registered here, so that the next round of this loop counts it.
+                // Registered here, so that the next iteration of this loop counts it.
                 let connections = &servers.connections;
                 let registered = Registered::new(&shared, connections, terms.role, (held, seat));
                 let serving = serve::serve(registered, stream, ends, terms.before(), handler);
@@ -200,7 +202,8 @@ fn is_full(shared: &Shared, servers: &Servers) -> bool {
     servers.count() >= shared.setup().settings.limits.connections_max
 }
 
-/// Has the connection closed that has been idle for longest; waits until one has ended, but not for long.
+/// Closes the connection that has been idle longest, then waits a short time for a connection to
+/// end.
 async fn make_room(shared: &Shared, servers: &Servers) {
     let is_made = close_idle(shared, &servers.connections);
     if let Some(mates) = servers.mates.as_ref().filter(|_| !is_made) {
@@ -209,12 +212,12 @@ async fn make_room(shared: &Shared, servers: &Servers) {
     wait_for_room(servers, FULL_PAUSE).await;
 }
 
-/// Until a connection has ended, but not for long.
+/// Waits until a connection has ended, at most for `long`.
 async fn wait_for_room(servers: &Servers, long: Duration) {
     let _ = tokio::time::timeout(long, servers.connections.room.notified()).await;
 }
 
-/// The client went away before it was accepted.
+/// The client disconnected before it was accepted.
 fn is_the_clients(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)

@@ -1,11 +1,12 @@
-//! parse: what the front knows of one client connection, and the deadlines that hyper does not keep.
+//! parse: the state of a client connection, and the deadlines that hyper does not enforce.
 //!
-//! A connection is Idle, reads a Head (or shakes hands), or is Busy with a request; with HTTP/2 it is Busy while any of
-//! its streams is, and `streams` knows more. One sweep for all connections compares the phase's
-//! age with its time-out and tells the connection's task how to close; so a request arms no timer.
+//! A connection is Idle, reads a Head (or performs a handshake), or is Busy with a request. An
+//! HTTP/2 connection is Busy while any of its streams is; `streams` has the details. One sweep over
+//! all connections compares the age of each phase with its timeout, and orders the connection's
+//! task to close. Therefore a request needs no timer.
 
-use super::ends::Ends;
-use super::screen::{Framing, Note, Screen};
+use super::head_filter::{Framing, Note, Screen};
+use super::peer_info::Ends;
 use super::streams::{GOODBYE, Streams};
 use crate::exchange::relay::Relay;
 use crate::runtime::clock::is_over;
@@ -18,10 +19,10 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// Most bytes of interim answers that wait for the client to take them.
+/// Maximum number of bytes of interim responses that wait for the client.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// What a connection is doing.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Idle,
@@ -29,48 +30,49 @@ pub(super) enum Phase {
     Busy,
 }
 
-/// How a connection's task is told to close.
+/// Order to a connection's task to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Close {
-    /// As soon as it is idle; the next answer says `Connection: close`.
+    /// As soon as it is idle. The next response contains `Connection: close`.
     WhenIdle,
-    /// At once, with the answer 408.
+    /// Immediately, with a 408 response.
     SlowHead,
-    /// At once, without a word.
+    /// Immediately, without a response.
     Cut,
 }
 
-/// What front and connection know of each other.
+/// State shared by the front and a connection's task.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     pub(crate) shared: Rc<Shared>,
-    /// What its listener is for.
+    /// Purpose of its listener.
     pub(crate) role: Role,
-    /// Known once the first request is.
+    /// Known by the time of the first request.
     ends: OnceCell<Ends>,
     pub(super) index: Cell<usize>,
     pub(super) phase: Cell<Phase>,
     phase_since_ms: Cell<u64>,
-    /// 0 while the client takes what it is given.
+    /// Zero while the client takes the bytes it is sent.
     pub(super) write_blocked_since_ms: Cell<u64>,
     pub(super) close: Cell<Option<Close>>,
     pub(super) lingers: Cell<bool>,
-    /// The next read that finds nothing says whether the kernel has something that the runtime does not know of yet.
+    /// Makes the next read that finds nothing check whether the kernel has bytes that the runtime
+    /// does not know of yet.
     pub(super) asks_kernel: Cell<bool>,
     pub(super) has_unread: Cell<bool>,
-    /// It was told that the server ends while it was busy.
+    /// It was notified of the server's shutdown while it was busy.
     knows_end: Cell<bool>,
-    /// What passes to hyper, and what the heads have said besides.
+    /// Filters the bytes for hyper, and keeps details of the heads.
     pub(super) screen: RefCell<Screen>,
-    /// Goes out before hyper's next bytes: interim answers.
+    /// Interim responses, sent before hyper's next bytes.
     pub(super) ahead: RefCell<Vec<u8>>,
-    /// The answer that is on its way, if it is a long one.
+    /// The response that is being sent, if it is a long one.
     relay: RefCell<Option<Rc<Relay>>>,
-    /// Requests that are being answered: one at most, but for HTTP/2.
+    /// Number of requests being processed. At most one, except with HTTP/2.
     active: Cell<u32>,
-    /// How long it may be idle, if that is not as long as HTTP's may.
+    /// Idle timeout, if it differs from that of HTTP.
     pub(super) idle_timeout: Cell<Option<Duration>>,
-    /// What goes on at the same time, if HTTP/2 is spoken.
+    /// Concurrent streams of an HTTP/2 connection.
     pub(super) streams: Streams,
     pub(super) waker: RefCell<Option<Waker>>,
 }
@@ -102,12 +104,12 @@ impl ConnectionState {
         }
     }
 
-    /// Who is at its two ends; nobody, before they are known.
+    /// The connection's ends. Empty until they are known.
     pub(crate) fn ends(&self) -> &Ends {
         self.ends.get_or_init(Ends::default)
     }
 
-    /// They are known.
+    /// Sets the connection's ends.
     pub(super) fn meet(&self, ends: Ends) {
         let _ = self.ends.set(ends);
     }
@@ -117,7 +119,8 @@ impl ConnectionState {
         self.phase_since_ms.set(self.shared.clock.now_ms());
     }
 
-    /// hyper has parsed a head, and reads no further before this was called. What else it said.
+    /// Called when hyper has parsed a head; it reads no further before this call. Returns details
+    /// of the head that hyper does not pass on.
     pub(super) fn note(&self, request: &Request<Incoming>) -> Note {
         let framing = match request.body().size_hint().exact() {
             Some(bytes) => Framing::Length(bytes),
@@ -126,25 +129,26 @@ impl ConnectionState {
         self.screen.borrow_mut().parsed(framing)
     }
 
-    /// Whether the body was broken off because a chunk of it is too large.
+    /// Whether the body was aborted because a chunk of it is too large.
     pub(crate) fn is_body_too_large(&self) -> bool {
         self.screen.borrow().is_too_large()
     }
 
-    /// A head was parsed. The connection is busy until what this returns is dropped: when the answer is handed over to
-    /// hyper, or will never be.
+    /// Marks the start of a request, after its head was parsed. The connection is busy until the
+    /// result is dropped: when the response has been handed to hyper, or when there will be none.
     pub(crate) fn begin_request(self: &Rc<Self>) -> Busy {
         self.active.set(self.active.get() + 1);
         self.enter(Phase::Busy);
         Busy(Rc::clone(self))
     }
 
-    /// The answer goes out although the client is still sending: keep reading for a moment after it.
+    /// Called if the response is sent while the client is still sending. The connection then
+    /// continues to read for a short time after the response.
     pub(crate) fn linger(&self) {
         self.lingers.set(true);
     }
 
-    /// The socket has been given bytes, and has no room for them or has taken some.
+    /// Records a write to the socket, which either had no room or took some bytes.
     pub(super) fn wrote(&self, is_blocked: bool) {
         let blocked = &self.write_blocked_since_ms;
         if !is_blocked {
@@ -154,16 +158,17 @@ impl ConnectionState {
         }
     }
 
-    /// Sends bytes between two of hyper's messages. Call it while hyper waits for an answer: it flushes after that.
+    /// Sends bytes between two of hyper's messages. Must be called while hyper waits for a
+    /// response, because hyper flushes after that.
     pub(crate) fn send_ahead(&self, bytes: &[u8]) {
         let mut ahead = self.ahead.borrow_mut();
-        // A client that takes nothing does without.
+        // A client that takes no bytes does not get interim responses.
         if ahead.len() + bytes.len() <= AHEAD_BYTES_MAX {
             ahead.extend_from_slice(bytes);
         }
     }
 
-    /// A long answer goes out.
+    /// Registers a long response that is being sent.
     pub(crate) fn begin_relay(&self, relay: &Rc<Relay>) {
         if let Some(stream) = self.streams.current() {
             return stream.begin_relay(relay);
@@ -171,7 +176,7 @@ impl ConnectionState {
         self.relay.replace(Some(Rc::clone(relay)));
     }
 
-    /// The long answer has ended.
+    /// Unregisters a long response that has ended.
     pub(crate) fn end_relay(&self, relay: &Rc<Relay>) {
         if let Some(stream) = self.streams.current() {
             stream.end_relay();
@@ -182,8 +187,8 @@ impl ConnectionState {
         }
     }
 
-    /// hyper waits for the socket, and asks for no bytes of the answer meanwhile: they are taken from the worker all the
-    /// same.
+    /// Receives bytes from the worker while hyper waits for the socket and does not poll the
+    /// response.
     pub(super) fn absorb_while_blocked(&self, cx: &mut Context<'_>) {
         if self.write_blocked_since_ms.get() == 0 {
             return;
@@ -194,17 +199,18 @@ impl ConnectionState {
         }
     }
 
-    /// Asks the connection to end when it can: a request that has begun to arrive is answered first.
+    /// Orders the connection to end when possible: a request that has begun to arrive is answered
+    /// first.
     pub(crate) fn finish(&self) {
         self.order(Close::WhenIdle);
     }
 
-    /// Has the connection end at once, whatever it does.
+    /// Ends the connection immediately, in any phase.
     pub(crate) fn cut(&self) {
         self.order(Close::Cut);
     }
 
-    /// Since when the connection is in its phase, by the front's clock.
+    /// Start of the current phase, on the front's clock.
     pub(crate) fn phase_since_ms(&self) -> u64 {
         self.phase_since_ms.get()
     }
@@ -215,34 +221,36 @@ impl ConnectionState {
             && now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms
     }
 
-    /// The server ends: whoever has not asked for `age_ms` is let go, or never will have (a handshake, a PROXY header).
+    /// Called while the server shuts down. Ends a connection that has been idle for `age_ms`, or
+    /// that has not completed its handshake or PROXY header in this time. A busy connection is
+    /// ordered once to close when idle.
     pub(crate) fn leave(&self, age_ms: u64, now_ms: u64) {
         let is_old = now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms;
         if is_old && self.ends.get().is_none() {
             self.order(Close::Cut);
         } else if self.is_idle_for(age_ms, now_ms)
-            // What it was told in its handshake is forgotten; HTTP/2 has no other way to say it.
+            // An order during its handshake was lost. HTTP/2 has no other way to announce the end.
             || self.phase.get() == Phase::Busy && !self.knows_end.replace(true)
         {
             self.order(Close::WhenIdle);
         }
     }
 
-    /// Whether its client may be about to send its next request.
+    /// Whether the client may be about to send its next request.
     pub(crate) fn is_between_requests(&self, age_ms: u64, now_ms: u64) -> bool {
         self.phase.get() == Phase::Idle && !self.is_idle_for(age_ms, now_ms)
     }
 
-    /// A request is on its way in: what hyper counts as idle yet.
+    /// Whether a request is arriving, although hyper still considers the connection idle.
     pub(super) fn is_arriving(&self) -> bool {
         self.has_unread.take() || self.phase.get() == Phase::Head
     }
 
-    /// Ends the connection if what it does has taken longer than its time-out. Returns until when nothing of it can take too
-    /// long, whatever it begins meanwhile.
+    /// Ends the connection if its current activity exceeds a timeout. Returns the time before which
+    /// no timeout can expire, including those of activities that begin later.
     pub(super) fn sweep(&self, timeouts: &Timeouts, now_ms: u64) -> u64 {
         let idle = self.idle_timeout.get().unwrap_or(timeouts.idle);
-        // What has not begun yet lasts as long as its time-out.
+        // An activity that has not begun lasts at least as long as its timeout.
         let mut next = Deadlines::after(now_ms, &[idle, timeouts.header, timeouts.write, GOODBYE]);
         let since_ms = self.phase_since_ms.get();
         let blocked_ms = self.write_blocked_since_ms.get();
@@ -259,7 +267,8 @@ impl ConnectionState {
         }
         match self.phase.get() {
             Phase::Head if next.is_over(timeouts.header, since_ms) => self.order(Close::SlowHead),
-            // What has just arrived is answered: the client could not know.
+            // A request that has just arrived is answered: the client could not know of the
+            // timeout.
             Phase::Idle if next.is_over(idle, since_ms) => self.order(Close::WhenIdle),
             _ => {}
         }
@@ -274,14 +283,15 @@ impl ConnectionState {
     }
 }
 
-/// What is waited for, and which of it ends first.
+/// The deadlines of a connection, and the first of them.
 struct Deadlines {
     now_ms: u64,
     first_ms: u64,
 }
 
 impl Deadlines {
-    /// Nothing has begun, and what begins now ends after one of these time-outs; zero: never.
+    /// No activity has begun. One that begins now ends after one of these timeouts. Zero: no
+    /// timeout.
     fn after(now_ms: u64, timeouts: &[Duration]) -> Deadlines {
         let mut all = Deadlines { now_ms, first_ms: u64::MAX };
         for timeout in timeouts {
@@ -290,7 +300,7 @@ impl Deadlines {
         all
     }
 
-    /// Whether what began at `since_ms` has had its time.
+    /// Whether an activity that began at `since_ms` has exceeded its timeout.
     fn is_over(&mut self, timeout: Duration, since_ms: u64) -> bool {
         if !timeout.is_zero() {
             self.first_ms = self.first_ms.min(since_ms.saturating_add(timeout.as_millis() as u64));
@@ -299,7 +309,7 @@ impl Deadlines {
     }
 }
 
-/// Held while a request of the connection is answered.
+/// Held while a request of the connection is being answered.
 #[derive(Debug)]
 pub(crate) struct Busy(Rc<ConnectionState>);
 
@@ -318,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_look_is_in_time_for_what_begins_meanwhile() {
+    fn next_check_is_before_any_deadline() {
         let [none, second, minute] = [0, 1, 60].map(Duration::from_secs);
         let mut quiet = Deadlines::after(5_000, &[none, minute, second]);
         assert_eq!(quiet.first_ms, 6_000);

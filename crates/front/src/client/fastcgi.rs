@@ -1,14 +1,18 @@
-//! parse, deliver: a web server speaks FastCGI over one connection, as it would to php-fpm.
+//! parse, deliver: serves FastCGI to a web server over one connection, in place of php-fpm.
 //!
-//! `record` are the bytes, `protocol` what they mean, `params` makes a request of parameters (`script`: which file
-//! they name; `told`: what was said), `pipe` carries the body, `out` what goes back. This file lets all of that go on: one request at a time.
+//! - `record` encodes and decodes records, `protocol` is the state machine of a connection.
+//! - `params` converts parameters to a request. `script` finds the file that they name, `told`
+//!   stores them.
+//! - `pipe` is the request body, `out` the output of the connection.
+//!
+//! This file connects these parts. It processes one request at a time.
 
+pub(crate) mod fastcgi_params;
 mod out;
-mod params;
+mod params_decoder;
 pub(crate) mod pipe;
 mod protocol;
 mod script;
-pub(crate) mod told;
 
 use super::connection::{Close, ConnectionState, Phase};
 use super::handler::Handler;
@@ -17,6 +21,7 @@ use crate::runtime::hostile::Hostile;
 use crate::runtime::waker::remember;
 use crate::upstream::record::{self, Ended, STDERR};
 use bytes::{Bytes, BytesMut};
+use fastcgi_params::FastcgiParams;
 use http::{Method, Response};
 use hyper::body::Body;
 use out::Out;
@@ -28,26 +33,25 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
-use told::Told;
 
-/// Room for what a read may bring: parameters, mostly all of them.
+/// Read size for parameters. One read usually gets all of them.
 const READ_BYTES: usize = 8 * 1024;
-/// The same while a request is answered: that it is taken back.
+/// Read size while a request is processed, when only an abort is expected.
 const WORD_BYTES: usize = 256;
-/// The same for a body.
+/// Read size for a body.
 const BODY_READ_BYTES: usize = 64 * 1024;
-/// Bytes that wait for the socket before the answer is asked for more of them.
+/// Number of bytes waiting for the socket at which the response is not polled for more.
 const WAITING_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of replies that a web server does not take.
+/// Maximum number of bytes of replies that a web server does not take.
 const REPLIES_BYTES_MAX: usize = 1024 * 1024;
-/// How long the rest of a body is read and forgotten after the answer has gone out.
+/// Time limit for reading and discarding the rest of a body after the response was sent.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What a web server is told for its own error log. Goes with a response.
+/// A message for the web server's own error log. Attached to a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Complaint(pub(crate) String);
 
-/// Serves one connection to its end; `handler` answers its requests.
+/// Serves one connection to its end. `handler` answers its requests.
 pub(super) async fn serve<H, B>(state: &Rc<ConnectionState>, stream: AnySocket, handler: H)
 where
     H: Handler<B>,
@@ -57,34 +61,35 @@ where
     let mut wire = Wire::new(stream, state);
     while let Ok(params) = wire.next_request().await {
         let params_max = state.shared.setup().settings.fastcgi.params_max;
-        let read = params.map(|params| params::read(params, params_max));
+        let read = params.map(|params| params_decoder::read(params, params_max));
         let (mut told, headers) = match read {
             Some(Ok(Some(found))) => found,
             Some(Err(_)) => return report(state, Hostile::Params),
             None | Some(Ok(None)) => {
-                (Told { is_too_large: true, ..Told::default() }, <_>::default())
+                (FastcgiParams { is_too_large: true, ..FastcgiParams::default() }, <_>::default())
             }
         };
         if !told.is_too_large {
             script::put_right(&mut told, &state.shared).await;
         }
-        state.shared.counters.fastcgi_requests.add(1);
+        state.shared.counters.server.fastcgi_requests_total.add(1);
         let (pipe, stdin) = pipe(told.body_bytes());
-        let (request, note) = params::request(told, headers, stdin);
-        // What has come with the parameters is mostly all: then nobody has to wait for it.
+        let (request, note) = params_decoder::request(told, headers, stdin);
+        // The parameters usually arrive together with the whole body. Then no task has to wait for
+        // it.
         let Ok(is_aborted) = wire.take_what_is_there(&pipe) else { return };
         let is_head = request.method() == Method::HEAD;
         let outcome = if is_aborted {
             Outcome::Aborted
         } else {
-            let answering = pin!(handler(Rc::clone(state), request, note));
-            wire.answer(answering, &pipe, is_head).await
+            let pending = pin!(handler(Rc::clone(state), request, note));
+            wire.respond(pending, &pipe, is_head).await
         };
         drop(pipe);
         let is_kept = match outcome {
-            Outcome::Answered => wire.finish().await,
+            Outcome::Responded => wire.finish().await,
             Outcome::Aborted => {
-                state.shared.counters.fastcgi_aborted.add(1);
+                state.shared.counters.server.fastcgi_aborted_total.add(1);
                 wire.out.end(wire.protocol.id(), Ended::Complete);
                 wire.finish().await
             }
@@ -96,28 +101,28 @@ where
     }
 }
 
-/// Closed because of what has come: said and counted.
+/// Logs and counts a connection that is closed because of invalid input.
 pub(super) fn report(state: &ConnectionState, hostile: Hostile) {
     let shared = &state.shared;
-    shared.counters.fastcgi_refused[hostile as usize].add(1);
+    shared.counters.fastcgi_rejected[hostile as usize].add(1);
     if let Some(suppressed) = shared.common.warnings.fastcgi.pass() {
         let (what, hint) = hostile.words();
         let peer = state.ends().peer_text.as_str();
-        tracing::warn!(what, peer, suppressed, "closed a FastCGI connection\nhint: {hint}");
+        tracing::warn!(what, peer, suppressed, "closed FastCGI connection\nhint: {hint}");
     }
 }
 
-/// Takes bytes in as a connection does, and says how many requests they were: for fuzzing.
+/// Reads bytes like a connection, and returns the number of requests in them. For fuzzing.
 pub fn requests_in(bytes: &[u8], params_max: usize) -> usize {
     let (mut input, mut protocol) = (BytesMut::from(bytes), Protocol::new(64 * 1024, 1));
     let mut count = 0;
     while let Ok(Some(record)) = record::take(&mut input) {
         match protocol.step(record) {
-            Ok(Step::Request(Some(params))) => match params::read(params, params_max) {
+            Ok(Step::Request(Some(params))) => match params_decoder::read(params, params_max) {
                 Ok(Some((mut told, headers))) => {
                     script::put_right_blindly(&mut told);
                     let (pipe, stdin) = pipe(told.body_bytes());
-                    drop((params::request(told, headers, stdin), pipe));
+                    drop((params_decoder::request(told, headers, stdin), pipe));
                     count += 1;
                 }
                 Ok(None) => count += 1,
@@ -131,27 +136,27 @@ pub fn requests_in(bytes: &[u8], params_max: usize) -> usize {
     count
 }
 
-/// How a request came to its end.
+/// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    Answered,
-    /// The web server wants no answer any more.
+    Responded,
+    /// The web server has aborted the request.
     Aborted,
-    /// It has gone, or is to go.
+    /// The connection has ended, or must end.
     Gone,
 }
 
-/// The connection is at its end.
+/// The connection has ended.
 struct Over;
 
-/// One connection: bytes on their way in and out, and what is known of them.
+/// One connection: its input and output, and its state.
 struct Wire {
     stream: AnySocket,
     state: Rc<ConnectionState>,
     input: BytesMut,
     protocol: Protocol,
     out: Out,
-    /// No further request is taken.
+    /// No further request is accepted.
     leaves: bool,
 }
 
@@ -170,7 +175,7 @@ impl Wire {
         }
     }
 
-    /// The parameters of the next request.
+    /// Returns the parameters of the next request.
     async fn next_request(&mut self) -> Result<Option<Bytes>, Over> {
         poll_fn(|cx| self.poll_request(cx)).await
     }
@@ -204,24 +209,24 @@ impl Wire {
             if self.state.phase.get() == Phase::Head {
                 self.state.enter(Phase::Idle);
             }
-            // Many connections wait for most of their time.
+            // Many connections wait most of the time, so they hold no buffer.
             self.input = BytesMut::new();
         }
         ready!(self.poll_write(cx))?;
         if self.leaves && self.is_between() { Poll::Ready(Err(Over)) } else { Poll::Pending }
     }
 
-    /// Whether no part of a request is there.
+    /// Whether no part of a request has been received.
     fn is_between(&self) -> bool {
         self.input.is_empty() && !self.protocol.is_inside_params()
     }
 
-    /// Whether it leaves, and nothing lies in the socket that a request could begin with.
+    /// Whether the connection can end now, because no start of a request is in the socket.
     fn leaves_now(&self) -> bool {
         self.leaves && self.is_between() && !self.stream.has_unread()
     }
 
-    /// What the next record comes to, if it is there.
+    /// Processes the next record if it is complete.
     fn step(&mut self) -> Result<Option<Step>, Over> {
         let step = match record::take(&mut self.input) {
             Ok(None) => return Ok(None),
@@ -251,7 +256,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Err: nothing more comes.
+    /// `Err`: no more bytes will arrive.
     fn poll_read(&mut self, cx: &mut Context<'_>, room: usize) -> Result<Poll<()>, Over> {
         self.input.reserve(room);
         match pin!(self.stream.read_buf(&mut self.input)).poll(cx) {
@@ -272,7 +277,7 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on what has come of a body; whether the request was taken back.
+    /// Forwards the received part of a body. Returns true if the request was aborted.
     fn take_what_is_there(&mut self, pipe: &Pipe) -> Result<bool, Over> {
         while let Some(step) = self.step()? {
             if self.pass(step, pipe)? {
@@ -282,7 +287,7 @@ impl Wire {
         Ok(false)
     }
 
-    /// Obeys what has come while a request is answered; whether that is to stop.
+    /// Processes a step while a request is being answered. Returns true if the request was aborted.
     fn pass(&mut self, step: Step, pipe: &Pipe) -> Result<bool, Over> {
         match step {
             Step::Body(bytes) => pipe.put(bytes),
@@ -293,7 +298,7 @@ impl Wire {
         Ok(false)
     }
 
-    /// Reads as far as somebody wants it; whether the request was taken back.
+    /// Reads as much as the request can take. Returns true if the request was aborted.
     fn read(&mut self, pipe: &Pipe, cx: &mut Context<'_>) -> Result<bool, Over> {
         while self.protocol.has_body() || pipe.has_room(cx) {
             let room = if self.protocol.has_body() { WORD_BYTES } else { BODY_READ_BYTES };
@@ -313,10 +318,10 @@ impl Wire {
         Ok(false)
     }
 
-    /// Has the request answered, and sends what comes.
-    async fn answer<F, B>(
+    /// Runs the request, and sends its response as it arrives.
+    async fn respond<F, B>(
         &mut self,
-        mut answering: Pin<&mut F>,
+        mut pending: Pin<&mut F>,
         pipe: &Pipe,
         is_head: bool,
     ) -> Outcome
@@ -341,7 +346,7 @@ impl Wire {
                 Err(Over) => return Poll::Ready(Outcome::Gone),
             }
             if progress == Progress::Waits
-                && let Poll::Ready(response) = answering.as_mut().poll(cx)
+                && let Poll::Ready(response) = pending.as_mut().poll(cx)
             {
                 let (parts, of) = response.into_parts();
                 if let Some(Complaint(text)) = parts.extensions.get() {
@@ -364,7 +369,7 @@ impl Wire {
                         Poll::Pending => break,
                         Poll::Ready(Some(Ok(frame))) => {
                             if let Ok(bytes) = frame.into_data() {
-                                self.out.answer(id, bytes);
+                                self.out.respond(id, bytes);
                             }
                         }
                         Poll::Ready(Some(Err(_))) => progress = Progress::Breaks,
@@ -379,9 +384,9 @@ impl Wire {
                 match self.poll_write(cx) {
                     Poll::Ready(Err(Over)) => return Poll::Ready(Outcome::Gone),
                     Poll::Ready(Ok(())) if progress == Progress::Ends => {
-                        return Poll::Ready(Outcome::Answered);
+                        return Poll::Ready(Outcome::Responded);
                     }
-                    // Half an answer must not look whole: nothing says that it has ended.
+                    // An incomplete response must not look complete, so no end record is sent.
                     Poll::Ready(Ok(())) if progress == Progress::Breaks => {
                         return Poll::Ready(Outcome::Gone);
                     }
@@ -395,7 +400,8 @@ impl Wire {
         .await
     }
 
-    /// The request is over; whether the connection is kept for another one. What is left of a body is read for a while.
+    /// Ends the request. Returns whether the connection is kept for another one. The rest of a body
+    /// is read for a limited time.
     async fn finish(&mut self) -> bool {
         if !self.protocol.has_body() {
             let rest = poll_fn(|cx| {
@@ -423,20 +429,20 @@ impl Wire {
         is_kept
     }
 
-    /// Sends what is left.
+    /// Sends the remaining output.
     async fn say_goodbye(&mut self) {
         let written = poll_fn(|cx| self.poll_write(cx));
         let _ = tokio::time::timeout(LINGER, written).await;
     }
 }
 
-/// How far an answer is.
+/// Progress of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Waits,
     Sends,
     /// All of it waits for the socket.
     Ends,
-    /// It has broken off.
+    /// It is incomplete and has failed.
     Breaks,
 }

@@ -1,16 +1,19 @@
-//! parse: HTTP/2's frames as they pass to hyper and back: what it does not count.
+//! parse: counts HTTP/2 frames on their way to hyper and back, to detect floods. A pure state
+//! machine.
 //!
-//! hyper and h2 bound what one connection may hold: streams, their windows, heads and their continuations, small pieces of
-//! bodies that nobody has taken, streams that are reset before they are looked at. They do not mind a client that keeps them
-//! busy for nothing: requests that are taken back at once (rapid reset), empty frames, pings, settings, windows in steps of a
-//! byte. Each such frame costs a unit; requests, bytes of bodies, and bytes that the client takes earn some, and so does
-//! time: a connection may live for days, and many clients of a proxy share one. A pure machine.
+//! hyper and h2 limit the resources of a connection: streams, their windows, heads and their
+//! continuations, small body pieces that are not consumed, streams that are reset before they are
+//! processed. They do not limit useless work: requests cancelled at once (rapid reset), empty
+//! frames, pings, settings, window updates of one byte. Each such frame costs one unit of credit.
+//! Requests, body bytes, and bytes that the client takes earn credit. Time earns credit too,
+//! because a connection may live for days, and many clients of a proxy share one.
 //!
-//! Two of h2's own counts never go down: of empty pieces of bodies, and of streams that it has ended because of the client's
-//! mistakes. The former do not reach it, but for those that were cut by a read; by the latter a connection wears out, and is left in good
-//! time, as no client minds.
+//! Two counters of h2 never decrease: empty body pieces, and streams that h2 has reset because of
+//! client errors. Empty pieces are removed before they reach h2, except those that were split by a
+//! read. The streams that h2 resets wear out a connection. It is shut down gracefully long before
+//! h2 would end it.
 
-/// What a connection begins with.
+/// Length of the bytes that a connection begins with.
 const PREFACE_BYTES: usize = 24;
 const HEADER_BYTES: usize = 9;
 
@@ -22,52 +25,54 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
-/// The highest bit of a stream's number means nothing (RFC 9113, 4.1).
+/// The highest bit of a stream number has no meaning (RFC 9113, 4.1).
 const STREAM_MASK: u32 = 0x7fff_ffff;
 const ENHANCE_YOUR_CALM: u32 = 0x0b;
 const GOODBYE_BYTES: usize = HEADER_BYTES + 8;
 
-/// Frames for nothing that a client may be ahead.
+/// Maximum number of useless frames without earned credit.
 const CREDIT_MAX: u64 = 10_000;
-/// What earns it more.
+/// Credit that a client earns.
 const CREDIT_PER_SECOND: u64 = 1_000;
 const CREDIT_PER_REQUEST: u64 = 32;
 const BYTES_PER_CREDIT: u64 = 64;
 const CREDIT_PER_WRITE: u64 = 4;
-/// Pieces of bodies that h2 counts because they cost it more than they bring, and how many of them are read before those
-/// whose they are have had their turn: it ends a connection where too many wait.
+/// Body pieces below this size are counted by h2, because they cost more than they carry. h2 ends a
+/// connection in which too many of them wait. So after this number of pieces, the tasks that
+/// consume them run before more is read.
 const SMALL_BYTES: u32 = 256;
 const SMALL_PIECES_MAX: u32 = 256;
-/// Requests that may be taken back, besides as many as were answered.
+/// Number of requests that a client may cancel, in addition to the number answered.
 const RESETS_MAX: u64 = 400;
-/// Streams that h2 ends before it ends the connection: the count of its whole life.
+/// Number of streams that h2 resets before it ends the connection, over its whole lifetime.
 pub(super) const RESET_BY_US_MAX: usize = 1000;
-/// And empty pieces of bodies, which cannot be set there (`MAX_RECV_EMPTY_DATA_FRAMES`).
+/// The same for empty body pieces. It cannot be configured in h2 (`MAX_RECV_EMPTY_DATA_FRAMES`).
 #[cfg(test)]
 const EMPTY_OF_H2_MAX: u32 = 100;
-/// From when on a connection is worn out. What has begun by then goes on, and has as much again left.
+/// Counts at which a connection is worn out. Requests that have begun continue, with the same
+/// amount still available.
 const RESET_BY_US_WORN: usize = RESET_BY_US_MAX / 2;
 const EMPTY_WORN: u32 = 50;
-/// As nghttp2 has it.
+/// As in nghttp2.
 const RESETS_PER_SECOND: u64 = 33;
 
-/// Where in a connection the next byte stands, and what the client has done so far.
+/// Position in a connection's bytes, and the counts of its client.
 #[derive(Debug)]
 pub(super) struct Frames {
     arriving: Scanner,
     leaving: Scanner,
     is_head_open: bool,
-    /// The last request that hyper has heard of.
+    /// Last request that hyper has received.
     last_stream: u32,
     resets: Allowance,
     credit: Allowance,
     small_pieces: u32,
-    /// What h2 counts for the connection's whole life.
+    /// Counts that h2 keeps for the connection's whole lifetime.
     reset_by_us: usize,
     empty_of_h2: u32,
 }
 
-/// The client does what no client does.
+/// The client behaves as no real client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flood;
 
@@ -86,8 +91,8 @@ impl Frames {
         }
     }
 
-    /// Looks at bytes that have arrived, and takes out the empty pieces of bodies that lie among them as a whole. How many bytes are
-    /// left, from the first on.
+    /// Inspects received bytes and removes empty body pieces that are complete in them. Returns the
+    /// number of bytes that remain, from the start of `bytes`.
     pub(super) fn pass(&mut self, bytes: &mut [u8], now_ms: u64) -> Result<usize, Flood> {
         self.resets.wait(now_ms);
         self.credit.wait(now_ms);
@@ -120,7 +125,8 @@ impl Frames {
         Ok(kept + bytes.len() - kept_until)
     }
 
-    /// Whether it says nothing at all: a piece of a body that has begun, without a byte and not the last one.
+    /// Whether the frame has no meaning: an empty piece of a body that has begun, and not its last
+    /// one.
     fn is_empty_piece(&self, header: Header, last_stream: u32) -> bool {
         let [0, 0, 0, DATA, flags, stream @ ..] = header else { return false };
         let stream = u32::from_be_bytes(stream) & STREAM_MASK;
@@ -128,17 +134,18 @@ impl Frames {
         has_begun && flags & (END_STREAM | PADDED) == 0
     }
 
-    /// Whether the client had better come by another connection, before h2 ends this one.
+    /// Whether the client should use another connection, before h2 ends this one.
     pub(super) fn is_worn(&self) -> bool {
         self.reset_by_us >= RESET_BY_US_WORN || self.empty_of_h2 >= EMPTY_WORN
     }
 
-    /// So many requests have their answers by now: whoever takes them back then has not had them for nothing.
-    pub(super) fn answered(&mut self, requests: u64) {
+    /// Records answered requests. A client that cancels the same number of requests has caused no
+    /// useless work.
+    pub(super) fn responded(&mut self, requests: u64) {
         self.resets.earn(requests);
     }
 
-    /// The client has taken these bytes.
+    /// Records bytes that the client has taken.
     pub(super) fn wrote(&mut self, mut bytes: &[u8]) {
         self.credit.earn(CREDIT_PER_WRITE + bytes.len() as u64 / BYTES_PER_CREDIT);
         while let Some(header) = self.leaving.next(&mut bytes) {
@@ -146,7 +153,7 @@ impl Frames {
         }
     }
 
-    /// Whether others are to have their turn before more is read; asked once for each answer.
+    /// Whether other tasks must run before more is read. Reported once: true resets the count.
     pub(super) fn is_turn_of_others(&mut self) -> bool {
         let is_so = self.small_pieces >= SMALL_PIECES_MAX;
         if is_so {
@@ -162,7 +169,8 @@ impl Frames {
             || (arriving.skip > 0 && matches!(arriving.header[3], HEADERS | CONTINUATION))
     }
 
-    /// A last frame that tells the client which requests have not been begun. `None`: it would stand within another frame.
+    /// Builds a last frame, which shows the client the requests that were not started. `None`: it
+    /// would be inside another frame.
     pub(super) fn goodbye(&self) -> Option<[u8; GOODBYE_BYTES]> {
         let mut frame = [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         frame[HEADER_BYTES..][..4].copy_from_slice(&self.last_stream.to_be_bytes());
@@ -181,7 +189,8 @@ impl Frames {
                     self.credit.earn(CREDIT_PER_REQUEST);
                 }
             }
-            // However small the pieces of a body are: h2 bounds those that wait, and time those that do not come.
+            // Body pieces of any size are allowed. h2 limits those that wait, and timeouts limit
+            // those that do not arrive.
             DATA if length > 0 => {
                 self.small_pieces += u32::from(length < SMALL_BYTES);
                 self.credit.earn(1 + u64::from(length) / BYTES_PER_CREDIT);
@@ -195,12 +204,12 @@ impl Frames {
 
 type Header = [u8; HEADER_BYTES];
 
-/// Where frames begin in the bytes of one direction.
+/// Finds the start of frames in the bytes of one direction.
 #[derive(Debug)]
 struct Scanner {
     header: Header,
     have: usize,
-    /// Bytes to skip: the preface, then payloads.
+    /// Number of bytes to skip: the preface, then payloads.
     skip: usize,
 }
 
@@ -209,7 +218,8 @@ impl Scanner {
         Scanner { header: [0; HEADER_BYTES], have: 0, skip }
     }
 
-    /// The next header that ends in `bytes`, which then begin behind it; `None`: in none of the rest.
+    /// Returns the next header that ends in `bytes`, and advances `bytes` past it. `None`: no
+    /// header ends in the rest.
     fn next(&mut self, bytes: &mut &[u8]) -> Option<Header> {
         while !bytes.is_empty() {
             let skipped = self.skip.min(bytes.len());
@@ -235,13 +245,13 @@ impl Scanner {
     }
 }
 
-/// What is left of what a client may do, which comes back with time.
+/// A client's budget, which refills over time.
 #[derive(Debug)]
 struct Allowance {
     left: u64,
     most: u64,
     per_second: u64,
-    /// Until when time has been counted.
+    /// Time until which refills have been counted.
     until_ms: u64,
 }
 
@@ -278,7 +288,7 @@ mod tests {
         [&length[1..], &[kind, flags, 0, 0, 0, 1], payload].concat()
     }
 
-    /// What is left is what h2 gets; most tests do not mind.
+    /// Most tests ignore the bytes that remain for h2.
     fn pass(frames: &mut Frames, bytes: &[u8], now_ms: u64) -> Result<(), Flood> {
         frames.pass(&mut bytes.to_vec(), now_ms).map(drop)
     }
@@ -289,23 +299,23 @@ mod tests {
         frames
     }
 
-    /// How many of these frames a client may send before it is a flood, where so many requests are answered after each
-    /// round, and it takes so long.
-    fn allowed(round: &[Vec<u8>], answered: u64, round_ms: u64, rounds_max: usize) -> usize {
+    /// Number of rounds of these frames that a client may send before it is a flood. After each
+    /// round, `responded` requests are answered and `round_ms` milliseconds pass.
+    fn allowed(round: &[Vec<u8>], responded: u64, round_ms: u64, rounds_max: usize) -> usize {
         let mut frames = begun();
         let bytes = round.concat();
         let mut now_ms = NOW_MS;
         let mut is_good = || {
             now_ms += round_ms;
             let passed = pass(&mut frames, &bytes, now_ms);
-            frames.answered(answered);
+            frames.responded(responded);
             passed.is_ok()
         };
         (0..rounds_max).take_while(|_| is_good()).count()
     }
 
     #[test]
-    fn floods_end() {
+    fn floods_of_useless_frames_are_refused() {
         const MANY: usize = 100_000;
         for (round, expected) in [
             (vec![frame(6, 0, &[0; 8])], 10_000),
@@ -323,29 +333,29 @@ mod tests {
     }
 
     #[test]
-    fn small_pieces_of_bodies_are_no_flood() {
+    fn small_body_pieces_are_not_a_flood() {
         for length in [1, 20, 63, 64] {
             assert_eq!(allowed(&[frame(0, 0, &[0; 64][..length])], 0, 0, 50_000), 50_000);
         }
     }
 
     #[test]
-    fn who_takes_requests_back_may_take_back_as_many_as_were_answered() {
+    fn cancelled_requests_are_limited_beyond_responded_ones() {
         const MANY: usize = 10_000;
         let (ask, back) = (|| frame(1, 5, b"x"), || frame(3, 0, &[0; 4]));
-        for (round, answered, expected) in [
-            // An event stream ends so, and a download that is skipped through.
+        for (round, responded, expected) in [
+            // This is how an event stream ends, or a download in which the user skips.
             (vec![ask(), back()], 1, MANY),
             (vec![ask(), ask(), back()], 1, MANY),
             (vec![ask(), ask(), ask(), back(), back()], 1, 399),
             (vec![ask(), back()], 0, 400),
         ] {
-            assert_eq!(allowed(&round, answered, 0, MANY), expected, "{round:?}");
+            assert_eq!(allowed(&round, responded, 0, MANY), expected, "{round:?}");
         }
     }
 
     #[test]
-    fn what_was_long_ago_is_forgiven() {
+    fn credit_refills_with_time() {
         const MANY: usize = 10_000;
         let taken_back = [frame(1, 5, b"x"), frame(3, 0, &[0; 4])];
         let ping = [frame(6, 0, &[0; 8])];
@@ -355,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goodbye_stands_between_frames_and_names_the_last_request_that_was_heard() {
+    fn goodbye_is_between_frames_and_names_last_request() {
         let mut frames = begun();
         let asked = |stream: u32| {
             let mut asked = frame(1, 5, b"x");
@@ -367,8 +377,8 @@ mod tests {
         assert_eq!(pass(&mut frames, &flood, NOW_MS), Err(Flood));
         let said = frames.goodbye().expect("nothing was begun");
         assert_eq!(said, [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 11]);
-        let answer = [frame(0, 0, b"answer"), frame(6, 1, &[0; 8])].concat();
-        for (at, byte) in answer.iter().enumerate() {
+        let response = [frame(0, 0, b"answer"), frame(6, 1, &[0; 8])].concat();
+        for (at, byte) in response.iter().enumerate() {
             let is_between = at == 0 || at == HEADER_BYTES + 6;
             assert_eq!(frames.goodbye().is_some(), is_between, "{at}");
             frames.wrote(&[*byte]);
@@ -377,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_much_may_say_so() {
+    fn window_updates_of_a_reading_client_are_not_a_flood() {
         let mut frames = begun();
         let window = frame(8, 0, &[0, 0, 1, 0]);
         for _ in 0..100_000 {
@@ -387,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_pieces_do_not_reach_h2_and_nothing_else_is_missing() {
+    fn only_empty_body_pieces_are_removed() {
         let asked = frame(1, 4, b"x");
         let (empty, last) = (frame(0, 0, &[]), frame(0, 1, &[]));
         let piece = frame(0, 0, b"piece");
@@ -404,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_wears_out_before_h2_ends_it() {
+    fn connection_is_worn_before_h2_ends_it() {
         let mut frames = begun();
         let reset = frame(3, 0, &[0; 4]);
         for _ in 1..RESET_BY_US_WORN {
@@ -425,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_known() {
+    fn open_heads_are_detected() {
         let mut frames = begun();
         assert!(!frames.is_inside_head());
         let head = frame(1, 0, b"abc");
@@ -443,7 +453,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_how_it_is_cut(bytes: Vec<u8>, cut in 1usize..20) {
+        fn split_of_bytes_does_not_change_the_result(bytes: Vec<u8>, cut in 1usize..20) {
             let (mut whole, mut pieces) = (begun(), begun());
             let expected = pass(&mut whole, &bytes, NOW_MS);
             let found = bytes.chunks(cut).try_for_each(|piece| pass(&mut pieces, piece, NOW_MS));

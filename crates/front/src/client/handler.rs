@@ -1,18 +1,19 @@
-//! What the stages behind this room are to it: something that answers a request.
+//! The interface to the later stages: a function that answers a request.
 
 use super::connection::ConnectionState;
+use super::head_filter::Note;
 use super::request_body::RequestBody;
-use super::screen::Note;
 use http::{Request, Response};
 use std::rc::Rc;
 
-/// What answers a request; the [`Note`] is what hyper does not tell of it.
+/// Answers a request. The [`Note`] contains details of the head that hyper does not pass on.
 ///
-/// A request's future is moved to where it lives before it runs, so that it holds the request once and nothing around it.
+/// A request's future is moved to its final place before it runs. It holds the request once,
+/// without anything around it.
 pub(crate) trait Handler<B>:
-    Fn(Rc<ConnectionState>, Request<RequestBody>, Note) -> Self::Answering + Copy + 'static
+    Fn(Rc<ConnectionState>, Request<RequestBody>, Note) -> Self::PendingResponse + Copy + 'static
 {
-    type Answering: Future<Output = Response<B>> + 'static;
+    type PendingResponse: Future<Output = Response<B>> + 'static;
 }
 
 impl<B, H, F> Handler<B> for H
@@ -20,5 +21,5 @@ where
     H: Fn(Rc<ConnectionState>, Request<RequestBody>, Note) -> F + Copy + 'static,
     F: Future<Output = Response<B>> + 'static,
 {
-    type Answering = F;
+    type PendingResponse = F;
 }

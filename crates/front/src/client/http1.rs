@@ -1,13 +1,13 @@
-//! parse: hyper speaks HTTP/1.1 over one connection, and this file lets it go on or end. The other protocol is
-//! `http2`'s.
+//! parse: runs hyper's HTTP/1.1 on one connection, and decides whether it continues or ends. HTTP/2
+//! is in `http2`.
 //!
-//! Pipelined answers are flushed one by one: hyper's `pipeline_flush` would hold back a finished answer while the next
-//! request of the same connection runs.
+//! Pipelined responses are flushed one by one. hyper's `pipeline_flush` would hold back a finished
+//! response while the next request of the same connection runs.
 
 use super::connection::{Close, ConnectionState};
 use super::handler::Handler;
+use super::io_observer::Watched;
 use super::socket::Socket;
-use super::watched::Watched;
 use crate::runtime::waker::remember;
 use bytes::Bytes;
 use http::Request;
@@ -25,26 +25,28 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// How long, and how many bytes, a client may go on sending after its request was refused. Without it
-/// the kernel would reset the connection and the client might never see the answer.
+/// Limits, in time and bytes, on reading from a client after its request was refused. Without
+/// reading, the kernel would reset the connection and the client might never see the response.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1024 * 1024;
-/// hyper's own lower bound of its buffer.
+/// Minimum size of hyper's buffer.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
-/// hyper keeps room for this many headers on the stack, more cost an allocation per request.
+/// hyper keeps room for this many headers on the stack. More headers cost an allocation per
+/// request.
 const HYPER_HEADERS: usize = 100;
 
-const SLOW_HEAD_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\
-    Content-Type: text/plain\r\nContent-Length: 41\r\n\r\nThe request head did not arrive in time.\n";
+const SLOW_HEAD_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\
+    Content-Type: text/plain\r\nContent-Length: 41\r\n\r\nThe request head did not arrive in \
+    time.\n";
 
-/// What comes after HTTP/1.1.
+/// Continuation of a connection after HTTP/1.1.
 pub(super) enum After<S> {
     Nothing,
-    /// The client speaks HTTP/2: its socket, and what it has said.
+    /// The client speaks HTTP/2: its socket, and the bytes that were read.
     Http2(S, Bytes),
 }
 
-/// Serves one connection as far as HTTP/1.1 goes; `handler` answers its requests.
+/// Serves one connection as long as it speaks HTTP/1.1. `handler` answers its requests.
 pub(super) async fn serve<S, H, B>(state: &Rc<ConnectionState>, stream: S, handler: H) -> After<S>
 where
     S: Socket,
@@ -57,8 +59,8 @@ where
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
         let note = for_requests.note(&request);
-        let answering = handler(Rc::clone(&for_requests), request.map(Into::into), note);
-        Unfailing { answering }
+        let pending = handler(Rc::clone(&for_requests), request.map(Into::into), note);
+        Unfailing { pending }
     });
     let mut connection = protocol(&shared.setup().settings.limits).serve_connection(io, service);
     let ended = poll_fn(|cx| {
@@ -76,10 +78,10 @@ where
 }
 
 pin_project_lite::pin_project! {
-    /// As hyper wants an answer that always comes.
+    /// A response future that cannot fail, in the form that hyper requires.
     struct Unfailing<F> {
         #[pin]
-        answering: F,
+        pending: F,
     }
 }
 
@@ -87,11 +89,11 @@ impl<F: Future> Future for Unfailing<F> {
     type Output = Result<F::Output, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().answering.poll(cx).map(Ok)
+        self.project().pending.poll(cx).map(Ok)
     }
 }
 
-/// Lets hyper go on, as far as the connection was not told to close.
+/// Polls hyper, unless the connection has an order to close.
 fn poll_once<C: Future<Output = hyper::Result<()>> + Unpin>(
     state: &ConnectionState,
     connection: &mut C,
@@ -100,7 +102,7 @@ fn poll_once<C: Future<Output = hyper::Result<()>> + Unpin>(
 ) -> Poll<Ended> {
     match state.close.take() {
         Some(Close::WhenIdle) => {
-            // hyper closes an idle connection whatever lies in the socket.
+            // hyper closes an idle connection even if its socket has unread bytes.
             state.asks_kernel.set(true);
             let ended = Pin::new(&mut *connection).poll(cx);
             state.asks_kernel.set(false);
@@ -109,7 +111,7 @@ fn poll_once<C: Future<Output = hyper::Result<()>> + Unpin>(
             }
             if state.is_arriving() {
                 state.absorb_while_blocked(cx);
-                // What arrives wakes this task again.
+                // Bytes that arrive wake this task again.
                 state.close.set(Some(Close::WhenIdle));
                 return Poll::Pending;
             }
@@ -140,7 +142,7 @@ fn protocol(limits: &Limits) -> http1::Builder {
     builder
 }
 
-/// How hyper's part of a connection came to its end.
+/// How hyper's part of a connection ended.
 enum Ended {
     Done,
     SlowHead,
@@ -153,14 +155,15 @@ impl From<hyper::Result<()>> for Ended {
     }
 }
 
-/// The last words are boxed: each connection would have room for them, and few have any.
+/// The last writes are boxed. Otherwise each connection would reserve memory for them, and few need
+/// it.
 async fn conclude(ended: &Ended, state: &ConnectionState, stream: impl Socket) {
     match ended {
         Ended::SlowHead => {
-            Box::pin(linger(stream, SLOW_HEAD_ANSWER)).await;
+            Box::pin(linger(stream, SLOW_HEAD_RESPONSE)).await;
         }
         Ended::Error(error) if error.is_parse() => {
-            tracing::debug!(%error, peer = state.ends().peer_text, "a client sent no HTTP");
+            tracing::debug!(%error, peer = state.ends().peer_text, "request is not valid HTTP");
             Box::pin(linger(stream, b"")).await;
         }
         Ended::Error(error) => {
@@ -171,7 +174,8 @@ async fn conclude(ended: &Ended, state: &ConnectionState, stream: impl Socket) {
     }
 }
 
-/// Reads and forgets what the client still sends, for a while, so that it can read our last words.
+/// Sends `words`, then reads and discards the client's bytes for a while, so that the client can
+/// read the last response.
 async fn linger(mut stream: impl Socket, words: &[u8]) {
     let drain = async {
         let _ = stream.write_all(words).await;

@@ -1,12 +1,13 @@
-//! parse: hyper speaks HTTP/2 over one connection.
+//! parse: runs hyper's HTTP/2 on one connection.
 //!
-//! Each request runs in a task of its own ([`Spawner`]), within its stream: what it begins there, a long answer, is
-//! that stream's. Interim answers do not go out: hyper has none for servers.
+//! Each request runs in its own task ([`Spawner`]), within its stream: a long response that it
+//! begins belongs to that stream. Interim responses are not sent, because hyper does not support
+//! them in servers.
 
 use super::connection::{Close, ConnectionState};
 use super::frames::{Frames, RESET_BY_US_MAX};
 use super::handler::Handler;
-use super::screen::Note;
+use super::head_filter::Note;
 use super::socket::AnySocket;
 use super::streams::Stream;
 use crate::runtime::waker::remember;
@@ -29,19 +30,21 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Requests of one connection that are answered at the same time.
+/// Maximum number of concurrent requests per connection.
 const STREAMS_MAX: u32 = 100;
-/// Requests that a client has taken back and that nobody has looked at.
+/// Maximum number of cancelled requests that have not been processed yet.
 const RESET_UNSEEN_MAX: usize = 20;
-/// Bytes of bodies that a client may send before somebody takes them: for a stream, and for all.
+/// Maximum number of body bytes that a client may send before they are consumed: per stream, and in
+/// total.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Bytes of an answer that are given away at a time. What a client does not take of them nobody minds any more.
+/// Number of response bytes handed to h2 at a time. Bytes handed over are no longer watched, even
+/// if the client does not take them.
 const PIECE_BYTES: usize = 16 * 1024;
-/// Bytes of an answer that wait for the socket.
+/// Maximum number of response bytes that wait for the socket.
 const SEND_BYTES_MAX: usize = 64 * 1024;
 
-/// Serves one connection to its end; `handler` answers its requests.
+/// Serves one connection to its end. `handler` answers its requests.
 pub(super) async fn serve<H, B>(state: &Rc<ConnectionState>, stream: AnySocket, handler: H)
 where
     H: Handler<B>,
@@ -55,10 +58,11 @@ where
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&for_requests);
         let (request, note) = as_http1(request);
-        // hyper and the runtime move a request's task five times before it runs; this way it is small.
+        // hyper and the runtime move a request's task five times before it runs. The box keeps it
+        // small.
         Box::pin(async move {
             let response = handler(Rc::clone(&state), request.map(Into::into), note).await;
-            state.streams.answered();
+            state.streams.responded();
             let stream = state.streams.current();
             Ok::<_, Infallible>(response.map(|body| Paced::new(body, &state, stream)))
         })
@@ -82,7 +86,7 @@ where
         connection.as_mut().poll(cx)
     });
     if let Err(error) = ended.await {
-        tracing::debug!(%error, peer = state.ends().peer_text, "an HTTP/2 connection broke");
+        tracing::debug!(%error, peer = state.ends().peer_text, "HTTP/2 connection error");
     }
 }
 
@@ -99,7 +103,8 @@ fn protocol(limits: &Limits, spawner: Spawner) -> http2::Builder<Spawner> {
     builder
 }
 
-/// The request as the stages behind this know it from HTTP/1.1: its host is a header, its target a path.
+/// Converts the request to the HTTP/1.1 form that later stages expect: the host is a header, the
+/// target is a path.
 fn as_http1(mut request: Request<Incoming>) -> (Request<Incoming>, Note) {
     let mut note = Note::default();
     if request.method() == Method::CONNECT {
@@ -107,9 +112,9 @@ fn as_http1(mut request: Request<Incoming>) -> (Request<Incoming>, Note) {
     }
     let Parts { scheme, authority, path_and_query, .. } =
         std::mem::take(request.uri_mut()).into_parts();
-    // Without an authority h2 keeps no scheme.
+    // Without an authority, h2 keeps no scheme.
     if authority.is_some() && scheme.is_none_or(|s| s != Scheme::HTTP && s != Scheme::HTTPS) {
-        note.doubt = Some("another scheme");
+        note.doubt = Some("invalid scheme");
     }
     if let Some(path) = path_and_query {
         *request.uri_mut() = Uri::from(path);
@@ -121,18 +126,18 @@ fn as_http1(mut request: Request<Incoming>) -> (Request<Incoming>, Note) {
         };
         let is_other = !headers.get_all(header::HOST).iter().all(is_same);
         match HeaderValue::from_str(authority.as_str()) {
-            Ok(_) if is_other => note.doubt = Some("a Host that is not the authority"),
+            Ok(_) if is_other => note.doubt = Some("Host and authority differ"),
             Ok(host) => drop(headers.insert(header::HOST, host)),
-            Err(_) => note.doubt = Some("an authority that is no host"),
+            Err(_) => note.doubt = Some("invalid authority"),
         }
     }
     if headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
-        note.doubt = Some("more than one length");
+        note.doubt = Some("more than one Content-Length");
     }
     (request, note)
 }
 
-/// Spawns what hyper wants to run beside the connection: one task for each request.
+/// Spawns the tasks that hyper runs in parallel to the connection: one for each request.
 #[derive(Clone)]
 struct Spawner(Rc<ConnectionState>);
 
@@ -157,7 +162,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Spawner {
     }
 }
 
-/// A stream that counts; it leaves its connection when its task ends, however it ends.
+/// A counted stream. It leaves its connection when its task ends, in any way.
 struct Open {
     state: Rc<ConnectionState>,
     stream: Rc<Stream>,
@@ -175,7 +180,8 @@ impl Drop for Open {
     }
 }
 
-/// A body in pieces, so that what a client does not take stays with us, and is seen.
+/// A body in pieces, so that bytes the client does not take stay in the front, which can detect
+/// this.
 struct Paced<B> {
     body: Pin<Box<B>>,
     rest: Bytes,
@@ -249,12 +255,13 @@ impl<B: Body<Data = Bytes>> Body for Paced<B> {
     }
 }
 
-/// The socket below hyper: counts frames, and tells when the client takes nothing, or does nothing of use.
+/// The socket below hyper. Counts frames, and reports when the client takes no bytes or sends
+/// useless frames.
 struct Counted {
     stream: AnySocket,
     frames: Frames,
     state: Rc<ConnectionState>,
-    /// The client has been told to leave.
+    /// The connection is worn out, and is being shut down.
     is_worn: bool,
 }
 
@@ -269,15 +276,15 @@ impl Counted {
         }
     }
 
-    /// Ends a connection that is a flood. What it has asked for meanwhile hyper does not hear of.
+    /// Ends a connection that sends a flood. hyper does not see the requests in its last bytes.
     fn refuse(&mut self, cx: &mut Context<'_>) -> io::Error {
-        // Whoever takes nothing hears nothing.
+        // A client that reads nothing does not get this frame.
         if let Some(frame) = self.frames.goodbye()
             && Pin::new(&mut self.stream).poll_write(cx, &frame).is_ready()
         {
             let _ = Pin::new(&mut self.stream).poll_flush(cx);
         }
-        io::Error::other("a flood of frames for nothing")
+        io::Error::other("too many frames without effect")
     }
 }
 
@@ -294,8 +301,8 @@ impl AsyncRead for Counted {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         let now_ms = self.state.shared.clock.now_ms();
-        let answered = self.state.streams.take_answered();
-        self.frames.answered(answered);
+        let responded = self.state.streams.take_responded();
+        self.frames.responded(responded);
         let came = buffer.filled().len() - before;
         let Ok(kept) = self.frames.pass(&mut buffer.filled_mut()[before..], now_ms) else {
             return Poll::Ready(Err(self.refuse(cx)));
@@ -312,7 +319,7 @@ impl AsyncRead for Counted {
             since.set(now_ms.max(1));
         }
         if kept == 0 && came > 0 {
-            // Nothing is the end, to hyper.
+            // hyper would interpret an empty read as the end.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

@@ -1,9 +1,9 @@
-//! listen: addresses → sockets that queue connections, before anything is accepted. Or sockets that a service manager
-//! has opened: these go on queueing while the server is away. What is spoken there, and what for, goes with each
-//! ([`Bound`]).
-#![allow(unsafe_code)] // A descriptor that was inherited is taken over; the block says why it is sound.
+//! listen: addresses → sockets that queue connections, before any is accepted. Sockets may also
+//! come from a service manager; these continue to queue while the server is down. Each has its
+//! protocol and role ([`Bound`]).
+#![allow(unsafe_code)] // Takes over inherited descriptors; see the SAFETY note.
 
-use samovar_config::{Listen, Listener, Place, Protocol, Role};
+use samovar_config::{Endpoint, Listen, Listener, Protocol, Role};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -16,50 +16,50 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first descriptor that a service manager hands over (`sd_listen_fds`).
+/// First descriptor that a service manager passes (`sd_listen_fds`).
 const FIRST_INHERITED: RawFd = 3;
-/// Most that are looked at.
+/// Maximum number of inherited descriptors.
 const INHERITED_MAX: usize = 64;
-/// The kernel's own limit on what [`bind`] is told.
+/// The kernel's own limit on the backlog of [`bind`].
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
-/// Who may connect to a socket in the file system, where nobody says: its owner and group.
+/// Default permissions of a Unix socket: its owner and group may connect.
 const MODE: u32 = 0o660;
 
-/// A socket that queues connections, and what is spoken there.
+/// A socket that queues connections, with its protocol.
 #[derive(Debug)]
 pub struct Bound {
     pub(crate) socket: BoundSocket,
     pub(crate) protocol: Protocol,
     pub(crate) role: Role,
     pub(crate) has_proxy_header: bool,
-    /// By which a successor of this server knows it again: what `listen` says, without what is spoken there. Empty: a
-    /// service manager's.
+    /// Name by which a successor of this server recognizes it: its entry in `listen`, without the
+    /// protocol. Empty: it comes from a service manager.
     pub(crate) name: String,
 }
 
-/// A listener on its way from one server to the next.
+/// A listener that is handed from one server to the next.
 #[derive(Debug)]
 pub struct Handed {
-    /// As [`name_of`] says; empty: a service manager has opened it.
+    /// Name as returned by [`name_of`]. Empty: a service manager has opened it.
     pub name: String,
-    /// It queues connections, whoever accepts them.
+    /// The socket. It queues connections for all servers that have a copy.
     pub socket: OwnedFd,
 }
 
-/// What a server keeps of a listener to hand it over.
+/// The parts of a listener that a server keeps in order to hand it over.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct RetainedListener {
     handed: Handed,
     is_ours: Option<Arc<AtomicBool>>,
 }
 
-impl Kept {
+impl RetainedListener {
     pub(crate) fn copy(&self) -> io::Result<Handed> {
         let Handed { name, socket } = &self.handed;
         Ok(Handed { name: name.clone(), socket: socket.try_clone()? })
     }
 
-    /// Whether its file goes with this server's socket.
+    /// Sets whether the file is removed with this server's socket.
     pub(crate) fn own_file(&self, is_ours: bool) {
         if let Some(flag) = self.is_ours.as_ref().filter(|_| !self.handed.name.is_empty()) {
             flag.store(is_ours, Ordering::Release);
@@ -73,7 +73,7 @@ pub(crate) enum BoundSocket {
     Unix(UnixListener, SocketFile),
 }
 
-/// The file of a socket. It goes with this, if it was made here.
+/// The file of a socket. It is removed with this value, if it was created here.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     pub(crate) path: PathBuf,
@@ -95,23 +95,24 @@ impl AsRef<Path> for SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.is_ours.load(Ordering::Acquire) {
-            // A user who may not remove it leaves it: who comes next replaces what nobody answers at.
+            // Without the right to remove it, the file stays. The next server replaces a socket on
+            // which no server listens.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
 impl Bound {
-    /// Opens an entry of `listen`, with room for `backlog` connections that wait to be accepted. The file of a socket
-    /// is given to `owner`, a user and a group, if there is one.
+    /// Opens an entry of `listen`. At most `backlog` connections wait to be accepted. The file of a
+    /// Unix socket gets the user and group in `owner`, if present.
     pub fn open(
         listener: &Listener,
         backlog: usize,
         owner: Option<(u32, u32)>,
     ) -> io::Result<Bound> {
         let socket = match &listener.place {
-            Place::Tcp(Listen { host, port }) => BoundSocket::Tcp(bind(host, *port, backlog)?),
-            Place::Unix(path) => {
+            Endpoint::Tcp(Listen { host, port }) => BoundSocket::Tcp(bind(host, *port, backlog)?),
+            Endpoint::Unix(path) => {
                 let mode = listener.mode.unwrap_or(MODE);
                 let socket = bind_unix(path, mode, owner, backlog)?;
                 BoundSocket::Unix(socket, SocketFile::new(path.clone(), true))
@@ -125,35 +126,36 @@ impl Bound {
         Bound { socket, protocol, role, has_proxy_header, name: name_of(listener) }
     }
 
-    /// An entry of `listen` whose socket another server has handed over. Its file stays that server's until
-    /// [`FrontHandle::begin`](crate::FrontHandle::begin).
+    /// Creates an entry of `listen` from a socket that another server has handed over. The socket
+    /// file belongs to that server until [`FrontHandle::begin`](crate::FrontHandle::begin).
     pub fn take(listener: &Listener, socket: OwnedFd) -> io::Result<Bound> {
-        Ok(Bound::new(recognise(socket, "that was handed over")?, listener))
+        Ok(Bound::new(recognise(socket, "handed over by the old server")?, listener))
     }
 
-    /// A service manager's socket that another server has handed over.
+    /// Takes over a service manager's socket that another server has handed over.
     pub fn take_inherited(socket: OwnedFd) -> io::Result<Bound> {
-        Ok(Bound::plain(recognise(socket, "that was handed over")?))
+        Ok(Bound::plain(recognise(socket, "handed over by the old server")?))
     }
 
-    /// What is needed to hand it over later.
-    pub(crate) fn keep(&self) -> io::Result<Kept> {
+    /// Copies the parts needed to hand it over later.
+    pub(crate) fn keep(&self) -> io::Result<RetainedListener> {
         let (socket, is_ours) = match &self.socket {
             BoundSocket::Tcp(socket) => (socket.as_fd(), None),
             BoundSocket::Unix(socket, file) => (socket.as_fd(), Some(Arc::clone(&file.is_ours))),
         };
         let handed = Handed { name: self.name.clone(), socket: socket.try_clone_to_owned()? };
-        Ok(Kept { handed, is_ours })
+        Ok(RetainedListener { handed, is_ours })
     }
 
-    /// A socket of a service manager, which is what the entry of `listen` with its port or path says, else plain HTTP.
+    /// Configures a service manager's socket like the entry of `listen` with the same port or path.
+    /// Without such an entry it serves plain HTTP.
     #[must_use]
     pub fn like(self, listeners: &[Listener]) -> Bound {
         let is_same = |listener: &&Listener| match (&listener.place, &self.socket) {
-            (Place::Tcp(at), BoundSocket::Tcp(socket)) => {
+            (Endpoint::Tcp(at), BoundSocket::Tcp(socket)) => {
                 socket.local_addr().is_ok_and(|found| found.port() == at.port)
             }
-            (Place::Unix(path), BoundSocket::Unix(_, file)) => *path == file.path,
+            (Endpoint::Unix(path), BoundSocket::Unix(_, file)) => *path == file.path,
             _ => false,
         };
         match listeners.iter().find(is_same) {
@@ -162,7 +164,7 @@ impl Bound {
         }
     }
 
-    /// Its port; `None`: it is a socket in the file system.
+    /// Its port. `None`: it is a Unix socket.
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
             BoundSocket::Tcp(socket) => socket.local_addr().ok().map(|at| at.port()),
@@ -170,12 +172,12 @@ impl Bound {
         }
     }
 
-    /// Whether TLS is spoken there.
+    /// Whether its connections use TLS.
     pub fn is_tls(&self) -> bool {
         self.protocol == Protocol::Https
     }
 
-    /// Whether anybody who reaches it is believed to be a proxy.
+    /// Whether any peer that reaches it is trusted as a proxy.
     pub fn believes_strangers(&self) -> bool {
         match &self.socket {
             BoundSocket::Tcp(socket) => {
@@ -188,7 +190,7 @@ impl Bound {
 }
 
 impl From<TcpListener> for Bound {
-    /// Plain HTTP.
+    /// Creates a listener for plain HTTP.
     fn from(socket: TcpListener) -> Bound {
         Bound::plain(BoundSocket::Tcp(socket))
     }
@@ -201,11 +203,11 @@ impl Bound {
     }
 }
 
-/// What one server calls a listener when it hands it to the next.
+/// Returns the name under which a server hands a listener to the next server.
 pub fn name_of(listener: &Listener) -> String {
     match &listener.place {
-        Place::Tcp(at) => at.to_string(),
-        Place::Unix(path) => format!("unix:{}", path.display()),
+        Endpoint::Tcp(at) => at.to_string(),
+        Endpoint::Unix(path) => format!("unix:{}", path.display()),
     }
 }
 
@@ -223,9 +225,10 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Listens on the first address of `host` that can be had, with room for `backlog` connections that wait to be accepted.
+/// Listens on the first address of `host` that can be bound. At most `backlog` connections wait to
+/// be accepted.
 pub fn bind(host: &str, port: u16, backlog: usize) -> io::Result<TcpListener> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "host name has no address");
     for address in (host, port).to_socket_addrs()? {
         match bind_one(address, backlog) {
             Ok(listener) => return Ok(listener),
@@ -238,15 +241,15 @@ pub fn bind(host: &str, port: u16, backlog: usize) -> io::Result<TcpListener> {
 fn bind_one(address: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
     let socket =
         Socket::new(Domain::for_address(address), Type::STREAM, Some(socket2::Protocol::TCP))?;
-    // A server that is started again does not wait for the last connections of its predecessor.
+    // Allows a restarted server to bind while the last connections of its predecessor linger.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     Ok(socket.into())
 }
 
-/// A socket that a dead server has left is replaced, a living server's is not. Nobody can connect before its rights are
-/// set: it does not listen yet.
+/// Binds a Unix socket. The socket file of a dead server is replaced, that of a running one is not.
+/// No client can connect before the permissions are set, because the socket does not listen yet.
 fn bind_unix(
     path: &Path,
     mode: u32,
@@ -269,17 +272,19 @@ fn bind_unix(
     Ok(UnixListener::from(OwnedFd::from(socket)))
 }
 
-/// How many waiting connections the kernel allows at most, if it says so.
+/// The kernel's limit on the number of waiting connections, if it can be read.
 pub fn backlog_max() -> Option<usize> {
     std::fs::read_to_string(SOMAXCONN).ok()?.trim().parse().ok()
 }
 
-/// The listeners that a service manager has opened for this process; `None`: there are none.
+/// Returns the listeners that a service manager has opened for this process. `None`: there are
+/// none.
 ///
-/// `pid` and `count` are `$LISTEN_PID` and `$LISTEN_FDS`. Call it once, before the process opens anything that it closes again.
+/// `pid` and `count` are `$LISTEN_PID` and `$LISTEN_FDS`. Must be called once, before the process
+/// opens any descriptor that it closes again.
 pub fn inherited(pid: Option<&str>, count: Option<&str>) -> io::Result<Option<Vec<Bound>>> {
     let (Some(pid), Some(count)) = (pid, count) else { return Ok(None) };
-    // Meant for a process that has started this one.
+    // The variables are meant for the process that has started this one.
     if pid.parse() != Ok(std::process::id()) {
         return Ok(None);
     }
@@ -287,38 +292,43 @@ pub fn inherited(pid: Option<&str>, count: Option<&str>) -> io::Result<Option<Ve
     let count = match count.parse() {
         Ok(0) => return Ok(None),
         Ok(count) if count <= INHERITED_MAX => count,
-        _ => return wrong(format!("LISTEN_FDS={count} is no number from 1 to {INHERITED_MAX}")),
+        _ => {
+            return wrong(format!(
+                "invalid LISTEN_FDS `{count}`: not a number from 1 to {INHERITED_MAX}"
+            ));
+        }
     };
     let descriptors = (FIRST_INHERITED..).take(count);
     descriptors.map(take_over).collect::<io::Result<Vec<_>>>().map(Some)
 }
 
 fn take_over(fd: RawFd) -> io::Result<Bound> {
-    let wrong = |what: &str| {
-        let what = format!("the inherited descriptor {fd} {what}");
-        io::Error::new(io::ErrorKind::InvalidInput, what)
+    let wrong = |error: &str| {
+        let error = format!("inherited descriptor {fd} {error}");
+        io::Error::new(io::ErrorKind::InvalidInput, error)
     };
     if !is_open(fd) {
         return Err(wrong("is not open"));
     }
-    // SAFETY: open (just asked); LISTEN_PID says that it was opened for this process, which nobody else here knows of.
+    // SAFETY: the descriptor is open (checked above). LISTEN_PID specifies that it was opened for
+    // this process, and no other code in it uses the descriptor.
     let owned = unsafe { OwnedFd::from_raw_fd(fd) };
     match recognise_or_leave(owned) {
         Ok(socket) => Ok(Bound::plain(socket)),
         Err((owned, error)) => {
-            // Not closed: whose it is instead, nobody knows.
+            // Not closed, because its owner is unknown.
             std::mem::forget(owned);
             Err(error.unwrap_or_else(|| wrong(NO_LISTENER)))
         }
     }
 }
 
-const NO_LISTENER: &str = "is no listening TCP socket, nor one in the file system";
+const NO_LISTENER: &str = "is not a listening TCP socket or a listening Unix socket with a path";
 
-/// A listening socket, whoever has opened it.
-fn recognise(socket: OwnedFd, what: &str) -> io::Result<BoundSocket> {
+/// Identifies a listening socket that was opened elsewhere.
+fn recognise(socket: OwnedFd, origin: &str) -> io::Result<BoundSocket> {
     recognise_or_leave(socket).map_err(|(_, error)| {
-        let wrong = || format!("the descriptor {what} {NO_LISTENER}");
+        let wrong = || format!("socket {origin} {NO_LISTENER}");
         error.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, wrong()))
     })
 }
@@ -345,7 +355,8 @@ fn recognise_or_leave(owned: OwnedFd) -> Result<BoundSocket, (OwnedFd, Option<io
 }
 
 fn is_open(fd: RawFd) -> bool {
-    // SAFETY: only asked for its flags; a descriptor that is not open is an error, nothing else.
+    // SAFETY: only the descriptor's flags are read. A descriptor that is not open causes an error,
+    // and has no other effect.
     rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(fd) }).is_ok()
 }
 
@@ -354,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_accepts_and_its_port_can_be_had_again() {
+    fn listener_accepts_and_its_port_can_be_bound_again() {
         let listener = bind("127.0.0.1", 0, 16).expect("a free port");
         let address = listener.local_addr().expect("bound");
         let client = std::net::TcpStream::connect(address).expect("a connection");
@@ -365,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_meant_for_this_process_is_left_alone() {
+    fn descriptors_for_other_processes_are_ignored() {
         let own = std::process::id().to_string();
         assert!(inherited(None, None).expect("nothing").is_none());
         assert!(inherited(Some("1"), Some("1")).expect("another's").is_none());
@@ -377,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_its_limit() {
+    fn backlog_limit_of_the_kernel_is_read() {
         assert!(backlog_max().is_some_and(|most| most > 0));
     }
 }

@@ -1,46 +1,48 @@
-//! accept: the PROXY protocol, versions 1 and 2: who a connection's client is, as the proxy in front says it before the
-//! first byte. Pure functions over bytes; `crates/front/fuzz` has a target for them.
+//! accept: the PROXY protocol, versions 1 and 2, by which a proxy in front sends the client's
+//! address before the first byte. Pure functions over bytes; `crates/front/fuzz` has a fuzz target
+//! for them.
 //!
 //! <https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt>
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What version 2 begins with. No request of HTTP does, and no handshake of TLS.
+/// Start of version 2. No HTTP request and no TLS handshake starts with it.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The fixed part of version 2.
+/// Length of the fixed part of version 2.
 const FIXED_BYTES: usize = 16;
-/// Most bytes of addresses and extensions of version 2.
+/// Maximum length of addresses and extensions of version 2.
 const REST_BYTES_MAX: usize = 4096;
-/// The longest line of version 1, with its end.
+/// Maximum length of a line of version 1, including its end.
 const LINE_BYTES_MAX: usize = 107;
-/// Most bytes that are looked at.
+/// Maximum number of bytes that are read.
 pub const BYTES_MAX: usize = FIXED_BYTES + REST_BYTES_MAX;
 
-/// The extension that tells of TLS between client and proxy, and its bit for that.
+/// Type of the extension about TLS between client and proxy, and its bit for TLS.
 const TYPE_SSL: u8 = 0x20;
 const CLIENT_SSL: u8 = 0x01;
 
-/// What the proxy says.
+/// Contents of a PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// Client and the address that it has reached; `None`: the proxy speaks for itself, or for no address.
+    /// Addresses of the client and of the endpoint that it connected to. `None`: the proxy speaks
+    /// for itself, or sends no address.
     pub ends: Option<(SocketAddr, SocketAddr)>,
-    /// The client speaks TLS with the proxy, where that is told.
+    /// Whether the client uses TLS to the proxy, if the header contains this.
     pub is_tls: Option<bool>,
 }
 
-/// It begins, but has not ended; or it is none.
+/// Result for bytes that do not contain a complete header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
     /// More bytes are needed.
     More,
-    /// No further byte makes it one.
+    /// The bytes are not a header, and more bytes cannot change this. Contains the reason.
     Wrong(&'static str),
 }
 
 use Unfinished::{More, Wrong};
 
-/// Reads the header at the beginning of `bytes`; how many bytes it has.
+/// Reads the header at the start of `bytes`. Also returns its length.
 pub fn read(bytes: &[u8]) -> Result<(ProxyHeader, usize), Unfinished> {
     let same = bytes.len().min(SIGNATURE.len());
     if bytes[..same] == SIGNATURE[..same] {
@@ -58,15 +60,15 @@ fn line(bytes: &[u8]) -> Result<(ProxyHeader, usize), Unfinished> {
     let head = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
     let Some(end) = memchr::memchr(b'\n', head) else {
         let is_long = bytes.len() >= LINE_BYTES_MAX;
-        return Err(if is_long { Wrong("a PROXY line without end") } else { More });
+        return Err(if is_long { Wrong("PROXY line too long") } else { More });
     };
     let text = head[..end].strip_suffix(b"\r").and_then(|line| str::from_utf8(line).ok());
-    let text = text.ok_or(Wrong("a broken PROXY line"))?;
-    let header = words(text).ok_or(Wrong("a broken PROXY line"))?;
+    let text = text.ok_or(Wrong("malformed PROXY line"))?;
+    let header = words(text).ok_or(Wrong("malformed PROXY line"))?;
     Ok((header, end + 1))
 }
 
-/// `PROXY TCP4 client server port port`, or `PROXY UNKNOWN` and anything.
+/// Reads `PROXY TCP4 client server port port`, or `PROXY UNKNOWN` with any rest.
 fn words(line: &str) -> Option<ProxyHeader> {
     let mut words = line.split(' ').skip(1);
     let family = words.next()?;
@@ -96,26 +98,26 @@ fn binary(bytes: &[u8]) -> Result<(ProxyHeader, usize), Unfinished> {
     let Some(fixed) = bytes.get(..FIXED_BYTES) else { return Err(More) };
     let length = usize::from(u16::from_be_bytes([fixed[14], fixed[15]]));
     if length > REST_BYTES_MAX {
-        return Err(Wrong("a PROXY header that is too long"));
+        return Err(Wrong("PROXY header too long"));
     }
     let (version, command) = (fixed[12] >> 4, fixed[12] & 15);
     if version != 2 || command > 1 {
-        return Err(Wrong("a PROXY header of another version"));
+        return Err(Wrong("unsupported version or command in the PROXY header"));
     }
     let end = FIXED_BYTES + length;
     let Some(rest) = bytes.get(FIXED_BYTES..end) else { return Err(More) };
     if command == 0 {
-        // The proxy looks whether we live.
+        // A health check by the proxy.
         return Ok((ProxyHeader { ends: None, is_tls: None }, end));
     }
     let (ends, extensions) =
-        addresses(fixed[13], rest).ok_or(Wrong("a PROXY header without addresses"))?;
+        addresses(fixed[13], rest).ok_or(Wrong("malformed addresses in the PROXY header"))?;
     Ok((ProxyHeader { ends, is_tls: tls(extensions) }, end))
 }
 
 type Ends = Option<(SocketAddr, SocketAddr)>;
 
-/// The two addresses, and what follows them.
+/// Returns the two addresses, and the bytes after them.
 fn addresses(family: u8, rest: &[u8]) -> Option<(Ends, &[u8])> {
     let bytes = match family >> 4 {
         1 => 12,
@@ -140,7 +142,7 @@ fn addresses(family: u8, rest: &[u8]) -> Option<(Ends, &[u8])> {
     Some((ends, extensions))
 }
 
-/// Whether an extension says that the client speaks TLS; broken ones say nothing.
+/// Whether the client uses TLS, according to an extension. `None` without a valid extension.
 fn tls(mut rest: &[u8]) -> Option<bool> {
     while let [kind, high, low, tail @ ..] = rest {
         let length = usize::from(u16::from_be_bytes([*high, *low]));
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn version_1_lines_are_read_or_refused() {
         let four = Some(ends("192.0.2.1:4711", "198.51.100.2:443"));
         check_line("PROXY TCP4 192.0.2.1 198.51.100.2 4711 443\r\nGET /", Ok(four));
         check_line(
@@ -178,11 +180,11 @@ mod tests {
             Ok(Some(ends("[::1]:1", "[2001:db8::2]:2"))),
         );
         check_line("PROXY UNKNOWN\r\n", Ok(None));
-        check_line("PROXY UNKNOWN what ever\r\n", Ok(None));
+        check_line("PROXY UNKNOWN any thing\r\n", Ok(None));
         for line in ["", "P", "PROXY ", "PROXY TCP4 192.0.2.1", "\r\n\r\n"] {
             check_line(line, Err(More));
         }
-        let broken = Err(Wrong("a broken PROXY line"));
+        let broken = Err(Wrong("malformed PROXY line"));
         for line in [
             "PROXY TCP4 192.0.2.1 198.51.100.2 4711 443\n",
             "PROXY TCP4 192.0.2.1 198.51.100.2 4711\r\n",
@@ -200,7 +202,7 @@ mod tests {
         }
         check_line("GET / HTTP/1.1\r\n", Err(Wrong("no PROXY header")));
         let long = format!("PROXY UNKNOWN {}", "x".repeat(LINE_BYTES_MAX));
-        check_line(&long, Err(Wrong("a PROXY line without end")));
+        check_line(&long, Err(Wrong("PROXY line too long")));
     }
 
     fn block(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks() {
+    fn version_2_blocks_are_read_or_refused() {
         let four = [192, 0, 2, 1, 198, 51, 100, 2, 0x12, 0x67, 1, 0xbb];
         let expected = Some(ends("192.0.2.1:4711", "198.51.100.2:443"));
         let check = |bytes: Vec<u8>, ends, is_tls| {
@@ -239,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_is_refused_or_lies_within(mut bytes: Vec<u8>, is_signed: bool) {
+        fn arbitrary_bytes_never_use_more_than_given(mut bytes: Vec<u8>, is_signed: bool) {
             if is_signed {
                 bytes.splice(0..0, SIGNATURE.iter().copied());
             }

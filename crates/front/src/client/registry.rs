@@ -1,7 +1,7 @@
-//! All client connections that are open.
+//! All open client connections.
 //!
-//! There may be tens of thousands, nearly all of them idle: what is done again and again, for deadlines and for room, does not
-//! look at all of them each time.
+//! There may be tens of thousands, nearly all of them idle. Frequent work, for deadlines and for
+//! room, therefore does not visit all of them each time.
 
 use super::connection::ConnectionState;
 use crate::exchange::shares::Held;
@@ -16,15 +16,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// One look at all connections finds so many that may be closed to make room, for as many newcomers.
+/// Maximum number of connections that one scan finds to make room, for as many new ones.
 const IDLERS_MAX: usize = 64;
-/// Where it found none, how long until the next one.
+/// Minimum time between a scan that found none and the next one.
 const BARREN_MS: u64 = 200;
 
-/// Connections idle for this long may be closed to make room for new ones: others may be about to ask again.
+/// Minimum idle time of connections that may be closed to make room. Clients of others may be about
+/// to send their next request.
 const RECLAIM_IDLE_MS: u64 = 1_000;
 
-/// A connection's place among those of a thread, from before it is told of it until its end.
+/// A connection's place in the count of a thread, from before the thread receives it until its end.
 #[derive(Debug)]
 pub(crate) struct Seat(Arc<AtomicUsize>);
 
@@ -45,30 +46,31 @@ impl Drop for Seat {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     list: RefCell<Vec<Rc<ConnectionState>>>,
-    /// When each of the list is to look at its deadlines next: small, and read from one end to the other.
+    /// Time at which each connection must be checked next. Small, and read sequentially.
     due_ms: RefCell<Vec<u64>>,
-    /// The time-outs that this is by.
+    /// The timeouts used to compute these times.
     by: Cell<[Duration; 3]>,
-    /// Those that were idle for longest when all were looked at last, and since when: the first for longest.
+    /// The connections that were idle longest at the last scan, each with the start of its idle
+    /// phase. The longest one is first.
     idlers: RefCell<VecDeque<(Weak<ConnectionState>, u64)>>,
-    /// When such a look found none; 0: it found some.
+    /// Time of the last scan, if it found none. Zero: it found some.
     barren_since_ms: Cell<u64>,
-    /// One of them has ended.
+    /// Notified when a connection has ended.
     pub(crate) room: Notify,
 }
 
 impl Connections {
-    /// All of them, for a look: nothing may be awaited meanwhile.
+    /// All connections. Must not be held across an await.
     pub(crate) fn all(&self) -> Ref<'_, Vec<Rc<ConnectionState>>> {
         self.list.borrow()
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     pub(crate) fn count(&self) -> usize {
         self.list.borrow().len()
     }
 
-    /// Ends connections whose time is over; looks at those alone of which one may be.
+    /// Ends connections that exceed a timeout. Checks only those that may exceed one.
     pub(crate) fn sweep(&self, timeouts: &Timeouts, now_ms: u64) {
         let by = [timeouts.header, timeouts.idle, timeouts.write];
         let are_new = self.by.replace(by) != by;
@@ -80,8 +82,8 @@ impl Connections {
         }
     }
 
-    /// The connection that has been idle for longest, and for `age_ms` at least. None is given twice, unless all that may be
-    /// were.
+    /// Returns the connection that has been idle longest, and for at least `age_ms`. No connection
+    /// is returned a second time before all candidates have been returned.
     pub(crate) fn idlest(&self, age_ms: u64, now_ms: u64) -> Option<Rc<ConnectionState>> {
         let barren_ms = self.barren_since_ms.get();
         let mut idlers = self.idlers.borrow_mut();
@@ -117,16 +119,17 @@ impl Connections {
     }
 }
 
-/// A connection that counts. Unregisters when its task ends, however it ends.
+/// A counted connection. Unregisters when its task ends, in any way.
 #[derive(Debug)]
 pub(crate) struct Registered {
     connections: Rc<Connections>,
     pub(super) state: Rc<ConnectionState>,
-    /// Its client's place, where places are counted; its own with this thread, where there are several.
+    /// The client's place, if places are counted, and the connection's place in this thread, if
+    /// there are several.
     _places: Places,
 }
 
-/// A connection's places.
+/// Places of a connection.
 pub(crate) type Places = (Option<Held>, Option<Seat>);
 
 impl Registered {
@@ -141,8 +144,8 @@ impl Registered {
         state.index.set(list.len());
         list.push(Rc::clone(&state));
         connections.due_ms.borrow_mut().push(0);
-        shared.counters.connections.set(list.len() as u64);
-        shared.counters.connections_accepted.add(1);
+        shared.counters.server.connections.set(list.len() as u64);
+        shared.counters.server.connections_total.add(1);
         if list.len() == 1 {
             shared.resume_sweeping();
         }
@@ -160,26 +163,27 @@ impl Drop for Registered {
         if let Some(moved) = list.get(index) {
             moved.index.set(index);
         }
-        self.state.shared.counters.connections.set(list.len() as u64);
+        self.state.shared.counters.server.connections.set(list.len() as u64);
         self.connections.room.notify_one();
     }
 }
 
-/// Has the connection closed that has been idle for longest; false: none has, for [`RECLAIM_IDLE_MS`].
+/// Closes the connection that has been idle longest. Returns false if none has been idle for
+/// [`RECLAIM_IDLE_MS`].
 pub(super) fn close_idle(shared: &Shared, connections: &Connections) -> bool {
     let Some(idle) = connections.idlest(RECLAIM_IDLE_MS, shared.clock.now_ms()) else {
         return false;
     };
     idle.finish();
-    shared.counters.connections_reclaimed.add(1);
+    shared.counters.server.connections_reclaimed_total.add(1);
     if let Some(suppressed) = shared.common.warnings.reclaimed.pass() {
-        tracing::info!(suppressed, "an idle connection is closed to make room for a new one");
+        tracing::info!(suppressed, "closed an idle connection to make room for a new one");
     }
     true
 }
 
-/// The client's place among all connections, where places are counted. Err: it has enough of them, and this one is closed.
-/// Whoever comes through the file system has no address, and is not counted.
+/// Takes a place for the client, if places are counted. `Err`: the client has reached its limit,
+/// and this connection is closed. Clients of a Unix socket have no address, and are not counted.
 pub(super) fn hold_place(
     shared: &Rc<Shared>,
     client: Option<SocketAddr>,
@@ -193,14 +197,14 @@ pub(super) fn hold_place(
     if shared.connection_shares.count(client) < most {
         return Ok(Some(shared.connection_shares.hold(client)));
     }
-    shared.counters.connections_refused.add(1);
+    shared.counters.server.connections_refused_total.add(1);
     if let Some(suppressed) = shared.common.warnings.client_connections.pass() {
         tracing::warn!(
             %client,
             client_connections_max = most,
             suppressed,
-            "a client has as many connections as one may have; further ones are closed at once\n\
-             hint: is it a proxy? then it belongs into `trusted_proxies`"
+            "connection limit of a client reached; further connections are closed immediately\n\
+             hint: if this client is a proxy, add it to `trusted_proxies`"
         );
     }
     Err(())

@@ -1,6 +1,7 @@
-//! parse → submit: a request's body on its way in, whatever protocol it comes by.
+//! parse → submit: the body of an incoming request, for all protocols.
 //!
-//! One type for all of them, without a box and without a copy: what HTTP's costs is a look at which it is.
+//! One type for all protocols, without a box and without a copy. The cost for HTTP is a check of
+//! the variant.
 
 use super::fastcgi::pipe::Stdin;
 use bytes::Bytes;
@@ -11,13 +12,13 @@ use std::task::{Context, Poll};
 /// The body of a request.
 #[derive(Debug)]
 pub(crate) enum RequestBody {
-    /// By HTTP/1.1 or HTTP/2.
+    /// Received over HTTP/1.1 or HTTP/2.
     Http(Incoming),
-    /// By FastCGI.
+    /// Received over FastCGI.
     FastCgi(Stdin),
 }
 
-/// The client broke off, or sent something else.
+/// The client aborted the body, or sent invalid data.
 #[derive(Debug)]
 pub(crate) struct Broken;
 

@@ -1,14 +1,16 @@
-//! parse: one client connection from the socket to its end: who is there, by which protocol, then its requests.
+//! parse: one client connection from the socket to its end: its client and protocol, then its
+//! requests.
 //!
-//! In this order, as far as its listener wants it: a PROXY header, the handshake of TLS, HTTP/1.1 (`http1`) or HTTP/2
-//! (`http2`). Until the first request the sweep sees the connection as one whose head is on its way in.
+//! The steps, as far as the listener requires them, are a PROXY header, the TLS handshake, then
+//! HTTP/1.1 (`http1`) or HTTP/2 (`http2`). Until the first request, the sweep treats the connection
+//! as one that receives a head.
 
 use super::connection::{Close, ConnectionState, Phase};
-use super::ends::Ends;
 use super::fastcgi;
 use super::handler::Handler;
 use super::http1::{self, After};
 use super::http2;
+use super::peer_info::Ends;
 use super::proxy_header::{self, ProxyHeader, Unfinished};
 use super::registry::{Registered, hold_place};
 use super::socket::{AnySocket, Prefixed, Socket};
@@ -30,16 +32,17 @@ use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
-/// How much is read of a request that came in the clear, before its connection is closed: in pieces.
+/// Limits on reading a plain HTTP request on a TLS port before its connection is closed: the size
+/// of a piece, and the number of pieces.
 const IN_THE_CLEAR_PIECE_BYTES: usize = 4 * 1024;
 const IN_THE_CLEAR_PIECES_MAX: usize = 64;
 
-/// What comes before the first request.
+/// Steps before the first request.
 #[derive(Clone, Default)]
 pub(crate) struct Before {
     pub(crate) has_proxy_header: bool,
     pub(crate) tls: Option<tls::Session>,
-    /// A web server speaks FastCGI there.
+    /// The client is a web server that speaks FastCGI.
     pub(crate) is_fastcgi: bool,
 }
 
@@ -49,10 +52,10 @@ impl Before {
     }
 }
 
-/// Serves one connection to its end; `handler` answers its requests.
+/// Serves one connection to its end. `handler` answers its requests.
 ///
-/// What a connection needs for a part of its life alone has a box of its own: most of the time most connections wait for
-/// their next request, and hold what this future holds.
+/// State that is needed only during a part of a connection's life is boxed separately. Most
+/// connections wait for their next request most of the time, and use the memory of this future.
 pub(crate) async fn serve<S, H, B>(
     registered: Registered,
     stream: S,
@@ -77,7 +80,7 @@ pub(crate) async fn serve<S, H, B>(
     Box::pin(serve_guarded(state, Box::new(stream), ends, before, handler)).await;
 }
 
-/// The same where something comes before the first request.
+/// Serves a connection that has steps before the first request.
 async fn serve_guarded<H, B>(
     state: &Rc<ConnectionState>,
     stream: AnySocket,
@@ -110,15 +113,15 @@ async fn serve_guarded<H, B>(
     }
 }
 
-/// A connection of which is known who is there and what is spoken.
+/// A connection whose client and protocol are known.
 struct Opened {
     stream: AnySocket,
     is_http2: bool,
-    /// The place of the client that a proxy has named.
+    /// Place of the client that a proxy has named.
     held: Option<Held>,
 }
 
-/// What comes before the first request. `None`: there will be none.
+/// Performs the steps before the first request. `None`: there will be no request.
 async fn open(
     state: &Rc<ConnectionState>,
     mut stream: AnySocket,
@@ -136,11 +139,11 @@ async fn open(
                 held = hold_place(&state.shared, client).ok()?;
             }
             Ok(_) => {
-                tracing::debug!(peer = ends.peer_text, "a PROXY header of no trusted proxy");
+                tracing::debug!(peer = ends.peer_text, "PROXY header from an untrusted client");
                 return None;
             }
             Err(error) => {
-                tracing::debug!(%error, peer = ends.peer_text, "no PROXY header came");
+                tracing::debug!(%error, peer = ends.peer_text, "cannot read the PROXY header");
                 return None;
             }
         }
@@ -149,7 +152,7 @@ async fn open(
     if let Some(session) = before.tls {
         let (asks_client, tells_how) = (session.asks_client, session.tells_how);
         if unless_closed(state, is_in_the_clear(&stream)).await? {
-            tracing::debug!(peer = ends.peer_text, "HTTP came where TLS is spoken");
+            tracing::debug!(peer = ends.peer_text, "plain HTTP on a TLS port");
             let _ = unless_closed(state, ask_for_https(stream)).await;
             return None;
         }
@@ -172,7 +175,7 @@ async fn open(
                 stream = Box::new(secured);
             }
             Err(error) => {
-                tracing::debug!(%error, peer = ends.peer_text, "no TLS came");
+                tracing::debug!(%error, peer = ends.peer_text, "TLS handshake failed");
                 return None;
             }
         }
@@ -182,24 +185,26 @@ async fn open(
     Some(Opened { stream, is_http2, held })
 }
 
-/// Whether a client speaks HTTP where it should begin with a handshake: a method begins with a capital letter, as no
-/// record of TLS does.
+/// Whether a client speaks HTTP where it should start a handshake: a method starts with a capital
+/// letter, and no TLS record does.
 async fn is_in_the_clear(stream: &AnySocket) -> bool {
     let first = poll_fn(|cx| stream.poll_first(cx)).await;
     matches!(first, Ok(Some(byte)) if byte.is_ascii_uppercase())
 }
 
-/// Says what is wrong to somebody who has typed `http://` with the port of `https://`. The request is read as far as it
-/// is there, because a client that is still sending when it is closed upon does not read the answer.
+/// Sends an error to a client that used `http://` with the port of `https://`. The bytes of its
+/// request are read, because a client that is still sending when the connection closes does not
+/// read the response.
 async fn ask_for_https(mut stream: AnySocket) -> io::Result<()> {
-    const SENTENCE: &str =
-        "400 Bad Request: This port speaks HTTPS: the address begins with https://.\n";
-    let answer = format!(
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+    const SENTENCE: &str = "400 Bad Request: This port accepts only HTTPS. Use an address that \
+                            starts with https://.\n";
+    let response = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: {}\r\n\
          Connection: close\r\n\r\n{SENTENCE}",
         SENTENCE.len()
     );
-    stream.write_all(answer.as_bytes()).await?;
+    stream.write_all(response.as_bytes()).await?;
     stream.shutdown().await?;
     let mut request = BytesMut::with_capacity(IN_THE_CLEAR_PIECE_BYTES);
     for _ in 0..IN_THE_CLEAR_PIECES_MAX {
@@ -211,7 +216,8 @@ async fn ask_for_https(mut stream: AnySocket) -> io::Result<()> {
     Ok(())
 }
 
-/// The handshake. An authority that looks for a proof says so in its first word, and gets what others do not.
+/// Performs the TLS handshake. An authority that validates a domain announces this in its first
+/// message, and gets a different certificate.
 async fn secure(stream: AnySocket, session: tls::Session) -> io::Result<TlsStream<AnySocket>> {
     let tls::Session { config, proofs, .. } = session;
     let Some(proofs) = proofs else { return TlsAcceptor::from(config).accept(stream).await };
@@ -220,7 +226,7 @@ async fn secure(stream: AnySocket, session: tls::Session) -> io::Result<TlsStrea
     begun.into_stream(if is_authority { proofs } else { config }).await
 }
 
-/// Whether a peer is one whose PROXY header is believed: any, unless the settings name the proxies.
+/// Whether PROXY headers of a peer are trusted: always, unless the settings list the proxies.
 fn may_introduce(state: &ConnectionState, ends: &Ends) -> bool {
     let setup = state.shared.setup();
     let proxies = &setup.settings.trusted_proxies;
@@ -232,7 +238,8 @@ fn is_local(ends: &Ends) -> bool {
     ends.peer.is_none_or(|peer| peer.ip().is_loopback())
 }
 
-/// `None`: the connection was told to end. Told to end when it is idle, it goes on: it has not asked anything yet.
+/// Returns `None` if the connection was ordered to end. An order to close when idle has no effect,
+/// because the client has not sent a request yet.
 async fn unless_closed<T>(state: &ConnectionState, doing: impl Future<Output = T>) -> Option<T> {
     let mut doing = pin!(doing);
     poll_fn(|cx| {
@@ -245,7 +252,7 @@ async fn unless_closed<T>(state: &ConnectionState, doing: impl Future<Output = T
     .await
 }
 
-/// Reads a PROXY header, and what has come with it back into the stream.
+/// Reads a PROXY header, and puts the bytes after it back into the stream.
 async fn introduce(mut stream: AnySocket) -> io::Result<(AnySocket, ProxyHeader)> {
     let mut bytes = BytesMut::with_capacity(256);
     loop {
@@ -259,7 +266,8 @@ async fn introduce(mut stream: AnySocket) -> io::Result<(AnySocket, ProxyHeader)
             }
             Err(Unfinished::More) => {}
         }
-        // Never much more than a header may have: the reader refuses longer ones by their beginning.
+        // The buffer never gets much longer than a header may be: longer headers are refused by
+        // their start.
         if stream.read_buf(&mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

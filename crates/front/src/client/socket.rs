@@ -1,6 +1,7 @@
-//! What carries a client's bytes: TCP, a socket in the file system, TLS over either.
+//! Transports of a client's bytes: TCP, Unix sockets, and TLS over either.
 //!
-//! TCP in the clear is the hot path and has its own type all the way up; everything else goes boxed.
+//! Plain TCP is the hot path, so its concrete type is used in all layers. All other transports are
+//! boxed.
 
 use bytes::Bytes;
 use rustix::net::RecvFlags;
@@ -15,17 +16,19 @@ use tokio_rustls::server::TlsStream;
 
 /// A client's connection, below HTTP.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Debug + 'static {
-    /// Whether bytes lie in the kernel's buffer. The runtime learns of them when it next looks.
+    /// Whether the kernel's buffer has bytes. The runtime learns of them at its next poll.
     fn has_unread(&self) -> bool;
 
-    /// The first byte that waits to be read, and stays there; `None`: there will be none. Of TLS it is the wire's.
+    /// Returns the first unread byte without removing it. `None`: the connection has ended. With
+    /// TLS, it is a byte of the encrypted stream.
     fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>>;
 
-    /// Whether bytes that it has taken may still be its own after a write: then a flush tells.
+    /// Whether it may still hold bytes after a write. If so, only a flush shows whether they were
+    /// sent.
     fn keeps_written(&self) -> bool;
 }
 
-/// Any of them.
+/// Any transport.
 pub(super) type AnySocket = Box<dyn Socket>;
 
 fn is_readable(socket: impl AsFd) -> bool {
@@ -38,7 +41,7 @@ fn first(socket: impl AsFd) -> io::Result<Option<u8>> {
     Ok((bytes > 0).then_some(byte[0]))
 }
 
-/// `look`, as soon as there is something: the runtime may say so too early.
+/// Calls `look` when the socket is ready. The runtime may report this too early.
 fn look_when_ready<T>(
     mut poll_ready: impl FnMut() -> Poll<io::Result<()>>,
     look: impl Fn() -> io::Result<T>,
@@ -110,7 +113,7 @@ impl Socket for AnySocket {
     }
 }
 
-/// A connection of which bytes have been read that somebody else is to read.
+/// A connection with bytes that were already read from it and must be read again.
 #[derive(Debug)]
 pub(super) struct Prefixed {
     first: Bytes,

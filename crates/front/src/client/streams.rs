@@ -1,7 +1,8 @@
-//! parse: what goes on at the same time over one HTTP/2 connection.
+//! parse: the concurrent streams of one HTTP/2 connection.
 //!
-//! Each request has a task. hyper asks for the next bytes of an answer when the client has room for them: meanwhile the
-//! task takes what the worker gives ([`Relay::absorb`]), and the sweep sees who takes nothing for too long.
+//! Each request has a task. hyper requests the next bytes of a response when the client has room
+//! for them. Meanwhile the task receives bytes from the worker ([`Relay::absorb`]), and the sweep
+//! detects clients that take nothing for too long.
 
 use crate::exchange::relay::Relay;
 use crate::runtime::clock::is_over;
@@ -12,38 +13,38 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// How long a client has to leave when it is told to.
+/// Time limit for a client to leave after it was notified of the close.
 pub(super) const GOODBYE: Duration = Duration::from_secs(2);
-/// And to take the last bytes of its answers.
+/// Time limit for a client to take the last bytes of its responses.
 const TAKE: Duration = Duration::from_secs(5);
 
 /// The streams of one connection, and its own deadlines.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     open: RefCell<Vec<Rc<Stream>>>,
-    /// Whose task is running now.
+    /// The stream whose task is running.
     current: RefCell<Option<Rc<Stream>>>,
-    /// Since when a head is on its way in; 0: none is.
+    /// Time since which a head has been arriving. Zero: none is.
     pub(super) head_since_ms: Cell<u64>,
-    /// Since when no new requests are taken; 0: they are.
+    /// Time since which no new requests are accepted. Zero: they are.
     pub(super) closing_since_ms: Cell<u64>,
-    /// Requests that have had an answer since somebody asked.
-    answered: Cell<u64>,
+    /// Number of requests answered since the last [`Self::take_responded`].
+    responded: Cell<u64>,
 }
 
-/// One request and its answer.
+/// One request and its response.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     index: Cell<usize>,
     relay: RefCell<Option<Rc<Relay>>>,
-    /// Since when the client has had no room for the next bytes; 0: it has.
+    /// Time since which the client has had no room for the next bytes. Zero: it has.
     waits_since_ms: Cell<u64>,
     is_cut: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Streams {
-    /// Another one.
+    /// Opens a stream.
     pub(super) fn open(&self) -> Rc<Stream> {
         let stream = Rc::new(Stream::default());
         let mut open = self.open.borrow_mut();
@@ -52,7 +53,7 @@ impl Streams {
         stream
     }
 
-    /// It has ended.
+    /// Removes a stream that has ended.
     pub(super) fn close(&self, stream: &Stream) {
         let mut open = self.open.borrow_mut();
         let index = stream.index.get();
@@ -62,22 +63,22 @@ impl Streams {
         }
     }
 
-    /// A request has its answer, or the beginning of it.
-    pub(super) fn answered(&self) {
-        self.answered.set(self.answered.get() + 1);
+    /// Counts a request whose response, or its start, is ready.
+    pub(super) fn responded(&self) {
+        self.responded.set(self.responded.get() + 1);
     }
 
-    /// How many have had theirs since the last call.
-    pub(super) fn take_answered(&self) -> u64 {
-        self.answered.take()
+    /// Number of requests answered since the last call.
+    pub(super) fn take_responded(&self) -> u64 {
+        self.responded.take()
     }
 
-    /// Whose task is running now, if HTTP/2 is spoken.
+    /// The stream whose task is running, if the connection uses HTTP/2.
     pub(super) fn current(&self) -> Option<Rc<Stream>> {
         self.current.borrow().clone()
     }
 
-    /// Runs `act` as a part of the stream's task.
+    /// Runs `act` as part of the stream's task.
     pub(super) fn within<T>(&self, stream: &Rc<Stream>, act: impl FnOnce() -> T) -> T {
         struct Leave<'a>(&'a Streams);
         impl Drop for Leave<'_> {
@@ -90,14 +91,14 @@ impl Streams {
         act()
     }
 
-    /// Whether nothing goes on that [`Self::sweep`] might end.
+    /// Whether there is nothing that [`Self::sweep`] might end.
     pub(super) fn are_quiet(&self) -> bool {
         self.open.borrow().is_empty()
             && self.head_since_ms.get() == 0
             && self.closing_since_ms.get() == 0
     }
 
-    /// Ends streams whose clients take nothing; true: the connection is to be cut.
+    /// Ends streams whose clients take nothing. Returns true if the connection must be cut.
     pub(super) fn sweep(
         &self,
         timeouts: &Timeouts,
@@ -111,7 +112,8 @@ impl Streams {
             }
         }
         let head_ms = self.head_since_ms.get();
-        // A client that never takes the end of an answer, or does not leave, would keep the connection for ever.
+        // A client that never takes the end of a response, or does not leave, would keep the
+        // connection forever.
         let closing_ms = self.closing_since_ms.get();
         let is_over_since = |span, since_ms| is_over(span, since_ms, now_ms);
         (head_ms != 0 && is_over_since(timeouts.header, head_ms))
@@ -130,7 +132,7 @@ impl Stream {
         self.relay.take();
     }
 
-    /// Takes from the worker what the client has no room for.
+    /// Receives bytes from the worker that the client has no room for.
     pub(super) fn absorb(&self, cx: &mut Context<'_>) {
         let relay = self.relay.borrow().clone();
         if let Some(relay) = relay {
@@ -138,17 +140,17 @@ impl Stream {
         }
     }
 
-    /// The client has got bytes, and is to take them before it gets more.
+    /// The client got bytes, and must take them before it gets more.
     pub(super) fn waits(&self, now_ms: u64) {
         self.waits_since_ms.set(now_ms.max(1));
     }
 
-    /// It has taken them.
+    /// The client has taken them.
     pub(super) fn goes_on(&self) {
         self.waits_since_ms.set(0);
     }
 
-    /// Whether it is to end at once.
+    /// Whether the stream must end immediately.
     pub(super) fn is_cut(&self, cx: &Context<'_>) -> bool {
         remember(&mut self.waker.borrow_mut(), cx);
         self.is_cut.get()

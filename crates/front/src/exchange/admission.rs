@@ -1,63 +1,71 @@
-//! Whether one more request is taken in while others wait: pure.
+//! Decides whether one more request is admitted while others wait. Pure.
 //!
-//! Who comes when there is no room is refused at once, rather than one that has waited: so whoever was taken in is
-//! answered. Room ends in three ways: places (`limits.queue_max`), time (by the rate at which requests are finished its
-//! turn would come after `timeouts.queue`), and the client's share of the places. Of the first two the priority paths
-//! feel nothing before all others do.
+//! When there is no room, the new request is rejected immediately, not one that has already waited:
+//! an admitted request gets a response. There are three limits:
+//!
+//! - places: `limits.queue_max`;
+//! - time: at the current rate of finished requests, its turn would come after `timeouts.queue`;
+//! - the client's share of the places.
+//!
+//! The first two limits reject requests for priority paths only when they already reject all
+//! others.
 
-use crate::runtime::shed::Shed;
+use crate::runtime::rejection::Rejection;
 use std::time::Duration;
 
-/// After so long, full or not, what was measured before counts half.
+/// Time after which earlier measurements have half the weight, under load or not.
 const HALF_LIFE: Duration = Duration::from_secs(5);
-/// Requests finished, of late, from which on there is a rate.
+/// Minimum number of recently finished requests for a rate.
 const FINISHED_MIN: f64 = 8.0;
-/// Of the time that a request may wait, what is given away: rates change.
+/// Part of the queue timeout that is used for the estimate; the rest is a reserve, because rates
+/// change.
 const MARGIN: f64 = 0.9;
-/// Of all places, what the priority paths have for themselves, where there are any.
+/// Percentage of places reserved for the priority paths, if there are any.
 const RESERVED_PERCENT: usize = 10;
-/// A refused client is told to come again after this at most.
+/// Maximum `Retry-After` of a rejected client.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
-/// The limits that a newcomer meets.
+/// Limits that apply to a new request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
-    /// Requests that may wait.
+    /// Maximum number of waiting requests.
     pub(crate) queue_max: usize,
-    /// How many can be answered in time.
+    /// Number of requests that can be served in time.
     pub(crate) in_time_max: usize,
-    /// Of the places, for one client, percent; 100: nobody counts.
+    /// Maximum share of the places for one client, in percent; 100: requests are not counted per
+    /// client.
     pub(crate) share_percent: usize,
-    /// Some paths have priority: a part of the places is theirs.
+    /// Some paths have priority; a part of the places is reserved for them.
     pub(crate) has_priority: bool,
-    /// The newcomer asks for one of them.
+    /// The new request is for a priority path.
     pub(crate) is_priority: bool,
 }
 
 impl Places {
-    /// Whether there is room for sure: all requests inside, those that workers run too, are fewer than may wait.
+    /// Whether there is certainly room: all requests in progress, running ones included, are fewer
+    /// than may wait.
     pub(crate) fn is_calm(&self, inside: usize) -> bool {
         inside < self.open().min(self.in_time_max).min(self.share())
     }
 
-    /// Whether there is room, for one of a client that has `own` inside.
-    pub(crate) fn admit(&self, waiting: usize, own: usize) -> Result<(), Shed> {
+    /// Checks whether there is room for a request whose client has `own` requests in progress.
+    pub(crate) fn admit(&self, waiting: usize, own: usize) -> Result<(), Rejection> {
         if waiting == 0 {
             return Ok(());
         }
         if waiting >= self.open() {
-            return Err(Shed::Full);
+            return Err(Rejection::Full);
         }
         if own >= self.share() {
-            return Err(Shed::Share);
+            return Err(Rejection::Share);
         }
         if !self.is_priority && waiting >= self.in_time_max {
-            return Err(Shed::Late);
+            return Err(Rejection::Late);
         }
         Ok(())
     }
 
-    /// Places for this newcomer.
+    /// Number of places that this request may use.
     fn open(&self) -> usize {
         let is_for_others = self.has_priority && !self.is_priority;
         let reserved =
@@ -65,7 +73,7 @@ impl Places {
         (self.queue_max - reserved.min(self.queue_max)).max(1)
     }
 
-    /// Whether it matters how many places a client has.
+    /// Whether the number of places per client is limited.
     pub(crate) fn are_shared_out(&self) -> bool {
         self.share_percent < 100
     }
@@ -78,21 +86,22 @@ impl Places {
     }
 }
 
-/// How fast requests are finished while others wait for their turn.
+/// Rate at which requests are finished while others wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rate {
     finished: f64,
     span_s: f64,
-    /// How long nothing was finished although requests wait.
+    /// Time for which no request was finished although requests wait.
     stuck: Duration,
 }
 
 impl Rate {
     #[allow(clippy::cast_precision_loss)] // Counts of a few seconds are small.
-    /// A look after `span`, in which so many were finished. `is_full`: requests have waited all the time.
+    /// Adds a measurement of `span`, in which `finished` requests were finished. `is_full`:
+    /// requests were waiting all the time.
     ///
-    /// Who is not full could do more than it does. That it is slower says nothing; that it is faster than what is known does.
-    /// Meanwhile what is known grows old, until there is no rate.
+    /// A server that is not full could do more than it does. A lower rate is then ignored, but a
+    /// rate higher than the known one counts. Meanwhile the known rate ages until there is none.
     pub(crate) fn look(&mut self, finished: u64, span: Duration, is_full: bool) {
         self.stuck = if is_full && finished == 0 { self.stuck + span } else { Duration::ZERO };
         let (finished, span_s) = (finished as f64, span.as_secs_f64());
@@ -107,14 +116,14 @@ impl Rate {
     }
 
     #[allow(clippy::cast_precision_loss)] // No queue has 2⁵² places.
-    /// How long `waiting` requests have to wait, as far as that is known.
+    /// Expected wait of `waiting` requests, as far as it is known.
     pub(crate) fn wait(&self, waiting: usize) -> Duration {
         let interval_s = self.interval_s().unwrap_or(0.0);
         Duration::try_from_secs_f64(interval_s * waiting as f64).unwrap_or(Duration::MAX)
     }
 
     #[allow(clippy::cast_sign_loss)] // Neither of the two is negative.
-    /// How many may wait for all of them to have their turn within `limit`; at least 1.
+    /// Number of requests that may wait so that all are served within `limit`; at least 1.
     pub(crate) fn in_time_max(&self, limit: Duration) -> usize {
         if limit.is_zero() {
             return usize::MAX;
@@ -127,7 +136,7 @@ impl Rate {
         most.map_or(usize::MAX, |most| most as usize).max(1)
     }
 
-    /// After which time a refused client may come again, whole seconds.
+    /// Time after which a rejected client may retry, in whole seconds.
     pub(crate) fn retry_after_s(&self, waiting: usize) -> u64 {
         self.wait(waiting).min(RETRY_AFTER_MAX).as_secs().max(1)
     }

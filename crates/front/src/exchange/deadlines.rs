@@ -1,20 +1,22 @@
-//! How long a request may wait for a worker, a worker for its answer, and a script go on without a client.
+//! Time limits: of a request that waits for a worker, of a worker's response, and of a script that
+//! runs without a client.
 
-use super::lost::Lost;
+use super::missing_response::Lost;
 use super::slot::SlotUse;
 use super::table::Exchanges;
-use super::times::overrun;
+use super::time_limits::overrun;
 use crate::runtime::clock::is_over;
 use crate::runtime::link::{FrontEvent, KillReason};
 use samovar_config::Timeouts;
 use samovar_ring::{Overrun, Progress, SlotIndex};
 use std::time::Duration;
 
-/// A request that waits for longer, while workers sleep, was handed to one that does not come.
+/// A request that waits longer than this while workers sleep was assigned to a worker that does not
+/// respond.
 const OVERDUE: Duration = Duration::from_millis(50);
 
 impl Exchanges {
-    /// Checks every deadline; appends what the supervisor must do about workers to `events`.
+    /// Checks every deadline. Appends the actions for the supervisor to `events`.
     pub(crate) fn sweep(&mut self, timeouts: &Timeouts, events: &mut Vec<FrontEvent>) {
         self.wake_workers();
         self.take_news();
@@ -50,7 +52,7 @@ impl Exchanges {
                 entry.lost = Some(Lost::QueueTimeout);
                 entry.wake();
             }
-            Ok(Progress::Running | Progress::Answering) if entry.asked_since_ms == 0 => {
+            Ok(Progress::Running | Progress::Responding) if entry.asked_since_ms == 0 => {
                 let said = (self.front.wanted_ms(slot), self.front.outlives_client(slot));
                 let course = entry.course(now_ms, said);
                 if let Some(overrun) = overrun(timeouts, entry.path_time, &course) {
@@ -62,12 +64,13 @@ impl Exchanges {
         self.check_grace(slot, timeouts.grace, events);
     }
 
-    /// Scripts that run although nobody waits for them any more.
+    /// Number of scripts that run although no client waits for them any more.
     pub(crate) fn at_work(&self) -> usize {
         self.alone().count()
     }
 
-    /// The server does not wait for these any longer: all are to end. Returns how many are told so.
+    /// Requests the end of all scripts without a client, because the server does not wait for them
+    /// any longer. Returns how many were newly requested to end.
     pub(crate) fn end_alone(&mut self, events: &mut Vec<FrontEvent>) -> usize {
         let is_untold = |slot: &SlotIndex| self.entries[slot.get()].asked_since_ms == 0;
         let untold: Vec<SlotIndex> = self.alone().filter(is_untold).collect();
@@ -85,7 +88,8 @@ impl Exchanges {
         })
     }
 
-    /// Its client is told at once; the script may end by itself.
+    /// Requests the script to end. The client gets its error response immediately; the script may
+    /// end on its own.
     fn ask_to_end(&mut self, slot: SlotIndex, overrun: Overrun, events: &mut Vec<FrontEvent>) {
         let now_ms = self.clock.now_ms().max(1);
         let entry = &mut self.entries[slot.get()];
@@ -103,7 +107,7 @@ impl Exchanges {
         events.push(FrontEvent::Overrun { run, overrun, request, id, ran });
     }
 
-    /// Who was asked to end and has not is killed.
+    /// Kills the worker if it was requested to end and the grace period is over.
     fn check_grace(&mut self, slot: SlotIndex, grace: Duration, events: &mut Vec<FrontEvent>) {
         let entry = &mut self.entries[slot.get()];
         let Some(overrun) = entry.overrun.filter(|_| !entry.killed) else { return };

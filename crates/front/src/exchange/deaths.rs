@@ -1,47 +1,52 @@
-//! Whether a request whose worker has died is run on another one: pure.
+//! Decides whether a request is run again on another worker after its worker has died. Pure.
 //!
-//! A worker that somebody has killed is not its request's fault, and another one answers. A page that crashes PHP would
-//! crash the next worker too, and take it from all others: it gets one more try, because an earlier request may have
-//! spoiled that worker's memory, and none at all when the same page has died in the same way a minute ago. What looks
-//! like a kill from outside and is the page's own doing (the out-of-memory killer's victim, `posix_kill()`) is known by
-//! dying in every run that one request may have.
+//! If the worker was killed from outside, the request is not at fault, and another worker runs it.
+//! A page that crashes PHP would crash the next worker too, and take that worker from all other
+//! requests. It gets one retry, because an earlier request may have corrupted that worker's memory.
+//! It gets no retry if the same page died in the same way within the last minute.
+//!
+//! A death can look like a kill from outside although the page caused it (a victim of the
+//! out-of-memory killer, `posix_kill()`). Such a page is recognized because it dies in every run
+//! that one request may have.
 
 use samovar_ring::Death;
 use std::collections::HashMap;
 
-/// How long a page's death is remembered.
+/// Time for which the death of a page is remembered.
 const MEMORY_MS: u64 = 60_000;
-/// Pages that are remembered; beyond, the expired and then all are forgotten.
+/// Maximum number of remembered pages. When it is reached, the expired entries are removed; if that
+/// is not enough, all are.
 const PAGES_MAX: usize = 256;
-/// Longer paths are one page from here on.
+/// Paths are compared only up to this length.
 const PAGE_BYTES_MAX: usize = 256;
-/// Requests that are run again after a crash, in [`MEMORY_MS`]. With random paths every crash is the first of its page:
-/// this bounds what a storm of them costs.
+/// Maximum number of retries after a crash within [`MEMORY_MS`]. With random paths, each crash is
+/// the first one of its page; this limits the cost of many such requests.
 const CRASH_RETRIES_MAX: u32 = 30;
 
-/// A run of a request that ended with its worker.
+/// A run of a request that ended with the death of its worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt<'a> {
-    /// The path that was asked for.
+    /// The requested path.
     pub(crate) page: &'a [u8],
     pub(crate) death: Death,
     /// Runs of the same request before this one.
     pub(crate) attempts: usize,
-    /// By the clock that goes on while the front stands still.
+    /// Time of a clock that also advances while the front is stopped.
     pub(crate) now_ms: u64,
 }
 
-/// Pages that workers died of, and how.
+/// Pages in which workers died, and how they died.
 #[derive(Debug, Default)]
 pub(crate) struct Deaths {
     pages: HashMap<(Box<[u8]>, Death), u64>,
-    /// Since when [`Self::crash_retries`] are counted, and how many there were.
+    /// Start of the interval in which [`Self::crash_retries`] are counted, and their number.
     counted_since_ms: u64,
     crash_retries: u32,
 }
 
 impl Deaths {
-    /// Whether it may be run again; remembers what speaks against it.
+    /// Returns whether the request may be run again. Remembers the page if this death counts
+    /// against it.
     pub(crate) fn allow_another(&mut self, attempt: &Attempt<'_>, retries_max: usize) -> bool {
         let is_again = attempt.attempts > 0;
         let is_known = self.knows(attempt);
@@ -94,7 +99,7 @@ mod tests {
     const SIGABRT: i32 = 6;
     const EXIT_1: i32 = 1 << 8;
 
-    /// `at_s page status attempts expected`, one after another.
+    /// Cases of `at_s page status attempts expected`, checked in this order.
     fn check(deaths: &mut Deaths, cases: &[(u64, &str, i32, u32, bool)]) {
         for (at_s, page, status, attempts, expected) in cases {
             let attempt = Attempt {
@@ -109,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_gets_one_more_try_and_then_none_for_a_minute() {
+    fn crash_is_retried_once_then_not_for_a_minute() {
         check(
             &mut Deaths::default(),
             &[
@@ -126,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_kills_workers_costs_no_request() {
+    fn worker_killed_from_outside_is_retried_each_time() {
         let mut deaths = Deaths::default();
         for at_s in 0..50 {
             check(&mut deaths, &[(at_s, "/a", SIGKILL, 0, true)]);
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_has_itself_killed_is_found_out() {
+    fn page_killed_in_every_run_is_not_retried() {
         check(
             &mut Deaths::default(),
             &[
@@ -152,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn random_paths_cannot_have_everything_run_twice_nor_fill_the_memory() {
+    fn crashes_of_random_paths_keep_retries_and_memory_bounded() {
         let mut deaths = Deaths::default();
         let mut allowed = 0;
         for n in 0..2_000 {
@@ -166,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn without_retries_there_are_none() {
+    fn zero_retries_max_disables_retries() {
         let death = Death::from_status(SIGSEGV);
         for death in [death, Death::UNKNOWN] {
             let attempt = Attempt { page: b"/", death, attempts: 0, now_ms: 0 };

@@ -1,13 +1,13 @@
-//! The request body's way into a slot, while the answer is awaited by somebody else.
+//! Writes a request body into its slot while another task awaits the response.
 
-use super::lost::{BodyFailure, Lost};
+use super::missing_response::{BodyFailure, Lost};
 use super::slot::SlotUse;
 use super::table::{Exchanges, SharedExchanges};
 use crate::runtime::waker::remember;
 use samovar_ring::{End, SlotIndex};
 use std::task::{Context, Poll};
 
-/// Writes a request's body into its slot, beside the `Exchange` that awaits the answer.
+/// Writer of a request's body. The `Exchange` of the same slot awaits the response.
 #[derive(Debug)]
 pub(crate) struct Feed {
     table: SharedExchanges,
@@ -20,7 +20,8 @@ impl Feed {
         Feed { table, slot, epoch }
     }
 
-    /// Writes what fits of `bytes`; pending while nothing fits. Err: the exchange is over.
+    /// Writes as much of `bytes` as fits; pending while nothing fits. Returns `Err` if the exchange
+    /// is over.
     pub(crate) fn poll_write(&self, bytes: &[u8], cx: &mut Context<'_>) -> Poll<Result<usize, ()>> {
         let mut table = self.table.borrow_mut();
         let table = &mut *table;
@@ -33,12 +34,12 @@ impl Feed {
                 Poll::Pending
             }
             Ok(written) => Poll::Ready(Ok(written)),
-            // The answer's side meets the same worker and deals with it.
+            // The task that awaits the response meets the same error and handles it.
             Err(_) => Poll::Ready(Err(())),
         }
     }
 
-    /// Whether somebody still wants the body; wakes `cx` when that changes.
+    /// Ready when the body is not needed any more. Wakes `cx` when that may have changed.
     pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut table = self.table.borrow_mut();
         if !self.is_on(&table) {
@@ -48,7 +49,8 @@ impl Feed {
         Poll::Pending
     }
 
-    /// While this is set the worker may be waiting for the client, and owes nothing.
+    /// While this is set, the worker may be waiting for the client, and its response timeout does
+    /// not run.
     pub(crate) fn set_feeding(&self, is_feeding: bool) {
         let mut table = self.table.borrow_mut();
         if self.is_on(&table) {
@@ -63,7 +65,8 @@ impl Feed {
         }
     }
 
-    /// The body will not come: the request is answered with an error, or cut.
+    /// Reports that the rest of the body is missing. The request gets an error response, or its
+    /// connection is closed.
     pub(crate) fn fail(&self, failure: BodyFailure) {
         self.end(End::Aborted);
         let mut table = self.table.borrow_mut();

@@ -1,14 +1,17 @@
-//! The way of a long answer from its slot to a client that may take it more slowly than the worker gives it.
+//! Passes a long response from its slot to a client that may read more slowly than the worker
+//! writes.
 //!
-//! While the client keeps up, bytes go straight from the slot to the socket, each flush at once. When the socket is
-//! full, what the worker gives is kept: in memory up to `limits.answer_memory_bytes_max`, then in an unlinked file of
-//! up to `limits.answer_file_bytes_max` (`kept`); so a worker is done at its own speed, however slow its client is. Beyond
-//! both the slot's window fills, and the worker waits, as it does when there is no room on the disk.
+//! While the client keeps up, bytes go directly from the slot to the socket, and each flush is sent
+//! immediately. When the socket is full, the worker's output is buffered (`kept`). The buffer is in
+//! memory up to `limits.response_memory_bytes_max`, then in an unlinked spill file of up to
+//! `limits.response_spill_bytes_max`. So a worker finishes at its own speed, even if the client is
+//! slow. When both limits are reached, the slot's window fills up and the worker waits. It also
+//! waits when the disk is full.
 
-use super::answer::{Exchange, Piece};
-use super::kept::{self, Kept, Next, Room, Written};
-use super::later::Cost;
-use super::lost::Lost;
+use super::deferred_usage::Cost;
+use super::missing_response::Lost;
+use super::response_reader::{Exchange, Piece};
+use super::spill_buffer::{self, Next, Room, SpillBuffer, Written};
 use crate::runtime::disk::{DiskJob, DiskThreads, Reading};
 use crate::setup::Setup;
 use std::cell::RefCell;
@@ -16,7 +19,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// An answer on its way. The connection's task fills it, the body that hyper asks empties it.
+/// A response in flight. The connection's task fills it; the body that hyper polls empties it.
 #[derive(Debug)]
 pub(crate) struct Relay {
     disk: Rc<DiskThreads>,
@@ -26,11 +29,11 @@ pub(crate) struct Relay {
 
 #[derive(Debug)]
 struct State {
-    /// `None` when the worker's part is over.
+    /// `None` when the worker has finished its part.
     exchange: Option<Exchange>,
-    /// What comes after the last byte.
+    /// Result to return after the last byte.
     end: Option<Result<Cost, Lost>>,
-    kept: Kept,
+    kept: SpillBuffer,
     job: Option<Job>,
 }
 
@@ -42,12 +45,13 @@ enum Job {
 
 impl Relay {
     pub(crate) fn new(disk: &Rc<DiskThreads>, setup: &Rc<Setup>, exchange: Exchange) -> Relay {
-        let state = State { exchange: Some(exchange), end: None, kept: Kept::default(), job: None };
+        let state =
+            State { exchange: Some(exchange), end: None, kept: SpillBuffer::default(), job: None };
         let (disk, setup) = (Rc::clone(disk), Rc::clone(setup));
         Relay { disk, setup, state: RefCell::new(state) }
     }
 
-    /// The next bytes for the client. After an `Err` or the end there are none.
+    /// Returns the next bytes for the client. There are none after an `Err` or the end.
     pub(crate) fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
         let state = &mut *self.state.borrow_mut();
         loop {
@@ -73,7 +77,8 @@ impl Relay {
         Poll::Ready(piece)
     }
 
-    /// Takes from the worker what there is room for, because the client takes nothing now. Wakes `cx` when more comes.
+    /// Reads from the worker as much as there is room for, because the client reads nothing now.
+    /// Wakes `cx` when more arrives.
     pub(crate) fn absorb(&self, cx: &mut Context<'_>) {
         let state = &mut *self.state.borrow_mut();
         while state.end.is_none() {
@@ -86,7 +91,8 @@ impl Relay {
                 (Poll::Pending, _) => return,
                 (Poll::Ready(Ok(Piece::Bytes(bytes))), Room::Memory) => state.kept.put(bytes),
                 (Poll::Ready(Ok(Piece::Bytes(bytes))), Room::File) => {
-                    let write = kept::write(&self.disk, &self.setup.settings, &state.kept, bytes);
+                    let write =
+                        spill_buffer::write(&self.disk, &self.setup.settings, &state.kept, bytes);
                     state.job = Some(Job::Write(write));
                 }
                 (Poll::Ready(Ok(Piece::End(cost))), _) => state.finish(Ok(cost)),
@@ -95,24 +101,24 @@ impl Relay {
         }
     }
 
-    /// The client has all it was promised; the script may run on.
+    /// The client has received the whole promised response; the script may continue to run.
     pub(crate) fn let_go(&self) -> Cost {
         self.state.borrow_mut().part(Exchange::let_go)
     }
 
-    /// The client has gone.
+    /// The client has disconnected.
     pub(crate) fn give_up(&self) -> Cost {
         self.state.borrow_mut().part(Exchange::give_up)
     }
 
-    /// Goes on with what a thread does.
+    /// Advances the pending disk job.
     fn poll_job(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
         match &mut state.job {
             None => return Poll::Ready(()),
             Some(Job::Write(job)) => match ready!(Pin::new(job).poll(cx)) {
                 Ok(written) => {
                     if let Err(error) = state.kept.has_written(written) {
-                        self.disk.report("an answer", &self.setup.settings.temp_dir, &error);
+                        self.disk.report("a response", &self.setup.settings.temp_dir, &error);
                     }
                 }
                 Err(_) => state.finish(Err(Lost::Disk)),
@@ -120,7 +126,7 @@ impl Relay {
             Some(Job::Read(reading)) => match ready!(Pin::new(reading).poll(cx)) {
                 Ok(bytes) => state.kept.has_read(bytes),
                 Err(error) => {
-                    self.disk.report("an answer", &self.setup.settings.temp_dir, &error);
+                    self.disk.report("a response", &self.setup.settings.temp_dir, &error);
                     state.kept.has_lost();
                     state.finish(Err(Lost::Disk));
                 }
@@ -132,7 +138,7 @@ impl Relay {
 }
 
 impl State {
-    /// Parts with the worker, who may be done already.
+    /// Detaches from the worker, which may have finished already.
     fn part(&mut self, how: fn(&mut Exchange) -> Cost) -> Cost {
         match (&mut self.exchange, self.end.take()) {
             (Some(exchange), _) => how(exchange),

@@ -1,8 +1,10 @@
-//! How many places each client has: counted in a fixed table, whoever and how many they are.
+//! Counts how many places (requests or connections) each client has, in a table of fixed size.
 //!
-//! A count-min sketch (Cormode, Muthukrishnan: "An Improved Data Stream Summary", 2005): a client is counted in one cell
-//! of each row, and has at most what the smallest of these says. Two clients that share a cell in each row, which one
-//! pair in four million does, count as one; the rows' seeds are drawn anew at each start, so that nobody can choose to.
+//! The table is a count-min sketch (Cormode, Muthukrishnan: "An Improved Data Stream Summary",
+//! 2005). A client is counted in one cell of each row; its count is at most the smallest of these
+//! cells. Two clients that share a cell in each row (one pair in four million) count as one. The
+//! seeds of the rows are random and change at each start, so a client cannot cause a collision on
+//! purpose.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -13,29 +15,29 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const ROWS: usize = 2;
 const CELLS: usize = 2048;
 
-/// Places of all clients.
+/// Numbers of places of all clients.
 #[derive(Debug)]
 pub(crate) struct Shares {
     table: Arc<Table>,
 }
 
-/// Where they are counted.
+/// The table of counts.
 #[derive(Debug)]
 struct Table {
     cells: Box<[[AtomicU32; CELLS]; ROWS]>,
     seeds: [RandomState; ROWS],
-    /// Several threads count. One that is alone does without a locked instruction.
+    /// Several threads count in it. A single thread needs no locked instruction.
     is_shared: bool,
 }
 
-/// A place on its way from one thread to another.
+/// A place in transfer from one thread to another.
 #[derive(Debug)]
 pub(crate) struct Unheld([usize; ROWS]);
 
-/// One place of a client, until it is dropped.
+/// One place of a client, released on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// None: it was let go.
+    /// `None` if the place was transferred.
     shares: Option<Rc<Shares>>,
     at: [usize; ROWS],
 }
@@ -47,7 +49,7 @@ impl Default for Shares {
 }
 
 impl Shares {
-    /// Of as many threads: they count together.
+    /// Returns one handle per thread; all handles use the same table.
     pub(crate) fn of(threads: usize) -> Vec<Shares> {
         let table = Arc::new(Table::new(threads > 1));
         (0..threads).map(|_| Shares { table: Arc::clone(&table) }).collect()
@@ -60,12 +62,12 @@ impl Shares {
         Held { shares: Some(Rc::clone(self)), at }
     }
 
-    /// Goes on with a place that another thread has taken.
+    /// Takes over a place that another thread has taken.
     pub(crate) fn go_on(self: &Rc<Self>, place: &Unheld) -> Held {
         Held { shares: Some(Rc::clone(self)), at: place.0 }
     }
 
-    /// How many it has.
+    /// Number of places of the client at that address.
     pub(crate) fn count(&self, address: IpAddr) -> usize {
         let at = self.table.cells_of(address);
         let cells = self.table.cells.iter().zip(at);
@@ -101,7 +103,7 @@ impl Table {
 }
 
 impl Held {
-    /// To be gone on with by [`Shares::go_on`], by another thread.
+    /// Releases the place for a transfer: another thread takes it over with [`Shares::go_on`].
     pub(crate) fn let_go(mut self) -> Unheld {
         self.shares = None;
         Unheld(self.at)
@@ -116,7 +118,8 @@ impl Drop for Held {
     }
 }
 
-/// Who is one client: an address of IPv4, and the network of 64 bits that a customer has of IPv6.
+/// Key that identifies a client: its IPv4 address, or the first 64 bits of its IPv6 address (the
+/// network of one customer).
 fn client(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => u128::from(u32::from(address)),
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_one_client() {
+    fn client_key_is_ipv4_address_or_ipv6_network() {
         let one = |a: &str, b: &str| client(a.parse().unwrap()) == client(b.parse().unwrap());
         assert!(one("10.0.0.1", "10.0.0.1") && !one("10.0.0.1", "10.0.0.2"));
         assert!(one("10.0.0.1", "::ffff:10.0.0.1"));
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_and_given_back() {
+    fn dropped_places_are_subtracted_from_counts() {
         let shares = Rc::new(Shares::default());
         let address = |n: u32| IpAddr::from(n.to_be_bytes());
         let many: Vec<Held> = (0..3000).map(|n| shares.hold(address(n % 1000))).collect();
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_goes_from_one_thread_to_another() {
+    fn transferred_place_stays_counted_until_dropped() {
         let mut all: Vec<_> = Shares::of(2).into_iter().map(Rc::new).collect();
         let (second, first) = (all.remove(1), all.remove(0));
         let client = IpAddr::from([10, 0, 0, 1]);

@@ -1,14 +1,14 @@
-//! One row of the table: what a slot is used for, and who awaits what of it.
+//! One row of the table: the use of a slot, and the tasks that wait for its events.
 
-use super::later::Later;
-use super::lost::Lost;
+use super::deferred_usage::Later;
+use super::missing_response::Lost;
 use super::shares::Held;
-use super::times::{Audience, Course};
+use super::time_limits::{Audience, Course};
 use samovar_ring::Overrun;
 use std::task::Waker;
 use std::time::Duration;
 
-/// What a slot is used for.
+/// Current use of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotUse {
     Free,
@@ -18,36 +18,38 @@ pub(super) enum SlotUse {
     Quarantined { until_ms: u64 },
 }
 
-/// What the front knows of one slot.
+/// State that the front keeps for one slot.
 #[derive(Debug)]
 pub(super) struct SlotEntry {
     pub(super) used: SlotUse,
-    /// Counts the uses, so that a pump notices that its exchange is over.
+    /// Number of uses, so that a body pump notices when its exchange is over.
     pub(super) epoch: u32,
     pub(super) waker: Option<Waker>,
     pub(super) pump: Option<Waker>,
     pub(super) lost: Option<Lost>,
-    /// There is news that the awaiting task has not looked at: the client is slow, not the worker.
+    /// The awaiting task has not read the latest event yet: the client is slow, not the worker.
     pub(super) unseen: bool,
-    /// The client owes body bytes: the worker may be waiting for them.
+    /// The client still has to send body bytes; the worker may be waiting for them.
     pub(super) is_feeding: bool,
     pub(super) submitted_ms: u64,
-    /// Since when the worker owes a sign of life; 0 while the request is queued.
+    /// Time since which the worker has been expected to send a byte; 0 while the request is queued.
     pub(super) quiet_since_ms: u64,
-    /// Since when nobody waits for the answer any more; 0: somebody does, or the next sweep will note it.
+    /// Time since which no client waits for the response; 0 if a client waits, or if the next sweep
+    /// will set it.
     pub(super) alone_since_ms: u64,
-    /// Since when a worker has it; 0: none has, or the next sweep will note it.
+    /// Time since which a worker runs the request; 0 if none does, or if the next sweep will set
+    /// it.
     pub(super) running_since_ms: u64,
-    /// What holds for its path instead of the times of request and answer.
+    /// Time limit of the path; replaces `timeouts.request` and `timeouts.response`.
     pub(super) path_time: Option<Duration>,
-    /// Since when its script is asked to end; 0: it is not.
+    /// Time at which the script was requested to end; 0 if it was not.
     pub(super) asked_since_ms: u64,
-    /// Why.
+    /// Reason why the script was requested to end.
     pub(super) overrun: Option<Overrun>,
     pub(super) killed: bool,
-    /// Its client's place, where places are counted.
+    /// The client's place, if requests are counted per client.
     pub(super) held: Option<Held>,
-    /// Who is told what it has cost, though nobody awaits its answer any more.
+    /// Receiver of the request's usage when no task awaits the response any more.
     pub(super) later: Option<Later>,
 }
 
@@ -72,7 +74,7 @@ impl SlotEntry {
         later: None,
     };
 
-    /// How the worker's run stands at that time; notes what begins with this look.
+    /// Timing of the worker's run at `now_ms`. Sets the start times that are not set yet.
     pub(super) fn course(&mut self, now_ms: u64, (wanted_ms, outlives): (u32, bool)) -> Course {
         let now_ms = now_ms.max(1);
         let audience = match self.used {
@@ -90,7 +92,8 @@ impl SlotEntry {
         if audience != Audience::Client {
             begin(&mut self.alone_since_ms);
         } else if self.unseen || self.is_feeding {
-            // Of a client that has gone nothing is to be seen any more: it is no excuse for the worker.
+            // The client is slow, not the worker. Not counted after a disconnect, because then no
+            // task reads the events.
             self.quiet_since_ms = now_ms;
         }
         Course {
@@ -104,7 +107,7 @@ impl SlotEntry {
         }
     }
 
-    /// Wakes who awaits the answer, and who feeds the body.
+    /// Wakes the task that awaits the response and the task that feeds the body.
     pub(super) fn wake(&self) {
         for waker in [&self.waker, &self.pump].into_iter().flatten() {
             waker.wake_by_ref();

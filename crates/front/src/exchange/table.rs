@@ -1,27 +1,29 @@
-//! The table of requests in flight, who waits for which slot, and when the ring is looked at.
+//! The table of requests in flight, the tasks that wait for slots, and the points at which the ring
+//! is polled.
 //!
-//! One thread owns all of this. A slot's news (bytes, room, the end, its worker's death) wake the task that
-//! awaits the slot; they are taken just before the runtime would sleep (`before_park`), and every few
-//! polls while it does not. A slot whose client has gone stays in the table until its worker lets go of it.
+//! One thread owns all of this. An event of a slot (bytes, room, the end, the death of its worker)
+//! wakes the task that awaits the slot. Events are taken just before the runtime would sleep
+//! (`before_park`), and every few polls while it does not sleep. A slot whose client has
+//! disconnected stays in the table until its worker releases it.
 //!
 //! ```text
-//!  Free ──submit──▶ Awaited ──release──▶ Free
-//!                      │ cancel (client gone, deadline)     ──▶ Dying ──worker done or dead──▶ Free
-//!                      │ let_go (client has all it wanted)  ──▶ Background ──worker done─────▶ Free
-//!                      │ impossible content                 ──▶ Quarantined ──time───────────▶ Free
+//! Free ──submit──▶ Awaited ──release──▶ Free
+//!                     │ cancel (client gone, deadline)     ──▶ Dying ──worker done or dead──▶ Free
+//!                     │ let_go (client has all it wanted)  ──▶ Background ──worker done─────▶ Free
+//!                     │ impossible content                 ──▶ Quarantined ──time───────────▶ Free
 //! ```
 
 use super::admission::{Places, Rate};
-use super::gathering::{Gathering, Rest};
-use super::later::{Cost, Later};
+use super::deferred_usage::{Cost, Later};
 use super::shares::Held;
 use super::slot::{SlotEntry, SlotUse};
-use super::waiter::Waiter;
-use crate::route::terms::Terms;
-use crate::runtime::bell;
+use super::slot_waiter::Waiter;
+use super::wake_batching::{Gathering, Rest};
+use crate::route::path_settings::Terms;
 use crate::runtime::clock::Clock;
 use crate::runtime::link::{FrontEvent, KillReason, Link};
-use crate::runtime::shed::Shed;
+use crate::runtime::rejection::Rejection;
+use crate::runtime::wakeup_fd;
 use samovar_config::{Limits, Scheduling};
 use samovar_log::Throttle;
 use samovar_ring::{
@@ -37,26 +39,28 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// The table in the hands of all who have a request in it.
+/// The table, shared by all tasks that have a request in it.
 pub(crate) type SharedExchanges = Rc<RefCell<Exchanges>>;
 
-/// Polls of connections after which the ring is looked at although the runtime has not come to rest.
+/// Number of connection polls after which the ring is polled although the runtime has not become
+/// idle.
 const POLLS_PER_TURN: u32 = 32;
-/// How often news may keep the front from sleeping before it rings its own bell instead.
+/// Number of times that events may keep the front awake before it signals its own notifier instead.
 const PARK_ROUNDS: usize = 3;
-/// A slot with impossible content is not used again before its worker is certainly killed.
+/// Time for which a slot with invalid content is not reused, so that its worker is certainly killed
+/// before.
 const QUARANTINE_MS: u64 = 2_000;
 
-/// How a request is to be run.
+/// Parameters with which a request is run.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) lane: Lane,
     pub(crate) terms: Terms,
-    /// For how long it may run if it asks for more time.
+    /// Maximum run time if the script requests more time.
     pub(crate) extended: Duration,
-    /// For how long it has waited for a slot, ms.
+    /// Time that the request has waited for a slot, in ms.
     pub(crate) waited_ms: u64,
-    /// Its client's place, where places are counted.
+    /// The client's place, if requests are counted per client.
     pub(crate) held: Option<Held>,
 }
 
@@ -68,41 +72,42 @@ pub(crate) struct Exchanges {
     pub(super) entries: Vec<SlotEntry>,
     pub(super) waiters: VecDeque<Rc<Waiter>>,
     pub(super) granted: usize,
-    /// Own ones that no worker had taken at the last sweep.
+    /// Number of this thread's requests that no worker had taken at the last sweep.
     pub(super) queued: usize,
     pub(super) news: Vec<SlotIndex>,
     pub(super) scratch: Vec<u8>,
     gathering: Gathering,
     polls: u32,
     is_asleep: bool,
-    /// Keeps the runtime from sleeping: what clients have sent is looked for once more.
+    /// Wakes the task that keeps the runtime from sleeping, so that the clients' sockets are polled
+    /// once more.
     look: Option<Waker>,
-    /// Tells the guard that a wake-up was withheld; `None` while it is on its way.
+    /// Wakes the guard when a wake-up was withheld; `None` while the guard's wake-up is pending.
     guard: Option<Waker>,
     pub(super) clock: Rc<Clock>,
     link: Link,
-    /// Of workers that wrote impossible answers.
+    /// Throttle of the log line about workers that wrote invalid responses.
     broken: Throttle,
     script_lane_said_ms: u64,
     rate: Rate,
-    /// Requests that workers have finished since the rate was measured, of this thread.
+    /// Number of this thread's requests that workers have finished since the last rate measurement.
     finished: u64,
     measured_ms: u64,
     was_waiting: bool,
-    /// So many requests that wait can be answered in time, as of the last sweep.
+    /// Maximum number of waiting requests that can be served in time, as of the last sweep.
     in_time_max: usize,
-    /// Its workers take what others leave of the processor: nobody has to give way to them.
+    /// The pool's workers have a low scheduling priority: the front does not have to yield to them.
     is_modest: bool,
 }
 
 impl Exchanges {
-    /// By a clock that the thread's pools have in common.
+    /// Creates a table that uses the clock shared by the thread's pools.
     pub(crate) fn by(clock: &Rc<Clock>, front: FrontEnd, link: Link) -> Exchanges {
         let slots = front.part();
         Exchanges {
             supervision: Supervision::new(front.ring().clone()),
             front,
-            // Those before its part are blank.
+            // The entries before this front's part of the slots stay unused.
             entries: (0..slots.end).map(|_| SlotEntry::FREE).collect(),
             waiters: VecDeque::new(),
             granted: 0,
@@ -127,41 +132,44 @@ impl Exchanges {
         }
     }
 
-    /// What wakes its thread, known to the runtime.
-    pub(crate) fn register_bell(&self) -> io::Result<AsyncFd<OwnedFd>> {
-        bell::register(&self.front)
+    /// Registers the notifier of this thread with the runtime.
+    pub(crate) fn register_notifier(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        wakeup_fd::register(&self.front)
     }
 
-    /// The time by which it keeps deadlines.
+    /// The clock used for deadlines.
     pub(crate) fn clock(&self) -> &Rc<Clock> {
         &self.clock
     }
 
-    /// Requests that no worker has taken: an upper bound, cheap while few slots are in use.
+    /// Number of requests that no worker has taken: an upper bound, cheap while few slots are in
+    /// use.
     pub(crate) fn queue_depth(&self) -> usize {
         self.waiters.len() + self.queued_by_all()
     }
 
-    /// Requests of this thread that no worker had taken at the last sweep. The sum over all threads counts each once, and a
-    /// thread without any has not to look.
+    /// Number of this thread's requests that no worker had taken at the last sweep. The sum over
+    /// all threads counts each request once, and a thread without requests does not have to poll.
     pub(crate) fn swept_depth(&self) -> usize {
         self.waiters.len() + self.queued
     }
 
-    /// In the ring's queues, whatever thread has taken them in.
+    /// Number of requests in the ring's queues, submitted by any thread.
     fn queued_by_all(&self) -> usize {
         let queued = self.supervision.queued(Lane::App) + self.supervision.queued(Lane::Script);
         match (queued as usize, self.front.in_use()) {
             (queued, own) if queued <= own => queued,
-            // Entries of requests that were taken back count, too: there are no more than slots in use.
+            // Entries of withdrawn requests count, too. The number of slots in use is an upper
+            // bound.
             (queued, _) => queued.min(self.front.in_use_of_all()),
         }
     }
 
-    /// Whether one more request may wait, of a client that has `own` inside.
-    pub(crate) fn admit(&self, places: &Places, own: impl Fn() -> usize) -> Result<(), Shed> {
+    /// Decides whether one more request may wait; `own` returns how many requests its client has in
+    /// progress.
+    pub(crate) fn admit(&self, places: &Places, own: impl Fn() -> usize) -> Result<(), Rejection> {
         let places = Places { in_time_max: self.in_time_max, ..*places };
-        // Of several threads each knows only what is in its own slots.
+        // With several threads, each knows only its own slots.
         if self.front.is_alone() && places.is_calm(self.waiters.len() + self.front.in_use()) {
             return Ok(());
         }
@@ -169,24 +177,24 @@ impl Exchanges {
         places.admit(self.queue_depth(), own)
     }
 
-    /// When a client that is refused now may come again, s.
+    /// `Retry-After` of a client that is rejected now, in s.
     pub(crate) fn retry_after_s(&self) -> u64 {
         self.rate.retry_after_s(self.queue_depth())
     }
 
-    /// Whether any worker, of whatever generation, has come as far as to take requests.
+    /// Whether a worker of any generation has booted and takes requests.
     pub(crate) fn has_workers(&self) -> bool {
         self.workers().next().is_some()
     }
 
-    /// Those that have come as far.
+    /// Workers that have booted.
     pub(crate) fn workers(&self) -> impl Iterator<Item = WorkerReport> {
         let is_up =
             |report: &WorkerReport| matches!(report.state, WorkerState::Idle | WorkerState::Busy);
         (0..self.supervision.cells()).filter_map(|cell| self.supervision.report(cell)).filter(is_up)
     }
 
-    /// Measures how fast requests are finished: with each sweep.
+    /// Measures how fast requests are finished. Called with each sweep.
     pub(super) fn measure_rate(&mut self, queue_timeout: Duration) {
         let now_ms = self.clock.now_ms();
         let span = Duration::from_millis(now_ms - self.measured_ms);
@@ -204,27 +212,27 @@ impl Exchanges {
         self.front.in_use() > 0 && self.supervision.queued(Lane::Script) > 0
     }
 
-    /// Whether a worker of that lane has nothing to do.
+    /// Whether a worker of that lane is idle.
     pub(crate) fn has_idle(&self, lane: Lane) -> bool {
         self.front.has_idle(lane)
     }
 
-    /// Slots that are not free.
+    /// Number of slots that are not free.
     pub(crate) fn in_use(&self) -> usize {
         self.front.in_use()
     }
 
-    /// Whether its workers take what others leave of the processor.
+    /// Whether the pool's workers have a low scheduling priority.
     pub(crate) fn is_modest(&self) -> bool {
         self.is_modest
     }
 
-    /// What the pool's settings say of its share of the processor.
+    /// Applies the pool's settings for its share of the processor.
     pub(crate) fn heed(&mut self, limits: &Limits) {
         self.is_modest = limits.nice > 0 || limits.scheduling == Scheduling::Idle;
     }
 
-    /// Takes a slot, unless others wait for one.
+    /// Takes a slot, unless other requests wait for one.
     pub(crate) fn fill(&mut self) -> Option<Filling> {
         let free = self.front.free();
         if !self.waiters.is_empty() || free <= self.granted { None } else { self.front.fill() }
@@ -234,7 +242,7 @@ impl Exchanges {
         self.front.put_request(filling, encoded);
     }
 
-    /// Gives back a slot that was filled in vain.
+    /// Releases a slot that was filled but not submitted.
     pub(crate) fn give_up(&mut self, filling: Filling) {
         let slot = filling.slot();
         drop(filling);
@@ -242,7 +250,7 @@ impl Exchanges {
         self.grant_next();
     }
 
-    /// The whole body, before `submit`. False: it does not fit the slot.
+    /// Writes the whole body, before `submit`. Returns false if it does not fit the slot.
     pub(crate) fn put_body(&mut self, filling: &Filling, body: &[u8]) -> bool {
         let written =
             if body.is_empty() { Ok(0) } else { self.front.write_body(filling.slot(), body) };
@@ -250,7 +258,7 @@ impl Exchanges {
         written == Ok(body.len())
     }
 
-    /// Queues the request. Err: the ring's queue is full.
+    /// Queues the request. Returns `Err` if the ring's queue is full.
     pub(crate) fn submit(
         &mut self,
         filling: Filling,
@@ -282,7 +290,7 @@ impl Exchanges {
         Ok((slot, epoch))
     }
 
-    /// Wakes workers for what was submitted and not gathered yet.
+    /// Wakes workers for submitted requests whose wake-up was delayed.
     pub(super) fn wake_workers(&mut self) {
         if !self.gathering.is_empty() {
             self.ring_workers();
@@ -298,7 +306,8 @@ impl Exchanges {
         }
     }
 
-    /// The guard: ready when a wake-up was withheld, which is to be made up for a moment later.
+    /// Polled by the guard: ready when a wake-up was withheld that must be made up for a moment
+    /// later.
     pub(crate) fn poll_withheld(&mut self, cx: &Context<'_>, is_first: bool) -> Poll<()> {
         if !is_first && self.guard.is_none() {
             return Poll::Ready(());
@@ -307,19 +316,21 @@ impl Exchanges {
         Poll::Pending
     }
 
-    /// Wakes workers for requests that nobody has taken yet. True: to be done again a moment later.
+    /// Wakes workers for requests that no worker has taken yet. Returns true if it must be called
+    /// again a moment later.
     #[must_use]
     pub(crate) fn ring_withheld(&self) -> bool {
         self.front.ring_withheld()
     }
 
-    /// Never ready: who polls it is woken where the runtime shall look for more before it sleeps.
+    /// Never ready. The polling task is woken when the runtime must poll once more before it
+    /// sleeps.
     pub(crate) fn poll_look(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.look = Some(cx.waker().clone());
         Poll::Pending
     }
 
-    /// Wakes tasks for what has come. Returns how many were woken.
+    /// Wakes tasks for the events that arrived. Returns how many tasks were woken.
     pub(crate) fn take_news(&mut self) -> usize {
         let mut news = std::mem::take(&mut self.news);
         self.front.take_news(|slot| news.push(slot));
@@ -331,7 +342,8 @@ impl Exchanges {
         woken
     }
 
-    /// Every [`POLLS_PER_TURN`] calls what else is done when the runtime comes to rest: for one that never does.
+    /// Every [`POLLS_PER_TURN`] calls, does the work of an idle point. Needed for a runtime that
+    /// never becomes idle.
     pub(crate) fn turn_if_due(&mut self) {
         self.polls += 1;
         if self.polls >= POLLS_PER_TURN {
@@ -343,7 +355,8 @@ impl Exchanges {
         }
     }
 
-    /// The runtime has nothing to do. Afterwards either somebody was woken, or workers know that the front sleeps.
+    /// Called when the runtime has nothing to do. On return, either a task was woken, or the
+    /// workers know that the front sleeps.
     pub(crate) fn before_park(&mut self) {
         let front = &self.front;
         match self.gathering.rest(front.in_use(), || front.is_brisk() && !front.has_awake()) {
@@ -358,7 +371,8 @@ impl Exchanges {
             Rest::Nothing => {}
         }
         for _ in 0..PARK_ROUNDS {
-            // A woken task is in the runtime's queue (whoever awaits a slot lives), so it will not sleep.
+            // A woken task is in the runtime's queue, because a task that awaits a slot is alive.
+            // So the runtime will not sleep.
             if self.take_news() > 0 {
                 return;
             }
@@ -375,14 +389,15 @@ impl Exchanges {
         self.stay_awake();
     }
 
-    /// As [`Self::after_unpark`], where the clock has been read.
+    /// Does the same as [`Self::after_unpark`] without reading the clock, which the caller has
+    /// done.
     pub(crate) fn stay_awake(&mut self) {
         if std::mem::take(&mut self.is_asleep) {
             self.front.wake_up();
         }
     }
 
-    /// News of a slot. True: a task was woken.
+    /// Handles an event of a slot. Returns true if a task was woken.
     fn hear(&mut self, slot: SlotIndex) -> bool {
         let now_ms = self.clock.now_ms();
         let entry = &mut self.entries[slot.get()];
@@ -407,7 +422,8 @@ impl Exchanges {
         }
     }
 
-    /// Makes room in an answer that nobody reads any more; frees the slot when its worker is done.
+    /// Discards response bytes that no client reads any more; frees the slot when its worker has
+    /// finished.
     pub(super) fn discard(&mut self, slot: SlotIndex) {
         self.scratch.clear();
         match self.front.read_body(slot, &mut self.scratch) {
@@ -420,7 +436,7 @@ impl Exchanges {
     pub(super) fn release(&mut self, slot: SlotIndex) {
         self.finished += 1;
         if let Some(later) = self.entries[slot.get()].later.take()
-            && let Ok(Progress::Answered) = self.front.progress(slot)
+            && let Ok(Progress::Responded) = self.front.progress(slot)
         {
             later.tell(self.front.account(slot));
         }
@@ -447,7 +463,7 @@ impl Exchanges {
         }
     }
 
-    /// A slot has become free: keeps it for who has waited longest.
+    /// Reserves free slots for the requests that have waited longest.
     pub(super) fn grant_next(&mut self) {
         while self.front.free() > self.granted {
             let Some(waiter) = self.waiters.pop_front() else { return };
@@ -456,9 +472,9 @@ impl Exchanges {
         }
     }
 
-    /// Gives up on a request: its slot is free now, or when its worker is done with it.
+    /// Cancels a request. Its slot becomes free now, or when its worker releases it.
     pub(super) fn cancel(&mut self, slot: SlotIndex) -> Cost {
-        if let Ok(Progress::Answered) = self.front.progress(slot) {
+        if let Ok(Progress::Responded) = self.front.progress(slot) {
             return self.settle(slot);
         }
         if self.front.cancel(slot) {
@@ -466,14 +482,15 @@ impl Exchanges {
             self.grant_next();
             return Cost::Unknown;
         }
-        // The deadline that ran for the client runs on for the slot.
+        // The deadline of the client's request still applies to the slot.
         self.forget(slot, SlotUse::Dying);
         self.later(slot)
     }
 
-    /// The client has what it was promised, and the script runs to its end all the same.
+    /// Detaches the client, which has the whole promised response. The script still runs to its
+    /// end.
     pub(super) fn leave(&mut self, slot: SlotIndex) -> Cost {
-        if let Ok(Progress::Answered) = self.front.progress(slot) {
+        if let Ok(Progress::Responded) = self.front.progress(slot) {
             return self.settle(slot);
         }
         self.forget(slot, SlotUse::Background);
@@ -482,7 +499,7 @@ impl Exchanges {
         cost
     }
 
-    /// The worker is done, and nobody wants more of its answer.
+    /// Releases the slot after the worker has finished and the rest of the response is not needed.
     pub(super) fn settle(&mut self, slot: SlotIndex) -> Cost {
         let account = self.front.account(slot);
         self.release(slot);
@@ -495,14 +512,14 @@ impl Exchanges {
         Cost::Later(later)
     }
 
-    /// Impossible content: the worker is to be killed, the slot rests.
+    /// Handles invalid content: has the worker killed and quarantines the slot.
     pub(super) fn accuse(&mut self, slot: SlotIndex, what: &str) {
         if let Some(suppressed) = self.broken.pass() {
             tracing::warn!(
                 what,
                 suppressed,
-                "a worker wrote an impossible answer into the ring; it is replaced \
-                 (hint: an extension that corrupts memory does this; see the worker's log)"
+                "a worker wrote an invalid response into the ring; the worker is replaced (hint: \
+                 look for an extension that corrupts memory; see the worker's log)"
             );
         }
         let kill = kill(self.front.owner(slot), KillReason::BrokenRing);
@@ -510,12 +527,12 @@ impl Exchanges {
         self.tell(kill);
     }
 
-    /// Has workers killed, or asks for some.
+    /// Sends events to the supervisor: workers to kill, or workers to start.
     pub(crate) fn tell(&self, events: impl IntoIterator<Item = FrontEvent>) {
         events.into_iter().for_each(|event| self.link.tell(event));
     }
 
-    /// Tells the supervisor that script requests come, at most once per turn.
+    /// Announces script requests to the supervisor, at most once per turn.
     pub(crate) fn announce_lane(&mut self, lane: Lane) {
         let now_ms = self.clock.now_ms();
         if lane == Lane::Script
@@ -525,7 +542,7 @@ impl Exchanges {
         }
     }
 
-    /// Once a second: what was lost between the processes is found again.
+    /// Once a second: recovers events that were lost between the processes.
     pub(crate) fn tick(&mut self) {
         let mut news = std::mem::take(&mut self.news);
         self.front.tick(|slot| news.push(slot));
@@ -541,7 +558,7 @@ impl Exchanges {
     }
 }
 
-/// The wish that a slot's owner dies, if it has one.
+/// Event that requests the kill of a slot's owner, if it has one.
 pub(super) fn kill(owner: u32, reason: KillReason) -> Option<FrontEvent> {
     let incarnation = Incarnation::new(owner)?;
     Some(FrontEvent::KillWorker { incarnation, reason })

@@ -1,4 +1,5 @@
-//! The end: connections may finish what they do, and scripts what they do behind their answers.
+//! Draining: connections finish their requests, and scripts that continue after their response
+//! finish too.
 
 use super::sweep::{SWEEP, all};
 use crate::client::connection::ConnectionState;
@@ -7,25 +8,27 @@ use crate::shared::Shared;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// A client that has asked this recently may be sending its next request: it has this long for it, and the answer says
-/// that it is the last.
+/// A client whose last request is at most this old may already be sending the next one, and gets
+/// this much time for it. The response announces the close.
 const LAST_CALL: Duration = Duration::from_millis(100);
-/// The same where another server goes on: nobody waits for this one's end.
+/// The same limit during a handover. It is longer, because no operator waits for this server to
+/// end.
 const LAST_CALL_OF_MANY: Duration = Duration::from_secs(1);
-/// How often a draining front looks whether it is done.
+/// Interval at which a draining front checks whether it is done.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
-/// For connections that are cut to be gone.
+/// Time limit for cut connections to close.
 const CUT_LIMIT: Duration = Duration::from_secs(1);
-/// Beyond `timeouts.grace`, for workers that are killed to be buried.
+/// Time limit, in addition to `timeouts.grace`, for killed workers to be reaped.
 const BURIAL_LIMIT: Duration = Duration::from_secs(3);
 
-/// Lets connections end, and scripts that go on without a client, for at most `timeouts.drain` (zero: as long as they need). `is_succeeded`: another server goes on.
+/// Lets connections, and scripts that continue without a client, finish for at most
+/// `timeouts.drain` (zero: without limit). `is_succeeded`: another server has taken over.
 pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succeeded: bool) {
     let drain = limit(shared);
     shared.draining.set(true);
     let now_ms = shared.clock.now_ms();
-    // The clock of the phases goes on with the sweeps.
+    // The clock that dates the phases advances only with the sweeps.
     let recent_ms = if is_succeeded { u64::MAX } else { (SWEEP + LAST_CALL).as_millis() as u64 };
     let is_quick = |c: &Rc<ConnectionState>| c.is_between_requests(recent_ms, now_ms);
     let are_quick = {
@@ -41,7 +44,8 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succee
         }
         connections.all().iter().for_each(|c| c.finish());
     }
-    // Who was accepted last, or is not secure yet, has not asked by then.
+    // Connections accepted last, or still in the TLS handshake, may not have sent a request yet.
+    // They get this much time.
     let patience_ms =
         if is_succeeded { LAST_CALL_OF_MANY } else { SWEEP + LAST_CALL }.as_millis() as u64;
     let done = async {
@@ -64,7 +68,7 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succee
     }
 }
 
-/// Scripts that run although nobody waits for them any more, of all pools.
+/// Number of scripts, of all pools, that run although no client waits for them.
 fn at_work(shared: &Shared) -> usize {
     all(shared).map(|pool| pool.exchanges.borrow().at_work()).sum()
 }
@@ -77,20 +81,20 @@ async fn cut(connections: &Connections, drain: Duration) {
     tracing::warn!(
         connections = count,
         seconds = drain.as_secs(),
-        "requests were still in flight when the drain time-out ended; their connections are cut"
+        "requests still in flight at the end of the drain timeout; their connections are closed"
     );
     connections.all().iter().for_each(|connection| connection.cut());
     wait_until(CUT_LIMIT, || connections.count() == 0).await;
 }
 
-/// Has scripts end as those do whose own time is over: the log tells of each, and who does not end is killed after
-/// `timeouts.grace`.
+/// Ends scripts that still run without a client, in the same way as scripts that exceed their own
+/// time limit. Each is logged. Scripts that do not end are killed after `timeouts.grace`.
 async fn end_scripts(shared: &Shared, drain: Duration) {
     let (mut told, mut grace) = (0, Duration::ZERO);
     for pool in all(shared) {
         let mut events = Vec::new();
         let scripts = pool.exchanges.borrow_mut().end_alone(&mut events);
-        pool.counters.drain_timeouts.add(scripts as u64);
+        pool.counters.pool.drain_timeouts_total.add(scripts as u64);
         pool.exchanges.borrow().tell(events);
         told += scripts;
         grace = grace.max(pool.setup().settings.timeouts.grace);
@@ -99,8 +103,9 @@ async fn end_scripts(shared: &Shared, drain: Duration) {
         tracing::warn!(
             scripts = told,
             seconds = drain.as_secs(),
-            "scripts went on without a client when the drain time-out ended; they are told to end\n\
-             hint: a longer `timeouts.drain` lets them; a queue is the place for long work"
+            "scripts without a client still running at the end of the drain timeout; they are \
+             aborted\n\
+             hint: raise `timeouts.drain`, or move long work to a queue"
         );
     }
     wait_until(grace + BURIAL_LIMIT, || at_work(shared) == 0).await;
@@ -113,7 +118,8 @@ async fn wait_until(limit: Duration, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The longest `timeouts.drain` of all pools: their connections are the same ones. Zero: as long as they need.
+/// Returns the longest `timeouts.drain` of all pools, because pools share the connections. Zero
+/// means no limit.
 fn limit(shared: &Shared) -> Duration {
     let own = |pool: &Shared| pool.setup().settings.timeouts.drain;
     let others = shared.others().iter().map(|pool| own(pool));
@@ -123,7 +129,8 @@ fn limit(shared: &Shared) -> Duration {
     others.fold(own(shared), longest)
 }
 
-/// Who asks meanwhile is told that it was the last time; who never does is let go in the end.
+/// Waits for idle clients. A client that sends a request in this time gets a response that
+/// announces the close; the connections of all others are closed afterwards.
 async fn last_call(connections: &Connections) {
     let begun = Instant::now();
     let is_idle = |c: &Rc<ConnectionState>| c.is_between_requests(u64::MAX, 0);

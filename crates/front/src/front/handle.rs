@@ -1,6 +1,6 @@
-//! What other threads hold of a front: its switch, its numbers, its end.
+//! The interface of the front for other threads: settings changes, counters, shutdown.
 
-use crate::client::listeners::{Handed, Kept};
+use crate::client::listeners::{Handed, RetainedListener};
 use crate::log::AccessLog;
 use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
@@ -15,18 +15,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How often somebody who waits for other settings, or for the end of the listeners, looks whether it is so.
+/// Poll interval while waiting for new settings to take effect, or for the listeners to close.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What other threads hold of a front. Cheap to clone.
+/// A handle to a front for other threads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct FrontHandle(pub(super) Arc<Control>);
 
-/// What a front is to change to.
+/// Changes that a front thread has not applied yet.
 #[derive(Debug, Default)]
 struct Next {
     settings: Option<ValidSettings>,
-    /// Whose requests are not this pool's, where the other pools' roots have changed.
+    /// The new list of other pools, which determines the requests that are not this pool's. Set
+    /// when their roots have changed.
     pools: Option<Vec<Pool>>,
 }
 
@@ -36,43 +37,47 @@ impl Next {
     }
 }
 
-/// What these threads and the front's own share.
+/// State shared by the front's own threads and the threads that hold a handle.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) counters: Arc<Counters>,
     pub(super) is_ready: AtomicBool,
     pub(super) drains: AtomicBool,
-    /// Nothing is accepted yet: another server does so.
+    /// No connections are accepted yet, because another server accepts them.
     held: AtomicBool,
-    /// It drains because another server goes on.
+    /// The front drains because another server has taken over.
     pub(super) is_succeeded: AtomicBool,
-    /// Its listeners are closed: nobody is accepted any more.
+    /// The listeners are closed: no more connections are accepted.
     is_closed: AtomicBool,
-    /// To be handed over.
-    listeners: Mutex<Vec<Kept>>,
+    /// Listeners, kept for a handover.
+    listeners: Mutex<Vec<RetainedListener>>,
     pub(super) log: AccessLog,
-    /// What a reload has put in the place of the setup.
+    /// Settings of a reload, not yet applied.
     next: Mutex<Next>,
-    /// Held while several pools are given what they are to change to together; one for all pools.
+    /// Held while several pools get changes that must take effect together. All pools share one
+    /// lock.
     together: Arc<Mutex<()>>,
-    /// Requests of the server's own that wait to be made.
+    /// Probe requests of the server itself that have not started yet.
     probes: Mutex<Vec<ProbeOrder>>,
     pub(super) called: Arc<Notify>,
-    /// Of all threads.
+    /// Upstreams of all threads.
     pub(super) upstreams: Arc<AllPlaces>,
-    /// What the other threads of the front are told, and count.
+    /// Controls of the front's other threads: each receives the same changes and has its own
+    /// counters.
     beside: Vec<Arc<Control>>,
 }
 
 impl FrontHandle {
-    /// Requests from now on are answered by other settings. The access log and the ring stay what they are. Returns at once.
+    /// Applies new settings to all requests from now on. The access log and the ring do not change.
+    /// Returns immediately.
     pub fn switch(&self, next: &ValidSettings) {
         self.0.change(|to| to.settings = Some(next.clone()));
         self.0.wake();
     }
 
-    /// As [`Self::switch`] for several pools: no request is answered while some of them have changed and others have not. This is the
-    /// default pool's, and `pools` are what its settings say of the others from now on.
+    /// As [`Self::switch`], for several pools: no request is served while only some of them have
+    /// changed. Called on the default pool's handle. `pools` is the new list of other pools in its
+    /// settings.
     pub fn switch_together(
         &self,
         all: impl IntoIterator<Item = (FrontHandle, ValidSettings)>,
@@ -87,14 +92,17 @@ impl FrontHandle {
         self.0.wake();
     }
 
-    /// Asks workers that are held back for `target`, as `next` routes it, and tells `done` whether they may take over: they
-    /// may unless they fail where those that serve do not. Returns at once; without an answer `done` is not called.
+    /// Sends a probe request for `target` to workers that are held, routed by the settings in
+    /// `next`. Calls `done` with the result: whether the held workers may take over. They may,
+    /// unless they fail the probe and the serving workers do not. Returns immediately; without a
+    /// response, `done` is not called.
     pub fn probe(&self, target: String, next: ValidSettings, done: ProbeDone) {
         self.0.probes().push(ProbeOrder { target, next, done });
         self.0.called.notify_one();
     }
 
-    /// Waits until what [`Self::switch`] was given holds, for at most `limit`; false: it does not yet.
+    /// Waits up to `limit` until the change made by [`Self::switch`] is in effect. Returns false if
+    /// it is not in effect yet.
     pub fn wait_for_switch(&self, limit: Duration) -> bool {
         let since = Instant::now();
         while self.0.of_threads_ref().any(|control| !control.next().is_none()) {
@@ -106,39 +114,43 @@ impl FrontHandle {
         true
     }
 
-    /// Ends the front: no new connections, idle ones are closed, what is in flight is finished within
-    /// `timeouts.drain`; then [`Front::run`](crate::Front::run) returns. Returns at once.
+    /// Drains the front: it accepts no new connections, closes idle ones, and finishes requests in
+    /// flight within `timeouts.drain`. Then [`Front::run`](crate::Front::run) returns. This call
+    /// returns immediately.
     pub fn drain(&self) {
         self.0.drains.store(true, Ordering::Release);
         self.0.called.notify_one();
     }
 
-    /// To be called before the front runs: it accepts nothing until [`Self::begin`].
+    /// Prevents the front from accepting connections until [`Self::begin`]. Must be called before
+    /// the front runs.
     pub fn hold(&self) {
         self.0.held.store(true, Ordering::Release);
     }
 
-    /// Accepts connections from now on, and the files of its sockets are its own.
+    /// Starts to accept connections, and takes ownership of the socket files.
     pub fn begin(&self) {
         self.0.listeners().iter().for_each(|kept| kept.own_file(true));
         self.0.held.store(false, Ordering::Release);
         self.0.called.notify_one();
     }
 
-    /// Copies of its listeners, for a server that is to take over; none once it drains.
+    /// Returns copies of the listeners for a server that takes over. The list is empty once the
+    /// front drains.
     pub fn listeners(&self) -> io::Result<Vec<Handed>> {
-        self.0.listeners().iter().map(Kept::copy).collect()
+        self.0.listeners().iter().map(RetainedListener::copy).collect()
     }
 
-    /// As [`Self::drain`], while another server accepts connections: the files of sockets stay, and clients may take their
-    /// time to hear that it was the last time.
+    /// As [`Self::drain`], while another server accepts connections: the socket files stay, and
+    /// clients get more time to learn of the close.
     pub fn hand_over(&self) {
         self.0.listeners().iter().for_each(|kept| kept.own_file(false));
         self.0.is_succeeded.store(true, Ordering::Release);
         self.drain();
     }
 
-    /// Waits until it accepts nobody any more, for at most `limit`; false: it may yet. [`Self::drain`] and [`Self::hand_over`] begin that.
+    /// Waits up to `limit` until the front accepts no more connections, after [`Self::drain`] or
+    /// [`Self::hand_over`]. Returns false if it may still accept connections.
     pub fn wait_until_closed(&self, limit: Duration) -> bool {
         let since = Instant::now();
         while !self.0.is_closed.load(Ordering::Acquire) {
@@ -155,23 +167,24 @@ impl FrontHandle {
         self.0.of_threads_ref().all(|control| control.is_ready.load(Ordering::Acquire))
     }
 
-    /// Opens the access log's file again, after it was moved away. Happens with its next line.
+    /// Reopens the access log's file, for example after a rotation. Takes effect with the next
+    /// line.
     pub fn reopen_logs(&self) {
         self.0.log.reopen();
     }
 
-    /// Open connections of each thread.
+    /// Number of open connections of each thread.
     #[cfg(test)]
     pub(crate) fn connections_by_thread(&self) -> Vec<u64> {
-        self.0.of_threads_ref().map(|control| control.counters.connections.get()).collect()
+        self.0.of_threads_ref().map(|control| control.counters.server.connections.get()).collect()
     }
 
-    /// How each php-fpm fares that `fastcgi_pass` names and that was asked within the last hour.
+    /// Figures of each php-fpm that `fastcgi_pass` names and that was used within the last hour.
     pub fn upstreams(&self) -> PassFigures {
         self.0.upstreams.figures()
     }
 
-    /// Snapshot of the front's numbers, of all its threads.
+    /// Snapshot of the front's counters, added up over all its threads.
     pub fn counters(&self) -> CountersSnapshot {
         let first = self.0.counters.snapshot(self.0.log.lost());
         let others = self.0.beside.iter().map(|control| control.counters.snapshot(0));
@@ -180,8 +193,12 @@ impl FrontHandle {
 }
 
 impl Control {
-    /// Of the first of so many threads.
-    pub(super) fn new(log: &AccessLog, listeners: Vec<Kept>, threads: usize) -> Control {
+    /// Creates the control of the first of `threads` threads.
+    pub(super) fn new(
+        log: &AccessLog,
+        listeners: Vec<RetainedListener>,
+        threads: usize,
+    ) -> Control {
         let together = Arc::default();
         let one = || Control { together: Arc::clone(&together), ..Control::of_thread(log.clone()) };
         let beside = (1..threads).map(|_| Arc::new(one())).collect();
@@ -207,7 +224,7 @@ impl Control {
         }
     }
 
-    /// Of each thread, this one's first.
+    /// Controls of all threads, this one's first.
     pub(super) fn of_threads(self: &Arc<Self>) -> impl Iterator<Item = Arc<Control>> {
         std::iter::once(Arc::clone(self)).chain(self.beside.iter().cloned())
     }
@@ -216,14 +233,15 @@ impl Control {
         std::iter::once(self).chain(self.beside.iter().map(|control| &**control))
     }
 
-    /// That of another pool: what it has to be told wakes the same threads.
+    /// Creates the control of another pool. Its changes wake the same threads.
     pub(super) fn of_pool(&self) -> Control {
         let beside = self.beside.iter().map(|control| Arc::new(control.of_pool())).collect();
         let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
         Control { together, called, beside, ..Control::of_thread(self.log.clone()) }
     }
 
-    /// Does what other threads have asked for. Whoever waits for it waits for the lock.
+    /// Applies the changes requested by other threads. The lock is held meanwhile, so that a
+    /// waiting thread does not see the change as done too early.
     pub(super) fn obey(&self, shared: &Rc<Shared>) {
         self.switch_settings(shared);
         for order in self.probes().drain(..) {
@@ -235,7 +253,8 @@ impl Control {
         self.held.load(Ordering::Acquire)
     }
 
-    /// Copies would go on queueing connections that nobody takes.
+    /// Drops the copies of the listeners. With them open, the kernel would queue connections that
+    /// are never accepted.
     pub(super) fn forget_listeners(&self) {
         self.listeners().clear();
     }
@@ -244,11 +263,11 @@ impl Control {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    fn listeners(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn listeners(&self) -> MutexGuard<'_, Vec<RetainedListener>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What each thread is to change to.
+    /// Records a change for each thread.
     fn change(&self, say: impl Fn(&mut Next)) {
         self.of_threads_ref().for_each(|control| say(&mut control.next()));
     }
@@ -267,7 +286,7 @@ impl Control {
         }
     }
 
-    /// While this is held, nobody gives several pools something to change to.
+    /// While this lock is held, no thread can record changes for several pools.
     pub(super) fn together(&self) -> MutexGuard<'_, ()> {
         self.together.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,9 @@
-//! What runs beside all requests: deadlines, the ring's bell, wake-ups that were withheld.
+//! Background tasks of a front thread: deadlines, the ring's notifier, withheld wake-ups,
+//! certificates.
 
 use crate::client::registry::Connections;
 use crate::runtime::counters::Counters;
-use crate::runtime::hands::Place;
+use crate::runtime::disk_jobs::JobTarget;
 use crate::runtime::link::{FrontEvent, KillReason};
 use crate::runtime::memory::Crowd;
 use crate::shared::Shared;
@@ -14,27 +15,30 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// How often deadlines are checked while there is anything to check.
+/// Interval at which deadlines are checked while there is anything to check.
 pub const SWEEP: Duration = Duration::from_millis(100);
-/// How often is looked whether certificates have changed.
+/// Interval at which certificate files are checked for changes.
 const CERTIFICATE_LOOK: Duration = Duration::from_secs(10);
-/// Sweeps between two ticks of the ring.
+/// Number of sweeps between two ticks of the ring.
 const SWEEPS_PER_TICK: u32 = 10;
-/// How long a request may wait for a worker that is awake before another one is woken.
+/// Maximum time for which a request waits for an awake worker before another one is woken.
 const WITHHELD: Duration = Duration::from_millis(1);
 
-/// Looks at the ring whenever a worker has rung. The eventfd is edge-triggered and never read: each write wakes the
-/// runtime once.
-pub(super) async fn answer_bell(shared: Rc<Shared>, bell: AsyncFd<OwnedFd>) {
-    while let Ok(mut guard) = bell.readable().await {
+/// Reads the ring whenever a worker has notified the front. The eventfd is edge-triggered and never
+/// read: each write wakes the runtime once.
+pub(super) async fn handle_wakeups(shared: Rc<Shared>, notifier: AsyncFd<OwnedFd>) {
+    while let Ok(mut guard) = notifier.readable().await {
         guard.clear_ready();
         shared.exchanges.borrow_mut().take_news();
     }
 }
 
-/// While requests are short, a sleeping worker is not woken when another is awake. Should that one be held up, the
-/// sleeper is woken [`WITHHELD`] later. If as many as may be are on their way then, again and again until they are up, or
-/// a sweep finds the request overdue and those that do not come.
+/// Makes up for withheld wake-ups.
+///
+/// While requests are short, no sleeping worker is woken if another worker is awake. If the awake
+/// worker is delayed, a sleeping one is woken [`WITHHELD`] later. The number of woken workers that
+/// are not up yet is limited. At that limit this repeats until they are up, or until a sweep finds
+/// the request overdue and wakes other workers.
 pub(super) async fn guard_withheld(shared: Rc<Shared>) {
     loop {
         let mut is_first = true;
@@ -52,30 +56,33 @@ pub(super) async fn guard_withheld(shared: Rc<Shared>) {
     }
 }
 
-/// Keeps the runtime from sleeping where it shall look for more before workers are woken.
+/// Keeps the runtime from parking when it must check for more requests before workers are woken.
 pub(super) async fn look_again(shared: Rc<Shared>) {
     std::future::poll_fn(|cx| shared.exchanges.borrow_mut().poll_look(cx)).await;
 }
 
-/// Has certificates read again when their files have changed.
+/// Reloads certificates when their files have changed.
 pub(super) async fn renew(shared: Rc<Shared>, tls: Arc<Tls>) {
     loop {
-        for Notice { what, hint } in tls.notices() {
-            tracing::warn!("{what} (hint: {hint})");
+        for Notice { what: text, hint } in tls.notices() {
+            tracing::warn!("{text} (hint: {hint})");
         }
         tls.wait(CERTIFICATE_LOOK).await;
         let tls = Arc::clone(&tls);
-        match shared.disk.run(Place::Nowhere, move || Ok(tls.refresh())).await {
-            Ok(Ok(true)) => tracing::info!("certificates have changed: new connections get them"),
+        match shared.disk.run(JobTarget::Nowhere, move || Ok(tls.refresh())).await {
+            Ok(Ok(true)) => tracing::info!("certificates reloaded; new connections use them"),
             Ok(Ok(false)) | Err(_) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "certificates have changed and cannot be used: the old ones hold");
+                tracing::warn!(
+                    %error,
+                    "cannot use the changed certificates; the old ones stay in use"
+                );
             }
         }
     }
 }
 
-/// Checks all deadlines, every [`SWEEP`] while there is a connection or a slot in use.
+/// Checks all deadlines every [`SWEEP`], while there is a connection or a slot in use.
 pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
     let mut interval = tokio::time::interval(SWEEP);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -84,11 +91,11 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
     loop {
         interval.tick().await;
         #[cfg(test)]
-        assert!(!crate::runtime::mishap::BREAKS.get(), "as a test wants it");
+        assert!(!crate::runtime::panic_guard::BREAKS.get(), "panic requested by a test");
         sweep_once(&shared, &connections);
         sweeps = sweeps.wrapping_add(1);
         let count = connections.count();
-        let requests = all(&shared).map(|pool| pool.counters.in_flight.get() as usize);
+        let requests = all(&shared).map(|pool| pool.counters.pool.in_flight.get() as usize);
         let present = count + requests.sum::<usize>();
         crowd.count(present);
         if sweeps.is_multiple_of(SWEEPS_PER_TICK) {
@@ -115,7 +122,8 @@ fn sweep_once(shared: &Shared, connections: &Connections) {
     if let Some(standstill) = shared.clock.take_standstill() {
         tracing::warn!(
             ?standstill,
-            "the front stood still; nobody's time-out ran meanwhile (hint: it was stopped, or starved of CPU)"
+            "the front was suspended; timeouts did not run meanwhile (hint: check if the process \
+             was stopped, or if the CPU is overloaded)"
         );
     }
     let now_ms = shared.clock.now_ms();
@@ -125,7 +133,7 @@ fn sweep_once(shared: &Shared, connections: &Connections) {
     connections.sweep(&setup.settings.timeouts, now_ms);
 }
 
-/// The pools; `shared` is the default one.
+/// All pools. `shared` is the default pool.
 pub(super) fn all(shared: &Shared) -> impl Iterator<Item = &Shared> {
     std::iter::once(shared).chain(shared.others().iter().map(|pool| &**pool))
 }
@@ -137,8 +145,8 @@ fn sweep_pool(shared: &Shared) {
     let mut exchanges = shared.exchanges.borrow_mut();
     exchanges.heed(&setup.settings.limits);
     exchanges.sweep(timeouts, &mut events);
-    shared.counters.queue_depth.set(exchanges.swept_depth() as u64);
-    shared.counters.slots_in_use.set(exchanges.in_use() as u64);
+    shared.counters.pool.queue_depth.set(exchanges.swept_depth() as u64);
+    shared.counters.pool.slots_in_use.set(exchanges.in_use() as u64);
     if setup.settings.fastcgi.status_path.is_some() {
         let busy = exchanges.workers().filter(|w| w.state == WorkerState::Busy).count();
         shared.peaks.note(exchanges.swept_depth() as u64, busy as u64);
@@ -153,9 +161,11 @@ fn sweep_pool(shared: &Shared) {
 fn count(counters: &Counters, events: &[FrontEvent]) {
     for event in events {
         match event {
-            FrontEvent::Overrun { overrun: Overrun::After, .. } => counters.after_timeouts.add(1),
+            FrontEvent::Overrun { overrun: Overrun::After, .. } => {
+                counters.pool.post_response_timeouts_total.add(1);
+            }
             FrontEvent::KillWorker { reason: KillReason::Overrun(..), .. } => {
-                counters.overrun_kills.add(1);
+                counters.pool.overrun_kills_total.add(1);
             }
             _ => {}
         }

@@ -1,24 +1,25 @@
-//! A thread of the front: its runtime, its part of each pool, from the first request to the last.
+//! One front thread: its runtime and its part of each pool, from the first request to the last.
 //!
-//! The first one has the listeners besides, and carries out what is asked of all (probes, certificates that are renewed). The
-//! others serve what it hands over (`client/mates.rs`) until nothing more will come. A part that all requests need and that
-//! breaks in one thread ends them all: [`Alarm`].
+//! The first thread also has the listeners and does the work common to all threads (probes, renewal
+//! of certificates). The other threads serve the connections that the first one hands over
+//! (`client/mates.rs`), until no more will arrive. If a task that all requests need panics in one
+//! thread, all threads end: [`Alarm`].
 
 use super::handle::Control;
 use super::{drain, sweep};
 use crate::client::accept::{self, Servers, Terms};
 use crate::client::listeners::{Bound, BoundSocket};
-use crate::client::mates::{self, Calls, Mates};
 use crate::client::registry::Connections;
+use crate::client::thread_balancer::{self, Calls, Mates};
 use crate::exchange::shares::Shares;
 use crate::exchange::{Exchanges, SharedExchanges};
 use crate::log::Recorder;
 use crate::request;
 use crate::runtime::clock::Clock;
+use crate::runtime::compression_threads::Packing;
 use crate::runtime::disk::DiskThreads;
 use crate::runtime::link::Link;
-use crate::runtime::mishap::Essentials;
-use crate::runtime::packing::Packing;
+use crate::runtime::panic_guard::Essentials;
 use crate::runtime::scheduling::Precedence;
 use crate::runtime::threads::Threads;
 use crate::setup::ValidSettings;
@@ -40,14 +41,14 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// What a thread serves with.
+/// Resources that a thread serves with.
 pub(super) struct Part {
-    /// The default one first.
+    /// The default pool is first.
     pub(super) pools: Vec<PoolPart>,
     pub(super) tls: Option<Arc<Tls>>,
     pub(super) intake: Option<Intake>,
     pub(super) threads: (Packing, Threads),
-    /// Where there are several threads.
+    /// Present if there are several threads.
     pub(super) alarm: Option<Arc<Alarm>>,
 }
 
@@ -58,24 +59,25 @@ pub(super) struct PoolPart {
     pub(super) setup: ValidSettings,
     pub(super) link: Link,
     pub(super) control: Arc<Control>,
-    /// In common with its parts in other threads; the places of clients' requests, and of their connections.
+    /// State shared with the pool's parts in other threads, then the per-client counts of requests
+    /// and of connections.
     pub(super) common: (Arc<Common>, Shares, Shares),
-    /// Those of the pool, in common with its parts in other threads.
+    /// Disk threads of the pool, shared with its parts in other threads.
     pub(super) disk: DiskThreads,
 }
 
-/// The threads for packing, and for names.
+/// The threads for compression and for name resolution.
 type Helpers = (Rc<Packing>, Rc<Names>);
 
-/// Where the connections of a thread come from.
+/// Source of a thread's connections.
 pub(super) enum Entrance {
-    /// It accepts them, and serves some itself.
+    /// The thread accepts connections, and serves some of them itself.
     Listeners(Vec<Bound>, Option<Mates>),
-    /// They are handed over. The control is that of the thread which accepts.
+    /// Connections are handed over by the accepting thread, whose control this is.
     Calls(Calls, Arc<Control>),
 }
 
-/// That something has broken which all threads need.
+/// Signals that a part that all threads need has failed.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     is_raised: AtomicBool,
@@ -91,7 +93,7 @@ impl Alarm {
     async fn wait(&self) {
         let raised = self.raised.notified();
         tokio::pin!(raised);
-        // Who is in the list before it looks misses nothing.
+        // Register before the check, so that no notification is missed.
         raised.as_mut().enable();
         if !self.is_raised.load(Ordering::SeqCst) {
             raised.await;
@@ -99,7 +101,7 @@ impl Alarm {
     }
 }
 
-/// Waits for it, where there is one.
+/// Waits for the alarm, or forever if there is none.
 async fn wait_for(alarm: Option<&Alarm>) {
     match alarm {
         Some(alarm) => alarm.wait().await,
@@ -108,11 +110,13 @@ async fn wait_for(alarm: Option<&Alarm>) {
 }
 
 thread_local! {
-    /// For the runtime's park hook, which can hold nothing that belongs to a thread.
-    static PARKED: RefCell<Parked> = const { RefCell::new(Parked { pools: Vec::new(), precedence: None }) };
+    /// State for the runtime's park hook. The hook itself cannot hold values that belong to a
+    /// thread.
+    static PARKED: RefCell<Parked> =
+        const { RefCell::new(Parked { pools: Vec::new(), precedence: None }) };
 }
 
-/// What is done whenever the thread has nothing left to do.
+/// Work to do whenever the thread has nothing left to run.
 #[derive(Default)]
 struct Parked {
     pools: Vec<SharedExchanges>,
@@ -131,12 +135,13 @@ impl Parked {
             }
         }
         if let Some(precedence) = &mut self.precedence {
-            // Where all pools are modest, nobody's answers are waited for more than others'.
+            // If all pools are modest, no pool's responses take precedence: the requests of all
+            // pools count.
             precedence.look(competing.unwrap_or(of_all));
         }
     }
 
-    /// One look at the clock is enough.
+    /// Reads the clock once for all pools.
     fn after_unpark(&self) {
         if let Some((first, others)) = self.pools.split_first() {
             first.borrow_mut().after_unpark();
@@ -181,7 +186,8 @@ impl Part {
         let result = runtime.block_on(serve(shared, (entrance, tls), &controls, alarm.as_deref()));
         control.is_ready.store(false, Ordering::Release);
         PARKED.take();
-        // Ends all tasks that are left; they unregister from what they share, which they hold themselves.
+        // Ends all remaining tasks. They unregister from the shared state, to which they hold their
+        // own references.
         runtime.shutdown_timeout(Duration::ZERO);
         result
     }
@@ -203,7 +209,7 @@ impl PoolPart {
         Shared::new(setup, exchanges, recorder, threads, counters, self.common)
     }
 
-    /// Another pool's part, beside that of the default one.
+    /// Creates another pool's part next to the default pool's.
     fn beside(self, first: &Shared) -> Shared {
         let recorder = first.recorder.beside(Arc::clone(&self.control.counters));
         let names = first.upstreams.names();
@@ -213,7 +219,8 @@ impl PoolPart {
     }
 }
 
-/// Local tasks on one thread. What a park hook wakes runs before the runtime sleeps, without a system call.
+/// A runtime for local tasks on one thread. Tasks that the park hook wakes run before the runtime
+/// sleeps, without a system call.
 fn runtime() -> io::Result<LocalRuntime> {
     Builder::new_current_thread()
         .enable_io()
@@ -233,16 +240,16 @@ async fn serve(
     let essentials = Rc::new(Essentials::default());
     let pools: Vec<_> = std::iter::once(&shared).chain(shared.others()).cloned().collect();
     for pool in pools {
-        let bell = pool.exchanges.borrow().register_bell()?;
-        essentials.spawn(sweep::answer_bell(Rc::clone(&pool), bell));
+        let notifier = pool.exchanges.borrow().register_notifier()?;
+        essentials.spawn(sweep::handle_wakeups(Rc::clone(&pool), notifier));
         essentials.spawn(sweep::guard_withheld(Rc::clone(&pool)));
         essentials.spawn(sweep::look_again(pool));
     }
     essentials.spawn(sweep::sweep(Rc::clone(&shared), Rc::clone(&connections)));
     let broken = async {
         tokio::select! {
-            () = essentials.broken() => "a part of the front that all requests need has panicked: its message is in the log",
-            () = wait_for(alarm) => "another thread of the front has ended: its message is in the log",
+            () = essentials.broken() => "a required task of the front panicked: see the log",
+            () = wait_for(alarm) => "another front thread ended: see the log",
         }
     };
     let living = async {
@@ -253,8 +260,12 @@ async fn serve(
                 accept_and_serve(&shared, (listeners, tls), servers, &essentials, controls).await
             }
             Entrance::Calls(calls, first) => {
-                let serving =
-                    mates::join(Rc::clone(&shared), Rc::clone(&connections), calls, request::serve);
+                let serving = thread_balancer::join(
+                    Rc::clone(&shared),
+                    Rc::clone(&connections),
+                    calls,
+                    request::serve,
+                );
                 let serving = essentials.spawn(serving);
                 if let [control, ..] = controls {
                     control.is_ready.store(true, Ordering::Release);
@@ -270,7 +281,7 @@ async fn serve(
     }
 }
 
-/// The life of the thread that accepts, the only one in most servers.
+/// Main task of the accepting thread, which is the only thread of most servers.
 async fn accept_and_serve(
     shared: &Rc<Shared>,
     (listeners, tls): (Vec<Bound>, Option<Arc<Tls>>),
@@ -316,7 +327,8 @@ async fn accept_and_serve(
     Ok(())
 }
 
-/// Does what was asked for of any pool. What is to change in several of them changes in all, or in none yet.
+/// Applies requested changes to all pools. A change for several pools is applied to all of them in
+/// one call, or to none.
 fn obey(shared: &Rc<Shared>, controls: &[Arc<Control>]) {
     let _whole = controls.first().map(|control| control.together());
     let pools = std::iter::once(shared).chain(shared.others());
@@ -324,10 +336,10 @@ fn obey(shared: &Rc<Shared>, controls: &[Arc<Control>]) {
 }
 
 fn no_certificate() -> io::Error {
-    io::Error::other("a listener is to speak TLS, and there is no certificate")
+    io::Error::other("a listener needs TLS, and there is no certificate")
 }
 
-/// From the first request to the last.
+/// Serves from the first request to the last.
 async fn live(
     shared: &Rc<Shared>,
     servers: Servers,
@@ -345,18 +357,18 @@ async fn live(
         task.abort();
     }
     for task in accepting {
-        // Waits until the listener is closed; "aborted" is what it says.
+        // Waits until the listener is closed. The result is always "aborted".
         let _ = task.await;
     }
     control.has_closed();
     let Servers { connections, mates } = servers;
-    // The others have heard of their last connection, and drain as this one does.
+    // The other threads learn that no more connections follow; they drain as this one does.
     drop(mates);
     let is_succeeded = control.is_succeeded.load(Ordering::Acquire);
     drain::finish(shared, &connections, is_succeeded).await;
 }
 
-/// The same of a thread that others hand connections to.
+/// Main task of a thread that gets its connections from the accepting thread.
 async fn serve_with_others(
     shared: &Rc<Shared>,
     connections: &Connections,

@@ -1,7 +1,8 @@
-//! The access log, opened: lines go to a thread of their own.
+//! The open access log: its lines are written by a separate thread.
 //!
-//! The front never waits for the log: lines go through a bounded queue (crates/log), and what finds it full is counted
-//! and lost. Everything a client sent is escaped, so that nobody can forge a line.
+//! The front never waits for the log: lines go through a bounded queue (crates/log). A line that
+//! finds the queue full is counted and lost. All bytes sent by a client are escaped, so a client
+//! cannot forge a line.
 
 use super::line::{Client, LogLine};
 use crate::exchange::Later;
@@ -20,15 +21,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long the end of the front waits for the log's disk or reader.
+/// Maximum time that the front waits at its end for the log's disk or reader.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Where lines go, for all threads. Cheap to clone.
+/// Destination of the lines of all threads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog(Option<Log>);
 
 impl AccessLog {
-    /// Opens the log and starts its thread; does neither if it is off.
+    /// Opens the log and starts its thread. Does nothing if the log is off.
     pub(crate) fn start(log: &LogTarget) -> io::Result<AccessLog> {
         let Some(target) = target_of(log, "samovar-access") else { return Ok(AccessLog(None)) };
         let name = in_words("access log", log);
@@ -37,19 +38,20 @@ impl AccessLog {
         Log::start("access-log", target, notice).map(|log| AccessLog(Some(log)))
     }
 
-    /// Lines that were lost, since the start.
+    /// Number of lines lost since the start.
     pub(crate) fn lost(&self) -> u64 {
         self.0.as_ref().map_or(0, Log::lost)
     }
 
-    /// A file that was moved away is opened again with the next line.
+    /// Has the file opened again with the next line, because it was moved.
     pub(crate) fn reopen(&self) {
         if let Some(log) = &self.0 {
             log.reopen();
         }
     }
 
-    /// The end: what is there is written now or never.
+    /// Writes the remaining lines at the end of the front. Lines not written within [`FLUSH_LIMIT`]
+    /// are lost.
     pub(crate) fn finish(&self) {
         if let Some(log) = &self.0 {
             log.flush(FLUSH_LIMIT);
@@ -57,7 +59,8 @@ impl AccessLog {
     }
 }
 
-/// Where lines go by a setting; `None`: nowhere. `tag` is who speaks, where the machine's own log is told.
+/// Returns the destination of a log setting; `None` if the log is off. `tag` identifies the sender
+/// in syslog or the journal.
 pub fn target_of(log: &LogTarget, tag: &'static str) -> Option<Target> {
     let daemon = |socket: &Path, notation| {
         Target::Daemon(Daemon { socket: socket.to_owned(), tag, notation })
@@ -74,7 +77,7 @@ pub fn target_of(log: &LogTarget, tag: &'static str) -> Option<Target> {
     })
 }
 
-/// That log, as messages call it: with its path, if it has one.
+/// Returns the log's name for messages, with its path if it has one.
 pub fn in_words(what: &str, log: &LogTarget) -> String {
     match log.file().or(log.socket()) {
         Some(path) => format!("{what} `{}`", path.display()),
@@ -82,21 +85,21 @@ pub fn in_words(what: &str, log: &LogTarget) -> String {
     }
 }
 
-/// Where the front's thread notes the requests that it has finished.
+/// Records the finished requests of one pool on the front's thread.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     log: AccessLog,
     format: AccessLogFormat,
     pub(super) counters: Arc<Counters>,
-    /// Of answers that broke off.
+    /// Throttle of the log line about incomplete responses.
     pub(super) cut: Throttle,
-    /// Where requests are added up, if they are.
+    /// Receiver of finished requests for the statistics, if these are enabled.
     intake: Option<Rc<RefCell<Intake>>>,
-    /// Lines of requests that are over, for those that come.
-    #[allow(clippy::vec_box)] // The boxes are what is used again.
+    /// Lines of finished requests, kept for reuse.
+    #[allow(clippy::vec_box)] // The boxes themselves are reused.
     spare: RefCell<Vec<Box<LogLine>>>,
     wall_clock: WallClock,
-    /// Whose requests these are, where there are several pools.
+    /// Name of the requests' pool, if there are several.
     pool: OnceCell<Rc<str>>,
 }
 
@@ -104,12 +107,13 @@ pub(crate) struct Recorder {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Over {
     pub(super) status: u16,
-    /// The client was given all it was promised.
+    /// The client has received the whole promised response.
     pub(super) is_complete: bool,
     pub(super) end: End,
 }
 
-/// A request that its worker has yet to account for. It is added up when it is dropped, with an account or without.
+/// A request whose worker has not reported its usage yet. It is added to the statistics on drop,
+/// with usage or without.
 #[derive(Debug)]
 struct Pending {
     recorder: Rc<Recorder>,
@@ -133,12 +137,14 @@ impl Drop for Pending {
     }
 }
 
-/// Lines that are kept for others: as many as are in flight on a busy server.
+/// Maximum number of lines kept for reuse: as many as are in flight on a busy server.
 const SPARE_MAX: usize = 256;
-/// How long the distance of the two clocks is believed: who sets the time is heard that soon.
+/// Maximum age of the known difference between the clocks. A change of the system time is noticed
+/// after this time.
 const DISTANCE_AGE_MAX: Duration = Duration::from_millis(500);
 
-/// The time of the day for moments of the monotonic clock, so that a request asks one clock and not two.
+/// Converts moments of the monotonic clock to the time of day, so that a request reads one clock
+/// instead of two.
 #[derive(Debug)]
 struct WallClock(Cell<(Instant, SystemTime)>);
 
@@ -170,13 +176,13 @@ impl Recorder {
         Recorder { log, format, counters, cut, intake, spare, wall_clock, pool }
     }
 
-    /// One that notes the requests of another pool, in the same places.
+    /// Creates a recorder for another pool, with the same log and statistics.
     pub(crate) fn beside(&self, counters: Arc<Counters>) -> Recorder {
         let recorder = Recorder::new(self.log.clone(), self.format, counters, None);
         Recorder { intake: self.intake.clone(), ..recorder }
     }
 
-    /// Its pool is called so among others.
+    /// Sets the name of its pool.
     pub(crate) fn call(&self, pool: &str) {
         let _ = self.pool.set(pool.into());
     }
@@ -197,18 +203,19 @@ impl Recorder {
         line
     }
 
-    /// Whether anybody wants to know more of a request than the counters do.
+    /// Whether lines are needed, for the access log or the statistics. Counters do not need them.
     pub(super) fn is_on(&self) -> bool {
         self.log.0.is_some() || self.intake.is_some()
     }
 
-    /// Whether anybody reads what workers say of their requests.
+    /// Whether the workers' reports about requests are used.
     pub(crate) fn wants_reports(&self) -> bool {
         self.intake.is_some()
     }
 
-    /// Hands a line on to all who want it. Where the request's worker goes on, it is in the access log now, and added up
-    /// when the worker is done: its route, and most of its cost, may come yet.
+    /// Writes a line to the access log and adds it to the statistics. If the request's worker is
+    /// still running, only the access log gets it now. The statistics get it when the worker has
+    /// finished, because its route and most of its usage may not be known yet.
     pub(super) fn put(self: &Rc<Self>, mut line: Box<LogLine>, over: Over, later: Option<Later>) {
         line.end();
         if let Some(log) = &self.log.0
@@ -236,7 +243,7 @@ impl Recorder {
         }
     }
 
-    /// Requests that have ended are handed on, so that figures are no older than a sweep.
+    /// Passes finished requests on, so that the statistics are at most one sweep old.
     pub(crate) fn flush(&self) {
         if let Some(intake) = &self.intake {
             intake.borrow_mut().flush();

@@ -1,4 +1,4 @@
-//! One request's entry in the log, from its head to its last byte.
+//! The log entry of one request, from its head to its last byte.
 
 use super::access::{Over, Recorder};
 use super::line::{Client, LogLine};
@@ -10,20 +10,20 @@ use samovar_insight::End;
 use std::fmt::Debug;
 use std::rc::Rc;
 
-/// What the log says of a client that left before its answer; nginx's number.
+/// Status in the log if the client disconnected before its response; the number is nginx's.
 const CLIENT_GONE: u16 = 499;
 
-/// What is remembered of a request while it is on its way through the front. Dropping it is the end of the request:
-/// it is counted, and its line is written.
+/// Log state of a request while the front processes it. Dropping it ends the request: it is
+/// counted, and its line is written.
 #[derive(Debug)]
 pub(crate) struct RequestLogEntry {
     recorder: Rc<Recorder>,
     status: u16,
     is_complete: bool,
-    /// How it ended, if that is not as it should.
+    /// How the request ended, if not normally.
     failed: Option<End>,
     line: Option<Box<LogLine>>,
-    /// What it has cost, if its worker goes on.
+    /// Receiver of the request's usage, if its worker is still running.
     later: Option<Later>,
 }
 
@@ -35,8 +35,8 @@ impl RequestLogEntry {
         id: &HeaderValue,
         client: Client<'_>,
     ) -> RequestLogEntry {
-        recorder.counters.requests.add(1);
-        recorder.counters.in_flight.add(1);
+        recorder.counters.pool.requests_total.add(1);
+        recorder.counters.pool.in_flight.add(1);
         let line = recorder.is_on().then(|| recorder.open(parts, id, client));
         RequestLogEntry {
             recorder: Rc::clone(recorder),
@@ -55,7 +55,7 @@ impl RequestLogEntry {
         }
     }
 
-    /// Notes what the request has cost its worker.
+    /// Records the request's usage in its worker.
     pub(crate) fn costs(&mut self, cost: Cost) {
         match (cost, &mut self.line) {
             (Cost::Known(account), Some(line)) => line.account = Some(account),
@@ -64,58 +64,58 @@ impl RequestLogEntry {
         }
     }
 
-    /// Notes the status that the client is told.
-    pub(crate) fn answered(&mut self, status: StatusCode) {
+    /// Records the status of the response.
+    pub(crate) fn responded(&mut self, status: StatusCode) {
         self.status = status.as_u16();
     }
 
-    /// Notes that the front itself answers, because of this.
+    /// Records that the front itself responds, and the reason.
     pub(crate) fn failed(&mut self, end: Option<End>) {
         self.failed = end;
     }
 
-    /// Leaves it out of the access log. Figures have it all the same.
+    /// Excludes the request from the access log. It still counts in the statistics.
     pub(crate) fn keep_out_of_log(&mut self) {
         if let Some(line) = &mut self.line {
             line.keep_out_of_log();
         }
     }
 
-    /// Notes which script answers.
+    /// Records the script that runs.
     pub(crate) fn runs(&mut self, script: &[u8]) {
         if let Some(line) = &mut self.line {
             line.runs(script);
         }
     }
 
-    /// Notes who runs it in a worker's place.
+    /// Records the php-fpm server that runs the script instead of a worker.
     pub(crate) fn passes(&mut self, upstream: &Upstream) {
         if let Some(line) = &mut self.line {
             line.upstream = upstream.to_string();
         }
     }
 
-    /// Counts bytes of the body that hyper was given.
+    /// Counts body bytes that were passed to hyper.
     pub(crate) fn sent(&mut self, bytes: u64) {
         if let Some(line) = &mut self.line {
             line.bytes += bytes;
         }
     }
 
-    /// Notes that the client was given all it was promised.
+    /// Records that the client has received the whole promised response.
     pub(crate) fn complete(&mut self) {
         self.is_complete = true;
     }
 
-    /// Says that the answer broke off, and why.
+    /// Records and logs that the response is incomplete, with the reason.
     pub(crate) fn cut(&mut self, lost: impl Debug) {
         self.failed = Some(End::Cut);
         if let Some(suppressed) = self.recorder.cut.pass() {
             tracing::warn!(
                 ?lost,
                 suppressed,
-                "an answer broke off in the middle; the client's connection is cut (hint: the \
-                 worker's log says why)"
+                "incomplete response; the client's connection is closed (hint: see the worker's \
+                 log)"
             );
         }
     }
@@ -124,12 +124,12 @@ impl RequestLogEntry {
 impl Drop for RequestLogEntry {
     fn drop(&mut self) {
         let recorder = &self.recorder;
-        recorder.counters.in_flight.sub(1);
+        recorder.counters.pool.in_flight.sub(1);
         if self.status >= 500 {
-            recorder.counters.responses_5xx.add(1);
+            recorder.counters.pool.responses_5xx_total.add(1);
         }
         if let Some(line) = self.line.take() {
-            let end = if self.is_complete { End::Answered } else { End::Aborted };
+            let end = if self.is_complete { End::Completed } else { End::Aborted };
             let status = self.status;
             let over =
                 Over { status, is_complete: self.is_complete, end: self.failed.unwrap_or(end) };

@@ -14,33 +14,35 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Who asks, and for what, as the head says it.
+/// The client and its request, as described by the request head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client<'a> {
     /// The peer's address.
     pub(crate) peer: &'a str,
-    /// The client's, by the word of a trusted proxy.
+    /// The client's address as a trusted proxy reports it.
     pub(crate) claimed: Option<IpAddr>,
-    /// The body's length, as its head declares it.
+    /// Length of the body as declared in the head.
     pub(crate) body_bytes: u64,
-    /// The trace that the request belongs to.
+    /// The trace of the request.
     pub(crate) trace: Option<Trace>,
-    /// It came by HTTPS, here or to a trusted proxy.
+    /// The request used HTTPS, to this server or to a trusted proxy.
     pub(crate) is_https: bool,
 }
 
-/// What is known of a request when it is over. Lines are used again: what they hold is room for the next.
+/// Data of a finished request. Lines are reused, so that their buffers serve the next request.
 #[derive(Debug)]
 pub(super) struct LogLine {
     started: Instant,
     at: SystemTime,
-    /// From its head to its last byte.
+    /// Time from the head to the last byte.
     wall: Duration,
     method: Method,
-    /// As it came. A copy, as the id is: to share the head's buffer would keep it from who reads the next head.
+    /// Target as received. Copied, like the id: sharing the head's buffer would make it unavailable
+    /// for reading the next head.
     target: Vec<u8>,
     id: Vec<u8>,
-    /// Where requests are added up: of method, path and pool; of the script with them, and of the id.
+    /// Hashes for the statistics. `head_mark` covers method, path and pool; `marks` covers these
+    /// and the script, and the id.
     head_mark: Option<u64>,
     marks: Marks,
     trace: Option<Trace>,
@@ -48,17 +50,18 @@ pub(super) struct LogLine {
     pub(super) bytes: u64,
     pub(super) attempts: u32,
     pub(super) account: Option<Account>,
-    /// `SCRIPT_NAME` of the script that answers; empty without one.
+    /// `SCRIPT_NAME` of the script that runs; empty if there is none.
     script: Vec<u8>,
-    /// Who runs it in a worker's place; empty: nobody.
+    /// php-fpm server that runs it instead of a worker; empty if there is none.
     pub(super) upstream: String,
-    /// Whose workers it is for, where there are several pools.
+    /// Name of the pool, if there are several.
     pub(super) pool: Option<Rc<str>>,
     body_bytes: u64,
     logged: Option<Box<Logged>>,
 }
 
-/// What only the access log wants to know: out of the way of those that are only added up.
+/// Data that only the access log needs. Kept apart, so that requests that are only counted do not
+/// carry it.
 #[derive(Debug)]
 struct Logged {
     version: Version,
@@ -92,7 +95,7 @@ impl Default for LogLine {
     }
 }
 
-/// Scripts' names and targets may be long; room for those that are longer is not kept.
+/// Names of scripts and targets may be long; buffers larger than this are not kept.
 const TEXT_ROOM_MAX: usize = 1024;
 
 impl LogLine {
@@ -122,7 +125,7 @@ impl LogLine {
         self.upstream.clear();
     }
 
-    /// Notes which script answers.
+    /// Records the script that runs.
     pub(super) fn runs(&mut self, script: &[u8]) {
         put(&mut self.script, script);
         if let Some(head) = self.head_mark {
@@ -130,7 +133,8 @@ impl LogLine {
         }
     }
 
-    /// Notes what tells it from others where requests are added up, while its texts are at hand.
+    /// Computes the hashes that identify the request in the statistics, while its texts are
+    /// available.
     pub(super) fn note_for_figures(&mut self) {
         let pool = self.pool.as_deref().unwrap_or_default();
         let texts = [self.method.as_str().as_bytes(), path_of(&self.target), pool.as_bytes()];
@@ -139,7 +143,7 @@ impl LogLine {
         self.marks = Marks { texts: head, id: id_mark(&self.id) };
     }
 
-    /// Notes what the access log has beyond that.
+    /// Records the additional data of the access log.
     pub(super) fn note_for_log(&mut self, parts: &Parts, client: Client<'_>) {
         self.logged = Some(Box::new(Logged {
             version: parts.version,
@@ -153,17 +157,17 @@ impl LogLine {
         self.logged = None;
     }
 
-    /// Whether the access log has it.
+    /// Whether the request is written to the access log.
     pub(super) fn is_for_log(&self) -> bool {
         self.logged.is_some()
     }
 
-    /// The client has its last byte, or has gone.
+    /// Records the end: the client has its last byte, or has disconnected.
     pub(super) fn end(&mut self) {
         self.wall = self.started.elapsed();
     }
 
-    /// The request is over: what it shared with its head is nobody's any more.
+    /// Releases the data of a finished request that it shared with its head, and large buffers.
     pub(super) fn let_go(&mut self) {
         (self.method, self.account, self.logged) = (Method::GET, None, None);
         for text in [&mut self.script, &mut self.target, &mut self.id] {
@@ -171,14 +175,14 @@ impl LogLine {
         }
     }
 
-    /// Tells crates/insight of the request.
+    /// Passes the request on to crates/insight.
     pub(super) fn hand_over(&self, status: u16, end: End, intake: &mut Intake) {
         let usage = self.account.as_ref().map(|account| account.usage).unwrap_or_default();
         let trace = self.trace.unwrap_or_default();
         let end = match (end, usage.ending) {
-            (End::Answered, Ending::Fatal) => End::Fatal,
-            (End::Answered, Ending::Overtime) => End::Overtime,
-            (End::Answered, Ending::Exit) => End::Exit,
+            (End::Completed, Ending::Fatal) => End::Fatal,
+            (End::Completed, Ending::Overtime) => End::Overtime,
+            (End::Completed, Ending::Exit) => End::Exit,
             (end, _) => end,
         };
         let model = match usage.model {
@@ -243,7 +247,7 @@ impl LogLine {
         out
     }
 
-    /// Apache's combined format, and behind it what a log reader of that format does not look at.
+    /// Writes Apache's combined format, followed by fields that readers of that format ignore.
     fn combined(&self, logged: &Logged, status: u16, out: &mut String) -> std::fmt::Result {
         let Logged { remote, version, referer, user_agent } = logged;
         let LogLine { method, bytes, .. } = self;
@@ -323,12 +327,12 @@ impl LogLine {
     }
 }
 
-/// A target without its query.
+/// Returns a target without its query.
 fn path_of(target: &[u8]) -> &[u8] {
     target.split(|b| *b == b'?').next().unwrap_or_default()
 }
 
-/// Replaces a text, in the room that it has.
+/// Replaces a text and reuses its buffer.
 fn put(to: &mut Vec<u8>, text: &[u8]) {
     to.clear();
     to.extend_from_slice(text);
@@ -348,8 +352,9 @@ fn ms(span: Duration) -> String {
     format!("{}.{:03}", span.as_millis(), span.as_micros() % 1_000)
 }
 
-/// What stands for a byte that could end the string, forge a line, or steer the terminal of whoever reads it. JSON needs
-/// less: `serde_json` passes on DEL and the control characters from U+0080 on, which terminals obey.
+/// Escape syntax for bytes that could end the string, forge a line, or control the reader's
+/// terminal. JSON itself requires less: `serde_json` passes on DEL and the control characters from
+/// U+0080 on, which terminals interpret.
 #[derive(Clone, Copy)]
 enum Quoting {
     /// `\xHH`, as nginx does.
@@ -358,7 +363,8 @@ enum Quoting {
     Json,
 }
 
-/// Writes `bytes` as the inside of a quoted string: no quote, backslash, control character or invalid UTF-8.
+/// Writes `bytes` as the content of a quoted string, without quotes, backslashes, control
+/// characters or invalid UTF-8.
 fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -392,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_can_forge_a_line() {
+    fn control_characters_and_quotes_are_escaped() {
         for (bytes, combined, json) in [
             (&b"plain \xc3\xa4"[..], "plain ä", "plain ä"),
             (b"a\"b\\c", "a\\x22b\\x5Cc", "a\\\"b\\\\c"),

@@ -1,13 +1,14 @@
-//! The request id: taken over from `X-Request-Id`, or made.
+//! The request id: taken from `X-Request-Id`, or generated.
 
 use http::HeaderValue;
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
-/// Longest id that is taken over, bytes.
+/// Maximum length of an id that is taken from a request, in bytes.
 pub(crate) const ID_BYTES_MAX: usize = 128;
 
-/// Makes ids: 16 hex digits of randomness per process, 16 of a counter that starts anywhere.
+/// Generates ids: 16 random hex digits per process, then 16 hex digits of a counter with a random
+/// start.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     prefix: [u8; 16],
@@ -21,7 +22,7 @@ impl RequestIds {
         RequestIds { prefix: hex(random.hash_one(0)), next: Cell::new(random.hash_one(1)) }
     }
 
-    /// The client's id if it is harmless in logs and headers, else a new one.
+    /// Returns the client's id if it is harmless in logs and headers, otherwise a new one.
     pub(crate) fn of(&self, sent: Option<&HeaderValue>) -> HeaderValue {
         match sent {
             Some(id) if is_harmless(id.as_bytes()) => id.clone(),
@@ -36,7 +37,8 @@ impl RequestIds {
         id[..16].copy_from_slice(&self.prefix);
         id[16..].copy_from_slice(&hex(number));
         let mut id = HeaderValue::from_bytes(&id).expect("hex digits are a valid header value");
-        // It comes once: in HTTP/2's table of headers (RFC 7541, section 7.1.3) it would drive out what comes again.
+        // The value occurs only once. In HTTP/2's header table (RFC 7541, section 7.1.3) it would
+        // evict values that occur again.
         id.set_sensitive(true);
         id
     }
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn harmless_ids_are_taken_over() {
+    fn harmless_id_is_kept_and_other_is_replaced() {
         let ids = RequestIds::new();
         for (sent, is_taken) in [
             ("abc-123", true),
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn made_ids_differ() {
+    fn generated_ids_differ() {
         let ids = RequestIds::new();
         let (a, b) = (ids.of(None), ids.of(None));
         assert_eq!(a.len(), 32);

@@ -1,4 +1,4 @@
-//! Times as the logs write them, in UTC.
+//! Formats times for the logs, in UTC.
 
 use jiff::Timestamp;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ pub(super) fn rfc3339(at: SystemTime) -> String {
     format!("{:.3}", timestamp(at))
 }
 
-/// Beyond the year 9999 it is 1970.
+/// Converts a time; times after the year 9999 become 1970.
 fn timestamp(at: SystemTime) -> Timestamp {
     Timestamp::try_from(at).unwrap_or_default()
 }
@@ -24,7 +24,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
-    fn times() {
+    fn time_is_formatted_for_both_logs() {
         for (seconds, expected, rfc) in [
             (0, "01/Jan/1970:00:00:00 +0000", "1970-01-01T00:00:00.000Z"),
             (951_782_400, "29/Feb/2000:00:00:00 +0000", "2000-02-29T00:00:00.000Z"),

@@ -1,42 +1,42 @@
-//! What the stages of a request know of it.
+//! State of a request that its stages share.
 
 use super::forwarded::Claims;
-use crate::answer::error_page::Failure;
-use crate::answer::own::without_port;
 use crate::client::connection::ConnectionState;
-use crate::client::ends::Ends;
-use crate::client::fastcgi::told::Told;
+use crate::client::fastcgi::fastcgi_params::FastcgiParams;
+use crate::client::peer_info::Ends;
 use crate::log::trace::{Trace, Traceparent};
+use crate::response::error_page::Failure;
+use crate::response::front_response::without_port;
 use crate::route::site::{Routed, Script};
-use crate::runtime::shed::Shed;
+use crate::runtime::rejection::Rejection;
 use crate::setup::Setup;
 use crate::shared::Shared;
 use http::request::Parts;
 use http::{HeaderValue, header};
-use samovar_config::{Listener, Place};
+use samovar_config::{Endpoint, Listener};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
-/// That of `https://` without a port.
+/// Port of an `https://` URL without a port.
 const HTTPS_PORT: u16 = 443;
 
-/// Who asks, and the setup by which that is answered.
+/// A request's client, and the setup that serves it.
 #[derive(Clone, Copy)]
 pub(super) struct RequestContext<'a> {
     pub(super) connection: &'a Rc<ConnectionState>,
-    /// Of the pool that answers.
+    /// State of the pool that serves the request.
     pub(super) shared: &'a Rc<Shared>,
-    /// Who is at both ends: of the connection, or of that to the web server in front.
+    /// Both ends of the client's connection: to the front, or to the web server in front of it.
     pub(super) ends: &'a Ends,
-    /// What a web server has told of it, by FastCGI.
-    pub(super) told: Option<&'a Told>,
+    /// Parameters from a web server, received over FastCGI.
+    pub(super) told: Option<&'a FastcgiParams>,
     pub(super) setup: &'a Rc<Setup>,
     pub(super) id: &'a HeaderValue,
     pub(super) claims: &'a Claims,
-    /// The trace that it belongs to, as far as its headers are believed.
+    /// The request's trace, as far as its headers are trusted.
     pub(super) trace: Option<&'a Trace>,
-    /// What PHP is told of it in place of its header.
+    /// Trace header that PHP gets in place of the client's.
     pub(super) traceparent: Option<&'a Traceparent>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> RequestContext<'a> {
         self.shared
     }
 
-    /// What answers `path`, as it came.
+    /// Returns the route for `path`, which is as the client sent it.
     pub(super) async fn route(&self, parts: &'a Parts, path: &[u8]) -> Result<Rc<Routed>, Failure> {
         if let Some(told) = self.told {
             return self.route_told(told, parts).await.map_err(unasked);
@@ -64,38 +64,40 @@ impl<'a> RequestContext<'a> {
         routed.map_err(unasked)
     }
 
-    /// The name that the client used, without port: a trusted proxy's word, the target's host, or the `Host` header's.
+    /// Host name that the client used, without port: from a trusted proxy, from the target, or from
+    /// the `Host` header.
     pub(super) fn host(&self, parts: &'a Parts) -> &'a str {
         host(self.claims, parts)
     }
 
-    /// Where the same pages are by HTTPS, if nothing else is said.
+    /// Port of the same site over HTTPS, if the settings specify none.
     pub(super) fn https_port(&self) -> u16 {
         https_port(&self.setup.settings.listen)
     }
 }
 
-/// The disk did not say what is there.
+/// Maps a failed disk lookup to a failure of the request.
 fn unasked(kind: ErrorKind) -> Failure {
     match kind {
-        ErrorKind::TimedOut => Failure::Busy(Shed::Files, 1),
+        ErrorKind::TimedOut => Failure::Busy(Rejection::Files, 1),
         _ => Failure::Internal,
     }
 }
 
-/// The usual port, where one of them has it or none has any; else the first: others may be for a proxy alone.
+/// Returns the usual port if a listener has it, or if there is no listener with a port. Otherwise
+/// returns the first port, because others may be for a proxy only.
 fn https_port(listen: &[Listener]) -> u16 {
     let ports = || {
         let secure = listen.iter().filter(|listener| listener.is_tls());
         secure.filter_map(|listener| match &listener.place {
-            Place::Tcp(at) if at.port != 0 => Some(at.port),
+            Endpoint::Tcp(at) if at.port != 0 => Some(at.port),
             _ => None,
         })
     };
     ports().find(|port| *port == HTTPS_PORT).or_else(|| ports().next()).unwrap_or(HTTPS_PORT)
 }
 
-/// The name that the client used, without port.
+/// Host name that the client used, without port.
 pub(super) fn host<'a>(claims: &'a Claims, parts: &'a Parts) -> &'a str {
     let header = || parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = claims.host.as_deref().or_else(|| parts.uri.host()).or_else(header);
@@ -107,7 +109,8 @@ impl<'a> ScriptRequest<'a> {
         self.context.shared()
     }
 
-    /// The client's address, by the word of a trusted proxy; whoever comes through the file system has the unspecified one.
+    /// The client's address, from a trusted proxy if there is one. A client on a Unix socket has
+    /// the unspecified address.
     pub(super) fn client(&self) -> IpAddr {
         let peer = self.context.ends.peer.map(|peer| peer.ip());
         self.context.claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
@@ -121,7 +124,7 @@ mod tests {
     use samovar_config::names::by_flag;
 
     #[test]
-    fn the_usual_port_is_where_people_are_sent() {
+    fn https_redirect_prefers_the_usual_port() {
         for (listen, expected) in [
             (":80?redirect,https://:443", 443),
             (":80?redirect,https://:8443", 8443),

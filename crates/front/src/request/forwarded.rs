@@ -1,8 +1,9 @@
-//! Whom to believe: what trusted proxies say about the client they speak for.
+//! Trusted proxies: decides which forwarding headers are believed.
 //!
-//! `X-Forwarded-For`, `-Proto`, `-Host` and `-Port` of a trusted peer replace the client's address, the scheme, the
-//! host and the port. From anybody else they reach PHP as plain headers, as with nginx, and change nothing.
-//! Lists are read from the right, because a proxy appends: what stands further left may be forged.
+//! `X-Forwarded-For`, `-Proto`, `-Host` and `-Port` from a trusted peer replace the client's
+//! address, the scheme, the host and the port. From other peers they reach PHP as plain headers, as
+//! with nginx, and have no effect. Lists are read from the right, because each proxy appends its
+//! entry. Entries further left may be forged.
 
 use super::host::is_host;
 use http::{HeaderMap, HeaderName};
@@ -15,13 +16,13 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
-/// Proxies that are stepped over at most.
+/// Maximum number of proxies that are skipped.
 const HOPS_MAX: usize = 32;
 
-/// What a trusted proxy claims; nothing, if there is none.
+/// Claims of a trusted proxy. Empty if there is none.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Claims {
-    /// The peer is such a proxy.
+    /// The peer is a trusted proxy.
     pub(super) is_trusted: bool,
     pub(super) address: Option<IpAddr>,
     pub(super) is_https: Option<bool>,
@@ -33,7 +34,7 @@ fn is_trusted(proxies: &[IpNet], peer: IpAddr) -> bool {
     proxies.iter().any(|net| net.contains(&peer))
 }
 
-/// The claims of `peer`, if it is one of the proxies; `None` is whoever has come through a socket in the file system.
+/// Returns the claims of `peer` if it is a trusted proxy. `None` is a client on a Unix socket.
 pub(super) fn claims(settings: &Settings, peer: Option<SocketAddr>, headers: &HeaderMap) -> Claims {
     let proxies = &settings.trusted_proxies;
     if peer.map_or(settings.trusts_unix, |peer| is_trusted(proxies, peer.ip())) {
@@ -51,7 +52,7 @@ fn read(proxies: &[IpNet], headers: &HeaderMap) -> Claims {
     Claims { is_trusted: false, address, is_https, host, port }
 }
 
-/// The right-most address that is no trusted proxy; the left-most one if all are.
+/// Returns the right-most address that is not a trusted proxy, or the left-most one if all are.
 fn client(proxies: &[IpNet], headers: &HeaderMap) -> Option<IpAddr> {
     let mut client = None;
     for entry in entries(headers, &FOR).take(HOPS_MAX) {
@@ -64,14 +65,14 @@ fn client(proxies: &[IpNet], headers: &HeaderMap) -> Option<IpAddr> {
     client
 }
 
-/// An address with or without port, IPv6 with or without brackets.
+/// Reads an address with or without a port, IPv6 with or without brackets.
 fn address(entry: &str) -> Option<IpAddr> {
     let bare = entry.strip_prefix('[').and_then(|e| e.strip_suffix(']')).unwrap_or(entry);
     let address: Option<IpAddr> = bare.parse().ok();
     address.or_else(|| entry.parse::<SocketAddr>().ok().map(|a| a.ip())).map(|a| a.to_canonical())
 }
 
-/// The entries of a list header, from the right.
+/// Entries of a list header, from the right.
 fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let lines: Vec<&str> = headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).collect();
     lines.into_iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim)
@@ -81,7 +82,8 @@ fn last<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     entries(headers, name).next()
 }
 
-/// Stricter than for a client: what a proxy passes on here, a client may have sent it.
+/// Stricter than the check of a client's `Host` header, because a proxy may forward a value that a
+/// client sent.
 fn is_plain_host(host: &[u8]) -> bool {
     let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b".-_:[]".contains(b);
     !host.is_empty() && host.iter().all(is_plain) && is_host(host)
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_most_untrusted_address_is_the_client() {
+    fn client_is_the_right_most_untrusted_address() {
         for (lines, expected) in [
             (&["203.0.113.7"][..], Some("203.0.113.7")),
             (&["6.6.6.6, 203.0.113.7"], Some("203.0.113.7")),
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_host_and_port() {
+    fn scheme_host_and_port_are_read_or_ignored() {
         check(&[("proto", "https")], &Claims { is_https: Some(true), ..Claims::default() });
         check(&[("proto", "https, http")], &Claims { is_https: Some(false), ..Claims::default() });
         check(

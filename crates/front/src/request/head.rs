@@ -1,8 +1,9 @@
-//! What PHP is told about a request, by nginx's rules.
+//! Encodes the head of a request for PHP, by nginx's rules.
 //!
-//! Header names with other characters than letters, digits and `-` are not passed on: `X_Y` and `X-Y` would be the same
-//! variable in PHP, which lets a client forge what a proxy sets. `Proxy` is dropped, because `HTTP_PROXY` steers
-//! HTTP clients (httpoxy). Headers that come several times are joined: `Cookie` by `; `, others by `, `.
+//! Header names that contain other characters than letters, digits and `-` are not passed. `X_Y`
+//! and `X-Y` would be the same variable in PHP, so a client could forge a header that a proxy sets.
+//! `Proxy` is dropped, because `HTTP_PROXY` controls HTTP clients (httpoxy). Repeated headers are
+//! joined: `Cookie` by `; `, others by `, `.
 
 use super::context::ScriptRequest;
 use crate::log::trace::{TRACEPARENT, TRACESTATE, Traceparent};
@@ -10,15 +11,16 @@ use crate::route::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use samovar_ring::Lane;
 use samovar_ring::request::{
-    FLAG_APP, FLAG_HTTPS, FLAG_LEDGER, FLAG_WHOLE, RequestHead, TooLarge, encode_with,
+    FLAG_APP, FLAG_HTTPS, FLAG_REQUEST_ACCOUNTING, FLAG_WHOLE, RequestHead, TooLarge, encode_with,
 };
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
-/// Of `$_SERVER`: name and value.
+/// A `$_SERVER` variable: name and value.
 type Variable<'a> = (&'static [u8], Cow<'a, [u8]>);
 
-/// The headers that are fields of their own for PHP, by their first value: found in one pass, where to look each up would hash it.
+/// The headers that PHP gets as separate fields, each with its first value. They are collected in
+/// one pass, because each lookup would hash the name.
 #[derive(Default)]
 struct Fields<'a> {
     content_type: Option<&'a HeaderValue>,
@@ -45,7 +47,8 @@ impl<'a> Fields<'a> {
 }
 
 impl ScriptRequest<'_> {
-    /// Encodes the head into `out`. `body_bytes`: the body's length, if it is known. `is_whole`: it runs as a whole script.
+    /// Encodes the head into `out`. `body_bytes`: the body's length, if known. `is_whole`: the
+    /// request runs as a whole script.
     pub(super) fn encode(
         &self,
         body_bytes: Option<u64>,
@@ -74,7 +77,7 @@ impl ScriptRequest<'_> {
             protocol: protocol(parts.version),
             script_filename: &script.filename,
             script_name: &script.name,
-            // As nginx, where `try_files` has rewritten the URI to the script.
+            // As in nginx when `try_files` has rewritten the URI to the script.
             document_uri: &script.name,
             path_info: &script.path_info,
             document_root: context.setup.site.root.as_os_str().as_bytes(),
@@ -105,8 +108,8 @@ impl ScriptRequest<'_> {
         encode_with(&head, all, variables.chain(script.variables()), out)
     }
 
-    /// The trace by the names that environment variables have for it: as [`Self::encode`]'s headers say it, but nobody's who is
-    /// not believed.
+    /// The trace as environment variables. They match the headers of [`Self::encode`], but headers
+    /// that are not trusted are left out.
     pub(super) fn trace_variables(&self) -> [Option<Variable<'_>>; 2] {
         let Some(trace) = self.context.trace else { return [None, None] };
         let came = |name: &'static [u8], header: &HeaderName| {
@@ -134,8 +137,8 @@ impl ScriptRequest<'_> {
             .collect()
     }
 
-    /// What replaces the `Host` header: a trusted proxy's word, or the host of a target in absolute form (RFC 9112
-    /// 3.2.2).
+    /// The value that replaces the `Host` header: from a trusted proxy, or the host of a target in
+    /// absolute form (RFC 9112 3.2.2).
     fn host_override(&self) -> Option<&str> {
         let target = self.parts.uri.authority().map(http::uri::Authority::as_str);
         self.context.claims.host.as_deref().or(target)
@@ -156,11 +159,11 @@ impl ScriptRequest<'_> {
     }
 }
 
-pub(super) fn flags(lane: Lane, is_https: bool, has_ledger: bool) -> u32 {
+pub(super) fn flags(lane: Lane, is_https: bool, has_request_accounting: bool) -> u32 {
     let app = if lane.is_app() { FLAG_APP } else { 0 };
     let https = if is_https { FLAG_HTTPS } else { 0 };
-    let ledger = if has_ledger { FLAG_LEDGER } else { 0 };
-    app | https | ledger
+    let request_accounting = if has_request_accounting { FLAG_REQUEST_ACCOUNTING } else { 0 };
+    app | https | request_accounting
 }
 
 fn protocol(version: Version) -> &'static [u8] {
@@ -175,7 +178,7 @@ pub(super) fn is_passed(name: &[u8]) -> bool {
     name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-') && name != b"proxy"
 }
 
-/// All values of a header as one.
+/// Joins all values of a header.
 fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
     let mut values = headers.get_all(name).iter();
     let mut all = Cow::Borrowed(values.next()?.as_bytes());
@@ -191,10 +194,10 @@ fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::own::without_port;
+    use crate::response::front_response::without_port;
 
     #[test]
-    fn ports_are_cut_off() {
+    fn port_is_removed_from_host() {
         for (host, name) in [
             ("example.com", "example.com"),
             ("example.com:80", "example.com"),
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_be_forged_are_not_passed() {
+    fn forgeable_header_names_are_not_passed() {
         for (name, passes) in [
             ("x-real-ip", true),
             ("x_real_ip", false),
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_the_first_of_their_name() {
+    fn fields_have_the_first_value_of_a_header() {
         let mut headers = HeaderMap::new();
         for value in ["a", "b"] {
             headers.append(header::CONTENT_TYPE, HeaderValue::from_static(value));
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_joined() {
+    fn repeated_header_values_are_joined() {
         let mut headers = HeaderMap::new();
         for value in ["a=1", "b=2"] {
             headers.append(header::COOKIE, HeaderValue::from_static(value));

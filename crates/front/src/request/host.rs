@@ -1,9 +1,11 @@
-//! What may name a host: in a `Host` header, in a target's authority, and in a trusted proxy's word.
+//! Validates hosts: in a `Host` header, in a target's authority, and in the headers of a trusted
+//! proxy.
 
 use std::net::Ipv6Addr;
 
-/// Whether `host` is RFC 3986's `host [":" port]`, or empty. Stricter than its grammar where nothing in use is lost:
-/// no empty labels (but for one dot at the end), no user in front, a literal in brackets is an IPv6 address.
+/// Whether `host` is RFC 3986's `host [":" port]`, or empty. The check is stricter than the
+/// grammar, but accepts all hosts in use: no empty labels (except for one dot at the end), no user
+/// name, and a literal in brackets must be an IPv6 address.
 pub(super) fn is_host(host: &[u8]) -> bool {
     if host.first() == Some(&b'[') {
         let Some(end) = memchr::memchr(b']', host) else { return false };
@@ -25,7 +27,7 @@ fn is_port(port: &[u8]) -> bool {
     number.is_some()
 }
 
-/// RFC 3986's `reg-name`, which an IPv4 address is too.
+/// RFC 3986's `reg-name`, which includes IPv4 addresses.
 fn is_name(name: &[u8]) -> bool {
     let labels = name.strip_suffix(b".").unwrap_or(name);
     if labels.is_empty() {
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts() {
+    fn hosts_are_accepted_or_refused() {
         for (host, is_valid) in [
             ("example.com", true),
             ("example.com:8080", true),

@@ -1,18 +1,20 @@
-//! What a worker says ahead of its answer (103 Early Hints, RFC 8297), on its way to the client.
+//! Interim responses of a worker (103 Early Hints, RFC 8297) on their way to the client.
 //!
-//! nginx before 1.29 takes them for the final answer, so proxies get none unless the settings say so. hyper has no
-//! interim answers for servers: they are written below it, by `client/watched.rs`, between its own bytes.
+//! nginx before 1.29 mistakes them for the final response, so proxies get none unless the settings
+//! enable it. hyper does not support interim responses in servers. `client/watched.rs` writes them
+//! directly to the socket, between hyper's own bytes.
 
 use super::context::ScriptRequest;
-use crate::answer::worker::read_lines;
+use crate::response::worker_response::read_lines;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
 use samovar_config::EarlyHints;
 
-/// What a proxy adds to the requests that it passes on.
+/// Headers that a proxy adds to the requests it forwards.
 pub(crate) const PROXY_HEADERS: [&str; 4] = ["via", "forwarded", "x-forwarded-for", "x-real-ip"];
 
-/// Sends it, if the client can take it. 100 and 101 are the connection's own.
+/// Sends an interim response if the client can accept it. 100 and 101 are reserved for the
+/// connection.
 pub(crate) fn send(request: &ScriptRequest<'_>, status: u16, lines: &Bytes) {
     let Some(status) = StatusCode::from_u16(status).ok().filter(|status| is_passed(*status)) else {
         return;
@@ -21,7 +23,7 @@ pub(crate) fn send(request: &ScriptRequest<'_>, status: u16, lines: &Bytes) {
         return;
     }
     let mut headers = HeaderMap::new();
-    // Without a length, and without what is the connection's.
+    // Leaves out the length and the headers of the connection.
     read_lines(lines, lines.len(), &mut headers, |name| {
         request.shared().report_dropped(name);
     });
@@ -39,8 +41,8 @@ fn takes(request: &ScriptRequest<'_>) -> bool {
         EarlyHints::On => true,
         EarlyHints::Off => false,
     };
-    // HTTP/1.0 knows none (RFC 9110 section 15.2), and hyper has no way for those of HTTP/2.
-    // FastCGI has one answer.
+    // HTTP/1.0 has no interim responses (RFC 9110 section 15.2), and hyper offers no way to send
+    // those of HTTP/2. FastCGI allows only one response.
     is_wanted && request.parts.version == Version::HTTP_11 && request.context.told.is_none()
 }
 
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_of_its_own() {
+    fn interim_response_is_encoded_as_a_head() {
         let lines =
             Bytes::from_static(b"Link: </a.css>; rel=preload\nContent-Length: 3\nLink: </b>\n");
         let mut headers = HeaderMap::new();
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_connections_own_is_not_passed() {
+    fn interim_statuses_of_the_connection_are_not_passed() {
         let passed = |code| is_passed(StatusCode::from_u16(code).expect("a status"));
         assert_eq!(
             [100, 101, 102, 103, 199, 200].map(passed),

@@ -1,7 +1,9 @@
-//! A request of the server's own: what workers that are held back answer, and what those answer that serve.
+//! The reload probe: a request of the server itself to held workers and, if they fail, to the
+//! serving workers.
 //!
-//! A reload asks it before it lets a new generation take over. It goes the way of any request, from the route to the ring,
-//! and is told from a client's by its lane; nobody reads its answer but for the status, and it is in no log.
+//! A reload sends it before a new generation takes over. It is processed like a client's request,
+//! from the route to the ring, and differs only in its lane. Only the status of the response is
+//! used. The request is not logged.
 
 use crate::exchange::{Exchange, Lost, Order, Piece, SlotWait, WorkerMessage};
 use crate::route::site::{Route, Script};
@@ -14,33 +16,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What the front stands for in the probe's head: nobody has connected.
+/// Client and server address in the probe's head, because there is no connection.
 const ADDRESS: &[u8] = b"127.0.0.1";
-/// Whom it asks for, where the settings name nobody.
+/// Host name in the probe if the settings specify none.
 const HOST: &str = "localhost";
-/// By what PHP's messages name the probe.
+/// Request ID of the probe in PHP's messages.
 const REQUEST_ID: &[u8] = b"reload-probe";
-/// How long the old generation may take to show that it does no better than the new one.
+/// Time limit for the old generation's response to the same probe.
 const OLD_LIMIT: Duration = Duration::from_secs(10);
-/// From here on an answer says that something is wrong with the server's side.
+/// Lowest status that indicates a failure of the server.
 const WRONG_FROM: u16 = 500;
 
-/// What is asked, by which settings, and whom to tell.
+/// A probe to send: its target, its settings, and the callback for the result.
 pub(crate) struct ProbeOrder {
     pub(crate) target: String,
     pub(crate) next: ValidSettings,
     pub(crate) done: ProbeDone,
 }
 
-/// Called once, on the front's thread; must not block.
+/// Called once, on the front's thread. Must not block.
 pub type ProbeDone = Box<dyn FnOnce(Result<Probed, String>) + Send>;
 
-/// What came of a probe that stands in nothing's way.
+/// Result of a probe that allows the new generation to take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// Status of the new generation's answer.
+    /// Status of the new generation's response.
     pub status: u16,
-    /// The front controller has answered it.
+    /// The front controller handled the probe.
     pub is_app: bool,
 }
 
@@ -50,7 +52,7 @@ impl std::fmt::Debug for ProbeOrder {
     }
 }
 
-/// Asks the workers that are held back; should they fail, also those that serve.
+/// Sends the probe to the held workers and, if they fail, also to the serving workers.
 pub(crate) async fn carry_out(shared: Rc<Shared>, order: ProbeOrder) {
     let ProbeOrder { target, next, done } = order;
     let new = ask(&shared, &next.into_setup(), &target, true).await;
@@ -63,15 +65,16 @@ pub(crate) async fn carry_out(shared: Rc<Shared>, order: ProbeOrder) {
     let old = tokio::time::timeout(OLD_LIMIT, ask(&shared, &setup, &target, false)).await;
     let result = match old {
         Ok(old) if old.status.is_ok_and(|status| status < WRONG_FROM) => Err(format!(
-            "`{target}` {} by the new generation, and {} by the old one\n\
-             hint: the server's log may say why; `samovar reload --force` lets it take over all the same",
+            "`{target}` {} in the new generation, and {} in the old one\n\
+             hint: check the server's log; to activate the new generation anyway, run \
+             `samovar reload --force`",
             new.words(),
             old.words()
         )),
         _ => {
             tracing::warn!(
                 target = target.as_str(),
-                "the probe {} by the new generation, and the old one does no better",
+                "the probe {} in the new generation, and also failed in the old one",
                 new.words()
             );
             Ok(new.probed())
@@ -81,39 +84,39 @@ pub(crate) async fn carry_out(shared: Rc<Shared>, order: ProbeOrder) {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Answered {
+struct ProbeResult {
     status: Result<u16, Lost>,
     is_app: bool,
 }
 
-impl Answered {
+impl ProbeResult {
     fn probed(self) -> Probed {
         Probed { status: self.status.unwrap_or(WRONG_FROM), is_app: self.is_app }
     }
 
     fn words(self) -> String {
         match self.status {
-            Ok(status) => format!("is answered with {status}"),
-            Err(Lost::QueueTimeout) => "is not taken by any worker".to_owned(),
-            Err(Lost::Overrun(_)) => "gets no answer in time".to_owned(),
-            Err(Lost::Orphaned(_)) => "kills the worker that runs it".to_owned(),
-            Err(_) => "gets no whole answer".to_owned(),
+            Ok(status) => format!("returned {status}"),
+            Err(Lost::QueueTimeout) => "was not taken by any worker".to_owned(),
+            Err(Lost::Overrun(_)) => "got no response in time".to_owned(),
+            Err(Lost::Orphaned(_)) => "killed its worker".to_owned(),
+            Err(_) => "got an incomplete response".to_owned(),
         }
     }
 }
 
-async fn ask(shared: &Rc<Shared>, setup: &Setup, target: &str, is_held: bool) -> Answered {
+async fn ask(shared: &Rc<Shared>, setup: &Setup, target: &str, is_held: bool) -> ProbeResult {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let now_ms = samovar_ring::monotonic_ns() / 1_000_000;
     let host = || setup.settings.server_name.as_deref().unwrap_or(HOST).as_bytes();
-    let of_front = |status| Answered { status: Ok(status), is_app: false };
+    let of_front = |status| ProbeResult { status: Ok(status), is_app: false };
     let routed = setup.routes.route(&shared.disk, host, path.as_bytes(), now_ms).await;
     let Ok(routed) = routed else { return of_front(503) };
     match &routed.route {
         Route::Script(script) => {
             let lane = if is_held { script.lane.probe() } else { script.lane };
             let status = run(shared, setup, script, target, lane).await;
-            Answered { status, is_app: script.lane == Lane::App }
+            ProbeResult { status, is_app: script.lane == Lane::App }
         }
         Route::Static(_) => of_front(200),
         Route::Redirect(_) => of_front(301),
@@ -146,7 +149,7 @@ async fn run(
         let headers: [(&[u8], &[u8]); 2] = [(b"host", host), (b"user-agent", b"Samovar")];
         if encode_with(&head, headers, script.variables(), &mut encoded).is_err() {
             exchanges.give_up(filling);
-            return Err(Lost::Broken("the probe is too long"));
+            return Err(Lost::Broken("probe too long"));
         }
         exchanges.put_request(&filling, &encoded);
         exchanges.put_body(&filling, &[]);
@@ -154,21 +157,23 @@ async fn run(
         let order = Order { lane, terms: script.terms, extended, waited_ms: 0, held: None };
         exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
     };
-    // There may be no connection whose deadlines keep the sweep going.
+    // There may be no connection whose deadlines keep the sweep running.
     shared.resume_sweeping();
     shared.exchanges.borrow_mut().announce_lane(lane);
     let mut exchange = Exchange::new(&shared.exchanges, submitted);
-    let answer = loop {
-        if let WorkerMessage::Answer(answer) = poll_fn(|cx| exchange.poll_answer(false, cx)).await?
+    let response = loop {
+        if let WorkerMessage::ResponseReader(response) =
+            poll_fn(|cx| exchange.poll_response(false, cx)).await?
         {
-            break answer;
+            break response;
         }
     };
-    if answer.is_open {
-        // The script runs to its end: what it stores is whole, and what is wrong with it shows.
+    if response.is_open {
+        // The script runs to its end, so that its stored data is complete and late failures are
+        // detected.
         while let Piece::Bytes(_) = poll_fn(|cx| exchange.poll_piece(cx)).await? {}
     }
-    Ok(answer.status)
+    Ok(response.status)
 }
 
 fn head<'a>(setup: &'a Setup, script: &'a Script, target: &'a str) -> RequestHead<'a> {

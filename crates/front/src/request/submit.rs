@@ -1,32 +1,36 @@
-//! submit: a routed request into the ring, and its answer out of it.
+//! submit: puts a routed request into the ring and receives its response.
 //!
-//! Backpressure lives here: with no free slot, or no worker, within `timeouts.queue` the answer is 503. A request
-//! whose worker died before the client got a byte is run again, if running it twice does no harm.
+//! This is the place of backpressure: without a free slot, or without a worker, within
+//! `timeouts.queue` the response is 503. A request whose worker died before the client got a byte
+//! is run again, if running it twice is harmless.
 
 use super::context::ScriptRequest;
 use super::interim;
-use super::sampled;
-use super::traced;
+use super::script_sampling;
+use super::trace_selection;
 use super::upload::{self, Upload};
-use crate::answer::error_page::Failure;
 use crate::exchange::admission::Places;
 use crate::exchange::deaths::Attempt;
 use crate::exchange::shares::Held;
-use crate::exchange::{Answer, BodyFailure, Exchange, Lost, Order, SlotWait, WorkerMessage};
+use crate::exchange::{
+    BodyFailure, Exchange, Lost, Order, ResponseReader, SlotWait, WorkerMessage,
+};
 use crate::log::RequestLogEntry;
+use crate::response::error_page::Failure;
 use crate::route::target::Target;
-use crate::runtime::shed::Shed;
+use crate::runtime::rejection::Rejection;
 use crate::shared::Shared;
 use http::Method;
 use samovar_ring::{Death, Filling, Lane};
 use std::future::poll_fn;
 
-/// Runs the request and waits for the start of its answer; the exchange, if more is to come.
+/// Runs the request and waits for the start of its response. Also returns the exchange if more of
+/// the response follows.
 pub(super) async fn submit(
     request: &ScriptRequest<'_>,
     upload: Upload,
     entry: &mut RequestLogEntry,
-) -> Result<(Answer, Option<Exchange>), Failure> {
+) -> Result<(ResponseReader, Option<Exchange>), Failure> {
     let shared = request.shared();
     let is_head_only = request.parts.method == Method::HEAD;
     let may_run_again = is_idempotent(&request.parts.method) && matches!(upload, Upload::None);
@@ -37,15 +41,15 @@ pub(super) async fn submit(
         let upload = upload.take().unwrap_or(Upload::None);
         let exchange = queue(request, upload, held, attempts == 0).await?;
         let mut run = Run { exchange: Some(exchange), entry };
-        match run.answer(request, is_head_only).await {
-            Ok(answer) => {
-                let rest = run.exchange.take().filter(|_| answer.is_open);
-                return Ok((answer, rest));
+        match run.respond(request, is_head_only).await {
+            Ok(response) => {
+                let rest = run.exchange.take().filter(|_| response.is_open);
+                return Ok((response, rest));
             }
             Err(Lost::Orphaned(death)) if may_run_again && retry(request, death, attempts) => {
                 attempts += 1;
                 run.entry.retried();
-                shared.counters.retries.add(1);
+                shared.counters.pool.retries_total.add(1);
                 log_death(request, Some(attempts));
             }
             Err(lost) => return Err(failure(request, lost)),
@@ -53,25 +57,26 @@ pub(super) async fn submit(
     }
 }
 
-/// A request at a worker. Whoever stops awaiting its answer, because the client has gone or its time is over, leaves it
-/// to the worker: what it has cost is noted all the same.
+/// A request at a worker. The wait for the response may be dropped, because the client has
+/// disconnected or the deadline has passed. The request then stays with the worker, and its cost is
+/// still recorded.
 struct Run<'a> {
     exchange: Option<Exchange>,
     entry: &'a mut RequestLogEntry,
 }
 
 impl Run<'_> {
-    /// Waits for the answer; passes on what comes ahead of it.
-    async fn answer(
+    /// Waits for the response. Forwards interim responses.
+    async fn respond(
         &mut self,
         request: &ScriptRequest<'_>,
         is_head_only: bool,
-    ) -> Result<Answer, Lost> {
-        let exchange = self.exchange.as_mut().expect("it is taken when the answer is there");
+    ) -> Result<ResponseReader, Lost> {
+        let exchange = self.exchange.as_mut().expect("taken only after the response is complete");
         loop {
-            match poll_fn(|cx| exchange.poll_answer(is_head_only, cx)).await? {
+            match poll_fn(|cx| exchange.poll_response(is_head_only, cx)).await? {
                 WorkerMessage::Interim(status, lines) => interim::send(request, status, &lines),
-                WorkerMessage::Answer(answer) => return Ok(answer),
+                WorkerMessage::ResponseReader(response) => return Ok(response),
             }
         }
     }
@@ -85,7 +90,7 @@ impl Drop for Run<'_> {
     }
 }
 
-/// Whether a request that is lost with its worker is run on another one.
+/// Whether a request that was lost with its worker is run again on another worker.
 fn retry(request: &ScriptRequest<'_>, death: Death, attempts: usize) -> bool {
     let shared = request.shared();
     let page = request.parts.uri.path().as_bytes();
@@ -98,7 +103,8 @@ fn is_idempotent(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Whether there is room for it; its client's place, where places are counted. Whose worker has died has been taken in.
+/// Checks whether there is room for the request. Returns its client's place, if places are counted.
+/// Not called for a retry after a worker's death, which was admitted before.
 fn admit(request: &ScriptRequest<'_>) -> Result<Option<Held>, Failure> {
     let shared = request.shared();
     let limits = &request.context.setup.settings.limits;
@@ -137,16 +143,17 @@ async fn queue(
     Ok(exchange)
 }
 
-/// The slot, and for how long it was waited for, ms: a part of the time that the request may wait for a worker.
+/// Waits for a slot. Also returns the waiting time in ms, which counts as part of the time that the
+/// request may wait for a worker.
 async fn wait_for_slot(shared: &Shared) -> Result<(Filling, u64), Failure> {
     let since_ms = shared.clock.now_ms();
     let mut wait = SlotWait::new(&shared.exchanges);
     let filling = poll_fn(|cx| wait.poll(cx)).await;
-    let filling = filling.map_err(|()| busy(shared, Shed::Waited))?;
+    let filling = filling.map_err(|()| busy(shared, Rejection::Waited))?;
     Ok((filling, shared.clock.now_ms().saturating_sub(since_ms)))
 }
 
-/// Nothing is awaited between taking the slot and queueing it, so no slot is lost.
+/// Fills and queues a slot. Nothing is awaited in between, so no slot is lost.
 fn fill(
     request: &ScriptRequest<'_>,
     (filling, waited_ms): (Filling, u64),
@@ -157,7 +164,7 @@ fn fill(
     let shared = request.shared();
     let mut encoded = shared.encoded.borrow_mut();
     let mut exchanges = shared.exchanges.borrow_mut();
-    let is_whole = is_first && sampled::runs_whole(request, upload, &mut exchanges);
+    let is_whole = is_first && script_sampling::runs_whole(request, upload, &mut exchanges);
     if request.encode(upload.bytes(), is_whole, &mut encoded).is_err() {
         exchanges.give_up(filling);
         return Err(Failure::HeadTooLarge);
@@ -176,7 +183,7 @@ fn fill(
     }
     let lane = match (is_whole, is_first) {
         (true, _) => Lane::Script,
-        (false, true) => traced::lane(request, &exchanges),
+        (false, true) => trace_selection::lane(request, &exchanges),
         (false, false) => request.script.lane,
     };
     let terms = request.script.terms;
@@ -186,35 +193,35 @@ fn fill(
     drop(exchanges);
     match submitted {
         Ok(submitted) => Ok(Exchange::new(&shared.exchanges, submitted)),
-        Err(()) => Err(busy(shared, Shed::Full)),
+        Err(()) => Err(busy(shared, Rejection::Full)),
     }
 }
 
-fn busy(shared: &Shared, shed: Shed) -> Failure {
-    // Who has waited in vain for the first boot must not be told of busy workers.
-    let is_starting = shed != Shed::Share && !shared.exchanges.borrow().has_workers();
-    let shed = if is_starting { Shed::Starting } else { shed };
+fn busy(shared: &Shared, shed: Rejection) -> Failure {
+    // A client that waited in vain for the first boot must not get a message about busy workers.
+    let is_starting = shed != Rejection::Share && !shared.exchanges.borrow().has_workers();
+    let shed = if is_starting { Rejection::Starting } else { shed };
     if let Some(suppressed) = shared.common.warnings.shed[shed as usize].pass() {
         let (what, hint) = shed.words();
         let _named = samovar_log::pool::enter(shared.pool_name());
-        tracing::warn!(what, suppressed, "a request was refused: 503\nhint: {hint}");
+        tracing::warn!(what, suppressed, "request rejected: 503\nhint: {hint}");
     }
     Failure::Busy(shed, shared.exchanges.borrow().retry_after_s())
 }
 
-/// What a lost request's client is told, and the log.
+/// Maps a lost request to its response, and logs it.
 fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
     let shared = request.shared();
     match lost {
-        Lost::QueueTimeout => busy(shared, Shed::Waited),
+        Lost::QueueTimeout => busy(shared, Rejection::Waited),
         // The supervisor has the details, and logs them.
         Lost::Overrun(_) => Failure::Overrun,
         Lost::Orphaned(_) => {
             log_death(request, None);
             Failure::WorkerDied
         }
-        // `exchange` has logged what was broken and had the worker killed.
-        Lost::Broken(_) | Lost::Aborted | Lost::Short => Failure::BrokenAnswer,
+        // `exchange` has logged the error and had the worker killed.
+        Lost::Broken(_) | Lost::Aborted | Lost::Short => Failure::BrokenResponse,
         Lost::Body(BodyFailure::TooLarge) => Failure::BodyTooLarge,
         Lost::Body(BodyFailure::Timeout) => Failure::BodyTimeout,
         Lost::Body(BodyFailure::Incomplete) => Failure::BadBody,
@@ -222,7 +229,8 @@ fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
     }
 }
 
-/// Its worker has died; `attempts`: it is run again, for the how manieth time.
+/// Logs that the request's worker died. `attempts`: number of retries including the next one, if
+/// the request is run again.
 fn log_death(request: &ScriptRequest<'_>, attempts: Option<usize>) {
     let warnings = &request.shared().common.warnings;
     let throttle = if attempts.is_some() { &warnings.retried } else { &warnings.died };
@@ -236,14 +244,15 @@ fn log_death(request: &ScriptRequest<'_>, attempts: Option<usize>) {
             request_id,
             attempts,
             suppressed,
-            "a worker died while it ran this request, which is run again (hint: the worker's log says why)"
+            "worker died while running this request; the request is run again (hint: see the \
+             worker's log)"
         );
     } else {
         tracing::warn!(
             %uri,
             request_id,
             suppressed,
-            "a worker died while it ran this request: 502 (hint: the worker's log says why)"
+            "worker died while running this request: 502 (hint: see the worker's log)"
         );
     }
 }

@@ -1,18 +1,20 @@
-//! The request's body on its way into a slot: in memory, through a temporary file, or as it comes.
+//! The request's body on its way into a slot: in memory, through a temporary file, or streamed.
 //!
-//! Up to [`BODY_BYTES`] fit the slot and are there before the request is queued. More waits in an unlinked file, so
-//! that a slow client keeps no worker busy; with `request_buffering` off it is passed on as it comes.
-//! A client that sends too slowly is cut off: `timeouts.body` is the most that one piece may take, and the most that
-//! all may take together, but for a second for each `limits.body_rate_min` bytes that have come. Only the time in which
-//! the front waits for the client counts, not that of a slow application or disk.
+//! Up to [`BODY_BYTES`] fit the slot and are complete before the request is queued. A longer body
+//! is stored in an unlinked file first, so that a slow client keeps no worker busy. With
+//! `request_buffering` off it is streamed instead.
+//!
+//! A client that sends too slowly is cut off. `timeouts.body` limits the wait for one piece. It
+//! also limits the total wait, plus one second for each `limits.body_rate_min` bytes received. Only
+//! the time in which the front waits for the client counts, not that of a slow application or disk.
 
-use crate::answer::error_page::Failure;
 use crate::client::connection::ConnectionState;
 use crate::client::request_body::{Broken, RequestBody};
 use crate::exchange::{BodyFailure, Feed};
+use crate::response::error_page::Failure;
 use crate::runtime::disk::{self, DiskThreads};
-use crate::runtime::hands::Place;
-use crate::runtime::shed::Shed;
+use crate::runtime::disk_jobs::JobTarget;
+use crate::runtime::rejection::Rejection;
 use crate::shared::Shared;
 use crate::upstream;
 use bytes::Bytes;
@@ -30,23 +32,23 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Bytes gathered before they are written to the file.
+/// Number of bytes collected before they are written to the file.
 const SPOOL_CHUNK: usize = 256 * 1024;
 
-/// A body, or the way to get it.
+/// A body, or its source.
 #[derive(Debug)]
 pub(super) enum Upload {
     None,
-    /// All of it; fits a slot.
+    /// The whole body, which fits a slot.
     Whole(Vec<u8>),
-    /// All of it, in an unlinked file.
+    /// The whole body, in an unlinked file.
     Spooled(Arc<File>, u64),
-    /// All of it still to come from the client, piece by piece.
+    /// A body still to be received from the client, piece by piece.
     Live(Box<Source>),
 }
 
 impl Upload {
-    /// The body's length, if it is known.
+    /// The body's length, if known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match self {
             Upload::None => None,
@@ -57,7 +59,7 @@ impl Upload {
     }
 }
 
-/// Why a frame of a body did not come.
+/// Reason why a frame of a body was not received.
 #[derive(Debug)]
 enum Missing {
     TooSlow,
@@ -65,24 +67,24 @@ enum Missing {
     Broken,
 }
 
-/// A body at the client, and how long it may take.
+/// A body to be received from the client, and its limits.
 #[derive(Debug)]
 pub(super) struct Source {
     connection: Rc<ConnectionState>,
     body: RequestBody,
     bytes_max: u64,
-    /// Bytes a second; 0: any.
+    /// Minimum rate in bytes per second. Zero: no minimum.
     rate_min: u64,
-    /// Zero: for ever.
+    /// Zero: no timeout.
     timeout: Duration,
     bytes: u64,
     waited: Duration,
-    /// Nothing was waited for yet.
+    /// No frame has been requested yet.
     is_first: bool,
 }
 
 impl Source {
-    /// `bytes_max`: how long it may be, where that is not what the settings say.
+    /// `bytes_max`: maximum length of the body, if it differs from the settings.
     pub(super) fn new(
         connection: &Rc<ConnectionState>,
         settings: &Settings,
@@ -105,7 +107,7 @@ impl Source {
         self.body.size_hint().exact()
     }
 
-    /// The next bytes of the body; `None` at its end. Trailers are dropped.
+    /// Returns the next bytes of the body, or `None` at its end. Trailers are dropped.
     async fn next(&mut self) -> Result<Option<Bytes>, Missing> {
         loop {
             let Some(frame) = self.frame().await? else { return Ok(None) };
@@ -127,11 +129,12 @@ impl Source {
     async fn frame(&mut self) -> Result<Option<Result<Frame<Bytes>, Broken>>, Missing> {
         let patience = patience(self.timeout, self.rate_min, self.bytes, self.waited);
         let mut frame = pin!(self.body.frame());
-        // What is there already costs neither a look at the clock nor a timer.
+        // Bytes that are already there need neither the clock nor a timer.
         let mut is_first = std::mem::take(&mut self.is_first);
         let early = poll_fn(|cx| match frame.as_mut().poll(cx) {
             Poll::Ready(frame) => Poll::Ready(Some(frame)),
-            // hyper reads on after whoever answers has been polled: what came with the head is here in the task's next turn.
+            // hyper continues to read after the service has been polled. Bytes that came with the
+            // head are there in the task's next turn.
             Poll::Pending if std::mem::take(&mut is_first) => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
@@ -149,7 +152,8 @@ impl Source {
     }
 }
 
-/// How long the next piece may take, of a client that has been waited for this long for so many bytes.
+/// Returns the time limit for the next piece. `waited`: total wait for this client so far, in which
+/// it sent `bytes`.
 fn patience(timeout: Duration, rate_min: u64, bytes: u64, waited: Duration) -> Option<Duration> {
     if timeout.is_zero() {
         return None;
@@ -159,7 +163,8 @@ fn patience(timeout: Duration, rate_min: u64, bytes: u64, waited: Duration) -> O
     Some(timeout.min(allowed.saturating_sub(waited)))
 }
 
-/// Receives a body as far as it has to be there before a worker gets the request; `is_live`: not at all.
+/// Receives the part of a body that must be present before a worker gets the request. `is_live`:
+/// nothing is received here.
 pub(super) async fn receive(
     shared: &Shared,
     settings: &Settings,
@@ -201,7 +206,7 @@ impl From<Missing> for BodyFailure {
     }
 }
 
-/// The body on its way to somebody else than a worker.
+/// The body as it is sent to an upstream instead of a worker.
 pub(super) struct Pieces {
     upload: Upload,
     disk: Rc<DiskThreads>,
@@ -250,7 +255,8 @@ struct Spool {
     file: Arc<File>,
 }
 
-/// Appends `memory` to the file, which is made first if there is none, on a thread that may block.
+/// Appends `memory` to the file on a thread that may block. Creates the file first if there is
+/// none.
 async fn write(
     shared: &Shared,
     settings: &Settings,
@@ -259,7 +265,7 @@ async fn write(
 ) -> Result<Spool, Failure> {
     let bytes = std::mem::take(memory);
     let directory = settings.temp_dir.clone();
-    let place = Place::Path(directory.clone());
+    let place = JobTarget::Path(directory.clone());
     let written = shared.disk.run(place, move || -> io::Result<(Spool, Vec<u8>)> {
         let spool = match spool {
             Some(spool) => spool,
@@ -282,13 +288,14 @@ fn disk_failure(shared: &Shared, temp_dir: &Path, error: &io::Error) -> Failure 
     shared.disk.report("a request body", temp_dir, error);
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::DiskFull,
-        io::ErrorKind::TimedOut => Failure::Busy(Shed::Files, 1),
-        _ if disk::is_out_of_descriptors(error) => Failure::Busy(Shed::Descriptors, 1),
+        io::ErrorKind::TimedOut => Failure::Busy(Rejection::Files, 1),
+        _ if disk::is_out_of_descriptors(error) => Failure::Busy(Rejection::Descriptors, 1),
         _ => Failure::Internal,
     }
 }
 
-/// Pumps a body that did not fit into the slot, beside the task that awaits the answer.
+/// Feeds a body that did not fit into the slot, in a task parallel to the one that awaits the
+/// response.
 pub(super) fn pump(shared: &Shared, upload: Upload, feed: Feed) {
     match upload {
         Upload::None | Upload::Whole(_) => {}
@@ -316,7 +323,8 @@ async fn pump_file(disk: Rc<DiskThreads>, file: Arc<File>, bytes: u64, feed: Fee
             return;
         }
         at += chunk.len() as u64;
-        // The file is in memory and its worker may read as fast as this writes: others come in between.
+        // The file is in memory, and its worker may read as fast as this loop writes. Yield to
+        // other tasks.
         tokio::task::yield_now().await;
     }
     feed.end(End::Complete);
@@ -341,7 +349,7 @@ async fn pump_live(mut source: Source, feed: &Feed) -> Result<(), BodyFailure> {
     Ok(())
 }
 
-/// `None`: nobody wants the body any more.
+/// Returns `None` if the body is not needed any more.
 async fn next_unless_over(
     source: &mut Source,
     feed: &Feed,

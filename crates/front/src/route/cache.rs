@@ -1,14 +1,15 @@
-//! Routes decided a moment ago: in steady state a request costs no `stat`.
+//! Cache of recent routes: in steady state a request costs no `stat`.
 //!
-//! What is not remembered is decided at once where nothing is mounted that may hang. Else a disk thread decides it, once for all who
-//! wait for it: a file system that hangs holds up nobody who has no need of it. Whoever has waited for too long gets what was true
-//! before, if anything was.
+//! If no mounted file system may hang, a missing route is decided immediately. Otherwise a disk
+//! thread decides it, once for all requests that wait for it. So a hanging file system delays only
+//! requests that need it. A request that has waited too long gets the previous route, if there is
+//! one.
 
 use super::files::DiskFiles;
 use super::path::{encoded, merge_slashes, normalise};
 use super::site::{Route, Routed, Site};
 use crate::runtime::disk::{DiskThreads, may_hang};
-use crate::runtime::hands::Place;
+use crate::runtime::disk_jobs::JobTarget;
 use foldhash::quality::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,17 +19,19 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a route is believed: a new or deleted file is seen after it.
+/// Time for which a route is valid. A new or deleted file is noticed after it.
 const TTL_MS: u64 = 1_000;
-/// Routes kept; beyond, all are forgotten. As many may be asked for at a time.
+/// Maximum number of routes; when it is reached, all are dropped. Also the maximum number of
+/// pending decisions.
 const ENTRIES_MAX: usize = 4_096;
-/// Longer paths, with their hosts where these count, are not kept.
+/// Maximum length of a key: the path, with its host if a rule depends on hosts. Longer ones are not
+/// cached.
 const KEY_BYTES_MAX: usize = 256;
 
-/// When, in ms, and what.
+/// Time of the decision in ms, and the route.
 type Decided = (u64, Rc<Routed>);
-/// What comes of it; an error is the disk's: `TimedOut`, if it does not answer.
-type Answer = Result<Rc<Routed>, ErrorKind>;
+/// Result of a lookup. The error is the disk's; `TimedOut` if the disk does not respond.
+type Lookup = Result<Rc<Routed>, ErrorKind>;
 
 #[derive(Debug)]
 pub(crate) struct RouteCache {
@@ -37,21 +40,21 @@ pub(crate) struct RouteCache {
     memory: Rc<Memory>,
 }
 
-/// What was decided, and what the disk is being asked at this moment.
+/// Decided routes, and decisions that are pending on the disk.
 #[derive(Debug, Default)]
 struct Memory {
     decided: RefCell<HashMap<Box<[u8]>, Decided, RandomState>>,
     asked: RefCell<HashMap<Box<[u8]>, Asked, RandomState>>,
 }
 
-/// What the disk is being asked.
+/// A decision that is pending on the disk.
 #[derive(Debug)]
 struct Asked {
     since: Instant,
-    waiting: Vec<oneshot::Sender<Answer>>,
+    waiting: Vec<oneshot::Sender<Lookup>>,
 }
 
-/// Whose answer is looked for.
+/// Parameters of a lookup.
 #[derive(Clone, Copy)]
 struct Question<'a> {
     host: &'a [u8],
@@ -65,29 +68,31 @@ impl RouteCache {
         RouteCache { site, files, memory: Rc::default() }
     }
 
-    /// The files that it looks at.
+    /// The files that routes are decided with.
     pub(crate) fn files(&self) -> &Arc<DiskFiles> {
         &self.files
     }
 
-    /// The route of `path` as of at most [`TTL_MS`] ago. `host` is without port; nobody asks for it where no rule does.
+    /// Returns the route of `path`, at most [`TTL_MS`] old. `host` returns the host without port;
+    /// it is called only if a rule depends on the host.
     pub(crate) async fn route<'a>(
         &self,
         disk: &DiskThreads,
         host: impl FnOnce() -> &'a [u8],
         path: &[u8],
         now_ms: u64,
-    ) -> Answer {
+    ) -> Lookup {
         if !self.site.locations.has_hosts() {
             return self.look_up(disk, Question { host: b"", path, key: path, now_ms }).await;
         }
         let host = host();
-        // No path that is routed has a NUL in it, and no host has.
+        // Neither a host nor a path that can be routed contains a NUL.
         let key = [host, b"\0", path].concat();
         self.look_up(disk, Question { host, path, key: &key, now_ms }).await
     }
 
-    /// The route of the script with this file name, if it lies below the root, and the path of the site that it has.
+    /// Returns the route of the script with this file name, and its path in the site. `None` if it
+    /// is not below the root.
     pub(crate) async fn route_script<'a>(
         &self,
         disk: &DiskThreads,
@@ -95,7 +100,7 @@ impl RouteCache {
         filename: &[u8],
         now_ms: u64,
     ) -> Result<Option<(Rc<Routed>, Vec<u8>)>, ErrorKind> {
-        // Apache begins it with two slashes.
+        // Apache sends file names that begin with two slashes.
         let filename = merge_slashes(filename);
         let path = match self.files.below_known_root(&filename) {
             Some(below) => encoded(below),
@@ -108,7 +113,7 @@ impl RouteCache {
         Ok(Some((self.route(disk, host, path.as_bytes(), now_ms).await?, name)))
     }
 
-    /// Looks where the root leads to now.
+    /// Resolves the root again to find the part of the file name below it.
     async fn below_root(
         &self,
         disk: &DiskThreads,
@@ -123,7 +128,7 @@ impl RouteCache {
         asking.await.map_err(|error| error.kind())
     }
 
-    async fn look_up(&self, disk: &DiskThreads, question: Question<'_>) -> Answer {
+    async fn look_up(&self, disk: &DiskThreads, question: Question<'_>) -> Lookup {
         match self.memory.recall(question.key, Some(question.now_ms)) {
             Some(route) => Ok(route),
             None if disk.are_spared() => Ok(self.decide_now(question)),
@@ -138,30 +143,31 @@ impl RouteCache {
         route
     }
 
-    async fn ask(&self, disk: &DiskThreads, question: Question<'_>) -> Answer {
-        let answered = match self.wait_in(disk, question) {
+    async fn ask(&self, disk: &DiskThreads, question: Question<'_>) -> Lookup {
+        let responded = match self.wait_in(disk, question) {
             Some((until, told)) => match timeout_at(until, told).await {
-                // Whoever was to tell it panicked.
-                Ok(answer) => answer.unwrap_or(Err(ErrorKind::Other)),
+                // The task that should have sent the result has panicked.
+                Ok(response) => response.unwrap_or(Err(ErrorKind::Other)),
                 Err(_) => Err(ErrorKind::TimedOut),
             },
             None => Err(ErrorKind::TimedOut),
         };
-        match answered {
+        match responded {
             Err(ErrorKind::TimedOut) => {
                 disk.report_hanging();
                 self.memory.recall(question.key, None).ok_or(ErrorKind::TimedOut)
             }
-            answer => answer,
+            response => response,
         }
     }
 
-    /// Until when one waits for the answer, and where it will be; `None`: others have waited for too long already.
+    /// Returns the deadline and the receiver of the result; `None` if other requests have already
+    /// waited too long for it.
     fn wait_in(
         &self,
         disk: &DiskThreads,
         question: Question<'_>,
-    ) -> Option<(Instant, oneshot::Receiver<Answer>)> {
+    ) -> Option<(Instant, oneshot::Receiver<Lookup>)> {
         let (tell, told) = oneshot::channel();
         let mut asked = self.memory.asked.borrow_mut();
         if let Some(asked) = asked.get_mut(question.key) {
@@ -182,11 +188,11 @@ impl RouteCache {
         Some((since + disk.patience(), told))
     }
 
-    /// Has a thread decide it, whoever waits for that.
+    /// Starts the decision on a disk thread. It completes even if no request waits for it any more.
     fn begin(&self, disk: &DiskThreads, question: Question<'_>) {
         let Question { host, path, key, now_ms } = question;
         let (site, files) = (Arc::clone(&self.site), Arc::clone(&self.files));
-        let place = Place::Path(site.place_of(path));
+        let place = JobTarget::Path(site.place_of(path));
         let (host, path) = (host.to_vec(), path.to_vec());
         let deciding = disk.run(place, move || Ok(decide(&site, &files, &host, &path)));
         let (memory, key) = (Rc::clone(&self.memory), Box::<[u8]>::from(key));
@@ -196,7 +202,7 @@ impl RouteCache {
             if let Ok(route) = &decided {
                 memory.note(key, now_ms, route);
             }
-            // In the order in which they came.
+            // In the order of arrival.
             for tell in asked.into_iter().flat_map(|asked| asked.waiting) {
                 let _ = tell.send(decided.clone());
             }
@@ -204,7 +210,7 @@ impl RouteCache {
     }
 }
 
-/// On a thread that may wait for a disk.
+/// Decides a route. Runs on a disk thread, because it may wait for the disk.
 fn decide(site: &Site, files: &DiskFiles, host: &[u8], path: &[u8]) -> Routed {
     let mut routed = site.route(files, host, path);
     routed.is_far = matches!(&routed.route, Route::Static(file) if may_hang(file));
@@ -212,7 +218,8 @@ fn decide(site: &Site, files: &DiskFiles, host: &[u8], path: &[u8]) -> Routed {
 }
 
 impl Memory {
-    /// What was decided less than [`TTL_MS`] ago; without a time, whenever that was.
+    /// Returns a route that was decided less than [`TTL_MS`] ago; without a time, a route of any
+    /// age.
     fn recall(&self, key: &[u8], now_ms: Option<u64>) -> Option<Rc<Routed>> {
         let decided = self.decided.borrow();
         let (at, route) = decided.get(key)?;
@@ -237,7 +244,7 @@ mod tests {
     use tokio::runtime::{Builder, LocalOptions};
 
     #[test]
-    fn what_hangs_is_refused_and_what_was_known_is_believed() {
+    fn hanging_lookup_times_out_and_known_route_stays_valid() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("index.php"), "").expect("our own folder");
         let site = Arc::new(Site { root: folder.path().to_owned(), ..Site::sample() });
@@ -247,7 +254,7 @@ mod tests {
             Builder::new_current_thread().enable_time().build_local(LocalOptions::default());
         runtime.expect("a runtime").block_on(async {
             let is_script =
-                |answer: Answer| matches!(answer.expect("a route").route, Route::Script(_));
+                |response: Lookup| matches!(response.expect("a route").route, Route::Script(_));
             let disk = DiskThreads::start().expect("threads");
             assert!(is_script(routes.route(&disk, || b"", b"/a", 1_000).await));
             let (hanging, held) = DiskThreads::hanging();
@@ -255,7 +262,7 @@ mod tests {
             let both = tokio::join!(ask(b"/b"), ask(b"/b"));
             assert!(matches!(both, (Err(ErrorKind::TimedOut), Err(ErrorKind::TimedOut))));
             let waiting = routes.memory.asked.borrow()[&b"/b"[..]].waiting.len();
-            assert_eq!(waiting, 2, "who asks for the same asks once");
+            assert_eq!(waiting, 2, "equal requests share one lookup");
             assert!(is_script(ask(b"/a").await), "as before");
             drop(held);
             while !routes.memory.asked.borrow().is_empty() {

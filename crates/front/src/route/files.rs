@@ -1,4 +1,4 @@
-//! The file system as routing sees it.
+//! The file system as used by routing.
 
 use samovar_log::Throttle;
 use std::ffi::OsStr;
@@ -7,57 +7,61 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a resolved document root is believed: a deploy that switches the symlink is seen after it.
+/// Time for which a resolved document root is valid. A deploy that switches the symlink is noticed
+/// after it.
 const ROOT_TTL: Duration = Duration::from_secs(1);
 
-/// What a path below the root is.
+/// Kind of the file at a path below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing, or something that is neither file nor directory.
+    /// Nothing, or something that is neither a regular file nor a directory.
     Absent,
-    /// A regular file, by its canonical path.
+    /// A regular file, with its canonical path.
     File(PathBuf),
     /// A directory below the root.
     Directory,
-    /// It lies outside the root.
+    /// A file or directory outside the root.
     Outside,
 }
 
 /// The view of the file system that routing needs.
 pub(crate) trait Files {
-    /// What `below`, a decoded path with leading slash or nothing, is in the folder of this number: 0 is the root.
+    /// Looks up `below` in the folder with this number (0 is the root). `below` is a decoded path
+    /// with leading slash, or empty.
     fn look(&self, folder: usize, below: &[u8]) -> Found;
 
-    /// The path, with leading slash, of a canonical `file` below the root, if it lies there.
+    /// Returns the path, with leading slash, of a canonical `file`, if it is below the root.
     fn name_of(&self, file: &Path) -> Option<Vec<u8>>;
 
-    /// Where a link below `folder` has led that `below` has come by: the paths by which the canonical `file` could have been
-    /// asked for without that link, each below a folder. Nothing: there was none.
+    /// Returns other names of the canonical `file` if `below` leads through a symlink below
+    /// `folder`. These are the paths by which it could be requested without that link, each with
+    /// its folder. Empty if there is no link.
     fn places(&self, folder: usize, below: &[u8], file: &Path) -> Vec<(usize, Vec<u8>)>;
 
-    /// The part of the canonical `file` below the folder that `below` leads to, if it lies there: with leading slash.
+    /// Returns the part of the canonical `file` below the folder that `below` resolves to, with
+    /// leading slash. `None` if the file is not in that folder.
     fn part_below(&self, folder: usize, below: &[u8], file: &Path) -> Option<Vec<u8>>;
 }
 
-/// Whether a place below the root is hidden, wherever the request's path came from. Names that begin with two dots
-/// are not meant: Kubernetes mounts a volume of files as links into such a folder.
+/// Whether a place below the root is hidden, independent of the requested path. Names that begin
+/// with two dots do not count: Kubernetes mounts a volume of files as links into such a folder.
 fn is_hidden_place(below: &Path) -> bool {
     let mut names = below.iter().map(OsStrExt::as_bytes).peekable();
     names.next_if_eq(&b".well-known");
     names.any(|name| name.starts_with(b".") && !name.starts_with(b".."))
 }
 
-/// Where a path has led to, by the place of what it names.
+/// Location of the file that a path resolves to.
 enum Whereabouts {
     Inside,
     Hidden,
     Outside,
 }
 
-/// The files on the disk, as routing sees them.
+/// The files on the disk.
 #[derive(Debug)]
 pub(crate) struct DiskFiles {
-    /// The root, then those of aliases.
+    /// The root, followed by the folders of aliases.
     folders: Vec<Folder>,
     link_targets: Vec<PathBuf>,
     outside: Throttle,
@@ -66,22 +70,23 @@ pub(crate) struct DiskFiles {
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    /// Nobody holds this while a disk is asked.
+    /// Not locked during an access to the disk.
     resolved: Mutex<Option<(Instant, PathBuf)>>,
 }
 
 impl Folder {
-    /// Where it leads to, as of a moment ago.
+    /// Returns the resolved path, which may be [`ROOT_TTL`] old.
     fn resolve(&self) -> Option<PathBuf> {
         self.resolve_unless(ROOT_TTL)
     }
 
-    /// The same, as of now: a link has been switched, and what is found lies where it leads now.
+    /// Resolves the path now: a link may have been switched, and files are then found below its new
+    /// target.
     fn resolve_now(&self) -> Option<PathBuf> {
         self.resolve_unless(Duration::ZERO)
     }
 
-    /// It was resolved less than `age` ago.
+    /// Resolves the path, unless this was done less than `age` ago.
     fn resolve_unless(&self, age: Duration) -> Option<PathBuf> {
         if let Some(path) = self.known(age) {
             return Some(path);
@@ -91,7 +96,7 @@ impl Folder {
         found
     }
 
-    /// Where it led to less than `age` ago, if somebody has looked.
+    /// Returns the path that was resolved less than `age` ago, if any.
     fn known(&self, age: Duration) -> Option<PathBuf> {
         let resolved = self.resolved();
         let (at, path) = resolved.as_ref()?;
@@ -104,7 +109,8 @@ impl Folder {
 }
 
 impl DiskFiles {
-    /// The files below `folders`, the first of which is the root; symlinks may lead below `link_targets` too.
+    /// Creates a view of the files below `folders`, the first of which is the root. Symlinks may
+    /// also lead below `link_targets`.
     pub(crate) fn new(
         folders: impl IntoIterator<Item = PathBuf>,
         link_targets: &[PathBuf],
@@ -114,7 +120,8 @@ impl DiskFiles {
         DiskFiles { folders: folders.collect(), link_targets, outside: Throttle::default() }
     }
 
-    /// The part of a file's absolute name that is below the root, by the root's own name or by where it leads.
+    /// Returns the part of a file's absolute name below the root. The name may contain the root as
+    /// configured or as resolved.
     pub(super) fn below_root<'n>(&self, filename: &'n [u8]) -> Option<&'n [u8]> {
         let root = self.folders.first()?;
         below(&root.path, filename)
@@ -122,13 +129,14 @@ impl DiskFiles {
             .or_else(|| below(&root.resolve_now()?, filename))
     }
 
-    /// The same by what is known of the root, without asking the disk.
+    /// Does the same with the cached path of the root, without an access to the disk.
     pub(super) fn below_known_root<'n>(&self, filename: &'n [u8]) -> Option<&'n [u8]> {
         let root = self.folders.first()?;
         below(&root.path, filename).or_else(|| below(&root.known(ROOT_TTL)?, filename))
     }
 
-    /// Where the canonical `path` lies: below its folder, or below a listed target that a symlink leads to.
+    /// Returns the location of the canonical `path`: below its folder, or below a listed target of
+    /// symlinks.
     fn whereabouts(&self, folder: &Folder, path: &Path) -> Whereabouts {
         let resolved = folder.resolve();
         let bases = resolved.iter().chain(&self.link_targets);
@@ -148,21 +156,21 @@ impl DiskFiles {
                 link = %link.display(),
                 target = %target.display(),
                 suppressed,
-                "a symlink leads out of the document root: 403 (hint: name the folder that it leads to in \
-                 `link_targets`, if it is meant to be served)"
+                "a symbolic link leads out of the document root: 403 (hint: to serve its target, \
+                 add the target's folder to `link_targets`)"
             );
         }
     }
 }
 
-/// The part of a file's absolute name that is below `root`, with leading slash.
+/// Returns the part of a file's absolute name below `root`, with leading slash.
 fn below<'n>(root: &Path, filename: &'n [u8]) -> Option<&'n [u8]> {
     let root = root.as_os_str().as_bytes();
     let below = filename.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
     below.starts_with(b"/").then_some(below)
 }
 
-/// The name of a file below nothing that is known.
+/// Name of a file that is below no known folder.
 fn file_name(file: &Path) -> Vec<u8> {
     [b"/", file.file_name().unwrap_or_default().as_bytes()].concat()
 }
@@ -172,7 +180,7 @@ impl Files for DiskFiles {
         let Some(folder) = self.folders.get(folder) else { return Found::Absent };
         let root = folder.path.as_os_str().as_bytes();
         let path = PathBuf::from(OsStr::from_bytes(&[root, below].concat()).to_owned());
-        // One system call for what is not there, which is what most pretty URLs are.
+        // A missing file costs one system call; most pretty URLs name no file.
         let Ok(metadata) = path.metadata() else { return Found::Absent };
         if !metadata.is_file() && !metadata.is_dir() {
             return Found::Absent;
@@ -220,13 +228,14 @@ impl Files for DiskFiles {
         let folders = self.folders.iter().enumerate();
         let mut places: Vec<_> =
             folders.filter_map(|(at, base)| Some((at, under(&base.resolve()?)?))).collect();
-        // A link to a folder elsewhere gives what lies in it a name, which may have rules: each folder on the way may
-        // be one. There are no more of them than the path of a file that is there has slashes.
+        // Each folder on the path may be a link to another folder. It gives the files there a name,
+        // and rules may apply to that name. Their number is limited by the number of slashes in the
+        // path of an existing file.
         for end in memchr::memchr_iter(b'/', below).skip(1) {
             let rest = self.part_below(folder, &below[..end], file);
             places.extend(rest.map(|rest| (folder, [&below[..end], &rest].concat())));
         }
-        // It was reached by a link in any case.
+        // The file was reached through a link, so the result must not be empty.
         places.extend(places.is_empty().then(|| (folder, file_name(file))));
         places
     }
@@ -238,7 +247,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_deploy_that_switches_the_root_is_seen_with_the_first_file_of_it() {
+    fn switched_root_link_is_noticed_at_first_new_file() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = |name: &str| folder.path().join(name);
         for release in ["1", "2"] {
@@ -258,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_all_its_names() {
+    fn linked_file_has_all_its_other_names() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let base = folder.path().canonicalize().expect("it is there");
         let path = |name: &str| base.join(name);

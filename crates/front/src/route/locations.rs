@@ -1,13 +1,16 @@
-//! `[[location]]`: what holds for some paths and hosts besides what holds for all: pure.
+//! `[[location]]`: settings that apply only to some paths and hosts. Pure.
 //!
-//! Of each key, the first table that fits and has it counts. Paths are compared decoded and normal, in their case. A
-//! refusal (`deny = true`, `scripts = false`) is stricter: to it neither case counts nor dots and spaces at the end of a
-//! name, because there are file systems to which they do not; and it also looks at the names of the script or file that
-//! a path has led to. An exception from one (`deny = false`) is compared like everything else.
+//! For each key, the first matching table that sets it takes effect. Paths are compared decoded,
+//! normalized and case-sensitive.
+//!
+//! A refusal (`deny = true`, `scripts = false`) matches more. It ignores letter case, and dots and
+//! spaces at the end of a name, because some file systems ignore them. It is also matched against
+//! the names of the script or file that a path resolves to. An exception from a refusal (`deny =
+//! false`) is compared like all other keys.
 
 mod effects;
 pub(super) mod pattern;
-mod said;
+mod positioned;
 #[cfg(test)]
 mod tests;
 
@@ -21,9 +24,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use effects::Effects;
-pub(crate) use said::Said;
+pub(crate) use positioned::Said;
 
-/// What a table says of one thing.
+/// One `[[location]]` table.
 #[derive(Clone, Debug)]
 struct Table {
     line: usize,
@@ -32,7 +35,7 @@ struct Table {
     deny: Option<bool>,
     scripts: Option<bool>,
     redirect: Option<Redirect>,
-    /// An index of the folders of a [`Site`](super::site::Site).
+    /// An index into the folders of a [`Site`](super::site::Site).
     folder: Option<usize>,
     fallback: Option<Fallback>,
     index: Option<Vec<String>>,
@@ -41,7 +44,7 @@ struct Table {
     variables: Variables,
     body_bytes_max: Option<u64>,
     switches: Switches,
-    /// Without value: it is taken out.
+    /// A header without value is removed from the response.
     headers: Vec<(HeaderName, Option<HeaderValue>)>,
     pages: Vec<Page>,
 }
@@ -49,18 +52,18 @@ struct Table {
 /// Names and values of `$_SERVER`.
 pub(crate) type Variables = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Who runs scripts in the workers' place.
+/// External php-fpm servers that run scripts instead of the workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) line: usize,
-    /// One or more, each once.
+    /// One or more servers, without duplicates.
     pub(crate) upstreams: Vec<Upstream>,
-    /// Where the folder of the scripts lies there.
+    /// Path of the scripts' folder on these servers.
     pub(crate) root: Option<PathBuf>,
 }
 
 impl Pass {
-    /// Their addresses in words.
+    /// Their addresses, for display.
     pub(crate) fn addresses(&self) -> String {
         let all: Vec<String> = self.upstreams.iter().map(Upstream::to_string).collect();
         all.join(" or ")
@@ -75,16 +78,16 @@ pub(crate) struct Locations {
     has_refusals: bool,
 }
 
-/// What is refused of a name.
+/// Kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// All of it.
+    /// Every access is refused.
     Denied,
-    /// That it is run.
+    /// Only running it as a script is refused.
     Script,
 }
 
-/// What holds for one path at one host.
+/// Settings that apply to one path at one host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held<'a> {
     pub(crate) redirect: Option<Said<(String, u16)>>,
@@ -94,17 +97,18 @@ pub(crate) struct Held<'a> {
     pub(crate) index: Option<Said<&'a [String]>>,
 }
 
-/// Where the files of a path lie.
+/// Folder of the files of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Alias {
-    /// An index of the folders of a [`Site`](super::site::Site).
+    /// An index into the folders of a [`Site`](super::site::Site).
     pub(crate) folder: usize,
-    /// How much of the path stands for the folder.
+    /// Length of the part of the path that is mapped to the folder.
     pub(crate) prefix_bytes: usize,
 }
 
 impl Locations {
-    /// The tables of the settings, and the folders of their aliases, which are numbered from 1. Reads their error pages.
+    /// Returns the tables of the settings, and the folders of their aliases, which are numbered
+    /// from 1. Reads the error pages.
     pub(crate) fn new(
         settings: &Settings,
     ) -> Result<(Locations, Vec<PathBuf>), (PathBuf, io::Error)> {
@@ -146,17 +150,17 @@ impl Locations {
         Ok((Locations { tables, has_hosts, has_refusals }, folders))
     }
 
-    /// Whether what holds depends on the host.
+    /// Whether any setting depends on the host.
     pub(crate) fn has_hosts(&self) -> bool {
         self.has_hosts
     }
 
-    /// Whether anything is refused.
+    /// Whether any table refuses something.
     pub(crate) fn has_refusals(&self) -> bool {
         self.has_refusals
     }
 
-    /// What is refused of `name`, a path that was asked for or that one has led to.
+    /// Returns the refusal for `name`, which is a requested path or another name of its target.
     pub(crate) fn refusal(&self, host: &[u8], name: &[u8]) -> Option<Said<Refused>> {
         if !self.has_refusals {
             return None;
@@ -175,20 +179,20 @@ impl Locations {
             .or_else(|| first(|table| table.scripts.map(|runs| !runs), Refused::Script))
     }
 
-    /// The paths that stand for a folder of this number.
+    /// Path prefixes that are mapped to the folder with this number.
     pub(crate) fn prefixes(&self, folder: usize) -> impl Iterator<Item = &[u8]> {
         let tables = self.tables.iter().filter(move |table| table.folder == Some(folder));
         tables.flat_map(|table| table.paths.iter().map(Pattern::folder))
     }
 
-    /// The folders of the paths that are refused, or are none of these.
+    /// Literal folders at the beginning of the paths of refusals and of exceptions from them.
     pub(crate) fn refused_folders(&self) -> impl Iterator<Item = &[u8]> {
         let is_refusal = |table: &&Table| table.deny.is_some() || table.scripts.is_some();
         let paths = self.tables.iter().filter(is_refusal).flat_map(|table| &table.paths);
         paths.filter_map(Pattern::literal_folder)
     }
 
-    /// What else holds for `path`.
+    /// Returns the other settings that apply to `path`.
     pub(crate) fn held(&self, host: &[u8], path: &[u8]) -> Held<'_> {
         let mut held = Held::default();
         for table in self.tables.iter().filter(|table| table.fits(host, path)) {
@@ -207,14 +211,16 @@ impl Locations {
         held
     }
 
-    /// Who runs the script that answers; `None`: a worker. `names`: the path that was asked for, and the script's.
+    /// Returns the php-fpm servers that run the script; `None`: a worker runs it. `names` are the
+    /// requested path and the script's name.
     pub(crate) fn pass(&self, host: &[u8], names: &[&[u8]]) -> Option<Arc<Pass>> {
         let mut passing = self.tables.iter().filter(|table| table.pass.is_some());
         let fits = |table: &&Table| names.iter().any(|name| table.fits(host, name));
         passing.find(fits).and_then(|table| table.pass.clone())
     }
 
-    /// What else the script that answers has in `$_SERVER`, each with the line that says so; `names` as for [`Self::pass`].
+    /// Returns additional `$_SERVER` variables of the script, each with the line of its table.
+    /// `names` as for [`Self::pass`].
     pub(crate) fn variables(&self, host: &[u8], names: &[&[u8]]) -> Vec<Said<&(Vec<u8>, Vec<u8>)>> {
         let mut all: Vec<Said<&(Vec<u8>, Vec<u8>)>> = Vec::new();
         for table in self.tables.iter().filter(|table| !table.variables.is_empty()) {
@@ -230,7 +236,8 @@ impl Locations {
         all
     }
 
-    /// How long the body of a request to the script may be; `None`: as everywhere. `names` as for [`Self::pass`].
+    /// Returns the maximum length of a request body for the script; `None`: the general limit.
+    /// `names` as for [`Self::pass`].
     pub(crate) fn body_bytes_max(&self, host: &[u8], names: &[&[u8]]) -> Option<Said<u64>> {
         let fits = |table: &&Table| names.iter().any(|name| table.fits(host, name));
         let mut limiting = self.tables.iter().filter(|table| table.body_bytes_max.is_some());
@@ -238,7 +245,7 @@ impl Locations {
         table.body_bytes_max.map(|what| Said { line: table.line, what })
     }
 
-    /// What becomes of the answers for `path`; `None`: nothing.
+    /// Returns the effects on responses for `path`; `None` if there are none.
     pub(crate) fn effects(&self, host: &[u8], path: &[u8]) -> Option<Arc<Effects>> {
         let fitting = self.tables.iter().filter(|table| table.fits(host, path));
         let mut effects = Effects::default();
@@ -249,7 +256,8 @@ impl Locations {
         (!effects.is_nothing()).then(|| Arc::new(effects))
     }
 
-    /// The lines of the tables that fit, also of those that only refuse by their looser rules.
+    /// Returns the lines of the matching tables, including refusals that match only by their
+    /// stricter rules.
     pub(crate) fn lines(&self, host: &[u8], path: &[u8]) -> Vec<usize> {
         let folded = fold(path);
         let refuses = |table: &Table| table.deny == Some(true) || table.scripts == Some(false);
@@ -289,7 +297,7 @@ impl Table {
         let star = if is_query { encoded_in_query(star) } else { encoded(star) };
         let mut target = format!("{before}{star}{after}");
         if target.starts_with('/') {
-            // `//example.com` would be another host.
+            // `//example.com` would refer to another host.
             let path = target.trim_start_matches('/').len();
             target.replace_range(..target.len() - path, "/");
         }

@@ -1,12 +1,14 @@
-//! What a path means: decoded, normal, split where a script's name may end. Pure functions.
+//! Decodes and normalizes paths, and finds the places where a script's name may end. Pure
+//! functions.
 
 use std::borrow::Cow;
 
-/// Decodes percent escapes once, merges slashes, resolves `.` and `..`. The result starts with a slash.
+/// Decodes percent escapes once, merges slashes, resolves `.` and `..`. The result starts with a
+/// slash.
 pub(super) fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     let decoded = decode(path)?;
     if decoded.first() != Some(&b'/') {
-        return Err("the path has no leading slash");
+        return Err("path without a leading slash");
     }
     let mut out = Vec::with_capacity(decoded.len());
     let mut segments = decoded[1..].split(|b| *b == b'/').peekable();
@@ -15,7 +17,7 @@ pub(super) fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
         match segment {
             b"" | b"." => {}
             b".." => {
-                let up = out.iter().rposition(|b| *b == b'/').ok_or("the path leaves the root")?;
+                let up = out.iter().rposition(|b| *b == b'/').ok_or("path leads above the root")?;
                 out.truncate(up);
             }
             name => {
@@ -38,13 +40,13 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, &'static str> {
         let byte = if byte == b'%' {
             let digits =
                 (rest.next().copied().and_then(digit), rest.next().copied().and_then(digit));
-            let (Some(high), Some(low)) = digits else { return Err("a broken percent escape") };
+            let (Some(high), Some(low)) = digits else { return Err("invalid percent escape") };
             high << 4 | low
         } else {
             byte
         };
         if byte == 0 {
-            return Err("a NUL byte in the path");
+            return Err("NUL byte in the path");
         }
         out.push(byte);
     }
@@ -55,7 +57,7 @@ fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|d| d as u8)
 }
 
-/// The places where a script's name may end: behind each `.php` that ends a non-empty component.
+/// Offsets at which a script's name may end: after each `.php` that ends a non-empty component.
 pub(super) fn script_ends(path: &[u8]) -> impl Iterator<Item = usize> + '_ {
     const EXTENSION: &[u8] = b".php";
     memchr::memmem::find_iter(path, EXTENSION).filter_map(move |at| {
@@ -66,21 +68,21 @@ pub(super) fn script_ends(path: &[u8]) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Whether a component starts with a dot; RFC 8615's `/.well-known/` is public.
+/// Whether a component starts with a dot; `/.well-known/` (RFC 8615) is public.
 pub(super) fn is_hidden(path: &[u8]) -> bool {
     let public = path.strip_prefix(b"/.well-known").filter(|r| r.is_empty() || r[0] == b'/');
     let path = public.unwrap_or(path);
     memchr::memmem::find(path, b"/.").is_some()
 }
 
-/// `path` as a target of its own, with a slash behind it.
+/// Percent-encodes `path` and appends a slash.
 pub(super) fn with_slash(path: &[u8]) -> String {
     let mut out = encoded(path);
     out.push('/');
     out
 }
 
-/// `path` with one slash where several follow each other.
+/// Replaces each sequence of slashes in `path` by one slash.
 pub(super) fn merge_slashes(path: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memmem::find(path, b"//").is_none() {
         return Cow::Borrowed(path);
@@ -90,17 +92,18 @@ pub(super) fn merge_slashes(path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// `path` percent-encoded.
+/// Percent-encodes `path`.
 pub(super) fn encoded(path: &[u8]) -> String {
     encoded_but(b"/-._~!$&'()*+,;=:@", path)
 }
 
-/// `text` as a part of a query's value: it begins no other parameter, and no `+` is taken for a space.
+/// Percent-encodes `text` as a part of a query's value, so that it starts no other parameter and no
+/// `+` is decoded as a space.
 pub(super) fn encoded_in_query(text: &[u8]) -> String {
     encoded_but(b"/-._~!$'()*,:@", text)
 }
 
-/// Letters, digits and what is `plain` stay as they are.
+/// Percent-encodes everything except letters, digits and the bytes in `plain`.
 fn encoded_but(plain: &[u8], text: &[u8]) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len() + 1);
@@ -121,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_normal_path_stays_below_the_root(path in "(/|[.]{1,2}|%2[eEfF]|%5c|a|%00|%zz){0,12}") {
+        fn normalized_path_stays_below_root(path in "(/|[.]{1,2}|%2[eEfF]|%5c|a|%00|%zz){0,12}") {
             if let Ok(path) = normalise(path.as_bytes()) {
                 prop_assert_eq!(path[0], b'/');
                 prop_assert!(!path.contains(&0));

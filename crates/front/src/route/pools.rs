@@ -1,10 +1,17 @@
-//! host and path → whose request that is: pure.
+//! Selects the pool of a request by host and path. Pure.
 //!
-//! The first pool that fits has it, else the default one, which has number 0. Paths are compared as the site looks for
-//! files, decoded and normal, so that no way of writing one leads round a pool. Where a pool has the default one's root,
-//! more names are its own, because they lead to the same scripts: that of its front controller, what stands behind the
-//! default one's (`/index.php/api/x`), which applications take for the path, and all of them in other cases and with dots
-//! and spaces at the end of names, as file systems may see them.
+//! The first pool that matches is selected, otherwise the default pool, which has number 0. Paths
+//! are compared decoded and normalized, as the site looks up files, so no spelling of a path
+//! bypasses a pool.
+//!
+//! If a pool has the same root as the default pool, it also owns other names that lead to the same
+//! scripts:
+//!
+//! - the name of its front controller;
+//! - the path after the default pool's front controller (`/index.php/api/x`), which applications
+//!   route as the path;
+//! - each of these in other letter cases, and with dots and spaces at the end of names, because
+//!   some file systems ignore them.
 
 use super::locations::pattern::{Pattern, fold, hosts_fit};
 use super::path::normalise;
@@ -16,7 +23,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pools {
     rules: Vec<Rule>,
-    /// The default pool's front controller, as a path of the site that [`fold`] has made.
+    /// The default pool's front controller, as a path of the site, processed by [`fold`].
     controller: Vec<u8>,
 }
 
@@ -27,12 +34,13 @@ struct Rule {
     paths: Vec<Pattern>,
     hosts: Vec<Vec<u8>>,
     shares_root: bool,
-    /// A front controller that lies beside the default pool's, as [`fold`] has it.
+    /// A front controller other than the default pool's in the same root, processed by [`fold`].
     controller: Option<Vec<u8>>,
 }
 
 impl Pools {
-    /// `controller`: that of the default pool, as a path of the site.
+    /// Creates the rules. `controller` is the default pool's front controller, as a path of the
+    /// site.
     pub(crate) fn new(settings: &Settings, controller: &[u8]) -> Pools {
         let rule = |pool: &samovar_config::Pool| {
             let shares_root = pool.settings.root == settings.root;
@@ -57,12 +65,14 @@ impl Pools {
         self.rules.is_empty()
     }
 
-    /// The number of the pool for `path` as it came. `host` is without port. What is no path is the default pool's.
+    /// Returns the number of the pool for `path` as received. `host` is without port. An invalid
+    /// path belongs to the default pool.
     pub(crate) fn pick(&self, host: &[u8], path: &[u8]) -> usize {
         self.find(host, path).map_or(0, |at| at + 1)
     }
 
-    /// The same for a request of which a web server has told `path` and the script's name: what it has made of the path counts, too.
+    /// Does the same for a request for which a web server has sent `path` and the script's name.
+    /// The web server may have rewritten the path to another script, so that name counts, too.
     pub(crate) fn pick_told(&self, host: &[u8], path: &[u8], script: &[u8]) -> usize {
         match self.pick(host, path) {
             0 => self.find_normal(host, script).map_or(0, |at| at + 1),
@@ -70,7 +80,7 @@ impl Pools {
         }
     }
 
-    /// Place among the settings' pools, name and line, for people.
+    /// Returns the pool's index in the settings, its name and its line, for display.
     pub(crate) fn explain(&self, host: &[u8], path: &[u8]) -> Option<(usize, &str, usize)> {
         let at = self.find(host, path)?;
         self.rules.get(at).map(|rule| (at, &*rule.name, rule.line))
@@ -80,7 +90,7 @@ impl Pools {
         self.find_normal(host, &normalise(path).ok()?)
     }
 
-    /// For a path that is decoded and normal.
+    /// Finds the rule for a path that is decoded and normalized.
     fn find_normal(&self, host: &[u8], path: &[u8]) -> Option<usize> {
         let is_needed = self.rules.iter().any(|rule| rule.shares_root);
         let folded = if is_needed { fold(path) } else { Vec::new() };
@@ -91,7 +101,8 @@ impl Pools {
 }
 
 impl Rule {
-    /// `folded` and `behind`: the path, and the part of it behind the default pool's front controller, as [`fold`] has them.
+    /// `folded` is the path, and `behind` its part after the default pool's front controller, both
+    /// processed by [`fold`].
     fn fits(&self, host: &[u8], path: &[u8], folded: &[u8], behind: Option<&[u8]>) -> bool {
         if !hosts_fit(&self.hosts, host) {
             return false;
@@ -109,7 +120,7 @@ impl Rule {
     }
 }
 
-/// The file as a path of the site.
+/// Converts a file name to a path of the site.
 fn below(file: &Path, root: &Path) -> Option<Vec<u8>> {
     let below = file.strip_prefix(root).ok()?;
     Some([b"/", below.as_os_str().as_bytes()].concat())

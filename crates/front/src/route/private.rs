@@ -1,35 +1,35 @@
-//! Which files are nobody's business, by their names.
+//! Decides by name which files are private.
 //!
-//! * PHP source that would not run. A name with a PHP extension anywhere in it is source (`x.php.1`, `x.php-bak`,
-//!   `config.inc.old`), unless its last extension is that of a format that pages are made of (`a.php.css`, and the
-//!   `Foo.php.html` of a coverage report).
-//! * What a project keeps beside its pages, when the root looks like a project's folder: it was meant to be its public
-//!   one, or has none.
-//! * The server's own files, by their paths.
+//! - PHP source that would not run. A name that contains a PHP extension is source (`x.php.1`,
+//!   `x.php-bak`, `config.inc.old`). The exception is a name whose last extension is a web format
+//!   (`a.php.css`, or `Foo.php.html` of a coverage report).
+//! - Project files, if the root looks like the folder of a project. In that case the project's
+//!   public folder should have been the root, or the project has no public folder.
+//! - The server's own files, by their paths.
 //!
-//! All of them are treated as absent, so that nobody learns whether they are there.
+//! All of them are treated as absent, so that clients cannot detect them.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What a PHP extension in the middle of a name does not make source. No plain text and no archive is among them:
-/// these are what copies of source are named.
+/// Extensions of files that are not source, even if a PHP extension is in the middle of their name.
+/// Plain text and archives are not included, because copies of source have such names.
 const WEB_FORMATS: &[&[u8]] = &[
     b"css", b"js", b"mjs", b"map", b"json", b"html", b"htm", b"xhtml", b"xml", b"svg", b"png",
     b"jpg", b"jpeg", b"gif", b"webp", b"avif", b"ico", b"bmp", b"woff", b"woff2", b"ttf", b"otf",
     b"eot", b"pdf", b"mp3", b"mp4", b"m4a", b"ogg", b"wav", b"webm", b"wasm",
 ];
 
-/// What tells a project's folder, below it.
+/// Files that indicate a project's folder, below it.
 const PROJECT_MARKS: &[&str] =
     &["composer.json", "samovar.toml", ".git", "vendor/autoload.php", "artisan", "bin/console"];
 
-/// Where projects keep what they publish.
+/// Folders in which projects keep their public files.
 const PUBLIC_FOLDERS: &[&str] =
     &["public", "web", "htdocs", "public_html", "docroot", "www", "html"];
 
-/// What a project keeps, and no page asks for. Stylesheets, scripts and pictures are served from wherever they lie,
-/// also from `vendor/` and `node_modules/`.
+/// Project files that no page requests. Stylesheets, scripts and images are served from any folder,
+/// including `vendor/` and `node_modules/`.
 const PROJECT_FILES: &[&str] = &[
     "composer.*",
     "samovar.*",
@@ -63,11 +63,12 @@ const PROJECT_FILES: &[&str] = &[
     "*.bak",
 ];
 
-/// A project's folder of other people's code: its scripts are included, never called. Old versions of a well-known test
-/// tool have one that runs whatever it is sent.
+/// A project's folder of third-party code: its scripts are included, never called directly. Old
+/// versions of a well-known test tool contain a script that runs any code it receives.
 const VENDOR: &[u8] = b"/vendor/";
 
-/// A file's name, or with a slash in it a path below the root, with `*` and `?`. Case does not matter.
+/// A file name, or a path below the root if it contains a slash, with `*` and `?`.
+/// Case-insensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern(Vec<u8>);
 
@@ -78,16 +79,16 @@ impl Pattern {
         Pattern(if is_path { format!("/{text}").into() } else { text.into() })
     }
 
-    /// `path`: lower case.
+    /// `path` must be in lower case.
     fn matches(&self, path: &[u8]) -> bool {
         if self.0.contains(&b'/') { glob(&self.0, path) } else { glob(&self.0, last(path)) }
     }
 }
 
-/// `*` is any bytes, `?` one.
+/// Matches `text` against a pattern in which `*` matches any bytes and `?` one byte.
 pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on when the last star takes one byte more.
+    // Position to continue from when the last star matches one more byte.
     let mut star = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -106,11 +107,11 @@ pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// What is not served of a site.
+/// Rules for the private files of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Private {
     denied: Vec<Pattern>,
-    /// The folders that stand at the beginning of some, as they were written.
+    /// Literal folders at the beginning of denied patterns, with their original case.
     denied_folders: Vec<Vec<u8>>,
     allowed: Vec<Pattern>,
     own: Vec<PathBuf>,
@@ -119,7 +120,8 @@ pub struct Private {
 }
 
 impl Private {
-    /// The rules for the folder `root`: with names that are refused or served besides, and the server's own files.
+    /// Creates the rules for the folder `root`, with names that are denied or allowed in addition,
+    /// and the server's own files.
     pub fn new(root: &Path, denied: &[String], allowed: &[String], own: &[PathBuf]) -> Private {
         let patterns = |texts: &[String]| texts.iter().map(|text| Pattern::new(text)).collect();
         Private {
@@ -132,7 +134,8 @@ impl Private {
         }
     }
 
-    /// Whether a file is nobody's business: `path` is the request's, decoded, `file` what it has led to.
+    /// Whether a file is private. `path` is the requested path, decoded, and `file` the file that
+    /// it resolves to.
     pub(crate) fn hides_file(&self, path: &[u8], file: &Path) -> bool {
         if self.own.iter().any(|own| own == file) {
             return true;
@@ -149,12 +152,12 @@ impl Private {
         })
     }
 
-    /// The folders, as paths below the root, that the settings refuse something in.
+    /// Folders, as paths below the root, in which the settings deny some files.
     pub(crate) fn denied_folders(&self) -> impl Iterator<Item = &[u8]> {
         self.denied_folders.iter().map(Vec::as_slice)
     }
 
-    /// Whether the settings refuse anything by its name.
+    /// Whether the settings deny any file by its name.
     pub(crate) fn denies_any(&self) -> bool {
         !self.denied.is_empty()
     }
@@ -165,7 +168,7 @@ impl Private {
         self.allowed.iter().any(|pattern| pattern.matches(&path))
     }
 
-    /// Whether the settings refuse `path` by its name.
+    /// Whether the settings deny `path` by its name.
     pub(crate) fn denies(&self, path: &[u8]) -> bool {
         if self.denied.is_empty() {
             return false;
@@ -175,7 +178,7 @@ impl Private {
         is_among(&self.denied) && !is_among(&self.allowed)
     }
 
-    /// Whether the script `name`, with leading slash, is not to be called.
+    /// Whether the script `name`, with leading slash, must not be called.
     pub(crate) fn hides_script(&self, name: &[u8]) -> bool {
         let is_vendors = self.has_vendor && name.starts_with(VENDOR);
         if !is_vendors && self.denied.is_empty() {
@@ -187,24 +190,24 @@ impl Private {
     }
 }
 
-/// Whether `root` looks like the folder of a project rather than like its public one.
+/// Whether `root` looks like the folder of a project and not like its public folder.
 pub fn is_project(root: &Path) -> bool {
     PROJECT_MARKS.iter().any(|mark| root.join(mark).exists())
 }
 
-/// The folder of a project that its pages are in, if there is one.
+/// Returns the public folder of a project, if there is one.
 pub fn public_folder(root: &Path) -> Option<PathBuf> {
     let folders = PUBLIC_FOLDERS.iter().map(|name| root.join(name));
     folders.into_iter().find(|folder| folder.join("index.php").is_file())
 }
 
-/// A path that need not exist yet, as the file system will name it.
+/// Resolves a path whose file may not exist yet.
 fn resolve(path: &Path) -> PathBuf {
     let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(parent).unwrap_or_else(|| path.to_owned())
 }
 
-/// The folders at the beginning of a pattern, as they are written.
+/// Returns the folders before the first wildcard of a pattern, with their original case.
 pub(super) fn literal_folder(pattern: &[u8]) -> Option<&[u8]> {
     let is_any = |byte: &u8| matches!(byte, b'*' | b'?');
     let end = pattern.iter().position(is_any).unwrap_or(pattern.len());
@@ -212,7 +215,7 @@ pub(super) fn literal_folder(pattern: &[u8]) -> Option<&[u8]> {
     pattern.starts_with(b"/").then_some(&pattern[..slash])
 }
 
-/// Of `data/*.txt`: `/data`.
+/// Returns the literal folder of a pattern: `/data` for `data/*.txt`.
 fn folder_of(pattern: &str) -> Option<Vec<u8>> {
     let path = format!("/{}", pattern.trim_start_matches('/'));
     literal_folder(path.as_bytes()).map(<[u8]>::to_vec)
@@ -233,7 +236,7 @@ fn is_source(name: &[u8]) -> bool {
     !is_web && memchr::memchr_iter(b'.', name).any(|dot| is_php(&name[dot + 1..]))
 }
 
-/// Whether a PHP extension stands at the beginning of `rest`.
+/// Whether `rest` begins with a PHP extension.
 fn is_php(rest: &[u8]) -> bool {
     let end = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
     let extension = &rest[..end];
@@ -245,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn source_by_its_name() {
+    fn php_source_is_recognized_by_name() {
         let is = |name: &str| is_source(name.to_ascii_lowercase().as_bytes());
         for name in [
             "x.php",
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns() {
+    fn pattern_matches_names_and_paths() {
         for (pattern, path, matches) in [
             ("*.twig", "/a/b.twig", true),
             ("*.twig", "/a/b.twig.css", false),
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_project_keeps() {
+    fn project_files_are_hidden_and_web_files_are_not() {
         let project = Private { is_project: true, has_vendor: true, ..Private::default() };
         let folder = Private::default();
         let hides = |of: &Private, path: &str| {
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_have_the_last_word() {
+    fn settings_override_rules_except_for_own_files() {
         let texts = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
         let denied = texts(&["*.tpl", "/data/*"]);
         let allowed = texts(&["composer.json", "/data/open.txt", "/source/*"]);
@@ -408,7 +411,7 @@ mod tests {
         }
         assert!(private.hides_script(b"/data/x.php"));
         assert!(!private.hides_script(b"/x.php"));
-        // The name of what a link has led to counts too.
+        // The name of the target of a symlink counts, too.
         assert!(private.hides_file(b"/plain.txt", Path::new("/site/b.php.1")));
     }
 }

@@ -1,4 +1,4 @@
-//! request path → what answers it. A pure function over a small view of the file system.
+//! Decides how a request path is served. A pure function over a small view of the file system.
 //!
 //! The rules are those of this nginx configuration, which PHP applications are written for:
 //!
@@ -8,22 +8,27 @@
 //! location ~ [^/]\.php(/|$) { fastcgi_split_path_info ^(.+?\.php)(/.*)$; … }
 //! ```
 //!
-//! and differ where nginx would leak or fail:
-//! * A path with a hidden component (`.env`, `.git`; not `/.well-known/`), as it was asked for or where a symlink
-//!   leads, PHP source that would not run and other private files (`private.rs`) are treated as absent: they fall to
-//!   the front controller.
-//! * A `.php` path that is no file falls to the front controller too, where nginx says 404.
-//! * What a symlink outside the root leads to is forbidden, unless it leads below a listed target.
-//! * With a front controller that was named explicitly, directories are absent: all that is no file is its.
+//! They differ in cases where nginx would disclose files or fail:
 //!
-//! Over all of this stand the [`Locations`]: what they refuse is refused first, then what they redirect is; then they
-//! say where files lie, what answers for a folder and what for what is not there.
+//! - Private files are treated as absent, so the front controller handles the request. These are
+//!   paths with a hidden component (`.env`, `.git`; not `/.well-known/`), PHP source that would not
+//!   run, and other private files (`private.rs`). A hidden component counts in the requested path
+//!   and in the target of a symlink.
+//! - A `.php` path that is no file is also handled by the front controller, where nginx responds
+//!   with 404.
+//! - The target of a symlink outside the root is forbidden, unless it is below a listed target.
+//! - If a front controller is configured explicitly, directories are treated as absent: the front
+//!   controller handles everything that is no file.
+//!
+//! The [`Locations`] take precedence over these rules: first their refusals, then their redirects.
+//! After that they specify where files are, the index of a folder, and the fallback for missing
+//! files.
 
 use super::files::{Files, Found};
 use super::locations::{Alias, Effects, Held, Locations, Pass, Refused, Said, Variables};
 use super::path::{is_hidden, normalise, script_ends, with_slash};
+use super::path_settings::{Terms, TermsOfPaths};
 use super::private::Private;
-use super::terms::{Terms, TermsOfPaths};
 use samovar_config::Fallback;
 use samovar_ring::Lane;
 use std::ffi::OsStr;
@@ -31,122 +36,122 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How many `.php/` places of a path are tried as the script's end.
+/// Maximum number of `.php/` positions in a path that are tried as the script's end.
 const SPLITS_MAX: usize = 8;
 
-/// What answers for a folder, unless a location says otherwise.
+/// Index files of a folder, unless a location specifies others.
 const INDEX: [&str; 2] = ["index.php", "index.html"];
 
-/// What answers a path, and what becomes of the answer.
+/// The route of a path, and the effects of locations on the response.
 #[derive(Clone, Debug)]
 pub(crate) struct Routed {
     pub(crate) route: Route,
     pub(crate) effects: Option<Arc<Effects>>,
-    /// A file of a file system that may hang.
+    /// The file is on a file system that may hang.
     pub(crate) is_far: bool,
 }
 
 impl Routed {
-    /// What threads need not look at.
+    /// Creates a route that does not need a disk thread.
     pub(crate) fn near(route: Route, effects: Option<Arc<Effects>>) -> Routed {
         Routed { route, effects, is_far: false }
     }
 }
 
-/// What answers a path.
+/// The way in which a path is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// This file, by its canonical path.
     Static(PathBuf),
     /// This PHP script, run by a worker.
     Script(Script),
-    /// The same path with a slash behind it, percent-encoded, without query.
+    /// Redirect to the same path with a slash appended, percent-encoded, without query.
     Redirect(String),
-    /// It is elsewhere: a path or URL, perhaps with a query, and the status that says so.
+    /// Redirect by a location: a path or URL, possibly with a query, and the status.
     Moved(String, u16),
-    /// Whatever is there: a location that begins in this line has this status for it.
+    /// A status set by the location that begins in this line, independent of existing files.
     Status(u16, usize),
-    /// It is there, and not for you.
+    /// It exists, but is not served.
     Forbidden(Why),
-    /// Neither file nor front controller.
+    /// Neither a file nor a front controller exists.
     NotFound,
-    /// No file, and a location wants no front controller.
+    /// No file exists, and a location excludes the front controller.
     Absent,
-    /// The path is none; the reason is for the log.
+    /// The path is invalid; the reason is for the log.
     BadRequest(&'static str),
 }
 
-/// Why something that is there is not served.
+/// Reason why an existing file is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// A symlink leads out of the root.
     Outside,
-    /// A directory without a script or page of its own.
+    /// A directory without an index script or page.
     NoIndex,
-    /// The location that begins in this line denies it.
+    /// Denied by the location that begins in this line.
     Denied(usize),
-    /// The location that begins in this line lets no script run.
+    /// The location that begins in this line does not allow scripts to run.
     NoScripts(usize),
 }
 
-/// A script and how it is called.
+/// A script and the parameters of its call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Script {
     /// `SCRIPT_FILENAME`, absolute.
     pub(crate) filename: Vec<u8>,
     /// `SCRIPT_NAME`: below the root, with leading slash.
     pub(crate) name: Vec<u8>,
-    /// `PATH_INFO`, empty for none.
+    /// `PATH_INFO`; empty if there is none.
     pub(crate) path_info: Vec<u8>,
-    /// Which workers run it.
+    /// Lane of the workers that run it.
     pub(crate) lane: Lane,
-    /// What holds for the path that was asked for.
+    /// Settings of the requested path.
     pub(crate) terms: Terms,
-    /// Who runs it in the workers' place.
+    /// External php-fpm that runs it instead of a worker.
     pub(crate) pass: Option<Arc<Pass>>,
-    /// What it is told besides.
+    /// Additional variables.
     pub(crate) variables: Option<Arc<Variables>>,
-    /// Longest body of a request; `None`: as everywhere.
+    /// Maximum length of a request body; `None`: the general limit.
     pub(crate) body_bytes_max: Option<u64>,
 }
 
 impl Script {
-    /// Names and values of what it is told besides.
+    /// Names and values of the additional variables.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let all = self.variables.as_deref().into_iter().flatten();
         all.map(|(name, value)| (&name[..], &value[..]))
     }
 }
 
-/// The site: where it lies and what runs it.
+/// The site: its folders, its front controller and its rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// `DOCUMENT_ROOT`, absolute, as given.
+    /// `DOCUMENT_ROOT`: absolute, as configured.
     pub(crate) root: PathBuf,
     /// The front controller's `SCRIPT_NAME`.
     pub(crate) controller: Vec<u8>,
-    /// The front controller was named, so directories do not count.
+    /// The front controller was configured explicitly, so directories are ignored.
     pub(crate) is_explicit: bool,
     /// Whether files other than scripts are served.
     pub(crate) static_files: bool,
-    /// Which of them are not.
+    /// Files that are not served.
     pub(crate) private: Private,
-    /// What holds for requests of some paths.
+    /// Settings for the requests of some paths.
     pub(crate) terms: TermsOfPaths,
-    /// What else does, and for some hosts.
+    /// More settings for some paths, and for some hosts.
     pub(crate) locations: Locations,
     /// The folders of aliases: the first has number 1.
     pub(crate) folders: Vec<Elsewhere>,
 }
 
-/// A folder outside the root that a location gives a place in the site.
+/// A folder outside the root that a location maps into the site.
 #[derive(Clone, Debug)]
 pub(crate) struct Elsewhere {
     pub(crate) path: PathBuf,
     pub(crate) private: Private,
 }
 
-/// One path on its way to what answers it.
+/// State of the decision for one path.
 pub(super) struct Way<'a, F> {
     pub(super) site: &'a Site,
     pub(super) files: &'a F,
@@ -156,13 +161,14 @@ pub(super) struct Way<'a, F> {
 }
 
 impl Site {
-    /// Where `path`, as it came, most likely lies: for people.
+    /// Likely location of `path`, as received, on the disk. For display.
     pub(super) fn place_of(&self, path: &[u8]) -> PathBuf {
         let path = path.strip_prefix(b"/").unwrap_or(path);
         self.root.join(OsStr::from_bytes(path))
     }
 
-    /// What answers `path`, the target's path as it came, percent-encoded. `host`: empty, where no location asks for it.
+    /// Returns the route of `path`, the path of the target as received, percent-encoded. `host` is
+    /// empty if no location depends on it.
     pub(crate) fn route(&self, files: &impl Files, host: &[u8], path: &[u8]) -> Routed {
         let path = match normalise(path) {
             Ok(path) => path,
@@ -182,7 +188,7 @@ impl Site {
         Routed::near(route, effects)
     }
 
-    /// With a file that has another name than `path`: that.
+    /// Returns the route. If the file has another name than `path`, also returns that name.
     fn decide(&self, files: &impl Files, host: &[u8], path: &[u8]) -> (Route, Option<Vec<u8>>) {
         let refused = self.locations.refusal(host, path);
         match refused {
@@ -217,7 +223,8 @@ impl Site {
         }
     }
 
-    /// The file or script that a location names for what is not there: by its own name it may be refused.
+    /// Returns the route of the file or script that a location names as fallback. It may be refused
+    /// by its own name.
     fn fall_back_to(
         &self,
         files: &impl Files,
@@ -239,13 +246,13 @@ impl Site {
 }
 
 impl<F: Files> Way<'_, F> {
-    /// What `name`, a path of the site, is where it lies.
+    /// Looks up `name`, a path of the site, in its folder.
     fn look(&self, name: &[u8]) -> Found {
         let Alias { folder, .. } = self.alias.unwrap_or(ROOT);
         self.files.look(folder, self.below(name))
     }
 
-    /// The part of `name` below the folder that it lies in.
+    /// Returns the part of `name` below its folder.
     pub(super) fn below<'n>(&self, name: &'n [u8]) -> &'n [u8] {
         name.get(self.alias.map_or(0, |alias| alias.prefix_bytes)..).unwrap_or_default()
     }
@@ -254,7 +261,7 @@ impl<F: Files> Way<'_, F> {
         self.site.folders.get(self.alias?.folder.checked_sub(1)?)
     }
 
-    /// The first prefix of `path` that is an existing script.
+    /// Returns the route of the first prefix of `path` that is an existing script.
     fn script_in(&self, path: &[u8]) -> Option<Route> {
         script_ends(path).take(SPLITS_MAX).find_map(|end| {
             let (name, path_info) = path.split_at(end);
@@ -300,7 +307,7 @@ impl<F: Files> Way<'_, F> {
         Some(refusal.map_or_else(|| Route::Static(file), Route::Forbidden))
     }
 
-    /// `directory` ends with a slash.
+    /// Returns the route of a folder's index. `directory` ends with a slash.
     fn index_of(&self, directory: &[u8]) -> (Route, Option<Vec<u8>>) {
         let mut why = Why::NoIndex;
         let mut is_app_refused = false;
@@ -330,9 +337,10 @@ impl<F: Files> Way<'_, F> {
                 Found::Outside | Found::Absent | Found::Directory => {}
             }
         }
-        // It answers whatever is not there, by whichever name nobody may ask for it.
-        let answer = if is_app_refused { self.fall_back() } else { Route::Forbidden(why) };
-        (answer, None)
+        // The front controller handles all missing paths, even if clients may not request it by its
+        // own name.
+        let response = if is_app_refused { self.fall_back() } else { Route::Forbidden(why) };
+        (response, None)
     }
 
     fn is_app(&self, name: &[u8]) -> bool {
@@ -365,12 +373,12 @@ impl<F: Files> Way<'_, F> {
     }
 }
 
-/// The document root, where a path is not elsewhere.
+/// The document root: the folder of paths without an alias.
 pub(super) const ROOT: Alias = Alias { folder: 0, prefix_bytes: 0 };
 
 #[cfg(test)]
 impl Site {
-    /// A site of tests.
+    /// A site for tests.
     pub(super) fn sample() -> Site {
         Site {
             root: "/site".into(),

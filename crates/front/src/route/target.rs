@@ -1,19 +1,21 @@
-//! The target as the client wrote it: hyper's, or the one that `client/screen.rs` kept beside it.
+//! The target as the client sent it: hyper's, or the original that `client/screen.rs` stored in the
+//! request.
 
 use bytes::Bytes;
 use http::request::Parts;
 
-/// A target of which hyper got to see a covered copy, from its path on. Stands in the request's extensions.
+/// The original target, from its path on, of a request for which hyper received a masked copy.
+/// Stored in the request's extensions.
 #[derive(Clone, Debug)]
 pub(crate) struct AsItCame(pub(crate) Bytes);
 
-/// The parts of a target, percent-encoded or not, as it came.
+/// The parts of a target as received, percent-encoded or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     /// `REQUEST_URI`: path, query and fragment.
     pub(crate) whole: &'a [u8],
     pub(crate) path: &'a [u8],
-    /// Without its `?`; `None`: there is no `?`.
+    /// Without the `?`; `None` if there is no `?`.
     pub(crate) query: Option<&'a [u8]>,
 }
 
@@ -29,8 +31,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// A fragment belongs neither to the path nor to the query. Browsers send none; nginx passes it on in
-    /// `REQUEST_URI`.
+    /// Splits a target. A fragment is part neither of the path nor of the query. Browsers send
+    /// none; nginx passes it on in `REQUEST_URI`.
     fn split(whole: &'a [u8]) -> Target<'a> {
         let end = memchr::memchr(b'#', whole).unwrap_or(whole.len());
         let (path, query) = match memchr::memchr(b'?', &whole[..end]) {
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts() {
+    fn target_is_split_into_path_and_query() {
         for (whole, path, query) in [
             ("/", "/", None),
             ("/a\"b?c=<d>", "/a\"b", Some("c=<d>")),

@@ -1,28 +1,29 @@
-//! The front's idea of the time: read once per turn of the runtime, and never older than that.
+//! The front's clock: read once per turn of the runtime, and never older than that.
 //!
-//! A request arms no timer and reads no clock for its deadlines. The clock is read whenever the runtime's thread has
-//! slept, and by each sweep, so that what runs in between sees a time that is at most a sweep old, however long
-//! nothing has happened before.
+//! A request arms no timer and reads no clock for its deadlines. The clock is read whenever the
+//! runtime's thread has slept, and by each sweep. So code in between sees a time that is at most
+//! one sweep old, however long the front was idle before.
 //!
-//! A front that stood still (stopped by a signal, frozen with its group, starved) has not waited: what it had no
-//! chance to hear in that time was nobody's delay. Deadlines are kept by a clock that stands still with it.
+//! A front may be stopped: by a signal, with its frozen cgroup, or because it gets no CPU time. It
+//! has not waited in that time, and events that it could not receive are not a delay of the worker
+//! or the client. Deadlines use a clock that is stopped as well.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// While there are deadlines the front looks at them every [`SWEEP`](crate::SWEEP): one that does not for so long
-/// stood still.
+/// While there are deadlines, the front checks them every [`SWEEP`](crate::SWEEP). If it did not
+/// for this time, it was stopped.
 const STANDSTILL_MS: u64 = 2_000;
 
 /// Milliseconds of `CLOCK_MONOTONIC`, as of this turn.
 #[derive(Debug)]
 pub(crate) struct Clock {
     real_ms: Cell<u64>,
-    /// How much of that the front stood still.
+    /// Total time for which the front was stopped.
     missed_ms: Cell<u64>,
-    /// Of this, what was not reported yet.
+    /// Part of `missed_ms` that was not reported yet.
     unsaid_ms: Cell<u64>,
-    /// There is nothing to sweep: a long sleep is rest.
+    /// There is nothing to sweep: a long sleep is normal.
     rests: Cell<bool>,
 }
 
@@ -46,30 +47,31 @@ impl Clock {
         }
     }
 
-    /// Whether sweeps have ended (or begin again).
+    /// Sets whether sweeps have ended (true) or begin again (false).
     pub(crate) fn rest(&self, rests: bool) {
         self.refresh();
         self.rests.set(rests);
     }
 
-    /// For deadlines: goes on only while the front runs.
+    /// Time for deadlines: advances only while the front runs.
     pub(crate) fn now_ms(&self) -> u64 {
         self.real_ms.get() - self.missed_ms.get()
     }
 
-    /// For what is true until a point in time, whether the front runs or not.
+    /// Time for facts that expire at a point in time, whether the front runs or not.
     pub(crate) fn real_ms(&self) -> u64 {
         self.real_ms.get()
     }
 
-    /// For how long the front stood still since the last call.
+    /// Returns the time for which the front was stopped since the last call.
     pub(crate) fn take_standstill(&self) -> Option<Duration> {
         let unsaid = Duration::from_millis(self.unsaid_ms.take());
         (!unsaid.is_zero()).then_some(unsaid)
     }
 }
 
-/// Whether what began at `since_ms` has had its time; a time-out of zero is none.
+/// Whether the time that began at `since_ms` has reached the timeout. A timeout of zero is never
+/// reached.
 pub(crate) fn is_over(timeout: Duration, since_ms: u64, now_ms: u64) -> bool {
     !timeout.is_zero() && now_ms.saturating_sub(since_ms) >= timeout.as_millis() as u64
 }
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rest_counts_and_a_standstill_does_not() {
+    fn idle_time_counts_and_stopped_time_does_not() {
         let clock = Clock::new();
         let (now, real) = (clock.now_ms(), clock.real_ms());
         clock.set(real + 60_000);

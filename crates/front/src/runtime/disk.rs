@@ -1,9 +1,11 @@
-//! Files without waiting for the disk: what the kernel has in memory is read at once, the rest by threads of our own.
+//! File access that does not wait for the disk: bytes in the page cache are read immediately, the
+//! rest by separate threads.
 //!
-//! A file system may hang: that of a network whose server is gone, or FUSE's. Each pool has threads of its own, so that it holds up
-//! nobody else's requests; what the threads have in hand is in `hands`.
+//! A file system may hang: a network file system whose server is gone, or FUSE. Each pool has its
+//! own threads, so a hanging file system delays only the requests of its pool. `hands` records the
+//! work of the threads.
 
-use crate::runtime::hands::{Hands, Place};
+use crate::runtime::disk_jobs::{DiskJobs, JobTarget};
 use crate::runtime::mounts::Mounts;
 use crate::runtime::threads::{Job, Threads};
 use bytes::Bytes;
@@ -22,14 +24,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Timeout, timeout};
 
-/// How many reads and writes of a pool can wait for a disk at a time.
+/// Number of reads and writes of a pool that can wait for a disk at the same time.
 const THREADS: usize = 4;
-/// How long a file system may take to say what is there, or to open it, before it counts as hanging.
+/// Time for a lookup or an open, after which a file system counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long one piece of a file may take: whoever waits for it has got an answer's begin, or sends a body.
+/// Time limit for reading one piece of a file. The waiting client has already received the start of
+/// a response, or sends a body.
 const READING: Duration = Duration::from_mins(1);
-/// File systems of this machine, by the kernel's numbers (`linux/magic.h`, and those of XFS, ZFS, F2FS, JFS, bcachefs, ISO 9660): a
-/// lookup there waits for nobody else. All others may hang.
+/// Local file systems, by the kernel's numbers (`linux/magic.h`, and those of XFS, ZFS, F2FS, JFS,
+/// bcachefs, ISO 9660). A lookup there does not depend on another machine or process. All others
+/// may hang.
 const NEAR: [u64; 15] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -48,50 +52,51 @@ const NEAR: [u64; 15] = [
     0x4D44,      // FAT
 ];
 
-/// What a thread does with a file.
+/// Work of a thread with a file.
 pub(crate) type DiskJob<T> = Job<T>;
 
-/// The threads. Who has an exchange, an upload or a file in hand has at most one job among them, so the connections'
-/// limit bounds what waits here.
+/// The disk threads of a pool. Each exchange, upload or file has at most one job among them. So the
+/// limit of connections also limits the queue here.
 #[derive(Debug)]
 pub(crate) struct DiskThreads {
     threads: Threads,
-    hands: Arc<Hands>,
+    hands: Arc<DiskJobs>,
     patience: Duration,
     warnings: Throttle,
     mounts: Mounts,
 }
 
 impl DiskThreads {
-    /// Starts the threads; one is enough to go on with.
+    /// Starts the threads. Succeeds if at least one starts.
     pub(crate) fn start() -> io::Result<DiskThreads> {
         let threads = Threads::start("disk", THREADS)?;
         let (hands, warnings) = <_>::default();
         Ok(DiskThreads { threads, hands, patience: PATIENCE, warnings, mounts: Mounts::new() })
     }
 
-    /// The same threads, for another one of the front's.
+    /// Returns a handle to the same threads for another thread of the front.
     pub(crate) fn beside(&self) -> DiskThreads {
         let (threads, hands) = (self.threads.clone(), Arc::clone(&self.hands));
         let (patience, warnings, mounts) = (self.patience, Throttle::default(), Mounts::new());
         DiskThreads { threads, hands, patience, warnings, mounts }
     }
 
-    /// Whether a file may be looked for without the threads: nothing is mounted that may hang.
+    /// Whether files may be looked up without these threads, because no mounted file system may
+    /// hang.
     pub(crate) fn are_spared(&self) -> bool {
         !self.mounts.may_hang()
     }
 
-    /// How long a file system may take to say what is there.
+    /// Time for a lookup, after which a file system counts as hanging.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Has `work` with what lies at `place` done by one of the threads; refused, if all of them hang. Dropping the result does not
-    /// stop it.
+    /// Runs `work`, which uses the file at `place`, on one of the threads. Refuses it if all
+    /// threads hang. Dropping the result does not stop the work.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        place: Place,
+        place: JobTarget,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> DiskJob<T> {
         if self.hands.are_stuck(self.threads.count(), self.patience) {
@@ -105,20 +110,21 @@ impl DiskThreads {
         })
     }
 
-    /// Has a thread ask the file system something about `path`. An error of the kind `TimedOut`, if it does not say so soon.
+    /// Runs a query about `path` on one of the threads. Returns an error of the kind `TimedOut` if
+    /// the file system does not respond in time.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         path: PathBuf,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let said = timeout(self.patience, self.run(Place::Path(path), work)).await;
+        let said = timeout(self.patience, self.run(JobTarget::Path(path), work)).await;
         said.unwrap_or_else(|_| {
             self.report_hanging();
             Err(io::ErrorKind::TimedOut.into())
         })
     }
 
-    /// Somebody has waited in vain.
+    /// Logs that a request has waited for a file system without a result.
     pub(crate) fn report_hanging(&self) {
         if let Some(suppressed) = self.warnings.pass() {
             let (place, since) = self.hands.oldest().unzip();
@@ -127,49 +133,51 @@ impl DiskThreads {
                 place,
                 for_s = since.map_or(0, |since| since.as_secs()),
                 suppressed,
-                "a file system does not answer: requests that need it are answered with 503\n\
-                 hint: is the server of its network, or the process behind it, still there? `findmnt -T` says what is mounted at a path"
+                "file system does not respond; requests that need it get status 503\n\
+                 hint: check the network file server or FUSE process of this mount; `findmnt -T` \
+                 shows the mount of a path"
             );
         }
     }
 
-    /// Closes a file, which may wait for whoever keeps it.
+    /// Closes a file on a thread, because closing may wait for the file system.
     fn close(&self, file: Arc<File>) {
         let hands = Arc::clone(&self.hands);
         drop(self.threads.run(move || {
-            let _held = hands.take(Place::File(Arc::clone(&file)));
+            let _held = hands.take(JobTarget::File(Arc::clone(&file)));
             drop(file);
             Ok(())
         }));
     }
 
-    /// Up to `len` bytes of `file` from `at` on, at least one.
+    /// Reads up to `len` bytes of `file`, starting at `at`; at least one.
     pub(crate) fn read(&self, file: &Arc<File>, at: u64, len: usize) -> Reading {
         match read_cached(file, at, len) {
             Ok(Some(bytes)) => Reading::Done(Ok(bytes)),
             Err(error) => Reading::Done(Err(error)),
             Ok(None) => {
-                let (place, file) = (Place::File(Arc::clone(file)), Arc::clone(file));
+                let (place, file) = (JobTarget::File(Arc::clone(file)), Arc::clone(file));
                 let job = self.run(place, move || read_some(&file, at, len));
                 Reading::Running(Box::pin(timeout(READING, job)))
             }
         }
     }
 
-    /// `what` cannot be kept in, or had back from, the folder for temporary files.
-    pub(crate) fn report(&self, what: &str, temp_dir: &Path, error: &io::Error) {
+    /// Logs that `content` cannot be written to, or read back from, the folder for temporary files.
+    pub(crate) fn report(&self, content: &str, temp_dir: &Path, error: &io::Error) {
         if let Some(suppressed) = self.warnings.pass() {
             tracing::warn!(
                 %error,
                 temp_dir = %temp_dir.display(),
                 suppressed,
-                "cannot keep {what} (hint: free space there, or set another `temp_dir`)"
+                "cannot store {content} in a temporary file (hint: free disk space, or set \
+                 another `temp_dir`)"
             );
         }
     }
 }
 
-/// Bytes of a file, now or soon.
+/// Bytes of a file, available or pending.
 #[derive(Debug)]
 pub(crate) enum Reading {
     Done(io::Result<Bytes>),
@@ -192,7 +200,7 @@ impl Future for Reading {
     }
 }
 
-/// A file that is open. One of a file system that may hang is closed by a thread, too.
+/// An open file. On a file system that may hang, it is also closed by a thread.
 #[derive(Debug)]
 pub(crate) struct Held {
     file: Option<Arc<File>>,
@@ -200,7 +208,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// `far`: the threads that close it, if its file system may hang.
+    /// `far` are the threads that close the file, if its file system may hang.
     pub(crate) fn new(file: File, far: Option<&Rc<DiskThreads>>) -> Held {
         Held { file: Some(Arc::new(file)), far: far.map(Rc::clone) }
     }
@@ -210,7 +218,7 @@ impl Deref for Held {
     type Target = Arc<File>;
 
     fn deref(&self) -> &Arc<File> {
-        self.file.as_ref().expect("it is there until it is dropped")
+        self.file.as_ref().expect("present until dropped")
     }
 }
 
@@ -222,18 +230,20 @@ impl Drop for Held {
     }
 }
 
-/// Whether a lookup of `path` may wait for another machine or process. May do so itself.
+/// Whether a lookup of `path` may wait for another machine or process. This call may wait itself.
 pub(crate) fn may_hang(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| !NEAR.contains(&(found.f_type.cast_unsigned() & 0xFFFF_FFFF)))
 }
 
-/// The process, or the machine, has no descriptors left: a moment later it may have.
+/// Whether the process or the machine has no file descriptors left. This may be different a moment
+/// later.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     let codes = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-/// What is in the page cache; `None`: a disk has to be asked, or this file system cannot tell.
+/// Reads bytes from the page cache. `None` if a disk access is necessary, or if the file system
+/// does not support this query.
 fn read_cached(file: &File, at: u64, len: usize) -> io::Result<Option<Bytes>> {
     let mut bytes = vec![0; len];
     match preadv2(file, &mut [IoSliceMut::new(&mut bytes)], at, ReadWriteFlags::NOWAIT) {
@@ -266,7 +276,7 @@ fn read_some(file: &File, at: u64, len: usize) -> io::Result<Bytes> {
 
 #[cfg(test)]
 impl DiskThreads {
-    /// Threads of less patience, all of which are busy with what lies at `/gone` until the result is dropped.
+    /// Threads with a short timeout, which all work on `/gone` until the result is dropped.
     pub(crate) fn hanging() -> (DiskThreads, impl Drop) {
         struct Held(Vec<std::sync::mpsc::Sender<()>>);
         impl Drop for Held {
@@ -281,7 +291,7 @@ impl DiskThreads {
         };
         let held = (0..disk.threads.count()).map(|_| {
             let (release, held) = std::sync::mpsc::channel();
-            drop(disk.run(Place::Path("/gone".into()), move || Ok(held.recv().is_ok())));
+            drop(disk.run(JobTarget::Path("/gone".into()), move || Ok(held.recv().is_ok())));
             release
         });
         let held = Held(held.collect());
@@ -300,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_from_memory_or_from_the_disk() {
+    fn read_returns_bytes_or_unexpected_eof() {
         let disk = DiskThreads::start().expect("threads");
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(b"0123456789").expect("room");

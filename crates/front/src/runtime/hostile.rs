@@ -1,26 +1,27 @@
-//! Why a web server's FastCGI connection is closed at once: what the log and the counters say of it.
+//! Reasons for which a web server's FastCGI connection is closed immediately, with their texts for
+//! the log and the counters.
 
-/// What was wrong with it.
+/// Reason why a FastCGI connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hostile {
-    /// The bytes are no FastCGI 1.
+    /// The bytes are not FastCGI 1.
     Version,
-    /// A record has come where none of its kind may.
+    /// A record of this kind is not allowed at this point.
     Order,
-    /// A record is shorter than its kind.
+    /// A record is shorter than its kind requires.
     Short,
-    /// The parameters are no names and values.
+    /// The parameters are not valid names and values.
     Params,
-    /// Records for nothing.
+    /// Too many records without effect.
     Flood,
-    /// The parameters did not come in time.
+    /// The parameters did not arrive in time.
     Slow,
-    /// It is from an address that is not trusted.
+    /// The address is not trusted.
     Stranger,
 }
 
 impl Hostile {
-    /// All there are, in the order of their numbers.
+    /// All variants, in the order of their numbers.
     pub const ALL: [Hostile; 7] = [
         Hostile::Version,
         Hostile::Order,
@@ -31,7 +32,7 @@ impl Hostile {
         Hostile::Stranger,
     ];
 
-    /// Lower-case, as in the JSON of `samovar status`.
+    /// Name in lower case, as in the JSON of `samovar status`.
     pub fn name(self) -> &'static str {
         match self {
             Hostile::Version => "version",
@@ -44,25 +45,26 @@ impl Hostile {
         }
     }
 
-    /// What happened, and what to do about it.
+    /// Description of the reason, and a hint.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
-        const OTHER: &str = "who connects there? it should be nobody but the web server";
+        const OTHER: &str = "check which client connects; only the web server should have access";
         match self {
             Hostile::Version => (
-                "it does not speak FastCGI",
-                "a browser or a proxy that speaks HTTP belongs to an address without `fcgi://`",
+                "not FastCGI",
+                "use an address without `fcgi://` for browsers and for proxies that speak HTTP",
             ),
-            Hostile::Order => ("its records have come in no order that FastCGI knows", OTHER),
-            Hostile::Short => ("a record of it was too short", OTHER),
-            Hostile::Params => ("its parameters are no names and values", OTHER),
-            Hostile::Flood => ("it sent records that belong to no request", OTHER),
+            Hostile::Order => ("records in an order that FastCGI does not allow", OTHER),
+            Hostile::Short => ("record too short", OTHER),
+            Hostile::Params => ("parameters are not valid names and values", OTHER),
+            Hostile::Flood => ("too many records that belong to no request", OTHER),
             Hostile::Slow => (
-                "its parameters did not come within timeouts.header",
-                "is the web server's machine overloaded?",
+                "parameters did not arrive within timeouts.header",
+                "check the load of the web server's machine",
             ),
             Hostile::Stranger => (
-                "its address is not in trusted_proxies",
-                "name the web server there, if this is one: what it says of its clients is believed",
+                "address not in trusted_proxies",
+                "if this is the web server, add it to trusted_proxies; its information about \
+                 clients is then trusted",
             ),
         }
     }

@@ -1,52 +1,54 @@
-//! front → supervisor: what the front has to say, without knowing what a process is.
+//! front → supervisor: events that the front reports. The front does not know processes.
 
 use samovar_ring::{Incarnation, Lane, Overrun, Run};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Something only the supervisor can act on.
+/// An event that only the supervisor can handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrontEvent {
-    /// The time of this request is over: its worker is to look into its slot, where it is told to end the script. Its client
-    /// has been answered, or is gone.
+    /// The time limit of this request is exceeded: its worker must check its slot, which requests
+    /// the end of the script. Its client has got a response, or has disconnected.
     Overrun {
-        /// Which run of which worker.
+        /// Worker and run of the request.
         run: Run,
-        /// Which time.
+        /// The exceeded limit.
         overrun: Overrun,
         /// Method and target.
         request: String,
         /// The request's id.
         id: String,
-        /// For how long a worker had it, as far as sweeps have seen.
+        /// Time that a worker had the request, measured by sweeps.
         ran: Duration,
     },
-    /// This worker must die: its client has been answered, its slot comes back by the repair.
+    /// This worker must be killed. Its client has got a response; its slot is freed by the repair.
     KillWorker {
-        /// Which life of which worker.
+        /// The worker's incarnation.
         incarnation: Incarnation,
-        /// What it did, or did not.
+        /// Reason for the kill.
         reason: KillReason,
     },
-    /// Requests wait in this lane. Sent at most every [`SWEEP`](crate::SWEEP) while they come.
+    /// Requests wait in this lane. Sent at most once per [`SWEEP`](crate::SWEEP) while requests
+    /// arrive.
     LaneNeeded(Lane),
 }
 
-/// Why a worker must die.
+/// Reason why a worker must be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillReason {
-    /// The time of its request was over, and the script has not ended although it was told to. It may do so yet: then the
-    /// run is over, and the worker is to live.
+    /// The request's time limit was exceeded, and the script did not end when requested. It may
+    /// still end: then the run is over, and the worker must not be killed.
     Overrun(Run, Overrun),
-    /// It wrote what no worker writes into the ring.
+    /// It wrote invalid data into the ring.
     BrokenRing,
 }
 
-/// How the front speaks to the supervisor. Called on the front's threads: it must not block.
+/// Callback that passes an event to the supervisor. Called on the front's threads, so it must not
+/// block.
 pub type SupervisorLink = Box<dyn Fn(FrontEvent) + Send + Sync>;
 
-/// The link as the front's threads keep it.
+/// The link, shared by the front's threads.
 #[derive(Clone)]
 pub(crate) struct Link(Arc<SupervisorLink>);
 

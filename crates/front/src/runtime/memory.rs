@@ -1,41 +1,44 @@
-//! Memory that a crowd of clients needed goes back to the kernel when they have left.
+//! Returns memory to the kernel after many clients have disconnected.
 //!
-//! glibc keeps what was freed below a piece that is still in use, for ever: after some thousand slow readers that would
-//! be more than all else that the front has.
+//! glibc keeps freed memory below a block that is still in use, without a time limit. After some
+//! thousand slow readers that would be more memory than the front uses for everything else.
 #![allow(unsafe_code)] // The standard library has no call for it.
 
 use crate::runtime::disk::DiskThreads;
-use crate::runtime::hands::Place;
+use crate::runtime::disk_jobs::JobTarget;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Less than this left behind is not worth the work: the kernel is asked for it again, page by page.
+/// Minimum growth for which memory is returned. Returning less does not pay: the kernel must
+/// provide it again, page by page.
 const WORTH_BYTES: usize = 16 << 20;
 
-/// The process's own memory when it was last given back, in bytes; what it has had least since, if that is less.
+/// The process's own memory in bytes after the last return, or its minimum since then.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
-/// The same when it was last given back while nobody was there: what half of a crowd still has need of is not in it.
+/// The same after the last return without any connection. It does not include memory that the
+/// remaining half of a crowd still uses.
 static KEPT_AT_REST: AtomicUsize = AtomicUsize::new(0);
 
-/// Remembers how many there were.
+/// Maximum number of connections and requests.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
     most: Cell<usize>,
 }
 
 impl Crowd {
-    /// To be told often how many connections there are, and requests on them: by HTTP/2 a few connections can have thousands.
+    /// Updates the maximum. To be called often with the number of connections plus the requests on
+    /// them: with HTTP/2, a few connections can have thousands of requests.
     pub(crate) fn count(&self, all: usize) {
         self.most.set(self.most.get().max(all));
     }
 
-    /// To be asked now and then, as looking for what can be given back takes time: when more than half of a crowd has left, and
-    /// the process has grown, a thread does so.
+    /// Returns memory on a thread if fewer than half of the maximum remain and the process has
+    /// grown. To be called now and then, because the check takes time.
     pub(crate) fn look(&self, all: usize, disk: &DiskThreads) {
         let kept = if all == 0 { &KEPT_AT_REST } else { &KEPT };
         if self.has_left(all) && own_bytes().is_some_and(|own| has_grown(kept, own)) {
-            // Nobody waits for it.
-            drop(disk.run(Place::Nowhere, move || {
+            // The result is not awaited.
+            drop(disk.run(JobTarget::Nowhere, move || {
                 give_back();
                 let own = own_bytes().unwrap_or(0);
                 KEPT.store(own, Ordering::Relaxed);
@@ -49,20 +52,21 @@ impl Crowd {
 
     fn has_left(&self, all: usize) -> bool {
         let most = self.most.get().max(all);
-        // Not at half: connections of HTTP/1 that are all busy, and then all idle, have not left.
+        // Exactly half does not count: HTTP/1 connections that were all busy and are all idle now
+        // have not disconnected.
         let has_left = 2 * all < most;
         self.most.set(if has_left { all } else { most });
         has_left
     }
 }
 
-/// Whether that is so much more than was kept last that it is worth the work.
+/// Whether the memory has grown enough since the last return to make another one worthwhile.
 fn has_grown(kept: &AtomicUsize, own: usize) -> bool {
     let kept = kept.fetch_min(own, Ordering::Relaxed).min(own);
     own - kept >= WORTH_BYTES
 }
 
-/// Memory of this process that is no file's and nobody else's, in bytes.
+/// Memory of this process in bytes that belongs to no file and is not shared.
 fn own_bytes() -> Option<usize> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = statm.split(' ').skip(1).map_while(|field| field.trim().parse::<usize>().ok());
@@ -83,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_that_has_left_is_noticed_once() {
+    fn departure_of_most_clients_is_detected_once() {
         let crowd = Crowd::default();
         for (all, has_left) in [
             (0, false),
@@ -103,26 +107,26 @@ mod tests {
         ] {
             assert_eq!(crowd.has_left(all), has_left, "{all}");
         }
-        // What came and went between two looks counts, too.
+        // Connections that came and went between two checks count, too.
         crowd.count(100);
         crowd.count(3);
         assert_eq!((crowd.has_left(3), crowd.has_left(3)), (true, false));
     }
 
     #[test]
-    fn what_was_kept_last_and_least_is_what_growth_is_measured_by() {
+    fn growth_is_measured_from_lowest_memory_since_last_return() {
         let kept = AtomicUsize::new(10 * WORTH_BYTES);
         assert!(!has_grown(&kept, 10 * WORTH_BYTES), "it is as it was");
         assert!(!has_grown(&kept, 11 * WORTH_BYTES - 1));
         assert!(has_grown(&kept, 11 * WORTH_BYTES));
-        assert!(!has_grown(&kept, 2 * WORTH_BYTES), "it has shrunk by itself");
+        assert!(!has_grown(&kept, 2 * WORTH_BYTES), "memory use decreased without a release");
         assert!(has_grown(&kept, 3 * WORTH_BYTES));
     }
 
     #[test]
-    fn own_memory_is_what_the_kernel_says() {
+    fn own_memory_includes_allocated_block() {
         let block = vec![1u8; 8 * WORTH_BYTES];
-        let own = own_bytes().expect("the kernel tells");
+        let own = own_bytes().expect("the kernel reports it");
         assert!(own >= block.len() && own < 100 * block.len(), "{own}");
     }
 }

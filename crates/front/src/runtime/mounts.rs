@@ -1,15 +1,16 @@
-//! Whether anything is mounted that may hang: a file system of a network, or one that a process serves.
+//! Detects whether a file system is mounted that may hang: a network file system, or one served by
+//! a process.
 //!
-//! Where nothing is, whoever looks for a file need not fear for the thread it does so on.
+//! If there is none, files may be looked up on any thread.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 
-/// The kernel's word, and its sign when something is mounted or no longer is (proc(5), `/proc/PID/mounts`).
+/// The kernel's list of mounts. A poll on it reports changes (proc(5), `/proc/PID/mounts`).
 const MOUNTS: &str = "/proc/self/mountinfo";
-/// File systems of this machine by their names, and those that the kernel itself makes up. All others may hang.
+/// Names of local file systems, and of those that the kernel itself provides. All others may hang.
 const NEAR: [&str; 40] = [
     "bcachefs",
     "binfmt_misc",
@@ -52,10 +53,10 @@ const NEAR: [&str; 40] = [
     "xfs",
     "zfs",
 ];
-/// Nothing of a site lies below these, whatever is mounted there.
+/// Folders that contain no files of a site. Mounts below them are ignored.
 const ELSEWHERE: [&str; 2] = ["/proc", "/sys"];
 
-/// What is mounted, as the kernel says it now.
+/// The current mounts, as reported by the kernel.
 #[derive(Debug)]
 pub(crate) struct Mounts {
     list: RefCell<Option<File>>,
@@ -63,19 +64,19 @@ pub(crate) struct Mounts {
 }
 
 impl Mounts {
-    /// Looks for the first time.
+    /// Reads the list for the first time.
     pub(crate) fn new() -> Mounts {
         let mounts = Mounts { list: RefCell::new(File::open(MOUNTS).ok()), ..Mounts::unknown() };
         mounts.look();
         mounts
     }
 
-    /// Nobody can say what is mounted.
+    /// Mounts of a system whose list cannot be read.
     pub(crate) fn unknown() -> Mounts {
         Mounts { list: RefCell::new(None), may_hang: Cell::new(true) }
     }
 
-    /// Whether one of them may hang; so it is where nobody can say.
+    /// Whether one of the mounts may hang. True if the list cannot be read.
     pub(crate) fn may_hang(&self) -> bool {
         if self.have_changed() {
             self.look();
@@ -88,7 +89,7 @@ impl Mounts {
         let Some(list) = &*list else { return false };
         let mut asked = [PollFd::new(list, PollFlags::PRI)];
         let at_once = Timespec::default();
-        // What cannot be asked is looked at.
+        // If the poll fails, the list is read again.
         poll(&mut asked, Some(&at_once)) != Ok(0)
     }
 
@@ -105,7 +106,7 @@ impl Mounts {
     }
 }
 
-/// Whether a line of the list is about one that may hang.
+/// Whether a line of the list describes a file system that may hang.
 fn is_far(line: &str) -> bool {
     let Some((place, kind)) = line.split_once(" - ") else { return true };
     let at = place.split(' ').nth(4).unwrap_or_default();
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_of_networks_and_processes_are_far() {
+    fn network_and_fuse_mounts_may_hang() {
         for (line, expected) in [
             ("27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard", false),
             ("27 1 0:50 / /srv/a\\040b rw - overlay overlay rw,lowerdir=/a", false),
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_kernel() {
+    fn mounts_of_this_machine_are_parsed() {
         let text = std::fs::read_to_string("/proc/self/mountinfo").expect("the kernel's list");
         assert_eq!(Mounts::new().may_hang(), text.lines().any(is_far));
         let unknown = Mounts::unknown();

@@ -1,8 +1,8 @@
-//! The most of what was seen at one time, since the start.
+//! Maximum values since the start.
 
 use std::cell::Cell;
 
-/// Of requests that wait and of workers that run one: as often as somebody looks.
+/// Maximum numbers of waiting requests and of busy workers, as far as they were sampled.
 #[derive(Debug, Default)]
 pub(crate) struct Peaks {
     pub(crate) queued: Cell<u64>,
@@ -10,7 +10,7 @@ pub(crate) struct Peaks {
 }
 
 impl Peaks {
-    /// So many there are now.
+    /// Adds a sample of the current numbers.
     pub(crate) fn note(&self, queued: u64, busy: u64) {
         self.queued.set(self.queued.get().max(queued));
         self.busy.set(self.busy.get().max(busy));
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_stays() {
+    fn peaks_keep_maximum_of_samples() {
         let peaks = Peaks::default();
         for (queued, busy) in [(1, 2), (5, 1), (0, 0)] {
             peaks.note(queued, busy);

@@ -1,32 +1,35 @@
-//! How the kernel schedules the front's thread (sched(7)).
+//! Scheduling policy of the front's thread (sched(7)).
 //!
-//! While more requests are under way than there are cores, an answer or a request does not take a core from a running worker:
-//! the thread runs when one is free, or when the worker's time slice ends (some milliseconds), and finds more to do at once.
-//! While there are fewer, nothing is gained by that, and whatever else the machine computes would make each answer wait: then it
-//! runs as soon as something comes. docs/decisions/wakes.md has the figures.
+//! While more requests are under way than there are cores, a response or a new request must not
+//! take a core from a running worker. The thread then runs when a core is free or the worker's time
+//! slice ends (some milliseconds), and finds more work at once. While there are fewer requests,
+//! this has no benefit, and any other computation on the machine would delay each response. The
+//! thread then runs as soon as an event arrives. docs/internals/decisions/wakes.md has the figures.
 #![allow(unsafe_code)] // The standard library has no call for it.
 
 use std::io;
 
-/// How much one look counts for in the decaying average: 1/16, so that some thirty looks turn it over.
+/// Each sample has a weight of 1/16 in the decaying average, so about thirty samples change it
+/// completely.
 const WEIGHT: u32 = 16;
-/// Of requests that are counted: more of them change nothing.
+/// Maximum number of requests in a sample. More requests make no difference.
 const UNDER_WAY_MAX: u32 = 1 << 16;
 
-/// Whether the calling thread gives way to workers. Threads that it starts do as it does at that time.
+/// Whether the calling thread yields to workers. Threads that it starts inherit its current policy.
 #[derive(Debug)]
 pub(crate) struct Precedence {
-    /// So many requests under way keep the cores busy that are this thread's share.
+    /// Number of requests under way that keep this thread's share of the cores busy.
     cores: u32,
-    /// Of requests under way when the thread had nothing left to do, in parts of [`WEIGHT`].
+    /// Average number of requests under way when the thread had nothing left to do, in units of
+    /// 1/[`WEIGHT`].
     average: u32,
     gives_way: bool,
-    /// Somebody else has chosen a policy for this process, or the kernel refuses ours.
+    /// The process has another policy already, or the kernel does not permit a change.
     is_fixed: bool,
 }
 
 impl Precedence {
-    /// Of the calling thread, one of so many.
+    /// Creates the state for the calling thread, one of `threads` threads.
     pub(crate) fn of_this_thread(threads: usize) -> Precedence {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let is_fixed = !matches!(policy(), libc::SCHED_OTHER | libc::SCHED_BATCH);
@@ -40,12 +43,13 @@ impl Precedence {
         own
     }
 
-    /// The thread is about to wait: so many requests are under way.
+    /// Adds a sample before the thread waits: `under_way` requests are under way.
     #[inline]
     pub(crate) fn look(&mut self, under_way: usize) {
         let under_way = u32::try_from(under_way).unwrap_or(UNDER_WAY_MAX).min(UNDER_WAY_MAX);
         self.average = self.average - self.average / WEIGHT + under_way;
-        // Half of it before it turns back: a load at the edge must not cost a system call each time.
+        // The threshold for switching back is half as high: a load near the threshold must not cost
+        // a system call each time.
         let edge = if self.gives_way { self.cores * WEIGHT / 2 } else { self.cores * WEIGHT };
         let gives_way = self.average >= edge;
         if gives_way != self.gives_way {
@@ -62,18 +66,19 @@ impl Precedence {
         let policy = if gives_way { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
         if let Err(error) = set_policy(policy) {
             self.is_fixed = true;
-            tracing::warn!(%error, "the kernel does not let the front choose when to give way to busy workers; it stays as it is");
+            tracing::warn!(%error, "cannot change the scheduling policy of the front (SCHED_BATCH \
+                                    or SCHED_OTHER); the current one stays");
         }
     }
 }
 
-/// That of the calling thread.
+/// Returns the policy of the calling thread.
 fn policy() -> i32 {
     // SAFETY: no pointers; 0 is the calling thread.
     unsafe { libc::sched_getscheduler(0) }
 }
 
-/// For the calling thread; every process may have either of the two.
+/// Sets the policy of the calling thread. Every process may use both policies.
 fn set_policy(policy: i32) -> io::Result<()> {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: reads a local; 0 is the calling thread.
@@ -85,7 +90,7 @@ fn set_policy(policy: i32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Looks so often that nothing of what was before counts.
+    /// Adds enough equal samples that earlier ones have no effect.
     fn long(precedence: &mut Precedence, under_way: usize) -> i32 {
         (0..20 * WEIGHT).for_each(|_| precedence.look(under_way));
         policy()
@@ -101,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_way_while_more_is_under_way_than_cores_can_do() {
+    fn front_yields_while_requests_exceed_cores() {
         apart(|| {
             let mut own = of_cores(4);
             assert_eq!(policy(), libc::SCHED_OTHER);
@@ -116,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_turns_nothing() {
+    fn single_sample_does_not_change_policy() {
         apart(|| {
             let mut own = of_cores(2);
             own.look(8);
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_chosen_stays() {
+    fn foreign_scheduling_policy_is_kept() {
         std::thread::spawn(|| {
             set_policy(libc::SCHED_IDLE).expect("anybody may");
             let mut own = of_cores(2);
@@ -141,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_its_share_of_the_cores_and_one_at_least() {
+    fn thread_share_is_at_least_one_core() {
         apart(|| {
             assert!(Precedence::of_this_thread(1).cores >= 1);
             assert_eq!(Precedence::of_this_thread(1 << 20).cores, 1);

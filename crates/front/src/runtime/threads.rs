@@ -1,7 +1,7 @@
-//! Threads that the front's thread hands work to, because it would hold up everybody else.
+//! Threads for work that would block the front's thread.
 //!
-//! They are made when the front starts. The runtime's would be made when they are needed, and at a limit of processes
-//! their lack would end the server.
+//! They are started with the front. The runtime's own blocking threads would be started on demand,
+//! and if a limit of processes prevented that, the server would end.
 
 use std::future::Future;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Threads for one kind of work, of whoever has a copy of this.
+/// Threads for one kind of work, shared by all clones of this handle.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     tasks: Sender<Task>,
@@ -22,7 +22,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Starts them; one is enough to go on with. `name`: of each of them.
+    /// Starts the threads. Succeeds if at least one starts. `name` is the name of each thread.
     pub(crate) fn start(name: &'static str, count: usize) -> io::Result<Threads> {
         let (tasks, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
@@ -38,7 +38,7 @@ impl Threads {
                         %error,
                         threads = number,
                         kind = name,
-                        "fewer threads than usual (hint: raise the limit of processes)"
+                        "fewer threads than usual (hint: raise the process limit)"
                     );
                     break;
                 }
@@ -47,19 +47,19 @@ impl Threads {
         Ok(Threads { tasks, count: started })
     }
 
-    /// How many there are.
+    /// Number of threads.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Has `work` done by one of the threads. Dropping the result does not stop it.
+    /// Runs `work` on one of the threads. Dropping the result does not stop it.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> Job<T> {
         let (tell, told) = oneshot::channel();
         let task = move || {
-            // Nobody may wait for it any more.
+            // The receiver may have been dropped.
             let _ = tell.send(work());
         };
         // The threads live as long as `tasks`.
@@ -68,12 +68,12 @@ impl Threads {
     }
 }
 
-/// What a thread is doing.
+/// Pending work of a thread.
 #[derive(Debug)]
 pub(crate) struct Job<T>(oneshot::Receiver<io::Result<T>>);
 
 impl<T> Job<T> {
-    /// One that was not begun.
+    /// Work that was not started.
     pub(crate) fn refused(error: io::Error) -> Job<T> {
         let (tell, told) = oneshot::channel();
         let _ = tell.send(Err(error));
@@ -86,7 +86,9 @@ impl<T> Future for Job<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let told = ready!(Pin::new(&mut self.0).poll(cx));
-        Poll::Ready(told.unwrap_or_else(|_| Err(io::Error::other("a thread's work broke off"))))
+        Poll::Ready(
+            told.unwrap_or_else(|_| Err(io::Error::other("thread task ended without a result"))),
+        )
     }
 }
 
@@ -94,9 +96,9 @@ fn work(queue: &Mutex<Receiver<Task>>) {
     loop {
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = task else { return };
-        // Whoever waits for it learns that it broke off; the thread is for others too.
+        // The waiting task gets an error; the thread continues to serve others.
         if catch_unwind(AssertUnwindSafe(task)).is_err() {
-            tracing::error!("a thread's work panicked");
+            tracing::error!("thread task panicked");
         }
     }
 }
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_panics_costs_no_thread() {
+    fn thread_survives_panic_of_its_work() {
         const COUNT: usize = 2;
         let threads = Threads::start("test", COUNT).expect("threads");
         for _ in 0..2 * COUNT {

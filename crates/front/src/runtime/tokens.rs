@@ -1,23 +1,23 @@
-//! Tokens by which visitors ask for one thing once: that their next request is traced.
+//! One-time tokens with which visitors request that their next request is traced.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How long a token holds.
+/// Time for which a token is valid.
 pub(crate) const NEXT_S: u64 = 300;
-/// Tokens that hold; beyond them the oldest do not any more.
+/// Maximum number of valid tokens; when it is reached, the oldest is dropped.
 const NEXT_MAX: usize = 256;
 const TOKEN_BYTES: usize = 16;
 
-/// Tokens of one request each, and until when they hold, seconds since 1970. By a hash that nobody knows, so that no time tells how much of
-/// a guess was right.
+/// Tokens for one request each, and their expiry in seconds since 1970. The map's hash has a secret
+/// key, so the time of a lookup does not reveal how much of a guess is correct.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(Mutex<HashMap<String, u64>>);
 
 impl Tokens {
-    /// A new one; `None`: the system has no random numbers.
+    /// Creates a token; `None` if the system has no random numbers.
     pub(crate) fn give(&self, now_s: u64) -> Option<String> {
         let mut bytes = [0; TOKEN_BYTES];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -39,17 +39,17 @@ impl Tokens {
         Some(token)
     }
 
-    /// Whether that is one.
+    /// Whether the token is valid.
     pub(crate) fn holds(&self, token: &str, now_s: u64) -> bool {
         self.known().get(token).is_some_and(|expires| *expires >= now_s)
     }
 
-    /// It was used.
+    /// Removes a token that was used.
     pub(crate) fn spend(&self, token: &str) {
         self.known().remove(token);
     }
 
-    /// Asked for by who has a token alone, or wants one.
+    /// Locked only for requests that contain a token or create one.
     fn known(&self) -> MutexGuard<'_, HashMap<String, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_holds_once_and_for_a_while() {
+    fn token_is_valid_until_spent_expired_or_dropped() {
         let tokens = Tokens::default();
         let token = tokens.give(1_000).expect("random numbers");
         assert_eq!(token.len(), 2 * TOKEN_BYTES);

@@ -1,8 +1,8 @@
-//! Whom to wake: kept where somebody else finds it.
+//! Stores the waker of a task for another task.
 
 use std::task::{Context, Waker};
 
-/// Remembers in `place` whom `cx` wakes; without a new waker where it is the same.
+/// Stores the waker of `cx` in `place`. Does not clone it if the same task is stored already.
 pub(crate) fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
     match place {
         Some(waker) if waker.will_wake(cx.waker()) => {}

@@ -1,12 +1,13 @@
-//! What the front's threads have in common for one pool, behind locks and atomics: nothing that a request touches on its way.
+//! State that the front's threads share for one pool, protected by locks and atomics. Contains
+//! nothing that every request uses.
 //!
-//! With one thread all of it is here, too, and nobody waits for it.
+//! With one thread it is used as well; then no thread ever waits for a lock.
 
 use crate::exchange::deaths::Deaths;
 use crate::runtime::counters::Counters;
-use crate::runtime::shed::Shed;
+use crate::runtime::rejection::Rejection;
 use crate::runtime::tokens::Tokens;
-use crate::runtime::trouble::Trouble;
+use crate::runtime::upstream_failure::UpstreamFailure;
 use crate::upstream::AllPlaces;
 use samovar_log::Throttle;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,47 +15,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
 pub(crate) struct Common {
-    /// Of each thread.
+    /// Counters of each thread.
     counters: Vec<Arc<Counters>>,
-    /// Which pages workers died of.
+    /// Pages in which workers died.
     deaths: Mutex<Deaths>,
-    /// Whose call graph is taken down next.
+    /// Tokens of requests whose call graph is to be recorded.
     pub(crate) tokens: Tokens,
-    /// A page or file was answered successfully, ever.
+    /// Whether a page or file was ever served successfully.
     has_served: AtomicBool,
-    /// How many connections there are to those who run scripts of some locations.
+    /// Number of connections to the php-fpm servers of some locations.
     pub(crate) upstreams: Arc<AllPlaces>,
     pub(crate) warnings: Warnings,
 }
 
-/// One throttle per kind of warning that no part of the front has for itself.
+/// One throttle per kind of warning, for warnings that have no throttle elsewhere in the front.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     pub(crate) accept: Throttle,
     pub(crate) connections: Throttle,
-    /// Idle connections that made room.
+    /// Idle connections that were closed to make room.
     pub(crate) reclaimed: Throttle,
-    /// By reason.
-    pub(crate) shed: [Throttle; Shed::ALL.len()],
+    /// Rejected requests, by reason.
+    pub(crate) shed: [Throttle; Rejection::ALL.len()],
     pub(crate) client_connections: Throttle,
     pub(crate) died: Throttle,
     pub(crate) retried: Throttle,
     pub(crate) no_index: Throttle,
     pub(crate) sendfile: Throttle,
     pub(crate) fastcgi: Throttle,
-    /// FastCGI requests for scripts that are not there.
+    /// FastCGI requests for scripts that do not exist.
     pub(crate) no_script: Throttle,
-    /// Of a location's php-fpm, by what was wrong.
-    pub(crate) pass: [Throttle; Trouble::ALL.len()],
+    /// Failures of a location's php-fpm, by kind.
+    pub(crate) pass: [Throttle; UpstreamFailure::ALL.len()],
 }
 
 impl Common {
-    /// Of the threads that count so.
+    /// Creates the state for the threads with these counters.
     pub(crate) fn of(counters: Vec<Arc<Counters>>, upstreams: Arc<AllPlaces>) -> Common {
         Common { counters, upstreams, ..Common::default() }
     }
 
-    /// Asked when a worker has died.
+    /// Used when a worker has died.
     pub(crate) fn deaths(&self) -> MutexGuard<'_, Deaths> {
         self.deaths.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,15 +64,15 @@ impl Common {
         self.has_served.load(Ordering::Relaxed)
     }
 
-    /// Written once: the line that it is on stays in all caches.
+    /// Writes only once, so the cache line stays shared by all processors.
     pub(super) fn note_served(&self) {
         if !self.has_served() {
             self.has_served.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Requests of all threads.
+    /// Number of requests of all threads.
     pub(crate) fn requests(&self) -> u64 {
-        self.counters.iter().map(|counters| counters.requests.get()).sum()
+        self.counters.iter().map(|counters| counters.pool.requests_total.get()).sum()
     }
 }

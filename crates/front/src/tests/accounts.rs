@@ -1,4 +1,5 @@
-//! What is added up of a request: once, with all that its worker says of it, whenever that comes.
+//! Tests of the usage reported for requests: each request is counted once, with all data that its
+//! worker reports, at any time.
 
 use super::{After, Job, Server, WATCHDOG, until};
 use samovar_insight::{Aggregate, End, Entry, Limits, Numbers, Outlet, REPORT_BYTES_MAX};
@@ -6,10 +7,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The CPU time that fake workers say.
+/// CPU time that fake workers report.
 const CPU_NS: u64 = 1_500_000;
 
-/// The next request that is added up.
+/// Waits for the next request in the statistics.
 fn next(outlet: &Outlet) -> Numbers {
     let mut found = None;
     until("a request is added up", || {
@@ -24,30 +25,30 @@ fn next(outlet: &Outlet) -> Numbers {
     found.expect("it was there")
 }
 
-/// Nothing is added up while `outlet` is looked at for a moment.
+/// Whether no request is added to the statistics for a moment.
 fn is_silent(outlet: &Outlet) -> bool {
     !outlet.take(Duration::from_millis(50), |_| ()).expect("the front runs")
 }
 
 #[test]
-fn what_a_script_costs_behind_its_answer_is_counted_when_it_is_known() {
-    type Answers = fn(&mut Job<'_>);
-    let ends: Answers = |job| {
+fn usage_after_response_is_counted_when_worker_finishes() {
+    type Responses = fn(&mut Job<'_>);
+    let ends: Responses = |job| {
         job.head(200, "");
         job.write(b"bye");
-        job.worker.end_answer(job.slot).expect("the client is there");
+        job.worker.end_response(job.slot).expect("the client is there");
     };
-    let promises: Answers = |job| {
+    let promises: Responses = |job| {
         job.head(200, "Content-Length: 3\n");
         job.write(b"bye");
         assert!(job.flush());
     };
-    for answers in [ends, promises] {
+    for responses in [ends, promises] {
         let (server, outlet) = Server::measured();
         let (go, gate) = channel::<()>();
         let gate = Mutex::new(gate);
         let server = server.work(move |job| {
-            answers(job);
+            responses(job);
             gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
             After::Finish
         });
@@ -55,13 +56,13 @@ fn what_a_script_costs_behind_its_answer_is_counted_when_it_is_known() {
         assert!(is_silent(&outlet), "its worker goes on");
         go.send(()).unwrap();
         let numbers = next(&outlet);
-        assert_eq!((numbers.cpu_ns, numbers.status, numbers.end), (CPU_NS, 200, End::Answered));
+        assert_eq!((numbers.cpu_ns, numbers.status, numbers.end), (CPU_NS, 200, End::Completed));
         assert_eq!((numbers.worker, numbers.cell), (std::process::id(), 0));
     }
 }
 
 #[test]
-fn who_leaves_has_cost_something_all_the_same() {
+fn usage_of_disconnected_client_is_counted() {
     let (server, outlet) = Server::measured();
     let (begun, has_begun) = channel();
     let server = server.work(move |job| {
@@ -78,14 +79,14 @@ fn who_leaves_has_cost_something_all_the_same() {
 }
 
 #[test]
-fn a_worker_that_dies_behind_its_answer_leaves_a_request_without_a_cost() {
+fn worker_death_after_response_counts_request_without_usage() {
     let (server, outlet) = Server::measured();
     let (go, gate) = channel::<()>();
     let gate = Mutex::new(gate);
     let server = server.work(move |job| {
         job.head(200, "");
         job.write(b"bye");
-        job.worker.end_answer(job.slot).expect("the client is there");
+        job.worker.end_response(job.slot).expect("the client is there");
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
         After::Die
     });
@@ -96,12 +97,12 @@ fn a_worker_that_dies_behind_its_answer_leaves_a_request_without_a_cost() {
 }
 
 #[test]
-fn a_front_that_ends_loses_none() {
+fn stopped_front_loses_no_request() {
     let (server, outlet) = Server::measured();
     let mut server = server.work(|job| {
         job.head(200, "");
         job.write(b"bye");
-        job.worker.end_answer(job.slot).expect("the client is there");
+        job.worker.end_response(job.slot).expect("the client is there");
         After::Finish
     });
     assert_eq!(server.get("/").text(), "bye");
@@ -123,7 +124,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Reports as nobody writes them: noise, and true ones that are cut, repeated or changed.
+/// Invalid reports: noise, and valid ones that are truncated, repeated or changed.
 fn garbage(seed: u64) -> Vec<u8> {
     let tags = vec![("group", "db"), ("server", "a")];
     let timer = Entry::Timer { hits: 3, wall_ns: 5, user_ns: 2, system_ns: 1, tags };
@@ -143,13 +144,13 @@ fn garbage(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_worker_that_reports_garbage_costs_nobody_else_a_figure() {
+fn invalid_reports_do_not_change_other_figures() {
     const ROUNDS: u64 = 200;
     let (server, outlet) = Server::measured();
     let server = server.work(|job| {
         let seed = job.field("query").parse().unwrap_or(0);
         job.worker.put_report(job.slot, &garbage(seed));
-        job.answer("fine")
+        job.respond("fine")
     });
     let mut figures = Aggregate::new(Limits { routes_max: 10, slow_ns: 0 });
     for seed in 0..ROUNDS {

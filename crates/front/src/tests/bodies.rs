@@ -1,4 +1,4 @@
-//! Request bodies of every kind.
+//! Tests of request bodies of all kinds.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn echo() -> impl Fn(&mut Job<'_>) -> After + Send + Sync {
         let body = job.body();
         let is_right = body.as_ref().is_some_and(|b| *b == pattern(b.len()));
         let len = body.map(|b| b.len());
-        job.answer(&format!("{len:?} {is_right} {}", job.content_length))
+        job.respond(&format!("{len:?} {is_right} {}", job.content_length))
     }
 }
 
@@ -23,7 +23,7 @@ fn chunked(body: &[u8], size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn bodies_arrive_whole() {
+fn bodies_of_any_length_arrive_complete() {
     for is_buffering in [true, false] {
         let server = Server::with(8, |o| o.request_buffering = is_buffering).work(echo());
         let mut client = server.client();
@@ -45,7 +45,7 @@ fn bodies_arrive_whole() {
 }
 
 #[test]
-fn continue_is_sent_when_the_body_is_wanted() {
+fn continue_is_sent_only_for_accepted_body() {
     let server = Server::with(8, |o| o.limits.body_bytes_max = 100).work(echo());
     let mut client = server.client();
     let head = "POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: ";
@@ -59,7 +59,7 @@ fn continue_is_sent_when_the_body_is_wanted() {
 }
 
 #[test]
-fn too_large_is_413() {
+fn too_large_body_is_413() {
     for is_buffering in [true, false] {
         let server = Server::with(8, |o| {
             o.request_buffering = is_buffering;
@@ -75,13 +75,13 @@ fn too_large_is_413() {
             client.send(&chunked(&pattern(200_000), 9_000));
             assert_eq!(client.reply(false).status, 413, "{is_buffering}");
         }
-        until("workers are free", || server.handle.counters().in_flight == 0);
+        until("workers are free", || server.handle.counters().pool.in_flight == 0);
         assert_eq!(server.get("/").status, 200);
     }
 }
 
 #[test]
-fn a_client_that_stops_sending_gets_408() {
+fn stalled_body_is_408() {
     for is_buffering in [true, false] {
         let server = Server::with(8, |o| {
             o.request_buffering = is_buffering;
@@ -95,7 +95,7 @@ fn a_client_that_stops_sending_gets_408() {
 }
 
 #[test]
-fn a_client_that_leaves_aborts_the_script() {
+fn disconnect_aborts_body_of_script() {
     let (told, heard) = channel();
     let server = Server::with(8, |o| o.request_buffering = false).work(move |job| {
         told.send(None).unwrap();
@@ -104,28 +104,28 @@ fn a_client_that_leaves_aborts_the_script() {
     });
     let mut client = server.client();
     client.send(b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 10\r\n\r\nabc");
-    // A request that no worker has taken would just be withdrawn.
+    // A request that no worker has taken would only be withdrawn.
     heard.recv_timeout(WATCHDOG).unwrap();
     drop(client);
     assert_eq!(heard.recv_timeout(WATCHDOG).unwrap(), Some(None));
 }
 
 #[test]
-fn a_body_that_nobody_reads_does_no_harm() {
+fn unread_body_does_not_block_response() {
     for is_buffering in [true, false] {
         let server = Server::with(8, |o| o.request_buffering = is_buffering)
-            .work(|job| job.answer("not interested"));
+            .work(|job| job.respond("not interested"));
         let mut client = server.client();
         client.send(b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 300000\r\n\r\n");
         let _ = client.stream.write_all(&pattern(300_000));
         assert_eq!(client.reply(false).text(), "not interested");
-        until("the exchange is over", || server.handle.counters().in_flight == 0);
+        until("the exchange is over", || server.handle.counters().pool.in_flight == 0);
         assert_eq!(server.get("/").status, 200);
     }
 }
 
 #[test]
-fn no_place_for_the_body_is_an_error_not_a_crash() {
+fn missing_temp_dir_is_500() {
     let server = Server::with(8, |o| o.temp_dir = "/nonexistent".into()).work(echo());
     let mut client = server.client();
     client

@@ -1,10 +1,10 @@
-//! Workers that die, hang or lie, and queues that are full.
+//! Tests of workers that die, hang or write invalid data, and of full queues.
 
 use super::*;
 
 #[test]
-fn a_panic_costs_one_request() {
-    let server = Server::new().work(|job| job.answer("ok"));
+fn panic_fails_only_its_own_request() {
+    let server = Server::new().work(|job| job.respond("ok"));
     let mut other = server.client();
     for round in 1..=3 {
         let reply = server.ask("GET /panic HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -12,7 +12,7 @@ fn a_panic_costs_one_request() {
         other.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
         assert_eq!(other.reply(false).text(), "ok");
         let counters = server.handle.counters();
-        assert_eq!((counters.panics_total, counters.in_flight), (round, 0));
+        assert_eq!((counters.server.panics_total, counters.pool.in_flight), (round, 0));
     }
 }
 
@@ -23,45 +23,50 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx";
 
-/// Dies `times` times, then answers.
+/// Dies `times` times, then responds.
 fn mortal(times: usize) -> impl Fn(&mut Job<'_>) -> After + Send + Sync {
     let deaths = AtomicUsize::new(0);
     move |job| {
-        if deaths.fetch_add(1, Ordering::SeqCst) < times { After::Die } else { job.answer("alive") }
+        if deaths.fetch_add(1, Ordering::SeqCst) < times {
+            After::Die
+        } else {
+            job.respond("alive")
+        }
     }
 }
 
 #[test]
-fn a_get_survives_its_worker() {
+fn get_is_retried_after_worker_death() {
     let server = Server::new().work(mortal(2));
     assert_eq!(server.get("/").text(), "alive");
-    assert_eq!(server.handle.counters().retries_total, 2);
+    assert_eq!(server.handle.counters().pool.retries_total, 2);
 }
 
 #[test]
-fn but_not_for_ever() {
+fn get_is_502_after_last_retry() {
     let server = Server::new().work(mortal(3));
     let reply = server.get("/");
     assert_eq!(reply.status, 502);
     assert_eq!(server.get("/").text(), "alive");
-    assert_eq!(server.handle.counters().responses_5xx_total, 1);
+    assert_eq!(server.handle.counters().pool.responses_5xx_total, 1);
 }
 
 #[test]
-fn a_post_is_never_run_twice() {
+fn post_is_never_retried() {
     let server = Server::new().work(mortal(1));
     assert_eq!(server.ask(POST).status, 502);
     assert_eq!(server.ask(POST).text(), "alive");
-    assert_eq!(server.handle.counters().retries_total, 0);
+    assert_eq!(server.handle.counters().pool.retries_total, 0);
 }
 
 #[test]
-fn a_death_in_the_middle_cuts_the_connection() {
+fn worker_death_during_response_closes_connection() {
     let server = Server::new().work(|job| {
         job.head(200, "");
         job.write(b"half");
         job.flush();
-        // The front has seen the head when it has taken bytes beyond the slot's size.
+        // More bytes than the slot holds: the worker can write all of them only after the front has
+        // read the head.
         job.write(&pattern(300_000));
         After::Die
     });
@@ -70,11 +75,11 @@ fn a_death_in_the_middle_cuts_the_connection() {
 }
 
 #[test]
-fn an_aborted_answer_cuts_the_connection() {
+fn aborted_response_closes_connection() {
     let server = Server::new().work(|job| {
         job.head(200, "");
         job.write(b"half");
-        job.worker.abort_answer(job.slot);
+        job.worker.abort_response(job.slot);
         After::Finish
     });
     let reply = server.get("/");
@@ -82,66 +87,66 @@ fn an_aborted_answer_cuts_the_connection() {
 }
 
 #[test]
-fn no_head_is_502() {
+fn missing_response_head_is_502() {
     let server = Server::new().work(|_| After::Finish);
     assert_eq!(server.get("/").status, 502);
 }
 
 #[test]
-fn silence_is_504_and_death() {
+fn silent_worker_is_504_and_killed() {
     let short = |o: &mut Settings| {
-        o.timeouts.answer = Duration::from_millis(200);
+        o.timeouts.response = Duration::from_millis(200);
         o.timeouts.grace = Duration::from_millis(200);
     };
     let server = Server::with(4, short)
-        .work(|job| if job.field("target") == "/hang" { After::Hang } else { job.answer("fine") });
+        .work(|job| if job.field("target") == "/hang" { After::Hang } else { job.respond("fine") });
     assert_eq!(server.get("/hang").status, 504);
     let FrontEvent::Overrun { run, overrun, request, .. } = server.event() else {
         panic!("it is not asked")
     };
-    assert_eq!((overrun, request.as_str()), (Overrun::Answer, "GET /hang"));
+    assert_eq!((overrun, request.as_str()), (Overrun::Response, "GET /hang"));
     let FrontEvent::KillWorker { incarnation, reason } = server.event() else { panic!("no kill") };
-    assert_eq!((incarnation, reason), (run.worker, KillReason::Overrun(run, Overrun::Answer)));
+    assert_eq!((incarnation, reason), (run.worker, KillReason::Overrun(run, Overrun::Response)));
     assert_eq!(server.get("/").text(), "fine");
-    assert_eq!(server.handle.counters().timeouts_total, 1);
+    assert_eq!(server.handle.counters().pool.timeouts_total, 1);
 }
 
 #[test]
-fn without_workers_requests_wait_and_then_get_503() {
+fn request_without_workers_is_503_after_queue_timeout() {
     let server = Server::with(4, |o| o.timeouts.queue = Duration::from_millis(200));
     let reply = server.get("/");
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
-    assert_eq!(server.handle.counters().rejected_total, 1);
+    assert_eq!(server.handle.counters().pool.rejected_total, 1);
 }
 
 #[test]
-fn a_full_queue_is_503_at_once() {
+fn full_queue_is_503_immediately() {
     let server = Server::with(4, |o| o.limits.queue_max = 1);
     let mut first = server.client();
     first.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
-    until("one is queued", || server.handle.counters().in_flight == 1);
+    until("one is queued", || server.handle.counters().pool.in_flight == 1);
     assert_eq!(server.get("/").status, 503);
-    let _server = server.work(|job| job.answer("ok"));
+    let _server = server.work(|job| job.respond("ok"));
     assert_eq!(first.reply(false).text(), "ok");
 }
 
 #[test]
-fn more_requests_than_slots_take_turns() {
+fn requests_beyond_slots_wait_and_are_served() {
     let server = Server::with(2, |_| {});
     let mut clients: Vec<_> = (0..20).map(|_| server.client()).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         client.send(format!("GET /{number} HTTP/1.1\r\nHost: t\r\n\r\n").as_bytes());
     }
-    until("all are parsed", || server.handle.counters().in_flight == 20);
-    let server = server.work(|job| job.answer(&job.field("target")));
+    until("all are parsed", || server.handle.counters().pool.in_flight == 20);
+    let server = server.work(|job| job.respond(&job.field("target")));
     for (number, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.reply(false).text(), format!("/{number}"));
     }
-    assert_eq!(server.handle.counters().in_flight, 0);
+    assert_eq!(server.handle.counters().pool.in_flight, 0);
 }
 
 #[test]
-fn waiters_for_a_slot_expire_too() {
+fn requests_waiting_for_slot_expire() {
     let server = Server::with(1, |o| o.timeouts.queue = Duration::from_millis(200));
     let mut clients: Vec<_> = (0..3).map(|_| server.client()).collect();
     for client in &mut clients {
@@ -150,16 +155,16 @@ fn waiters_for_a_slot_expire_too() {
     for client in &mut clients {
         assert_eq!(client.reply(false).status, 503);
     }
-    let server = server.work(|job| job.answer("ok"));
+    let server = server.work(|job| job.respond("ok"));
     assert_eq!(server.get("/").text(), "ok");
 }
 
 #[test]
-fn a_client_that_leaves_cancels_its_request() {
+fn disconnect_cancels_request() {
     let (told, heard) = channel();
     let server = Server::new().work(move |job| {
         if job.field("target") == "/" {
-            return job.answer("next");
+            return job.respond("next");
         }
         told.send(()).unwrap();
         until("cancelled", || job.worker.is_cancelled(job.slot));
@@ -175,7 +180,7 @@ fn a_client_that_leaves_cancels_its_request() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_cut() {
+fn client_that_reads_nothing_is_closed_at_write_timeout() {
     let (told, heard) = channel();
     let server =
         Server::with(4, |o| o.timeouts.write = Duration::from_millis(300)).work(move |job| {
@@ -190,9 +195,9 @@ fn a_client_that_takes_nothing_is_cut() {
     heard.recv_timeout(WATCHDOG).unwrap();
 }
 
-/// Clients that leave at any moment and workers that die at any moment: afterwards every slot is free again.
+/// Clients disconnect and workers die at any moment. Afterwards every slot must be free again.
 #[test]
-fn chaos_leaves_no_slot_behind() {
+fn random_disconnects_and_deaths_leave_all_slots_free() {
     let turn = || AtomicUsize::new(0);
     let worker = |turn: AtomicUsize| {
         move |job: &mut Job<'_>| {
@@ -220,18 +225,19 @@ fn chaos_leaves_no_slot_behind() {
             let _ = client.stream.write_all(&pattern(length / (1 + round % 2)));
         }
         for client in clients.iter_mut().take(round % 4) {
-            // Half of the bodies never come, so there may be nothing to read.
+            // Half of the bodies are never sent completely, so there may be nothing to read.
             let patience = Duration::from_millis(round as u64 % 7 + 1);
             client.stream.set_read_timeout(Some(patience)).unwrap();
             let _ = client.stream.read(&mut [0; 9_000]);
         }
     }
     let counters = || server.handle.counters();
-    until("all is over", || counters().in_flight == 0 && counters().connections == 0);
-    until("all slots are free", || counters().slots_in_use == 0);
+    until("all is over", || counters().pool.in_flight == 0 && counters().server.connections == 0);
+    until("all slots are free", || counters().pool.slots_in_use == 0);
 }
 
-/// Writes `value` over a field of the job's slot, which is found by its word: Taken, by this worker.
+/// Overwrites a field of the job's slot with `value`. The slot is found by its word: Taken, by this
+/// worker.
 fn lie(job: &Job<'_>, field: usize, value: u64) {
     let file = std::fs::File::from(job.ring.file().try_clone_to_owned().unwrap());
     let word = offsets::STATE_TAKEN | job.me.get() << 8;
@@ -246,11 +252,11 @@ fn lie(job: &Job<'_>, field: usize, value: u64) {
 }
 
 #[test]
-fn a_worker_that_lies_is_killed_and_the_front_lives() {
+fn worker_writing_invalid_data_is_killed_and_front_survives() {
     let bad_head = 200 + (1 << 52);
     for (name, field, value) in [
-        ("answer position", offsets::ANSWER, u64::MAX),
-        ("answer position", offsets::ANSWER, 1 << 40),
+        ("response position", offsets::RESPONSE_STREAM, u64::MAX),
+        ("response position", offsets::RESPONSE_STREAM, 1 << 40),
         ("head length", offsets::STATUS, bad_head),
         ("status", offsets::STATUS, 99_999),
         ("word", offsets::WORD, u64::MAX),
@@ -258,11 +264,11 @@ fn a_worker_that_lies_is_killed_and_the_front_lives() {
     ] {
         let server = Server::new().work(move |job| {
             if job.field("target") == "/" {
-                return job.answer("fine");
+                return job.respond("fine");
             }
             job.head(200, "");
             lie(job, field, value);
-            // Rings the front whatever the word says.
+            // Notifies the front regardless of the word.
             let _ = job.worker.flush(job.slot);
             let _ = Supervision::new(job.ring.clone());
             if field == offsets::WORD {
@@ -281,14 +287,15 @@ fn a_worker_that_lies_is_killed_and_the_front_lives() {
 }
 
 #[test]
-fn the_wait_for_a_slot_counts_as_a_wait_for_a_worker() {
+fn slot_wait_counts_toward_queue_timeout() {
     let server = Server::with(1, |o| o.timeouts.queue = Duration::from_secs(2));
     let ask = || {
         let mut client = server.client();
         client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
         client
     };
-    let in_flight = |n| until("requests in flight", || server.handle.counters().in_flight == n);
+    let in_flight =
+        |n| until("requests in flight", || server.handle.counters().pool.in_flight == n);
     let begin = Instant::now();
     let first = ask();
     in_flight(1);
@@ -297,11 +304,11 @@ fn the_wait_for_a_slot_counts_as_a_wait_for_a_worker() {
     let mut third = ask();
     in_flight(3);
     until("half of the time", || begin.elapsed() >= Duration::from_secs(1));
-    // The second one has a slot now, and waits on.
+    // The second request has a slot now, and continues to wait.
     drop(first);
     in_flight(2);
     assert_eq!(third.reply(false).status, 503, "it has never had a slot");
-    // So the second one's time is over, too, whoever comes now.
-    let _server = server.work(|job| job.answer("late"));
+    // So the second request's time is over, too, even if a worker starts now.
+    let _server = server.work(|job| job.respond("late"));
     assert_eq!(second.reply(false).status, 503);
 }

@@ -1,4 +1,5 @@
-//! What web servers say by FastCGI, and what they get. The records are written here by hand, not by the front's own code.
+//! Tests of FastCGI requests from web servers, and of the responses. The records are encoded here
+//! by hand, not by the front's own code.
 
 use super::*;
 
@@ -36,7 +37,7 @@ fn params(pairs: &[(&str, &str)]) -> Vec<u8> {
 }
 
 impl Server {
-    /// What nginx says of a request for `name`, a script of the root.
+    /// Parameters that nginx sends for a request of `name`, a script of the root.
     fn told(&self, name: &str, further: &[(&str, &str)]) -> Vec<u8> {
         let filename = format!("{}{name}", self.root.path().display());
         let mut pairs = vec![
@@ -53,25 +54,25 @@ impl Server {
         params(&pairs)
     }
 
-    /// A whole request without a body.
+    /// Records of a whole request without a body.
     fn request(&self, id: u16, keeps: bool, name: &str, further: &[(&str, &str)]) -> Vec<u8> {
         let told = record(PARAMS, id, &self.told(name, further));
         [begin(id, keeps), told, record(PARAMS, id, b""), record(STDIN, id, b"")].concat()
     }
 
     fn refused(&self, name: &str) -> u64 {
-        let all = self.handle.counters().fastcgi_refused_totals;
+        let all = self.handle.counters().fastcgi_rejected_totals;
         let at = crate::Hostile::ALL.iter().position(|why| why.name() == name);
         all[at.expect("a reason")]
     }
 }
 
-/// What came back for one request.
+/// Response to one request.
 #[derive(Debug, Default)]
-struct Answer {
+struct FcgiResponse {
     out: String,
     err: String,
-    /// The protocol's status of its end; `None`: the connection was closed before.
+    /// Protocol status of the end; `None` if the connection was closed before.
     ended: Option<u8>,
 }
 
@@ -88,73 +89,74 @@ impl Client {
         (content.len() == length).then_some((kind, u16::from(high) << 8 | u16::from(low), content))
     }
 
-    fn told_back(&mut self, id: u16) -> Answer {
-        let mut answer = Answer::default();
+    fn told_back(&mut self, id: u16) -> FcgiResponse {
+        let mut response = FcgiResponse::default();
         while let Some((kind, of, content)) = self.record() {
             assert_eq!(of, id, "kind {kind}");
             match kind {
-                STDOUT => answer.out += &String::from_utf8_lossy(&content),
-                STDERR => answer.err += &String::from_utf8_lossy(&content),
+                STDOUT => response.out += &String::from_utf8_lossy(&content),
+                STDERR => response.err += &String::from_utf8_lossy(&content),
                 END => {
-                    answer.ended = Some(content[4]);
+                    response.ended = Some(content[4]);
                     break;
                 }
                 other => panic!("a record of kind {other}"),
             }
         }
-        answer
+        response
     }
 }
 
 #[test]
-fn a_request_and_what_php_is_told() {
+fn php_gets_fields_and_variables_of_request() {
     let server = Server::fastcgi(|_| {}).work(|job| {
         let told = ["SCRIPT_NAME", "APP_ENV", "REQUEST_METHOD", "FCGI_ROLE", "HTTP_HOST"]
             .map(|name| job.variables.get(name).cloned().unwrap_or_default());
         let (host, proxy) = (job.headers.get("host").cloned(), job.headers.contains_key("proxy"));
         let text = format!("{told:?} {host:?} {proxy} {} {}", job.field("target"), job.flags);
-        job.answer(&text)
+        job.respond(&text)
     });
     let further = [("REQUEST_URI", "/a%20b?c"), ("APP_ENV", "prod"), ("HTTP_PROXY", "evil")];
     let mut client = server.client();
     client.send(&server.request(1, false, "/index.php", &further));
-    let answer = client.told_back(1);
-    assert_eq!(answer.ended, Some(0), "{answer:?}");
-    let (head, body) = answer.out.split_once("\r\n\r\n").expect("a head");
+    let response = client.told_back(1);
+    assert_eq!(response.ended, Some(0), "{response:?}");
+    let (head, body) = response.out.split_once("\r\n\r\n").expect("a head");
     assert!(head.contains("content-type: text/plain") && !head.contains("Status:"), "{head}");
     assert_eq!(
         body,
-        "[\"/index.php\", \"prod\", \"GET\", \"RESPONDER\", \"\"] Some(\"example.com\") false /a%20b?c 10"
+        "[\"/index.php\", \"prod\", \"GET\", \"RESPONDER\", \"\"] Some(\"example.com\") false \
+         /a%20b?c 10"
     );
     assert_eq!(client.rest(), "", "closed: nobody wanted it kept");
-    assert_eq!(server.handle.counters().fastcgi_requests_total, 1);
+    assert_eq!(server.handle.counters().server.fastcgi_requests_total, 1);
 }
 
 #[test]
-fn a_connection_is_kept_for_further_requests() {
+fn connection_is_kept_for_more_requests() {
     let server = Server::fastcgi(|_| {}).work(|job| {
         let name = job.field("script_name");
-        job.answer(&name)
+        job.respond(&name)
     });
     let mut client = server.client();
     for round in 0..20 {
         let name = if round % 2 == 0 { "/index.php" } else { "/other.php" };
-        // In pieces, as a slow network brings them.
+        // In pieces, as from a slow network.
         for piece in server.request(7, true, name, &[]).chunks(if round == 3 { 1 } else { 5000 }) {
             client.send(piece);
         }
-        let answer = client.told_back(7);
-        assert!(answer.out.ends_with(&format!("\r\n\r\n{name}")), "{answer:?}");
+        let response = client.told_back(7);
+        assert!(response.out.ends_with(&format!("\r\n\r\n{name}")), "{response:?}");
     }
-    assert_eq!(server.handle.counters().connections_total, 1);
+    assert_eq!(server.handle.counters().server.connections_total, 1);
 }
 
 #[test]
-fn bodies_of_any_length_arrive_whole() {
+fn bodies_of_any_length_arrive_complete() {
     let server = Server::fastcgi(|_| {}).work(|job| match job.body() {
         Some(body) => {
             let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
-            job.answer(&format!("{} {sum}", body.len()))
+            job.respond(&format!("{} {sum}", body.len()))
         }
         None => After::Die,
     });
@@ -170,25 +172,25 @@ fn bodies_of_any_length_arrive_whole() {
         }
         client.send(&record(STDIN, 1, b""));
         let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
-        let answer = client.told_back(1);
-        assert!(answer.out.ends_with(&format!("\r\n\r\n{length} {sum}")), "{answer:?}");
+        let response = client.told_back(1);
+        assert!(response.out.ends_with(&format!("\r\n\r\n{length} {sum}")), "{response:?}");
     }
 }
 
 #[test]
-fn a_body_that_is_shorter_than_it_says_is_refused() {
-    let server = Server::fastcgi(|_| {}).work(|job| job.answer("never"));
+fn body_shorter_than_declared_is_rejected() {
+    let server = Server::fastcgi(|_| {}).work(|job| job.respond("never"));
     let mut client = server.client();
     let further = [("REQUEST_METHOD", "POST"), ("CONTENT_LENGTH", "10")];
     let told = record(PARAMS, 1, &server.told("/index.php", &further));
     let body = [record(STDIN, 1, b"short"), record(STDIN, 1, b"")].concat();
     client.send(&[begin(1, true), told, record(PARAMS, 1, b""), body].concat());
-    let answer = client.told_back(1);
-    assert!(answer.out.starts_with("Status: 400 Bad Request\r\n"), "{answer:?}");
+    let response = client.told_back(1);
+    assert!(response.out.starts_with("Status: 400 Bad Request\r\n"), "{response:?}");
 }
 
 #[test]
-fn long_answers_come_whole_and_broken_ones_do_not_look_whole() {
+fn long_response_is_complete_and_aborted_one_has_no_end() {
     let server = Server::fastcgi(|_| {}).work(|job| {
         job.head(200, "Content-Type: text/plain\n");
         for piece in pattern(1_000_000).chunks(9_999) {
@@ -214,8 +216,8 @@ fn long_answers_come_whole_and_broken_ones_do_not_look_whole() {
 }
 
 #[test]
-fn what_is_no_script_here_is_refused() {
-    let server = Server::fastcgi(|_| {}).work(|job| job.answer("ran"));
+fn file_that_is_no_script_of_root_is_rejected() {
+    let server = Server::fastcgi(|_| {}).work(|job| job.respond("ran"));
     server.file("picture.png", b"no true picture");
     server.file(".secret/a.php", b"<?php");
     let outside = tempfile::tempdir().unwrap();
@@ -237,12 +239,12 @@ fn what_is_no_script_here_is_refused() {
     ] {
         let further: Vec<_> = filename.map(|name| ("SCRIPT_FILENAME", name)).into_iter().collect();
         client.send(&server.request(1, true, name, &further));
-        let answer = client.told_back(1);
-        assert!(answer.out.starts_with(status), "{name} {filename:?}: {answer:?}");
+        let response = client.told_back(1);
+        assert!(response.out.starts_with(status), "{name} {filename:?}: {response:?}");
         assert_eq!(
-            answer.err.contains("Primary script unknown"),
+            response.err.contains("Primary script unknown"),
             status.contains("404"),
-            "{answer:?}"
+            "{response:?}"
         );
     }
     client.send(&server.request(1, true, "/index.php", &[]));
@@ -250,7 +252,7 @@ fn what_is_no_script_here_is_refused() {
 }
 
 #[test]
-fn a_folder_that_a_location_places_elsewhere_is_not_reached_by_its_name_in_the_root() {
+fn aliased_path_is_not_served_from_root() {
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::write(elsewhere.path().join("a.php"), "<?php").unwrap();
     let folder = elsewhere.path().canonicalize().unwrap();
@@ -262,15 +264,15 @@ fn a_folder_that_a_location_places_elsewhere_is_not_reached_by_its_name_in_the_r
         };
         o.locations = vec![location];
     })
-    .work(|job| job.answer("ran"));
+    .work(|job| job.respond("ran"));
     let mut client = server.client();
     client.send(&server.request(1, true, "/tool/a.php", &[]));
-    let answer = client.told_back(1);
-    assert!(answer.out.starts_with("Status: 404 "), "{answer:?}");
+    let response = client.told_back(1);
+    assert!(response.out.starts_with("Status: 404 "), "{response:?}");
 }
 
 #[test]
-fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
+fn aborted_request_ends_and_connection_stays_open() {
     let (told, heard) = channel();
     let server = Server::fastcgi(|_| {}).work(move |job| {
         told.send(()).unwrap();
@@ -280,7 +282,7 @@ fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
             until("the client has gone", || !(worker.write(&vec![b'x'; 70_000]) && worker.flush()));
             return After::Finish;
         }
-        job.answer("next")
+        job.respond("next")
     });
     let mut client = server.client();
     client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "wait")]));
@@ -289,8 +291,8 @@ fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
     assert_eq!(client.told_back(1).ended, Some(0));
     client.send(&server.request(2, true, "/index.php", &[]));
     assert!(client.told_back(2).out.ends_with("next"));
-    assert_eq!(server.handle.counters().fastcgi_aborted_total, 1);
-    // And by going away.
+    assert_eq!(server.handle.counters().server.fastcgi_aborted_total, 1);
+    // The same with a closed connection instead of an abort record.
     client.send(&server.request(2, true, "/index.php", &[("QUERY_STRING", "wait")]));
     drop(client);
     let mut other = server.client();
@@ -299,12 +301,12 @@ fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_second_request_meanwhile_is_told_to_come_alone() {
+fn concurrent_request_is_rejected_as_multiplexed() {
     let (go, gate) = channel::<()>();
     let gate = Mutex::new(gate);
     let server = Server::fastcgi(|_| {}).work(move |job| {
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
-        job.answer("one")
+        job.respond("one")
     });
     let mut client = server.client();
     client.send(
@@ -315,11 +317,11 @@ fn a_second_request_meanwhile_is_told_to_come_alone() {
     assert_eq!((kind, id, content[4]), (END, 2, 1));
     go.send(()).unwrap();
     assert!(client.told_back(1).out.ends_with("one"));
-    assert_eq!(server.handle.counters().requests_total, 1);
+    assert_eq!(server.handle.counters().pool.requests_total, 1);
 }
 
 #[test]
-fn hostile_bytes_close_the_connection_and_are_counted() {
+fn invalid_records_close_connection_and_are_counted() {
     let server = Server::fastcgi(|o| o.timeouts.header = Duration::from_millis(100));
     let stdin_first = [begin(1, true), record(STDIN, 1, b"x")].concat();
     let broken = [begin(1, true), record(PARAMS, 1, b"\x7f\x7fA"), record(PARAMS, 1, b"")].concat();
@@ -337,12 +339,12 @@ fn hostile_bytes_close_the_connection_and_are_counted() {
         client.rest();
         until(reason, || server.refused(reason) == 1);
     }
-    assert_eq!(server.handle.counters().requests_total, 0);
+    assert_eq!(server.handle.counters().pool.requests_total, 0);
 }
 
 #[test]
-fn parameters_have_limits() {
-    let server = Server::fastcgi(|o| o.fastcgi.params_max = 32).work(|job| job.answer("ok"));
+fn too_many_parameters_are_431() {
+    let server = Server::fastcgi(|o| o.fastcgi.params_max = 32).work(|job| job.respond("ok"));
     let long = "x".repeat(60_000);
     let names: Vec<_> = (0..40).map(|n| format!("HTTP_X_{n}")).collect();
     let many: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
@@ -354,8 +356,8 @@ fn parameters_have_limits() {
             client.send(&record(PARAMS, 1, piece));
         }
         client.send(&[record(PARAMS, 1, b""), record(STDIN, 1, b"")].concat());
-        let answer = client.told_back(1);
-        assert!(answer.out.starts_with("Status: 431 "), "{}", answer.out);
+        let response = client.told_back(1);
+        assert!(response.out.starts_with("Status: 431 "), "{}", response.out);
         client.send(&server.request(1, true, "/index.php", &[]));
         assert!(
             client.told_back(1).out.ends_with("ok"),
@@ -365,28 +367,28 @@ fn parameters_have_limits() {
 }
 
 #[test]
-fn a_get_whose_worker_dies_is_run_again() {
+fn get_is_retried_after_worker_death() {
     let runs = Arc::new(Mutex::new(0));
     let server = Server::fastcgi(|_| {}).work(move |job| {
         let mut runs = runs.lock().unwrap();
         *runs += 1;
-        if *runs == 1 { After::Die } else { job.answer("second") }
+        if *runs == 1 { After::Die } else { job.respond("second") }
     });
     let mut client = server.client();
     client.send(&server.request(1, false, "/index.php", &[]));
     assert!(client.told_back(1).out.ends_with("second"));
-    assert_eq!(server.handle.counters().retries_total, 1);
+    assert_eq!(server.handle.counters().pool.retries_total, 1);
 }
 
 #[test]
-fn a_drain_answers_what_has_begun_and_closes_what_is_kept() {
+fn drain_finishes_requests_and_closes_kept_connections() {
     let (told, heard) = channel();
     let (go, gate) = channel::<()>();
     let gate = Mutex::new(gate);
     let mut server = Server::fastcgi(|_| {}).work(move |job| {
         told.send(()).unwrap();
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
-        job.answer("done")
+        job.respond("done")
     });
     let (mut idle, mut busy) = (server.client(), server.client());
     busy.send(&server.request(1, true, "/index.php", &[]));
@@ -400,7 +402,7 @@ fn a_drain_answers_what_has_begun_and_closes_what_is_kept() {
 }
 
 #[test]
-fn status_and_ping_as_php_fpm_has_them() {
+fn status_and_ping_match_php_fpm() {
     let change = |o: &mut Settings| {
         o.fastcgi.status_path = Some("/status".to_owned());
         o.fastcgi.ping_path = Some("/ping".to_owned());
@@ -410,7 +412,7 @@ fn status_and_ping_as_php_fpm_has_them() {
     let mut client = server.client();
     client.send(&server.request(1, true, "/ping", &[]));
     assert!(client.told_back(1).out.starts_with("Status: 503 "), "no worker has booted");
-    let server = Server::fastcgi(change).work(|job| job.answer("ok"));
+    let server = Server::fastcgi(change).work(|job| job.respond("ok"));
     let mut client = server.client();
     client.send(&server.request(1, true, "/index.php", &[]));
     client.told_back(1);
@@ -446,9 +448,10 @@ fn status_and_ping_as_php_fpm_has_them() {
     assert!(client.told_back(1).out.starts_with("Status: 404 "));
 }
 
-/// What a script has sent by a path or folder that is not ours, the web server sends itself; what is ours, we do.
+/// If a script sends a file by a path or folder that is not configured here, the web server sends
+/// it; otherwise the front does.
 #[test]
-fn files_that_others_have_are_the_web_servers_to_send() {
+fn sendfile_header_of_unknown_path_is_passed_on() {
     let files = tempfile::tempdir().expect("a folder");
     std::fs::write(files.path().join("a"), "ours").expect("our own file");
     let change = |settings: &mut Settings| {
@@ -471,11 +474,11 @@ fn files_that_others_have_are_the_web_servers_to_send() {
     };
     for line in ["x-accel-redirect: /theirs/a", "x-accel-redirect: @named", "x-sendfile: /theirs/a"]
     {
-        let answer = ask(line);
+        let response = ask(line);
         assert!(
-            answer.out.contains(line) && answer.out.ends_with("body"),
+            response.out.contains(line) && response.out.ends_with("body"),
             "{line}: {}",
-            answer.out
+            response.out
         );
     }
     let ours = ask("x-accel-redirect: /ours/a").out;

@@ -1,4 +1,4 @@
-//! Static files over HTTP.
+//! Tests of static files over HTTP.
 
 use super::*;
 use samovar_config::Location;
@@ -18,7 +18,7 @@ fn ask(server: &Server, method: &str, path: &str, more: &str) -> Reply {
 }
 
 #[test]
-fn a_file_with_its_validators() {
+fn file_response_has_validators_and_honors_conditions() {
     let server = server();
     let reply = server.get("/a.txt");
     assert_eq!((reply.status, reply.text()), (200, "0123456789"));
@@ -37,7 +37,7 @@ fn a_file_with_its_validators() {
 }
 
 #[test]
-fn ranges() {
+fn range_requests_return_requested_parts() {
     let server = server();
     let one = ask(&server, "GET", "/a.txt", "Range: bytes=2-4\r\n");
     assert_eq!((one.status, one.text()), (206, "234"));
@@ -54,7 +54,7 @@ fn ranges() {
 }
 
 #[test]
-fn a_large_file_comes_in_pieces() {
+fn large_file_is_sent_completely() {
     let server = server();
     assert!(server.get("/big.bin").body == pattern(1_000_000));
     let part = ask(&server, "GET", "/big.bin", "Range: bytes=300000-899999\r\n");
@@ -62,8 +62,8 @@ fn a_large_file_comes_in_pieces() {
 }
 
 #[test]
-fn directories_and_what_is_not_served() {
-    let server = server().work(|job| job.answer(&format!("app {}", job.field("script_name"))));
+fn directories_redirect_and_hidden_files_reach_application() {
+    let server = server().work(|job| job.respond(&format!("app {}", job.field("script_name"))));
     let redirect = server.get("/dir?a=b");
     assert_eq!((redirect.status, redirect.header("location")), (301, Some("/dir/?a=b")));
     assert_eq!(server.get("/dir/").text(), "<p>");
@@ -76,7 +76,7 @@ fn directories_and_what_is_not_served() {
 }
 
 #[test]
-fn a_symlink_out_of_the_root_is_forbidden_unless_its_target_is_listed() {
+fn symlink_out_of_root_requires_listed_target() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("f.txt"), "outside").unwrap();
     for (targets, status) in [(vec![], 403), (vec![outside.path().to_owned()], 200)] {
@@ -86,9 +86,10 @@ fn a_symlink_out_of_the_root_is_forbidden_unless_its_target_is_listed() {
     }
 }
 
-/// A type that a location sets is that of the content: of each part of an answer in parts, and of no page for an error.
+/// The type set by a location applies to the content: to each part of a multipart response, but not
+/// to an error page.
 #[test]
-fn a_locations_content_type_is_the_files() {
+fn location_content_type_applies_to_content_only() {
     let server = Server::with(64, |settings| {
         let of_content = [("content-type", "text/x-own"), ("content-disposition", "attachment")];
         let headers = of_content.map(|(name, value)| (name.to_owned(), value.to_owned())).into();

@@ -1,4 +1,4 @@
-//! What clients may and may not send.
+//! Tests of valid and invalid HTTP/1 requests.
 
 use super::*;
 
@@ -10,12 +10,12 @@ fn echo() -> Server {
     };
     Server::with(16, limits).work(|job| {
         let len = job.body().map_or(-1, |b| b.len().cast_signed());
-        job.answer(&format!("{} {} {len}", job.field("method"), job.field("target")))
+        job.respond(&format!("{} {} {len}", job.field("method"), job.field("target")))
     })
 }
 
 #[test]
-fn requests_and_their_status() {
+fn request_gets_expected_status() {
     let server = echo();
     let long = "x".repeat(20_000);
     let many = "X-A: b\r\n".repeat(120);
@@ -61,21 +61,22 @@ fn requests_and_their_status() {
 }
 
 #[test]
-fn length_and_chunks_together_end_the_connection() {
-    // RFC 9112, 6.1: the chunks count, and nothing after them may be taken for a request.
+fn content_length_with_chunked_closes_connection() {
+    // RFC 9112, 6.1: the chunks take precedence, and bytes after them must not be parsed as a
+    // request.
     let server = echo();
     let mut client = server.client();
     client.send(
         b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n\
           0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n",
     );
-    let answers = client.rest();
-    assert!(!answers.contains("smuggled"), "{answers}");
-    assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "{answers}");
+    let responses = client.rest();
+    assert!(!responses.contains("smuggled"), "{responses}");
+    assert_eq!(responses.matches("HTTP/1.1 ").count(), 1, "{responses}");
 }
 
 #[test]
-fn a_broken_chunk_is_400() {
+fn invalid_chunk_is_400() {
     let server = echo();
     let mut client = server.client();
     client.send(b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
@@ -83,7 +84,7 @@ fn a_broken_chunk_is_400() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_get_responses_in_order() {
     let server = echo();
     let mut client = server.client();
     let request = |n| format!("GET /{n} HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -94,7 +95,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn an_answer_does_not_wait_for_the_next_request() {
+fn response_does_not_wait_for_next_request() {
     let server = echo();
     let mut client = server.client();
     client.send(b"GET /a HTTP/1.1\r\nHost: t\r\n\r\nGET /b HTTP/1.1\r\nHo");
@@ -104,7 +105,7 @@ fn an_answer_does_not_wait_for_the_next_request() {
 }
 
 #[test]
-fn http_1_0_is_kept_alive_on_demand_only() {
+fn http_1_0_connection_is_kept_alive_only_on_request() {
     let server = echo();
     let mut client = server.client();
     client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -114,7 +115,7 @@ fn http_1_0_is_kept_alive_on_demand_only() {
 }
 
 #[test]
-fn a_slow_head_is_408() {
+fn slow_head_is_408() {
     let server = echo();
     let mut client = server.client();
     client.send(b"GET / HTTP/1.1\r\nHo");
@@ -124,7 +125,7 @@ fn a_slow_head_is_408() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_in_silence() {
+fn idle_connection_is_closed_without_response() {
     let server = echo();
     assert_eq!(server.client().rest(), "");
     let mut client = server.client();
@@ -134,7 +135,7 @@ fn an_idle_connection_is_closed_in_silence() {
 }
 
 #[test]
-fn errors_suit_their_reader() {
+fn error_page_format_follows_accept_header() {
     let server = Server::with(4, |o| o.timeouts.queue = Duration::from_millis(100));
     let text = server.get("/");
     assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));

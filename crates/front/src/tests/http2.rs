@@ -1,4 +1,5 @@
-//! HTTP/2 in frames: requests beside each other, and clients that are slow, greedy or rude.
+//! Tests of HTTP/2 with frames written by hand: concurrent requests, and slow, greedy or malicious
+//! clients.
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +15,11 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const CANCEL: [u8; 4] = 8u32.to_be_bytes();
 const ENHANCE_YOUR_CALM: u8 = 11;
-/// `:status: 200` as the static table of RFC 7541 has it.
+/// `:status: 200` in the static table of RFC 7541.
 const OK: u8 = 0x88;
 const BAD_REQUEST: u8 = 0x8c;
 
-/// A frame as it came.
+/// A received frame.
 #[derive(Debug)]
 struct Frame {
     kind: u8,
@@ -38,7 +39,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Each field as a literal that nobody remembers.
+/// Encodes each field as a literal without indexing.
 fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in fields {
@@ -62,7 +63,7 @@ fn head(method: &str, path: &str) -> Vec<u8> {
 }
 
 impl Client {
-    /// Says that it speaks HTTP/2, and how many bytes of each answer it takes unasked.
+    /// Starts an HTTP/2 connection with this initial window for each response.
     fn begin(server: &Server, window: u32) -> Client {
         let mut client = server.client();
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -74,7 +75,7 @@ impl Client {
         self.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &head("GET", path)));
     }
 
-    /// The next frame; `None` at the connection's end.
+    /// Reads the next frame; `None` at the end of the connection.
     fn frame(&mut self) -> Option<Frame> {
         let header = self.take(9);
         let [a, b, c, kind, flags, stream @ ..] = <[u8; 9]>::try_from(header).ok()?;
@@ -82,7 +83,7 @@ impl Client {
         Some(Frame { kind, flags, stream: u32::from_be_bytes(stream), payload })
     }
 
-    /// The next frame of a kind.
+    /// Reads until the next frame of a kind.
     fn of_kind(&mut self, kind: u8) -> Frame {
         loop {
             let frame = self.frame().expect("such a frame before the end");
@@ -92,8 +93,8 @@ impl Client {
         }
     }
 
-    /// Status byte and body of the answer on a stream; windows are opened.
-    fn answer(&mut self, stream: u32) -> (u8, Vec<u8>) {
+    /// Reads the response on a stream and returns its status byte and body. Opens the windows.
+    fn respond(&mut self, stream: u32) -> (u8, Vec<u8>) {
         let (mut status, mut body) = (0, Vec::new());
         loop {
             let frame = self.frame().expect("all of an answer");
@@ -120,7 +121,7 @@ impl Client {
         }
     }
 
-    /// Reads to the connection's end; whether it said goodbye.
+    /// Reads to the end of the connection; returns whether a GOAWAY was received.
     fn goodbye(&mut self) -> bool {
         let mut has_said = false;
         while let Some(frame) = self.frame() {
@@ -133,13 +134,13 @@ impl Client {
 fn echo() -> Server {
     Server::new().work(|job| {
         let said = [job.field("protocol"), job.field("target"), job.headers["host"].clone()];
-        job.answer(&said.join(" "))
+        job.respond(&said.join(" "))
     })
 }
 
 #[test]
-fn requests_beside_each_other() {
-    let server = echo().work(|job| job.answer("second worker"));
+fn concurrent_streams_get_their_responses() {
+    let server = echo().work(|job| job.respond("second worker"));
     let mut client = Client::begin(&server, 65_535);
     for stream in [1, 3, 5, 7, 9] {
         client.ask_for(stream, "/a?b");
@@ -153,12 +154,12 @@ fn requests_beside_each_other() {
         }
         done += usize::from(frame.ends());
     }
-    until("no request is open", || server.handle.counters().in_flight == 0);
-    assert_eq!(server.handle.counters().requests_total, 5);
+    until("no request is open", || server.handle.counters().pool.in_flight == 0);
+    assert_eq!(server.handle.counters().pool.requests_total, 5);
 }
 
 #[test]
-fn bodies_both_ways() {
+fn request_and_response_bodies_are_complete() {
     let server = Server::new().work(|job| {
         let body = job.body().expect("a body");
         job.head(200, "");
@@ -171,32 +172,32 @@ fn bodies_both_ways() {
     for (index, piece) in body.chunks(10_000).enumerate() {
         client.send(&frame(DATA, if index == 3 { END_STREAM } else { 0 }, 1, piece));
     }
-    let (status, found) = client.answer(1);
+    let (status, found) = client.respond(1);
     assert_eq!(status, OK);
     assert!(found == body, "{} bytes", found.len());
 }
 
-/// `413`, as the code of RFC 7541 has it.
+/// `413` in the Huffman code of RFC 7541.
 const TOO_LARGE: &[u8] = &[0x68, 0x2c, 0xff];
 
 #[test]
-fn a_body_that_is_too_large_is_refused_before_it_has_come() {
+fn too_large_body_is_rejected_before_it_is_complete() {
     let server = Server::with(4, |o| o.limits.body_bytes_max = 1_000);
-    // Of a connection's second answer the status may be a number in a table.
+    // In a connection's second response, the status may be an index into the dynamic table.
     for (stream, length) in [(1, Some("1001")), (3, None)] {
         let mut client = Client::begin(&server, 65_535);
         let more = length.map_or(vec![], |length| fields(&[("content-length", length)]));
         client.send(&frame(HEADERS, END_HEADERS, stream, &[head("POST", "/"), more].concat()));
         client.send(&frame(DATA, 0, stream, &[b'x'; 1001]));
-        let answer = client.of_kind(HEADERS);
-        let is_refused = memchr::memmem::find(&answer.payload, TOO_LARGE).is_some();
-        assert!(answer.stream == stream && is_refused, "{answer:?}");
+        let response = client.of_kind(HEADERS);
+        let is_refused = memchr::memmem::find(&response.payload, TOO_LARGE).is_some();
+        assert!(response.stream == stream && is_refused, "{response:?}");
     }
 }
 
-/// RFC 9113, 8.3.1: a `Host` is the authority; 8.1.1: a length is that of the body.
+/// RFC 9113, 8.3.1: `Host` must equal the authority; 8.1.1: the length must equal that of the body.
 #[test]
-fn who_claims_two_hosts_or_two_lengths_is_refused() {
+fn conflicting_hosts_or_lengths_are_rejected() {
     let server = echo();
     let mut client = Client::begin(&server, 65_535);
     let cases: [(&[(&str, &str)], u8); 5] = [
@@ -210,14 +211,14 @@ fn who_claims_two_hosts_or_two_lengths_is_refused() {
         let stream = 2 * index as u32 + 1;
         let head = [head("GET", "/"), fields(more)].concat();
         client.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &head));
-        assert_eq!(client.answer(stream).0, *expected, "{more:?}");
+        assert_eq!(client.respond(stream).0, *expected, "{more:?}");
     }
 }
 
-/// What HTTP/1.1 would read as something else (RFC 9113, 8.2.1, 8.2.2, 8.1.1, 10.3): each ends its stream or its connection, and
-/// reaches no worker.
+/// Requests that HTTP/1.1 would parse differently (RFC 9113, 8.2.1, 8.2.2, 8.1.1, 10.3). Each must
+/// end its stream or its connection, and reach no worker.
 #[test]
-fn what_would_be_smuggled_by_a_downgrade_reaches_nobody() {
+fn downgrade_smuggling_reaches_no_worker() {
     let server = Server::new();
     let heads: [&[(&str, &str)]; 9] = [
         &[("transfer-encoding", "chunked")],
@@ -258,9 +259,10 @@ fn what_would_be_smuggled_by_a_downgrade_reaches_nobody() {
     }
 }
 
-/// The worker is done long before its client opens a window, and the client is not waited for for ever.
+/// The worker finishes long before its client opens a window, and the wait for the client is
+/// limited.
 #[test]
-fn a_client_that_opens_no_window() {
+fn closed_window_resets_stream_at_write_timeout() {
     let ends = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ends);
     let change = |o: &mut Settings| o.timeouts.write = Duration::from_millis(300);
@@ -273,23 +275,24 @@ fn a_client_that_opens_no_window() {
             count.fetch_add(1, Ordering::SeqCst);
             return After::Finish;
         }
-        job.answer("ok")
+        job.respond("ok")
     });
     let mut client = Client::begin(&server, 0);
     client.ask_for(1, "/long");
     assert_eq!(client.of_kind(HEADERS).stream, 1);
     until("the worker is done", || ends.load(Ordering::SeqCst) == 1);
     assert_eq!(client.of_kind(RST_STREAM).stream, 1);
-    until("nothing is open", || server.handle.counters().in_flight == 0);
-    // The others of the same connection go on.
+    until("nothing is open", || server.handle.counters().pool.in_flight == 0);
+    // Other streams of the same connection continue.
     client.send(&frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 255, 255]));
     client.ask_for(3, "/");
-    assert_eq!(client.answer(3), (OK, b"ok".to_vec()));
+    assert_eq!(client.respond(3), (OK, b"ok".to_vec()));
 }
 
-/// RFC 9113, 5.4.1 and 10.5: it may be ended for what costs much and asks nothing.
+/// RFC 9113, 5.4.1 and 10.5: a connection may be closed for requests that cost much and have no
+/// purpose.
 #[test]
-fn requests_that_are_taken_back_at_once_end_the_connection() {
+fn rapid_resets_close_connection() {
     let server = echo();
     let mut client = Client::begin(&server, 65_535);
     let mut rounds = 0;
@@ -303,14 +306,15 @@ fn requests_that_are_taken_back_at_once_end_the_connection() {
     }
     client.goodbye();
     assert!(rounds < 2000 || !client.more(), "it is still open");
-    assert!(server.handle.counters().requests_total <= 500);
+    assert!(server.handle.counters().pool.requests_total <= 500);
     assert_eq!(server.get("/").status, 200, "others are served");
-    until("nothing is open", || server.handle.counters().in_flight == 0);
+    until("nothing is open", || server.handle.counters().pool.in_flight == 0);
 }
 
-/// Event streams end no other way, nor does a download of which a browser wants another part.
+/// Event streams end only in this way, and so does a download of which a browser wants another
+/// part.
 #[test]
-fn answers_that_are_left_early_cost_nobody_the_connection() {
+fn cancelled_responses_keep_connection_open() {
     const LEFT: usize = 500;
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
@@ -341,36 +345,37 @@ fn answers_that_are_left_early_cost_nobody_the_connection() {
         client.send(&frame(RST_STREAM, 0, stream, &CANCEL));
     }
     go.send(()).expect("a worker waits");
-    assert_eq!(client.answer(1).1, b"all of it");
+    assert_eq!(client.respond(1).1, b"all of it");
 }
 
 #[test]
-fn a_body_may_come_in_many_small_pieces() {
+fn body_in_many_small_frames_is_accepted() {
     const PIECES: usize = 30_000;
     const AT_A_TIME: usize = 500;
     let server = Server::new().work(|job| {
         let length = job.body().expect("a body").len();
-        job.answer(&length.to_string())
+        job.respond(&length.to_string())
     });
     let mut client = Client::begin(&server, 65_535);
     client.send(&frame(HEADERS, END_HEADERS, 1, &head("POST", "/")));
     let pieces = frame(DATA, 0, 1, b"x").repeat(AT_A_TIME);
     for _ in 0..PIECES / AT_A_TIME {
-        // One after another, as somebody types them: the server has heard of all when it answers.
+        // In many small writes, as from a user who types. The reply to the ping shows that the
+        // server has read all of them.
         client.send(&[&pieces[..], &frame(PING, 0, 0, &[0; 8])].concat());
         assert_eq!(client.of_kind(PING).flags, 1);
     }
     client.send(&frame(DATA, END_STREAM, 1, b""));
-    assert_eq!(client.answer(1), (OK, PIECES.to_string().into_bytes()));
+    assert_eq!(client.respond(1), (OK, PIECES.to_string().into_bytes()));
 }
 
-/// Whoever has written nothing lately may say so by a piece without a byte, for as long as an upload takes. (h2 counts these for the
-/// connection's life, and ends it at the hundred and first.)
+/// A client without data may send an empty DATA frame, for as long as an upload takes. (h2 counts
+/// these for the lifetime of a connection, and closes it at the 101st.)
 #[test]
-fn empty_pieces_cost_nobody_the_connection() {
+fn empty_data_frames_keep_connection_open() {
     let server = Server::new().work(|job| {
         let length = job.body().expect("a body").len();
-        job.answer(&length.to_string())
+        job.respond(&length.to_string())
     });
     let mut client = Client::begin(&server, 65_535);
     for stream in [1, 3] {
@@ -382,23 +387,24 @@ fn empty_pieces_cost_nobody_the_connection() {
             assert_eq!(client.of_kind(PING).flags, 1);
         }
         client.send(&frame(DATA, END_STREAM, stream, b""));
-        assert_eq!(client.answer(stream), (OK, b"300".to_vec()));
+        assert_eq!(client.respond(stream), (OK, b"300".to_vec()));
     }
 }
 
-/// A proxy's visitors make mistakes for days, on one connection: it is told to come by another one, and nobody loses an answer. (h2
-/// counts these for the connection's life, too.)
+/// Clients of a proxy send invalid requests for days on one connection. The proxy is requested to
+/// open a new connection, and no response is lost. (h2 counts these requests for the lifetime of a
+/// connection, too.)
 #[test]
-fn mistakes_of_many_visitors_cost_nobody_an_answer() {
+fn many_invalid_requests_lose_no_response() {
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
     let server = Server::new().work(move |job| {
         wait.lock().unwrap().recv_timeout(WATCHDOG).expect("the test says when");
-        job.answer("all of it")
+        job.respond("all of it")
     });
     let mut client = Client::begin(&server, 65_535);
     client.ask_for(1, "/");
-    until("it runs", || server.handle.counters().in_flight == 1);
+    until("it runs", || server.handle.counters().pool.in_flight == 1);
     let mistake = [head("GET", "/"), fields(&[("connection", "close")])].concat();
     let said = (1u32..2000).find_map(|at| {
         client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 2 * at + 1, &mistake));
@@ -415,33 +421,34 @@ fn mistakes_of_many_visitors_cost_nobody_an_answer() {
     assert_eq!(ends.map(|frame| frame.payload), Some(b"all of it".to_vec()));
 }
 
-/// Which of its requests were not begun a client learns by the last frame that it gets (RFC 9113, 6.8).
+/// The last frame that a client gets says which of its requests were not started (RFC 9113, 6.8).
 #[test]
-fn a_flood_is_told_so() {
+fn ping_flood_gets_goaway_with_last_stream() {
     let server = echo();
     let mut client = Client::begin(&server, 65_535);
     client.ask_for(1, "/");
-    assert_eq!(client.answer(1).0, OK);
+    assert_eq!(client.respond(1).0, OK);
     let pings = frame(PING, 1, 0, &[0; 8]).repeat(20_000);
-    // The server may have closed before it has taken all.
+    // The server may have closed the connection before it has read everything.
     let _ = client.stream.write_all(&pings);
     let said = client.of_kind(GOAWAY);
     assert_eq!(said.payload, [0, 0, 0, 1, 0, 0, 0, ENHANCE_YOUR_CALM]);
 }
 
-/// RFC 9113, 4.3 and 10.5.1: nothing else may come on the connection until it does.
+/// RFC 9113, 4.3 and 10.5.1: no other frame may be sent on the connection before the head is
+/// complete.
 #[test]
-fn a_head_that_never_ends() {
+fn unfinished_head_closes_connection() {
     let change = |o: &mut Settings| o.timeouts.header = Duration::from_millis(200);
     let server = Server::with(4, change);
     let mut client = Client::begin(&server, 65_535);
     client.send(&frame(HEADERS, END_STREAM, 1, &head("GET", "/")));
     client.goodbye();
-    until("it is gone", || server.handle.counters().connections == 0);
+    until("it is gone", || server.handle.counters().server.connections == 0);
     let mut client = Client::begin(&server, 65_535);
     let head = head("GET", "/");
     for _ in 0..2000 {
-        // No limit of hyper's counts these.
+        // No limit in hyper counts these frames.
         let more = frame(9, 0, 1, &head);
         if client.stream.write_all(&more).is_err() {
             break;
@@ -450,44 +457,44 @@ fn a_head_that_never_ends() {
     client.goodbye();
 }
 
-/// RFC 9113, 9.1: by GOAWAY.
+/// RFC 9113, 9.1: the connection is closed with GOAWAY.
 #[test]
-fn an_idle_connection_is_told_to_leave() {
+fn idle_connection_gets_goaway() {
     let change = |o: &mut Settings| o.timeouts.idle = Duration::from_millis(300);
-    let server = Server::with(4, change).work(|job| job.answer("ok"));
+    let server = Server::with(4, change).work(|job| job.respond("ok"));
     let mut client = Client::begin(&server, 65_535);
     client.ask_for(1, "/");
-    assert_eq!(client.answer(1), (OK, b"ok".to_vec()));
+    assert_eq!(client.respond(1), (OK, b"ok".to_vec()));
     client.of_kind(GOAWAY);
     client.stream.shutdown(std::net::Shutdown::Write).expect("it is open");
     client.goodbye();
-    until("it is gone", || server.handle.counters().connections == 0);
+    until("it is gone", || server.handle.counters().server.connections == 0);
 }
 
 #[test]
-fn a_drain_finishes_what_has_begun() {
+fn drain_finishes_open_streams() {
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
     let mut server = Server::new().work(move |job| {
         wait.lock().unwrap().recv_timeout(WATCHDOG).expect("the test says when");
-        job.answer("late")
+        job.respond("late")
     });
     let mut client = Client::begin(&server, 65_535);
     client.ask_for(1, "/");
-    until("it runs", || server.handle.counters().in_flight == 1);
+    until("it runs", || server.handle.counters().pool.in_flight == 1);
     server.handle.drain();
     client.of_kind(GOAWAY);
-    // hyper asks whether the client has understood before it names the last request.
+    // hyper sends a ping and waits for its acknowledgement before it names the last request.
     client.send(&frame(6, 1, 0, &[0x0b, 0x7b, 0xa2, 0xf0, 0x8b, 0x9b, 0xfe, 0x54]));
     go.send(()).expect("a worker waits");
-    assert_eq!(client.answer(1), (OK, b"late".to_vec()));
+    assert_eq!(client.respond(1), (OK, b"late".to_vec()));
     drop(client);
     server.stop();
 }
 
-/// A declared length is met, and the script goes on: the client has its answer.
+/// The declared length is reached, and the script continues: the client has its whole response.
 #[test]
-fn the_end_of_an_answer_is_not_that_of_its_script() {
+fn response_with_declared_length_ends_before_script() {
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
     let server = Server::new().work(move |job| {
@@ -499,12 +506,12 @@ fn the_end_of_an_answer_is_not_that_of_its_script() {
     });
     let mut client = Client::begin(&server, 65_535);
     client.ask_for(1, "/");
-    assert_eq!(client.answer(1), (OK, b"done".to_vec()));
+    assert_eq!(client.respond(1), (OK, b"done".to_vec()));
     go.send(()).expect("the worker waits");
 }
 
 #[test]
-fn a_client_that_takes_its_request_back_frees_the_slot() {
+fn reset_of_stream_frees_slot() {
     let (said, gone) = channel();
     let server = Server::new().work(move |job| {
         job.head(200, "");
@@ -517,12 +524,12 @@ fn a_client_that_takes_its_request_back_frees_the_slot() {
     client.of_kind(DATA);
     client.send(&frame(RST_STREAM, 0, 1, &8u32.to_be_bytes()));
     gone.recv_timeout(WATCHDOG).expect("the worker is told");
-    until("nothing is open", || server.handle.counters().in_flight == 0);
+    until("nothing is open", || server.handle.counters().pool.in_flight == 0);
 }
 
 #[test]
-fn it_can_be_off() {
-    let server = Server::with(4, |o| o.http2 = false).work(|job| job.answer("ok"));
+fn disabled_http2_is_400() {
+    let server = Server::with(4, |o| o.http2 = false).work(|job| job.respond("ok"));
     let mut client = Client::begin(&server, 65_535);
     assert!(client.rest().starts_with("HTTP/1.1 400"));
     assert_eq!(server.get("/").text(), "ok");

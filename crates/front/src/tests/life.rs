@@ -1,4 +1,4 @@
-//! The front's own life: limits, log, drain.
+//! Tests of the front itself: limits, log, drain.
 
 use super::*;
 use crate::KillReason;
@@ -6,14 +6,14 @@ use samovar_config::{AccessLogFormat, LogTarget};
 use samovar_ring::Overrun;
 
 #[test]
-fn a_drain_finishes_what_is_in_flight() {
+fn drain_finishes_requests_in_flight() {
     let (told, heard) = channel();
     let (go, gate) = channel::<()>();
     let gate = Mutex::new(gate);
     let mut server = Server::new().work(move |job| {
         told.send(()).unwrap();
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
-        job.answer("done")
+        job.respond("done")
     });
     let mut idle = server.client();
     let mut busy = server.client();
@@ -31,31 +31,31 @@ fn a_drain_finishes_what_is_in_flight() {
 }
 
 #[test]
-fn a_drain_ends() {
+fn drain_ends_at_its_timeout() {
     let mut server = Server::with(4, |o| o.timeouts.drain = Duration::from_millis(200));
     let mut client = server.client();
     client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
-    until("in flight", || server.handle.counters().in_flight == 1);
+    until("in flight", || server.handle.counters().pool.in_flight == 1);
     server.stop();
     assert_eq!(client.rest(), "");
 }
 
-/// The client has all it was promised, and the script goes on.
-fn answer_and_go_on(job: &mut Job<'_>) {
+/// Sends the whole promised response; the script then continues.
+fn response_and_go_on(job: &mut Job<'_>) {
     job.head(200, "Content-Length: 3\n");
     job.write(b"bye");
     assert!(job.flush());
 }
 
 #[test]
-fn a_drain_waits_for_what_goes_on_behind_an_answer() {
+fn drain_waits_for_scripts_that_run_after_response() {
     let mut server = Server::new();
     let address = server.address;
     let (ended, has_ended) = channel::<()>();
     let (said, waited) = channel();
     let has_ended = Mutex::new(has_ended);
     server = server.work(move |job| {
-        answer_and_go_on(job);
+        response_and_go_on(job);
         until("the listener is closed", || TcpStream::connect(address).is_err());
         let ended = has_ended.lock().unwrap().recv_timeout(Duration::from_millis(500));
         said.send(ended.is_err()).unwrap();
@@ -68,13 +68,13 @@ fn a_drain_waits_for_what_goes_on_behind_an_answer() {
 }
 
 #[test]
-fn what_outlasts_the_drain_is_told_to_end_and_then_killed() {
+fn script_running_after_drain_timeout_is_killed() {
     let mut server = Server::with(4, |o| {
         o.timeouts.drain = Duration::from_millis(200);
         o.timeouts.grace = Duration::from_millis(100);
     })
     .work(|job| {
-        answer_and_go_on(job);
+        response_and_go_on(job);
         After::Hang
     });
     assert_eq!(server.get("/a").text(), "bye");
@@ -88,28 +88,33 @@ fn what_outlasts_the_drain_is_told_to_end_and_then_killed() {
     let FrontEvent::KillWorker { incarnation, reason } = server.event() else { panic!("no kill") };
     assert_eq!((incarnation, reason), (run.worker, KillReason::Overrun(run, Overrun::Drain)));
     let counters = server.handle.counters();
-    assert_eq!((counters.drain_timeouts_total, counters.overrun_kills_total), (1, 1));
+    assert_eq!((counters.pool.drain_timeouts_total, counters.pool.overrun_kills_total), (1, 1));
 }
 
 #[test]
-fn beyond_the_limit_connections_wait() {
-    let server = Server::with(4, |o| o.limits.connections_max = 2).work(|job| job.answer("ok"));
+fn connections_beyond_limit_wait_for_idle_ones() {
+    let server = Server::with(4, |o| o.limits.connections_max = 2).work(|job| job.respond("ok"));
     let mut clients: Vec<_> = (0..4).map(|_| server.client()).collect();
     for client in &mut clients {
         client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
     }
-    // Two are served; idle then, they are closed to make room for the others.
+    // Two clients are served. Their connections are then idle, and are closed to make room for the
+    // others.
     for client in &mut clients {
         assert_eq!(client.reply(false).text(), "ok");
     }
     let counters = server.handle.counters();
-    assert!(counters.connections <= 2 && counters.connections_reclaimed_total >= 2, "{counters:?}");
+    assert!(
+        counters.server.connections <= 2 && counters.server.connections_reclaimed_total >= 2,
+        "{counters:?}"
+    );
 }
 
-/// All that are let in, and nobody who waits: whoever is idle for longer than others may take its place is left alone.
+/// All clients are connected and none waits. An idle connection stays open, even after the idle
+/// time at which another client could take its place.
 #[test]
-fn at_the_limit_nobody_is_closed_for_nobody() {
-    let server = Server::with(4, |o| o.limits.connections_max = 3).work(|job| job.answer("ok"));
+fn idle_connections_stay_open_if_no_client_waits() {
+    let server = Server::with(4, |o| o.limits.connections_max = 3).work(|job| job.respond("ok"));
     let mut clients: Vec<_> = (0..3).map(|_| server.client()).collect();
     let ask = |client: &mut Client| {
         client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -125,19 +130,19 @@ fn at_the_limit_nobody_is_closed_for_nobody() {
     for client in &mut clients {
         assert_eq!(ask(client), "ok");
     }
-    assert_eq!(server.handle.counters().connections_total, 3);
+    assert_eq!(server.handle.counters().server.connections_total, 3);
 }
 
 #[test]
-fn counters_count() {
-    let server = Server::new().work(|job| job.answer("ok"));
+fn counters_match_served_requests() {
+    let server = Server::new().work(|job| job.respond("ok"));
     for _ in 0..5 {
         server.get("/");
     }
-    until("all are over", || server.handle.counters().connections == 0);
+    until("all are over", || server.handle.counters().server.connections == 0);
     let counters = server.handle.counters();
-    assert_eq!((counters.requests_total, counters.in_flight), (5, 0));
-    assert_eq!((counters.connections_total, counters.responses_5xx_total), (5, 0));
+    assert_eq!((counters.pool.requests_total, counters.pool.in_flight), (5, 0));
+    assert_eq!((counters.server.connections_total, counters.pool.responses_5xx_total), (5, 0));
 }
 
 fn log_of(format: AccessLogFormat, ask: impl Fn(&Server)) -> String {
@@ -145,14 +150,14 @@ fn log_of(format: AccessLogFormat, ask: impl Fn(&Server)) -> String {
     let path = folder.path().join("access.log");
     let log = LogTarget::File(path.clone());
     let change = move |o: &mut Settings| (o.access_log, o.access_log_format) = (log, format);
-    let mut server = Server::with(4, change).work(|job| job.answer("hello"));
+    let mut server = Server::with(4, change).work(|job| job.respond("hello"));
     ask(&server);
     server.stop();
     std::fs::read_to_string(path).unwrap()
 }
 
 #[test]
-fn the_access_log_as_json() {
+fn access_log_writes_json() {
     let text = log_of(AccessLogFormat::Json, |server| {
         server.ask(
             "GET /a?b HTTP/1.1\r\nHost: t\r\nUser-Agent: evil\"\\\r\nX-Request-Id: id-1\r\n\
@@ -171,7 +176,7 @@ fn the_access_log_as_json() {
 }
 
 #[test]
-fn the_access_log_as_combined() {
+fn access_log_writes_combined_format() {
     let text = log_of(AccessLogFormat::Combined, |server| {
         server.get("/a");
         server.get("/b\"");
@@ -183,11 +188,11 @@ fn the_access_log_as_combined() {
 }
 
 #[test]
-fn the_log_follows_its_file() {
+fn access_log_is_reopened_after_rotation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let log = LogTarget::File(path.clone());
-    let server = Server::with(4, |o| o.access_log = log).work(|job| job.answer("hello"));
+    let server = Server::with(4, |o| o.access_log = log).work(|job| job.respond("hello"));
     server.get("/one");
     let has = |name: &std::path::Path, text: &str| {
         std::fs::read_to_string(name).is_ok_and(|log| log.contains(text))

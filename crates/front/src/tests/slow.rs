@@ -1,13 +1,13 @@
-//! Clients that take an answer more slowly than the worker gives it.
+//! Tests of clients that read a response more slowly than the worker writes it.
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// More than the kernel keeps for a connection whose client reads nothing.
+/// More than the kernel buffers for a connection whose client reads nothing.
 const LONG: usize = 24_000_000;
 
-/// A server whose only worker gives [`LONG`] bytes for `/long`, counts how many it got rid of and how often it came to the
-/// end; it answers `ok` to all else.
+/// A server whose only worker writes [`LONG`] bytes for `/long` and responds `ok` to all other
+/// requests. Also returns the number of bytes written and the number of completed runs.
 fn server(
     change: impl FnOnce(&mut Settings),
     end: fn(&mut Job<'_>) -> After,
@@ -17,7 +17,7 @@ fn server(
     let body = pattern(LONG);
     let server = Server::with(4, change).work(move |job| {
         if job.field("target") != "/long" {
-            return job.answer("ok");
+            return job.respond("ok");
         }
         job.head(200, "");
         for piece in body.chunks(50_000) {
@@ -39,12 +39,12 @@ fn ask_long(server: &Server) -> Client {
 }
 
 #[test]
-fn a_worker_is_done_before_its_client_has_read_anything() {
+fn worker_finishes_before_slow_client_reads() {
     let (server, _, ends) = server(|_| {}, |_| After::Finish);
     let mut slow: Vec<_> = (0..3).map(|_| ask_long(&server)).collect();
     until("three answers are given", || ends.load(Ordering::SeqCst) == 3);
     assert_eq!(server.get("/").text(), "ok", "others have the worker");
-    assert_eq!(server.handle.counters().in_flight, 3);
+    assert_eq!(server.handle.counters().pool.in_flight, 3);
     for client in &mut slow {
         let reply = client.reply(false);
         assert!(reply.is_complete && reply.body == pattern(LONG), "{} bytes", reply.body.len());
@@ -53,16 +53,16 @@ fn a_worker_is_done_before_its_client_has_read_anything() {
 }
 
 #[test]
-fn beyond_memory_and_file_the_worker_waits() {
+fn worker_waits_when_memory_and_file_limits_are_reached() {
     for (memory, file) in [(0, 0), (300_000, 0), (0, 2_000_000), (100_000, 1_000_000)] {
         let change = move |o: &mut Settings| {
-            o.limits.answer_memory_bytes_max = memory;
-            o.limits.answer_file_bytes_max = file;
+            o.limits.response_memory_bytes_max = memory;
+            o.limits.response_spill_bytes_max = file;
         };
         let (server, given, ends) = server(change, |_| After::Finish);
         let mut slow = ask_long(&server);
         let before = AtomicUsize::new(0);
-        // Until nothing moves any more.
+        // Until no more bytes are written.
         until("the worker is held up", || {
             std::thread::sleep(Duration::from_millis(100));
             let now = given.load(Ordering::SeqCst);
@@ -76,7 +76,7 @@ fn beyond_memory_and_file_the_worker_waits() {
 }
 
 #[test]
-fn without_room_on_the_disk_nothing_is_lost() {
+fn unusable_temp_dir_loses_no_bytes() {
     let gone = |o: &mut Settings| o.temp_dir = "/nonexistent/samovar".into();
     let (server, _, ends) = server(gone, |_| After::Finish);
     let mut slow = ask_long(&server);
@@ -87,7 +87,7 @@ fn without_room_on_the_disk_nothing_is_lost() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_given_as_far_as_it_came_and_cut() {
+fn buffered_bytes_of_incomplete_response_are_sent() {
     let (server, _, ends) = server(
         |_| {},
         |job| {
@@ -103,22 +103,22 @@ fn an_answer_that_breaks_off_is_given_as_far_as_it_came_and_cut() {
 }
 
 #[test]
-fn a_client_that_leaves_takes_its_answer_with_it() {
+fn disconnect_discards_buffered_response() {
     let (server, _, ends) = server(|_| {}, |_| After::Finish);
     for round in 1..=3 {
         let slow = ask_long(&server);
         until("the answer is given", || ends.load(Ordering::SeqCst) == round);
         drop(slow);
     }
-    until("nothing in flight", || server.handle.counters().in_flight == 0);
+    until("nothing in flight", || server.handle.counters().pool.in_flight == 0);
     assert_eq!(server.get("/").text(), "ok");
 }
 
 #[test]
-fn a_worker_whose_client_stops_reading_is_freed_at_the_write_timeout() {
+fn write_timeout_frees_worker_of_stalled_client() {
     let change = |o: &mut Settings| {
-        o.limits.answer_memory_bytes_max = 0;
-        o.limits.answer_file_bytes_max = 0;
+        o.limits.response_memory_bytes_max = 0;
+        o.limits.response_spill_bytes_max = 0;
         o.timeouts.write = Duration::from_millis(300);
     };
     let (server, _, ends) = server(change, |_| After::Finish);

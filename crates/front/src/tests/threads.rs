@@ -1,4 +1,5 @@
-//! Several threads of the front: whose a connection is, in which order requests are taken, and which limits are all threads'.
+//! Tests of a front with several threads: distribution of connections, order of requests, and
+//! limits that apply to all threads together.
 
 use super::*;
 use samovar_ring::WorkerState;
@@ -16,12 +17,12 @@ fn get(client: &mut Client, target: &str) {
     client.send(format!("GET {target} HTTP/1.1\r\nHost: t\r\n\r\n").as_bytes());
 }
 
-/// Requests that no worker has.
+/// Number of requests that no worker has taken.
 fn queued(server: &Server) -> u64 {
     Supervision::new(server.ring.clone()).queued(Lane::App)
 }
 
-/// A worker that runs nothing before it is told to, and notes what it has run.
+/// Adds a worker that records the requests it runs and waits in `/gate` until the test releases it.
 fn gated(server: Server) -> (Server, Sender<()>, Arc<Mutex<Vec<String>>>) {
     let (go, gate) = channel::<()>();
     let (gate, ran) = (Mutex::new(gate), Arc::new(Mutex::new(Vec::new())));
@@ -32,14 +33,14 @@ fn gated(server: Server) -> (Server, Sender<()>, Arc<Mutex<Vec<String>>>) {
         if target == "/gate" {
             let _ = gate.lock().unwrap().recv_timeout(WATCHDOG);
         }
-        job.answer(&target)
+        job.respond(&target)
     });
     (server, go, ran)
 }
 
 #[test]
-fn connections_are_shared_out_and_their_numbers_added_up() {
-    let server = server(|_| {}).work(|job| job.answer(&job.field("target")));
+fn connections_are_distributed_and_counters_summed() {
+    let server = server(|_| {}).work(|job| job.respond(&job.field("target")));
     let mut clients: Vec<_> = (0..2 * THREADS).map(|_| server.client()).collect();
     for round in 0..3 {
         for (number, client) in clients.iter_mut().enumerate() {
@@ -50,16 +51,16 @@ fn connections_are_shared_out_and_their_numbers_added_up() {
         }
     }
     assert_eq!(server.handle.connections_by_thread(), [2; THREADS]);
-    until("all are over", || server.handle.counters().in_flight == 0);
+    until("all are over", || server.handle.counters().pool.in_flight == 0);
     let counters = server.handle.counters();
-    assert_eq!((counters.requests_total, counters.connections_total), (18, 6));
-    assert_eq!((counters.connections, counters.responses_5xx_total), (6, 0));
+    assert_eq!((counters.pool.requests_total, counters.server.connections_total), (18, 6));
+    assert_eq!((counters.server.connections, counters.pool.responses_5xx_total), (6, 0));
     drop(clients);
-    until("all have gone", || server.handle.counters().connections == 0);
+    until("all have gone", || server.handle.counters().server.connections == 0);
 }
 
 #[test]
-fn who_comes_first_is_served_first_whatever_thread_it_came_to() {
+fn requests_of_all_threads_run_in_arrival_order() {
     let (server, go, ran) = gated(server(|_| {}));
     let mut clients: Vec<_> = (0..12).map(|_| server.client()).collect();
     get(&mut clients[0], "/gate");
@@ -79,7 +80,7 @@ fn who_comes_first_is_served_first_whatever_thread_it_came_to() {
 }
 
 #[test]
-fn the_queue_is_full_for_all_threads_at_once() {
+fn queue_limit_applies_to_all_threads_together() {
     let (server, go, ran) = gated(server(|settings| settings.limits.queue_max = 2));
     let mut clients: Vec<_> = (0..3).map(|_| server.client()).collect();
     get(&mut clients[0], "/gate");
@@ -91,20 +92,20 @@ fn the_queue_is_full_for_all_threads_at_once() {
     for _ in 0..THREADS {
         assert_eq!(server.get("/").status, 503);
     }
-    assert_eq!(server.handle.counters().rejected_total, THREADS as u64);
+    assert_eq!(server.handle.counters().pool.rejected_total, THREADS as u64);
     go.send(()).unwrap();
     for client in &mut clients {
         assert_eq!(client.reply(false).status, 200);
     }
-    // A place that is given back is everybody's.
+    // A place that is released is available to all threads.
     for _ in 0..THREADS {
         assert_eq!(server.get("/").status, 200);
     }
 }
 
-/// Whichever threads have nothing to do, and sleep.
+/// Independent of which threads are idle and asleep.
 #[test]
-fn who_waits_is_told_of_whatever_thread_it_is() {
+fn queue_depth_counts_waiting_request_of_any_thread() {
     for (runs, waits) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
         let (server, go, ran) = gated(server(|_| {}));
         let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
@@ -114,29 +115,29 @@ fn who_waits_is_told_of_whatever_thread_it_is() {
         }
         assert_eq!(server.handle.connections_by_thread(), [1; THREADS]);
         get(&mut clients[runs], "/gate");
-        // A request before it may still be counted as under way: that says nothing.
+        // An earlier request may still be counted as in flight, so that counter is not used here.
         until("the worker has it", || ran.lock().unwrap().iter().any(|target| target == "/gate"));
         get(&mut clients[waits], "/");
-        until("it is told of", || server.handle.counters().queue_depth == 1);
+        until("it is told of", || server.handle.counters().pool.queue_depth == 1);
         go.send(()).unwrap();
         assert_eq!(clients[waits].reply(false).text(), "/");
-        until("nobody waits", || server.handle.counters().queue_depth == 0);
+        until("nobody waits", || server.handle.counters().pool.queue_depth == 0);
     }
 }
 
 #[test]
-fn requests_that_were_taken_back_fill_no_queue() {
+fn withdrawn_requests_do_not_fill_queue() {
     let (server, go, ran) = gated(server(|settings| settings.limits.queue_max = 2));
     let mut first = server.client();
     get(&mut first, "/gate");
     until("it runs", || ran.lock().unwrap().len() == 1);
-    // Their entries stay in the ring's queue while nobody takes.
+    // Their entries stay in the ring's queue while no worker takes requests.
     for gone in 1..8 {
         let mut client = server.client();
         get(&mut client, "/gone");
         until("it is queued", || queued(&server) == gone);
         drop(client);
-        until("it has gone", || server.handle.counters().in_flight == 1);
+        until("it has gone", || server.handle.counters().pool.in_flight == 1);
     }
     let mut late = server.client();
     get(&mut late, "/late");
@@ -147,51 +148,51 @@ fn requests_that_were_taken_back_fill_no_queue() {
 }
 
 #[test]
-fn a_client_has_its_connections_of_all_threads() {
+fn client_connection_limit_applies_to_all_threads_together() {
     const MOST: usize = 4;
     let server = server(|settings| settings.limits.client_connections_max = MOST)
-        .work(|job| job.answer("ok"));
+        .work(|job| job.respond("ok"));
     for _ in 0..2 {
         let mut clients: Vec<_> = (0..MOST).map(|_| server.client()).collect();
         for client in &mut clients {
             get(client, "/");
             assert_eq!(client.reply(false).status, 200);
         }
-        let before = server.handle.counters().connections_refused_total;
+        let before = server.handle.counters().server.connections_refused_total;
         for more in 1..=THREADS as u64 {
             let _refused = server.client();
-            let refused = || server.handle.counters().connections_refused_total - before;
+            let refused = || server.handle.counters().server.connections_refused_total - before;
             until("it is refused", || refused() == more);
         }
         drop(clients);
-        until("all have gone", || server.handle.counters().connections == 0);
+        until("all have gone", || server.handle.counters().server.connections == 0);
     }
 }
 
 #[test]
-fn a_full_server_closes_what_is_idle_in_another_thread() {
+fn full_server_closes_idle_connection_of_another_thread() {
     let server =
-        server(|settings| settings.limits.connections_max = THREADS).work(|job| job.answer("ok"));
+        server(|settings| settings.limits.connections_max = THREADS).work(|job| job.respond("ok"));
     let mut idle: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
     for client in &mut idle {
         get(client, "/");
         assert_eq!(client.reply(false).status, 200);
     }
     assert_eq!(server.handle.connections_by_thread(), [1; THREADS]);
-    // Each finds room only by another's end.
+    // There is room for each client only after another connection is closed.
     for _ in 0..2 * THREADS {
         let mut client = server.client();
         get(&mut client, "/");
         assert_eq!(client.reply(false).status, 200);
-        assert!(server.handle.counters().connections <= THREADS as u64);
+        assert!(server.handle.counters().server.connections <= THREADS as u64);
     }
 }
 
 #[test]
-fn a_dead_worker_is_news_for_the_thread_whose_request_it_had() {
+fn worker_death_is_reported_to_thread_of_its_request() {
     let server = server(|_| {}).work(|job| match job.field("target").as_str() {
         "/die" => After::Die,
-        target => job.answer(target),
+        target => job.respond(target),
     });
     let mut clients: Vec<_> = (0..2 * THREADS).map(|_| server.client()).collect();
     for client in &mut clients {
@@ -203,7 +204,7 @@ fn a_dead_worker_is_news_for_the_thread_whose_request_it_had() {
 }
 
 #[test]
-fn all_threads_drain_and_answer_what_is_in_flight() {
+fn drain_of_all_threads_finishes_requests_in_flight() {
     let (mut server, go, ran) = gated(server(|_| {}));
     let mut clients: Vec<_> = (0..2 * THREADS).map(|_| server.client()).collect();
     get(&mut clients[0], "/gate");
@@ -222,12 +223,12 @@ fn all_threads_drain_and_answer_what_is_in_flight() {
     server.stop();
     assert!(!server.handle.is_ready());
     let counters = server.handle.counters();
-    assert_eq!((counters.connections, counters.in_flight), (0, 0));
+    assert_eq!((counters.server.connections, counters.pool.in_flight), (0, 0));
 }
 
 #[test]
-fn other_settings_hold_for_all_threads() {
-    let server = server(|_| {}).work(|job| job.answer(&job.field("server_name")));
+fn new_settings_apply_to_all_threads() {
+    let server = server(|_| {}).work(|job| job.respond(&job.field("server_name")));
     let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
     let settings = || {
         let mut settings = Settings::defaults(server.root.path()).unwrap();
@@ -248,7 +249,7 @@ fn other_settings_hold_for_all_threads() {
 }
 
 #[test]
-fn answers_longer_than_a_slot_stream_to_each_thread() {
+fn long_responses_are_streamed_on_each_thread() {
     const BYTES: usize = 600_000;
     let server = server(|_| {})
         .work(|job| {
@@ -258,7 +259,7 @@ fn answers_longer_than_a_slot_stream_to_each_thread() {
             job.write(body.to_string().as_bytes());
             After::Finish
         })
-        .work(|job| job.answer("other"));
+        .work(|job| job.respond("other"));
     let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
     for client in &mut clients {
         let head = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 300000\r\n\r\n";
@@ -277,11 +278,12 @@ fn answers_longer_than_a_slot_stream_to_each_thread() {
     });
 }
 
-/// Whichever it is: nobody is left with a thread that no longer looks after deadlines and the ring.
+/// For any of the threads: no connection may remain in a thread that no longer handles deadlines
+/// and the ring.
 #[test]
-fn what_breaks_in_one_thread_ends_them_all() {
+fn panic_of_sweep_in_one_thread_ends_all_threads() {
     for breaking in 0..THREADS {
-        let mut server = server(|_| {}).work(|job| job.answer(&job.field("target")));
+        let mut server = server(|_| {}).work(|job| job.respond(&job.field("target")));
         let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
         for client in &mut clients {
             get(client, "/");
@@ -291,15 +293,15 @@ fn what_breaks_in_one_thread_ends_them_all() {
         get(&mut clients[breaking], "/break");
         for client in &mut clients {
             let mut rest = Vec::new();
-            // Cut, or closed.
+            // The connection is reset or closed.
             let _ = client.stream.read_to_end(&mut rest);
         }
         let front = server.front.take().expect("it runs");
         let why = front.join().expect_err("it ends with an error");
-        let why = why.downcast_ref::<String>().expect("what `unwrap` says");
+        let why = why.downcast_ref::<String>().expect("the message of `unwrap`");
         assert!(
-            why.contains("a part of the front that all requests need has panicked")
-                || why.contains("another thread of the front has ended"),
+            why.contains("a required task of the front panicked")
+                || why.contains("another front thread ended"),
             "{why}"
         );
     }

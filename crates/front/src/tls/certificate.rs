@@ -1,4 +1,4 @@
-//! A certificate, and the names that it is for.
+//! A certificate and the names that it is valid for.
 
 use super::staple::Staple;
 use rustls::pki_types::CertificateDer;
@@ -7,24 +7,25 @@ use std::sync::Arc;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
-/// A certificate with its key, and the names that it is for.
+/// A certificate with its key and the names that it is valid for.
 pub(super) struct Certificate {
     pub(super) key: Stapled,
     pub(super) names: Vec<String>,
     pub(super) life: Life,
 }
 
-/// From when to when a certificate holds, in seconds of Unix time.
+/// Validity period of a certificate, in seconds of Unix time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Life {
     pub(super) since: i64,
     pub(super) until: i64,
 }
 
-/// A certificate as clients get it: with what its authority says of it, for as long as that holds.
+/// A certificate as sent to clients: with the OCSP response of its authority, as long as that is
+/// valid.
 pub(super) struct Stapled {
     whole: Arc<CertifiedKey>,
-    /// What it is without that, and from when on.
+    /// The certificate without that response, and the time from which it is used.
     bare: Option<(i64, Arc<CertifiedKey>)>,
 }
 
@@ -38,7 +39,7 @@ impl Stapled {
         Stapled { whole: Arc::new(key), bare }
     }
 
-    /// In seconds of Unix time.
+    /// The certificate to send at `now`, in seconds of Unix time.
     pub(super) fn at(&self, now: i64) -> &Arc<CertifiedKey> {
         match &self.bare {
             Some((until, bare)) if now > *until => bare,
@@ -49,7 +50,7 @@ impl Stapled {
 
 impl Certificate {
     pub(super) fn new(key: CertifiedKey, staple: Option<Staple>) -> Result<Certificate, String> {
-        let first = key.cert.first().ok_or("it holds no certificate")?;
+        let first = key.cert.first().ok_or("no certificate in the file")?;
         let (_, parsed) = X509Certificate::from_der(first).map_err(|error| error.to_string())?;
         let (since, until) = (parsed.validity().not_before, parsed.validity().not_after);
         let life = Life { since: since.timestamp(), until: until.timestamp() };
@@ -57,7 +58,7 @@ impl Certificate {
         Ok(Certificate { names, life, key: Stapled::new(key, staple) })
     }
 
-    /// Whether it names exactly this one, in lower case.
+    /// Whether it contains exactly this name, which is in lower case.
     pub(super) fn is_for(&self, name: &str) -> bool {
         self.names.iter().any(|own| own == name)
     }
@@ -67,13 +68,13 @@ impl Certificate {
     }
 }
 
-/// Whether it is from before the third version of X.509, where the names are that clients look at.
+/// Whether it is older than version 3 of X.509, the first with the names that clients check.
 pub(super) fn is_nameless(certificate: &CertificateDer<'_>) -> bool {
     let parsed = X509Certificate::from_der(certificate);
     parsed.is_ok_and(|(_, certificate)| certificate.version() != X509Version::V3)
 }
 
-/// In lower case; the subject's where there are no others.
+/// Returns the alternative names in lower case, or the subject's name if there are none.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let alternative = certificate.subject_alternative_name().ok().flatten();
     if let Some(alternative) = alternative {

@@ -1,4 +1,5 @@
-//! A client's certificate → what PHP is told of it, as nginx names it; and of how a connection is encrypted, as Apache does.
+//! Variables for PHP: a client's certificate, with nginx's names, and the encryption of the
+//! connection, with Apache's names.
 
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
@@ -8,13 +9,14 @@ use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
 use x509_parser::time::ASN1Time;
 
-/// Names and values of `$_SERVER`.
+/// Names and values in `$_SERVER`.
 pub(crate) type Variables = Vec<(&'static str, String)>;
 
-/// Longest name of a subject that is passed on, bytes.
+/// Maximum length of a subject that is passed on, in bytes.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// What is told of a connection that was asked for a certificate. It was verified in the handshake.
+/// Variables of a connection whose client was requested to send a certificate. It was verified in
+/// the handshake.
 pub(crate) fn variables(shown: Option<&CertificateDer<'_>>) -> Variables {
     let parsed = shown.and_then(|der| X509Certificate::from_der(der).ok());
     let Some((_, certificate)) = parsed else {
@@ -30,7 +32,7 @@ pub(crate) fn variables(shown: Option<&CertificateDer<'_>>) -> Variables {
     ]
 }
 
-/// What is told of how a connection is encrypted.
+/// Variables about the encryption of a connection.
 pub(crate) fn connection(session: &ServerConnection) -> Variables {
     let version = session.protocol_version().map(version);
     let cipher = session.negotiated_cipher_suite().map(|suite| cipher(suite.suite()));
@@ -47,7 +49,7 @@ fn version(version: ProtocolVersion) -> String {
     }
 }
 
-/// OpenSSL's names are those of RFC 8446 for TLS 1.3, and older ones of its own for 1.2.
+/// Returns OpenSSL's name. For TLS 1.3 it is that of RFC 8446, for 1.2 an older one of its own.
 fn cipher(suite: CipherSuite) -> String {
     let name = match suite {
         CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
@@ -66,7 +68,7 @@ fn cipher(suite: CipherSuite) -> String {
     name.to_owned()
 }
 
-/// RFC 2253: the last part first, each value escaped.
+/// Formats a name by RFC 2253: the last part first, each value escaped.
 fn name(name: &X509Name<'_>) -> String {
     let mut parts: Vec<String> = Vec::new();
     for set in name.iter() {
@@ -129,9 +131,9 @@ fn date(at: &ASN1Time) -> String {
 mod tests {
     use super::*;
 
-    /// Each suite that can be agreed upon has OpenSSL's name.
+    /// Each suite that can be negotiated has OpenSSL's name.
     #[test]
-    fn ciphers_have_names() {
+    fn every_cipher_suite_has_an_openssl_name() {
         let provider = rustls::crypto::ring::default_provider();
         for suite in &provider.cipher_suites {
             let (ours, name) = (format!("{:?}", suite.suite()), cipher(suite.suite()));
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_escaped() {
+    fn subject_values_are_escaped() {
         for (value, expected) in [
             ("plain", "plain"),
             ("a,b+c", "a\\,b\\+c"),

@@ -1,38 +1,39 @@
-//! Why TLS cannot be spoken, and what to do.
+//! Reasons why TLS cannot be set up, with hints.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why TLS cannot be spoken.
+/// Reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that is named cannot be read.
+    /// A file in the settings cannot be read.
     #[error("cannot read `{path}`: {cause}\nhint: {hint}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said. No `source`: it would be told once more, behind the hint.
+        /// The system's error. It is not a `source`, which would be printed again after the hint.
         cause: io::Error,
-        /// What to do.
+        /// Action to take.
         hint: &'static str,
     },
-    /// A file holds something else than it should.
-    #[error("cannot use `{path}`: {what}\nhint: {hint}")]
+    /// The contents of a file are not valid.
+    #[error("cannot use `{path}`: {reason}\nhint: {hint}")]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
-        what: String,
-        /// What to do.
+        /// Description of the error.
+        reason: String,
+        /// Action to take.
         hint: &'static str,
     },
-    /// The library refuses the whole.
+    /// The library rejects the configuration.
     #[error("cannot set up TLS: {0}")]
     Refused(String),
 }
 
 impl TlsError {
-    /// Whether only the rights to read the file are missing: a server that has given up root may not have them.
+    /// Whether only the permission to read the file is missing. A server that has given up root may
+    /// lack it.
     pub fn is_for_want_of_rights(&self) -> bool {
         matches!(self, TlsError::Unreadable { cause, .. }
             if cause.kind() == io::ErrorKind::PermissionDenied)

@@ -1,8 +1,8 @@
-//! Certificates, keys and the like, as they lie in files.
+//! Reads certificates, keys and related files.
 
 use super::certificate::{Certificate, Life, is_nameless};
 use super::failure::TlsError;
-use super::reading::{contents, optional, unusable};
+use super::file_reader::{contents, optional, unusable};
 use super::revocation::Revocations;
 use super::staple::Staple;
 use super::watch::{Notice, Subject, Watched};
@@ -16,22 +16,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-const PEM_HINT: &str =
-    "PEM files have lines such as -----BEGIN CERTIFICATE-----, the server's own certificate first";
-const KEY_HINT: &str = "the key stands in the certificate's file, beside it with the extension `.key` or as \
-                        `privkey.pem`, or is named in `tls.keys`";
-const NAMES_HINT: &str = "have it made anew with `subjectAltName`, as by `openssl req -x509 -addext subjectAltName=DNS:…`, \
-                          or `openssl x509 -req -copy_extensions copy`";
+const PEM_HINT: &str = "use a PEM file (lines such as -----BEGIN CERTIFICATE-----) with the \
+                        server's own certificate first";
+const KEY_HINT: &str = "put the key into the certificate's file, or next to it with the extension \
+                        `.key` or as `privkey.pem`, or name it in `tls.keys`";
+const NAMES_HINT: &str = "issue the certificate again with `subjectAltName`: \
+                          `openssl req -x509 -addext subjectAltName=DNS:…`, or \
+                          `openssl x509 -req -copy_extensions copy`";
 const STAPLE_HINT: &str =
-    "`openssl ocsp -respout FILE` writes one; without the file the server goes on without";
-/// What the files hold.
+    "write the file with `openssl ocsp -respout FILE`, or remove it to run without stapling";
+/// Contents of the files.
 pub(super) struct Files {
     pub(super) certificates: Vec<Certificate>,
-    /// Whose certificates clients may show, and which of them not.
+    /// Authorities of client certificates, and their revocation lists.
     pub(super) clients: Option<(Arc<RootCertStore>, Revocations)>,
-    /// What comes to an end.
+    /// Files whose contents expire.
     pub(super) watched: Vec<Watched>,
-    /// What is to be said at once.
+    /// Notices to report immediately.
     pub(super) notices: Vec<Notice>,
 }
 
@@ -94,15 +95,16 @@ impl Files {
     }
 }
 
-/// A certificate and its key, both in one text that is `path`'s.
+/// Reads a certificate and its key from one text, which is that of `path`.
 pub(super) fn certified(
     path: &Path,
     text: &[u8],
     provider: &CryptoProvider,
 ) -> Result<CertifiedKey, TlsError> {
     let key = private_key(path, text)?;
-    CertifiedKey::from_der(chain(path, text)?, key, provider)
-        .map_err(|error| unusable(path, error, "the key is that of the file's first certificate"))
+    CertifiedKey::from_der(chain(path, text)?, key, provider).map_err(|error| {
+        unusable(path, error, "use the key that belongs to the file's first certificate")
+    })
 }
 
 fn key_of(
@@ -117,14 +119,15 @@ fn key_of(
         None => find_key(path, &text)?,
     };
     if chain.first().is_some_and(is_nameless) {
-        let what = "it is of version 1 of X.509, which has no room for the names that it is for";
+        let what = "X.509 version 1 certificates have no alternative names";
         return Err(unusable(path, what, NAMES_HINT));
     }
-    CertifiedKey::from_der(chain, key, provider)
-        .map_err(|error| unusable(path, error, "the key is that of the file's first certificate"))
+    CertifiedKey::from_der(chain, key, provider).map_err(|error| {
+        unusable(path, error, "use the key that belongs to the file's first certificate")
+    })
 }
 
-/// As DER has it.
+/// Returns the serial number in DER.
 fn serial(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(parsed.raw_serial().to_vec())
@@ -134,17 +137,17 @@ fn chain(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsEr
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let chain = chain.map_err(|error| unusable(path, error, PEM_HINT))?;
     if chain.is_empty() {
-        return Err(unusable(path, "it holds no certificate", PEM_HINT));
+        return Err(unusable(path, "no certificate in the file", PEM_HINT));
     }
     Ok(chain)
 }
 
 fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(text)
-        .map_err(|error| unusable(path, format!("it holds no key ({error})"), KEY_HINT))
+        .map_err(|error| unusable(path, format!("no private key in the file ({error})"), KEY_HINT))
 }
 
-/// In the certificate's file, else where others put it.
+/// Finds the key in the certificate's file, or else in the usual places.
 fn find_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     if let Ok(key) = PrivateKeyDer::from_pem_slice(text) {
         return Ok(key);
@@ -152,7 +155,7 @@ fn find_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError
     let found = key_places(path).find(|place| fs::symlink_metadata(place).is_ok());
     match found {
         Some(place) => private_key(&place, &contents(&place, KEY_HINT)?),
-        None => Err(unusable(path, "no key is found for it", KEY_HINT)),
+        None => Err(unusable(path, "no private key found", KEY_HINT)),
     }
 }
 
@@ -168,7 +171,7 @@ pub(super) fn with_extension(path: &Path, extension: &str) -> PathBuf {
 }
 
 fn authorities(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
-    let hint = "`tls.client_ca` takes a PEM file with certificates of authorities";
+    let hint = "set `tls.client_ca` to a PEM file with certificates of authorities";
     let mut roots = RootCertStore::empty();
     let all = chain(path, &contents(path, hint)?)?;
     for certificate in &all {
@@ -177,19 +180,19 @@ fn authorities(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static
     Ok((roots, all))
 }
 
-/// The answer of the authority that goes along, and what is to be said of it. One of another certificate does not: it was
-/// left behind by the one before.
+/// Reads the authority's OCSP response to send with the certificate, and a notice about it. A
+/// response for another certificate is not used: it was left there by a previous one.
 fn staple(path: &Path, serial: &[u8]) -> Result<(Option<Staple>, Option<Notice>), TlsError> {
     let Some(bytes) = optional(path)? else { return Ok((None, None)) };
     let Some(staple) = Staple::read(bytes) else {
-        return Err(unusable(path, "it is no answer of OCSP in DER that went well", STAPLE_HINT));
+        return Err(unusable(path, "not a successful OCSP response in DER", STAPLE_HINT));
     };
     let notice =
         |what| Some(Notice { what: format!("`{}` {what}", path.display()), hint: STAPLE_HINT });
     if !staple.is_of(serial) {
-        return Ok((None, notice("speaks of another certificate: it is not stapled")));
+        return Ok((None, notice("is for another certificate: it is not stapled")));
     }
-    let revoked = "says that the certificate is revoked: clients refuse it";
+    let revoked = "says that the certificate is revoked: clients reject it";
     let notice = if staple.says_revoked { notice(revoked) } else { None };
     Ok((Some(staple), notice))
 }

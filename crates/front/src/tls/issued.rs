@@ -1,7 +1,8 @@
-//! Certificates that an authority has issued while the server runs, and what it is shown before it does.
+//! Certificates that an authority has issued at runtime, and the proofs for the authority's
+//! validation.
 //!
-//! Whoever fetches them puts them here; handshakes and requests look. Nothing here changes what files say: a name that a
-//! file's certificate has is answered by that one.
+//! The ACME client stores them here; handshakes and requests use them. They do not override files:
+//! a name in a file's certificate is served with that certificate.
 
 use super::certificate::Certificate;
 use super::files;
@@ -16,16 +17,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What an authority speaks that looks for a proof in a handshake (RFC 8737).
+/// Protocol of an authority that validates a domain in a handshake (RFC 8737).
 pub(super) const PROOF_PROTOCOL: &[u8] = b"acme-tls/1";
-/// Proofs that are shown at the same time, of each kind: far more than names are looked after.
+/// Maximum number of concurrent proofs of each type. Far more than the number of managed names.
 const PROOFS_MAX: usize = 1024;
 
-/// Names that are looked after, what they have, and what is shown for them.
+/// Managed names, their certificates, and the proofs for them.
 #[derive(Default)]
 pub(super) struct Issued {
     table: Mutex<Table>,
-    /// How many proofs there are, so that nobody locks anything for none.
+    /// Number of proofs, so that no lock is taken if there are none.
     tokens: AtomicUsize,
     handshakes: AtomicUsize,
 }
@@ -39,10 +40,10 @@ struct Table {
     handshakes: HashMap<String, Arc<CertifiedKey>>,
 }
 
-/// What there is for a name.
+/// Result of a lookup by name.
 pub(super) enum Found {
     Certificate(Arc<CertifiedKey>),
-    /// It is looked after, and there is none yet.
+    /// The name is managed, and has no certificate yet.
     Pending,
     Nothing,
 }
@@ -52,14 +53,14 @@ impl Issued {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The names that are looked after from now on; the certificates of others go.
+    /// Sets the managed names. Certificates of other names are removed.
     pub(super) fn look_after(&self, domains: Vec<String>) {
         let mut table = self.table();
         table.certificates.retain(|domain, _| domains.contains(domain));
         table.domains = domains;
     }
 
-    /// Puts a certificate with its key (PEM, both in one) in the place of that name's last one.
+    /// Replaces the name's certificate. `pem` contains the new one and its key.
     pub(super) fn install(
         &self,
         domain: &str,
@@ -79,7 +80,7 @@ impl Issued {
         Ok(())
     }
 
-    /// For a name as a client asks for it, in lower case.
+    /// Looks up a name that a client requests, in lower case.
     pub(super) fn of(&self, name: &str) -> Found {
         let table = self.table();
         match table.certificates.get(name) {
@@ -89,17 +90,17 @@ impl Issued {
         }
     }
 
-    /// For clients that ask for no name, or for one that nobody has.
+    /// The certificate for clients that request no name, or an unknown one.
     pub(super) fn first(&self) -> Option<Arc<CertifiedKey>> {
         let table = self.table();
         let of = |domain: &String| table.certificates.get(domain).cloned();
         table.domains.iter().find_map(of)
     }
 
-    pub(super) fn show_token(&self, token: String, answer: String) {
+    pub(super) fn show_token(&self, token: String, response: String) {
         let mut table = self.table();
         if table.tokens.len() < PROOFS_MAX {
-            table.tokens.insert(token, answer);
+            table.tokens.insert(token, response);
         }
         self.tokens.store(table.tokens.len(), Ordering::Release);
     }
@@ -110,7 +111,7 @@ impl Issued {
         self.tokens.store(table.tokens.len(), Ordering::Release);
     }
 
-    /// What is answered to whoever asks for a token's file.
+    /// Returns the contents of a token's file.
     pub(super) fn token(&self, token: &str) -> Option<String> {
         if self.tokens.load(Ordering::Acquire) == 0 {
             return None;
@@ -127,7 +128,8 @@ impl Issued {
     ) -> Result<(), String> {
         let chain = vec![CertificateDer::from(certificate)];
         let key = PrivateKeyDer::try_from(key)?;
-        // Not compared: the library's look at certificates refuses the extension that makes this one a proof.
+        // Certificate and key are not compared: the library's parser rejects the extension that
+        // makes this certificate a proof.
         let key = provider.key_provider.load_private_key(key).map_err(|e| e.to_string())?;
         let key = CertifiedKey::new(chain, key);
         let mut table = self.table();
@@ -144,13 +146,14 @@ impl Issued {
         self.handshakes.store(table.handshakes.len(), Ordering::Release);
     }
 
-    /// Whether some handshake may be an authority's.
+    /// Whether a handshake may be that of an authority.
     pub(super) fn shows_handshakes(&self) -> bool {
         self.handshakes.load(Ordering::Acquire) > 0
     }
 }
 
-/// What handshakes of authorities are made with: they show no certificate of their own, and get no ticket.
+/// Configuration for handshakes of authorities. It has no certificate of a site, and sends no
+/// tickets.
 pub(super) fn proof_config(
     issued: &Arc<Issued>,
     provider: &Arc<CryptoProvider>,

@@ -1,8 +1,8 @@
-//! Which certificates of clients are no longer good, by the lists of their authorities (CRLs, RFC 5280, 5).
+//! Revoked client certificates, by the lists of their authorities (CRLs, RFC 5280, 5).
 
 use super::certificate::Life;
 use super::failure::TlsError;
-use super::reading::{contents, unusable};
+use super::file_reader::{contents, unusable};
 use super::watch::Notice;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
@@ -13,21 +13,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
-const HINT: &str = "`tls.client_crls` takes lists of revoked certificates (CRLs) in PEM or DER, as `openssl ca -gencrl` writes them";
+const HINT: &str = "set `tls.client_crls` to lists of revoked certificates (CRLs) in PEM or DER, \
+                    as written by `openssl ca -gencrl`";
 const PEM_BEGIN: &[u8] = b"-----BEGIN";
 
 /// The lists of all files.
 #[derive(Debug, Default)]
 pub(super) struct Revocations {
     pub(super) lists: Vec<CertificateRevocationListDer<'static>>,
-    /// For how long each holds.
+    /// Validity period of each list.
     pub(super) lives: Vec<(PathBuf, Life)>,
     /// Names of their authorities, in DER.
     issuers: Vec<Vec<u8>>,
 }
 
 impl Revocations {
-    /// Clients may show certificates of `roots`.
+    /// Reads the lists for client certificates of `roots`.
     pub(super) fn read(
         paths: &[PathBuf],
         roots: &Arc<RootCertStore>,
@@ -49,7 +50,7 @@ impl Revocations {
         roots: &Arc<RootCertStore>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<(), TlsError> {
-        // What verifies with it later says whether it can.
+        // The verifier that uses the list later decides whether it is valid.
         let trial =
             WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider));
         trial.with_crls([list.clone()]).build().map_err(|error| unusable(path, error, HINT))?;
@@ -63,7 +64,8 @@ impl Revocations {
         Ok(())
     }
 
-    /// Which of the authorities have no list here: where there are lists, whose certificates nobody vouches for are not good.
+    /// Returns a notice for each authority without a list. If there are any lists, certificates
+    /// that no list covers are rejected.
     pub(super) fn missing(&self, path: &Path, authorities: &[CertificateDer<'_>]) -> Vec<Notice> {
         if self.lists.is_empty() {
             return Vec::new();
@@ -75,16 +77,17 @@ impl Revocations {
         });
         let notice = |name: String| Notice {
             what: format!(
-                "`tls.client_crls` has no list of the authority `{name}` of `{}`: clients with its certificates are turned away",
+                "`tls.client_crls` has no list of the authority `{name}` of `{}`: clients with \
+                 its certificates are rejected",
                 path.display()
             ),
-            hint: "add the authority's list, an empty one if it has revoked nothing",
+            hint: "add the authority's list; use an empty list if no certificate is revoked",
         };
         names.map(notice).collect()
     }
 }
 
-/// Those in a file of either kind; one at least.
+/// Reads the lists in a file of either format. There is at least one.
 fn lists(
     path: &Path,
     bytes: Vec<u8>,
@@ -95,7 +98,7 @@ fn lists(
     let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
     let all = all.map_err(|error| unusable(path, error, HINT))?;
     if all.is_empty() {
-        return Err(unusable(path, "it holds no such list", HINT));
+        return Err(unusable(path, "no revocation list in the file", HINT));
     }
     Ok(all)
 }

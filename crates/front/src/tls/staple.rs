@@ -1,52 +1,54 @@
-//! What an authority says of a certificate, as a file has it: an answer of OCSP (RFC 6960, 4.2.1).
+//! The OCSP response of an authority about a certificate (RFC 6960, 4.2.1), read from a file.
 //!
-//! Who signed it is for clients to see. Here it is looked whether it went well, of which certificate it speaks, and how long it
-//! holds: clients that want one end the handshake over any other, so that it would be worse than none.
+//! Its signature is verified by clients. Here the result code, the certificate and the validity
+//! period are checked, because clients that require a response end the handshake if it is wrong. A
+//! wrong response would be worse than none.
 
 use x509_parser::asn1_rs::{Any, Class, FromDer, Tag};
 use x509_parser::time::ASN1Time;
 
-/// `id-pkix-ocsp-basic`, the only kind of answers that there is.
+/// `id-pkix-ocsp-basic`, the only type of response that exists.
 const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 
-/// An answer that went well.
+/// A successful response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Staple {
     pub(super) bytes: Vec<u8>,
-    /// Whose it is: their serial numbers.
+    /// Serial numbers of its certificates.
     serials: Vec<Vec<u8>>,
-    /// When the first of what it says no longer holds, in seconds of Unix time; `None`: newer ones can be had at any time.
+    /// End of the validity of the first part that expires, in seconds of Unix time. `None`: newer
+    /// responses are always available.
     pub(super) until: Option<i64>,
     pub(super) says_revoked: bool,
 }
 
 impl Staple {
-    /// `None`: it is none, or tells of a failure.
+    /// `None`: the bytes are not a response, or report a failure.
     pub(super) fn read(bytes: Vec<u8>) -> Option<Staple> {
-        let answers = answers(&bytes)?;
-        if answers.is_empty() {
+        let responses = responses(&bytes)?;
+        if responses.is_empty() {
             return None;
         }
-        let until = answers.iter().filter_map(|answer| answer.until).min();
-        let says_revoked = answers.iter().any(|answer| answer.is_revoked);
-        let serials = answers.into_iter().map(|answer| answer.serial).collect();
+        let until = responses.iter().filter_map(|response| response.until).min();
+        let says_revoked = responses.iter().any(|response| response.is_revoked);
+        let serials = responses.into_iter().map(|response| response.serial).collect();
         Some(Staple { bytes, serials, until, says_revoked })
     }
 
-    /// Whether it speaks of the certificate with this serial number, as DER has it.
+    /// Whether it is about the certificate with this serial number, in DER.
     pub(super) fn is_of(&self, serial: &[u8]) -> bool {
         self.serials.iter().any(|own| own == serial)
     }
 }
 
 /// A `SingleResponse`.
-struct Answer {
+struct OcspResponse {
     serial: Vec<u8>,
     until: Option<i64>,
     is_revoked: bool,
 }
 
-fn answers(bytes: &[u8]) -> Option<Vec<Answer>> {
+fn responses(bytes: &[u8]) -> Option<Vec<OcspResponse>> {
     const SUCCESSFUL: &[u8] = &[0];
     let (rest, outer) = of(bytes, Tag::Sequence)?;
     let (body, status) = of(outer.data, Tag::Enumerated)?;
@@ -71,14 +73,14 @@ fn answers(bytes: &[u8]) -> Option<Vec<Answer>> {
     let mut found = Vec::new();
     while !left.is_empty() {
         let (rest, one) = of(left, Tag::Sequence)?;
-        found.push(answer(one.data)?);
+        found.push(respond(one.data)?);
         left = rest;
     }
     Some(found)
 }
 
-/// certID, certStatus, thisUpdate, nextUpdate `[0]`; extensions are left alone.
-fn answer(bytes: &[u8]) -> Option<Answer> {
+/// certID, certStatus, thisUpdate, nextUpdate `[0]`. Extensions are ignored.
+fn respond(bytes: &[u8]) -> Option<OcspResponse> {
     let (rest, id) = of(bytes, Tag::Sequence)?;
     let (inner, _algorithm) = of(id.data, Tag::Sequence)?;
     let (inner, _name) = of(inner, Tag::OctetString)?;
@@ -91,16 +93,16 @@ fn answer(bytes: &[u8]) -> Option<Answer> {
         Some((_, next)) => Some(ASN1Time::from_der(next.data).ok()?.1.timestamp()),
     };
     let is_revoked = status.tag() == Tag(1);
-    Some(Answer { serial: serial.data.to_vec(), until, is_revoked })
+    Some(OcspResponse { serial: serial.data.to_vec(), until, is_revoked })
 }
 
-/// An element of that kind, and what is behind it.
+/// Reads an element with this tag. Also returns the bytes after it.
 fn of(bytes: &[u8], tag: Tag) -> Option<(&[u8], Any<'_>)> {
     let (rest, found) = Any::from_der(bytes).ok()?;
     (found.class() == Class::Universal && found.tag() == tag).then_some((rest, found))
 }
 
-/// One with that number in its context.
+/// Reads an element with this number in the context-specific class.
 fn tagged(bytes: &[u8], number: u32) -> Option<(&[u8], Any<'_>)> {
     let (rest, found) = Any::from_der(bytes).ok()?;
     (found.class() == Class::ContextSpecific && found.tag() == Tag(number)).then_some((rest, found))
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
     use samovar_testkit::Certificate;
 
-    /// Of an authority that has issued a certificate with this serial number.
+    /// A response of an authority, and the serial number of its certificate.
     fn made() -> (Vec<u8>, Vec<u8>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let authority = Certificate::own(folder.path(), "authority", "DNS:a.example");
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_openssl_answers_is_understood() {
+    fn openssl_response_is_read() {
         let (bytes, serial) = made();
         let staple = Staple::read(bytes.clone()).expect("it went well");
         assert!(staple.is_of(&serial) && !staple.is_of(&[1]) && !staple.says_revoked);
@@ -135,15 +137,15 @@ mod tests {
     }
 
     #[test]
-    fn no_prefix_of_it_and_no_garbage_passes_for_one() {
+    fn truncated_or_changed_response_is_rejected() {
         let (bytes, _) = made();
         for end in 0..bytes.len() {
             assert_eq!(Staple::read(bytes[..end].to_vec()), None, "{end}");
         }
-        assert_eq!(Staple::read([&bytes[..], &[0]].concat()), None, "something behind it");
-        // tryLater (3), as an authority says that is busy.
+        assert_eq!(Staple::read([&bytes[..], &[0]].concat()), None, "trailing bytes");
+        // tryLater (3): the authority is busy.
         assert_eq!(Staple::read(vec![0x30, 3, 0x0a, 1, 3]), None);
-        // Nothing else than an answer or a refusal comes of any byte that is wrong.
+        // Any wrong byte leads to a response or a rejection, never to a panic.
         for at in 0..bytes.len() {
             let mut wrong = bytes.clone();
             wrong[at] ^= 0xff;

@@ -1,32 +1,33 @@
-//! What of the files comes to an end, and when the operator is told of it: once before, once after.
+//! Files whose contents expire, and the notices to the operator: one before, one after.
 
 use super::certificate::Life;
 use jiff::{SignedDuration, Timestamp};
 use std::path::PathBuf;
 
-/// So long before its end a certificate is told of, or a quarter of its life if that is less, seconds.
+/// A certificate's end is announced this number of seconds before, or a quarter of its validity
+/// period before if that is less.
 const SOON_SECONDS_MAX: i64 = 14 * 24 * 3600;
 
-/// What an operator should know of a file, and do about it.
+/// Information about a file for the operator, with an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// A sentence without its full stop.
     pub what: String,
-    /// What to do.
+    /// Action to take.
     pub hint: &'static str,
 }
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Certificate,
-    /// What an authority says of a certificate (OCSP).
+    /// An authority's response about a certificate (OCSP).
     Staple,
-    /// Which certificates of clients an authority has called back.
+    /// An authority's list of revoked client certificates.
     Revocations,
 }
 
-/// A file whose contents hold for a time.
+/// A file whose contents are valid for a limited time.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     path: PathBuf,
@@ -48,7 +49,7 @@ impl Watched {
         Watched { path, subject, life, told: Stage::Good }
     }
 
-    /// What there is to say now that was not said before.
+    /// Returns a notice if there is a new one at `now`.
     pub(super) fn notice(&mut self, now: i64) -> Option<Notice> {
         let stage = self.stage(now);
         if std::mem::replace(&mut self.told, stage) == stage {
@@ -59,29 +60,31 @@ impl Watched {
         let what = match (stage, self.subject) {
             (Stage::Good, _) => return None,
             (Stage::Early, _) => {
-                format!("`{path}` begins only on {}: clients refuse it", date(since))
+                format!("`{path}` is valid only from {}: clients reject it", date(since))
             }
-            (Stage::Soon, _) => format!("`{path}` ends on {}", date(until)),
+            (Stage::Soon, _) => format!("`{path}` expires on {}", date(until)),
             (Stage::Over, Subject::Certificate) => {
-                format!("`{path}` ended on {}: clients refuse it", date(until))
+                format!("`{path}` expired on {}: clients reject it", date(until))
             }
             (Stage::Over, Subject::Staple) => {
-                format!("`{path}` ended on {}: it is sent to nobody any more", date(until))
+                format!("`{path}` expired on {}: it is no longer sent", date(until))
             }
             (Stage::Over, Subject::Revocations) => {
                 format!(
-                    "`{path}` was to be replaced by {}: clients of its authority are turned away",
+                    "`{path}` was due for replacement on {}: clients of its authority are rejected",
                     date(until)
                 )
             }
         };
         let hint = match self.subject {
-            Subject::Certificate => "renew it; its file is read again by itself",
+            Subject::Certificate => "renew it; the server reloads the file automatically",
             Subject::Staple => {
-                "have `openssl ocsp -respout` write a new one regularly, or remove the file; it is read again by itself"
+                "run `openssl ocsp -respout` regularly, or remove the file; the server reloads it \
+                 automatically"
             }
             Subject::Revocations => {
-                "fetch the authority's newest list regularly; the file is read again by itself"
+                "download the authority's newest list regularly; the server reloads the file \
+                 automatically"
             }
         };
         Some(Notice { what, hint })
@@ -89,7 +92,7 @@ impl Watched {
 
     fn stage(&self, now: i64) -> Stage {
         let Life { since, until } = self.life;
-        // Staples and lists are short-lived, and replaced late in their lives.
+        // OCSP responses and lists are short-lived, and are replaced late in their validity period.
         let soon = match self.subject {
             Subject::Certificate => (until.saturating_sub(since) / 4).min(SOON_SECONDS_MAX),
             Subject::Staple | Subject::Revocations => 0,
@@ -103,7 +106,7 @@ impl Watched {
     }
 }
 
-/// Seconds of Unix time, for people.
+/// Formats seconds of Unix time.
 fn date(at: i64) -> String {
     let at = Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(at));
     at.map_or_else(|_| "?".to_owned(), |at| at.to_string())
@@ -126,33 +129,38 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_told_of_before_and_after_its_end() {
+    fn certificate_is_announced_before_and_after_its_end() {
         let mut own = watched(Subject::Certificate);
-        check(&mut own, 0, Some("`a.pem` begins only on 1970-01-02T00:00:00Z: clients refuse it"));
+        check(
+            &mut own,
+            0,
+            Some("`a.pem` is valid only from 1970-01-02T00:00:00Z: clients reject it"),
+        );
         check(&mut own, 1, None);
         check(&mut own, DAY, None);
         check(&mut own, 77 * DAY, None);
-        check(&mut own, 77 * DAY + 1, Some("`a.pem` ends on 1970-04-02T00:00:00Z"));
+        check(&mut own, 77 * DAY + 1, Some("`a.pem` expires on 1970-04-02T00:00:00Z"));
         check(&mut own, 91 * DAY, None);
         check(
             &mut own,
             91 * DAY + 1,
-            Some("`a.pem` ended on 1970-04-02T00:00:00Z: clients refuse it"),
+            Some("`a.pem` expired on 1970-04-02T00:00:00Z: clients reject it"),
         );
         check(&mut own, 92 * DAY, None);
     }
 
     #[test]
-    fn a_short_life_is_told_of_in_its_last_quarter() {
+    fn short_validity_is_announced_in_its_last_quarter() {
         let mut own = watched(Subject::Certificate);
         own.life.until = 5 * DAY;
         check(&mut own, 4 * DAY, None);
-        check(&mut own, 4 * DAY + 1, Some("`a.pem` ends on 1970-01-06T00:00:00Z"));
+        check(&mut own, 4 * DAY + 1, Some("`a.pem` expires on 1970-01-06T00:00:00Z"));
     }
 
     #[test]
-    fn what_lives_for_days_is_told_of_when_it_is_over() {
-        for (subject, said) in [(Subject::Staple, "nobody"), (Subject::Revocations, "turned away")]
+    fn staples_and_lists_are_announced_only_after_their_end() {
+        for (subject, said) in
+            [(Subject::Staple, "no longer sent"), (Subject::Revocations, "rejected")]
         {
             let mut own = watched(subject);
             check(&mut own, 0, None);

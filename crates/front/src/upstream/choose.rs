@@ -1,20 +1,21 @@
-//! submit: which of several php-fpms gets a request. Pure.
+//! submit: selects one of several php-fpm servers for a request. Pure.
 //!
-//! The one with the fewest requests, and in turn where they have equally many. Who could not be reached is passed over for a
-//! while, unless all could not.
+//! The server with the fewest requests is selected; servers with equally many take turns. A server
+//! that could not be reached is skipped for a while, unless no server could be reached.
 
-/// One of them as a request finds it.
+/// State of one server at the time of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// Requests that it has.
+    /// Number of its current requests.
     pub(super) used: usize,
-    /// It may have another one.
+    /// Whether it may get another one.
     pub(super) has_room: bool,
-    /// It could not be reached a short while ago.
+    /// Whether it could not be reached recently.
     pub(super) is_down: bool,
 }
 
-/// Whose turn it is, `turn` being any number that grows. `None`: who might be asked has no room.
+/// Returns the index of the selected server; `turn` is any number that grows. `None` if no server
+/// that may be used has room.
 pub(super) fn choose(candidates: &[Candidate], turn: usize) -> Option<usize> {
     let are_down = candidates.iter().all(|c| c.is_down);
     let count = candidates.len().max(1);
@@ -38,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked() {
+    fn reachable_server_with_fewest_requests_is_chosen() {
         let full = Candidate { has_room: false, ..busy(9) };
         let down = Candidate { is_down: true, ..FREE };
         for (candidates, turn, expected) in [
@@ -53,7 +54,7 @@ mod tests {
             (&[full, busy(3)], 0, Some(1)),
             (&[full, full], 0, None),
             (&[down, busy(3)], 0, Some(1)),
-            // It is waited for: who is down stays passed over.
+            // The request waits for the full server: a server that is down is still skipped.
             (&[down, full], 0, None),
             (&[down, down], 1, Some(1)),
         ] {

@@ -1,17 +1,18 @@
-//! submit: who took no connection a short while ago: where there are others it is passed over, by all threads of the front.
+//! submit: state of a server that failed to accept a connection recently. All threads of the front
+//! skip it if there are other servers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For how long; then one request tries it again.
+/// Time for which a server is skipped; then one request tries it again.
 pub(super) const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
 
-/// Of a php-fpm, or of one of the addresses of its name: until when it is passed over.
+/// Time until which a php-fpm server, or one address of its name, is skipped.
 #[derive(Debug, Default)]
 pub(super) struct Down(Mutex<Option<Instant>>);
 
 impl Down {
-    /// `None`: it has taken the last connection, or nobody has asked.
+    /// `None` if the last connection was accepted, or none was attempted.
     pub(super) fn until(&self) -> Option<Instant> {
         *self.lock()
     }
@@ -20,18 +21,19 @@ impl Down {
         self.until().is_some_and(|until| now < until)
     }
 
-    /// It took no connection.
+    /// Records that no connection was accepted.
     pub(super) fn was_not_reached(&self, now: Instant) {
         *self.lock() = Some(now + PASSED_OVER_FOR);
     }
 
-    /// One request tries one that was down; for the others it stays so until that is known.
+    /// Records that one request tries a server that was down. For other requests it remains down
+    /// until the result is known.
     pub(super) fn is_tried(&self, now: Instant) {
         let mut until = self.lock();
         *until = until.map(|_| now + PASSED_OVER_FOR);
     }
 
-    /// It took one; whether that is news.
+    /// Records that a connection was accepted. Returns whether the server was down before.
     pub(super) fn was_reached(&self) -> bool {
         self.lock().take().is_some()
     }
@@ -46,10 +48,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_request_at_a_time_tries_who_was_down() {
+    fn down_server_is_tried_by_one_request_at_a_time() {
         let (down, now) = (Down::default(), Instant::now());
         down.is_tried(now);
-        assert!(!down.is_down(now), "nobody has said so");
+        assert!(!down.is_down(now), "no failure recorded");
         down.was_not_reached(now);
         let later = now + PASSED_OVER_FOR;
         assert_eq!((down.is_down(now), down.is_down(later)), (true, false));

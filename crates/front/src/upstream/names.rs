@@ -1,8 +1,9 @@
-//! submit: the addresses that names of php-fpms stand for.
+//! submit: resolves the names of php-fpm servers to addresses.
 //!
-//! The system is asked, by threads, because it may take long: once for each name, and again when what it said is
-//! [`HELD_FOR`] old and a request comes. Such a request does not wait for that; only where nothing is known yet one does. An
-//! answer that does not come, or is an error, leaves what was known.
+//! Resolver threads query the system, because a lookup may take long. A name is looked up when it
+//! is first used, and again when the result is older than [`HELD_FOR`] and a request arrives. Such
+//! a request does not wait for the new result; it waits only if no address is known yet. If a
+//! lookup fails or does not return, the known addresses stay valid.
 
 use crate::runtime::threads::Threads;
 use samovar_log::Throttle;
@@ -14,16 +15,16 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How long the system's answer holds.
+/// Time for which the result of a lookup is valid.
 const HELD_FOR: Duration = Duration::from_secs(10);
-/// Addresses of a name; it may have more.
+/// Maximum number of addresses used for a name; it may have more.
 pub(super) const ADDRESSES_MAX: usize = 16;
-/// So many names may be asked for at the same time.
+/// Maximum number of concurrent lookups.
 const THREADS: usize = 2;
 
 type Resolve = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
-/// The names that were asked for: those of the settings, and no more.
+/// The names used so far: only names in the settings.
 #[derive(Debug)]
 pub(crate) struct Names {
     threads: Threads,
@@ -32,24 +33,24 @@ pub(crate) struct Names {
     warnings: Throttle,
 }
 
-/// What is known of one of them.
+/// State of one name.
 #[derive(Debug, Default)]
 struct Name {
     addresses: RefCell<Vec<SocketAddr>>,
-    /// Which of them is first.
+    /// Counter that selects the first address.
     turn: Cell<usize>,
-    answered: Cell<Option<Instant>>,
+    responded: Cell<Option<Instant>>,
     is_asked_for: Cell<bool>,
     told: Notify,
 }
 
 impl Names {
-    /// Starts the threads that ask.
+    /// Starts the resolver threads.
     pub(crate) fn start() -> io::Result<Threads> {
         Threads::start("names", THREADS)
     }
 
-    /// Nothing is known yet.
+    /// Creates an empty cache.
     pub(crate) fn new(threads: Threads) -> Names {
         Names::by(threads, |name, port| {
             let found: Vec<_> = (name, port).to_socket_addrs()?.take(ADDRESSES_MAX).collect();
@@ -62,7 +63,7 @@ impl Names {
         Names { threads, resolve, known, warnings }
     }
 
-    /// The addresses of a name, each time another one first.
+    /// Returns the addresses of a name; each call starts with the next address.
     pub(super) async fn addresses(
         self: &Rc<Names>,
         name: &str,
@@ -70,7 +71,7 @@ impl Names {
     ) -> io::Result<Vec<SocketAddr>> {
         let key = (name.to_owned(), port);
         let known = Rc::clone(self.known.borrow_mut().entry(key).or_default());
-        let is_held = known.answered.get().is_some_and(|at| at.elapsed() < HELD_FOR);
+        let is_held = known.responded.get().is_some_and(|at| at.elapsed() < HELD_FOR);
         if !is_held && !known.is_asked_for.replace(true) {
             tokio::task::spawn_local(Rc::clone(self).ask(Rc::clone(&known), name.to_owned(), port));
         }
@@ -79,7 +80,7 @@ impl Names {
         }
         let mut addresses = known.addresses.borrow().clone();
         if addresses.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "no address is known"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "no known address"));
         }
         let turn = known.turn.get();
         known.turn.set(turn.wrapping_add(1));
@@ -93,20 +94,21 @@ impl Names {
         match self.threads.run(move || resolve(&asked, port)).await {
             Ok(found) => {
                 known.addresses.replace(found);
-                known.answered.set(Some(Instant::now()));
+                known.responded.set(Some(Instant::now()));
             }
             Err(error) => {
                 let is_known = !known.addresses.borrow().is_empty();
-                // Where nothing is known the next request asks again.
-                known.answered.set(is_known.then(Instant::now));
+                // If no address is known, the next request starts another lookup.
+                known.responded.set(is_known.then(Instant::now));
                 if let Some(suppressed) = self.warnings.pass() {
-                    let goes_on = if is_known { "; the addresses of before hold" } else { "" };
+                    let goes_on =
+                        if is_known { "; the previous addresses stay in use" } else { "" };
                     tracing::warn!(
                         name,
                         %error,
                         suppressed,
-                        "the name of a php-fpm stands for no address{goes_on}\n\
-                         hint: does `getent ahosts` find it on this machine?"
+                        "cannot resolve the name of a php-fpm server{goes_on}\n\
+                         hint: check with `getent ahosts` on this machine"
                     );
                 }
             }
@@ -128,13 +130,13 @@ mod tests {
     fn resolve(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         ASKED.fetch_add(1, Ordering::SeqCst);
         match LAST.load(Ordering::SeqCst) {
-            0 => Err(io::Error::other(format!("{name} is nobody"))),
+            0 => Err(io::Error::other(format!("{name} is unknown"))),
             last => Ok((1..=last).map(|n| SocketAddr::from(([10, 0, 0, n as u8], port))).collect()),
         }
     }
 
     #[test]
-    fn what_is_known_holds_until_there_is_better() {
+    fn known_addresses_stay_valid_until_lookup_succeeds() {
         let runtime =
             Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.expect("a runtime");
@@ -148,7 +150,7 @@ mod tests {
             let forget = || {
                 let known = names.known.borrow();
                 for known in known.values() {
-                    known.answered.set(None);
+                    known.responded.set(None);
                 }
             };
             let settle = async || {
@@ -158,18 +160,18 @@ mod tests {
                 }
             };
             LAST.store(0, Ordering::SeqCst);
-            lasts().await.expect_err("nobody knows it");
+            lasts().await.expect_err("the name is unknown");
             LAST.store(2, Ordering::SeqCst);
             assert_eq!(lasts().await.expect("asked again"), ["10.0.0.1:9000", "10.0.0.2:9000"]);
             assert_eq!(lasts().await.expect("known"), ["10.0.0.2:9000", "10.0.0.1:9000"]);
             assert_eq!(ASKED.load(Ordering::SeqCst), 2, "it holds");
-            // Old: nobody waits for the next answer.
+            // Outdated: the request does not wait for the next result.
             LAST.store(1, Ordering::SeqCst);
             forget();
             assert_eq!(lasts().await.expect("the old ones").len(), 2);
             settle().await;
             assert_eq!(lasts().await.expect("the new one"), ["10.0.0.1:9000"]);
-            // An error is no answer.
+            // An error does not replace the known addresses.
             LAST.store(0, Ordering::SeqCst);
             forget();
             assert_eq!(lasts().await.expect("the old one").len(), 1);

@@ -1,11 +1,12 @@
-//! submit: makes one connection to a php-fpm: by its socket, by its address, or by those that its name stands for.
+//! submit: opens one connection to a php-fpm server: by its socket, its address, or the addresses
+//! of its name.
 //!
-//! Of several addresses each is the first in turn, but for those that took no connection a short while ago; the others are tried if it takes
-//! none.
+//! The addresses of a name are used in turn (round robin). Addresses that failed to accept a
+//! connection recently come last. If an address does not accept, the next one is tried.
 
+use super::endpoints::{Lead, Places};
 use super::names::Names;
-use super::places::{Lead, Places};
-use crate::runtime::trouble::Trouble;
+use crate::runtime::upstream_failure::UpstreamFailure;
 use samovar_config::Upstream;
 use std::fmt::Debug;
 use std::io;
@@ -17,10 +18,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How long to wait before a socket whose queue is full is asked again: the kernel says nothing when there is room.
+/// Delay before a new attempt to connect to a socket whose queue is full. The kernel does not
+/// report when there is room.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// A connection, below FastCGI.
+/// A connection below the FastCGI layer.
 pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Debug {}
 
 impl Wire for TcpStream {}
@@ -28,11 +30,12 @@ impl Wire for UnixStream {}
 
 pub(super) type AnyWire = Box<dyn Wire>;
 
-/// Where there is no connection: why, and what the system said.
+/// Reason why there is no connection, and the system's error.
 #[derive(Debug)]
-pub(super) struct Failed(pub(super) Trouble, pub(super) Option<io::Error>);
+pub(super) struct Failed(pub(super) UpstreamFailure, pub(super) Option<io::Error>);
 
-/// A connection, and to which of a name's addresses. `whole`: the time that there is for all of them, until `deadline`.
+/// Opens a connection; for a name, also returns the address used. `whole` is the time available for
+/// all addresses, until `deadline`.
 pub(super) async fn open(
     upstream: &Upstream,
     places: &Places,
@@ -45,24 +48,25 @@ pub(super) async fn open(
         Upstream::Unix(path) => in_time(open_unix(path), deadline).await.map(|w| (w, None)),
         Upstream::Name(name, port) => {
             let addresses = timeout_at(deadline, names.addresses(name, *port)).await;
-            let addresses = addresses.map_err(|_| Failed(Trouble::Unaccepted, None))?;
-            let mut addresses = addresses.map_err(|e| Failed(Trouble::Unresolved, Some(e)))?;
+            let addresses = addresses.map_err(|_| Failed(UpstreamFailure::Unaccepted, None))?;
+            let mut addresses =
+                addresses.map_err(|e| Failed(UpstreamFailure::Unresolved, Some(e)))?;
             places.put_down_last(&mut addresses, Instant::now().into_std());
-            // One that says nothing leaves time for the others.
+            // An address that does not respond leaves time for the others.
             let each = whole / u32::try_from(addresses.len()).unwrap_or(1).max(1);
             open_one(&addresses, places, each, deadline).await
         }
     }
 }
 
-/// Tries one after the other.
+/// Tries the addresses one after another.
 async fn open_one(
     addresses: &[SocketAddr],
     places: &Places,
     each: Duration,
     deadline: Instant,
 ) -> Result<(AnyWire, Option<Lead>), Failed> {
-    let mut last = Failed(Trouble::Unaccepted, None);
+    let mut last = Failed(UpstreamFailure::Unaccepted, None);
     for at in addresses {
         let now = Instant::now();
         if now >= deadline {
@@ -85,7 +89,7 @@ async fn open_one(
     Err(last)
 }
 
-/// Whoever is told of a name's failure is told which address it was.
+/// Adds the address to the error of a connection attempt, because a name may have several.
 fn named(at: SocketAddr, error: Option<io::Error>) -> io::Error {
     let error = error.unwrap_or_else(|| io::ErrorKind::TimedOut.into());
     io::Error::new(error.kind(), format!("{at}: {error}"))
@@ -95,18 +99,20 @@ async fn in_time(
     opening: impl Future<Output = io::Result<AnyWire>>,
     until: Instant,
 ) -> Result<AnyWire, Failed> {
-    let opened = timeout_at(until, opening).await.map_err(|_| Failed(Trouble::Unaccepted, None))?;
+    let opened =
+        timeout_at(until, opening).await.map_err(|_| Failed(UpstreamFailure::Unaccepted, None))?;
     opened.map_err(|error| {
-        // The kernel may have less patience.
+        // The kernel's timeout may be shorter.
         let is_silent = error.kind() == io::ErrorKind::TimedOut;
-        let trouble = if is_silent { Trouble::Unaccepted } else { Trouble::Unreachable };
+        let trouble =
+            if is_silent { UpstreamFailure::Unaccepted } else { UpstreamFailure::Unreachable };
         Failed(trouble, Some(error))
     })
 }
 
 async fn open_tcp(address: SocketAddr) -> io::Result<AnyWire> {
     let stream = TcpStream::connect(address).await?;
-    // A request is written in few pieces, each of which has to go out.
+    // A request is written in a few pieces, and each must be sent immediately.
     stream.set_nodelay(true)?;
     Ok(Box::new(stream))
 }

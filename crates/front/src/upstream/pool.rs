@@ -1,18 +1,21 @@
-//! submit: the connections to each php-fpm. So many at most, of which some are kept for the next request.
+//! submit: the connections to each php-fpm server. Their number is limited, and some are kept for
+//! the next request.
 //!
-//! Of several that may run a request `choose` says which. Who comes when all have as many as they may waits, behind those who
-//! came before; so many requests may, and no more.
+//! `choose` selects one of several servers for a request. If all servers have reached their limit,
+//! the request waits after the requests that came earlier. The number of waiting requests is
+//! limited too.
 //!
-//! A kept connection has a process of php-fpm to itself, so none is kept for long. What php-fpm has closed meanwhile is
-//! seen before it is used again, mostly; only requests that may be run twice go over one.
+//! A kept connection occupies a process of php-fpm, so none is kept for long. If php-fpm has closed
+//! a kept connection, this is usually noticed before it is used again. Because it is not always
+//! noticed, only requests that may be run twice use a kept connection.
 
 use super::choose::{Candidate, choose};
+use super::endpoints::{AllPlaces, Lead, Places};
 use super::names::Names;
 use super::open::{AnyWire, Failed, open};
-use super::places::{AllPlaces, Lead, Places};
 use super::tally::Tally;
 use crate::runtime::counters::Counters;
-use crate::runtime::trouble::Trouble;
+use crate::runtime::upstream_failure::UpstreamFailure;
 use samovar_config::{FastCgi, Upstream};
 use samovar_log::Throttle;
 use std::cell::{Cell, RefCell};
@@ -28,10 +31,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// How long a connection is kept.
+/// Time for which a connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
-/// All of them, by their addresses.
+/// Connections to all servers, by address.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     pools: RefCell<HashMap<Upstream, Rc<Pool>>>,
@@ -41,36 +44,38 @@ pub(crate) struct Upstreams {
     places: Arc<AllPlaces>,
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Debug)]
 pub(crate) struct NoLink {
-    pub(crate) trouble: Trouble,
-    /// Who could not be reached, by its place among those who might be; `None`: none of them had room.
+    pub(crate) trouble: UpstreamFailure,
+    /// Index of the server that could not be reached, among the candidates; `None` if none of them
+    /// had room.
     pub(crate) at: Option<usize>,
     pub(crate) error: Option<io::Error>,
 }
 
-/// The connections to one php-fpm, of one thread.
+/// The connections of one thread to one php-fpm server.
 #[derive(Debug)]
 struct Pool {
     places: Arc<Places>,
-    kept: RefCell<VecDeque<Kept>>,
+    kept: RefCell<VecDeque<IdleConnection>>,
     counters: Arc<Counters>,
     broken: Throttle,
 }
 
 /// A connection between two requests.
 #[derive(Debug)]
-struct Kept {
+struct IdleConnection {
     wire: AnyWire,
     lead: Option<Lead>,
     since: Instant,
 }
 
-/// One that a request may go to, and its place among all that the location names.
+/// A server that a request has not tried yet, with its index among all servers of the location.
 type Untried = (usize, Rc<Pool>);
 
-/// Where is told what became of a request: of a php-fpm whose name stands for addresses, of that address as well.
+/// Receives the result of a request for the statistics of the server and, if the server is given by
+/// name, of the address used.
 #[derive(Debug)]
 pub(crate) struct News {
     pool: Rc<Pool>,
@@ -83,55 +88,60 @@ impl News {
         std::iter::once(&self.pool.places.tally).chain(lead)
     }
 
-    /// Of a name: to which of its addresses the request has gone.
+    /// Address to which the request was sent, if the server is given by name.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.lead.as_ref().map(|lead| lead.at)
     }
 
-    /// A request is about to be sent.
+    /// Counts a request that is about to be sent.
     pub(crate) fn sent(&self, now: Instant) {
         self.tallies().for_each(|tally| tally.sent(now));
     }
 
-    /// The head of its answer is there, after this time.
-    pub(crate) fn answered(&self, waited: Duration) {
-        self.tallies().for_each(|tally| tally.answered(waited));
+    /// Counts a response head that arrived after this time.
+    pub(crate) fn responded(&self, waited: Duration) {
+        self.tallies().for_each(|tally| tally.responded(waited));
     }
 
-    /// There is no answer.
-    pub(crate) fn failed(&self, trouble: Trouble) {
+    /// Counts a request without a response.
+    pub(crate) fn failed(&self, trouble: UpstreamFailure) {
         self.tallies().for_each(|tally| tally.failed(trouble, None));
     }
 
-    /// An answer has begun, and does not come to its end.
-    pub(super) fn broke_off(&self, trouble: Trouble, upstream: &Upstream, request_id: &str) {
-        self.pool.counters.pass_troubles[trouble as usize].add(1);
+    /// Counts and logs a response that has begun but is incomplete.
+    pub(super) fn broke_off(
+        &self,
+        trouble: UpstreamFailure,
+        upstream: &Upstream,
+        request_id: &str,
+    ) {
+        self.pool.counters.upstream_errors[trouble as usize].add(1);
         self.failed(trouble);
         if let Some(suppressed) = self.pool.broken.pass() {
-            let (what, hint) = trouble.words();
+            let (reason, hint) = trouble.words();
             tracing::warn!(
                 %upstream,
                 address = self.address().map(tracing::field::display),
                 request_id,
                 suppressed,
-                "php-fpm's answer broke off: {what}\nhint: {hint}"
+                "incomplete response from php-fpm: {reason}\nhint: {hint}"
             );
         }
     }
 }
 
-/// A place among the connections, with one if it is there.
+/// A place among the connections, and the connection once it exists.
 #[derive(Debug)]
 pub(crate) struct Link {
     pool: Rc<Pool>,
-    /// Whose it is, by its place among those who might have been asked.
+    /// Index of its server among the candidates.
     pub(crate) at: usize,
     pub(super) wire: Option<AnyWire>,
-    /// Of a name.
+    /// The address used, if the server is given by name.
     lead: Option<Lead>,
-    /// It was used before.
+    /// The connection was used before.
     pub(super) is_kept: bool,
-    kept_max: usize,
+    idle_connections_max: usize,
 }
 
 impl Upstreams {
@@ -144,12 +154,13 @@ impl Upstreams {
         Upstreams { pools, names, turn, counters, places }
     }
 
-    /// The same names for another pool of workers.
+    /// The same names, for another pool of workers.
     pub(crate) fn names(&self) -> Rc<Names> {
         Rc::clone(&self.names)
     }
 
-    /// A connection to one of `among`, but for those that `tried` names, in time. `may_be_kept`: one that was used before will do.
+    /// Opens a connection to one of `among`, except those listed in `tried`, within the connect
+    /// timeout. `may_be_kept`: a connection that was used before may be returned.
     pub(crate) async fn connect(
         &self,
         among: &[Upstream],
@@ -174,14 +185,14 @@ impl Upstreams {
         };
         let (at, pool) = &pools[chosen];
         let at = *at;
-        let mut link = Link::new(pool, at, settings.kept_max);
+        let mut link = Link::new(pool, at, settings.idle_connections_max);
         tell_others(&pools, max);
         if may_be_kept && let Some(kept) = link.pool.take_kept() {
             link.is_kept = true;
             link.leads(kept.wire, kept.lead);
             return Ok(link);
         }
-        // php-fpm may have no process left for another one.
+        // php-fpm may have no process left for another connection.
         drop(link.pool.kept.borrow_mut().pop_front());
         link.pool.places.down.is_tried(Instant::now());
         let (upstream, places) = (&among[at], &link.pool.places);
@@ -200,11 +211,12 @@ impl Upstreams {
         }
     }
 
-    /// Waits until one of them has a place, and takes it.
+    /// Waits until one of the servers has a place, and takes it.
     async fn place(&self, pools: &[Untried], max: usize) -> usize {
         loop {
             let now = Instant::now();
-            // Whoever waits for another one alone has more use of what becomes free there.
+            // Servers that are down are left out: a place there is more useful to a request that
+            // waits only for that server.
             let asked = asked(pools, now);
             let mut freed: Vec<_> =
                 asked.map(|(_, pool)| Box::pin(pool.places.freed.notified())).collect();
@@ -214,7 +226,7 @@ impl Upstreams {
             });
             let until = pools.iter().filter_map(|(_, pool)| pool.places.down.until());
             match until.filter(|until| now < *until).min() {
-                // Then it may be tried again.
+                // At that time the server may be tried again.
                 Some(until) => drop(tokio::time::timeout_at(until.into(), free).await),
                 None => free.await,
             }
@@ -225,18 +237,18 @@ impl Upstreams {
         }
     }
 
-    /// Takes a place with one of them, if there is one.
+    /// Takes a place at one of the servers, if there is one.
     fn take_one(&self, pools: &[Untried], max: usize, is_new: bool) -> Option<usize> {
         loop {
             let chosen = self.choose(pools, max, is_new)?;
-            // Another thread may have been faster: then there is one place less.
+            // Another thread may have taken the place meanwhile; then there is one place less.
             if pools[chosen].1.places.take(max) {
                 return Some(chosen);
             }
         }
     }
 
-    /// Who is asked now. `is_new`: who waits already goes first.
+    /// Selects a server. `is_new`: requests that already wait go first.
     fn choose(&self, pools: &[Untried], max: usize, is_new: bool) -> Option<usize> {
         let now = Instant::now();
         let candidate = |(_, pool): &Untried| {
@@ -251,13 +263,13 @@ impl Upstreams {
         choose(&candidates, turn)
     }
 
-    /// Closes what was kept for too long; whether something is kept still.
+    /// Closes connections that were kept too long. Returns whether any are still kept.
     pub(crate) fn sweep(&self) -> bool {
         let mut pools = self.pools.borrow_mut();
         for pool in pools.values() {
             pool.forget_old();
         }
-        // An address that a reload has taken out is forgotten.
+        // Drops addresses that a reload has removed from the settings.
         pools.retain(|_, pool| Rc::strong_count(pool) > 1 || !pool.kept.borrow().is_empty());
         pools.values().any(|pool| !pool.kept.borrow().is_empty())
     }
@@ -293,7 +305,7 @@ impl Pool {
 
     fn was_reached(&self, upstream: &Upstream) {
         if self.places.down.was_reached() {
-            tracing::info!(%upstream, "a php-fpm that could not be reached takes requests again");
+            tracing::info!(%upstream, "php-fpm is reachable again");
         }
     }
 
@@ -302,8 +314,8 @@ impl Pool {
         kept.retain(|kept| kept.since.elapsed() < KEPT_FOR);
     }
 
-    /// The one that was used last; what was closed meanwhile is none.
-    fn take_kept(&self) -> Option<Kept> {
+    /// Returns the most recently used kept connection; skips connections that php-fpm has closed.
+    fn take_kept(&self) -> Option<IdleConnection> {
         self.forget_old();
         let mut all = self.kept.borrow_mut();
         while let Some(mut kept) = all.pop_back() {
@@ -316,10 +328,17 @@ impl Pool {
 }
 
 impl Link {
-    /// With the place that was taken for it.
-    fn new(pool: &Rc<Pool>, at: usize, kept_max: usize) -> Link {
-        pool.counters.passes_open.add(1);
-        Link { pool: Rc::clone(pool), at, wire: None, lead: None, is_kept: false, kept_max }
+    /// Creates a link for a place that was taken already.
+    fn new(pool: &Rc<Pool>, at: usize, idle_connections_max: usize) -> Link {
+        pool.counters.pool.upstream_connections.add(1);
+        Link {
+            pool: Rc::clone(pool),
+            at,
+            wire: None,
+            lead: None,
+            is_kept: false,
+            idle_connections_max,
+        }
     }
 
     fn leads(&mut self, wire: AnyWire, lead: Option<Lead>) {
@@ -329,31 +348,33 @@ impl Link {
         (self.wire, self.lead) = (Some(wire), lead);
     }
 
-    /// Its request is answered, and nothing is left in it.
+    /// Keeps the connection for another request. Its response must be complete, and no bytes may be
+    /// left in it.
     pub(super) fn keep(&mut self, wire: AnyWire) {
         let mut kept = self.pool.kept.borrow_mut();
-        // Each keeps a process of php-fpm: of several threads each has its part of them.
+        // Each kept connection occupies a process of php-fpm, so each thread may keep only its
+        // share.
         let threads = self.pool.places.threads.load(Ordering::Relaxed).max(1);
-        if kept.len() < self.kept_max / threads {
+        if kept.len() < self.idle_connections_max / threads {
             let lead = self.lead.clone();
-            kept.push_back(Kept { wire, lead, since: Instant::now() });
+            kept.push_back(IdleConnection { wire, lead, since: Instant::now() });
         }
     }
 
-    /// Who is told what becomes of its request.
+    /// Receiver of the results of its request.
     pub(crate) fn news(&self) -> News {
         News { pool: Rc::clone(&self.pool), lead: self.lead.clone() }
     }
 
     /// Whether connections are kept.
     pub(crate) fn keeps(&self) -> bool {
-        self.kept_max > 0
+        self.idle_connections_max > 0
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.pool.counters.passes_open.sub(1);
+        self.pool.counters.pool.upstream_connections.sub(1);
         if let Some(lead) = &self.lead {
             lead.to.used.fetch_sub(1, Ordering::Relaxed);
         }
@@ -362,29 +383,30 @@ impl Drop for Link {
     }
 }
 
-/// Whether nothing has come, and the other end is there.
+/// Whether no bytes have arrived and the peer has not closed the connection.
 fn is_quiet(wire: &mut AnyWire) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     let mut byte = [0; 1];
     Pin::new(wire).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
 }
 
-/// None had room, be it that those who came before go first; of those who are passed over because they could not be reached that is told
-/// already.
+/// Counts that no candidate had room; requests that came earlier may have priority. Servers that
+/// are skipped because they are down have their failure counted already.
 fn full(pools: &[Untried]) -> NoLink {
     for (_, pool) in asked(pools, Instant::now()) {
-        pool.places.tally.failed(Trouble::Full, None);
+        pool.places.tally.failed(UpstreamFailure::Full, None);
     }
-    NoLink { trouble: Trouble::Full, at: None, error: None }
+    NoLink { trouble: UpstreamFailure::Full, at: None, error: None }
 }
 
-/// Those that might have room for a request: but for those that are passed over.
+/// Servers that may be used for a request: those that are not skipped.
 fn asked(pools: &[Untried], now: Instant) -> impl Iterator<Item = &Untried> {
     let are_down = pools.iter().all(|(_, pool)| pool.is_down(now));
     pools.iter().filter(move |(_, pool)| are_down || !pool.is_down(now))
 }
 
-/// A waiting request that was told of several free places takes one of them.
+/// Passes on notifications: a waiting request that was notified of several free places takes only
+/// one.
 fn tell_others(pools: &[Untried], max: usize) {
     for (_, pool) in pools {
         if pool.places.has_room_for_others(max) {
@@ -393,7 +415,7 @@ fn tell_others(pools: &[Untried], max: usize) {
     }
 }
 
-/// A request that waits for a place, until this is dropped.
+/// Counts a request as waiting for a place until it is dropped.
 struct Waiting<'a> {
     upstreams: &'a Upstreams,
     pools: &'a [Untried],
@@ -402,7 +424,7 @@ struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     fn new(upstreams: &'a Upstreams, pools: &'a [Untried]) -> Waiting<'a> {
         upstreams.places.queued.fetch_add(1, Ordering::Relaxed);
-        upstreams.counters.passes_queued.add(1);
+        upstreams.counters.pool.upstream_queue_depth.add(1);
         for (_, pool) in pools {
             pool.places.waiting.fetch_add(1, Ordering::Relaxed);
         }
@@ -413,7 +435,7 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.upstreams.places.queued.fetch_sub(1, Ordering::Relaxed);
-        self.upstreams.counters.passes_queued.sub(1);
+        self.upstreams.counters.pool.upstream_queue_depth.sub(1);
         for (_, pool) in self.pools {
             pool.places.waiting.fetch_sub(1, Ordering::Relaxed);
         }
@@ -432,9 +454,10 @@ mod tests {
         FastCgi { connections_max: 1, queue_max: 0, ..all.fastcgi }
     }
 
-    /// One has no room; of another's the first place is for who waits for it; the third is passed over.
+    /// The first server is full, the first place at the second one belongs to a waiting request,
+    /// and the third one is skipped.
     #[test]
-    fn who_has_no_room_is_told_of_and_who_is_away_stays_so() {
+    fn full_servers_count_a_failure_and_down_server_does_not() {
         let runtime =
             Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let among =
@@ -444,24 +467,28 @@ mod tests {
         let [full, waited_for, away] = among.each_ref().map(|upstream| upstreams.pool(upstream));
         assert!(full.places.take(1));
         waited_for.places.waiting.fetch_add(1, Ordering::Relaxed);
-        away.places.tally.failed(Trouble::Unreachable, None);
+        away.places.tally.failed(UpstreamFailure::Unreachable, None);
         away.places.down.was_not_reached(Instant::now());
         let settings = settings();
         let found = runtime
             .expect("a runtime")
             .block_on(upstreams.connect(&among, &[], &settings, true))
-            .expect_err("nobody has room");
-        assert_eq!((found.trouble, found.at), (Trouble::Full, None));
+            .expect_err("no server has room");
+        assert_eq!((found.trouble, found.at), (UpstreamFailure::Full, None));
         let told = [full, waited_for, away].map(|pool| {
             let figures = pool.places.tally.figures();
-            (figures.troubles[Trouble::Full as usize], figures.last.expect("one").trouble)
+            (figures.troubles[UpstreamFailure::Full as usize], figures.last.expect("one").trouble)
         });
-        let expected = [(1, Trouble::Full), (1, Trouble::Full), (0, Trouble::Unreachable)];
+        let expected = [
+            (1, UpstreamFailure::Full),
+            (1, UpstreamFailure::Full),
+            (0, UpstreamFailure::Unreachable),
+        ];
         assert_eq!(told, expected);
     }
 
     #[test]
-    fn what_one_thread_has_found_away_the_others_pass_over() {
+    fn server_found_down_by_one_thread_is_skipped_by_others() {
         let runtime =
             Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.expect("a runtime");
@@ -472,18 +499,18 @@ mod tests {
         let (first, second, settings) = (thread(), thread(), settings());
         let away = [away];
         let tried = runtime.block_on(first.connect(&away, &[], &settings, true));
-        assert_eq!(tried.expect_err("nobody is there").at, Some(0));
-        // Also after this thread has forgotten what it had of it.
+        assert_eq!(tried.expect_err("no server is reachable").at, Some(0));
+        // This must also hold after the first thread has dropped its state of that server.
         assert!(!first.sweep());
         for other in [&first, &second] {
             let among = [away[0].clone(), full.clone()];
             let pool = other.pool(&full);
             let _ = pool.places.take(1);
             let found = runtime.block_on(other.connect(&among, &[], &settings, true));
-            let found = found.expect_err("nobody has room");
-            assert_eq!((found.trouble, found.at), (Trouble::Full, None));
+            let found = found.expect_err("no server has room");
+            assert_eq!((found.trouble, found.at), (UpstreamFailure::Full, None));
         }
         let told = all.of(&away[0]).tally.figures().troubles;
-        assert_eq!(told[Trouble::Unreachable as usize], 1);
+        assert_eq!(told[UpstreamFailure::Unreachable as usize], 1);
     }
 }

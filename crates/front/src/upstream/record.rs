@@ -1,14 +1,14 @@
-//! The records of FastCGI 1.0, as bytes and back: of web servers in front, and of php-fpm behind. Pure.
+//! Encodes and decodes the records of FastCGI 1.0: from web servers, and to php-fpm. Pure.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The only version there is.
+/// The only version of the protocol.
 const VERSION: u8 = 1;
-/// Bytes in front of each record's content.
+/// Length of the header before each record's content.
 const HEADER_BYTES: usize = 8;
-/// Most bytes of one record's content.
+/// Maximum length of one record's content.
 pub(crate) const CONTENT_BYTES_MAX: usize = 65_535;
-/// An id that is no request's: the record is about the connection.
+/// Request id of records about the connection itself.
 pub(crate) const NO_REQUEST: u16 = 0;
 
 pub(crate) const BEGIN_REQUEST: u8 = 1;
@@ -22,7 +22,7 @@ pub(crate) const GET_VALUES: u8 = 9;
 pub(crate) const GET_VALUES_RESULT: u8 = 10;
 pub(crate) const UNKNOWN_TYPE: u8 = 11;
 
-/// How a request ended, by the protocol.
+/// Protocol status of a finished request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Complete = 0,
@@ -38,11 +38,12 @@ pub(crate) struct Record {
     pub(crate) content: Bytes,
 }
 
-/// The bytes are no records.
+/// The bytes are not FastCGI records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongVersion;
 
-/// Takes the first record out of `bytes`; `None`: not all of it is there. Its content is not copied.
+/// Removes the first record from `bytes` and returns it; `None` if it is incomplete. Its content is
+/// not copied.
 pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<Record>, WrongVersion> {
     let [version, kind, id @ ..] = bytes.chunk() else {
         return if bytes.first().is_some_and(|b| *b != VERSION) {
@@ -67,7 +68,8 @@ pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<Record>, WrongVersion>
     Ok(Some(Record { kind, id: u16::from_be_bytes([id_high, id_low]), content }))
 }
 
-/// Appends the header of a record with so many bytes of content, which follow without padding.
+/// Appends the header of a record whose content has `length` bytes. The content must follow without
+/// padding.
 pub(crate) fn put_header(out: &mut BytesMut, kind: u8, id: u16, length: u16) {
     out.put_u8(VERSION);
     out.put_u8(kind);
@@ -76,7 +78,7 @@ pub(crate) fn put_header(out: &mut BytesMut, kind: u8, id: u16, length: u16) {
     out.put_u16(0);
 }
 
-/// Appends records of a stream that carry `bytes`; none, if there are none.
+/// Appends stream records that carry `bytes`. Appends nothing if `bytes` is empty.
 pub(crate) fn put_stream(out: &mut BytesMut, kind: u8, id: u16, bytes: &[u8]) {
     for piece in bytes.chunks(CONTENT_BYTES_MAX) {
         put_header(out, kind, id, piece.len() as u16);
@@ -91,13 +93,13 @@ pub(crate) fn put_end(out: &mut BytesMut, id: u16, ended: Ended) {
     out.put_u32((ended as u32) << 24);
 }
 
-/// Appends the answer to a record about the connection that nobody knows.
+/// Appends the reply to a connection record of an unknown type.
 pub(crate) fn put_unknown(out: &mut BytesMut, kind: u8) {
     put_header(out, UNKNOWN_TYPE, NO_REQUEST, 8);
     out.put_u64(u64::from(kind) << 56);
 }
 
-/// Appends a name and its value, as parameters have them.
+/// Appends a name and its value in the encoding of parameters.
 pub(crate) fn put_pair(out: &mut BytesMut, name: &[u8], value: &[u8]) {
     for bytes in [name, value] {
         match u8::try_from(bytes.len()) {
@@ -109,16 +111,16 @@ pub(crate) fn put_pair(out: &mut BytesMut, name: &[u8], value: &[u8]) {
     out.put_slice(value);
 }
 
-/// Why parameters are none.
+/// Reason why parameters cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unpaired {
-    /// A length that leads beyond the end.
+    /// A length exceeds the remaining bytes.
     Broken,
-    /// More of them than there may be.
+    /// There are more parameters than allowed.
     TooMany,
 }
 
-/// Names and values; none is copied. Those without a name are left out.
+/// Decodes names and values without copying them. Parameters with an empty name are left out.
 pub(crate) fn pairs(mut bytes: Bytes, count_max: usize) -> Result<Vec<(Bytes, Bytes)>, Unpaired> {
     let mut pairs = Vec::new();
     while !bytes.is_empty() {
@@ -138,7 +140,7 @@ pub(crate) fn pairs(mut bytes: Bytes, count_max: usize) -> Result<Vec<(Bytes, By
     Ok(pairs)
 }
 
-/// One byte, or four of which the first has its highest bit set.
+/// Decodes a length: one byte, or four bytes if the highest bit of the first one is set.
 fn length(bytes: &mut Bytes) -> Result<usize, Unpaired> {
     match bytes.first() {
         None => Err(Unpaired::Broken),
@@ -154,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lengths_of_one_byte_and_of_four() {
+    fn pair_lengths_use_one_or_four_bytes() {
         let long = vec![b'x'; 300];
         let mut out = BytesMut::new();
         put_pair(&mut out, b"A", b"");
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pair() {
+    fn invalid_pairs_are_rejected() {
         for bytes in
             [&b"\x01"[..], b"\x01\x01A", b"\x80\0\0", b"\xff\xff\xff\xff\xff\xff\xff\xff", b"\x00"]
         {
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record() {
+    fn bytes_with_wrong_version_are_rejected() {
         for bytes in [&b"GET / HTTP/1.1\r\n"[..], b"\x02", b"\0\x01\0\x01", b"\x16\x03\x01"] {
             assert_eq!(take(&mut BytesMut::from(bytes)), Err(WrongVersion), "{bytes:?}");
         }
@@ -187,8 +189,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn records_come_out_as_they_went_in_however_they_are_cut(
-            sent in prop::collection::vec((any::<u8>(), any::<u16>(), 0..70_000usize, any::<u8>()), 1..6),
+        fn records_split_at_any_point_are_decoded_unchanged(
+            sent in prop::collection::vec(
+                (any::<u8>(), any::<u16>(), 0..70_000usize, any::<u8>()), 1..6
+            ),
             cuts in prop::collection::vec(1..9_000usize, 1..40),
         ) {
             let mut bytes = BytesMut::new();
@@ -216,8 +220,10 @@ mod tests {
         }
 
         #[test]
-        fn pairs_come_out_as_they_went_in(
-            sent in prop::collection::vec(("[A-Z_]{1,200}", prop::collection::vec(any::<u8>(), 0..400)), 0..20),
+        fn encoded_pairs_are_decoded_unchanged(
+            sent in prop::collection::vec(
+                ("[A-Z_]{1,200}", prop::collection::vec(any::<u8>(), 0..400)), 0..20
+            ),
         ) {
             let mut out = BytesMut::new();
             for (name, value) in &sent {
@@ -230,7 +236,10 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..400), first in 0..3u8) {
+        fn arbitrary_bytes_cause_no_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..400),
+            first in 0..3u8,
+        ) {
             let _ = pairs(Bytes::from(bytes.clone()), 8);
             let mut input = BytesMut::from(&[&[first][..], &bytes].concat()[..]);
             while let Ok(Some(record)) = take(&mut input) {

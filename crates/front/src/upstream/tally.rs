@@ -1,80 +1,82 @@
-//! record: how those fare that run a location's scripts: what they were sent, what they answered, and what was wrong last.
+//! record: statistics of the servers that run a location's scripts: requests sent, responses, and
+//! the last failure.
 
-use crate::runtime::trouble::Trouble;
+use crate::runtime::upstream_failure::UpstreamFailure;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Of what the system says of a failure, characters.
+/// Maximum number of characters of the system's error message.
 const WORDS_MAX: usize = 200;
 
-/// Of one php-fpm, or of one of the addresses that its name stands for.
+/// Counters of one php-fpm server, or of one address of its name.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     requests: AtomicU64,
-    answers: AtomicU64,
-    answers_us: AtomicU64,
-    troubles: [AtomicU64; Trouble::ALL.len()],
+    responses: AtomicU64,
+    responses_us: AtomicU64,
+    troubles: [AtomicU64; UpstreamFailure::ALL.len()],
     last: Mutex<Last>,
 }
 
 #[derive(Debug, Default)]
 struct Last {
-    trouble: Option<LastTrouble>,
+    trouble: Option<LastFailure>,
     asked: Option<Instant>,
 }
 
-/// What was wrong most recently.
+/// The most recent failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastTrouble {
-    /// What.
-    pub trouble: Trouble,
-    /// When.
+pub struct LastFailure {
+    /// Kind of failure.
+    pub trouble: UpstreamFailure,
+    /// Time of the failure.
     pub at: SystemTime,
-    /// What the system said of it: one line of at most 200 characters; empty where it said nothing.
+    /// The system's error message: one line of at most 200 characters; empty if there was none.
     pub words: String,
 }
 
-/// A [`Tally`], read.
+/// The values of a [`Tally`].
 #[derive(Clone, Debug)]
 pub struct TallyFigures {
-    /// Requests that it was sent.
+    /// Number of requests that were sent to it.
     pub requests: u64,
-    /// Of these, how many it has begun to answer.
-    pub answers: u64,
-    /// How long they waited for the head of their answer, together.
+    /// Number of these requests for which a response has begun.
+    pub responses: u64,
+    /// Total time that these requests waited for the response head.
     pub waited: Duration,
-    /// Requests that it did not answer, or not to the end, by the number of a [`Trouble`].
-    pub troubles: [u64; Trouble::ALL.len()],
-    /// The last of them.
-    pub last: Option<LastTrouble>,
+    /// Number of requests without a complete response, indexed by the number of a
+    /// [`UpstreamFailure`].
+    pub troubles: [u64; UpstreamFailure::ALL.len()],
+    /// The last of these failures.
+    pub last: Option<LastFailure>,
 }
 
 impl Tally {
-    /// A request is sent.
+    /// Counts a request that is sent.
     pub(super) fn sent(&self, now: Instant) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.last().asked = Some(now);
     }
 
-    /// The head of an answer is there, after this time.
-    pub(super) fn answered(&self, waited: Duration) {
+    /// Counts a response head that arrived after this time.
+    pub(super) fn responded(&self, waited: Duration) {
         let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-        self.answers_us.fetch_add(us, Ordering::Relaxed);
-        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.responses_us.fetch_add(us, Ordering::Relaxed);
+        self.responses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something was wrong; `error` is what the system said.
-    pub(super) fn failed(&self, trouble: Trouble, error: Option<&str>) {
+    /// Counts a failure; `error` is the system's error message.
+    pub(super) fn failed(&self, trouble: UpstreamFailure, error: Option<&str>) {
         self.troubles[trouble as usize].fetch_add(1, Ordering::Relaxed);
         let plain = error.unwrap_or_default().chars().filter(|c| !c.is_control());
         let words = plain.take(WORDS_MAX).collect();
         let mut last = self.last();
         last.asked = Some(Instant::now());
-        last.trouble = Some(LastTrouble { trouble, at: SystemTime::now(), words });
+        last.trouble = Some(LastFailure { trouble, at: SystemTime::now(), words });
     }
 
-    /// When there was something to tell last.
+    /// Time of the last request or failure.
     pub(super) fn asked(&self) -> Option<Instant> {
         self.last().asked
     }
@@ -83,8 +85,8 @@ impl Tally {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         TallyFigures {
             requests: get(&self.requests),
-            answers: get(&self.answers),
-            waited: Duration::from_micros(get(&self.answers_us)),
+            responses: get(&self.responses),
+            waited: Duration::from_micros(get(&self.responses_us)),
             troubles: self.troubles.each_ref().map(get),
             last: self.last().trouble.clone(),
         }
@@ -100,21 +102,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_told() {
+    fn figures_contain_counts_and_sanitized_error() {
         let tally = Tally::default();
         assert_eq!((tally.asked(), tally.figures().last), (None, None));
         let now = Instant::now();
         tally.sent(now);
-        tally.answered(Duration::from_millis(3));
+        tally.responded(Duration::from_millis(3));
         let figures = tally.figures();
-        assert_eq!((figures.requests, figures.answers), (1, 1));
+        assert_eq!((figures.requests, figures.responses), (1, 1));
         assert_eq!((figures.waited, tally.asked()), (Duration::from_millis(3), Some(now)));
         let words = "nobody\r\n\u{1b}[31m ".to_owned() + &"x".repeat(1000);
-        tally.failed(Trouble::Unreachable, Some(&words));
+        tally.failed(UpstreamFailure::Unreachable, Some(&words));
         let figures = tally.figures();
-        assert_eq!(figures.troubles[Trouble::Unreachable as usize], 1);
-        let last = figures.last.expect("it was told");
-        assert_eq!((last.trouble, last.words.chars().count()), (Trouble::Unreachable, WORDS_MAX));
+        assert_eq!(figures.troubles[UpstreamFailure::Unreachable as usize], 1);
+        let last = figures.last.expect("a failure was recorded");
+        assert_eq!(
+            (last.trouble, last.words.chars().count()),
+            (UpstreamFailure::Unreachable, WORDS_MAX)
+        );
         assert!(!last.words.contains(char::is_control), "{}", last.words);
     }
 }

@@ -1,9 +1,9 @@
-//! Bytes of which some are others than they should be.
+//! Byte strings with some bytes changed.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Up to so many of `bytes` are others.
+/// Changes up to `most` of `bytes`.
 pub(crate) fn changed(
     bytes: impl Strategy<Value = Vec<u8>>,
     most: usize,

@@ -1,12 +1,12 @@
-//! What is added up, and that it is the same however requests came.
+//! Tests that sums are correct, and equal for whole and packed requests.
 
 use super::{Aggregate, Limits};
 use crate::batch::{Batch, Marks, id_mark, mark};
-use crate::capped::OTHER;
+use crate::bounded_map::OTHER;
 use crate::finished::{End, Finished, Model, Numbers};
 use crate::histogram::Histogram;
-use crate::kept::Scene;
 use crate::pinba::{self, Packet, Sender};
+use crate::recent_requests::Scene;
 use crate::report::tests::encode;
 use crate::report::{Entry, Wait, WaitKind};
 use crate::route::Costs;
@@ -29,16 +29,17 @@ fn names(aggregate: &Aggregate) -> Vec<(String, u64)> {
     aggregate.routes().map(|(name, r)| (name.to_owned(), r.costs.requests)).collect()
 }
 
-/// Counts by route, worker and model, and notes those of whose ids it has seen one; it has seen some.
+/// A witness that has sampled some requests. It counts requests by route, worker and model, and
+/// records the sampled ones.
 #[derive(Debug, Default)]
 struct Looker {
     counts: Mutex<Counts>,
     seen: Mutex<Seen>,
 }
 
-/// By route, pool, worker and model.
+/// Counts by route, pool, worker and model.
 type Counts = BTreeMap<(String, String, u32, usize), u64>;
-/// By route and mark.
+/// Counts by route and mark.
 type Seen = BTreeMap<(String, u64), u64>;
 
 impl Looker {
@@ -77,10 +78,10 @@ impl Witness for Looker {
     }
 }
 
-/// Of ids from `id0` on.
+/// Some of the ids `id0`, `id1` …
 const LOOKED_FOR: [&str; 3] = ["id3", "id5", "id70"];
 
-/// All that is shown of requests, as text.
+/// Returns all visible figures of the requests as text.
 fn shown(aggregate: &mut Aggregate) -> String {
     let routes: Vec<_> = aggregate.routes().map(|(n, r)| (n.to_owned(), r.clone())).collect();
     let mut figures: Vec<_> =
@@ -111,14 +112,14 @@ fn of_minute(minute: &RouteMinute) -> String {
 }
 
 #[test]
-fn packed_requests_come_to_the_same_figures() {
+fn packed_and_whole_requests_give_equal_figures() {
     let mut seed = 1_u64;
     let mut random = |below: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % below
     };
     for round in 0..40 {
-        // Of routes beyond a cap it depends on their order which they are.
+        // With a limit, the routes beyond it would depend on the order of requests.
         let limits = Limits { routes_max: 100, ..LIMITS };
         let witnesses = [Arc::new(Looker::default()), Arc::new(Looker::default())];
         let of = |witness: &Arc<Looker>| {
@@ -191,7 +192,7 @@ fn packed_requests_come_to_the_same_figures() {
 }
 
 #[test]
-fn a_route_is_what_the_application_says_or_a_folded_path() {
+fn route_is_name_from_application_or_folded_path() {
     let named = encode(&Entry::Route("shop_show"));
     let found = aggregate([
         Finished { path: "/p/1", report: &named, script: "index.php", ..Finished::default() },
@@ -204,7 +205,7 @@ fn a_route_is_what_the_application_says_or_a_folded_path() {
 }
 
 #[test]
-fn invented_paths_do_not_grow_memory() {
+fn invented_paths_are_counted_as_other() {
     let paths: Vec<String> = (0..1_000).map(|n| format!("/a{n}x")).collect();
     let found = aggregate(paths.iter().map(|path| Finished { path, ..Finished::default() }));
     assert_eq!(names(&found).last(), Some(&(OTHER.to_owned(), 997)));
@@ -213,7 +214,7 @@ fn invented_paths_do_not_grow_memory() {
 }
 
 #[test]
-fn other_machines_leave_room_for_our_routes() {
+fn routes_of_other_machines_leave_room_for_own_routes() {
     let sender = Sender { host: "fpm1".into(), server: "shop".into() };
     let mut found = aggregate([]);
     for n in 0..10 {
@@ -232,7 +233,7 @@ fn other_machines_leave_room_for_our_routes() {
 }
 
 #[test]
-fn waits_reach_route_total_model_and_series() {
+fn waits_are_added_to_route_total_model_and_series() {
     let wait = Wait { kind: WaitKind::Unix, peer: "/run/db", times: 2, ns: 500 };
     let report = encode(&Entry::Wait(wait));
     let numbers = Numbers { model: Model::Resident, worker: 9, ..Numbers::default() };
@@ -263,7 +264,7 @@ fn slow_and_failed_requests_are_kept() {
 }
 
 #[test]
-fn a_minute_is_closed_once_with_what_it_brought() {
+fn minute_is_closed_once_with_its_figures() {
     let mut aggregate = Aggregate::new(LIMITS);
     let mut bring = |now: u64, paths: &[&str]| {
         let ended = aggregate.close_minute(now);
@@ -288,7 +289,7 @@ fn a_minute_is_closed_once_with_what_it_brought() {
 }
 
 #[test]
-fn garbage_in_a_report_costs_the_rest_of_it() {
+fn garbage_in_report_loses_its_rest() {
     let report = [encode(&Entry::Route("r")), encode(&Entry::Dropped(4)), vec![77]].concat();
     let found = aggregate([Finished { report: &report, ..Finished::default() }]);
     assert_eq!(found.lost_entries(), (1, 4));

@@ -1,22 +1,25 @@
-//! Prometheus' text format and `OpenMetrics` 1.0: families of samples, written as they come.
+//! Prometheus' text format and `OpenMetrics` 1.0: writes families of samples in the order of the
+//! calls.
 //!
-//! [Text format 0.0.4](https://prometheus.io/docs/instrumenting/exposition_formats/),
-//! [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). By our own hand because one page has both, and
-//! names in the text format end in `_total` where `OpenMetrics`' families do not.
+//! Specifications: [text format
+//! 0.0.4](https://prometheus.io/docs/instrumenting/exposition_formats/),
+//! [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). No library is used
+//! because one page supports both formats. In the text format a family's name ends in `_total`, in
+//! `OpenMetrics` it does not.
 
 use std::fmt::Write as _;
 
-/// Which of the two.
+/// Format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Prometheus' own.
+    /// Prometheus' text format.
     Text,
-    /// With units and exemplars.
+    /// `OpenMetrics`, with units and exemplars.
     OpenMetrics,
 }
 
 impl Format {
-    /// What a client prefers that sends this `Accept`.
+    /// Returns the format that a client prefers, from its `Accept` header.
     #[must_use]
     pub fn of_accept(accept: &str) -> Format {
         if accept.contains("application/openmetrics-text") {
@@ -26,7 +29,7 @@ impl Format {
         }
     }
 
-    /// Its `Content-Type`.
+    /// Returns the `Content-Type`.
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
@@ -36,53 +39,53 @@ impl Format {
     }
 }
 
-/// What a family's values are.
+/// Type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows; its samples' names end in `_total`.
+    /// Never decreases; its samples' names end in `_total`.
     Counter,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
     /// Counts of values up to bounds.
     Histogram,
 }
 
-/// Names and values.
+/// Labels as (name, value).
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
-/// An example of what a bucket counts.
+/// Example of a value that a bucket counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exemplar {
-    /// The trace, 32 hexadecimal digits.
+    /// Trace id, 32 hexadecimal digits.
     pub trace_id: String,
-    /// Its value, in the family's unit.
+    /// Value in the family's unit.
     pub value: f64,
-    /// When, seconds since 1970.
+    /// Time in seconds since 1970.
     pub at: f64,
 }
 
-/// A histogram's sample: counts up to each bound.
+/// Sample of a histogram: counts up to each bound.
 #[derive(Clone, Copy, Debug)]
 pub struct Buckets<'a> {
     /// Upper bounds in the family's unit, ascending, without infinity.
     pub bounds: &'a [f64],
-    /// How many values are not above each bound.
+    /// Number of values up to each bound.
     pub cumulative: &'a [u64],
-    /// How many there are.
+    /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: f64,
-    /// One of them.
+    /// Example of a value.
     pub exemplar: Option<&'a Exemplar>,
 }
 
-/// Whoever takes families of samples, one family after the other.
+/// Writer for families of samples, one family after another.
 pub trait Families {
-    /// Begins a family; `name` is without `_total`, and ends in its unit if it has one.
+    /// Begins a family. `name` has no `_total` suffix, and ends in the unit if there is one.
     fn family(&mut self, name: &'static str, kind: Kind, help: &str);
-    /// A counter's or a gauge's value.
+    /// Writes the value of a counter or a gauge.
     fn sample(&mut self, labels: Labels, value: f64);
-    /// A histogram's.
+    /// Writes a histogram.
     fn buckets(&mut self, labels: Labels, buckets: &Buckets);
 }
 
@@ -100,7 +103,7 @@ impl Families for Exposition {
     }
 }
 
-/// A page in the making.
+/// A page that is being written.
 #[derive(Debug)]
 pub struct Exposition {
     format: Format,
@@ -110,13 +113,13 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// An empty page.
+    /// Creates an empty page.
     #[must_use]
     pub fn new(format: Format) -> Exposition {
         Exposition { format, text: String::new(), family: "", kind: Kind::Gauge }
     }
 
-    /// Begins a family; `name` is without `_total`, and ends in its unit if it has one.
+    /// Begins a family. `name` has no `_total` suffix, and ends in the unit if there is one.
     pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
         (self.family, self.kind) = (name, kind);
         let suffix = if self.format == Format::Text { self.suffix() } else { "" };
@@ -138,14 +141,14 @@ impl Exposition {
         if self.kind == Kind::Counter { "_total" } else { "" }
     }
 
-    /// A counter's or a gauge's value.
+    /// Writes the value of a counter or a gauge.
     pub fn sample(&mut self, labels: Labels, value: f64) {
         let suffix = self.suffix();
         self.line(suffix, labels, None, value);
         self.text.push('\n');
     }
 
-    /// A histogram's.
+    /// Writes a histogram.
     pub fn buckets(&mut self, labels: Labels, buckets: &Buckets) {
         let mut exemplar = buckets.exemplar;
         let infinite = [(f64::INFINITY, buckets.count)];
@@ -181,7 +184,7 @@ impl Exposition {
         let _ = write!(self.text, "{end} {}", number(value));
     }
 
-    /// The whole page.
+    /// Returns the whole page.
     #[must_use]
     pub fn finish(mut self) -> String {
         if self.format == Format::OpenMetrics {
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_format_names_counters_whole() {
+    fn text_format_has_counter_names_with_total() {
         let expected = r#"# HELP samovar_requests_total Requests.
 # TYPE samovar_requests_total counter
 samovar_requests_total{route="a\"b\\c\nd",class="2xx"} 3
@@ -249,7 +252,7 @@ samovar_duration_seconds_count{route="r"} 4
     }
 
     #[test]
-    fn openmetrics_has_units_exemplars_and_an_end() {
+    fn openmetrics_has_units_exemplars_and_eof() {
         let page = page(Format::OpenMetrics);
         assert!(page.contains("# TYPE samovar_requests counter\n"), "{page}");
         assert!(page.contains("samovar_requests_total{"), "{page}");
@@ -261,7 +264,7 @@ samovar_duration_seconds_count{route="r"} 4
     }
 
     #[test]
-    fn who_can_read_openmetrics_gets_it() {
+    fn format_is_chosen_from_accept_header() {
         let prometheus =
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2,*/*;q=0.1";
         assert_eq!(Format::of_accept(prometheus), Format::OpenMetrics);

@@ -1,4 +1,4 @@
-//! The aggregate as metrics, with Prometheus' names and units.
+//! Metrics of the aggregate, with names and units in Prometheus' style.
 
 use crate::aggregate::Aggregate;
 use crate::export::exposition::{Buckets, Exemplar, Families, Kind};
@@ -25,20 +25,20 @@ const BOUNDS_NS: [u64; 14] = {
     bounds
 };
 
-/// A counter of routes: its name, its help, its value.
+/// Counter of a route: its name, help and value.
 type RouteCounter = (&'static str, &'static str, fn(&Costs) -> f64);
 
 const ROUTE_COUNTERS: &[RouteCounter] = &[
-    ("samovar_request_cpu_seconds", "CPU time of workers, rollbacks included.", |c| {
+    ("samovar_request_cpu_seconds", "CPU time of workers, including rollbacks.", |c| {
         seconds(c.cpu.sum_ns())
     }),
-    ("samovar_request_queue_seconds", "Time that requests waited for a worker.", |c| {
+    ("samovar_request_queue_seconds", "Time requests waited for a worker.", |c| {
         seconds(c.queue.sum_ns())
     }),
-    ("samovar_request_run_seconds", "Time that requests were in a worker.", |c| seconds(c.run_ns)),
-    ("samovar_request_body_bytes", "Bodies of requests.", |c| c.bytes_in as f64),
-    ("samovar_response_body_bytes", "Bodies of answers.", |c| c.bytes_out as f64),
-    ("samovar_request_retries", "Runs after the first, because workers died.", |c| {
+    ("samovar_request_run_seconds", "Time requests spent in a worker.", |c| seconds(c.run_ns)),
+    ("samovar_request_body_bytes", "Size of request bodies.", |c| c.bytes_in as f64),
+    ("samovar_response_body_bytes", "Size of response bodies.", |c| c.bytes_out as f64),
+    ("samovar_request_retries", "Repeated runs of requests whose worker died.", |c| {
         c.retries as f64
     }),
 ];
@@ -47,7 +47,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / NS_PER_S
 }
 
-/// Writes all families; `lost` are requests that never reached the aggregate.
+/// Writes all families. `lost` is the number of requests that never reached the aggregate.
 pub fn metrics(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
     requests(figures, page);
     durations(figures, page);
@@ -66,13 +66,13 @@ pub fn metrics(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
 
 fn requests(figures: &Aggregate, page: &mut dyn Families) {
     const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
-    page.family("samovar_http_requests", Kind::Counter, "Requests by route and class of status.");
+    page.family("samovar_http_requests", Kind::Counter, "Requests, by route and status class.");
     for (route, found) in figures.routes() {
         for (class, count) in CLASSES.iter().zip(found.costs.by_class).filter(|(_, n)| *n > 0) {
             page.sample(&[("route", route), ("class", class)], count as f64);
         }
     }
-    page.family("samovar_requests_ended", Kind::Counter, "Requests by how they ended.");
+    page.family("samovar_requests_ended", Kind::Counter, "Requests, by outcome.");
     let total = figures.total();
     for end in End::ALL {
         page.sample(&[("end", end.name())], total.by_end[end as usize] as f64);
@@ -80,23 +80,37 @@ fn requests(figures: &Aggregate, page: &mut dyn Families) {
 }
 
 fn durations(figures: &Aggregate, page: &mut dyn Families) {
-    const HELP: &str = "From a request's head to the last byte of its answer.";
-    page.family("samovar_http_request_duration_seconds", Kind::Histogram, HELP);
+    page.family(
+        "samovar_http_request_duration_seconds",
+        Kind::Histogram,
+        "Time from the head of a request to the last byte of its response.",
+    );
     for (route, found) in figures.routes() {
         let exemplar = exemplar(found);
         histogram(&[("route", route)], &found.costs.wall, exemplar.as_ref(), page);
     }
     let total = figures.total();
-    for (name, help, of) in [
-        ("samovar_queue_duration_seconds", "How long requests waited for a worker.", &total.queue),
+    for (name, kind, help, of) in [
+        (
+            "samovar_queue_duration_seconds",
+            Kind::Histogram,
+            "Time requests waited for a worker.",
+            &total.queue,
+        ),
         (
             "samovar_cpu_duration_seconds",
-            "CPU time of a request, the rollback before it included.",
+            Kind::Histogram,
+            "CPU time per request, including the preceding rollback.",
             &total.cpu,
         ),
-        ("samovar_waiting_duration_seconds", "How long PHP waited in a request.", &total.waiting),
+        (
+            "samovar_waiting_duration_seconds",
+            Kind::Histogram,
+            "Time PHP waited per request.",
+            &total.waiting,
+        ),
     ] {
-        page.family(name, Kind::Histogram, help);
+        page.family(name, kind, help);
         histogram(&[], of, None, page);
     }
 }
@@ -127,13 +141,13 @@ fn histogram(
 }
 
 fn waits(figures: &Aggregate, page: &mut dyn Families) {
-    page.family("samovar_wait_seconds", Kind::Counter, "Time that PHP waited, by what for.");
+    page.family("samovar_wait_seconds", Kind::Counter, "Time PHP waited, by kind and peer.");
     for (route, found) in figures.routes() {
         for (kind, peer, wait) in found.waits() {
             page.sample(&[("route", route), ("kind", kind), ("peer", peer)], seconds(wait.ns));
         }
     }
-    page.family("samovar_waits", Kind::Counter, "How often PHP waited, by what for.");
+    page.family("samovar_waits", Kind::Counter, "Number of times PHP waited, by kind and peer.");
     for (route, found) in figures.routes() {
         for (kind, peer, wait) in found.waits() {
             page.sample(&[("route", route), ("kind", kind), ("peer", peer)], wait.times as f64);
@@ -141,11 +155,12 @@ fn waits(figures: &Aggregate, page: &mut dyn Families) {
     }
 }
 
-/// A timer's tags are one label: which there are differs from timer to timer, labels of a family must not.
+/// A timer's tags are one label: timers have different tags, but all samples of a family must have
+/// the same labels.
 fn timers(figures: &Aggregate, page: &mut dyn Families) {
     type Value = fn(&crate::route::TimerFigures) -> f64;
     let families: [(&'static str, &str, Value); 3] = [
-        ("samovar_timer_hits", "How often timers were started and stopped.", |t| t.hits as f64),
+        ("samovar_timer_hits", "Number of timer runs.", |t| t.hits as f64),
         ("samovar_timer_seconds", "Wall time of timers.", |t| seconds(t.wall_ns)),
         ("samovar_timer_cpu_seconds", "CPU time of timers.", |t| seconds(t.user_ns + t.system_ns)),
     ];
@@ -163,11 +178,19 @@ fn timers(figures: &Aggregate, page: &mut dyn Families) {
 fn models(figures: &Aggregate, page: &mut dyn Families) {
     type Value = fn(&Costs) -> f64;
     let families: [(&'static str, &str, Value); 5] = [
-        ("samovar_model_requests", "Requests by execution model.", |c| c.requests as f64),
-        ("samovar_model_cpu_seconds", "CPU time by execution model.", |c| seconds(c.cpu.sum_ns())),
-        ("samovar_model_waiting_seconds", "Time that PHP waited.", |c| seconds(c.waiting_ns)),
-        ("samovar_rollback_seconds", "Time spent rolling back.", |c| seconds(c.rollback_ns)),
-        ("samovar_rollback_pages", "Pages copied back.", |c| c.rollback_pages as f64),
+        ("samovar_model_requests", "Requests, by execution model.", |c| c.requests as f64),
+        ("samovar_model_cpu_seconds", "CPU time, by execution model.", |c| seconds(c.cpu.sum_ns())),
+        ("samovar_model_waiting_seconds", "Time PHP waited, by execution model.", |c| {
+            seconds(c.waiting_ns)
+        }),
+        ("samovar_rollback_seconds", "Time spent in rollbacks, by execution model.", |c| {
+            seconds(c.rollback_ns)
+        }),
+        (
+            "samovar_rollback_pages",
+            "Memory pages restored by rollbacks, by execution model.",
+            |c| c.rollback_pages as f64,
+        ),
     ];
     for (name, help, value) in families {
         page.family(name, Kind::Counter, help);
@@ -177,19 +200,22 @@ fn models(figures: &Aggregate, page: &mut dyn Families) {
     }
 }
 
-/// Machines that tell of their requests.
+/// Other machines that report their requests.
 fn sources(figures: &Aggregate, page: &mut dyn Families) {
     type Value = fn(&SourceFigures) -> f64;
     let families: [(&'static str, &str, Kind, Value); 3] = [
-        ("samovar_source_requests", "Requests that other machines told of.", Kind::Counter, |s| {
+        ("samovar_source_requests", "Requests reported by other machines.", Kind::Counter, |s| {
             s.requests as f64
         }),
-        ("samovar_source_errors", "Of them, those that failed.", Kind::Counter, |s| {
-            s.errors as f64
-        }),
+        (
+            "samovar_source_errors",
+            "Failed requests reported by other machines.",
+            Kind::Counter,
+            |s| s.errors as f64,
+        ),
         (
             "samovar_source_last_seen_timestamp_seconds",
-            "When a machine last told of a request.",
+            "Time of the last report from another machine.",
             Kind::Gauge,
             |s| s.last_seen as f64,
         ),
@@ -202,9 +228,13 @@ fn sources(figures: &Aggregate, page: &mut dyn Families) {
     }
 }
 
-/// How the ways in and out fare.
+/// Writes the counters of all importers and exporters.
 pub fn ways(tallies: &[Arc<Tally>], page: &mut dyn Families) {
-    page.family("samovar_insight_records", Kind::Counter, "Records by their way in or out.");
+    page.family(
+        "samovar_insight_records",
+        Kind::Counter,
+        "Records received or sent, by channel and result.",
+    );
     for tally in tallies {
         for fate in Fate::ALL {
             let labels = [("way", tally.way()), ("fate", fate.name())];
@@ -213,25 +243,29 @@ pub fn ways(tallies: &[Arc<Tally>], page: &mut dyn Families) {
     }
 }
 
-/// What has happened to the server.
+/// Writes the counters of events.
 pub fn events(by_kind: impl Iterator<Item = (EventKind, u64)>, page: &mut dyn Families) {
-    page.family("samovar_events", Kind::Counter, "What happened to the server, by kind.");
+    page.family("samovar_events", Kind::Counter, "Server events, by kind.");
     for (kind, n) in by_kind.filter(|(kind, _)| *kind != EventKind::Unknown) {
         page.sample(&[("kind", kind.name())], n as f64);
     }
 }
 
-/// What the figures themselves have lost.
+/// Writes the data that the aggregate itself has lost.
 fn itself(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
     let (routes, folded) = figures.routes_used();
     let (malformed, dropped) = figures.lost_entries();
-    page.family("samovar_routes", Kind::Gauge, "Routes that are told apart.");
+    page.family("samovar_routes", Kind::Gauge, "Routes with their own figures.");
     page.sample(&[], routes as f64);
     for (name, help, value) in [
-        ("samovar_routes_beyond", "Requests whose route is among (other).", folded),
-        ("samovar_insight_requests_lost", "Requests that are in no figure.", lost),
-        ("samovar_insight_reports_malformed", "Workers' reports that made no sense.", malformed),
-        ("samovar_insight_entries_dropped", "Waits and timers beyond a request's room.", dropped),
+        ("samovar_requests_over_routes_max", "Requests counted under the route (other).", folded),
+        ("samovar_insight_requests_dropped", "Requests missing from all figures.", lost),
+        ("samovar_insight_reports_malformed", "Malformed reports from workers.", malformed),
+        (
+            "samovar_insight_entries_dropped",
+            "Waits and timers dropped because the request's report was full.",
+            dropped,
+        ),
     ] {
         page.family(name, Kind::Counter, help);
         page.sample(&[], value as f64);
@@ -264,7 +298,7 @@ mod tests {
             status: 200,
             worker: 1,
             model: Model::Checkpoint,
-            end: End::Answered,
+            end: End::Completed,
             wall_ns: 80_000_000,
             cpu_ns: 7_000_000,
             trace_id: [0xab; 16],
@@ -281,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_is_there() {
+    fn metrics_contain_every_figure() {
         let page = page(Format::OpenMetrics);
         for expected in [
             "samovar_http_requests_total{route=\"shop\",class=\"2xx\"} 1",
@@ -294,15 +328,15 @@ mod tests {
             "samovar_timer_hits_total{route=\"shop\",tags=\"group=mysql,server=a\"} 3",
             "samovar_timer_cpu_seconds_total{route=\"shop\",tags=\"group=mysql,server=a\"} 0.5",
             "samovar_model_requests_total{model=\"checkpoint\"} 1",
-            "samovar_requests_ended_total{end=\"answered\"} 1",
-            "samovar_insight_requests_lost_total 5",
+            "samovar_requests_ended_total{end=\"completed\"} 1",
+            "samovar_insight_requests_dropped_total 5",
         ] {
             assert!(page.contains(expected), "{expected} is not in\n{page}");
         }
     }
 
     #[test]
-    fn no_family_is_there_twice() {
+    fn metrics_contain_each_family_once() {
         let page = page(Format::Text);
         let names: Vec<_> = page.lines().filter(|l| l.starts_with("# TYPE")).collect();
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "{names:?}");

@@ -1,8 +1,11 @@
-//! Requests as OpenTelemetry's spans, in the Protocol Buffers that collectors take over HTTP (OTLP 1.x).
+//! Requests as OpenTelemetry spans, in the Protocol Buffers that collectors accept over HTTP (OTLP
+//! 1.x).
 //!
-//! A sampled request is a server span with one child for its time in the queue and one for PHP, and those for what made its worker ready
-//! meanwhile (a boot, a rollback); below PHP's a span for a script's own boot, each peer that it waited for and for each timer. Those are sums: they begin with PHP's span, last as long as all its
-//! waits together, and say so (`samovar.times`). Names are those of the semantic conventions for HTTP server spans.
+//! A sampled request is a server span. It has a child for its time in the queue, one for PHP, and
+//! one for a boot or rollback that its worker did meanwhile. PHP's span has a child for the
+//! script's own boot, for each peer that it waited for, and for each timer. Waits and timers are
+//! sums: their spans begin with PHP's span, last for the total time, and have the number of times
+//! as an attribute (`samovar.times`). Names follow the semantic conventions for HTTP server spans.
 
 mod exporter;
 mod measures;
@@ -22,24 +25,24 @@ pub use exporter::{Exporter, OtlpOptions};
 pub use measures::Measures;
 pub use samovar_outbound::Unusable;
 
-/// Spans for what one request waited for and measured.
+/// Maximum number of spans for waits and timers of one request.
 const CHILDREN_MAX: usize = 100;
-/// Of `SpanKind`.
+/// Values of `SpanKind`.
 const INTERNAL: i32 = 1;
 const SERVER: i32 = 2;
 const CLIENT: i32 = 3;
-/// Methods that the conventions know; others are strangers' inventions.
+/// Methods that the conventions define. Other methods may be arbitrary text of a client.
 const METHODS: [&str; 9] =
     ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
-/// Of `StatusCode`.
+/// Value of `StatusCode`.
 const ERROR: i32 = 2;
 
-/// Spans that wait for their export.
+/// Spans that wait for export.
 #[derive(Debug, Default)]
 pub struct Spans(Vec<Span>);
 
 impl Spans {
-    /// Adds a request's; nothing if it belongs to no trace that is sampled.
+    /// Adds the spans of a request; none if it does not belong to a sampled trace.
     pub fn add(&mut self, finished: &Finished, route: &str, entries: &[Entry]) {
         let numbers = &finished.numbers;
         if !numbers.is_sampled {
@@ -75,19 +78,19 @@ impl Spans {
         self.0.extend(below.take(CHILDREN_MAX));
     }
 
-    /// How many there are.
+    /// Returns the number of spans.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no spans.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The body of the request to the collector: all of them.
+    /// Returns all spans as the body of a request to the collector.
     #[must_use]
     pub fn encode(self, identity: &Identity) -> Vec<u8> {
         let spans = vec![ScopeSpans { scope: Some(identity.scope()), spans: self.0 }];
@@ -99,14 +102,14 @@ impl Spans {
     }
 }
 
-/// As whom the server speaks: its resource, in OpenTelemetry's words.
+/// Identity of the server: its resource, in OpenTelemetry's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The site: `service.name`.
+    /// Name of the site: `service.name`.
     pub service: String,
-    /// The server's version.
+    /// Version of the server.
     pub version: String,
-    /// The machine: `host.name`.
+    /// Name of the machine: `host.name`.
     pub host: String,
 }
 
@@ -157,7 +160,7 @@ fn server(finished: &Finished, route: &str) -> Span {
     }
 }
 
-/// The attributes that the conventions have for HTTP servers, and ours.
+/// Returns the attributes that the conventions define for HTTP servers, and ours.
 fn of_request(finished: &Finished, route: &str, is_known: bool) -> Vec<KeyValue> {
     let n = &finished.numbers;
     let mut all = vec![
@@ -181,7 +184,7 @@ fn of_request(finished: &Finished, route: &str, is_known: bool) -> Vec<KeyValue>
     all
 }
 
-/// What a wait was for. Only sockets have what the conventions call a server.
+/// Returns the attributes of a wait. In the conventions, only sockets have a server.
 fn of_wait(kind: WaitKind, peer: &str, times: u32) -> Vec<KeyValue> {
     let mut all = vec![
         text("samovar.wait.kind", kind.name()),
@@ -201,7 +204,7 @@ fn of_wait(kind: WaitKind, peer: &str, times: u32) -> Vec<KeyValue> {
     all
 }
 
-/// Makes the spans below a request's own.
+/// Creates the child spans of a request.
 struct Family<'a> {
     numbers: &'a Numbers,
     born: u64,
@@ -222,8 +225,9 @@ impl Family<'_> {
         }
     }
 
-    /// The return that has made the worker ready. Its end is drawn where PHP begins, because a worker that is wanted goes on at
-    /// once, and its begin no earlier than the request's.
+    /// Creates the span of the rollback that prepared the worker. It ends where PHP begins, because
+    /// a worker takes a waiting request at once after its rollback. It begins no earlier than the
+    /// request.
     fn rollback(&mut self, taken: u64) -> Option<Span> {
         let n = self.numbers;
         let seen_ns = n.rollback_ns.min(n.queue_ns);
@@ -239,7 +243,8 @@ impl Family<'_> {
         Some(span)
     }
 
-    /// What of a boot lies in the request; all of it is in the attribute.
+    /// Creates the span of the part of a boot that is within the request. The attribute has the
+    /// whole duration.
     fn boot(&mut self, boot: Boot, parent: [u8; 8]) -> Option<Span> {
         let n = self.numbers;
         let (from_ns, ns) = boot.within(n.queue_ns)?;
@@ -283,7 +288,8 @@ impl Family<'_> {
     }
 }
 
-/// A span's id for a request's nth child: as random as the request's own (`SplitMix64`, Steele et al. 2014), and not zero.
+/// Returns the span id of a request's nth child. It is as random as the request's own id
+/// (`SplitMix64`, Steele et al. 2014), and not zero.
 fn derived(id: [u8; 8], n: u64) -> [u8; 8] {
     let mut z = u64::from_be_bytes(id).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! The words of a packet, each once.
+//! Dictionary of a packet: each word once.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ pub(super) struct Dictionary<'a> {
 }
 
 impl<'a> Dictionary<'a> {
-    /// Where the word stands.
+    /// Returns the index of a word.
     pub(super) fn place(&mut self, word: &'a str) -> u32 {
         *self.places.entry(word).or_insert_with(|| {
             self.words.push(word.to_owned());

@@ -1,12 +1,13 @@
-//! Pinba's packets → figures: what php-fpm hosts with the extension send, taken in on a thread of its own.
+//! Pinba's packets → figures: receives packets of php-fpm hosts with the extension, on a thread of
+//! its own.
 //!
-//! Anybody who reaches the port may send anything. In each second the thread decodes at most so many packets, and for at
-//! most [`BUSY_MAX`]; what comes beyond is read, counted and forgotten, and when that is too much too, it is left to the
-//! kernel, which drops what its buffer does not hold.
+//! Any host that reaches the port can send anything. In each second the thread decodes a limited
+//! number of packets, for at most [`BUSY_MAX`]. Further packets are read, counted and discarded.
+//! Beyond a second limit they are left to the kernel, which drops packets when its buffer is full.
 
+use crate::handover_gate::HandoverGate;
 use crate::pinba::{PACKET_BYTES_MAX, Packet};
 use crate::sink::{Fate, Tally};
-use crate::turn::Turn;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -15,76 +16,84 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Packets of one second that are decoded, unless another number is given.
+/// Default for the maximum number of packets decoded per second.
 pub const PACKETS_PER_SECOND: u32 = 20_000;
-/// Packets of one second that are read and forgotten, for each that may be decoded.
+/// Maximum number of packets discarded per second, as a multiple of the maximum for decoding.
 const FORGOTTEN_FOR_EACH: u32 = 4;
-/// How long it may decode in one second.
+/// Maximum time spent decoding per second.
 const BUSY_MAX: Duration = Duration::from_millis(250);
-/// How long it waits for a packet before it looks whether it is to end.
+/// Maximum time to wait for a packet before the thread checks whether it must end.
 const LOOK: Duration = Duration::from_millis(250);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Where packets come in.
+/// Options of the listener.
 #[derive(Clone, Debug)]
 pub struct PinbaInOptions {
-    /// `host:port` to listen on.
+    /// Address to listen on, `host:port`.
     pub listen: String,
-    /// Packets that are decoded in one second at most.
+    /// Maximum number of packets decoded per second.
     pub per_second_max: u32,
 }
 
 impl PinbaInOptions {
-    /// At the usual rate.
+    /// Creates options with the default rate.
     #[must_use]
     pub fn new(listen: &str) -> PinbaInOptions {
         PinbaInOptions { listen: listen.to_owned(), per_second_max: PACKETS_PER_SECOND }
     }
 }
 
-/// A bound socket: to be made while the server still may bind.
+/// A bound socket. It must be created while the server still has the rights to bind.
 #[derive(Debug)]
 pub struct PinbaIn {
     socket: UdpSocket,
     per_second_max: u32,
     tally: Arc<Tally>,
-    turn: Turn,
+    handover_gate: HandoverGate,
 }
 
 impl PinbaIn {
     /// Binds the address.
     pub fn bind(options: &PinbaInOptions) -> std::io::Result<PinbaIn> {
         let addresses: Vec<SocketAddr> = options.listen.to_socket_addrs()?.collect();
-        PinbaIn::new(UdpSocket::bind(&addresses[..])?, options.per_second_max, Turn::now())
+        PinbaIn::new(UdpSocket::bind(&addresses[..])?, options.per_second_max, HandoverGate::now())
     }
 
-    /// A socket that another server has bound, which reads it until the turn has come.
-    pub fn take(socket: OwnedFd, options: &PinbaInOptions, turn: Turn) -> std::io::Result<PinbaIn> {
-        PinbaIn::new(UdpSocket::from(socket), options.per_second_max, turn)
+    /// Uses a socket that another server has bound. That server reads from it until the turn comes.
+    pub fn take(
+        socket: OwnedFd,
+        options: &PinbaInOptions,
+        handover_gate: HandoverGate,
+    ) -> std::io::Result<PinbaIn> {
+        PinbaIn::new(UdpSocket::from(socket), options.per_second_max, handover_gate)
     }
 
-    fn new(socket: UdpSocket, per_second_max: u32, turn: Turn) -> std::io::Result<PinbaIn> {
+    fn new(
+        socket: UdpSocket,
+        per_second_max: u32,
+        handover_gate: HandoverGate,
+    ) -> std::io::Result<PinbaIn> {
         socket.set_read_timeout(Some(LOOK))?;
-        Ok(PinbaIn { socket, per_second_max, tally: Tally::new("pinba_in"), turn })
+        Ok(PinbaIn { socket, per_second_max, tally: Tally::new("pinba_in"), handover_gate })
     }
 
-    /// A copy of its socket, for a server that is to take over.
+    /// Returns a duplicate of the socket, for a server that takes over.
     pub fn copy(&self) -> std::io::Result<OwnedFd> {
         Ok(self.socket.try_clone()?.into())
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// How many packets were taken, were too many, made no sense.
+    /// Returns the counters of accepted, excess and invalid packets.
     #[must_use]
     pub fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
     }
 
-    /// Starts the thread, which shows each packet to `take`, those within others too.
+    /// Starts the thread, which passes each packet to `take`, including those within other packets.
     pub(crate) fn start(
         self,
         take: impl FnMut(&Packet) + Send + 'static,
@@ -98,7 +107,7 @@ impl PinbaIn {
 
     fn run(self, mut take: impl FnMut(&Packet), ended: &Receiver<()>) {
         let mut buffer = vec![0; PACKET_BYTES_MAX];
-        while !self.turn.wait(LOOK) {
+        while !self.handover_gate.wait(LOOK) {
             if !is_wanted(ended, Duration::ZERO) {
                 return;
             }
@@ -122,7 +131,7 @@ impl PinbaIn {
                     }
                 },
                 Err(e) if is_quiet(e.kind()) => {}
-                // Whatever it is, it is not to be tried again at once for ever.
+                // After an unknown error the thread pauses, to avoid a busy loop.
                 Err(_) => {
                     if !is_wanted(ended, LOOK) {
                         return;
@@ -139,7 +148,7 @@ impl PinbaIn {
         };
         let within = packet.requests();
         for one in std::iter::once(&packet).chain(&within) {
-            // Much of what is garbage can be read as a packet that says nothing.
+            // Random bytes often parse as an empty packet.
             if one.script().is_empty() {
                 self.tally.add(Fate::Refused, 1);
             } else {
@@ -154,21 +163,21 @@ fn is_quiet(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Whether the thread is still wanted, after at most so long.
+/// Waits for at most `pause`, and returns whether the thread must continue.
 fn is_wanted(ended: &Receiver<()>, pause: Duration) -> bool {
     ended.recv_timeout(pause) != Err(RecvTimeoutError::Disconnected)
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admission {
     Decode,
     Forget,
-    /// It is forgotten, and no other is read for so long.
+    /// Discard the packet, and read none for this duration.
     Rest(Duration),
 }
 
-/// How much of a second's allowance is used.
+/// Usage of the limits in the current second.
 #[derive(Debug)]
 struct ThisSecond {
     began: Instant,
@@ -204,19 +213,19 @@ impl ThisSecond {
     }
 }
 
-/// The thread that listens.
+/// Handle of the listener's thread.
 #[derive(Debug)]
 pub(crate) struct Listening {
     end: Mutex<Option<(SyncSender<()>, JoinHandle<()>)>>,
 }
 
 impl Listening {
-    /// Ends it; waits for what it has in hand.
+    /// Ends the thread, and waits until it has finished its current packet.
     pub(crate) fn finish(&self) {
         let running = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((end, thread)) = running {
             drop(end);
-            // A panic of the thread has been told by the panic hook.
+            // A panic of the thread was already reported by the panic hook.
             let _ = thread.join();
         }
     }
@@ -228,7 +237,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_flood_is_decoded_then_forgotten_then_left_to_the_kernel() {
+    fn flood_is_decoded_then_discarded_then_left_to_kernel() {
         let start = Instant::now();
         let mut second = ThisSecond::new(start, 3);
         let mut admit = |ms: u64| second.admit(start + Duration::from_millis(ms));
@@ -241,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn few_packets_that_take_long_are_a_flood_too() {
+    fn slow_packets_use_up_the_decoding_time() {
         let start = Instant::now();
         let mut second = ThisSecond::new(start, 1_000);
         assert_eq!(second.admit(start), Admission::Decode);

@@ -1,9 +1,9 @@
-//! The message on the wire; numbers of fields are the protocol.
+//! Protocol message; the field numbers are defined by the protocol.
 
-// Names of fields are the protocol's too.
+// The protocol defines the names of the fields.
 #![allow(clippy::struct_field_names)]
 
-/// One request. Columns `timer_*` have one row per timer, those of tags one per tag.
+/// One request. Columns `timer_*` have one row per timer, columns of tags one per tag.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Request {
     #[prost(string, required, tag = "1")]
@@ -20,7 +20,7 @@ pub(super) struct Request {
     /// Bytes.
     #[prost(uint32, required, tag = "6")]
     pub(super) memory_peak: u32,
-    /// Seconds, as all times.
+    /// In seconds, like all times.
     #[prost(float, required, tag = "7")]
     pub(super) request_time: f32,
     #[prost(float, required, tag = "8")]
@@ -33,14 +33,14 @@ pub(super) struct Request {
     pub(super) timer_value: Vec<f32>,
     #[prost(uint32, repeated, packed = "false", tag = "12")]
     pub(super) timer_tag_count: Vec<u32>,
-    /// Places in the dictionary, as the next.
+    /// Indexes in the dictionary, like the next field.
     #[prost(uint32, repeated, packed = "false", tag = "13")]
     pub(super) timer_tag_name: Vec<u32>,
     #[prost(uint32, repeated, packed = "false", tag = "14")]
     pub(super) timer_tag_value: Vec<u32>,
     #[prost(string, repeated, tag = "15")]
     pub(super) dictionary: Vec<String>,
-    /// HTTP's.
+    /// HTTP status.
     #[prost(uint32, optional, tag = "16")]
     pub(super) status: Option<u32>,
     #[prost(uint32, optional, tag = "17")]

@@ -1,7 +1,8 @@
-//! thread → Pinba server: a packet for each request that PHP has run, sent without waiting.
+//! Aggregation thread → Pinba server: one packet per request that PHP ran, sent without blocking.
 //!
-//! UDP promises nothing, and so does this: what the kernel does not take at once is lost, and counted. The server's name
-//! is resolved by a thread of its own, each minute again, because a resolver may take its time.
+//! UDP is unreliable, and so is this exporter: a packet that the kernel does not accept at once is
+//! lost, and counted. A separate thread resolves the server's name each minute, because a resolver
+//! may be slow.
 
 use crate::finished::Model;
 use crate::pinba::{Sender, encode};
@@ -11,17 +12,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long an address is believed.
+/// Time for which an address is used before the name is resolved again.
 const RESOLVE_EVERY: Duration = Duration::from_mins(1);
-/// How soon a name that has no address is looked up again.
+/// Pause before a failed lookup is repeated.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 
-/// Where to, and as whom.
+/// Target, and identity of the sender.
 #[derive(Clone, Debug)]
 pub struct PinbaOutOptions {
-    /// `host:port` of the Pinba server.
+    /// Address of the Pinba server, `host:port`.
     pub server: String,
-    /// What the packets say of their sender.
+    /// Identity that the packets contain.
     pub sender: Sender,
 }
 
@@ -32,14 +33,14 @@ pub struct PinbaOut {
     sender: Sender,
     address: Arc<Mutex<Option<SocketAddr>>>,
     tally: Arc<Tally>,
-    /// Its end is the resolver's.
+    /// Dropping it ends the resolver.
     _resolver: Option<SyncSender<()>>,
 }
 
 #[derive(Debug)]
 struct Sockets {
     v4: UdpSocket,
-    /// Not every machine has the protocol.
+    /// `None` if the machine has no IPv6.
     v6: Option<UdpSocket>,
 }
 
@@ -59,7 +60,7 @@ impl Sockets {
 }
 
 impl PinbaOut {
-    /// Opens sockets, and starts the resolver where the server is not an address already.
+    /// Opens the sockets, and starts the resolver if the server is given by name.
     pub fn start(options: PinbaOutOptions) -> std::io::Result<PinbaOut> {
         let known: Option<SocketAddr> = options.server.parse().ok();
         let address = Arc::new(Mutex::new(known));
@@ -80,7 +81,7 @@ impl PinbaOut {
 impl Sink for PinbaOut {
     fn take(&mut self, seen: &Seen) {
         let numbers = &seen.finished.numbers;
-        // Pinba counts what PHP has run; what others tell of they send themselves.
+        // Pinba counts only requests that PHP ran. Other machines send their own packets.
         if numbers.worker == 0 || numbers.model == Model::Elsewhere {
             return;
         }
@@ -95,7 +96,7 @@ impl Sink for PinbaOut {
     }
 }
 
-/// The thread ends with the channel, once the lookup that it is in has ended; nobody waits for it.
+/// Starts the resolver. It ends with the channel, after its current lookup; no thread waits for it.
 fn start_resolver(
     server: String,
     address: Arc<Mutex<Option<SocketAddr>>>,
@@ -109,7 +110,7 @@ fn start_resolver(
 
 fn resolve(server: &str, address: &Mutex<Option<SocketAddr>>, ended: &Receiver<()>) {
     loop {
-        // The old address is kept while the name has none: names fail for a while more often than for good.
+        // The old address is kept while the lookup fails: most failures are temporary.
         let found = server.to_socket_addrs().ok().and_then(|mut all| all.next());
         if found.is_some() {
             *address.lock().unwrap_or_else(PoisonError::into_inner) = found;

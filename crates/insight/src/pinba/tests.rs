@@ -28,7 +28,7 @@ fn finished() -> Finished<'static> {
 }
 
 #[test]
-fn a_packet_goes_out_and_comes_in() {
+fn packet_round_trip_keeps_request() {
     let entries = [
         timer(3, &[("group", "mysql"), ("server", "db1")]),
         timer(1, &[("group", "redis")]),
@@ -44,7 +44,7 @@ fn a_packet_goes_out_and_comes_in() {
 }
 
 #[test]
-fn words_are_in_the_packet_once() {
+fn packet_contains_each_word_once() {
     let entries = [timer(1, &[("group", "mysql")]), timer(1, &[("group", "group")])];
     let bytes = encode(&sender(), &finished(), "/", &entries);
     let request = Request::decode(&bytes[..]).unwrap();
@@ -53,7 +53,7 @@ fn words_are_in_the_packet_once() {
 }
 
 #[test]
-fn timers_that_make_it_too_long_are_left_out() {
+fn packet_too_long_is_sent_without_timers() {
     let value = "x".repeat(255);
     let values: Vec<String> = (0..400).map(|n| format!("{n}{}", &value[4..])).collect();
     let entries: Vec<_> = values.iter().map(|value| timer(1, &[("group", value)])).collect();
@@ -63,7 +63,7 @@ fn timers_that_make_it_too_long_are_left_out() {
 }
 
 #[test]
-fn packets_within_a_packet_are_taken_one_level_deep() {
+fn inner_packets_are_read_one_level_deep() {
     let inner = Request { hostname: "a".into(), script_name: "/a".into(), ..Request::default() };
     let nested = Request { requests: vec![inner.clone()], ..Request::default() };
     let outer = Request { requests: vec![inner.clone(), nested, inner], ..Request::default() };
@@ -73,7 +73,7 @@ fn packets_within_a_packet_are_taken_one_level_deep() {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn contradictory_packet_is_rejected() {
     let whole = Request {
         timer_hit_count: vec![1],
         timer_value: vec![0.5],
@@ -93,9 +93,9 @@ fn contradictions_are_refused() {
     check(|r| r.timer_value.clear(), "timers without a value");
     check(|r| r.timer_tag_count.clear(), "timers without a number of tags");
     check(|r| r.timer_tag_count[0] = u32::MAX, "too many tags");
-    check(|r| r.timer_tag_count[0] = 2, "tags of timers without a name");
-    check(|r| r.timer_tag_value.clear(), "tags of timers without a value");
-    check(|r| r.timer_tag_name[0] = 1, "a tag's name is not in the dictionary");
+    check(|r| r.timer_tag_count[0] = 2, "timer tags without a name");
+    check(|r| r.timer_tag_value.clear(), "timer tags without a value");
+    check(|r| r.timer_tag_name[0] = 1, "tag name not in the dictionary");
     check(|r| r.timer_ru_utime = vec![0.1, 0.2], "timers without CPU time");
     check(|r| r.tag_name.push(0), "tags without a value");
     check(|r| r.timer_hit_count = vec![1; TIMERS_MAX + 1], "too many timers");
@@ -103,7 +103,7 @@ fn contradictions_are_refused() {
 }
 
 #[test]
-fn times_that_are_none_are_zero() {
+fn invalid_times_are_zero() {
     let times = Request {
         request_time: f32::NAN,
         ru_utime: -1.0,
@@ -116,7 +116,9 @@ fn times_that_are_none_are_zero() {
 
 proptest! {
     #[test]
-    fn no_bytes_do_harm(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn decode_of_random_bytes_does_not_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400),
+    ) {
         if let Ok(packet) = Packet::decode(&bytes) {
             let _ = (packet.entries(), packet.numbers(), packet.requests());
         }

@@ -1,27 +1,27 @@
-//! A slow request as one line.
+//! Formats a slow request as one line.
 
-use crate::kept::{Kept, KeptTimer};
+use crate::recent_requests::{RecentRequest, RecentTimer};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// Waits and timers of one line of text; JSON has all of them.
+/// Maximum number of waits and timers in a line of text; JSON contains all of them.
 const SHOWN_MAX: usize = 10;
 
 fn ms(ns: u64) -> f64 {
-    // Whole microseconds: what is below them is noise, and fifteen digits are no help.
+    // Whole microseconds: smaller fractions are noise, and fifteen digits are hard to read.
     (ns / 1_000) as f64 / 1_000.0
 }
 
-/// The path without what stands behind a question mark, should one ever be there.
-fn path(kept: &Kept) -> &str {
+/// Returns the path without a query string, in case it has one.
+fn path(kept: &RecentRequest) -> &str {
     kept.path.split('?').next().unwrap_or_default()
 }
 
-fn waiting_ns(kept: &Kept) -> u64 {
+fn waiting_ns(kept: &RecentRequest) -> u64 {
     kept.waits.iter().fold(0, |sum, (.., ns)| sum.saturating_add(*ns))
 }
 
-fn trace_id(kept: &Kept) -> Option<String> {
+fn trace_id(kept: &RecentRequest) -> Option<String> {
     let id = u128::from_be_bytes(kept.numbers.trace_id);
     (id != 0).then(|| format!("{id:032x}"))
 }
@@ -30,14 +30,14 @@ fn pairs(tags: &[(Box<str>, Box<str>)]) -> Value {
     tags.iter().map(|(name, value)| (name.to_string(), json!(value))).collect::<Map<_, _>>().into()
 }
 
-/// What of its worker's boot it has waited for, and its script's.
-fn boot_ns(kept: &Kept) -> u64 {
+/// Returns the time that the request waited for its worker's boot, plus its script's boot.
+fn boot_ns(kept: &RecentRequest) -> u64 {
     let within = kept.boots.iter().filter_map(|boot| boot.within(kept.numbers.queue_ns));
     within.map(|(_, ns)| ns).fold(0, u64::saturating_add)
 }
 
-/// One line of JSON.
-pub(super) fn json(kept: &Kept, suppressed: u64) -> String {
+/// Returns one line of JSON.
+pub(super) fn json(kept: &RecentRequest, suppressed: u64) -> String {
     let n = &kept.numbers;
     let waits: Vec<_> = kept
         .waits
@@ -46,7 +46,7 @@ pub(super) fn json(kept: &Kept, suppressed: u64) -> String {
             json!({ "kind": kind.name(), "peer": peer, "times": times, "ms": ms(*ns) })
         })
         .collect();
-    let timer = |t: &KeptTimer| {
+    let timer = |t: &RecentTimer| {
         let (wall, cpu) = (ms(t.wall_ns), ms(t.cpu_ns));
         json!({ "tags": pairs(&t.tags), "hits": t.hits, "ms": wall, "cpu_ms": cpu })
     };
@@ -92,11 +92,12 @@ pub(super) fn json(kept: &Kept, suppressed: u64) -> String {
     record.to_string()
 }
 
-/// One line for people: what it was, where its time went, the longest waits first.
-pub(super) fn text(kept: &Kept, suppressed: u64) -> String {
+/// Returns one line for people: the request, and the parts of its time, longest waits first.
+pub(super) fn text(kept: &RecentRequest, suppressed: u64) -> String {
     let n = &kept.numbers;
     let mut line = format!(
-        "slow request: {} ms {} {} route=\"{}\" status={} id={} end={} model={} worker={} cell={} generation={}",
+        "slow request: {} ms {} {} route=\"{}\" status={} id={} end={} model={} worker={} cell={} \
+         generation={}",
         ms(n.wall_ns),
         plain(&kept.method),
         plain(path(kept)),
@@ -135,24 +136,24 @@ pub(super) fn text(kept: &Kept, suppressed: u64) -> String {
         let _ = write!(line, "; at {}", plain(place));
     }
     if let Some(scene) = &kept.scene {
-        let _ = write!(line, "; when it became slow {}", plain(&scene.blocked));
+        let _ = write!(line, "; when the request became slow: {}", plain(&scene.blocked));
         for (at, call) in scene.calls.iter().take(SHOWN_MAX).enumerate() {
             let _ = write!(line, "{}{}", if at == 0 { ", in " } else { " < " }, plain(call));
         }
     }
     if suppressed > 0 {
-        let _ = write!(line, "; {suppressed} more were slow and not logged");
+        let _ = write!(line, "; {suppressed} more slow requests not logged");
     }
     line
 }
 
-/// A text from outside that can neither end a line nor move a terminal's cursor.
+/// Escapes a text from outside so that it can neither end the line nor move a terminal's cursor.
 fn plain(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '"' | '\\' => clean.extend(['\\', c]),
-            // Line and paragraph separators end lines for some readers.
+            // Some readers treat line and paragraph separators as line ends.
             c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
                 clean.extend(c.escape_unicode());
             }

@@ -54,7 +54,7 @@ fn take(log: &mut SlowLog, finished: &Finished, entries: &[Entry], now: u64) {
 }
 
 #[test]
-fn a_record_says_where_the_time_went() {
+fn record_contains_parts_of_the_time() {
     let (mut log, lines) = log(Form::Json, 10);
     take(&mut log, &finished(999), &entries(), 1);
     take(&mut log, &finished(1_200), &entries(), 1);
@@ -83,19 +83,19 @@ fn a_record_says_where_the_time_went() {
 }
 
 #[test]
-fn text_has_the_longest_wait_first() {
+fn text_record_has_longest_wait_first() {
     let (mut log, lines) = log(Form::Text, 10);
     take(&mut log, &finished(1_200), &entries(), 1);
     let expected = "slow request: 1200 ms GET /p/1 route=\"shop_show\" status=200 id=id-1 \
-        end=answered model=checkpoint worker=7 cell=0 generation=0 queue=3 run=0 cpu=7.654 waiting=65 boot=0 rollback=0 \
-        memory=0 in=0 out=0 trace=abababababababababababababababab; \
+        end=completed model=checkpoint worker=7 cell=0 generation=0 queue=3 run=0 cpu=7.654 \
+        waiting=65 boot=0 rollback=0 memory=0 in=0 out=0 trace=abababababababababababababababab; \
         62 ms in 4 × tcp 10.0.0.5:5432; 3 ms in 1 × sleep ; 5 ms in 2 × [group=mysql]; \
         at App\\\\Foo::bar() src/Foo.php:12";
     assert_eq!(*lines.lock().unwrap(), [expected]);
 }
 
 #[test]
-fn nobody_forges_a_line_or_has_a_query_string_logged() {
+fn record_escapes_text_and_omits_query_string() {
     for form in [Form::Text, Form::Json] {
         let (mut log, lines) = log(form, 10);
         let path = "/a\nforged \u{1b}[2J\u{2028}?password=x";
@@ -107,14 +107,14 @@ fn nobody_forges_a_line_or_has_a_query_string_logged() {
 }
 
 #[test]
-fn beyond_the_rate_requests_are_counted_and_the_next_record_says_so() {
+fn records_beyond_rate_are_counted_in_next_record() {
     let (mut log, lines) = log(Form::Text, 2);
     for now in [1, 1, 1, 1, 1, 2, 2] {
         take(&mut log, &finished(2_000), &[], now);
     }
     let lines = lines.lock().unwrap();
     assert_eq!(lines.len(), 4);
-    assert!(lines[2].ends_with("; 3 more were slow and not logged"), "{}", lines[2]);
+    assert!(lines[2].ends_with("; 3 more slow requests not logged"), "{}", lines[2]);
     assert!(!lines[3].contains("not logged"));
     let tally = log.tally();
     assert_eq!((tally.get(Fate::Passed), tally.get(Fate::Lost)), (4, 3));

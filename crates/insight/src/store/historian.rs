@@ -1,8 +1,8 @@
-//! The thread that writes history.
+//! Thread that writes the history.
 
 use super::rows::Minute;
 use super::{Store, StoreError, StoreLimits};
-use crate::turn::Turn;
+use crate::handover_gate::HandoverGate;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -10,22 +10,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Minutes that wait for a disk.
+/// Maximum number of minutes that wait for the disk.
 const MINUTES_MAX: usize = 8;
-/// How often it is looked whether the server before this one has let the file go.
+/// Interval at which the thread checks whether the previous server has released the file.
 const TURN_LOOK: Duration = Duration::from_millis(100);
-/// How long the server's end waits for the last minute.
+/// Maximum time that the server's stop waits for the last minute.
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
 
-/// What goes wrong with history, for whoever says so.
-pub type Trouble = Box<dyn Fn(&str) + Send>;
+/// Called with a message when the history fails or recovers.
+pub type ProblemSink = Box<dyn Fn(&str) + Send>;
 
-/// Figures about the store.
+/// State of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Minutes that were lost.
+    /// Number of lost minutes.
     pub minutes_lost: u64,
-    /// What is wrong now; empty if nothing is.
+    /// Current error; empty if there is none.
     pub trouble: String,
 }
 
@@ -35,7 +35,7 @@ struct Shared {
     trouble: Mutex<String>,
 }
 
-/// The way to the thread.
+/// Handle of the thread.
 #[derive(Debug)]
 pub struct Historian {
     minutes: Option<SyncSender<Minute>>,
@@ -44,21 +44,23 @@ pub struct Historian {
 }
 
 impl Historian {
-    /// Starts the thread, which opens the file; what fails is told to `trouble`, once until it works again.
+    /// Starts the thread, which opens the file. A failure is reported to `trouble` once, and again
+    /// only after a recovery.
     pub fn start(
         path: PathBuf,
         limits: StoreLimits,
-        trouble: Trouble,
+        trouble: ProblemSink,
     ) -> std::io::Result<Historian> {
-        Historian::start_at(Turn::now(), path, limits, trouble)
+        Historian::start_at(HandoverGate::now(), path, limits, trouble)
     }
 
-    /// As [`Self::start`]; the file is another server's until the turn has come, and minutes wait in memory.
+    /// Like [`Self::start`]. Until the turn comes, the file belongs to another server, and minutes
+    /// wait in memory.
     pub fn start_at(
-        turn: Turn,
+        handover_gate: HandoverGate,
         path: PathBuf,
         limits: StoreLimits,
-        trouble: Trouble,
+        trouble: ProblemSink,
     ) -> std::io::Result<Historian> {
         let (sender, minutes) = sync_channel(MINUTES_MAX);
         let shared = Arc::new(Shared::default());
@@ -72,11 +74,11 @@ impl Historian {
         };
         let thread = std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || writer.run(&turn, &minutes))?;
+            .spawn(move || writer.run(&handover_gate, &minutes))?;
         Ok(Historian { minutes: Some(sender), shared, thread: Some(thread) })
     }
 
-    /// Hands a minute on; loses it if the disk is that slow.
+    /// Queues a minute; drops it if the queue is full because the disk is too slow.
     pub fn put(&self, minute: Minute) {
         let sent = self.minutes.as_ref().is_some_and(|minutes| minutes.try_send(minute).is_ok());
         if !sent {
@@ -84,14 +86,14 @@ impl Historian {
         }
     }
 
-    /// How it is doing.
+    /// Returns the state of the store.
     #[must_use]
     pub fn history(&self) -> History {
         let trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
         History { minutes_lost: self.shared.minutes_lost.load(Ordering::Relaxed), trouble }
     }
 
-    /// The end: what was handed on is written now or never.
+    /// Writes the queued minutes within a limit, for the server's stop.
     pub fn finish(&mut self) {
         self.minutes = None;
         let Some(thread) = self.thread.take() else { return };
@@ -100,7 +102,7 @@ impl Historian {
             std::thread::sleep(Duration::from_millis(2));
         }
         if thread.is_finished() {
-            // A panic of the thread has been told by the panic hook.
+            // A panic of the thread was already reported by the panic hook.
             let _ = thread.join();
         }
     }
@@ -115,16 +117,16 @@ impl Drop for Historian {
 struct Writer {
     path: PathBuf,
     limits: StoreLimits,
-    trouble: Trouble,
+    trouble: ProblemSink,
     shared: Arc<Shared>,
     store: Option<Store>,
     is_well: bool,
 }
 
 impl Writer {
-    fn run(mut self, turn: &Turn, minutes: &Receiver<Minute>) {
-        let Some(waiting) = self.wait_for(turn, minutes) else { return };
-        // The file is there before its first minute: whoever reads may look.
+    fn run(mut self, handover_gate: &HandoverGate, minutes: &Receiver<Minute>) {
+        let Some(waiting) = self.wait_for(handover_gate, minutes) else { return };
+        // The file is created before the first minute, so that readers can open it.
         let opened = self.open();
         self.tell(&opened);
         for minute in &waiting {
@@ -135,10 +137,15 @@ impl Writer {
         }
     }
 
-    /// What has come meanwhile; `None`: it ends before it is its turn, and writes nothing.
-    fn wait_for(&self, turn: &Turn, minutes: &Receiver<Minute>) -> Option<Vec<Minute>> {
+    /// Returns the minutes that arrived while waiting. Returns `None` if the server stops before
+    /// the turn comes; then nothing is written.
+    fn wait_for(
+        &self,
+        handover_gate: &HandoverGate,
+        minutes: &Receiver<Minute>,
+    ) -> Option<Vec<Minute>> {
         let mut waiting = Vec::new();
-        while !turn.wait(TURN_LOOK) {
+        while !handover_gate.wait(TURN_LOOK) {
             match minutes.try_recv() {
                 Ok(minute) if waiting.len() < MINUTES_MAX => waiting.push(minute),
                 Ok(_) => {
@@ -165,7 +172,7 @@ impl Writer {
             let (store, was_moved_aside) = Store::open(&self.path, self.limits)?;
             if was_moved_aside {
                 (self.trouble)(&format!(
-                    "the history `{}` could not be read; it was moved aside, and a new one begun",
+                    "cannot read the history `{}`; renamed it, and created a new one",
                     self.path.display()
                 ));
             }
@@ -179,7 +186,7 @@ impl Writer {
         self.store.as_mut().map_or(Ok(()), |store| store.put(minute))
     }
 
-    /// Says what changes: the first failure, and the first success after it.
+    /// Reports changes only: the first failure, and the first success after it.
     fn tell(&mut self, outcome: &Result<(), StoreError>) {
         let text = match outcome {
             Ok(()) => String::new(),
@@ -190,7 +197,7 @@ impl Writer {
             let news = if self.is_well {
                 "history is written again".to_owned()
             } else {
-                format!("{text}; minutes are lost until it can be written")
+                format!("{text}; new minutes are lost until the history can be written")
             };
             (self.trouble)(&news);
         }

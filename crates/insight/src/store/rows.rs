@@ -1,32 +1,32 @@
-//! What is stored of a minute, and how.
+//! Stored data of a minute, and its encoding.
 
 use crate::histogram::Histogram;
-use crate::kept::Kept;
+use crate::recent_requests::RecentRequest;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::sync::Arc;
 
-/// What happened to the server. Names are stored: they must not change.
+/// Kind of an event. The names are stored in the file: they must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// It started.
+    /// The server started.
     Start,
     /// A new generation took over.
     Reload,
-    /// A reload that changed nothing.
+    /// A reload failed and changed nothing.
     ReloadFailed,
-    /// A worker was killed by the server.
+    /// The server killed a worker.
     Kill,
     /// A worker crashed.
     Crash,
     /// A limit was reached.
     Limit,
-    /// A worker made room for a fresh one.
+    /// A worker was replaced by a fresh one.
     Recycle,
-    /// A reload has changed settings.
+    /// A reload changed settings.
     Config,
-    /// It ended.
+    /// The server stopped.
     Stop,
-    /// Something that another version knows.
+    /// A kind that only another version knows.
     Unknown,
 }
 
@@ -46,12 +46,12 @@ impl EventKind {
         (EventKind::Unknown, "unknown"),
     ];
 
-    /// All there are, in the order of their numbers.
+    /// Returns all kinds, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = EventKind> {
         Self::NAMES.iter().map(|(kind, _)| *kind)
     }
 
-    /// Its name, for people and in the file.
+    /// Returns the name for people and in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize].1
@@ -63,36 +63,36 @@ impl EventKind {
     }
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub at: u64,
-    /// What.
+    /// Kind.
     pub kind: EventKind,
-    /// To whom, and why.
+    /// Subject and reason.
     pub text: String,
 }
 
-/// Time spent waiting for one peer.
+/// Total wait for one peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredWait {
-    /// `tcp`, `lock` …
+    /// Kind of wait: `tcp`, `lock` …
     pub kind: String,
-    /// Whom for.
+    /// Peer of the wait.
     pub peer: String,
-    /// How often.
+    /// Number of waits.
     pub times: u64,
-    /// How long, ns.
+    /// Total time, ns.
     pub ns: u64,
 }
 
-/// A timer's set of tags. Times in ns.
+/// Sums of a timer with one set of tags. Times in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredTimer {
-    /// What it is called by.
+    /// Tags of the timer.
     pub tags: Vec<(String, String)>,
-    /// How often it was started and stopped.
+    /// Number of times it was started and stopped.
     pub hits: u64,
     /// Wall time.
     pub wall_ns: u64,
@@ -100,12 +100,12 @@ pub struct StoredTimer {
     pub cpu_ns: u64,
 }
 
-/// One route's minute. Times in ns, sizes in bytes.
+/// One minute of a route. Times in ns, sizes in bytes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RouteMinute {
     /// Requests that ended in it.
     pub requests: u64,
-    /// Those with a status of 500 or above.
+    /// Requests with a status of 500 or above.
     pub errors: u64,
     /// Wall time.
     pub wall: Histogram,
@@ -117,20 +117,20 @@ pub struct RouteMinute {
     pub run_ns: u64,
     /// Time that PHP waited.
     pub waiting_ns: u64,
-    /// Time on the way back to the image.
+    /// Time spent in rollbacks.
     pub rollback_ns: u64,
     /// Highest peak of PHP's memory.
     pub peak_bytes_max: u64,
-    /// Bodies sent.
+    /// Bytes of sent bodies.
     pub bytes_out: u64,
-    /// What it waited for.
+    /// Waits of its requests.
     pub waits: Vec<StoredWait>,
-    /// Its timers.
+    /// Timers of its requests.
     pub timers: Vec<StoredTimer>,
 }
 
 impl RouteMinute {
-    /// Takes the figures of another part of the same minute: a server was started anew in it.
+    /// Adds another part of the same minute, from before a restart of the server.
     pub(super) fn merge(&mut self, other: RouteMinute) {
         self.requests += other.requests;
         self.errors += other.errors;
@@ -165,12 +165,13 @@ impl RouteMinute {
     }
 }
 
-/// What a route's minutes come to: what of a [`RouteMinute`] is compared. Times in ns.
+/// Sums of a route over several minutes: the parts of [`RouteMinute`] that are compared. Times in
+/// ns.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RouteSum {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Those with a status of 500 or above.
+    /// Requests with a status of 500 or above.
     pub errors: u64,
     /// Wall time.
     pub wall: Histogram,
@@ -190,36 +191,36 @@ impl RouteSum {
     }
 }
 
-/// One minute of all routes together.
+/// Totals of all routes in one minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MinuteTotal {
-    /// When it began, seconds since 1970.
+    /// Start of the minute, in seconds since 1970.
     pub at: u64,
     /// Requests that ended in it.
     pub requests: u64,
-    /// Those with a status of 500 or above.
+    /// Requests with a status of 500 or above.
     pub errors: u64,
 }
 
-/// What a minute brought.
+/// All data of a minute.
 #[derive(Clone, Debug, Default)]
 pub struct Minute {
-    /// When it began, seconds since 1970.
+    /// Start of the minute, in seconds since 1970.
     pub at: u64,
-    /// By route.
+    /// Figures by route.
     pub routes: Vec<(Box<str>, RouteMinute)>,
-    /// What happened in it.
+    /// Events in it.
     pub events: Vec<Event>,
     /// Slow and failed requests that ended in it.
-    pub kept: Vec<Arc<Kept>>,
+    pub kept: Vec<Arc<RecentRequest>>,
 }
 
-/// As a row's last column holds it.
+/// Encodes a value for the last column of a row.
 pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("numbers, texts and lists of them")
 }
 
-/// `None`: another version wrote it, or a disk forgot.
+/// Decodes such a column. Returns `None` if another version wrote it or the disk is damaged.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
 }

@@ -1,10 +1,10 @@
-//! The tables, and which files are ours.
+//! Tables of the history, and the check whether a file is one.
 
 use rusqlite::{Connection, ErrorCode};
 
-/// Counted up when a table changes; files of another version are moved aside.
+/// Schema version, increased when a table changes. A file with another version is renamed.
 const VERSION: i64 = 1;
-/// Pages that empty tables need.
+/// Number of pages that empty tables need.
 pub(super) const PAGES_MIN: u64 = 64;
 
 const TABLES: &str = "
@@ -22,7 +22,8 @@ const TABLES: &str = "
     CREATE INDEX IF NOT EXISTS requests_id ON requests (id);
 ";
 
-/// Makes what is missing. An error of [`is_unreadable`] if the file is another's or another version's.
+/// Creates missing tables. Returns an error that [`is_unreadable`] accepts if the file has another
+/// origin or version.
 pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version != 0 && version != VERSION {
@@ -32,7 +33,8 @@ pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", VERSION)
 }
 
-/// Whether the file itself is the trouble, not the disk or somebody who holds it.
+/// Returns whether the file itself is invalid, as opposed to an error of the disk or a lock held by
+/// another process.
 pub(super) fn is_unreadable(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(error, rusqlite::Error::InvalidQuery)

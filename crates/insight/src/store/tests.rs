@@ -4,7 +4,7 @@ use super::{
 };
 use crate::finished::{Finished, Numbers};
 use crate::histogram::Histogram;
-use crate::kept::Kept;
+use crate::recent_requests::RecentRequest;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -35,10 +35,10 @@ fn file() -> (tempfile::TempDir, std::path::PathBuf) {
 }
 
 #[test]
-fn what_is_put_is_there_for_a_reader_and_after_a_restart() {
+fn stored_minute_is_visible_to_reader_and_after_restart() {
     let (_folder, path) = file();
     let mut store = open(&path);
-    let kept = Kept::new(
+    let kept = RecentRequest::new(
         &Finished {
             numbers: Numbers { began_unix_us: 61_000_000, status: 500, ..Numbers::default() },
             id: "abc",
@@ -91,7 +91,7 @@ fn what_is_put_is_there_for_a_reader_and_after_a_restart() {
 }
 
 #[test]
-fn a_minute_in_which_the_server_was_started_anew_has_both_halves() {
+fn minute_with_restart_contains_both_parts() {
     let (_folder, path) = file();
     let part = |ns| {
         let mut part = minute(60, &[("shop", 10)]);
@@ -115,7 +115,7 @@ fn a_minute_in_which_the_server_was_started_anew_has_both_halves() {
 }
 
 #[test]
-fn the_file_stays_within_its_limit_and_the_oldest_goes_first() {
+fn file_stays_within_limit_and_drops_oldest() {
     let (_folder, path) = file();
     let limits = StoreLimits { bytes_max: 1 << 20, days_max: 3_650 };
     let (mut store, _) = Store::open(&path, limits).unwrap();
@@ -133,7 +133,7 @@ fn the_file_stays_within_its_limit_and_the_oldest_goes_first() {
 }
 
 #[test]
-fn old_days_are_forgotten() {
+fn data_older_than_days_max_is_deleted() {
     let (_folder, path) = file();
     let (mut store, _) = Store::open(&path, StoreLimits { days_max: 1, ..LIMITS }).unwrap();
     store.put(&minute(0, &[("old", 1)])).unwrap();
@@ -143,7 +143,7 @@ fn old_days_are_forgotten() {
 }
 
 #[test]
-fn a_file_that_is_no_history_is_moved_aside() {
+fn file_that_is_not_a_history_is_renamed() {
     let (_folder, path) = file();
     std::fs::write(&path, "not a database, but quite long enough to be looked at".repeat(40))
         .unwrap();
@@ -154,14 +154,14 @@ fn a_file_that_is_no_history_is_moved_aside() {
 }
 
 #[test]
-fn a_history_of_another_version_is_moved_aside() {
+fn history_of_other_version_is_renamed() {
     let (_folder, path) = file();
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     assert!(Store::open(&path, LIMITS).unwrap().1);
 }
 
 #[test]
-fn trouble_is_told_once_and_so_is_its_end() {
+fn failure_and_recovery_are_reported_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("missing/history.sqlite");
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -177,7 +177,7 @@ fn trouble_is_told_once_and_so_is_its_end() {
 }
 
 #[test]
-fn a_last_minute_is_written_at_the_end() {
+fn last_minute_is_written_at_the_end() {
     let (_folder, path) = file();
     let trouble = Box::new(|text: &str| panic!("{text}"));
     let mut historian = Historian::start(path.clone(), LIMITS, trouble).unwrap();

@@ -1,22 +1,22 @@
-//! Spans and figures to a collector that takes them, and to those that do not.
+//! Spans and figures for a collector that accepts them, and for collectors that do not.
 
 use crate::stage::{Stage, report, request};
 use samovar_insight::Options;
 use samovar_insight::export::otlp::{Exporter, Identity, OtlpOptions};
-use samovar_testkit::collector::{Answer, Collector};
+use samovar_testkit::collector::{Collector, CollectorReply};
 use samovar_testkit::eventually;
-use samovar_testkit::protoc::{self, ANSWER, METRICS, TRACES};
+use samovar_testkit::protoc::{self, METRICS, RESPONSE, TRACES};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Spans of one request of `stage::request`: its own, queue, PHP, wait, timer.
+/// Number of spans of one `stage::request`: its own, queue, PHP, wait, timer.
 const SPANS: u64 = 5;
 const WAY: &str = "otlp_spans";
 
-pub(crate) type Told = Arc<Mutex<Vec<String>>>;
+pub(crate) type Reports = Arc<Mutex<Vec<String>>>;
 
-pub(crate) fn stage(endpoint: &str, change: impl FnOnce(&mut OtlpOptions)) -> (Stage, Told) {
-    let told = Told::default();
+pub(crate) fn stage(endpoint: &str, change: impl FnOnce(&mut OtlpOptions)) -> (Stage, Reports) {
+    let told = Reports::default();
     let into = Arc::clone(&told);
     let identity =
         Identity { service: "shop".into(), version: "1.2.3".into(), host: "web1".into() };
@@ -41,7 +41,7 @@ pub(crate) fn await_fates(stage: &Stage, expected: (u64, u64, u64)) {
 }
 
 #[test]
-fn spans_are_what_protoc_reads() {
+fn sent_spans_are_readable_by_protoc() {
     for gzip in [true, false] {
         let collector = Collector::start([]);
         let (mut stage, told) = stage(&collector.endpoint, |options| {
@@ -80,11 +80,11 @@ fn spans_are_what_protoc_reads() {
 }
 
 #[test]
-fn figures_are_the_families_of_prometheus() {
+fn sent_figures_have_the_families_of_prometheus() {
     let collector = Collector::start([]);
     let (mut stage, _) = stage(&collector.endpoint, |options| {
         options.figures_every = Some(Duration::ZERO);
-        // No spans meanwhile.
+        // No spans are sent meanwhile.
         options.every = Duration::from_mins(10);
     });
     stage.serve(&request(&report()), 3);
@@ -111,9 +111,9 @@ fn figures_are_the_families_of_prometheus() {
 }
 
 #[test]
-fn who_is_overloaded_is_asked_again_when_it_said_and_told_of_once() {
-    let later = Answer::With(503, "retry-after: 1\r\n", Vec::new());
-    let collector = Collector::start([later, Answer::With(429, "", Vec::new())]);
+fn overloaded_collector_is_retried_after_its_delay_and_reported_once() {
+    let later = CollectorReply::With(503, "retry-after: 1\r\n", Vec::new());
+    let collector = Collector::start([later, CollectorReply::With(429, "", Vec::new())]);
     let (mut stage, told) = stage(&collector.endpoint, |_| ());
     stage.serve(&request(&report()), 1);
     await_fates(&stage, (SPANS, 0, 0));
@@ -124,13 +124,14 @@ fn who_is_overloaded_is_asked_again_when_it_said_and_told_of_once() {
     stage.finish();
     let told = told.lock().expect("nobody panicked");
     let [away, again] = &told[..] else { panic!("{told:?}") };
-    assert!(away.ends_with("takes nothing: it answers with status 503"), "{away}");
-    assert!(again.ends_with("takes all again"), "{again}");
+    assert!(away.ends_with("is unavailable: returned status 503"), "{away}");
+    assert!(again.ends_with("accepts all records again"), "{again}");
 }
 
 #[test]
-fn who_speaks_no_http_or_hangs_up_is_asked_again() {
-    let collector = Collector::start([Answer::Garbage, Answer::Close, Answer::Close]);
+fn collector_with_invalid_response_is_retried() {
+    let collector =
+        Collector::start([CollectorReply::Garbage, CollectorReply::Close, CollectorReply::Close]);
     let (mut stage, told) = stage(&collector.endpoint, |_| ());
     stage.serve(&request(&report()), 1);
     await_fates(&stage, (SPANS, 0, 0));
@@ -139,10 +140,10 @@ fn who_speaks_no_http_or_hangs_up_is_asked_again() {
 }
 
 #[test]
-fn what_is_refused_is_not_sent_again_and_told_once() {
+fn rejected_spans_are_not_retried_and_reported_once() {
     let collector = Collector::start([
-        Answer::With(400, "", b"\x12\x0cbad spans \xe2\x98\xba".to_vec()),
-        Answer::With(401, "", Vec::new()),
+        CollectorReply::With(400, "", b"\x12\x0cbad spans \xe2\x98\xba".to_vec()),
+        CollectorReply::With(401, "", Vec::new()),
     ]);
     let (mut stage, told) = stage(&collector.endpoint, |_| ());
     for n in 1..=2 {
@@ -155,31 +156,36 @@ fn what_is_refused_is_not_sent_again_and_told_once() {
     assert_eq!(collector.posted().len(), 3);
     let told = told.lock().expect("nobody panicked");
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("refuses: status 400"), "{told:?}");
+    assert!(told[0].contains("rejects the records: status 400"), "{told:?}");
 }
 
 #[test]
-fn a_partial_success_is_counted_as_one() {
-    let answer = "partial_success { rejected_spans: 2 error_message: \"too old\" }";
-    let collector = Collector::start([Answer::With(200, "", protoc::encode(ANSWER, answer))]);
+fn partial_success_counts_rejected_spans() {
+    let response = "partial_success { rejected_spans: 2 error_message: \"too old\" }";
+    let collector =
+        Collector::start([CollectorReply::With(200, "", protoc::encode(RESPONSE, response))]);
     let (mut stage, told) = stage(&collector.endpoint, |_| ());
     stage.serve(&request(&report()), 1);
     await_fates(&stage, (SPANS - 2, 0, 2));
     stage.finish();
     let told = told.lock().expect("nobody panicked");
-    assert!(told[0].ends_with("takes not all: it rejected 2 records: too old"), "{told:?}");
+    assert!(
+        told[0].ends_with("accepted only part of the records: rejected 2 records: too old"),
+        "{told:?}"
+    );
 }
 
 #[test]
-fn who_hangs_holds_nothing_up() {
-    let collector = Collector::start(vec![Answer::Hang; 1_000]);
+fn hanging_collector_does_not_block() {
+    let collector = Collector::start(vec![CollectorReply::Hang; 1_000]);
     let (mut stage, _) = stage(&collector.endpoint, |options| {
-        // Longer than the test may take: the request hangs from its beginning to its end.
+        // Longer than the test takes: the request hangs during the whole test.
         options.timeout = Duration::from_mins(10);
     });
     stage.serve(&request(&report()), 1);
     collector.await_posted(1);
-    // `serve` waits until all are added up, which nothing holds up; the queue keeps the latest.
+    // `serve` waits until all requests are added up, which nothing delays. The queue keeps the
+    // latest.
     stage.serve(&request(&report()), 10_000);
     let (passed, lost, _) = stage.fates(WAY);
     assert_eq!(passed, 0);
@@ -189,8 +195,8 @@ fn who_hangs_holds_nothing_up() {
 }
 
 #[test]
-fn a_time_out_ends_who_hangs() {
-    let collector = Collector::start([Answer::Hang]);
+fn timeout_ends_request_to_hanging_collector() {
+    let collector = Collector::start([CollectorReply::Hang]);
     let (mut stage, _) =
         stage(&collector.endpoint, |options| options.timeout = Duration::from_millis(50));
     stage.serve(&request(&report()), 1);
@@ -199,7 +205,7 @@ fn a_time_out_ends_who_hangs() {
 }
 
 #[test]
-fn the_end_of_the_server_sends_what_is_queued() {
+fn finish_sends_queued_spans() {
     let collector = Collector::start([]);
     let (mut stage, _) =
         stage(&collector.endpoint, |options| options.every = Duration::from_mins(10));

@@ -1,4 +1,4 @@
-//! Pinba's packets, out to a socket and in from the extension itself.
+//! Pinba's packets, sent to a socket and received from the extension itself.
 
 use crate::stage::{MS, Stage, report, request};
 use samovar_insight::pinba::Sender;
@@ -39,12 +39,12 @@ fn listening(per_second_max: u32) -> (Stage, SocketAddr, UdpSocket) {
 }
 
 #[test]
-fn packets_that_leave_are_what_protoc_reads() {
+fn sent_packets_are_readable_by_protoc() {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a port");
     server.set_read_timeout(Some(samovar_testkit::WATCHDOG)).expect("a time-out");
     let port = server.local_addr().expect("an address").port();
     let mut stage = sending_to(&format!("127.0.0.1:{port}"));
-    // A static file is nothing that PHP has run.
+    // PHP did not run for a static file.
     stage.serve(&Finished { path: "/logo.svg", ..Finished::default() }, 1);
     stage.serve(&request(&report()), 1);
     let mut buffer = vec![0; 65_536];
@@ -74,11 +74,11 @@ fn packets_that_leave_are_what_protoc_reads() {
 }
 
 #[test]
-fn a_server_has_a_name_or_packets_are_lost() {
+fn packets_are_lost_until_server_name_is_resolved() {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let port = server.local_addr().expect("an address").port();
     let mut stage = sending_to(&format!("localhost:{port}"));
-    // Until the name is resolved, packets are lost.
+    // Packets are lost until the name is resolved.
     eventually("packets are sent", || {
         stage.serve(&request(&[]), 1);
         (stage.fates("pinba_out").0 > 0).then_some(())
@@ -91,7 +91,7 @@ fn a_server_has_a_name_or_packets_are_lost() {
 }
 
 #[test]
-fn packets_that_arrive_are_requests_of_elsewhere() {
+fn received_packets_are_requests_of_other_machines() {
     let (mut stage, _, client) = listening(1_000);
     let within = format!("requests {{ {PACKET} }} requests {{ {PACKET} }}");
     let packet = protoc::encode(PINBA, &format!("{PACKET} {within}"));
@@ -118,7 +118,7 @@ fn packets_that_arrive_are_requests_of_elsewhere() {
 }
 
 #[test]
-fn what_the_extension_sends_is_taken_in() {
+fn packets_of_the_extension_are_accepted() {
     const SCRIPT: &str = r#"
         pinba_script_name_set("checkout");
         pinba_server_name_set("old.example");
@@ -162,7 +162,8 @@ fn what_the_extension_sends_is_taken_in() {
     stage.finish();
 }
 
-/// Debian has it for its PHP 8.2; with others the test is left out, and says so.
+/// Debian has the extension for its PHP 8.2. With other versions the test is skipped, with a
+/// message.
 fn has_extension() -> bool {
     let config = std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".to_owned());
     let output = Command::new(config).arg("--extension-dir").output().expect("php-config is there");
@@ -176,7 +177,7 @@ fn has_extension() -> bool {
 }
 
 #[test]
-fn a_flood_is_taken_up_to_its_limit_and_the_port_stays_alive() {
+fn flood_is_accepted_up_to_limit_and_listener_survives() {
     const LIMIT: u32 = 50;
     let (mut stage, _, client) = listening(LIMIT);
     let packet = protoc::encode(PINBA, PACKET);
@@ -201,13 +202,13 @@ fn a_flood_is_taken_up_to_its_limit_and_the_port_stays_alive() {
 }
 
 #[test]
-fn packets_that_say_nothing_are_refused() {
+fn empty_packets_are_rejected() {
     let (mut stage, _, client) = listening(1_000);
-    // Field 100, which no packet has; then as many empty packets within one as it holds.
+    // Field 100, which no packet has; then a packet with as many empty inner packets as fit.
     client.send(&[0xa0, 0x06, 0x01]).expect("UDP sends");
     eventually("it is refused", || (stage.fates("pinba_in").2 == 1).then_some(()));
     client.send(&[0x92, 0x01, 0x00].repeat(20_000)).expect("UDP sends");
-    // As many as are looked at, and the one around them.
+    // The maximum number of inner packets, and the outer one.
     eventually("all are refused", || (stage.fates("pinba_in").2 == 1_002).then_some(()));
     client.send(&protoc::encode(PINBA, PACKET)).expect("UDP sends");
     eventually("the port is alive", || (stage.fates("pinba_in").0 == 1).then_some(()));
@@ -216,12 +217,12 @@ fn packets_that_say_nothing_are_refused() {
 }
 
 #[test]
-fn invented_senders_and_words_do_not_grow_memory() {
+fn invented_senders_and_words_keep_memory_bounded() {
     let (mut stage, _, client) = listening(1_000_000);
     for n in 0..300 {
         let packet = invented(n);
         client.send(&packet).expect("UDP sends");
-        // One after the other: the kernel's buffer is not the subject.
+        // One after another: the kernel's buffer is not tested here.
         eventually("it is taken", || (stage.fates("pinba_in").0 > u64::from(n)).then_some(()));
     }
     {
@@ -236,7 +237,7 @@ fn invented_senders_and_words_do_not_grow_memory() {
     stage.finish();
 }
 
-/// A packet with long names that are in no other, by hand: `protoc` takes its time.
+/// Returns a packet with unique long names, encoded by hand because `protoc` is slow.
 fn invented(n: u32) -> Vec<u8> {
     let long = "x".repeat(1_000);
     let text = |field: u8, text: &str| {
@@ -270,7 +271,7 @@ fn invented(n: u32) -> Vec<u8> {
 }
 
 #[test]
-fn requests_of_elsewhere_leave_by_no_sink() {
+fn requests_of_other_machines_are_not_exported() {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = server.local_addr().expect("an address");
     let mut stage = sending_to(&address.to_string());

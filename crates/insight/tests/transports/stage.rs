@@ -1,4 +1,4 @@
-//! A server's insight without the server: requests in, whatever goes out.
+//! The insight thread without a server: requests in, exports out.
 
 use samovar_insight::{Finished, Insight, Intake, Limits, Model, Numbers, Options, intake};
 use samovar_testkit::eventually;
@@ -18,11 +18,11 @@ impl Stage {
         Stage { front: Some(front), insight }
     }
 
-    /// So many requests end, and are added up.
+    /// Lets this number of requests end and be added up.
     pub(crate) fn serve(&mut self, finished: &Finished, times: u64) {
         let expected = self.insight.figures().total().requests + times;
         let front = self.front.as_mut().expect("it has not ended");
-        // No more at once than there is room for on the way.
+        // Does not send more at once than the channel holds.
         let mut left = times;
         while left > 0 {
             let now = left.min(5_000);
@@ -35,13 +35,13 @@ impl Stage {
         }
     }
 
-    /// The server ends.
+    /// Stops the server.
     pub(crate) fn finish(&mut self) {
         self.front = None;
         self.insight.finish();
     }
 
-    /// (passed, lost, refused) of one way.
+    /// Returns (passed, lost, refused) of one importer or exporter.
     pub(crate) fn fates(&self, way: &str) -> (u64, u64, u64) {
         let tally = self.insight.tallies().iter().find(|tally| tally.way() == way);
         let [passed, lost, refused] =
@@ -50,7 +50,7 @@ impl Stage {
     }
 }
 
-/// A traced request with a timer whose tags hold a secret, and a wait.
+/// Returns a traced request with a wait, and a timer whose tags contain a secret.
 pub(crate) fn request(report: &[u8]) -> Finished<'_> {
     let numbers = Numbers {
         began_unix_us: 1_000_000,
@@ -79,7 +79,7 @@ pub(crate) fn request(report: &[u8]) -> Finished<'_> {
     }
 }
 
-/// As a worker writes it: the route, a wait of 62 ms, and a timer of 250 ms.
+/// Returns a report in a worker's format: the route, a wait of 62 ms, and a timer of 250 ms.
 pub(crate) fn report() -> Vec<u8> {
     let name = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
     let entry = |tag: u8, payload: &[u8]| {

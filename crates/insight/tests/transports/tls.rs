@@ -1,4 +1,4 @@
-//! A collector behind TLS: OpenSSL's server with a certificate that nobody trusts until a setting says so.
+//! A collector with TLS: OpenSSL's server with a certificate that is trusted only after a setting.
 
 use crate::otlp::{await_fates, stage};
 use crate::stage::{report, request};
@@ -34,7 +34,7 @@ fn certificate() -> TempDir {
     folder
 }
 
-/// Answers whoever comes first with success.
+/// Returns a server that accepts the first request.
 fn serve(folder: &Path) -> Server {
     let mut process = Command::new("openssl")
         .current_dir(folder)
@@ -51,7 +51,7 @@ fn serve(folder: &Path) -> Server {
         assert!(output.read_line(&mut line).expect("openssl prints") > 0, "openssl has ended");
     }
     let endpoint = format!("https://{}", line["ACCEPT ".len()..].trim());
-    // What is printed is read to its end, so that nothing of it is waited for.
+    // The output is read to its end, so that the server never blocks on it.
     std::thread::spawn(move || output.lines().count());
     let mut stdin = process.stdin.take().expect("a pipe");
     stdin.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").expect("openssl reads");
@@ -60,7 +60,7 @@ fn serve(folder: &Path) -> Server {
 }
 
 #[test]
-fn certificates_are_checked() {
+fn untrusted_certificate_of_collector_is_rejected() {
     let folder = certificate();
     let server = serve(folder.path());
     let (mut trusting, told) = stage(&server.endpoint, |options| {

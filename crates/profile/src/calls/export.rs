@@ -1,18 +1,21 @@
-//! Call graphs for others' tools: callgrind's format (`KCachegrind`, `QCacheGrind`) and `XHProf`'s array.
+//! Exports call graphs for other tools: callgrind's format (`KCachegrind`, `QCacheGrind`) and
+//! `XHProf`'s array.
 
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+// The casts are of means of times.
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use super::graph::{Function, Graph};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// callgrind's format: <https://valgrind.org/docs/manual/cl-format.html>. Sums of all requests; the costs are µs by the clock,
-/// µs of CPU, and bytes.
+/// Returns a graph in callgrind's format: <https://valgrind.org/docs/manual/cl-format.html>. Values
+/// are sums over all requests; the costs are µs of wall time, µs of CPU time, and bytes.
 #[must_use]
 pub fn callgrind(graph: &Graph) -> String {
     let mut out = String::from(
-        "# callgrind format\nversion: 1\ncreator: samovar\npositions: line\nevents: Wall Cpu Memory\n\
+        "# callgrind format\nversion: 1\ncreator: samovar\npositions: line\n\
+         events: Wall Cpu Memory\n\
          event: Wall : Time (µs)\nevent: Cpu : CPU time (µs)\nevent: Memory : Memory (bytes)\n",
     );
     let root = graph.functions.first();
@@ -52,8 +55,8 @@ fn name(function: &Function) -> String {
     word(&function.name)
 }
 
-/// callgrind takes `(1) name` for an abbreviation, and the end of a line for the end of a name: code that is made up at run time may be called
-/// anything.
+/// Makes a name safe for callgrind, which reads `(1) name` as an abbreviation and a line end as the
+/// end of the name. Code generated at run time can have any name.
 fn word(text: &str) -> String {
     let text = one_line(text);
     if text.starts_with('(') { format!("php{text}") } else { text }
@@ -63,13 +66,14 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// `XHProf`'s array as `xhprof_disable()` returns it: `caller==>callee` → ct, wt (µs), cpu (µs), mu (bytes). Per request.
+/// Returns a graph as `XHProf`'s array, as `xhprof_disable()` returns it: `caller==>callee` → ct,
+/// wt (µs), cpu (µs), mu (bytes). Values are per request.
 #[must_use]
 pub fn xhprof(graph: &Graph) -> Value {
     let mut all = Map::new();
     let per_request = |sum: i64| (sum as f64 / graph.requests.max(1) as f64).round() as i64;
     let row = |calls: u64, wall: i64, cpu: i64, mem: i64| {
-        // It was called, if only by one request of many.
+        // At least 1: the function was called, even if by only one of many requests.
         let calls = (calls as f64 / graph.requests.max(1) as f64).round().max(1.0) as u64;
         let (wall, cpu) = (per_request(wall / 1_000), per_request(cpu / 1_000));
         json!({ "ct": calls, "wt": wall, "cpu": cpu, "mu": per_request(mem), "pmu": 0 })
@@ -77,7 +81,7 @@ pub fn xhprof(graph: &Graph) -> Value {
     for edge in &graph.edges {
         let caller = xhprof_name(graph, edge.caller);
         let callee = xhprof_name(graph, edge.callee);
-        // Calls of oneself are of another depth there.
+        // XHProf marks recursive calls with their depth.
         let callee = if caller == callee { format!("{callee}@1") } else { callee };
         all.insert(format!("{caller}==>{callee}"), row(edge.calls, edge.wall, edge.cpu, edge.mem));
     }
@@ -97,12 +101,13 @@ fn xhprof_name(graph: &Graph, at: u32) -> String {
             let file = one_line(file.trim_start_matches('/')).replace("==>", "=>");
             format!("run_init::{file}")
         }
-        // Its readers cut at the first of these.
+        // Tools that read the array split a key at its first `==>`.
         None => one_line(&function.name).replace("==>", "=>"),
     }
 }
 
-/// The same as PHP's `serialize()` writes it, which `XHProf`'s own pages read from files.
+/// Returns the array in the format of PHP's `serialize()`, which `XHProf`'s own pages read from
+/// files.
 #[must_use]
 pub fn serialized(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
@@ -153,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_a_line_of_callgrinds() {
+    fn callgrind_output_escapes_function_names() {
         let text = callgrind(&graph());
         assert!(!text.contains("fn=b\"<'\n\n") && !text.contains('\u{1b}'), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("fn=")).count(), 4, "{text}");
@@ -164,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_makes_an_edge_of_xhprofs_another_one() {
+    fn xhprof_keys_escape_function_names() {
         let all = xhprof(&graph());
         let all = all.as_object().expect("an array");
         assert_eq!(all.len(), 4, "{all:?}");

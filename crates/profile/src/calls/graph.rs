@@ -1,92 +1,93 @@
-//! Call graphs of many requests, added up: functions by name, edges by the names at their ends.
+//! Call graphs of many requests, added up: functions by name, edges by the names of caller and
+//! callee.
 
 use super::times::Times;
 use super::trace::{Cost, Trace, TracedFunction};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Functions of one graph; the rest is [`OTHER`].
+/// Maximum number of functions in one graph; the others are counted as [`OTHER`].
 const FUNCTIONS_MAX: usize = 4_000;
-/// Edges of one graph, likewise.
+/// Maximum number of edges in one graph; the others are counted as [`OTHER`].
 const EDGES_MAX: usize = 16_000;
 const OTHER: &str = "(other)";
-/// What the graph begins with.
+/// Name of the graph's root.
 pub(super) const ROOT: &str = "(request)";
 
-/// Whose function it is.
+/// Origin of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Written in PHP.
     #[default]
     User,
-    /// PHP's own, or an extension's.
+    /// Built into PHP or an extension.
     Internal,
 }
 
-/// A function of all requests that were traced. Times in ns, memory in bytes.
+/// One function in all traced requests. Times in ns, memory in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Function {
-    /// `App\Basket::total`, `{file} /srv/a.php` for a file's own code.
+    /// Name such as `App\Basket::total`, or `{file} /srv/a.php` for a file's own code.
     pub name: String,
-    /// Where it is declared.
+    /// File of the declaration.
     pub file: String,
-    /// Likewise.
+    /// Line of the declaration.
     pub line: u32,
-    /// Whose it is.
+    /// Origin of the function.
     pub kind: Kind,
-    /// Requests that called it.
+    /// Number of requests that called it.
     pub requests: u64,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// By the clock, with all that it called.
+    /// Wall time, callees included.
     pub wall: i64,
-    /// By the clock, without.
+    /// Wall time without callees.
     pub wall_own: i64,
-    /// CPU time, with all that it called.
+    /// CPU time, callees included.
     pub cpu: i64,
-    /// CPU time, without.
+    /// CPU time without callees.
     pub cpu_own: i64,
-    /// How far memory grew, with all that it called.
+    /// Growth of memory, callees included.
     pub mem: i64,
-    /// Without.
+    /// Growth of memory without callees.
     pub mem_own: i64,
-    /// `wall` of each request that called it.
+    /// Distribution of `wall` over the requests that called it.
     pub times: Times,
 }
 
-/// Who called whom.
+/// Calls from one function to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
-    /// The caller's place among the functions.
+    /// Index of the caller in `functions`.
     pub caller: u32,
-    /// The callee's.
+    /// Index of the callee in `functions`.
     pub callee: u32,
-    /// How often.
+    /// Number of calls.
     pub calls: u64,
-    /// What the callee took, ns.
+    /// Wall time of the callee, ns.
     pub wall: i64,
-    /// Of the CPU, ns.
+    /// CPU time of the callee, ns.
     pub cpu: i64,
-    /// How far memory grew, bytes.
+    /// Growth of memory in the callee, bytes.
     pub mem: i64,
 }
 
-/// What the requests of a route have called.
+/// Call graph of a route's requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Graph {
-    /// Requests that were traced.
+    /// Number of traced requests.
     pub requests: u64,
-    /// The peak of their memory, all added up.
+    /// Sum of the requests' peak memory.
     pub peak_bytes: u64,
-    /// What the instrument was found to take for a call, which is not in the times, ns: of functions written in PHP, and of PHP's
-    /// own. The latest.
+    /// Measured overhead of the tracer per call in ns, for functions written in PHP and for
+    /// internal ones. The times exclude it. Value of the latest request.
     pub costs: Vec<u64>,
-    /// Functions and edges that workers had no room for.
+    /// Number of functions and edges that did not fit into a worker's tables.
     pub lost: u64,
-    /// The first is the request itself.
+    /// Functions; the first one is the request itself.
     pub functions: Vec<Function>,
-    /// In no order.
+    /// Edges, in no particular order.
     pub edges: Vec<Edge>,
     #[serde(skip)]
     named: HashMap<String, u32>,
@@ -104,7 +105,8 @@ impl Graph {
         }
     }
 
-    /// What was read from somewhere: edges lead to functions.
+    /// Returns whether all edges refer to existing functions. For graphs read from a file or from
+    /// another process.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let count = self.functions.len();
@@ -118,7 +120,7 @@ impl Graph {
         if let Some(at) = self.named.get(name) {
             return *at;
         }
-        // The last place is for the others.
+        // The last entry is reserved for `OTHER`.
         if self.functions.len() >= FUNCTIONS_MAX && name != OTHER {
             return self.place(OTHER, "", 0, Kind::Internal);
         }
@@ -146,7 +148,7 @@ impl Graph {
 
     fn add_cost(function: &mut Function, all: &Cost, own: &Cost) {
         function.calls = function.calls.saturating_add(all.calls);
-        // What a calibration has taken too much of a short call is not less than nothing.
+        // For short calls the calibration may subtract too much; a negative time counts as 0.
         for (sum, more) in [
             (&mut function.wall, all.wall.max(0)),
             (&mut function.wall_own, own.wall),
@@ -159,7 +161,7 @@ impl Graph {
         }
     }
 
-    /// One more request.
+    /// Adds one request.
     pub(super) fn add(&mut self, trace: &Trace) {
         self.index();
         self.requests += 1;
@@ -188,7 +190,7 @@ impl Graph {
         }
     }
 
-    /// All that another one has.
+    /// Adds all requests of another graph.
     pub fn merge(&mut self, other: &Graph) {
         self.index();
         self.requests = self.requests.saturating_add(other.requests);
@@ -221,14 +223,14 @@ impl Graph {
         }
     }
 
-    /// The function of that name.
+    /// Returns the function with this name, and its index.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<(u32, &Function)> {
         let mut all = self.functions.iter().zip(0..);
         all.find_map(|(function, at)| (function.name == name).then_some((at, function)))
     }
 
-    /// Whether the function is PHP's way of finding classes.
+    /// Returns whether the function is the root, which represents the request itself.
     #[must_use]
     pub fn is_request(function: &Function) -> bool {
         function.name == ROOT
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_add_up_by_names() {
+    fn graph_adds_requests_by_function_name() {
         let mut graph = Graph::default();
         graph.add(&trace(&["a", "b"]));
         graph.add(&trace(&["b"]));
@@ -268,7 +270,7 @@ mod tests {
         assert_eq!((b.requests, b.calls, b.wall), (2, 4, 180));
         let edge = graph.edges.iter().find(|edge| edge.callee == at).expect("an edge");
         assert_eq!((edge.calls, edge.wall), (4, 180));
-        // What is kept and read again goes on as it was.
+        // A stored graph that is read again can be merged with further ones.
         let text = serde_json::to_string(&graph).expect("JSON");
         let mut again: Graph = serde_json::from_str(&text).expect("a graph");
         assert!(again.is_sound());
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_end_become_others() {
+    fn graph_beyond_function_limit_counts_others() {
         let names: Vec<String> = (0..2 * FUNCTIONS_MAX).map(|n| format!("f{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut graph = Graph::default();

@@ -1,6 +1,8 @@
-//! Pools, days and routes: one `SQLite` database, in memory or in a file, which never grows beyond its limit.
+//! Store of graphs by pool, day and route: one `SQLite` database, in memory or in a file, which
+//! never grows beyond its limit.
 //!
-//! A row is the day of a pool's route; its graph is JSON, deflated. The oldest day makes room for what is new.
+//! A row is one day of a pool's route; its graph is JSON, compressed with zlib. The oldest day is
+//! deleted to make room for new data.
 
 use super::graph::Graph;
 use flate2::Compression;
@@ -14,20 +16,21 @@ use std::time::Duration;
 const PAGE_BYTES: u64 = 4_096;
 const PAGES_MIN: u64 = 64;
 const VERSION: i64 = 2;
-/// How long a writer waits for somebody who looks into the file with a tool.
+/// Maximum time that a write waits for a tool that reads the file.
 const BUSY_LIMIT: Duration = Duration::from_secs(1);
-/// What a row may be when it is unpacked: a file may be anything.
+/// Maximum size of an uncompressed row: the file is not trusted.
 const BYTES_MAX: u64 = 64 << 20;
-/// Routes that are listed of a day.
+/// Maximum number of routes listed for a day.
 const ROUTES_LISTED_MAX: usize = 1_000;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS pool_graphs (
-        pool TEXT NOT NULL, day INTEGER NOT NULL, route TEXT NOT NULL, requests INTEGER NOT NULL, graph BLOB NOT NULL,
+        pool TEXT NOT NULL, day INTEGER NOT NULL, route TEXT NOT NULL, requests INTEGER NOT NULL,
+        graph BLOB NOT NULL,
         PRIMARY KEY (pool, day, route)
     ) WITHOUT ROWID;
 ";
-/// From the first version, which has the default pool's alone.
+/// Migration from the first version, which had only the default pool's data.
 const FROM_FIRST: &str = "
     BEGIN;
     INSERT INTO pool_graphs SELECT '', day, route, requests, graph FROM graphs;
@@ -57,7 +60,8 @@ fn unpack(bytes: &[u8]) -> Option<Graph> {
 }
 
 impl Store {
-    /// In that file, or in memory. A file that is no database of ours is put aside.
+    /// Opens the database in this file, or in memory. A file that is not a valid database of ours
+    /// is renamed and replaced.
     pub(super) fn open(
         path: Option<&Path>,
         bytes_max: u64,
@@ -82,7 +86,7 @@ impl Store {
         Ok(Store { connection, bytes_max, days_max })
     }
 
-    /// Keeps that instead of what was kept of the route's day.
+    /// Stores a graph and replaces the stored one of this route and day.
     pub(super) fn put(
         &self,
         pool: &str,
@@ -91,7 +95,8 @@ impl Store {
         graph: &Graph,
     ) -> rusqlite::Result<()> {
         self.make_room(day)?;
-        let sql = "INSERT OR REPLACE INTO pool_graphs (pool, day, route, requests, graph) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let sql = "INSERT OR REPLACE INTO pool_graphs (pool, day, route, requests, graph) \
+                   VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = self.connection.prepare_cached(sql)?;
         statement.execute(params![pool, day, route, graph.requests, pack(graph)]).map(|_| ())
     }
@@ -114,7 +119,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is kept of a route's day; what cannot be read is nothing.
+    /// Returns the graph of a route and day; `None` if there is none or it cannot be read.
     pub(super) fn get(&self, pool: &str, day: u64, route: &str) -> rusqlite::Result<Option<Graph>> {
         let sql = "SELECT graph FROM pool_graphs WHERE pool = ?1 AND day = ?2 AND route = ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -123,7 +128,7 @@ impl Store {
         Ok(found.and_then(|bytes| unpack(&bytes)))
     }
 
-    /// Each of them, from that day up to before the other.
+    /// Passes each graph of the days from `from` up to, but not including, `to`.
     pub(super) fn between(
         &self,
         pool: &str,
@@ -131,7 +136,8 @@ impl Store {
         route: &str,
         mut take: impl FnMut(&Graph),
     ) -> rusqlite::Result<()> {
-        let sql = "SELECT graph FROM pool_graphs WHERE pool = ?1 AND day >= ?2 AND day < ?3 AND route = ?4";
+        let sql = "SELECT graph FROM pool_graphs \
+                   WHERE pool = ?1 AND day >= ?2 AND day < ?3 AND route = ?4";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![pool, from, to, route])?;
         while let Some(row) = rows.next()? {
@@ -143,14 +149,14 @@ impl Store {
         Ok(())
     }
 
-    /// Days, the latest first.
+    /// Returns the days with data, latest first.
     pub(super) fn days(&self, pool: &str) -> rusqlite::Result<Vec<u64>> {
         let sql = "SELECT DISTINCT day FROM pool_graphs WHERE pool = ?1 ORDER BY day DESC";
         let mut statement = self.connection.prepare_cached(sql)?;
         statement.query_map([pool], |row| row.get(0))?.collect()
     }
 
-    /// Routes of a day, and how many of their requests were traced; the most first.
+    /// Returns the routes of a day with their number of traced requests, largest number first.
     pub(super) fn routes(&self, pool: &str, day: u64) -> rusqlite::Result<Vec<(String, u64)>> {
         let sql = "SELECT route, requests FROM pool_graphs WHERE pool = ?1 AND day = ?2
              ORDER BY requests DESC, route LIMIT ?3";

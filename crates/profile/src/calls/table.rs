@@ -1,31 +1,33 @@
-//! A graph as a table of functions, per request, and what has changed against the week before. Pure: page and command show it.
+//! A graph as a table of functions, with values per request and the change since the week before.
+//! Pure: the page and the command display it.
 
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+// The casts are of means of times.
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use super::graph::{Function, Graph};
 
-/// What a table is ordered by.
+/// Sort order of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// What functions took without those they called.
+    /// Wall time without callees.
     #[default]
     Own,
-    /// What they took with them.
+    /// Wall time, callees included.
     Total,
-    /// Their CPU time, without.
+    /// CPU time without callees.
     Cpu,
-    /// How often they were called.
+    /// Number of calls.
     Calls,
-    /// How far memory grew in them.
+    /// Growth of memory.
     Memory,
-    /// How much dearer they became.
+    /// Growth of the wall time since the week before.
     Growth,
-    /// What the slowest requests of a hundred had of them.
+    /// 95th percentile of the wall time.
     Slowest,
 }
 
 impl Order {
-    /// All, and what they are called.
+    /// All orders with their names.
     pub const ALL: [(Order, &'static str); 7] = [
         (Order::Own, "own"),
         (Order::Total, "total"),
@@ -36,31 +38,32 @@ impl Order {
         (Order::Slowest, "slowest"),
     ];
 
-    /// The one that is called so.
+    /// Returns the order with this name.
     #[must_use]
     pub fn of(name: &str) -> Option<Order> {
         Order::ALL.iter().find_map(|(order, known)| (*known == name).then_some(*order))
     }
 }
 
-/// A function, per request of its route. Times in ns, memory in bytes.
+/// Values of one function per request of its route. Times in ns, memory in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<'a> {
-    /// Which.
+    /// The function.
     pub function: &'a Function,
-    /// Calls.
+    /// Number of calls.
     pub calls: f64,
-    /// By the clock, without those it called.
+    /// Wall time without callees.
     pub own: f64,
-    /// With them.
+    /// Wall time, callees included.
     pub total: f64,
-    /// CPU time, without.
+    /// CPU time without callees.
     pub cpu: f64,
-    /// How far memory grew, with them.
+    /// Growth of memory, callees included.
     pub memory: f64,
-    /// With them, of the requests that called it: half took no more, and 95 of 100.
+    /// Median and 95th percentile of the wall time with callees, over the requests that called the
+    /// function.
     pub percentiles: [u64; 2],
-    /// By how much `own` is more than in the week before; `None`: there was none.
+    /// Change of `own` since the week before; `None`: that week has no data.
     pub growth: Option<f64>,
 }
 
@@ -68,7 +71,7 @@ fn per(sum: i64, requests: u64) -> f64 {
     sum as f64 / requests.max(1) as f64
 }
 
-/// The functions in that order.
+/// Returns the functions in this order.
 #[must_use]
 pub fn rows<'a>(graph: &'a Graph, before: &Graph, order: Order) -> Vec<Row<'a>> {
     let n = graph.requests;
@@ -108,10 +111,11 @@ pub fn rows<'a>(graph: &'a Graph, before: &Graph, order: Order) -> Vec<Row<'a>> 
     rows
 }
 
-/// One side of a function: the other function, calls, time (ns) and CPU time (ns) per request.
+/// A caller or callee of a function: the other function, calls, wall time (ns) and CPU time (ns)
+/// per request.
 pub type Neighbour<'a> = (&'a Function, f64, f64, f64);
 
-/// Who calls that function, and whom it calls; the dearest first.
+/// Returns the callers and the callees of a function, longest wall time first.
 #[must_use]
 pub fn neighbours<'a>(graph: &'a Graph, name: &str) -> Option<[Vec<Neighbour<'a>>; 2]> {
     let (at, _) = graph.function(name)?;

@@ -1,6 +1,8 @@
-//! How often something took how long: eight steps to each doubling, so a percentile is right within five per cent.
+//! Distribution of durations: eight steps per doubling, so a percentile is exact within five per
+//! cent.
 
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+// The casts are of times and their means.
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ const STEPS: f64 = 8.0;
 pub struct Times(BTreeMap<u16, u64>);
 
 impl Times {
-    /// Once more, so many ns.
+    /// Adds one duration in ns.
     pub fn add(&mut self, ns: u64) {
         let step = ((ns.max(1) as f64).log2() * STEPS).round() as u16;
         *self.0.entry(step).or_default() += 1;
@@ -25,7 +27,7 @@ impl Times {
         }
     }
 
-    /// So many of a hundred took no longer, ns.
+    /// Returns this percentile in ns.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> u64 {
         let all: u64 = self.0.values().sum();
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_near() {
+    fn percentile_is_within_five_per_cent() {
         let mut times = Times::default();
         assert_eq!(times.percentile(50.0), 0);
         (1..=1_000).for_each(|n| times.add(n * 1_000));

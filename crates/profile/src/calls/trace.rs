@@ -1,15 +1,16 @@
-//! One request's call graph as its worker has written it (`crates/worker/csrc/graph/report.c`). A worker may have been
-//! taken over by what it runs: whatever it writes is a graph within limits, or none.
+//! Call graph of one request, as its worker wrote it (`crates/worker/csrc/graph/report.c`). A
+//! worker may be controlled by the code it runs, so its output is not trusted: the result is a
+//! graph within limits, or none.
 
 use crate::fields::{self, Fields};
 
-/// Lines of one graph: more than a worker's tables have.
+/// Maximum number of lines of one graph: more than a worker's tables hold.
 const LINES_MAX: usize = 64 * 1_024;
-/// Longest name or file that is kept, bytes.
+/// Maximum bytes of a stored function name or file name.
 const TEXT_BYTES_MAX: usize = 512;
 const BEGIN: &str = "samovar-graph 1";
 
-/// What took how long, ns and bytes; without what the instrument took.
+/// Cost of calls in ns and bytes, without the tracer's overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
     pub(super) calls: u64,
@@ -22,7 +23,7 @@ pub(super) struct Cost {
 pub(super) struct TracedFunction {
     pub(super) is_user: bool,
     pub(super) cost: Cost,
-    /// Without its callees.
+    /// Cost without callees.
     pub(super) own: Cost,
     pub(super) line: u32,
     pub(super) file: String,
@@ -36,17 +37,17 @@ pub(super) struct TracedEdge {
     pub(super) cost: Cost,
 }
 
-/// What one request has called.
+/// Call graph of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trace {
     pub(super) path: String,
     pub(super) script: String,
-    /// As the application has named it; empty: it has not.
+    /// Name that the application gave; empty: none.
     pub(super) route: String,
     pub(super) peak_bytes: u64,
-    /// What a call costs the instrument, ns: of functions written in PHP, and of PHP's own.
+    /// Overhead of the tracer per call in ns, for functions written in PHP and for internal ones.
     pub(super) costs: Vec<u64>,
-    /// Functions and edges that there was no room for.
+    /// Number of functions and edges that did not fit into the worker's tables.
     pub(super) lost: u64,
     pub(super) functions: Vec<TracedFunction>,
     pub(super) edges: Vec<TracedEdge>,
@@ -62,7 +63,7 @@ fn cut(text: &str) -> String {
 }
 
 impl Trace {
-    /// `None`: it is none, or was cut off.
+    /// Parses a graph. Returns `None` if it is invalid or truncated.
     pub(super) fn read(bytes: &[u8]) -> Option<Trace> {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.lines().take(LINES_MAX);
@@ -89,7 +90,7 @@ impl Trace {
         match fields.text()? {
             "q" => {
                 let (_id, _method) = (fields.text()?, fields.text()?);
-                // What it was asked with is nobody's to keep.
+                // The query string may contain private data, so it is not stored.
                 self.path = cut(fields.text()?.split('?').next()?);
                 self.script = cut(fields.text()?);
                 self.route = cut(fields.text()?);
@@ -109,7 +110,7 @@ impl Trace {
                 let (caller, callee) = (fields.number()?, fields.number()?);
                 self.edges.push(TracedEdge { caller, callee, cost: cost(&mut fields)? });
             }
-            // What later versions may say beside that.
+            // Lines of later versions are ignored.
             _ => {}
         }
         Some(())
@@ -142,7 +143,7 @@ mod tests {
         f\t1\t2\t60\t60\t60\t60\t0\t0\t7\t/a.php\tstrlen\ne\t0\t1\t2\t60\t60\t0\nend\n";
 
     #[test]
-    fn a_graph_is_read() {
+    fn trace_with_valid_lines_is_parsed() {
         let trace = Trace::read(GRAPH.as_bytes()).expect("a graph");
         assert_eq!((trace.path.as_str(), trace.peak_bytes, trace.lost), ("/a", 4_096, 1));
         assert_eq!(trace.functions[0].own.wall, 40);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_points_elsewhere_is_none() {
+    fn trace_truncated_or_with_bad_edge_is_rejected() {
         for len in 0..GRAPH.len() - 1 {
             assert_eq!(Trace::read(&GRAPH.as_bytes()[..len]), None, "{len}");
         }

@@ -1,95 +1,99 @@
-//! A boot explained: what its time and memory went to, by part, folder and file. Pure.
+//! Time and memory of a boot, by part, folder and file. Pure.
 
 use super::report::{Cost, Kind, Report};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-/// Files that are told apart; the cheapest of more are left out of the list, not out of the sums.
+/// Maximum number of files in the list. The cheapest files beyond it are not listed, but are part
+/// of the sums.
 const FILES_MAX: usize = 2_000;
-/// Likewise folders.
+/// Maximum number of folders in the list; same rule.
 const FOLDERS_MAX: usize = 200;
 
-/// Where time and memory went, without what is told elsewhere.
+/// One part of the cost, without the cost that other parts contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Part {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// How often.
+    /// Number of loads.
     pub count: u64,
-    /// What it took.
+    /// Cost of the loads.
     pub cost: Cost,
 }
 
-/// A file that the boot has included.
+/// A file that the boot included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct File {
-    /// Its path.
+    /// Path of the file.
     pub file: String,
-    /// How often it was included.
+    /// Number of times it was included.
     pub loads: u64,
-    /// How often it was compiled, because opcache did not have it.
+    /// Number of times it was compiled because opcache did not have it.
     pub compiled: u64,
-    /// What it took to compile it, or to take it from opcache.
+    /// Cost of compiling it, or of loading it from opcache.
     pub compiling: Cost,
-    /// What it took to compile it in the rehearsal, by the clock; 0: it was not.
+    /// Wall time of compiling it during the prewarm boot; 0: it was not compiled then.
     pub cold_ns: i64,
-    /// Its own code, with the functions that it calls, and without what these include.
+    /// Cost of its own code and the functions that this code calls, without the files that these
+    /// include.
     pub own: Cost,
-    /// All of it: compiling, its own code, what that includes.
+    /// Total cost: compiling, its own code, and included files.
     pub total: Cost,
-    /// The class that was looked for, or empty.
+    /// Class whose autoloading included the file, or empty.
     pub class: String,
-    /// Who asked for it first: `/srv/a.php:7`.
+    /// Source line that caused the first load: `/srv/a.php:7`.
     pub place: String,
 }
 
-/// A folder, or a package below `vendor/`, and what its files took without what they include.
+/// A folder, or a package below `vendor/`, with the cost of its files without the files they
+/// include.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Folder {
-    /// Its path.
+    /// Path of the folder.
     pub folder: String,
-    /// Its files.
+    /// Number of files.
     pub files: u64,
-    /// Compiling and running them.
+    /// Cost of compiling and running the files.
     pub cost: Cost,
 }
 
-/// The boot before the one that serves, which fills the caches.
+/// The prewarm boot, which fills the caches before the boot that serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rehearsal {
-    /// All of it.
+    /// Total cost.
     pub all: Cost,
-    /// Files that were compiled.
+    /// Number of compiled files.
     pub compiled: u64,
-    /// Compiling them.
+    /// Cost of compiling them.
     pub compiling: Cost,
 }
 
-/// What a boot went to.
+/// Cost of a boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Boot {
-    /// When it was told, seconds since 1970.
+    /// Time of the report, in seconds since 1970.
     pub at_s: u64,
-    /// All of it, down to the checkpoint.
+    /// Total cost, up to the checkpoint.
     pub all: Cost,
-    /// Its parts, which come to that.
+    /// Parts; their sum is `all`.
     pub parts: Vec<Part>,
-    /// The files, the dearest first.
+    /// Files, highest cost first.
     pub files: Vec<File>,
-    /// How many there are.
+    /// Number of all files.
     pub files_all: u64,
-    /// Their folders, the dearest first.
+    /// Folders of the files, highest cost first.
     pub folders: Vec<Folder>,
-    /// Warm-up requests that it has made.
+    /// Warm-up requests that the boot made.
     pub warmup: Vec<String>,
-    /// What there was no room for, and is part of who asked for it.
+    /// Number of loads that did not fit into the process's table. Their cost is part of the load
+    /// that caused them.
     pub lost: u64,
-    /// The boot before it, if there was one.
+    /// The prewarm boot before this boot, if there was one.
     pub rehearsal: Option<Rehearsal>,
 }
 
@@ -105,8 +109,8 @@ fn parts(report: &Report, own: &[Cost]) -> Vec<Part> {
         "autoloaders",
         "warm-up requests",
         "Samovar\\warmup()",
-        "the look at what is left open",
-        "the rest",
+        "preflight",
+        "other",
     ];
     let mut parts = names.map(|name| Part { name: name.to_owned(), ..Part::default() });
     let mut add = |at: usize, cost: Cost| {
@@ -129,7 +133,8 @@ fn parts(report: &Report, own: &[Cost]) -> Vec<Part> {
     parts.into_iter().filter(|part| part.count > 0).collect()
 }
 
-/// `/srv/vendor/symfony/console` of a file below it; else its folder.
+/// Returns the package's folder for a file below `vendor/`, such as `/srv/vendor/symfony/console`;
+/// for others the file's folder.
 fn folder_of(file: &str) -> &str {
     if let Some(at) = file.find("/vendor/").map(|at| at + "/vendor/".len()) {
         let mut slashes = file[at..].match_indices('/').map(|(slash, _)| at + slash);
@@ -140,7 +145,7 @@ fn folder_of(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// What a file of the rehearsal took to compile.
+/// Wall time of compiling each file during the prewarm boot.
 type Cold = HashMap<String, i64>;
 
 fn files(report: &Report, own: &[Cost], cold: &Cold) -> Vec<File> {
@@ -226,7 +231,7 @@ impl Boot {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::{Load, Of};
+    use super::super::report::{Load, ReportKind};
     use super::*;
 
     fn load(kind: Kind, parent: Option<usize>, wall: i64, compiling: i64, name: &str) -> Load {
@@ -237,14 +242,14 @@ mod tests {
         Load { kind, parent, was_compiled, is_once, all, compiling, place, line: 3, name }
     }
 
-    fn report(of: Of, loads: Vec<Load>) -> Report {
+    fn report(of: ReportKind, loads: Vec<Load>) -> Report {
         Report { of, loads, ..Report::default() }
     }
 
     #[test]
-    fn parts_come_to_all_of_it() {
+    fn parts_of_boot_sum_to_total_cost() {
         let boot = report(
-            Of::Boot,
+            ReportKind::Boot,
             vec![
                 load(Kind::Root, None, 1_000, 0, ""),
                 load(Kind::File, Some(0), 900, 5, "/srv/index.php"),
@@ -256,7 +261,7 @@ mod tests {
             ],
         );
         let cold = report(
-            Of::Rehearsal,
+            ReportKind::Rehearsal,
             vec![
                 load(Kind::Root, None, 5_000, 0, ""),
                 load(Kind::File, Some(0), 4_000, 700, "/srv/index.php"),
@@ -275,7 +280,7 @@ mod tests {
         assert_eq!(part("files from opcache"), Some((2, 9)));
         assert_eq!(part("the files' own code"), Some((3, 395 + 280 + 96)));
         assert_eq!(part("autoloaders"), Some((1, 100)));
-        assert_eq!(part("the rest"), Some((1, 20)));
+        assert_eq!(part("other"), Some((1, 20)));
         let file = |name: &str| boot.files.iter().find(|file| file.file == name).expect("a file");
         assert_eq!(file("/srv/index.php").own.wall_ns, 395);
         assert_eq!(file("/srv/index.php").cold_ns, 700);
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_folders() {
+    fn folder_of_vendor_file_is_its_package() {
         for (file, folder) in [
             ("/srv/vendor/symfony/console/Command/A.php", "/srv/vendor/symfony/console"),
             ("/srv/vendor/autoload.php", "/srv/vendor"),

@@ -1,38 +1,39 @@
-//! A boot's functions, as the sampler has seen them from outside: which are dear, where no request is traced either.
+//! Functions of a boot, as sampled from outside: shows the expensive ones without tracing any
+//! request.
 
-use super::keeper::Explained;
-use crate::question::Answer;
-use crate::running::{BOOT, named};
+use super::collector::Explained;
+use crate::current_minute::{BOOT, named};
+use crate::query::ProfileResult;
 use samovar_wire::ProfileQuestion;
 use serde::{Deserialize, Serialize};
 
-/// Functions that are told.
+/// Maximum number of listed functions.
 const FUNCTIONS_MAX: usize = 50;
-/// Minutes are kept whole: one more on each side.
+/// Profiles are stored in whole minutes, so the query includes one more on each side.
 const MINUTE_S: u64 = 60;
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// A function of a boot and of the rehearsal before it.
+/// A function of a boot and of the prewarm boot before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BootFunction {
-    /// `App\Kernel::boot`.
+    /// Name such as `App\Kernel::boot`.
     pub function: String,
-    /// Where it is declared.
+    /// File of the declaration.
     pub file: String,
-    /// And in which line.
+    /// Line of the declaration.
     pub line: u32,
-    /// How often it was seen at work.
+    /// Number of samples in the function itself.
     pub samples: u64,
-    /// Time for which it was, ns.
+    /// Time in the function itself, ns.
     pub own_ns: u64,
-    /// With what it calls.
+    /// Time in the function, callees included, ns.
     pub total_ns: u64,
 }
 
 impl Explained {
-    /// What whoever keeps profiles is to be asked for the functions of this boot, which is that generation's of that pool: the
-    /// default one by an empty name.
+    /// Returns the profile query for the functions of this boot, which belongs to this pool and
+    /// generation. The default pool has an empty name.
     #[must_use]
     pub fn asks(&self, pool: &str, generation: u64) -> ProfileQuestion {
         let rehearsal = self.boot.rehearsal.map_or(0, |rehearsal| rehearsal.all.wall_ns);
@@ -47,9 +48,9 @@ impl Explained {
         }
     }
 
-    /// Takes over what he has answered: nothing, if he has seen none of it.
-    pub fn take_functions(&mut self, answer: &Answer) {
-        let shares = answer.now.profile.shares();
+    /// Sets the functions from the query's result; none if the boot was not sampled.
+    pub fn take_functions(&mut self, response: &ProfileResult) {
+        let shares = response.now.profile.shares();
         let mut all: Vec<_> = shares
             .into_iter()
             .map(|share| BootFunction {

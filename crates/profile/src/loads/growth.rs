@@ -1,18 +1,19 @@
-//! What makes resident workers grow, as they have found out themselves (`crates/worker/csrc/census/watch.c`).
+//! Causes of memory growth in resident workers, as the workers found them
+//! (`crates/worker/csrc/heap_walk/watch.c`).
 
 use crate::fields::{self, Fields};
 use samovar_wire::GrowthStatus;
 use std::collections::VecDeque;
 
 const BEGIN: &str = "samovar-growth 1";
-/// Things that are remembered; the one that was seen last the longest ago makes room.
+/// Maximum number of growing values; the one with the oldest latest report is replaced.
 const GROWERS_MAX: usize = 32;
-/// Processes that are told apart for one.
+/// Maximum number of processes counted for one value.
 const PIDS_MAX: usize = 64;
-/// Longest text that is kept, bytes.
+/// Maximum bytes of a stored text.
 const TEXT_BYTES_MAX: usize = 1_024;
 
-/// What one worker says.
+/// Report of one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Growth {
     seen: GrowthStatus,
@@ -20,7 +21,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// `None`: that is no such report.
+    /// Parses a report. Returns `None` if it is not a valid one.
     pub(super) fn read(text: &[u8], now: u64) -> Option<Growth> {
         let mut lines = std::str::from_utf8(text).ok()?.lines();
         if lines.next()? != BEGIN {
@@ -53,7 +54,7 @@ impl Growth {
     }
 }
 
-/// What was said so far, the latest last.
+/// Reported growing values, latest last.
 #[derive(Debug, Default)]
 pub(super) struct Growths(VecDeque<(GrowthStatus, Vec<u32>)>);
 
@@ -89,13 +90,14 @@ mod tests {
 
     fn growth(name: &str, pid: u32, generation: u32, now: u64) -> Growth {
         let text = format!(
-            "samovar-growth 1\ng\t{generation}\t{pid}\t40\t20\t212\telements\t/srv/Foo.php:88\t{name}\nend\n"
+            "samovar-growth 1\n\
+             g\t{generation}\t{pid}\t40\t20\t212\telements\t/srv/Foo.php:88\t{name}\nend\n"
         );
         Growth::read(text.as_bytes(), now).expect("a report")
     }
 
     #[test]
-    fn what_grows_in_several_workers_is_one_thing_of_each_generation() {
+    fn growth_in_several_workers_is_one_entry_per_generation() {
         let mut all = Growths::default();
         for (pid, generation, now) in [(1, 7, 100), (2, 7, 200), (2, 7, 300), (3, 8, 400)] {
             all.add(growth("Registry::$items", pid, generation, now));
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_names_nor_workers_make_it_grow() {
+    fn growth_list_is_bounded_in_names_and_workers() {
         let mut all = Growths::default();
         for n in 0..1_000 {
             all.add(growth(&format!("f{}() $x", n % 100), n, 1, u64::from(n)));
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_none() {
+    fn growth_with_invalid_report_is_rejected() {
         for text in [
             "",
             "samovar-growth 1\n",

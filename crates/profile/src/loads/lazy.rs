@@ -1,38 +1,39 @@
-//! What requests still load below the checkpoint, added up over those that were looked at, and what would warm it up. Pure.
+//! Files that requests still load below the checkpoint, added up over the sampled requests, and
+//! advice for warming them up. Pure.
 
 use super::report::{Cost, Kind, Report};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Files that are told apart; more are counted as one.
+/// Maximum number of files; further files are counted as one.
 const FILES_MAX: usize = 2_000;
-/// Paths of requests that are told apart; of the others nobody can be asked again.
+/// Maximum number of request paths; further paths cannot be advised as warm-up requests.
 const PATHS_MAX: usize = 200;
-/// Longest path that is one to be asked again, bytes.
+/// Maximum bytes of a path that can be advised as a warm-up request.
 const PATH_BYTES_MAX: usize = 256;
-/// Warm-up requests that are advised at most.
+/// Maximum number of advised warm-up requests.
 const ADVISED_MAX: usize = 5;
-/// Classes and files that a line of advice has at most.
+/// Maximum number of classes or files in one piece of advice.
 const LINE_MAX: usize = 40;
-/// A path that warms up less than this part of the cost is not worth a request at each boot.
+/// Minimum fraction of the cost that a path must save, to be worth a request at each boot.
 const WORTH: f64 = 0.01;
 const OTHERS: &str = "(other files)";
 
-/// What the look at requests has brought.
+/// Loads of the sampled requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lazy {
-    /// Requests that were looked at.
+    /// Number of sampled requests.
     pub requests: u64,
-    /// Of them, those that have loaded something.
+    /// Number of sampled requests that loaded a file or class.
     pub loading: u64,
-    /// Classes that all of them have declared.
+    /// Number of classes that the sampled requests declared, in total.
     pub classes: u64,
-    /// What loading has taken in all of them.
+    /// Cost of all loads.
     pub cost: Cost,
-    /// The files, those first that cost most.
+    /// Loaded files, highest cost first.
     pub files: Vec<LazyFile>,
-    /// What to do about it.
+    /// Advice to avoid these loads.
     pub advice: Advice,
 }
 
@@ -40,46 +41,48 @@ pub struct Lazy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LazyFile {
-    /// Its path.
+    /// Path of the file.
     pub file: String,
-    /// The class that was looked for, or empty.
+    /// Class whose autoloading included the file, or empty.
     pub class: String,
-    /// Who asked for it: `/srv/a.php:7`.
+    /// Source line that caused the first load: `/srv/a.php:7`.
     pub place: String,
-    /// Requests that have loaded it.
+    /// Number of requests that loaded it.
     pub requests: u64,
-    /// How often they did.
+    /// Number of loads.
     pub loads: u64,
-    /// How often opcache did not have it.
+    /// Number of loads for which opcache did not have the file.
     pub compiled: u64,
-    /// By `include_once` or `require_once`, or as a class: once is enough.
+    /// Whether it was loaded by `include_once` or `require_once`, or as a class: then one load per
+    /// process is enough.
     pub is_once: bool,
-    /// What all that took, without what it has included.
+    /// Cost of these loads, without the files that this file includes.
     pub cost: Cost,
-    /// A path whose request has loaded it.
+    /// Path of a request that loaded it.
     pub path: String,
 }
 
-/// The lines to be added.
+/// Lines to add to the settings or the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Advice {
-    /// For samovar.toml: `warmup = ["/", "/basket"]`; empty: no request would warm anything up.
+    /// For samovar.toml: `warmup = ["/", "/basket"]`; empty: no request would warm up any class.
     pub setting: String,
-    /// Instead, or for classes that no GET request has loaded: PHP above the checkpoint.
+    /// PHP code to place above the checkpoint: an alternative to `setting`, also for classes that
+    /// no GET request loaded.
     pub classes: String,
-    /// For files that are no classes: PHP above the checkpoint.
+    /// PHP code to place above the checkpoint, for files that declare no autoloaded class.
     pub files: Vec<String>,
     /// Files that opcache does not keep.
     pub uncached: Vec<String>,
 }
 
-/// Requests as they are looked at.
+/// Sums over the sampled requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looks {
     sum: Lazy,
     at: HashMap<String, usize>,
-    /// Which files a GET of a path has loaded.
+    /// Files loaded by GET requests to each path.
     paths: BTreeMap<String, BTreeSet<usize>>,
 }
 
@@ -93,7 +96,7 @@ impl Looks {
         }
         let mut seen = BTreeSet::new();
         for (at, load) in report.loads.iter().enumerate().skip(1) {
-            // An autoloader's own time is part of what its class costs.
+            // The autoloader's own time is part of the cost of its class.
             self.sum.cost += own[at];
             let class =
                 if load.kind == Kind::Class { Some(&*load.name) } else { report.class_of(at) };
@@ -141,7 +144,7 @@ impl Looks {
         })
     }
 
-    /// All of it, and what to do about it. `warmup`: what is warmed up already.
+    /// Returns the sums and the advice. `warmup` has the existing warm-up requests.
     pub(super) fn told(&self, warmup: &[String]) -> Lazy {
         let mut told = self.sum.clone();
         told.advice = self.advice(warmup);
@@ -185,7 +188,8 @@ impl Looks {
         }
     }
 
-    /// Few paths that load many of these files, the one first that costs most.
+    /// Selects few paths that together load most of these files by cost; the path with the highest
+    /// gain is first.
     fn cover(&self, classes: &BTreeSet<usize>, warmup: &[String]) -> Vec<String> {
         let files = &self.sum.files;
         #[allow(clippy::cast_precision_loss, reason = "times")]
@@ -197,7 +201,7 @@ impl Looks {
             let open = self.paths.iter().filter(|(path, _)| !warmup.contains(*path));
             let gain = |of: &BTreeSet<usize>| of.intersection(&left).map(cost).sum::<f64>();
             let gains = open.map(|(path, of)| (path, of, gain(of)));
-            // Of equals the shortest, which is the least likely to be about one thing alone.
+            // Of paths with the same gain, the shortest wins: it is most likely a general page.
             let best = gains.max_by(|a, b| {
                 a.2.total_cmp(&b.2).then_with(|| (b.0.len(), b.0).cmp(&(a.0.len(), a.0)))
             });
@@ -209,19 +213,19 @@ impl Looks {
     }
 }
 
-/// As the setting `warmup` takes it.
+/// Whether the setting `warmup` accepts this path.
 fn is_askable(path: &str) -> bool {
     path.starts_with('/')
         && path.len() <= PATH_BYTES_MAX
         && path.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// As TOML has it.
+/// Quotes a path for TOML.
 fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// As PHP has it.
+/// Quotes a text for PHP.
 fn php(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn few_paths_are_advised_that_load_most() {
+    fn advice_selects_few_paths_with_highest_cost() {
         let mut looks = Looks::default();
         looks.add(&request("GET", "/a", &[("A", 1_000), ("B", 1_000)]));
         looks.add(&request("GET", "/b", &[("B", 1_000)]));
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_classes_are_to_be_required() {
+    fn advice_for_files_without_class_is_require_once() {
         let mut report = request("GET", "/", &[]);
         report.loads.push(Load { is_once: true, ..load(Kind::File, Some(0), 50, "/it's.php") });
         report.loads.push(load(Kind::File, Some(0), 50, "/template.php"));
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_paths_are_not_advised_and_none_is_too_many() {
+    fn advice_skips_odd_paths_and_lists_are_bounded() {
         let mut looks = Looks::default();
         for path in ["", "x", "/a b", "/é", &format!("/{}", "x".repeat(300))] {
             looks.add(&request("GET", path, &[("A", 100)]));
@@ -309,11 +313,11 @@ mod tests {
             looks.add(&request("GET", &format!("/{n}"), &[(&format!("C{n}"), 100)]));
         }
         assert!(looks.paths.len() <= PATHS_MAX && looks.sum.files.len() <= FILES_MAX + 1);
-        assert_eq!(looks.told(&[]).advice.setting, "", "none of so many is worth it");
+        assert_eq!(looks.told(&[]).advice.setting, "", "no advice for many files");
     }
 
     #[test]
-    fn texts_are_quoted() {
+    fn texts_are_quoted_for_toml_and_php() {
         assert_eq!(quoted(r#"/a"b\c"#), r#""/a\"b\\c""#);
         assert_eq!(php(r"/a'b\c"), r"'/a\'b\\c'");
     }

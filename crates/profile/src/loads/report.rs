@@ -1,25 +1,25 @@
-//! What a process has loaded as it has written it (`crates/worker/csrc/loads/report.c`). Whatever somebody writes there is a tree
-//! within limits, or nothing.
+//! Loads of one boot or request, as its process wrote them (`crates/worker/csrc/loads/report.c`).
+//! The input is not trusted: the result is a tree within limits, or none.
 
 use crate::fields::{self, Fields};
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Sub};
 
 const BEGIN: &str = "samovar-loads 1";
-/// Lines of one report: more than a process's table has.
+/// Maximum number of lines of one report: more than a process's table holds.
 const LINES_MAX: usize = 40_000;
-/// Longest name that is kept, bytes.
+/// Maximum bytes of a stored name.
 const TEXT_BYTES_MAX: usize = 1_024;
 
-/// Wall and CPU time, ns, and PHP's memory, bytes.
+/// Wall and CPU time in ns, and PHP memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cost {
-    /// By the clock.
+    /// Wall time.
     pub wall_ns: i64,
-    /// Of the processor.
+    /// CPU time.
     pub cpu_ns: i64,
-    /// How far PHP's memory grew.
+    /// Growth of PHP's memory.
     pub bytes: i64,
 }
 
@@ -43,46 +43,47 @@ impl Sub for Cost {
     }
 }
 
-/// What a report is of.
+/// Subject of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum ReportKind {
     /// The boot that serves.
     #[default]
     Boot,
-    /// The one before it, which fills the caches.
+    /// The prewarm boot before it, which fills the caches.
     Rehearsal,
     /// A request.
     Request,
 }
 
-/// What was loaded.
+/// Kind of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Root,
     File,
-    /// A class that autoloaders were asked for.
+    /// A class that autoloaders were called for.
     Class,
-    /// `Samovar\warmup()`.
+    /// A call of `Samovar\warmup()`.
     Warmup,
     /// A warm-up request.
     Request,
-    /// The look at what the boot has left open.
+    /// The preflight, which searches for objects that the boot left open.
     Look,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) kind: Kind,
-    /// What it is a part of: one that stands before it. The first has none.
+    /// Index of the load that this one is a part of; smaller than its own index. `None` for the
+    /// first load only.
     pub(super) parent: Option<usize>,
-    /// opcache did not have it.
+    /// Whether it was compiled because opcache did not have it.
     pub(super) was_compiled: bool,
-    /// By `include_once` or `require_once`.
+    /// Whether it was loaded by `include_once` or `require_once`.
     pub(super) is_once: bool,
-    /// With all its parts.
+    /// Cost with all parts.
     pub(super) all: Cost,
     pub(super) compiling: Cost,
-    /// Who asked for it.
+    /// File that caused the load.
     pub(super) place: String,
     pub(super) line: u32,
     pub(super) name: String,
@@ -90,18 +91,18 @@ pub(super) struct Load {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
-    pub(super) of: Of,
-    /// Of which template.
+    pub(super) of: ReportKind,
+    /// Id of the template.
     pub(super) boot: u64,
-    /// Requests that were looked at since the last report, this one among them.
+    /// Number of requests sampled since the last report, this one included.
     pub(super) looks: u64,
-    /// Classes that the request has declared.
+    /// Number of classes that the request declared.
     pub(super) classes: u64,
-    /// Loads that there was no room for.
+    /// Number of loads that did not fit into the process's table.
     pub(super) lost: u64,
     pub(super) method: String,
     pub(super) path: String,
-    /// As the application has named it.
+    /// Name that the application gave.
     pub(super) route: String,
     pub(super) loads: Vec<Load>,
 }
@@ -115,7 +116,7 @@ fn cost(fields: &mut Fields<'_>) -> Option<Cost> {
 }
 
 impl Report {
-    /// `None`: it is none, or was cut off.
+    /// Parses a report. Returns `None` if it is invalid or truncated.
     pub(super) fn read(bytes: &[u8]) -> Option<Report> {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.lines().take(LINES_MAX);
@@ -137,9 +138,9 @@ impl Report {
         match fields.text()? {
             "k" => {
                 self.of = match fields.text()? {
-                    "boot" => Of::Boot,
-                    "rehearsal" => Of::Rehearsal,
-                    "request" => Of::Request,
+                    "boot" => ReportKind::Boot,
+                    "rehearsal" => ReportKind::Rehearsal,
+                    "request" => ReportKind::Request,
                     _ => return None,
                 };
                 self.boot = fields.number()?;
@@ -149,7 +150,7 @@ impl Report {
             }
             "q" => {
                 self.method = cut(fields.text()?);
-                // What it was asked with is nobody's to keep.
+                // The query string may contain private data, so it is not stored.
                 self.path = cut(fields.text()?.split('?').next()?);
                 self.route = cut(fields.text()?);
             }
@@ -157,13 +158,13 @@ impl Report {
                 let load = load(&mut fields, self.loads.len())?;
                 self.loads.push(load);
             }
-            // What later versions may say beside that.
+            // Lines of later versions are ignored.
             _ => {}
         }
         Some(())
     }
 
-    /// What each load took without its parts, in their order.
+    /// Returns the cost of each load without its parts, in the order of the loads.
     pub(super) fn own(&self) -> Vec<Cost> {
         let mut own: Vec<Cost> = self.loads.iter().map(|load| load.all).collect();
         for load in &self.loads {
@@ -174,7 +175,7 @@ impl Report {
         own
     }
 
-    /// The class whose autoloading a load is a part of, if no other file stands between.
+    /// Returns the class whose autoloading contains the load, if no other file is in between.
     pub(super) fn class_of(&self, at: usize) -> Option<&str> {
         let mut parent = self.loads[at].parent;
         while let Some(of) = parent {
@@ -202,7 +203,7 @@ fn load(fields: &mut Fields<'_>, at: usize) -> Option<Load> {
         -1 => None,
         parent => Some(usize::try_from(parent).ok().filter(|parent| *parent < at)?),
     };
-    // One tree: the first is the root, and nothing else.
+    // There is one tree: the first load, and only that one, is the root.
     if parent.is_none() != (at == 0) || (kind == Kind::Root) != (at == 0) {
         return None;
     }
@@ -224,9 +225,12 @@ mod tests {
         l\tf\t1\t3\t60\t50\t300\t20\t20\t100\t9\t/load.php\t/A.php\nend\n";
 
     #[test]
-    fn a_report_is_read() {
+    fn report_with_valid_lines_is_parsed() {
         let report = Report::read(TEXT.as_bytes()).expect("a report");
-        assert_eq!((report.of, report.boot, report.looks, report.classes), (Of::Request, 77, 3, 2));
+        assert_eq!(
+            (report.of, report.boot, report.looks, report.classes),
+            (ReportKind::Request, 77, 3, 2)
+        );
         assert_eq!((&*report.path, &*report.route), ("/a", "shop"));
         let file = &report.loads[2];
         assert_eq!((file.kind, file.was_compiled, file.is_once), (Kind::File, true, true));
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_no_tree_is_none() {
+    fn report_truncated_or_not_a_tree_is_rejected() {
         for len in 0..TEXT.len() - 1 {
             assert_eq!(Report::read(&TEXT.as_bytes()[..len]), None, "{len}");
         }
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_do_no_harm() {
+    fn report_with_extreme_numbers_does_not_overflow() {
         let text = TEXT.replace("\t80\t", "\t9223372036854775807\t");
         let text = text.replacen("\t100\t", "\t-9223372036854775808\t", 1);
         let report = Report::read(text.as_bytes()).expect("a report");

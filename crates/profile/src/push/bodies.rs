@@ -1,9 +1,10 @@
-//! A minute → the bodies of requests to Pyroscope: a profile of CPU time and one of the clock's for each route, pool, generation
-//! and model, in pprof's format, with labels.
+//! A minute → request bodies for Pyroscope: one profile of CPU time and one of wall time per route,
+//! pool, generation and model, in pprof's format, with labels.
 //!
-//! The messages are those of `push/v1/push.proto` and `types/v1/types.proto` in github.com/grafana/pyroscope/api.
+//! The messages are those of `push/v1/push.proto` and `types/v1/types.proto` in
+//! github.com/grafana/pyroscope/api.
 
-use crate::running::{Minute, Row};
+use crate::current_minute::{Minute, Row};
 use prost::Message;
 use samovar_insight::OTHER;
 use samovar_spy::profile::Profile;
@@ -13,19 +14,21 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Routes' rows of one minute that have profiles of their own; all others are one for each pool, generation and model.
+/// Maximum number of rows of a minute with profiles of their own. The others are added up to one
+/// per pool, generation and model.
 const ROWS_MAX: usize = 100;
-/// One profile, before it is packed: Pyroscope takes 4 MiB unless it is told otherwise.
+/// Maximum size of one profile before compression: Pyroscope accepts 4 MiB by default.
 const PROFILE_BYTES_MAX: usize = 3 << 20;
-/// Profiles of so many bytes go together.
+/// A body is complete when its profiles reach this size.
 const BODY_BYTES: usize = 1 << 20;
-/// Different stacks of a profile.
+/// Maximum number of distinct stacks in a profile.
 const STACKS_MAX: usize = 10_000;
-/// Bytes of a label's value: Pyroscope's limit.
+/// Maximum bytes of a label's value: Pyroscope's limit.
 const VALUE_BYTES_MAX: usize = 2_048;
 const MINUTE_S: u64 = 60;
 
-/// What Pyroscope's pages look for: `process_cpu:cpu:nanoseconds:cpu:nanoseconds` and the like.
+/// Names and values of the profiles, as Pyroscope's pages expect them:
+/// `process_cpu:cpu:nanoseconds:cpu:nanoseconds` and similar.
 const KINDS: [(&str, Value); 2] = [("process_cpu", Value::Cpu), ("wall", Value::Wall)];
 
 #[derive(Clone, PartialEq, Message)]
@@ -58,7 +61,7 @@ struct RawSample {
     id: String,
 }
 
-/// What all profiles of this server have.
+/// Returns the labels that all profiles of this server have.
 pub(super) fn labels(
     service: &str,
     host: &str,
@@ -70,7 +73,7 @@ pub(super) fn labels(
     whole.map(|(name, value)| (name.to_owned(), cut(value).to_owned())).collect()
 }
 
-/// The bodies, each with how many profiles it has.
+/// Returns the bodies, each with its number of profiles.
 pub(super) fn of(minute: &Minute, labels: &[(String, String)], now: u64) -> Vec<(Vec<u8>, u64)> {
     let duration = now.saturating_sub(minute.at).clamp(1, MINUTE_S);
     let when = (UNIX_EPOCH + Duration::from_secs(minute.at), Duration::from_secs(duration));
@@ -78,7 +81,7 @@ pub(super) fn of(minute: &Minute, labels: &[(String, String)], now: u64) -> Vec<
     for (route, row, profile) in rows(minute) {
         for (name, value) in KINDS {
             let rendered = render_one(&profile, value, when, PROFILE_BYTES_MAX);
-            // Writing to memory cannot fail; and who has used no CPU time has no such profile.
+            // Writing to memory cannot fail. A row without CPU time has no profile of it.
             let Ok(Some(raw_profile)) = rendered else { continue };
             bytes += raw_profile.len();
             let samples = vec![RawSample { raw_profile, id: id() }];
@@ -97,7 +100,7 @@ pub(super) fn of(minute: &Minute, labels: &[(String, String)], now: u64) -> Vec<
     bodies.into_iter().map(encoded).collect()
 }
 
-/// Those that were seen, the heaviest first; the lightest of many are added up.
+/// Returns the rows with samples, most samples first. Rows beyond the limit are added up.
 fn rows(minute: &Minute) -> Vec<(&str, &Row, Cow<'_, Profile>)> {
     let seen = minute.rows.iter().filter(|(_, row)| !row.profile.is_empty());
     let mut seen: Vec<_> = seen.map(|(route, row)| (&**route, row)).collect();
@@ -117,7 +120,7 @@ fn rows(minute: &Minute) -> Vec<(&str, &Row, Cow<'_, Profile>)> {
     own.chain(sums).collect()
 }
 
-/// In the order of their names, as Pyroscope has them.
+/// Returns the labels sorted by name, as Pyroscope requires.
 fn with(all: &[(String, String)], name: &str, route: &str, row: &Row) -> Vec<LabelPair> {
     let generation = row.generation.to_string();
     let own = [
@@ -126,7 +129,7 @@ fn with(all: &[(String, String)], name: &str, route: &str, row: &Row) -> Vec<Lab
         ("model", row.model.name()),
         ("route", cut(route)),
     ];
-    // The default pool's have none: so they are the same series before and after there are others.
+    // The default pool has no such label, so its series stay the same when other pools are added.
     let pool = (!row.pool.is_empty()).then_some(("pool", &*row.pool));
     let all = all.iter().map(|(name, value)| (&**name, &**value));
     let sorted: BTreeMap<&str, &str> = all.chain(own).chain(pool).collect();
@@ -138,7 +141,7 @@ fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(VALUE_BYTES_MAX)]
 }
 
-/// An id that no other profile has (UUID, version 4): std's hash tables have a random seed each.
+/// Returns a random id (UUID, version 4). Each `RandomState` of std has its own random seed.
 fn id() -> String {
     let random = || u128::from(RandomState::new().hash_one(()));
     let bits = random() << 64 | random();

@@ -1,12 +1,13 @@
-//! A minute to a Pyroscope that takes it, and to those that do not. What comes is read by others: `protoc`, and Go's pprof.
+//! Pushes minutes to a Pyroscope that accepts them, and to peers that do not. Other programs check
+//! the received bodies: `protoc`, and Go's pprof.
 
 use super::{PushOptions, Pusher};
-use crate::running::{Minute, Row};
+use crate::current_minute::{Minute, Row};
 use crate::sample::{At, Sample};
 use samovar_insight::{Fate, Model};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
-use samovar_testkit::collector::{Answer, Collector};
+use samovar_testkit::collector::{Collector, CollectorReply};
 use samovar_testkit::protoc::{self, PUSH};
 use samovar_testkit::{eventually, go_tool_pprof};
 use std::io::Write as _;
@@ -15,10 +16,10 @@ use std::time::Duration;
 
 const AT: u64 = 1_800_000_000;
 
-type Told = Arc<Mutex<Vec<String>>>;
+type Reports = Arc<Mutex<Vec<String>>>;
 
-fn pusher(endpoint: &str, change: impl FnOnce(&mut PushOptions)) -> (Pusher, Told) {
-    let told = Told::default();
+fn pusher(endpoint: &str, change: impl FnOnce(&mut PushOptions)) -> (Pusher, Reports) {
+    let told = Reports::default();
     let into = Arc::clone(&told);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut options = PushOptions {
@@ -43,7 +44,7 @@ fn frame(class: &str, name: &str, line: u32) -> Frame {
     Frame { function: Arc::new(Function { class, name, file, line: 1 }), line }
 }
 
-/// One route's: 60 and 30 ns of CPU time, and 1000 ns that were waited.
+/// A row of one route: 60 and 30 ns of CPU time, and 1000 ns of waiting.
 fn row(generation: u64) -> Row {
     let mut row = Row { generation, model: Model::Checkpoint, requests: 3, ..Row::default() };
     let stack = |name: &str| [frame("Shop", name, 7), frame("", "{main}", 3)];
@@ -74,7 +75,7 @@ fn await_fates(pusher: &Pusher, expected: (u64, u64, u64)) {
     });
 }
 
-/// The bytes of a text of protoc's.
+/// Returns the bytes of a text in protoc's output.
 fn unescaped(text: &str) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((first, left)) = rest.split_first() {
@@ -102,7 +103,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What Go's pprof says of each profile in a body, by its `__name__` and route.
+/// Returns the output of Go's pprof for each profile in a body, with its `__name__` and route.
 fn tops(body: &[u8]) -> Vec<(String, String, String)> {
     let text = protoc::decode(PUSH, body);
     let value = |series: &str, name: &str| {
@@ -123,7 +124,7 @@ fn tops(body: &[u8]) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn profiles_are_what_others_read() {
+fn pushed_profiles_are_readable_by_protoc_and_pprof() {
     let collector = Collector::start([]);
     let (pusher, told) = pusher(&collector.endpoint, |_| ());
     pusher.put(&minute(&["shop_show"]), AT + 60);
@@ -160,7 +161,7 @@ fn profiles_are_what_others_read() {
 }
 
 #[test]
-fn a_minute_without_work_is_not_sent_and_many_routes_are_bounded() {
+fn push_skips_empty_rows_and_bounds_routes() {
     let collector = Collector::start([]);
     let (pusher, _) = pusher(&collector.endpoint, |_| ());
     pusher.put(&Minute { at: AT, rows: vec![("r".into(), Row::default())] }, AT + 60);
@@ -182,12 +183,12 @@ fn a_minute_without_work_is_not_sent_and_many_routes_are_bounded() {
 }
 
 #[test]
-fn who_is_overloaded_or_speaks_no_http_is_asked_again() {
+fn push_is_retried_after_overload_or_invalid_response() {
     let collector = Collector::start([
-        Answer::With(429, "retry-after: 1\r\n", br#"{"message":"slow\ndown"}"#.to_vec()),
-        Answer::With(503, "", Vec::new()),
-        Answer::Garbage,
-        Answer::Close,
+        CollectorReply::With(429, "retry-after: 1\r\n", br#"{"message":"slow\ndown"}"#.to_vec()),
+        CollectorReply::With(503, "", Vec::new()),
+        CollectorReply::Garbage,
+        CollectorReply::Close,
     ]);
     let (pusher, told) = pusher(&collector.endpoint, |_| ());
     pusher.put(&minute(&["r"]), AT + 60);
@@ -198,14 +199,14 @@ fn who_is_overloaded_or_speaks_no_http_is_asked_again() {
     assert!(posted.iter().all(|again| again.body == posted[0].body));
     let told = told.lock().expect("no panic");
     let [away, again] = &told[..] else { panic!("{told:?}") };
-    assert!(away.ends_with("takes no profiles: status 429 slowdown"), "{away}");
-    assert!(again.ends_with("takes all again"), "{again}");
+    assert!(away.ends_with("does not accept profiles: status 429 slowdown"), "{away}");
+    assert!(again.ends_with("accepts profiles again"), "{again}");
 }
 
 #[test]
-fn what_is_refused_is_not_sent_again_and_told_once() {
+fn rejected_push_is_not_retried_and_reported_once() {
     let message = br#"{"code":"invalid_argument","message":"profile is too old"}"#;
-    let refusal = || Answer::With(400, "", message.to_vec());
+    let refusal = || CollectorReply::With(400, "", message.to_vec());
     let collector = Collector::start([refusal(), refusal()]);
     let (pusher, told) = pusher(&collector.endpoint, |_| ());
     for n in 1..=2 {
@@ -217,16 +218,16 @@ fn what_is_refused_is_not_sent_again_and_told_once() {
     assert_eq!(collector.posted().len(), 3);
     let told = told.lock().expect("no panic");
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].ends_with("refuses profiles: status 400 profile is too old"), "{told:?}");
+    assert!(told[0].ends_with("rejects profiles: status 400 profile is too old"), "{told:?}");
 }
 
 #[test]
-fn who_hangs_holds_nothing_up_and_the_oldest_make_room() {
-    let collector = Collector::start(vec![Answer::Hang; 10]);
+fn hanging_collector_does_not_block_and_oldest_are_dropped() {
+    let collector = Collector::start(vec![CollectorReply::Hang; 10]);
     let (pusher, _) = pusher(&collector.endpoint, |options| options.bytes_max = 20_000);
     pusher.put(&minute(&["first"]), AT + 60);
     collector.await_posted(1);
-    // Nobody waits for it; and what waits has a limit.
+    // Queueing never blocks, and the queue has a limit.
     for _ in 0..100 {
         pusher.put(&minute(&["next"]), AT + 60);
     }
@@ -241,7 +242,7 @@ fn who_hangs_holds_nothing_up_and_the_oldest_make_room() {
 }
 
 #[test]
-fn the_end_of_the_server_sends_what_is_queued() {
+fn finish_sends_queued_bodies() {
     let collector = Collector::start([]);
     let (pusher, _) = pusher(&collector.endpoint, |options| {
         options.spread = Duration::from_hours(10_000);
@@ -254,7 +255,7 @@ fn the_end_of_the_server_sends_what_is_queued() {
 }
 
 #[test]
-fn addresses_and_headers_are_checked() {
+fn push_options_with_bad_address_or_header_are_rejected() {
     for (endpoint, header, expected) in [
         ("127.0.0.1:4040", "a", "hint: http://127.0.0.1:4040"),
         ("http://127.0.0.1:4040", "a b", "HTTP does not allow"),
@@ -295,7 +296,7 @@ fn large_profiles_keep_their_heaviest_stacks() {
 }
 
 #[test]
-fn samples_of_a_server_come_when_its_minute_is_over() {
+fn finished_profiles_are_pushed_with_last_minute() {
     let collector = Collector::start([]);
     let (pusher, _) = pusher(&collector.endpoint, |_| ());
     let profiles = crate::Profiles::start(crate::Options {
@@ -306,7 +307,7 @@ fn samples_of_a_server_come_when_its_minute_is_over() {
         default_pool: "default",
         is_told: false,
         trouble: Box::new(|_| {}),
-        turn: samovar_insight::Turn::now(),
+        handover_gate: samovar_insight::HandoverGate::now(),
         push: Some(Arc::new(pusher)),
     });
     let profiles = profiles.expect("a thread");

@@ -1,21 +1,22 @@
-//! What Pyroscope's answer means: pure.
+//! Interprets Pyroscope's response: pure.
 //!
-//! An error's body is the Connect protocol's: `{"code": "invalid_argument", "message": "…"}`. What is too much at the moment
-//! (429), and what has gone wrong over there (500 and above), may be tried again.
+//! The body of an error is the Connect protocol's: `{"code": "invalid_argument", "message": "…"}`.
+//! Requests can be retried after status 429 (too many at the moment) and 500 or above (error in
+//! Pyroscope).
 
 use samovar_outbound::Reply;
 use samovar_outbound::waits::{retry_after, words};
 use serde::Deserialize;
 use std::time::{Duration, SystemTime};
 
-/// What it means for the body.
+/// Meaning of the response for the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was taken.
+    /// Accepted.
     Taken,
-    /// It will never be taken.
+    /// Rejected for good.
     Refused(String),
-    /// It may be taken later; not before that, if it says when.
+    /// May be accepted later, not before `asked` if the response has it.
     Later { asked: Option<Duration>, words: String },
 }
 
@@ -32,7 +33,7 @@ pub(super) fn judge(reply: &Reply, now: SystemTime) -> Verdict {
             let asked = reply.retry_after.as_deref().and_then(|text| retry_after(text, now));
             Verdict::Later { asked, words: said(reply) }
         }
-        404 => Verdict::Refused(format!("{}: it has no push API there", said(reply))),
+        404 => Verdict::Refused(format!("{}: it has no push API", said(reply))),
         _ => Verdict::Refused(said(reply)),
     }
 }
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_as_the_protocol_has_it() {
+    fn verdict_follows_status_and_connect_error() {
         let refused = |words: &str| Verdict::Refused(words.to_owned());
         for (found, expected) in [
             (verdict(200, None, ""), Verdict::Taken),
@@ -70,7 +71,7 @@ mod tests {
             ),
             (verdict(401, None, "no"), refused("status 401")),
             (verdict(302, None, "[]"), refused("status 302")),
-            (verdict(404, None, ""), refused("status 404: it has no push API there")),
+            (verdict(404, None, ""), refused("status 404: it has no push API")),
             (
                 verdict(429, Some("7"), r#"{"message":"slow down"}"#),
                 later(Some(7), "status 429 slow down"),

@@ -7,9 +7,9 @@ use samovar_spy::profile::Profile;
 use samovar_spy::profile::packed::{Packed, pack, unpack};
 use std::io::{Read, Write};
 
-/// Stacks of one row.
+/// Maximum number of stacks of one row.
 const STACKS_MAX: usize = 5_001;
-/// What a row may be when it is unpacked: a file may be anything.
+/// Maximum size of an uncompressed row: the file is not trusted.
 const BYTES_MAX: u64 = 64 << 20;
 
 pub(super) fn of(profile: &Profile) -> Vec<u8> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::running::Row;
+use crate::current_minute::Row;
 use samovar_insight::Model;
 use samovar_spy::profile::Weight;
 
@@ -45,7 +45,7 @@ fn rows_are_found_by_time_route_and_generation() {
     assert_eq!(store.before("", 2).expect("readable"), Some((1, 6_000)));
     assert_eq!(store.before("", 1).expect("readable"), None);
     assert_eq!(store.latest("").expect("readable"), Some(2));
-    // The next run of the server finds them, and has seen no generation yet.
+    // The next run of the server finds the rows, but has sampled no generation yet.
     drop(store);
     let store = Store::open(Some(&file), LIMITS, 6).expect("a store");
     assert_eq!(read(&store, &all).len(), 3);
@@ -56,7 +56,7 @@ fn rows_are_found_by_time_route_and_generation() {
 }
 
 #[test]
-fn a_file_of_the_version_before_pools_had_generations_is_taken_over() {
+fn file_of_first_version_is_migrated() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("profiles.sqlite");
     let mut store = Store::open(Some(&file), LIMITS, 5).expect("a store");
@@ -73,7 +73,7 @@ fn a_file_of_the_version_before_pools_had_generations_is_taken_over() {
 }
 
 #[test]
-fn it_never_grows_beyond_its_limits() {
+fn store_size_and_age_stay_within_limits() {
     let mut store = Store::open(None, LIMITS, 1).expect("a store");
     let name = |n: u64| format!("/{n}/{}", "x".repeat(200));
     for n in 0..3 * 24 * 60 {
@@ -90,7 +90,7 @@ fn it_never_grows_beyond_its_limits() {
 }
 
 #[test]
-fn what_is_no_database_is_put_aside() {
+fn invalid_database_file_is_renamed() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("profiles.sqlite");
     std::fs::write(&file, "a text, and no database, of more than a hundred bytes".repeat(9))
@@ -104,7 +104,7 @@ fn what_is_no_database_is_put_aside() {
 }
 
 #[test]
-fn garbage_in_a_row_is_left_out() {
+fn row_with_garbage_is_skipped() {
     assert!(blob::read(b"garbage").is_none());
     assert!(blob::read(&[]).is_some_and(|profile| profile.is_empty()));
 }

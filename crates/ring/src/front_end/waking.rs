@@ -1,4 +1,4 @@
-//! The front's view of the protocol: which workers it wakes, and which it leaves asleep.
+//! The front's view of the protocol: chooses the workers to wake and those to leave asleep.
 
 use super::{FrontEnd, Progress, Shadow};
 use crate::layout::{Lane, SlotIndex, WORKERS_MAX};
@@ -6,10 +6,12 @@ use crate::os::monotonic_ns;
 use std::time::Duration;
 
 impl FrontEnd {
-    /// Wakes one sleeping worker per lane that got requests since the last call; it wakes the next.
+    /// Wakes one sleeping worker for each lane that got requests since the last call. That worker
+    /// wakes the next.
     ///
-    /// True: somebody else is relied on, an awake worker that is about to take the request, or the chain of
-    /// wakes. Should one request be held up, the next would be too: call [`Self::ring_withheld`] a moment later.
+    /// Returns true if the front relies on another process: an awake worker that is about to take
+    /// the request, or the chain of wake-ups. If one request is delayed, the next would be too:
+    /// call [`Self::ring_withheld`] a moment later.
     pub fn ring_workers(&mut self) -> bool {
         let mut withheld = false;
         for &lane in Lane::ALL {
@@ -25,27 +27,29 @@ impl FrontEnd {
         self.ring.control().pace.0.is_brisk(1)
     }
 
-    /// Whether any worker is awake that takes requests: it will look for more before it sleeps. A hint.
+    /// Whether a worker that takes requests is awake. It looks for more requests before it sleeps.
+    /// A hint.
     pub fn has_awake(&self) -> bool {
         let control = self.ring.control();
         Lane::SERVING.iter().any(|lane| control.workers_of(*lane).has_awake(control.words()))
     }
 
-    /// Whether a worker of that lane has nothing to do, and nobody waits for it. A hint.
+    /// Whether a worker of that lane is idle and no request waits for it. A hint.
     pub fn has_idle(&self, lane: Lane) -> bool {
         let control = self.ring.control();
         control.queue(lane).pending() == 0 && control.workers_of(lane).has_sleeper(control.words())
     }
 
-    /// Wakes a worker for each lane that still has requests waiting. True: one was refused, because as many as may be are on
-    /// their way; to be called again a moment later.
+    /// Wakes a worker for each lane that still has waiting requests. Returns true if a wake-up was
+    /// withheld because the maximum number of woken workers is on its way. Then call it again a
+    /// moment later.
     #[must_use]
     pub fn ring_withheld(&self) -> bool {
         self.ring.control().wake_waiting()
     }
 
-    /// If a request has waited longer than `wait`, wakes all workers of its lane that sleep although there is work: the
-    /// one that was woken for it may be stopped.
+    /// If a request has waited longer than `wait`, wakes all sleeping workers of its lane. The
+    /// worker that was woken for the request may be stopped.
     pub fn ring_overdue(&self, wait: Duration) {
         let control = self.ring.control();
         for &lane in Lane::SERVING {
@@ -55,11 +59,11 @@ impl FrontEnd {
             if !self.has_overdue(lane, wait) {
                 continue;
             }
-            control.end_unused_turns();
-            // Bounded, because the woken fall asleep again.
+            control.release_unused_permits();
+            // Bounded, because the woken workers fall asleep again.
             let mut most = WORKERS_MAX;
-            // Where as many run as may, the request waits for its turn.
-            while most > 0 && control.has_turn() && control.wake_worker(lane) {
+            // If the maximum number of workers runs, the request waits for a run permit.
+            while most > 0 && control.has_permit() && control.wake_worker(lane) {
                 most -= 1;
             }
         }

@@ -1,7 +1,8 @@
-//! Several fronts under loom: one order of all requests, each taken once; and each front hears of its own, and only of those.
+//! Several fronts under loom: all requests are in one order, each is taken once, and each front
+//! receives news of its own requests only.
 
 use super::{LANES, bounded, bounded_by, slot, worker};
-use crate::crew::Crew;
+use crate::front_group::FrontGroup;
 use crate::layout::{Control, Lane, Parts, SLOTS_MAX};
 use crate::os;
 use crate::sync::{AtomicU32, Ordering};
@@ -9,28 +10,28 @@ use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
 
-/// Two fronts with a slot each.
-fn scene() -> (Arc<Control>, Vec<Crew>) {
-    (Arc::new(Control::new()), Crew::of(2))
+/// Two fronts with one slot each.
+fn scene() -> (Arc<Control>, Vec<FrontGroup>) {
+    (Arc::new(Control::new()), FrontGroup::of(2))
 }
 
-/// A front's one request, in the slot of its number.
-fn submit(control: &Control, crew: &mut Crew, generation: u32) {
-    let own = slot(crew.front());
+/// Submits the one request of a front, in the slot with the front's number.
+fn submit(control: &Control, front_group: &mut FrontGroup, generation: u32) {
+    let own = slot(front_group.front());
     control.slot(own).word.0.fill(generation);
-    let is_queued = crew.submit((control, &control.slots), (own, generation), Lane::App);
+    let is_queued = front_group.submit((control, &control.slots), (own, generation), Lane::App);
     assert!(is_queued, "there is room");
 }
 
 #[test]
-fn what_two_fronts_queue_at_once_is_taken_once_each() {
+fn concurrent_requests_of_two_fronts_are_taken_once_each() {
     bounded(|| {
         let (control, crews) = scene();
         let fronts: Vec<_> = crews
             .into_iter()
-            .map(|mut crew| {
+            .map(|mut front_group| {
                 let control = control.clone();
-                thread::spawn(move || submit(&control, &mut crew, 1))
+                thread::spawn(move || submit(&control, &mut front_group, 1))
             })
             .collect();
         let early = control.take(LANES, SLOTS_MAX, worker(1));
@@ -44,31 +45,31 @@ fn what_two_fronts_queue_at_once_is_taken_once_each() {
 }
 
 #[test]
-fn who_comes_first_is_taken_first_whatever_front_it_came_to() {
+fn first_request_of_any_front_is_taken_first() {
     bounded(|| {
         let (control, mut crews) = scene();
         let mut second = crews.remove(1);
         submit(&control, &mut second, 1);
         let first = {
-            let (control, mut crew) = (control.clone(), crews.remove(0));
-            thread::spawn(move || submit(&control, &mut crew, 1))
+            let (control, mut front_group) = (control.clone(), crews.remove(0));
+            thread::spawn(move || submit(&control, &mut front_group, 1))
         };
         let oldest = control.take(LANES, SLOTS_MAX, worker(1));
-        assert_eq!(oldest, Some(slot(1)), "no other has come before it");
+        assert_eq!(oldest, Some(slot(1)), "no other request was queued before it");
         first.join().unwrap();
     });
 }
 
 #[test]
-fn a_position_that_somebody_has_written_is_mended_while_another_front_queues() {
+fn garbage_position_is_repaired_while_other_front_submits() {
     bounded(|| {
         let (control, mut crews) = scene();
         let mut second = crews.remove(1);
-        // As a worker gone mad could: beyond all that was queued.
+        // As a faulty worker could write it: a position beyond all queued entries.
         control.queue(Lane::App).mend(5);
         let first = {
-            let (control, mut crew) = (control.clone(), crews.remove(0));
-            thread::spawn(move || submit(&control, &mut crew, 1))
+            let (control, mut front_group) = (control.clone(), crews.remove(0));
+            thread::spawn(move || submit(&control, &mut front_group, 1))
         };
         second.mend(&control);
         first.join().unwrap();
@@ -78,7 +79,7 @@ fn a_position_that_somebody_has_written_is_mended_while_another_front_queues() {
 }
 
 #[test]
-fn a_worker_that_sleeps_is_woken_for_what_either_front_queues() {
+fn sleeping_worker_wakes_for_requests_of_either_front() {
     bounded_by(2, || {
         let (control, crews) = scene();
         let server = {
@@ -96,10 +97,10 @@ fn a_worker_that_sleeps_is_woken_for_what_either_front_queues() {
         };
         let fronts: Vec<_> = crews
             .into_iter()
-            .map(|mut crew| {
+            .map(|mut front_group| {
                 let control = control.clone();
                 thread::spawn(move || {
-                    submit(&control, &mut crew, 1);
+                    submit(&control, &mut front_group, 1);
                     control.wake_for(Lane::App);
                 })
             })
@@ -110,11 +111,11 @@ fn a_worker_that_sleeps_is_woken_for_what_either_front_queues() {
 }
 
 #[test]
-fn each_front_that_sleeps_is_woken_for_its_own_answer() {
+fn sleeping_front_wakes_for_its_own_response() {
     bounded_by(2, || {
         let (control, mut crews) = scene();
         let parts = Parts::of(1, 2);
-        crews.iter_mut().for_each(|crew| submit(&control, crew, 1));
+        crews.iter_mut().for_each(|front_group| submit(&control, front_group, 1));
         let rung = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         let server = {
             let (control, rung) = (control.clone(), rung.clone());
@@ -129,14 +130,14 @@ fn each_front_that_sleeps_is_woken_for_its_own_answer() {
             })
         };
         let listen = move |control: &Control, rung: &[AtomicU32; 2], front: usize| {
-            let (bell, part) = (control.bell(front), parts.part(front));
+            let (notifier, part) = (control.notifier(front), parts.part(front));
             let mut seen = None;
             while seen.is_none() {
-                bell.take(&part, |slot| seen = Some(slot.get()));
-                if seen.is_none() && bell.fall_asleep(&part) {
+                notifier.take(&part, |slot| seen = Some(slot.get()));
+                if seen.is_none() && notifier.fall_asleep(&part) {
                     os::futex_wait(&rung[front], 0, Duration::MAX);
                     rung[front].store(0, Ordering::SeqCst);
-                    bell.wake_up();
+                    notifier.wake_up();
                 }
             }
             assert_eq!(seen, Some(front), "it hears of its own");

@@ -1,8 +1,9 @@
-//! Plays a front against a memory file in which somebody scribbles: shared by the property test and the fuzzer.
+//! Runs a front against a memory file with arbitrary writes. Shared by the property test and the
+//! fuzzer.
 //!
-//! Each byte string is a program: a few operations of an honest front, and writes of arbitrary words to
-//! arbitrary places of the file, as a worker gone mad could make them. Whatever it is, the front must
-//! neither panic nor run for ever, and must get every slot back.
+//! Each byte string is a program. It consists of operations of an honest front, and of writes of
+//! arbitrary words to arbitrary places of the file, as a faulty worker could make them. With every
+//! program the front must neither panic nor run forever, and must get every slot back.
 
 use samovar_ring::{End, FrontEnd, Hostile, Lane, Ring, SlotIndex};
 use std::fs::File;
@@ -13,7 +14,7 @@ use std::time::Duration;
 const SLOTS: usize = 4;
 /// Words of a slot's control cell: six cache lines.
 const SLOT_WORDS: usize = 48;
-/// Bytes a program can fill; more are ignored.
+/// Maximum length of a program, bytes; more are ignored.
 const STEPS_MAX: usize = 400;
 
 struct Program<'a>(std::slice::Iter<'a, u8>);
@@ -22,7 +23,7 @@ impl Program<'_> {
     fn byte(&mut self) -> u8 {
         self.0.next().copied().unwrap_or(0)
     }
-    /// Half a word: small, huge, or anything.
+    /// Half a word: small, huge or arbitrary.
     fn number(&mut self) -> u32 {
         match self.byte() % 4 {
             0 => u32::from(self.byte()),
@@ -36,7 +37,7 @@ impl Program<'_> {
     }
 }
 
-/// Runs the program, as one front and as two that take turns; panics if one of them does.
+/// Runs the program, with one front and with two that alternate. Panics if a front does.
 pub(crate) fn run(bytes: &[u8]) {
     for fronts in [1, 2] {
         run_as(fronts, bytes);
@@ -103,7 +104,8 @@ fn run_as(fronts: usize, bytes: &[u8]) {
     assert_eq!(ends[0].0.in_use_of_all(), 0);
 }
 
-/// Offsets of the words that a request changes, and of the rest of their cells: found by making some requests.
+/// Offsets of the words that a request changes, and of the rest of their cells. Found by making
+/// some requests.
 fn control_words() -> &'static [u64] {
     static WORDS: OnceLock<Vec<u64>> = OnceLock::new();
     WORDS.get_or_init(|| {
@@ -129,7 +131,7 @@ fn look(front: &mut FrontEnd, open: &[SlotIndex]) {
     for slot in open {
         let _: Result<_, Hostile> = front.progress(*slot);
         let (mut lines, mut body) = (Vec::new(), Vec::new());
-        // Each takes bytes of a bounded range, so that there is an end.
+        // Each call takes bytes of a bounded range, so the loop ends.
         while let Ok(Some(status)) = front.read_interim(*slot, &mut lines) {
             assert!((100..200).contains(&status) && lines.len() <= 16 * 1024);
         }

@@ -1,4 +1,4 @@
-//! A breaker by its rules, at times that the tests say.
+//! The rules of a breaker, at times set by the tests.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn state(own: &[AtomicU64]) -> BreakerState {
     BreakerState::of(own[STATE].load(Ordering::Relaxed))
 }
 
-/// One that has opened at this time.
+/// A breaker that opened at this time.
 fn opened(now: u64) -> (Breaker, Vec<AtomicU64>) {
     let (breaker, own) = (breaker(), own());
     (0..4).for_each(|_| call(&breaker, &own, now, Outcome::Failed));
@@ -39,7 +39,7 @@ fn opened(now: u64) -> (Breaker, Vec<AtomicU64>) {
 }
 
 #[test]
-fn it_opens_at_its_share_and_not_before_it_has_seen_enough() {
+fn breaker_opens_at_failure_share_after_minimum_calls() {
     let (breaker, own) = (breaker(), own());
     let now = 100 * SECOND;
     for outcome in [Outcome::Failed, Outcome::Failed, Outcome::Failed] {
@@ -54,7 +54,7 @@ fn it_opens_at_its_share_and_not_before_it_has_seen_enough() {
 }
 
 #[test]
-fn below_its_share_it_stays_closed() {
+fn breaker_below_failure_share_stays_closed() {
     let (breaker, own) = (breaker(), own());
     for at in 0..10_000_u64 {
         let outcome = if at % 3 == 2 { Outcome::Failed } else { Outcome::Well };
@@ -64,7 +64,7 @@ fn below_its_share_it_stays_closed() {
 }
 
 #[test]
-fn what_lies_behind_the_window_does_not_count() {
+fn calls_before_window_do_not_count() {
     let (breaker, own) = (breaker(), own());
     (0..3).for_each(|_| call(&breaker, &own, 100 * SECOND, Outcome::Failed));
     call(&breaker, &own, 109 * SECOND, Outcome::Failed);
@@ -74,7 +74,7 @@ fn what_lies_behind_the_window_does_not_count() {
 }
 
 #[test]
-fn slow_calls_open_it_too() {
+fn slow_calls_open_breaker() {
     let (breaker, own) = (breaker(), own());
     for _ in 0..4 {
         let call = granted(breaker.ask_at(&own, 100 * SECOND));
@@ -84,14 +84,14 @@ fn slow_calls_open_it_too() {
 }
 
 #[test]
-fn what_nobody_knows_is_no_call() {
+fn unknown_outcome_counts_as_no_call() {
     let (breaker, own) = (breaker(), own());
     (0..100).for_each(|_| call(&breaker, &own, 100 * SECOND, Outcome::Unknown));
     assert_eq!(counts(&own, 8 * SECOND, 100 * SECOND), Counts::default());
 }
 
 #[test]
-fn one_probe_decides() {
+fn single_probe_decides_next_state() {
     let (breaker, own) = opened(100 * SECOND);
     let probe = granted(breaker.ask_at(&own, 105 * SECOND));
     assert_eq!(state(&own), BreakerState::HalfOpen);
@@ -106,12 +106,12 @@ fn one_probe_decides() {
 }
 
 #[test]
-fn a_probe_that_never_reports_is_followed_by_the_next() {
+fn lost_probe_is_replaced_by_next_call() {
     let (breaker, own) = opened(100 * SECOND);
     let lost = granted(breaker.ask_at(&own, 105 * SECOND));
     assert!(matches!(breaker.ask_at(&own, 109 * SECOND), Permission::Refused(_)));
     let next = granted(breaker.ask_at(&own, 110 * SECOND));
-    // It comes after all: too late.
+    // The first probe reports after all: too late.
     breaker.report_at(&own, lost, Outcome::Well, 111 * SECOND);
     assert_eq!(state(&own), BreakerState::HalfOpen);
     breaker.report_at(&own, next, Outcome::Unknown, 111 * SECOND);
@@ -119,7 +119,7 @@ fn a_probe_that_never_reports_is_followed_by_the_next() {
 }
 
 #[test]
-fn calls_from_before_change_nothing_when_it_is_open() {
+fn earlier_calls_do_not_change_open_breaker() {
     let (breaker, own) = (breaker(), own());
     let early = granted(breaker.ask_at(&own, 100 * SECOND));
     (0..4).for_each(|_| call(&breaker, &own, 100 * SECOND, Outcome::Failed));
@@ -128,7 +128,7 @@ fn calls_from_before_change_nothing_when_it_is_open() {
 }
 
 #[test]
-fn counts_keep_their_share_when_there_are_too_many() {
+fn full_counts_keep_their_shares() {
     let own = own();
     for at in 0..100_000 {
         count(&own, 8 * SECOND, 100 * SECOND, at % 4 == 0, at % 2 == 0);
@@ -140,7 +140,7 @@ fn counts_keep_their_share_when_there_are_too_many() {
 }
 
 #[test]
-fn garbage_neither_stops_it_nor_opens_it_for_ever() {
+fn garbage_neither_panics_nor_opens_breaker_forever() {
     let breaker = breaker();
     for seed in 0..10_000_u64 {
         let own = own();
@@ -160,7 +160,7 @@ fn garbage_neither_stops_it_nor_opens_it_for_ever() {
 }
 
 #[test]
-fn rules_that_cannot_be_are_refused() {
+fn invalid_rules_are_rejected() {
     let good = breaker().rules;
     assert_eq!(good.check(), Ok(()));
     let wrong = [

@@ -1,31 +1,36 @@
-//! Values under keys in a fixed room, the oldest of which make way: what a cache is below its times and makers.
+//! Values under keys in a fixed space; the oldest are evicted. This is a cache without its expiry
+//! times and makers.
 //!
-//! Values are written one behind the other into *segments*, and are never changed there. The index says where: sets of seven
-//! slots, each one word with some bits of the key's hash, where the value lies, the segment's *generation*, and whether
-//! somebody has read it. When the last segment is full, the first is emptied: its generation counts on, by which all its slots
-//! are void at once; what was read since stays, moved together at its begin.
+//! Values are appended to *segments* and never changed there. The index points to them. It consists
+//! of sets of seven slots. A slot is one word: some bits of the key's hash, the position of the
+//! value, the segment's *generation*, and whether the value was read.
 //!
-//! A slot changes under the lock of its set, by one store. Readers take no lock: they copy, and look at the slot and at the
-//! generation again. A writer holds the lock of the segments while it writes; one that is killed has written into room
-//! that the next one uses. A value that is lost is a value that is made again.
+//! When the last segment is full, the first is emptied. Its generation increases, which invalidates
+//! all its slots at once. Values that were read since stay; they are moved together to the start of
+//! the segment.
+//!
+//! A slot changes under the lock of its set, by one store. Readers take no lock: they copy, then
+//! check the slot and the generation again. A writer holds the lock of the segments while it
+//! writes. A writer that is killed leaves bytes in space that the next writer uses. A lost value is
+//! made again.
 
-use crate::lock::{Busy, Me, acquire, try_acquire};
+use crate::lock::{ActingProcess, Busy, acquire, try_acquire};
 use crate::sync::{AtomicU64, Ordering, fence, holds_bytes, load_bytes, store_bytes, words_of};
 
-/// Segments of a cache. A value takes half of one at most.
+/// Segments of a cache. A value takes at most half of one.
 #[cfg(not(loom))]
 const SEGMENTS: usize = 16;
-/// The model's.
+/// Segments in the loom model.
 #[cfg(loom)]
 const SEGMENTS: usize = 2;
-/// Slots of a set; its lock is its first word.
+/// Slots of a set. The first word of a set is its lock.
 const SLOTS: usize = 7;
 const SET_WORDS: usize = 1 + SLOTS;
-/// Bytes of a value as they are on average, for the size of the index.
+/// Average bytes of a value, for the size of the index.
 const VALUE_BYTES: usize = 256;
-/// Words before the segments' own: their lock, and which of them is written to.
+/// Words before the segments' own: their lock, and the number of the segment that is written to.
 const CONTROL_WORDS: usize = 2;
-/// Words of a segment's control: generation and used words.
+/// Control words of a segment: generation and used words.
 const SEGMENT_WORDS: usize = 2;
 const READS_MAX: u32 = 64;
 
@@ -39,7 +44,7 @@ const HEAD: usize = 5;
 
 const TOUCHED: u64 = 1 << 31;
 
-/// How large all of it is.
+/// Dimensions of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     sets: usize,
@@ -47,7 +52,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// For a cache of so many bytes.
+    /// Dimensions for a cache of `bytes`.
     pub(crate) fn new(bytes: usize) -> Room {
         let sets = (bytes / VALUE_BYTES / SLOTS).next_power_of_two().max(2) / 2;
         let rest =
@@ -65,21 +70,21 @@ impl Room {
         self.sets * SET_WORDS + CONTROL_WORDS + SEGMENTS * (SEGMENT_WORDS + self.segment_words)
     }
 
-    /// Most bytes of a key and its value.
+    /// Maximum bytes of a key and its value.
     pub(crate) fn item_bytes_max(self) -> usize {
         (self.segment_words / 2).saturating_sub(HEAD + 2) * 8
     }
 }
 
-/// When a value ends, in nanoseconds of the monotonic clock.
+/// Expiry of a value, in nanoseconds of the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) fresh_until: u64,
-    /// Until then it may be given to those who would wait for a new one.
+    /// Until then it may be used instead of waiting for a new one.
     pub(crate) stale_until: u64,
 }
 
-/// A value to be stored: its kind is its user's.
+/// A value to be stored. Its user defines the kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub(crate) kind: u8,
@@ -87,18 +92,18 @@ pub(crate) struct Item<'a> {
     pub(crate) times: Times,
 }
 
-/// What was found, whose bytes were copied.
+/// A value that was found and copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) kind: u8,
     pub(crate) times: Times,
-    /// Somebody has read it before.
+    /// Whether it was read before.
     pub(crate) was_read: bool,
-    /// That it takes, its key and all that is noted of it included.
+    /// Bytes that it occupies, its key and all its notes included.
     pub(crate) bytes: usize,
 }
 
-/// What became of a value.
+/// Result of storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Yes,
@@ -115,16 +120,16 @@ pub(crate) struct Store<'a> {
     is: Room,
 }
 
-/// Where a slot points to.
+/// Position that a slot points to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct SlotTarget {
     at: usize,
     segment: usize,
     generation: u64,
 }
 
 impl<'a> Store<'a> {
-    /// `words` has [`Room::words`].
+    /// `words` must have the length [`Room::words`].
     pub(crate) fn new(words: &'a [AtomicU64], is: Room) -> Store<'a> {
         let (sets, rest) = words.split_at(is.sets * SET_WORDS);
         let (control, rest) = rest.split_at(CONTROL_WORDS);
@@ -132,7 +137,7 @@ impl<'a> Store<'a> {
         Store { sets, control, segments, data: &data[..SEGMENTS * is.segment_words], is }
     }
 
-    /// The locks of its only set and of the segments.
+    /// The locks of the model's only set and of its segments.
     #[cfg(loom)]
     pub(crate) fn locks_of_model(self) -> (&'a AtomicU64, &'a AtomicU64) {
         (&self.sets[0], &self.control[0])
@@ -152,12 +157,12 @@ impl<'a> Store<'a> {
     }
 
     fn slot_word(hash: u64, generation: u64, at: usize) -> u64 {
-        // Never 0: generations count from 1.
+        // Never 0: the stored generation counts from 1.
         hash >> 48 << 48 | ((generation & 0x7fff) + 1) << 32 | at as u64
     }
 
-    /// Where a slot points to, if its value is still there.
-    fn place(self, slot: u64) -> Option<Place> {
+    /// The position that a slot points to, if its value is still there.
+    fn place(self, slot: u64) -> Option<SlotTarget> {
         let at = (slot & (TOUCHED - 1)) as usize;
         let segment = at / self.is.segment_words.max(1);
         if slot == 0 || segment >= SEGMENTS {
@@ -165,10 +170,11 @@ impl<'a> Store<'a> {
         }
         let generation = self.generation(segment).load(Ordering::Acquire);
         let is_valid = slot >> 32 & 0xffff == (generation & 0x7fff) + 1;
-        is_valid.then_some(Place { at, segment, generation })
+        is_valid.then_some(SlotTarget { at, segment, generation })
     }
 
-    /// The words of the value there, with the bytes of its key and of itself: as long as they say, if that can be.
+    /// Words of the value at `at`, with the lengths of its key and value in bytes. The lengths come
+    /// from shared memory; `None` if they are impossible.
     fn item(self, at: usize) -> Option<(&'a [AtomicU64], usize, usize)> {
         let end = (at / self.is.segment_words + 1) * self.is.segment_words;
         let words = self.data.get(at..end)?;
@@ -191,7 +197,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Copies the value of a key to `to`; whoever `uses` it has it stay longer.
+    /// Copies the value of a key to `to`. With `uses`, the value stays longer.
     pub(crate) fn read(self, hash: u64, key: &[u8], uses: bool, to: &mut Vec<u8>) -> Option<Found> {
         let (_, slots) = self.set(hash);
         for _ in 0..READS_MAX {
@@ -234,7 +240,8 @@ impl<'a> Store<'a> {
             return Err(());
         }
         if uses && found.is_some() && seen & TOUCHED == 0 {
-            // In the slot, not beside the value: a slow reader must not write where another value lies by now.
+            // Stored in the slot, not with the value: a slow reader must not write where another
+            // value may be by now.
             let touched = seen | TOUCHED;
             let _ = slot.compare_exchange(seen, touched, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -250,15 +257,17 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Whether what was copied is what the slot said.
-    fn is_still(self, slot: &AtomicU64, seen: u64, place: Place) -> bool {
-        // PAIRS WITH the fence of `make_room`: who sees a word of the next generation sees that it has begun.
+    /// Whether the slot still points to the value that was copied.
+    fn is_still(self, slot: &AtomicU64, seen: u64, place: SlotTarget) -> bool {
+        // PAIRS WITH the fence of `make_room`: a reader that sees a word of the next generation
+        // also sees that this generation has begun.
         fence(Ordering::Acquire);
         slot.load(Ordering::Relaxed) & !TOUCHED == seen & !TOUCHED
             && self.generation(place.segment).load(Ordering::Relaxed) == place.generation
     }
 
-    /// Copies the key and value of the slot of that number. `Err`: there is no slot of it, nor of any larger one.
+    /// Copies the key and value of slot `number`. `Err` if there is no slot with this number or a
+    /// larger one.
     pub(crate) fn at(
         self,
         number: usize,
@@ -285,17 +294,17 @@ impl<'a> Store<'a> {
         Ok(None)
     }
 
-    /// Slots of the index.
+    /// Number of slots of the index.
     pub(crate) fn slots(self) -> usize {
         self.sets.len() / SET_WORDS * SLOTS
     }
 
-    /// Bytes that values can have.
+    /// Bytes available for values.
     pub(crate) fn room(self) -> usize {
         self.data.len() * 8
     }
 
-    /// Under the lock of the set: the slot of a key.
+    /// The slot of a key. The lock of the set must be held.
     fn slot_of(self, hash: u64, key: &[u8]) -> Option<&'a AtomicU64> {
         let (_, slots) = self.set(hash);
         slots.iter().find(|slot| {
@@ -306,11 +315,11 @@ impl<'a> Store<'a> {
         })
     }
 
-    /// Changes the value of a key: `change` is given what there is, with its bytes in the buffer, and says what is to be there.
-    /// True beside the result: something else had to go.
+    /// Changes the value of a key. `change` receives the present value, with its bytes in the
+    /// buffer, and returns the new one. The returned flag is true if another value was evicted.
     pub(crate) fn change<R>(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         (hash, key): (u64, &[u8]),
         (now, buffer): (u64, &mut Vec<u8>),
         change: impl FnOnce(Option<Found>, &mut Vec<u8>) -> (Option<(u8, Times)>, R),
@@ -328,7 +337,7 @@ impl<'a> Store<'a> {
             return Ok((Stored::TooLarge, false, result));
         }
         let word = self.append(me, now, (hash, key), item)?;
-        // Room for it may have moved, or ended, what was there.
+        // Making room may have moved or evicted the old value.
         if let Some(slot) = self.slot_of(hash, key) {
             mine = Some(slot);
         }
@@ -340,8 +349,8 @@ impl<'a> Store<'a> {
         Ok((Stored::Yes, goes, result))
     }
 
-    /// Takes a key out; false: there was none.
-    pub(crate) fn remove(self, me: Me<'_>, hash: u64, key: &[u8]) -> Result<bool, Busy> {
+    /// Removes a key. Returns false if there was none.
+    pub(crate) fn remove(self, me: ActingProcess<'_>, hash: u64, key: &[u8]) -> Result<bool, Busy> {
         let (lock, _) = self.set(hash);
         let _guard = acquire(lock, me)?;
         let slot = self.slot_of(hash, key);
@@ -351,8 +360,8 @@ impl<'a> Store<'a> {
         Ok(slot.is_some())
     }
 
-    /// Takes everything out.
-    pub(crate) fn clear(self, me: Me<'_>) -> Result<(), Busy> {
+    /// Removes all values.
+    pub(crate) fn clear(self, me: ActingProcess<'_>) -> Result<(), Busy> {
         let _guard = acquire(&self.control[0], me)?;
         for segment in 0..SEGMENTS {
             self.generation(segment).fetch_add(1, Ordering::AcqRel);
@@ -361,7 +370,8 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// A slot for a new key: a free one; else one whose value nobody has read, or has ended. True: its value goes.
+    /// A slot for a new key: a free one or one with an expired value; else one whose value was not
+    /// read. The returned flag is true if a value is evicted.
     fn victim(self, slots: &'a [AtomicU64], hash: u64, now: u64) -> (&'a AtomicU64, bool) {
         let is_over = |word: u64| {
             let item = self.place(word).and_then(|place| self.item(place.at));
@@ -376,17 +386,17 @@ impl<'a> Store<'a> {
         if let Some(slot) = from_there.find(|slot| word(slot) & TOUCHED == 0) {
             return (slot, true);
         }
-        // All were read: from now on it counts who is read again.
+        // All were read: from now on it counts which ones are read again.
         for slot in slots {
             slot.fetch_and(!TOUCHED, Ordering::Relaxed);
         }
         (&slots[start], true)
     }
 
-    /// Writes a value behind the last; the word that points to it.
+    /// Appends a value. Returns the slot word that points to it.
     fn append(
         self,
-        me: Me<'_>,
+        me: ActingProcess<'_>,
         now: u64,
         (hash, key): (u64, &[u8]),
         item: Item<'_>,
@@ -401,7 +411,7 @@ impl<'a> Store<'a> {
             used = self.used(segment).load(Ordering::Relaxed) as usize;
             self.control[1].store(segment as u64, Ordering::Relaxed);
         }
-        // Somebody who writes anything anywhere may have written here.
+        // A process that writes garbage may have written here.
         let used = used.min(self.is.segment_words - needed);
         let at = segment * self.is.segment_words + used;
         let words = &self.data[at..at + needed];
@@ -418,9 +428,9 @@ impl<'a> Store<'a> {
         Ok(Self::slot_word(hash, generation, at))
     }
 
-    /// Ends a segment's generation; what was read of it stays, if that is not more than a half. The lock of the segments is
-    /// held, and `held`, that of a set.
-    fn make_room(self, (me, held): (Me<'_>, &AtomicU64), segment: usize, now: u64) {
+    /// Ends a segment's generation. Values that were read since stay, if they take at most half of
+    /// the segment. The lock of the segments must be held, and `held`, the lock of a set.
+    fn make_room(self, (me, held): (ActingProcess<'_>, &AtomicU64), segment: usize, now: u64) {
         let begin = segment * self.is.segment_words;
         let used = (self.used(segment).load(Ordering::Relaxed) as usize).min(self.is.segment_words);
         let (mut kept, mut kept_words, mut at) = (Vec::new(), 0, 0);
@@ -442,7 +452,7 @@ impl<'a> Store<'a> {
             at += len;
         }
         let generation = self.generation(segment).fetch_add(1, Ordering::AcqRel) + 1;
-        // PAIRS WITH the fence of `read_slot`.
+        // PAIRS WITH the fence of `is_still`.
         fence(Ordering::Release);
         self.used(segment).store(0, Ordering::Relaxed);
         let mut to = 0;
@@ -458,7 +468,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// The slot that points there.
+    /// The slot that points to `at`.
     fn slot_at(self, hash: u64, at: usize) -> Option<(&'a AtomicU64, u64)> {
         let slots = self.set(hash).1.iter().map(|slot| (slot, slot.load(Ordering::Relaxed)));
         let mut pointing =
@@ -466,15 +476,15 @@ impl<'a> Store<'a> {
         pointing.next()
     }
 
-    /// Lets a slot follow its value, unless its set is busy, or the key has another value by now.
+    /// Lets a slot follow its value, unless its set is busy or the key has another value by now.
     fn follow(
         self,
-        (me, held): (Me<'_>, &AtomicU64),
+        (me, held): (ActingProcess<'_>, &AtomicU64),
         (hash, slot, seen): (u64, &AtomicU64, u64),
         word: u64,
     ) {
         let (lock, slots) = self.set(hash);
-        // Ours is held already, for the value that needs the room.
+        // The lock of our own set is already held, for the value that needs the room.
         let guard = (!std::ptr::eq(lock, held)).then(|| try_acquire(lock, me));
         if matches!(guard, Some(None)) {
             return;
@@ -488,13 +498,13 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Values that are there, ended ones too.
+    /// Values in the store, expired ones included.
     pub(crate) fn count(self) -> usize {
         let sets = self.sets.chunks(SET_WORDS).flat_map(|set| &set[1..]);
         sets.filter(|slot| self.place(slot.load(Ordering::Relaxed)).is_some()).count()
     }
 
-    /// Bytes of the segments that were written to.
+    /// Bytes written in all segments.
     pub(crate) fn bytes(self) -> usize {
         let used = (0..SEGMENTS).map(|segment| self.used(segment).load(Ordering::Relaxed) as usize);
         used.map(|words| words.min(self.is.segment_words) * 8).sum()

@@ -1,33 +1,34 @@
-//! A cache's store under loom: who reads has a whole value or none, and who has died holds up nobody.
+//! A cache's store under loom: a reader gets a complete value or none, and a dead process blocks no
+//! other.
 //!
-//! Two segments that hold two values each, so that every third makes room.
+//! Two segments with room for two values each, so every third value makes room.
 
 use super::{AllLive, Dead, ONE, TWO, bounded};
-use crate::lock::{Living, Me, Owner};
+use crate::lock::{ActingProcess, Living, Owner};
 use crate::store::{Found, Room, Store, Stored, Times};
 use crate::sync::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;
 
 const ROOM: Room = Room::of_model();
-/// All values last for ever.
+/// No value expires.
 const NOW: u64 = 1;
 
 fn words() -> Arc<Vec<AtomicU64>> {
     Arc::new((0..ROOM.words()).map(|_| AtomicU64::new(0)).collect())
 }
 
-fn act<R>(owner: Owner, living: &dyn Living, f: impl FnOnce(Me<'_>) -> R) -> R {
+fn act<R>(owner: Owner, living: &dyn Living, f: impl FnOnce(ActingProcess<'_>) -> R) -> R {
     let journal = AtomicU64::new(0);
-    f(Me { owner, living, journal: &journal, object: 0 })
+    f(ActingProcess { owner, living, journal: &journal, object: 0 })
 }
 
-/// Bits that tell two keys apart in their slots.
+/// Hash bits that distinguish two keys in their slots.
 fn hash(key: u8) -> u64 {
     u64::from(key) << 48
 }
 
-/// A value all of whose words say the same.
+/// Stores a value whose bytes, kind and times all derive from `value`.
 fn set(words: &[AtomicU64], owner: Owner, living: &dyn Living, key: u8, value: u8) {
     let store = Store::new(words, ROOM);
     let stored = act(owner, living, |me| {
@@ -37,11 +38,11 @@ fn set(words: &[AtomicU64], owner: Owner, living: &dyn Living, key: u8, value: u
             (Some((value, Times { fresh_until: until, stale_until: until })), ())
         })
     });
-    let (stored, _, ()) = stored.expect("nobody is stopped");
+    let (stored, _, ()) = stored.expect("no process is stopped");
     assert_eq!(stored, Stored::Yes);
 }
 
-/// The value of a key, which is whole.
+/// The value of a key. It must not be torn.
 fn get(words: &[AtomicU64], key: u8) -> Option<u8> {
     let mut value = Vec::new();
     let found: Option<Found> = Store::new(words, ROOM).read(hash(key), &[key], true, &mut value);
@@ -53,7 +54,7 @@ fn get(words: &[AtomicU64], key: u8) -> Option<u8> {
 }
 
 #[test]
-fn nobody_sees_half_a_value_while_room_is_made() {
+fn reader_never_sees_torn_value_during_eviction() {
     bounded(|| {
         let words = words();
         for value in 1..=3 {
@@ -62,7 +63,7 @@ fn nobody_sees_half_a_value_while_room_is_made() {
         let writer = {
             let words = words.clone();
             thread::spawn(move || {
-                // The second ends the first segment's generation and writes over it.
+                // The second call ends the first segment's generation and overwrites it.
                 set(&words, TWO, &AllLive, 2, 20);
                 set(&words, TWO, &AllLive, 2, 21);
             })
@@ -74,14 +75,14 @@ fn nobody_sees_half_a_value_while_room_is_made() {
 }
 
 #[test]
-fn a_value_that_moves_is_found_whole_or_not_at_all() {
+fn moved_value_is_found_complete_or_not_at_all() {
     bounded(|| {
         let words = words();
         set(&words, ONE, &AllLive, 1, 1);
         for value in 2..=4 {
             set(&words, ONE, &AllLive, 2, value);
         }
-        // It was read, so it stays when its segment's turn comes.
+        // It was read, so it stays when its segment is emptied.
         assert_eq!(get(&words, 1), Some(1));
         let writer = {
             let words = words.clone();
@@ -94,7 +95,7 @@ fn a_value_that_moves_is_found_whole_or_not_at_all() {
 }
 
 #[test]
-fn two_that_write_both_write() {
+fn concurrent_writers_both_succeed() {
     bounded(|| {
         let words = words();
         let other = {
@@ -108,11 +109,11 @@ fn two_that_write_both_write() {
 }
 
 #[test]
-fn who_has_died_in_the_middle_holds_up_nobody() {
+fn dead_writer_does_not_block_others() {
     bounded(|| {
         let words = words();
         set(&words, ONE, &AllLive, 1, 1);
-        // It held both locks, and had begun to write behind the last value.
+        // It held both locks and had begun to write after the last value.
         let (set_lock, segments_lock) = Store::new(&words, ROOM).locks_of_model();
         set_lock.store(TWO, Ordering::SeqCst);
         segments_lock.store(TWO, Ordering::SeqCst);

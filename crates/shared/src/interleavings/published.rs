@@ -1,4 +1,4 @@
-//! Pins and what is replaced under loom: nobody reads what was freed.
+//! Pins and replaced values under loom: no process reads a freed value.
 
 use super::bounded;
 use crate::pins::{
@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;
 
-/// What the server and readers share, and a cell for each epoch's value.
+/// State shared by the server and the readers, and a cell for each epoch's value.
 struct Ground {
     root: AtomicU64,
     floor: AtomicU64,
@@ -16,7 +16,7 @@ struct Ground {
     spans: [AtomicU64; 2],
     /// 1: the process of that pin and span lives.
     alive: [AtomicU64; 2],
-    /// 1: it is there; 0: its memory is another's.
+    /// 1: the value exists; 0: its memory is used for other data.
     values: [AtomicU64; 4],
 }
 
@@ -37,7 +37,7 @@ impl Ground {
         pins.filter(|pin| *pin != NO_PIN).min()
     }
 
-    /// The next value takes the place of the last, and what nobody sees is freed.
+    /// Replaces the last value by the next, and frees the values that no process sees.
     fn replace(&self, epoch: u64) {
         self.values[epoch as usize].store(1, Ordering::SeqCst);
         self.root.store(epoch, Ordering::SeqCst);
@@ -49,7 +49,7 @@ impl Ground {
         }
     }
 
-    /// As `Shared::spans` looks.
+    /// Same steps as `Shared::spans`.
     fn kept(&self) -> Option<Vec<u64>> {
         spans(|found| {
             let mut dead = Vec::new();
@@ -76,7 +76,7 @@ impl Ground {
 }
 
 #[test]
-fn a_reader_never_sees_what_was_freed() {
+fn reader_never_sees_freed_value() {
     bounded(|| {
         let ground = Ground::new();
         let server = {
@@ -88,7 +88,7 @@ fn a_reader_never_sees_what_was_freed() {
         };
         let seen = ground.begin(0);
         assert!(ground.is_there(seen));
-        // To the end of its request, however often it looks.
+        // Until the end of its request, at every check.
         assert!(ground.is_there(seen));
         ground.pins[0].store(NO_PIN, Ordering::SeqCst);
         server.join().unwrap();
@@ -97,7 +97,7 @@ fn a_reader_never_sees_what_was_freed() {
 }
 
 #[test]
-fn two_readers_hold_up_only_what_they_see() {
+fn readers_keep_only_values_they_see() {
     bounded(|| {
         let ground = Ground::new();
         let first = ground.begin(0);
@@ -111,7 +111,7 @@ fn two_readers_hold_up_only_what_they_see() {
         ground.replace(2);
         assert!(ground.is_there(first));
         other.join().unwrap();
-        // The other was killed: its pin stays, and counts for as long as it lives.
+        // The other reader stopped: its pin stays, and counts for as long as its process lives.
         assert!(ground.is_there(1) && ground.is_there(2));
         ground.pins[0].store(NO_PIN, Ordering::SeqCst);
         ground.pins[1].store(NO_PIN, Ordering::SeqCst);
@@ -121,7 +121,7 @@ fn two_readers_hold_up_only_what_they_see() {
 }
 
 #[test]
-fn who_was_forked_has_what_its_parent_read_or_knows_that_it_has_not() {
+fn forked_child_keeps_pin_of_parent_or_detects_loss() {
     bounded(|| {
         let ground = Ground::new();
         let inherited = ground.begin(0);
@@ -133,7 +133,7 @@ fn who_was_forked_has_what_its_parent_read_or_knows_that_it_has_not() {
                 }
             })
         };
-        // Its parent dies meanwhile.
+        // Its parent dies in the meantime.
         ground.pins[0].store(NO_PIN, Ordering::SeqCst);
         ground.replace(2);
         child.join().unwrap();
@@ -141,7 +141,7 @@ fn who_was_forked_has_what_its_parent_read_or_knows_that_it_has_not() {
 }
 
 #[test]
-fn what_a_boot_keeps_stays_and_what_came_later_does_not() {
+fn span_of_boot_keeps_its_values_and_no_later_ones() {
     bounded(|| {
         let ground = Ground::new();
         let boot = {
@@ -157,7 +157,7 @@ fn what_a_boot_keeps_stays_and_what_came_later_does_not() {
         ground.replace(2);
         ground.replace(3);
         let (seen, newest) = boot.join().unwrap();
-        // Nobody has begun to read since.
+        // No process has begun to read since.
         let freed = raise_floor(&ground.floor, 3, || ground.lowest());
         assert_eq!(freed, 3, "no pin is left");
         assert!(ground.is_there(seen) && ground.is_there(newest));
@@ -166,7 +166,7 @@ fn what_a_boot_keeps_stays_and_what_came_later_does_not() {
 }
 
 #[test]
-fn who_was_forked_keeps_what_its_parent_kept_or_knows_that_it_does_not() {
+fn forked_child_keeps_span_of_parent_or_detects_loss() {
     bounded(|| {
         let ground = Ground::new();
         let seen = ground.begin(0);

@@ -1,33 +1,33 @@
-//! The columns of a table: what they hold, where they lie in a row, how they are written down.
+//! Columns of a table: their types, their positions in a row, and their text form.
 
 use super::{TableError, Value};
 use crate::chain::Dimensions;
 use crate::sync::words_of;
 use std::fmt;
 
-/// Most columns of a table.
+/// Maximum number of columns of a table.
 pub const COLUMNS_MAX: usize = 64;
-/// Longest key, bytes.
+/// Maximum length of a key, bytes.
 pub const KEY_BYTES_MAX: usize = 1024;
-/// Most bytes of a row's columns together.
+/// Maximum bytes of a row's columns together.
 pub const ROW_BYTES_MAX: usize = 64 << 10;
-/// Most rows.
+/// Maximum number of rows.
 const ROWS_MAX: usize = 1 << 26;
 const COLUMN_NAME_BYTES_MAX: usize = 64;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// An integer of 64 bits.
     Int,
     /// A floating point number of 64 bits.
     Float,
-    /// At most so many bytes.
+    /// A string of at most this number of bytes.
     Text(usize),
 }
 
 impl ColumnKind {
-    /// `int`, `float` or `string(40)`.
+    /// Parses `int`, `float` or `string(40)`.
     pub fn parse(text: &str) -> Option<ColumnKind> {
         match text {
             "int" => Some(ColumnKind::Int),
@@ -42,7 +42,7 @@ impl ColumnKind {
     fn words(self) -> usize {
         match self {
             ColumnKind::Int | ColumnKind::Float => 1,
-            // Its length stands before it.
+            // Its length is stored before it.
             ColumnKind::Text(bytes) => 1 + words_of(bytes),
         }
     }
@@ -61,16 +61,16 @@ impl fmt::Display for ColumnKind {
 /// A column and its place in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// What PHP calls it.
+    /// Its name in PHP.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub kind: ColumnKind,
-    /// Its first word.
+    /// Index of its first word.
     pub at: usize,
 }
 
 impl Column {
-    /// `value` fits ([`Definition::fits`]).
+    /// Writes `value`, which must fit ([`Definition::fits`]).
     pub(super) fn put(&self, row: &mut [u64], value: &Value<'_>) {
         match value {
             Value::Int(number) => row[self.at] = number.cast_unsigned(),
@@ -89,8 +89,8 @@ impl Column {
     pub(super) fn holds(&self, row: &[u64], value: &Value<'_>) -> bool {
         match value {
             Value::Int(number) => row[self.at] == number.cast_unsigned(),
-            // As numbers compare: -0.0 is 0.0.
-            #[allow(clippy::float_cmp)] // Who asks whether it is that number means that number.
+            // Compared as numbers: -0.0 equals 0.0.
+            #[allow(clippy::float_cmp)] // The caller compares with exactly this number.
             Value::Float(number) => f64::from_bits(row[self.at]) == *number,
             Value::Text(text) => {
                 let mut wanted = vec![0; self.kind.words()];
@@ -101,7 +101,7 @@ impl Column {
         }
     }
 
-    /// The number that the row has, and `by`. `None`: too large, or no number.
+    /// Sum of the row's number and `by`. `None` if it is too large or not a number.
     pub(super) fn sum(&self, row: &[u64], by: &Value<'_>) -> Option<Value<'static>> {
         match by {
             Value::Int(by) => row[self.at].cast_signed().checked_add(*by).map(Value::Int),
@@ -111,7 +111,7 @@ impl Column {
     }
 }
 
-/// Why a table cannot look so.
+/// Why the definition of a table is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum WrongDefinition {
     /// Too few or too many rows.
@@ -123,21 +123,21 @@ pub enum WrongDefinition {
     /// Too few or too many columns.
     #[error("a table has 1 to {COLUMNS_MAX} columns, not {0}")]
     Columns(usize),
-    /// A name that is none.
+    /// An invalid column name.
     #[error(
-        "`{0}` is no name of a column\n\
-         hint: 1 to {COLUMN_NAME_BYTES_MAX} letters, digits and `_`"
+        "`{0}` is not a valid column name\n\
+         hint: use 1 to {COLUMN_NAME_BYTES_MAX} letters, digits and `_`"
     )]
     Name(String),
     /// The same name twice.
-    #[error("the column `{0}` is there twice")]
+    #[error("the column `{0}` is defined twice")]
     Twice(String),
-    /// The columns take too much room.
-    #[error("the columns take {0} bytes, and a row has at most {ROW_BYTES_MAX}")]
+    /// The columns take too many bytes.
+    #[error("the columns take {0} bytes, but a row has at most {ROW_BYTES_MAX}")]
     Row(usize),
 }
 
-/// All that the layout of a table derives from.
+/// The data that determines the layout of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Definition {
     pub(super) key_bytes: usize,
@@ -178,7 +178,7 @@ impl Definition {
         Ok(Definition { key_bytes, columns: placed, dimensions })
     }
 
-    /// As [`fmt::Display`] has written it.
+    /// Parses the text that [`fmt::Display`] writes.
     pub(super) fn parse(text: &str) -> Option<Definition> {
         let (mut rows, mut key, mut columns) = (0, 0, Vec::new());
         for word in text.split(' ') {
@@ -194,7 +194,7 @@ impl Definition {
         Definition::new(rows, key, &columns).ok()
     }
 
-    /// Whether a value can be written there.
+    /// Checks whether a value can be written to the column.
     pub(super) fn fits(&self, column: usize, value: &Value<'_>) -> Result<(), TableError> {
         let column = self.columns.get(column).ok_or(TableError::Column(column))?;
         match (column.kind, value) {
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_definition_is_read_as_it_was_written() {
+    fn written_definition_is_parsed_back_unchanged() {
         let columns =
             [("hits", ColumnKind::Int), ("rate", ColumnKind::Float), ("by", ColumnKind::Text(17))];
         let definition = Definition::new(100, 20, &columns).expect("a good one");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table() {
+    fn invalid_definitions_are_rejected() {
         let check = |rows, key, columns: &[(&str, ColumnKind)], wrong: WrongDefinition| {
             assert_eq!(Definition::new(rows, key, columns), Err(wrong));
         };

@@ -1,21 +1,21 @@
 use crate::children::{Scratch, child, client, ended_well, is_over, kill, number, seed};
-use samovar_shared::{Cache, Client, Condition, Life, Look, MakersTurn, Shared};
+use samovar_shared::{Cache, Client, Condition, FlightRole, Life, Look, Shared};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const LIFE: Life = Life { fresh: Duration::ZERO, stale: Duration::ZERO };
-/// Small, so that values go all the time.
+/// Small, so that values are evicted all the time.
 const BYTES: usize = 128 << 10;
 const PROCESSES: u64 = 8;
-/// Only decides how long a broken test hangs.
+/// Limits only how long a broken test hangs.
 const LONG: Duration = Duration::from_mins(2);
 
 fn open(client: &Client) -> Cache {
     Cache::open(client, b"values", BYTES).unwrap()
 }
 
-/// A value that says which key it is of, which one it is, and how long.
+/// A value whose bytes show its key, its number and its length.
 fn value(key: &str, n: u64) -> Vec<u8> {
     let len = (n * 37 % 1500) as usize;
     let mut value = format!("{key}={n};").into_bytes();
@@ -23,7 +23,7 @@ fn value(key: &str, n: u64) -> Vec<u8> {
     value
 }
 
-/// Which one a value is; all of it must be that.
+/// The number of a value, all bytes of which must match.
 fn whole(key: &str, found: &[u8]) -> u64 {
     let head = found.split(|byte| *byte == b';').next().unwrap_or_default();
     let head = String::from_utf8(head.to_vec()).expect("a head");
@@ -56,7 +56,7 @@ fn disturb(cache: &mut Cache, client: &Client, random: &mut fastrand::Rng) {
     }
 }
 
-/// Nobody gets another value than the last one of its key: that, or none.
+/// A process gets the last value of a key or none, never another value.
 pub(crate) fn give_what_was_put_in() {
     let shared = Shared::create(1 << 20).unwrap();
     let operations = number("SAMOVAR_SHARED_OPERATIONS", 20_000);
@@ -102,34 +102,34 @@ pub(crate) fn give_what_was_put_in() {
     assert_eq!(get(&mut cache, &client, "last"), Some(7));
 }
 
-/// One maker at a time, and none is waited for that is dead.
+/// There is one maker at a time, and no process waits for a dead one.
 pub(crate) fn have_one_maker() {
     let shared = Shared::create(1 << 20).unwrap();
     let kills = number("SAMOVAR_SHARED_KILLS", 300) / 3;
     let mut random = fastrand::Rng::with_seed(seed());
-    // Who makes, and how often somebody has.
+    // The process that makes a value, and the number of values made.
     let making = Scratch::new(2);
     let live = |client: &Client| {
         let cache = open(client);
         let me = u64::from(std::process::id());
         loop {
             match cache.begin_making(client, b"page").unwrap() {
-                MakersTurn::Mine => {
+                FlightRole::Mine => {
                     let before = making[0].swap(me, Ordering::SeqCst);
                     assert!(before == 0 || is_over(before), "{before} and {me} at once");
                     assert_eq!(
                         cache.begin_making(client, b"page").unwrap(),
-                        MakersTurn::Unknown,
+                        FlightRole::Unknown,
                         "a maker does not wait for itself"
                     );
                     making[1].fetch_add(1, Ordering::SeqCst);
                     making[0].store(0, Ordering::SeqCst);
                     cache.end_making(client, cache.hash(client, b"page"));
                 }
-                MakersTurn::Others => {
+                FlightRole::Others => {
                     assert!(cache.wait(client, b"page", LONG).unwrap());
                 }
-                MakersTurn::Unknown => panic!("nobody else makes anything"),
+                FlightRole::Unknown => panic!("nobody else makes anything"),
             }
         }
     };
@@ -146,7 +146,8 @@ pub(crate) fn have_one_maker() {
     alive.into_iter().for_each(kill);
 }
 
-/// What is read stays longest, what is too large is refused, and what has ended is not found.
+/// Values that are read stay longest, values that are too large are rejected, and expired values
+/// are not found.
 pub(crate) fn keep_to_their_room() {
     let shared = Shared::create(1 << 20).unwrap();
     let client = client(&shared);

@@ -1,19 +1,19 @@
-//! Processes that share a memory, and are killed.
+//! Processes that share a memory and are killed.
 
 use samovar_shared::{Client, Shared};
 use std::sync::atomic::AtomicU64;
 
-/// What all processes of a test see: words of its own, beside the memory that is tested.
+/// Words that all processes of a test share, in addition to the memory under test.
 pub(crate) struct Scratch(&'static [AtomicU64]);
 
 impl Scratch {
     pub(crate) fn new(words: usize) -> Scratch {
         let (flags, protection) =
             (libc::MAP_SHARED | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
-        // SAFETY: fresh zeroed memory, kept for ever.
+        // SAFETY: fresh zeroed memory that is never unmapped.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), words * 8, protection, flags, -1, 0) };
         assert_ne!(at, libc::MAP_FAILED);
-        // SAFETY: page-aligned, so long, and reached as atomics only.
+        // SAFETY: page-aligned, of this length, and accessed only as atomics.
         Scratch(unsafe { std::slice::from_raw_parts(at.cast(), words) })
     }
 }
@@ -25,7 +25,7 @@ impl std::ops::Deref for Scratch {
     }
 }
 
-/// A process that runs `life` and ends with 0, or with 1 if that panics.
+/// Forks a process that runs `life` and exits with 0, or with 1 if `life` panics.
 pub(crate) fn child(shared: &Shared, life: impl FnOnce(&Client)) -> i32 {
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
@@ -44,7 +44,7 @@ pub(crate) fn child(shared: &Shared, life: impl FnOnce(&Client)) -> i32 {
     }
 }
 
-/// Waits until it has ended; whether it did well.
+/// Waits until the process has ended. Returns whether it exited with 0.
 pub(crate) fn ended_well(pid: i32) -> bool {
     let mut status = 0;
     // SAFETY: our own child; fills a local.
@@ -52,20 +52,21 @@ pub(crate) fn ended_well(pid: i32) -> bool {
     libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
 }
 
-/// Kills it, wherever it stands.
+/// Kills the process at whichever instruction it is.
 pub(crate) fn kill(pid: i32) {
     // SAFETY: our own child, not waited for yet.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
     assert!(!ended_well(pid), "it has ended before it was killed");
 }
 
-/// Whether a process runs no instruction of its own any more, and never will.
+/// Whether a process no longer runs any instruction of its own, and never will.
 ///
-/// The kernel lets go of its locks while it ends, before it shows as a zombie: on a busy machine for long.
+/// The kernel releases the locks of an ending process before the process shows as a zombie: on a
+/// busy machine, long before.
 pub(crate) fn is_over(pid: u64) -> bool {
-    /// Of its flags in `stat`: it is ending.
+    /// Bit of its flags in `stat`: the process is ending.
     const PF_EXITING: u64 = 4;
-    // It may go between the look at it and any other.
+    // The process may disappear between this check and any other.
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
     let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     let state = fields.next().expect("its state");

@@ -1,7 +1,7 @@
 use crate::children::{child, client, ended_well, number};
 use samovar_shared::{Counter, Shared};
 
-/// What eight processes add is all there.
+/// The counter contains everything that eight processes add.
 pub(crate) fn count() {
     let shared = Shared::create(1 << 20).unwrap();
     let each = number("SAMOVAR_SHARED_OPERATIONS", 20_000);

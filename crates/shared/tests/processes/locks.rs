@@ -3,15 +3,16 @@ use samovar_shared::{Acquired, Client, NamedLock, RateLimiter, Shared};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Only decides how long a broken test hangs.
+/// Limits only how long a broken test hangs.
 const LONG: Duration = Duration::from_mins(2);
 
-/// One at a time, and nobody is forgotten; whoever dies with the lock leaves it to the next.
+/// There is one holder at a time, and no waiter is forgotten. A process that dies with the lock
+/// leaves it to the next.
 pub(crate) fn have_one_holder() {
     let shared = Shared::create(1 << 20).unwrap();
     let kills = number("SAMOVAR_SHARED_KILLS", 300);
     let mut random = fastrand::Rng::with_seed(seed());
-    // Who is inside (a process number), and how often somebody was.
+    // The process inside (its id), and the number of times that a process was inside.
     let inside = Scratch::new(2);
     let live = |client: &Client| {
         let lock = NamedLock::open(client, b"one").unwrap();
@@ -20,7 +21,7 @@ pub(crate) fn have_one_holder() {
             assert_eq!(lock.acquire(client, LONG), Acquired::Yes);
             assert_eq!(lock.acquire(client, LONG), Acquired::Already);
             let before = inside[0].swap(me, Ordering::SeqCst);
-            // A dead process may have left its number; a living one has taken it out.
+            // A dead process may have left its id; a live one has removed it.
             assert!(before == 0 || is_over(before), "{before} and {me} at once");
             inside[1].fetch_add(1, Ordering::SeqCst);
             inside[0].store(0, Ordering::SeqCst);
@@ -29,7 +30,7 @@ pub(crate) fn have_one_holder() {
     };
     let mut alive: Vec<i32> = (0..4).map(|_| child(&shared, live)).collect();
     for _ in 0..kills {
-        // Somebody goes on after each death.
+        // Other processes continue after each death.
         let (before, since) = (inside[1].load(Ordering::SeqCst), Instant::now());
         while inside[1].load(Ordering::SeqCst) < before + 2 {
             assert!(since.elapsed() < LONG, "all wait for a dead process");
@@ -52,7 +53,7 @@ pub(crate) fn have_one_holder() {
     assert!(lock.is_mine(&client) && lock.release(&client) && !lock.is_mine(&client));
 }
 
-/// Eight processes get no more out of a bucket than is in it, whoever is killed.
+/// Eight processes take no more tokens from a bucket than it has, even if processes are killed.
 pub(crate) fn limit() {
     let shared = Shared::create(4 << 20).unwrap();
     let allowed = Scratch::new(2);
@@ -66,7 +67,7 @@ pub(crate) fn limit() {
                     allowed[0].fetch_add(1, Ordering::SeqCst);
                     let got = take(client, b"common");
                     allowed[1].fetch_add(u64::from(got), Ordering::SeqCst);
-                    // Others come and go meanwhile; there is room for few of them.
+                    // Other keys come and go in the meantime; there is room for few of them.
                     take(client, format!("other {}", round % 30).as_bytes());
                 }
             })
@@ -84,14 +85,14 @@ pub(crate) fn limit() {
     }
     alive.into_iter().for_each(kill);
     let got = allowed[1].load(Ordering::SeqCst);
-    // A token comes in each second.
+    // One token is added each second.
     let most = 1000 + since.elapsed().as_secs() + 1;
     assert!(got <= most, "{got} of {most}");
     let client = client(&shared);
     let limiter = open(&client);
     assert_eq!(limiter.left(&client, b"nobody").unwrap(), 1000);
     assert!(limiter.look(&client, b"nobody", 1000).unwrap() == 0);
-    // More keys than rows: the limiter forgets some, and refuses none.
+    // More keys than rows: the limiter forgets some keys and rejects none.
     for key in 0..1000 {
         assert_eq!(limiter.take(&client, format!("key {key}").as_bytes(), 1).unwrap(), 0);
     }

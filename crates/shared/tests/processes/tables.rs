@@ -13,7 +13,7 @@ const COLUMNS: [(&str, ColumnKind); 4] = [
     ("text", ColumnKind::Text(40)),
 ];
 const PROCESSES: u64 = 8;
-/// Few, so that processes meet in them.
+/// Few, so that the processes compete for them.
 const COMMON_KEYS: u64 = 5;
 const OWN_KEYS: u64 = 40;
 const ROWS: usize = (PROCESSES * OWN_KEYS + COMMON_KEYS) as usize;
@@ -22,7 +22,7 @@ fn open(client: &Client) -> Table {
     Table::open(client, b"things", ROWS, 24, &COLUMNS).unwrap()
 }
 
-/// A row all of whose columns say the same number, so that a torn one shows.
+/// Writes a row whose columns all derive from the same number, so that a torn row shows.
 fn put(table: &mut Table, client: &Client, key: &[u8], n: i64) {
     let text = "x".repeat(n.unsigned_abs() as usize % 40) + &(n % 10).to_string();
     let text = &text[text.len() - text.len().min(40)..];
@@ -35,13 +35,13 @@ fn put(table: &mut Table, client: &Client, key: &[u8], n: i64) {
     table.set(client, key, &values).unwrap();
 }
 
-/// Of numbers that a float knows exactly.
+/// Half of a number that a float represents exactly.
 #[allow(clippy::cast_precision_loss)]
 fn half(n: i64) -> f64 {
     n as f64 / 2.0
 }
 
-/// The number that all columns of the row say.
+/// The number that all columns of the row derive from.
 fn whole(row: &[u64]) -> i64 {
     let n = row[0].cast_signed();
     assert_eq!(row[1].cast_signed(), 2 * n, "a torn row: {row:?}");
@@ -54,7 +54,7 @@ fn common_key(random: &mut fastrand::Rng) -> [u8; 8] {
     *format!("common-{}", random.u64(0..COMMON_KEYS)).as_bytes().first_chunk().unwrap()
 }
 
-/// One operation on keys that all processes have.
+/// One operation on keys that all processes share.
 fn disturb(table: &mut Table, client: &Client, random: &mut fastrand::Rng) {
     let key = common_key(random);
     match random.u8(0..4) {
@@ -64,7 +64,7 @@ fn disturb(table: &mut Table, client: &Client, random: &mut fastrand::Rng) {
     }
 }
 
-/// One operation on keys of this process's own, of which the model knows everything.
+/// One operation on this process's own keys, which the model tracks completely.
 fn compare(
     table: &mut Table,
     client: &Client,
@@ -104,7 +104,8 @@ fn compare(
     }
 }
 
-/// All that is in the table below that prefix, each key once and each row whole.
+/// All rows of the table whose key has that prefix. Each key must occur once, and no row may be
+/// torn.
 fn below(prefix: &str, table: &mut Table, client: &Client) -> HashMap<String, i64> {
     let (mut found, mut cursor) = (HashMap::new(), 0);
     while let Some(at) = table.next(client, cursor).unwrap() {
@@ -142,7 +143,7 @@ pub(crate) fn agree_with_their_models() {
     nothing_is_lost(&mut open(&client), &client);
 }
 
-/// What is counted, what is walked through and what is found agree, and the rest of the rows can be had.
+/// Count, walk and lookup must agree, and the remaining rows must be usable.
 fn nothing_is_lost(table: &mut Table, client: &Client) {
     let all = below("", table, client);
     assert_eq!(table.count(client), all.len());
@@ -158,12 +159,13 @@ fn nothing_is_lost(table: &mut Table, client: &Client) {
     assert_eq!(below("", table, client).len(), ROWS);
 }
 
-/// Processes are killed at any instruction: rows stay whole, locks free, and no row is lost.
+/// Processes are killed at any instruction: rows stay consistent, locks are freed, and no row is
+/// lost.
 pub(crate) fn survive_kills() {
     let shared = Shared::create(8 << 20).unwrap();
     let kills = number("SAMOVAR_SHARED_KILLS", 300);
     let mut random = fastrand::Rng::with_seed(seed());
-    // Of each process: what it has begun to add to the sum, and what it knows to be added.
+    // Of all processes: the additions that were begun, and those known to be done.
     let sums = Scratch::new(2);
     let start = |random: &mut fastrand::Rng| {
         let seed = random.u64(..);
@@ -180,7 +182,7 @@ pub(crate) fn survive_kills() {
     };
     let mut alive: Vec<i32> = (0..4).map(|_| start(&mut random)).collect();
     for _ in 0..kills {
-        // Turns instead of a pause: a death follows any step.
+        // Spins instead of sleeping, so that a death can follow any step.
         let until = Instant::now() + Duration::from_micros(random.u64(0..3000));
         while Instant::now() < until {
             std::hint::spin_loop();
@@ -200,7 +202,7 @@ pub(crate) fn survive_kills() {
     nothing_is_lost(&mut table, &client);
 }
 
-/// What is refused, and what is said then.
+/// Rejected operations and their errors.
 pub(crate) fn are_full_and_foreign() {
     let shared = Shared::create(1 << 20).unwrap();
     let client = client(&shared);
@@ -224,7 +226,7 @@ pub(crate) fn are_full_and_foreign() {
     assert_eq!(over, Err(TableError::Overflow("n".into())));
     assert!(table.get(&client, b"a").unwrap());
     assert_eq!(table.row()[0].cast_signed(), i64::MAX);
-    // Later generations may have other columns, and then the former table is in nobody's way.
+    // A later generation may use other columns; the former table does not prevent that.
     let next = samovar_shared::Client::new(shared.clone(), 2);
     next.begin().unwrap();
     let changed = Table::open(&next, b"small", 5, 8, &columns).unwrap();

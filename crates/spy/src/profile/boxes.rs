@@ -1,33 +1,33 @@
-//! A tree of calls → the boxes of a flame graph: what all who draw one have in common.
+//! Boxes of a flame graph, from a tree of calls. Shared by all code that draws one.
 
-#![allow(clippy::cast_precision_loss)] // Shares of a whole; their last bits are no matter.
+#![allow(clippy::cast_precision_loss)] // Shares of a whole; their last bits do not matter.
 
 use super::svg::Measure;
 use super::tree::{self, Node};
 use super::{Profile, Weight};
 use std::collections::BTreeMap;
 
-/// Rows of a picture; deeper calls are not drawn.
+/// Maximum number of rows of a picture; deeper calls are not drawn.
 pub const ROWS_MAX: usize = 600;
 
-/// One function, called one way.
+/// One function, reached by one path of calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlameBox {
-    /// The function.
+    /// Label of the function.
     pub label: String,
-    /// Where it begins, and how wide it is: parts of the whole.
+    /// Left edge, as a fraction of the whole width.
     pub from: f64,
-    /// See `from`.
+    /// Width, as a fraction of the whole width.
     pub width: f64,
-    /// 0 for the whole.
+    /// Row; 0 for the whole.
     pub row: usize,
-    /// What it and all above weigh.
+    /// Weight, including that of all boxes above.
     pub weight: Weight,
-    /// What it weighed before, in the measure and the scale of now; `None` where nothing is compared.
+    /// Previous weight, in the present measure and scale; `None` without a comparison.
     pub before: Option<f64>,
 }
 
-/// What a weight comes to.
+/// Value of a weight in a measure.
 pub fn of(weight: Weight, measure: Measure) -> u64 {
     match measure {
         Measure::Wall => weight.wall_ns,
@@ -35,12 +35,14 @@ pub fn of(weight: Weight, measure: Measure) -> u64 {
     }
 }
 
-/// The boxes, each before those above it; those below `narrowest` of the whole are left out.
+/// The boxes, each before those above it. Boxes narrower than `narrowest` of the whole are left
+/// out.
 pub fn boxes(profile: &Profile, measure: Measure, narrowest: f64) -> Vec<FlameBox> {
     boxes_against(profile, None, measure, narrowest)
 }
 
-/// The same, each with what it weighed in another profile, multiplied by a factor that makes the two comparable.
+/// Same as [`boxes`], each with its weight in another profile, multiplied by a factor that makes
+/// the two comparable.
 pub fn boxes_against(
     profile: &Profile,
     before: Option<(&Profile, f64)>,
@@ -63,7 +65,7 @@ struct Drawing {
     narrowest: f64,
 }
 
-/// The same call before, if there was one, and the factor.
+/// The same call in the other profile, if it exists, and the factor.
 type Other<'a> = Option<(Option<&'a Node>, f64)>;
 
 impl Drawing {

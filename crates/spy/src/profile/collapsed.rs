@@ -1,10 +1,10 @@
-//! A profile as lines `outer;inner 12`: what flame graph scripts take.
+//! A profile as lines `outer;inner 12`, the input of flame graph scripts.
 
 use super::Profile;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The profile, a line for each stack of functions.
+/// The profile, one line per stack of functions.
 pub fn render(profile: &Profile) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (calls, weight) in profile.stacks() {

@@ -1,40 +1,41 @@
-//! Two profiles → which functions became dearer, in time per request.
+//! Compares two profiles: the functions whose cost has grown, in time per request.
 
-#![allow(clippy::cast_precision_loss)] // Means of samples: their last bits are no matter.
+#![allow(clippy::cast_precision_loss)] // Means of samples; their last bits do not matter.
 
 use super::boxes::of;
 use super::svg::Measure;
 use super::{Profile, Share};
 use std::collections::HashMap;
 
-/// A profile, and what its time is divided by.
+/// A profile, and the divisor of its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     /// The stacks.
     pub profile: &'a Profile,
-    /// Requests that were answered meanwhile. 0 on any side: shares of the whole are compared.
+    /// Requests served in that time. If it is 0 on any side, shares of the whole are compared.
     pub requests: u64,
 }
 
-/// A function, before and now. Times in ns per request; or parts of a million, where no requests are known.
+/// A function, before and now. Times in ns per request; or parts of a million, if the number of
+/// requests is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Its name.
     pub label: String,
-    /// While it was the innermost call.
+    /// Time as the innermost call.
     pub own: (f64, f64),
-    /// While it was among the calls.
+    /// Time anywhere among the calls.
     pub total: (f64, f64),
 }
 
 impl Change {
-    /// By how much it became dearer itself.
+    /// Growth of its own time.
     pub fn own_difference(&self) -> f64 {
         self.own.1 - self.own.0
     }
 }
 
-/// What a weight of a side is divided by: its requests, or the whole in millionths.
+/// Divisor of a side's weights: its requests, or the whole in millionths.
 pub fn divisor(side: Side<'_>, other: Side<'_>, measure: Measure) -> f64 {
     if side.requests > 0 && other.requests > 0 {
         side.requests as f64
@@ -43,12 +44,12 @@ pub fn divisor(side: Side<'_>, other: Side<'_>, measure: Measure) -> f64 {
     }
 }
 
-/// By what weights of before are multiplied to compare them with those of now.
+/// Factor that makes the previous weights comparable with the present ones.
 pub fn factor(before: Side<'_>, now: Side<'_>, measure: Measure) -> f64 {
     divisor(now, before, measure) / divisor(before, now, measure)
 }
 
-/// All functions of both, the one whose own time grew most first.
+/// All functions of both profiles, the largest growth of own time first.
 pub fn changes(before: Side<'_>, now: Side<'_>, measure: Measure) -> Vec<Change> {
     let mut all: HashMap<String, Change> = HashMap::new();
     let sides = [(before, divisor(before, now, measure)), (now, divisor(now, before, measure))];
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_dearer_comes_first() {
+    fn largest_growth_comes_first() {
         let (before, now) =
             (profile(&[("a", 100), ("b", 300)]), profile(&[("a", 900), ("b", 300)]));
         let before = Side { profile: &before, requests: 100 };
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn without_requests_shares_are_compared() {
+    fn profiles_without_requests_compare_shares() {
         let (before, now) =
             (profile(&[("a", 100), ("b", 300)]), profile(&[("a", 900), ("b", 300)]));
         let before = Side { profile: &before, requests: 0 };

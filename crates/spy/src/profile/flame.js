@@ -1,5 +1,5 @@
-// Zooms into the box that is clicked, and marks boxes by a part of their name. The boxes say in data-x and data-w which
-// part of the whole they are, in data-r in which row they stand.
+// Zooms into the clicked box, and marks boxes by a part of their name. The attributes data-x and
+// data-w of a box hold its part of the whole, data-r holds its row.
 (() => {
     'use strict';
     const MARGIN = 10, WIDTH = 1180, LETTER = 7;
@@ -52,7 +52,7 @@
         let share = 0, end = -1;
         const found = boxes.filter((box) => word !== '' && name(box).toLowerCase().includes(word.toLowerCase()));
         boxes.forEach((box) => box.g.classList.toggle('found', found.includes(box)));
-        // What lies below a box that is found counts once.
+        // Boxes below a found box are counted only once, with it.
         for (const box of found.slice().sort((a, b) => a.x - b.x || b.w - a.w)) {
             if (box.x >= end - 1e-9) {
                 share += box.w;

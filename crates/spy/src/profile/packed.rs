@@ -1,13 +1,14 @@
-//! A profile as a small document: what is kept of one, and what goes from the server to a command.
+//! A profile as a small document, for storage and for the way from the server to a command.
 //!
-//! Stacks stand in order, and each says only in what it differs from the one before: neighbours share most of their calls.
+//! Stacks are sorted, and each contains only its difference from the previous one: neighbours share
+//! most of their calls.
 
 use super::{Call, FUNCTIONS_MAX, Profile, STACKS_MAX, Weight};
 use crate::stack::Function;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Calls of one stack: more have never been packed.
+/// Maximum number of calls of one stack: no packed stack has more.
 const CALLS_MAX: usize = super::DEPTH_MAX + 2;
 
 /// The document.
@@ -19,10 +20,11 @@ pub struct Packed {
     stacks: Vec<PackedStack>,
 }
 
-/// How many calls are those of the stack before; function and line of the others, in turn; samples, wall ns, CPU ns.
+/// Number of calls shared with the previous stack; function and line of the other calls,
+/// alternating; samples, wall ns, CPU ns.
 type PackedStack = (u32, Vec<u32>, u64, u64, u64);
 
-/// The profile, with at most `stacks_max` of its stacks: the heaviest ones.
+/// Packs the profile, with at most `stacks_max` of its stacks: the heaviest ones.
 pub fn pack(profile: &Profile, stacks_max: usize) -> Packed {
     let mut stacks = profile.stacks();
     if stacks.len() > stacks_max {
@@ -30,7 +32,7 @@ pub fn pack(profile: &Profile, stacks_max: usize) -> Packed {
         stacks.truncate(stacks_max);
         stacks.sort_unstable_by_key(|(calls, _)| *calls);
     }
-    // Functions of stacks that are left out are left out.
+    // Functions that occur only in omitted stacks are omitted, too.
     let mut numbers = vec![None; profile.functions().len()];
     let mut packed = Packed::default();
     let mut before: &[Call] = &[];
@@ -53,7 +55,7 @@ pub fn pack(profile: &Profile, stacks_max: usize) -> Packed {
     packed
 }
 
-/// The profile again; `None`: that is no such document.
+/// Unpacks a profile; `None` if the document is invalid.
 pub fn unpack(packed: Packed) -> Option<Profile> {
     if packed.functions.len() > FUNCTIONS_MAX + 1 || packed.stacks.len() > STACKS_MAX + 1 {
         return None;
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn packed_profile_unpacks_unchanged() {
         let whole = profile(&[
             (&["main", "a", "b"], 5),
             (&["main", "a", "c"], 3),
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_added_up_and_bounded() {
+    fn merged_profiles_are_summed_and_bounded() {
         let mut sum = profile(&[(&["main", "a"], 1)]);
         sum.merge(&profile(&[(&["main", "a"], 2), (&["main", "b"], 4)]), 2);
         sum.merge(&profile(&[(&["main", "c"], 8)]), 2);
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_document_makes_it_panic() {
+    fn arbitrary_documents_do_not_panic() {
         for text in [
             r#"{"functions":[],"stacks":[[0,[0,1],1,1,1]]}"#,
             r#"{"functions":[["","a","",0]],"stacks":[[1,[0,1],1,1,1]]}"#,

@@ -1,6 +1,7 @@
-//! A profile as `go tool pprof` takes it: profile.proto, gzipped.
+//! A profile in the format of `go tool pprof`: profile.proto, gzipped.
 //!
-//! The messages are those of github.com/google/pprof/proto/profile.proto, without the fields that we have nothing for.
+//! The messages are those of github.com/google/pprof/proto/profile.proto, without the fields that
+//! have no counterpart here.
 
 use super::{Call, Profile, Weight};
 use flate2::Compression;
@@ -80,7 +81,7 @@ struct Function {
     start_line: i64,
 }
 
-/// The table of texts; the empty one comes first, as the format wants it.
+/// The table of texts. The format requires the empty text first.
 struct Texts {
     all: Vec<String>,
     numbers: HashMap<String, i64>,
@@ -102,12 +103,12 @@ impl Texts {
     }
 }
 
-/// What a document has of each stack.
+/// Values that a document has for each stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// How often it was seen.
+    /// Number of samples.
     Samples,
-    /// Time on the wall clock.
+    /// Wall time.
     Wall,
     /// CPU time.
     Cpu,
@@ -132,7 +133,8 @@ impl Value {
     }
 }
 
-/// The profile, gzipped: samples, wall time and CPU time of each stack. It took `duration`, from `began` on.
+/// The profile, gzipped: samples, wall time and CPU time of each stack. The recording took
+/// `duration`, starting at `began`.
 pub fn render(
     profile: &Profile,
     began: SystemTime,
@@ -144,8 +146,8 @@ pub fn render(
     zipped(&document(profile, profile.stacks(), &values, (Value::Wall, period), (began, duration)))
 }
 
-/// The same with one value, of the stacks that have any of it, and at most `bytes_max` before it is packed: the heaviest
-/// stacks. `None`: no stack has any, or not even one has room.
+/// Same as [`render`] with one value, for the stacks that have any of it. At most `bytes_max`
+/// before compression: the heaviest stacks. `None` if no stack has any, or if not even one fits.
 pub fn render_one(
     profile: &Profile,
     value: Value,
@@ -155,7 +157,7 @@ pub fn render_one(
     let mut stacks = profile.stacks();
     stacks.retain(|(_, weight)| value.of(*weight) > 0);
     stacks.sort_by_key(|(_, weight)| std::cmp::Reverse(value.of(*weight)));
-    // Ends: each turn has half of the stacks of the one before.
+    // Ends, because each round halves the number of stacks.
     while !stacks.is_empty() {
         let (period, when) = ((value, 1), (began, duration));
         let document = document(profile, stacks.clone(), &[value], period, when);

@@ -1,4 +1,4 @@
-//! A profile as speedscope takes it: <https://www.speedscope.app/file-format-schema.json>.
+//! A profile in speedscope's format: <https://www.speedscope.app/file-format-schema.json>.
 
 use super::Profile;
 use serde_json::{Value, json};

@@ -1,10 +1,11 @@
-//! A profile as a flame graph: one SVG file that needs nothing else, opens in a browser, zooms and searches.
+//! A profile as a flame graph: one self-contained SVG file that opens in a browser, zooms and
+//! searches.
 
 use super::boxes::{FlameBox, boxes_against, of};
 use super::{Profile, Weight};
 use std::fmt::Write as _;
 
-/// What the page does when it is clicked.
+/// The page's script, for clicks.
 const SCRIPT: &str = include_str!("flame.js");
 
 const WIDTH: f64 = 1200.0;
@@ -12,16 +13,16 @@ const ROW: f64 = 17.0;
 const HEAD: f64 = 52.0;
 const MARGIN: f64 = 10.0;
 
-/// What is narrower is not drawn.
+/// Minimum width of a box that is drawn.
 const NARROWEST: f64 = 0.2;
 
-/// The width of a letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.0;
 
-/// What the width of a box is.
+/// Measure of the width of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Time on the wall clock.
+    /// Wall time.
     Wall,
     /// CPU time.
     Cpu,
@@ -33,13 +34,14 @@ struct Picture {
     all: u64,
 }
 
-/// The profile as a picture, with a title.
+/// The profile as a picture with a title.
 pub fn render(profile: &Profile, title: &str, measure: Measure) -> String {
     render_against(profile, None, title, measure)
 }
 
-/// The same; each box is red as far as it weighs more than in another profile, which is multiplied by a factor that makes the
-/// two comparable, and blue as far as it weighs less.
+/// Same as [`render`], compared with another profile, which is multiplied by a factor that makes
+/// the two comparable. The more a box has gained, the more red it is; the more it has lost, the
+/// more blue.
 pub fn render_against(
     profile: &Profile,
     before: Option<(&Profile, f64)>,
@@ -63,7 +65,7 @@ pub fn render_against(
 
 impl Picture {
     fn head(&mut self, title: &str, total: Weight, height: f64) {
-        let what = match self.measure {
+        let measure = match self.measure {
             Measure::Wall => "wall clock",
             Measure::Cpu => "CPU",
         };
@@ -72,15 +74,19 @@ impl Picture {
         let _ = write!(
             self.out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
-             height=\"{height}\" font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"12\">\n\
-             <style>rect.bar{{cursor:pointer;stroke:#fff;stroke-width:.5}} rect.bar:hover{{stroke:#000}} \
-             text{{fill:#222}} g.found rect{{fill:#c026d3}} #find,#reset{{cursor:pointer;fill:#1d4ed8}}</style>\n\
+             <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             width=\"{WIDTH}\" height=\"{height}\" \
+             font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"12\">\n\
+             <style>rect.bar{{cursor:pointer;stroke:#fff;stroke-width:.5}} \
+             rect.bar:hover{{stroke:#000}} text{{fill:#222}} g.found rect{{fill:#c026d3}} \
+             #find,#reset{{cursor:pointer;fill:#1d4ed8}}</style>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fdfcf9\"/>\n\
              <text x=\"{MARGIN}\" y=\"18\" font-size=\"14\">{}</text>\n\
-             <text x=\"{MARGIN}\" y=\"38\" id=\"said\">{seconds} of {what}, {} samples</text>\n\
-             <text x=\"{}\" y=\"18\" id=\"reset\" visibility=\"hidden\" text-anchor=\"end\">back</text>\n\
-             <text x=\"{}\" y=\"18\" id=\"find\" text-anchor=\"end\">search</text>\n<g id=\"graph\">\n",
+             <text x=\"{MARGIN}\" y=\"38\" id=\"said\">{seconds} of {measure}, {} samples</text>\n\
+             <text x=\"{}\" y=\"18\" id=\"reset\" visibility=\"hidden\" \
+             text-anchor=\"end\">back</text>\n\
+             <text x=\"{}\" y=\"18\" id=\"find\" text-anchor=\"end\">search</text>\n\
+             <g id=\"graph\">\n",
             escaped(title),
             total.samples,
             WIDTH - 80.0,
@@ -100,9 +106,10 @@ impl Picture {
         let fill = before.map_or_else(|| colour(label), |b| contrast(b, value, self.all));
         let _ = writeln!(
             self.out,
-            "<g data-x=\"{from:.6}\" data-w=\"{width:.6}\" data-r=\"{row}\"><title>{name} — {}, {percent:.2} %, {} \
-             samples{compared}</title><rect class=\"bar\" x=\"{left:.2}\" y=\"{top}\" width=\"{wide:.2}\" \
-             height=\"{}\" fill=\"{fill}\"/><text x=\"{:.2}\" y=\"{}\">{}</text></g>",
+            "<g data-x=\"{from:.6}\" data-w=\"{width:.6}\" data-r=\"{row}\"><title>{name} — {}, \
+             {percent:.2} %, {} samples{compared}</title><rect class=\"bar\" x=\"{left:.2}\" \
+             y=\"{top}\" width=\"{wide:.2}\" height=\"{}\" fill=\"{fill}\"/><text x=\"{:.2}\" \
+             y=\"{}\">{}</text></g>",
             seconds(value),
             weight.samples,
             ROW - 1.0,
@@ -114,9 +121,9 @@ impl Picture {
     }
 }
 
-/// `+12 % against before`, `new`.
+/// Returns, for example, `+12 % against before` or `new`.
 pub fn compared(before: f64, now: u64) -> String {
-    #[allow(clippy::cast_precision_loss)] // For people, who see three digits.
+    #[allow(clippy::cast_precision_loss)] // For people, who read three digits.
     let now = now as f64;
     if before <= 0.0 {
         return "new".to_owned();
@@ -124,17 +131,18 @@ pub fn compared(before: f64, now: u64) -> String {
     format!("{:+.0} % against before", (now - before) / before * 100.0)
 }
 
-/// Red for dearer, blue for cheaper: the stronger, the larger a part of the whole the difference is.
+/// Red for a higher cost, blue for a lower one: the larger the difference as a part of the whole,
+/// the stronger.
 pub fn contrast(before: f64, now: u64, all: u64) -> String {
-    #[allow(clippy::cast_precision_loss)] // A share; its last bits are no matter.
+    #[allow(clippy::cast_precision_loss)] // A share; its last bits do not matter.
     let part = (now as f64 - before) / all.max(1) as f64;
-    // A tenth of the whole is as strong as it gets.
+    // A tenth of the whole has the maximum strength.
     let strength = (part.abs() * 10.0).min(1.0).sqrt();
     let hue = if part >= 0.0 { 5 } else { 215 };
     format!("hsl({hue},{:.0}%,{:.0}%)", 10.0 + strength * 75.0, 93.0 - strength * 28.0)
 }
 
-/// As much of a label as there is room for.
+/// The part of a label that fits.
 fn fitting(label: &str, width: f64) -> String {
     #[allow(clippy::cast_sign_loss)] // Not below zero.
     let room = ((width - 6.0) / LETTER).max(0.0) as usize;
@@ -146,7 +154,7 @@ fn fitting(label: &str, width: f64) -> String {
     }
 }
 
-/// Warm for PHP code, the same for the same name; blue for waits.
+/// Warm colours for PHP code, the same colour for the same name; blue for waits.
 pub fn colour(label: &str) -> String {
     let hash =
         label.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
@@ -156,9 +164,9 @@ pub fn colour(label: &str) -> String {
     format!("hsl({},{}%,{}%)", 18 + hash % 34, 70 + hash / 64 % 20, 62 + hash / 4096 % 12)
 }
 
-/// `12.0 ms`, `1.20 s`.
+/// Returns, for example, `12.0 ms` or `1.20 s`.
 pub fn seconds(ns: u64) -> String {
-    #[allow(clippy::cast_precision_loss)] // For people, who see three digits.
+    #[allow(clippy::cast_precision_loss)] // For people, who read three digits.
     let ms = ns as f64 / 1e6;
     if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.2} s", ms / 1000.0) }
 }
@@ -171,7 +179,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // XML has no place for others, not even escaped.
+            // XML does not allow other characters, not even escaped.
             c if c.is_control() || c == '\u{fffe}' || c == '\u{ffff}' => out.push('?'),
             c => out.push(c),
         }

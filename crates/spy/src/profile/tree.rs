@@ -1,15 +1,15 @@
-//! A profile as a tree of calls: what flame graphs are drawn from.
+//! A profile as a tree of calls, from which flame graphs are drawn.
 
 use super::{Profile, Weight};
 use std::collections::BTreeMap;
 
-/// Nodes of a tree; more are left out, the lightest stacks first.
+/// Maximum number of nodes of a tree; further ones are left out, the lightest stacks first.
 pub const NODES_MAX: usize = 50_000;
 
-/// A function, called the way that leads to it.
+/// A function, reached by one path of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// What it and all below weigh.
+    /// Weight of the node and of all nodes below.
     pub total: Weight,
     /// Callees, by label.
     pub children: BTreeMap<String, Node>,

@@ -1,23 +1,24 @@
-//! Stacks that move while they are read, and processes that die: no line is wrong, and nobody waits for ever.
+//! Stacks that move while they are read, and processes that die: no line is wrong, and no read
+//! blocks forever.
 
 use crate::program::{MODES, Program};
 use samovar_spy::{Error, Files, Frame, Names, Reader, Reading};
 use samovar_testkit::eventually;
 use std::fmt::Write as _;
 
-/// Reads of each test; `SPY_READS=100000` for a long one.
+/// Number of reads of each test; `SPY_READS=100000` for a long one.
 pub(crate) fn reads() -> u32 {
     std::env::var("SPY_READS").ok().and_then(|text| text.parse().ok()).unwrap_or(4000)
 }
 
-/// A program whose lines can be told from its names: `f12` is declared in line 12, and calls `f13` there; each of `l101`,
-/// `l102` … is called from the line of that number, again and again and doing nearly nothing. The fewer there are, the sooner
-/// a stack looks as it did a moment before.
+/// A program whose lines follow from its names. `f12` is declared in line 12 and calls `f13` there.
+/// Each of `l101`, `l102` … is called from the line with that number, repeatedly, and does almost
+/// nothing. The fewer of them there are, the sooner a stack looks as it did a moment before.
 fn restless(lines: u32) -> String {
     restless_with(lines, "while (true) { f2(1); }\n")
 }
 
-/// The same with another line 172, and what comes behind it.
+/// The same program with another line 172 and other lines after it.
 pub(crate) fn restless_with(lines: u32, end: &str) -> String {
     let mut text = "<?php\n".to_owned();
     for line in 2..30 {
@@ -37,7 +38,7 @@ pub(crate) fn restless_with(lines: u32, end: &str) -> String {
     text
 }
 
-/// What is wrong with a stack of that program.
+/// The error in a stack of that program, if there is one.
 pub(crate) fn mistake(frames: &[Frame]) -> Option<String> {
     let calls: Vec<_> = frames.iter().map(|f| (f.function.name.as_str(), f.line)).collect();
     let number = |name: &str, kind: char| name.strip_prefix(kind)?.parse::<u32>().ok();
@@ -66,7 +67,7 @@ pub(crate) fn mistake(frames: &[Frame]) -> Option<String> {
 }
 
 #[test]
-fn no_line_of_a_stack_that_moves_is_wrong() {
+fn moving_stack_has_no_wrong_line() {
     for (lines, mode) in [(69, &MODES[0]), (69, &MODES[1]), (2, &MODES[0]), (3, &MODES[1])] {
         let text = restless(lines);
         let mut program = Program::start(&text, mode, &[]);
@@ -99,7 +100,7 @@ fn open(pid: u32) -> Reader {
 }
 
 #[test]
-fn workers_may_die_while_they_are_read() {
+fn death_of_worker_during_read_is_reported() {
     let text = restless(69);
     let mut files = Files::default();
     let (mut stacks, mut ended) = (0, 0);
@@ -110,7 +111,7 @@ fn workers_may_die_while_they_are_read() {
         let pid = program.pid();
         let mut reader = Reader::open(pid, &mut files).expect("it lives");
         let mut names = Names::new();
-        // Killed somewhere between two reads, or in the midst of one.
+        // Killed between two reads or during one.
         let killer = std::thread::spawn(move || drop(program));
         for _ in 0..reads() {
             match reader.read(&mut names) {

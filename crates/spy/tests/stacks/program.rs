@@ -1,4 +1,4 @@
-//! A PHP program of a test's own, on the command line of the installed PHP.
+//! A test's PHP program, run by the installed PHP's command line.
 
 use samovar_spy::{Stack, read_stack};
 use samovar_testkit::{eventually, php};
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
-/// How PHP runs it.
+/// PHP settings of a run.
 #[derive(Debug)]
 pub(crate) struct Mode {
     pub(crate) name: &'static str,
@@ -39,13 +39,13 @@ pub(crate) const MODES: &[Mode] = &[
     },
 ];
 
-/// It ends with the test.
+/// A running program, which ends with the test.
 pub(crate) struct Program {
     child: Child,
     out: BufReader<ChildStdout>,
     // Kept open: the program waits for it.
     _stdin: ChildStdin,
-    /// Of its script.
+    /// Folder of its script.
     folder: Option<TempDir>,
 }
 
@@ -55,7 +55,7 @@ impl Program {
         let file = folder.path().join("program.php");
         std::fs::write(&file, text).expect("written");
         let mut command = Command::new(php::program("php"));
-        // From 8.5 on it is part of PHP.
+        // From 8.5 on, opcache is part of PHP.
         let is_built_in = !matches!(php::version(), "8.1" | "8.2" | "8.3" | "8.4");
         let is_wanted = |setting: &&&str| !is_built_in || **setting != "zend_extension=opcache";
         let settings = mode.settings.iter().filter(is_wanted);
@@ -66,7 +66,7 @@ impl Program {
         program
     }
 
-    /// One that is no script alone.
+    /// A program that is not only a script.
     pub(crate) fn of(command: &mut Command) -> Self {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.expect("PHP's command line is there");
@@ -79,7 +79,7 @@ impl Program {
         self.child.id()
     }
 
-    /// The next line that it writes.
+    /// The next line of its output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("it writes");
@@ -87,14 +87,14 @@ impl Program {
         line
     }
 
-    /// All that it writes until it ends.
+    /// Its output until it ends.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).expect("it writes");
         rest
     }
 
-    /// The stack, once the innermost call is the one in which programs wait.
+    /// The stack, once its innermost call is the one in which programs wait.
     pub(crate) fn when_it_waits(&self) -> Stack {
         eventually("the program waits", || {
             let stack = read_stack(self.pid()).ok()?;

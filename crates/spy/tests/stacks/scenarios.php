@@ -1,6 +1,7 @@
 <?php
 
-// Ways to be called. Each ends in hold(), which writes what PHP itself says of the stack, and waits.
+// Kinds of calls. Each one ends in hold(), which writes the stack that PHP itself reports, and
+// waits.
 function hold()
 {
     $trace = [];
@@ -11,7 +12,7 @@ function hold()
             default => (isset($call['class']) ? $call['class'] . '::' : '') . $call['function'],
         };
         $name = explode("\0", $name)[0];
-        // An anonymous class's name goes on with a file behind a zero byte.
+        // An anonymous class's name continues with a file after a zero byte.
         $name = isset($call['class']) && str_contains($call['class'], "\0")
             ? explode("\0", $call['class'])[0] . '::' . $call['function'] : $name;
         $trace[] = [$name, $call['line'] ?? 0];

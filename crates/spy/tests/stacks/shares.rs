@@ -1,4 +1,5 @@
-//! A program that measures how long it is in each of its functions: the shares that are read from outside are those.
+//! A program that measures its time in each of its functions: the shares read from outside must
+//! match.
 
 use crate::program::{MODES, Program};
 use samovar_spy::profile::{Profile, Weight};
@@ -6,10 +7,13 @@ use samovar_spy::{Activity, Files, Names, Reader, Reading};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// It runs for `$argv[1]` seconds, then writes how many nanoseconds it was in each function.
+/// Runs for `$argv[1]` seconds, then writes the nanoseconds spent in each function.
 const PROGRAM: &str = r#"<?php
 $spent = ['heavy' => 0, 'middle' => 0, 'light' => 0, 'waits' => 0];
-function busy($ms) { $end = hrtime(true) + $ms * 1000000; while (hrtime(true) < $end) { for ($i = 0; $i < 50; $i++); } }
+function busy($ms) {
+    $end = hrtime(true) + $ms * 1000000;
+    while (hrtime(true) < $end) { for ($i = 0; $i < 50; $i++); }
+}
 function heavy() { busy(6); }
 function middle() { busy(3); }
 function light() { busy(1); }
@@ -26,18 +30,20 @@ while (hrtime(true) < $end) {
 echo json_encode($spent);
 "#;
 
-/// How many points a share may be off. With n looks of the same weight the standard deviation is at most 50 points / √n; a
-/// look that stands for many beats, because the machine was busy, makes n smaller.
+/// Tolerance of a share, in percentage points. With n samples of the same weight the standard
+/// deviation is at most 50 points / √n. A sample that represents many beats, because the machine
+/// was busy, makes n smaller.
 fn tolerance(weights: &[u64]) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // Thousands.
+    #[allow(clippy::cast_precision_loss)] // Numbers in the thousands.
     let sum = |power: i32| weights.iter().map(|weight| (*weight as f64).powi(power)).sum::<f64>();
     let deviation = 50.0 / (sum(1).powi(2) / sum(2).max(1.0)).sqrt().max(1.0);
-    // Five of them, and half a point for what the program cannot measure of itself.
+    // Five standard deviations, and half a point for time that the program cannot measure of
+    // itself.
     5.0 * deviation + 0.5
 }
 
 #[test]
-fn shares_are_those_that_the_program_measures() {
+fn sampled_shares_match_measured_shares() {
     let seconds = std::env::var("SPY_SECONDS").unwrap_or_else(|_| "4".to_owned());
     for mode in &MODES[..3] {
         let mut program = Program::start(PROGRAM, mode, &[&seconds]);
@@ -64,18 +70,19 @@ fn shares_are_those_that_the_program_measures() {
     }
 }
 
-/// Looks about a thousand times a second until the program ends. Returns for how many beats each look stands, too.
+/// Samples about a thousand times a second until the program ends. Also returns the number of beats
+/// that each sample represents.
 fn sample(pid: u32) -> (Profile, Vec<u64>) {
     let mut reader = Reader::open(pid, &mut Files::default()).expect("it lives");
     let (mut names, mut profile) = (Names::new(), Profile::new());
     let (mut next, mut weights) = (Instant::now(), Vec::new());
-    // An odd beat: a program that works in milliseconds must not march in step.
+    // An odd interval, so that it does not stay in step with a program that works in milliseconds.
     let every = Duration::from_micros(1037);
     while let Ok(reading) = reader.read_first(&mut names) {
         if let Reading::Stack(stack) = reading {
             let late = next.elapsed().as_nanos() / every.as_nanos();
             let samples = u64::try_from(late).unwrap_or(0) + 1;
-            // Time that was slept through stands for what is seen now, as in a recording.
+            // The sample also represents the time that was slept through, as in a recording.
             let weight = Weight { samples, wall_ns: 0, cpu_ns: 0 };
             let is_at_work = stack.frames.iter().any(|f| f.function.name.as_str() != "{main}");
             if is_at_work {

@@ -1,4 +1,5 @@
-//! Processes that are forked and killed all the time while they are read: each line is right, and nobody waits for ever.
+//! Processes that are forked and killed all the time while they are read: each line is correct, and
+//! no read blocks forever.
 
 use crate::moving::{mistake, reads, restless_with};
 use crate::program::{MODES, Program};
@@ -10,14 +11,15 @@ use std::time::Duration;
 
 const SIGKILL: i32 = 9;
 const SIGSTOP: i32 = 19;
-/// Children that there are at once.
+/// Number of children at once.
 const CHILDREN: usize = 6;
-/// Between two kills: a child lives for some of these.
+/// Interval between two kills: a child lives for some of these.
 const KILL_EVERY: Duration = Duration::from_micros(500);
-/// Deaths that a test sees at least, for each of so many reads.
+/// Number of reads per death: a test sees at least one death for this number of reads.
 const READS_PER_DEATH: u32 = 100;
 
-/// A parent with children that do what `restless` programs do, each for two seconds if nobody kills it.
+/// A parent with children that run like `restless` programs, each for two seconds unless it is
+/// killed.
 const END: &str =
     "if (storm()) { $end = hrtime(true) + 2e9; while (hrtime(true) < $end) { f2(1); } exit; }
 function storm() {
@@ -28,7 +30,7 @@ function storm() {
 }
 ";
 
-/// A child's stack, as soon as it has begun with what its parent forked it for.
+/// The error in a child's stack, once the child has begun the work that it was forked for.
 fn mistake_of_child(frames: &[Frame]) -> Option<String> {
     let names: Vec<_> = frames.iter().map(|frame| frame.function.name.as_str()).collect();
     match names[..] {
@@ -48,13 +50,13 @@ fn signal(pid: u32, signal: i32) {
     kill(pid.cast_signed(), signal);
 }
 
-/// The parent and all of its children, for the time of a test.
+/// The parent and all of its children, for the duration of a test.
 struct Storm(Program);
 
 impl Drop for Storm {
     fn drop(&mut self) {
         let parent = self.0.pid();
-        // It forks no more; then nobody is left out.
+        // It no longer forks, so the list of its children is complete.
         signal(parent, SIGSTOP);
         for child in children(parent) {
             signal(child, SIGKILL);
@@ -62,7 +64,7 @@ impl Drop for Storm {
     }
 }
 
-/// Kills children, the one after the other, until it is to end.
+/// Kills one child after the other until `ends` is set.
 fn killer(parent: u32, ends: &AtomicBool, kills: &AtomicU32) {
     let mut turn = 0_usize;
     while !ends.load(Ordering::Relaxed) {
@@ -76,7 +78,7 @@ fn killer(parent: u32, ends: &AtomicBool, kills: &AtomicU32) {
     }
 }
 
-/// What was seen.
+/// Counts of the results.
 #[derive(Debug, Default)]
 struct Seen {
     reads: u32,
@@ -92,7 +94,7 @@ fn read_children(first: &Reader, parent: u32, names: &mut Names, seen: &mut Seen
             readers.insert(pid, reader);
         }
     }
-    // Until one of them is no more: then there are others.
+    // Until one of them has ended: then there are other children.
     loop {
         for (pid, reader) in &mut readers {
             seen.reads += 1;
@@ -118,7 +120,7 @@ fn read_children(first: &Reader, parent: u32, names: &mut Names, seen: &mut Seen
 }
 
 #[test]
-fn forks_that_are_killed_all_the_time_are_read_right() {
+fn constantly_killed_forks_are_read_correctly() {
     let end = END.replace("CHILDREN", &CHILDREN.to_string());
     for mode in &MODES[..2] {
         let mut storm = Storm(Program::start(&restless_with(69, &end), mode, &[]));
@@ -140,7 +142,7 @@ fn forks_that_are_killed_all_the_time_are_read_right() {
     }
 }
 
-/// Ends the killer also where a stack is wrong: the scope waits for it.
+/// Also stops the killer if a stack is wrong: the scope waits for it.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {

@@ -1,8 +1,10 @@
-/* Threads of one process that each run a PHP script of the same file: what FrankenPHP and Apache's worker do.
+/* Threads of one process that each run a PHP script of the same file, as FrankenPHP and Apache's
+ * worker do.
  *
- *   threads FILE COUNT
+ * threads FILE COUNT
  *
- * Each thread has its number in the variable $thread. The next one starts when it has written something. */
+ * Each thread has its number in the variable $thread. The next one starts when it has written
+ * something. */
 #include <sapi/embed/php_embed.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,7 +17,7 @@ ZEND_TSRMLS_CACHE_DEFINE()
 static sem_t is_ready;
 static const char *script;
 
-/* What a script writes: it has begun. */
+/* Receives a script's output, which shows that the script has begun. */
 static size_t hear(const char *text, size_t len)
 {
     sem_post(&is_ready);
@@ -68,7 +70,7 @@ int main(int argc, char **argv)
     }
     puts("ready");
     fflush(stdout);
-    /* Whoever started us ends us. */
+    /* The test ends this process. */
     getchar();
     _exit(0);
 }

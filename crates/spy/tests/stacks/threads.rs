@@ -1,4 +1,5 @@
-//! A PHP that was built for threads (ZTS): each thread's stack is its own. Debian's is none; `make spies` takes another.
+//! A PHP that was built for threads (ZTS): each thread has its own stack. Debian's PHP is not built
+//! so; `make spies` uses another.
 
 use crate::program::Program;
 use samovar_spy::Watch;
@@ -8,7 +9,8 @@ use tempfile::TempDir;
 
 const HOST: &str = include_str!("threads.c");
 
-/// The threads of odd numbers wait, the others compute; and each is as deep as its number.
+/// Threads with odd numbers wait, the others compute. The depth of each thread's stack is its
+/// number.
 const SCRIPT: &str = r"<?php
 class Turn {
     public static function down($n, $thread) {
@@ -28,7 +30,7 @@ fn is_built_for_threads() -> bool {
     told.expect("PHP's command line is there").stdout == b"1"
 }
 
-/// A program with the threads, built of PHP's library for embedding.
+/// A program with the threads, built with PHP's library for embedding.
 fn host() -> TempDir {
     let folder = TempDir::new().expect("a folder");
     let (source, program) = (folder.path().join("threads.c"), folder.path().join("threads"));
@@ -64,7 +66,7 @@ fn each_thread_has_its_own_stack() {
             let depth = names.iter().filter(|name| *name == "Turn::down").count();
             let begins: &[&str] = match names[0].as_str() {
                 "sleep" => &["sleep", "Turn::waits"],
-                // Before its first call of sleep(), and between two.
+                // Before its first call of sleep(), or between two calls.
                 "Turn::waits" => &["Turn::waits"],
                 _ => &["Turn::computes"],
             };

@@ -1,4 +1,5 @@
-//! Workers that have done enough are replaced, one after another; who has, is `recycle.rs`.
+//! Replaces workers that have reached a recycling limit, one after another; `recycle.rs` selects
+//! them.
 
 use super::{Generation, Ground, Readiness, is_waiting};
 use crate::recycle::{Seen, own_bytes};
@@ -7,13 +8,13 @@ use samovar_ring::{DesiredState, WorkerState};
 use std::time::{Duration, Instant};
 use tracing::info;
 
-/// Between the beginnings of two replacements of workers that have done enough.
+/// Minimum time between the starts of two such replacements.
 const RECYCLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Why a worker is replaced that keeps what others have replaced.
-const HOLDS_REPLACED: &str = "it holds published values that were replaced, and room is short";
+/// Reason for replacing a worker that still holds replaced values.
+const HOLDS_REPLACED: &str = "it holds stale published values, and memory is short";
 
 impl Generation {
-    /// Replaces one that has done enough, when the last such successor has taken over.
+    /// Replaces one worker that has reached a limit, after the previous successor has taken over.
     pub(crate) fn recycle(&mut self, ground: &Ground) {
         let up = |cell| ground.supervision.report(cell).is_some_and(|report| is_waiting(&report));
         if let Some(cell) = self.workers.awaited_successor() {
@@ -29,7 +30,7 @@ impl Generation {
         if !may_begin || !is_due || self.workers.is_recycling() {
             return;
         }
-        // Asked each time: it frees what nobody reads any more.
+        // Called every time: it also frees values that are no longer read.
         let laggards = ground.published.publisher().laggards();
         if !limits.is_on() && laggards.is_empty() {
             return;
@@ -38,16 +39,14 @@ impl Generation {
         self.recycle_looks = self.recycle_looks.wrapping_add(1);
         if let Some((cell, pid, why)) = self.next_due(ground, &laggards) {
             if let Some(suppressed) = ground.lines.recycled.pass() {
-                info!(
-                    pid,
-                    why, suppressed, "a worker has done enough: another one takes its place"
-                );
+                info!(pid, why, suppressed, "recycling a worker");
             }
             self.tell(Event::Recycle { cell });
         }
     }
 
-    /// Who is to be replaced. The memory of one is looked at each time: that costs some 100 µs.
+    /// Selects the worker to replace. Each call measures the memory of one worker, which costs some
+    /// 100 µs.
     fn next_due(
         &mut self,
         ground: &Ground,

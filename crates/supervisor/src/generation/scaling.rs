@@ -1,4 +1,5 @@
-//! A generation's workers follow the waiting: what is seen of them for `scale`, and what it says, done.
+//! Scales a generation's workers with the load: collects their state for `scale`, and executes its
+//! decisions.
 
 use super::{Generation, Ground, Readiness, is_waiting};
 use crate::scale::{Kernel, Queued, ScaleLine, Seen, Step};
@@ -7,7 +8,7 @@ use samovar_ring::{DesiredState, Lane, WorkerState};
 use std::time::{Duration, Instant};
 
 impl Generation {
-    /// Has more workers, or fewer, if `scale` says so.
+    /// Adds or removes workers as `scale` decides.
     pub(crate) fn scale(&mut self, ground: &Ground) {
         let may_change = self.desired == DesiredState::Serve && self.ready == Readiness::Ready;
         if !self.settings.workers.is_elastic() || !may_change || ground.is_stopping {
@@ -18,7 +19,7 @@ impl Generation {
                 continue;
             }
             let (seen, queued) = (self.seen(script, ground), self.queued(script, ground));
-            // Those beyond what is wanted are there all the same, and may go.
+            // Workers above the wanted number exist too, and may be removed.
             let wanted = self.workers.wanted(script).max(self.workers.staying(script));
             let failures = self.workers.fork_failures();
             let scale = &mut self.scales[usize::from(script)];
@@ -31,20 +32,20 @@ impl Generation {
         }
     }
 
-    /// Requests wait, and workers may be added for them.
+    /// Whether requests wait and workers may be added for them.
     pub(crate) fn is_urgent(&self) -> bool {
         self.desired == DesiredState::Serve
             && self.scales.iter().any(crate::scale::Scale::is_urgent)
     }
 
-    /// For `samovar status`; nothing of a number that is fixed.
+    /// Returns the lines for `samovar status`; empty if the number of workers is fixed.
     pub(crate) fn scale_lines(&self) -> Vec<ScaleLine> {
         let kinds = if self.workers.has_scripts() { 2 } else { 1 };
         let kinds = if self.settings.workers.is_elastic() { kinds } else { 0 };
         self.scales.iter().take(kinds).map(crate::scale::Scale::line).collect()
     }
 
-    /// How many workers have a request.
+    /// Returns the number of workers that have a request.
     pub(crate) fn busy(&self, ground: &Ground) -> usize {
         let places = self.workers.places().iter().filter(|place| !place.is_script());
         places.filter(|p| see(p, ground).is_busy).count()
@@ -56,7 +57,7 @@ impl Generation {
         self.workers.places().iter().filter(stays).map(|place| see(place, ground)).collect()
     }
 
-    /// Requests of the lanes that such workers take from.
+    /// Returns the queued requests of the lanes that these workers serve.
     fn queued(&self, script: bool, ground: &Ground) -> Queued {
         let lanes: &[Lane] = match (script, self.workers.is_resident()) {
             (true, _) => &[Lane::Script],

@@ -1,4 +1,4 @@
-//! A generation whose template is this test: it speaks through the same channel as the real one.
+//! Tests of a generation. The test plays the template, over the same channel as the real one.
 
 use super::*;
 use crate::limits::AS_IT_IS;
@@ -13,7 +13,7 @@ use samovar_shared::Shared;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// Beyond all that the kernel gives, in case somebody is killed.
+/// Above all real process ids, in case a test kills one.
 const PID: i32 = 1 << 30;
 
 struct Bench {
@@ -77,7 +77,7 @@ impl Bench {
         let lives = ground.lives.clone();
         let mut generation =
             Generation::new(1, settings, 0, DesiredState::Serve, lives, &ground.intake);
-        // As if the first tick had started it.
+        // The state after the first tick started the template.
         generation.events.clear();
         assert_eq!(generation.workers.step(&Event::Tick, Instant::now()), [Action::StartTemplate]);
         let (template, end) = Template::fake(PID);
@@ -85,7 +85,7 @@ impl Bench {
         Bench { generation, ground, template: end }
     }
 
-    /// One whose template has started PHP.
+    /// Creates a generation whose template has started PHP.
     fn ready(workers: usize, consoles: Vec<ConsoleSettings>) -> Bench {
         let mut bench = Bench::new(workers, consoles);
         bench.say(channel::Event::Ready {
@@ -95,22 +95,22 @@ impl Bench {
             engine: None,
         });
         bench.generation.tell(Event::Room { cells: (0..workers).collect() });
-        bench.turn();
+        bench.step();
         bench
     }
 
-    #[allow(clippy::needless_pass_by_value)] // Reads better in the tests.
+    #[allow(clippy::needless_pass_by_value)] // By value, for readability of the tests.
     fn say(&mut self, event: channel::Event) {
         self.template.send(&event).unwrap();
         self.generation.read_template(&mut self.ground).unwrap();
     }
 
-    fn turn(&mut self) {
-        self.generation.turn(&self.ground).unwrap();
+    fn step(&mut self) {
+        self.generation.step(&self.ground).unwrap();
         self.generation.settle_consoles(&|_, _| false);
     }
 
-    /// The next order, and whether a pipe came with it.
+    /// Returns the next order, and whether a pipe came with it.
     fn order(&self) -> Option<(Order, bool)> {
         match self.template.hear_now().unwrap()? {
             Heard::Message(order, passed) => Some((order, passed.is_some())),
@@ -131,7 +131,7 @@ impl Bench {
 }
 
 #[test]
-fn workers_are_asked_for_and_replaced() {
+fn workers_are_forked_and_replaced() {
     let mut bench = Bench::ready(2, Vec::new());
     assert_eq!(bench.generation.ready, Readiness::TemplateReady);
     let [first, second] = [bench.worker_order(), bench.worker_order()];
@@ -139,26 +139,26 @@ fn workers_are_asked_for_and_replaced() {
     assert!(bench.order().is_none());
     bench.say(channel::Event::Forked { worker: first, pid: PID + 1 });
     bench.say(channel::Event::Failed { worker: second, why: "no memory".into() });
-    bench.turn();
+    bench.step();
     assert_eq!(bench.pids(), [PID + 1]);
     let again = bench.worker_order();
     assert!(again.cell == 1 && again.life != second.life, "a failed fork is tried again");
 
     let status = EXIT_REPLACE << 8;
     bench.say(channel::Event::Died { worker: first, pid: PID + 1, status });
-    bench.turn();
+    bench.step();
     let successor = bench.worker_order();
     assert!(successor.cell == 0 && successor.life != first.life);
     assert_eq!((bench.generation.workers.reforks(), bench.generation.workers.restarts()), (1, 0));
     bench.say(channel::Event::Forked { worker: successor, pid: PID + 2 });
-    bench.turn();
+    bench.step();
     bench.say(channel::Event::Died { worker: successor, pid: PID + 2, status: 9 });
-    bench.turn();
+    bench.step();
     assert_eq!((bench.generation.workers.reforks(), bench.generation.workers.restarts()), (1, 1));
 }
 
 #[test]
-fn what_the_boot_came_to_is_known() {
+fn boot_result_and_findings_are_stored() {
     let mut bench = Bench::ready(1, Vec::new());
     let long = "x".repeat(2 * LINE_BYTES_MAX);
     let finding = Finding { kind: "pipe".into(), what: long, ..Finding::default() };
@@ -174,7 +174,7 @@ fn what_the_boot_came_to_is_known() {
 }
 
 #[test]
-fn a_finding_that_the_settings_forbid_ends_the_start() {
+fn forbidden_finding_ends_the_start() {
     let mut bench = Bench::ready(1, Vec::new());
     let finding = Finding { kind: "tls".into(), action: "script".into(), ..Finding::default() };
     bench.template.send(&channel::Event::Finding(finding.clone())).unwrap();
@@ -185,7 +185,7 @@ fn a_finding_that_the_settings_forbid_ends_the_start() {
 }
 
 #[test]
-fn a_console_worker_begins_and_ends() {
+fn console_worker_starts_and_ends() {
     let mut bench = Bench::ready(1, vec![console("a\nb".into())]);
     bench.worker_order();
     let Some((Order::Console(order), true)) = bench.order() else { panic!("no order") };
@@ -202,14 +202,14 @@ fn a_console_worker_begins_and_ends() {
     bench.say(channel::Event::ConsoleForked { life, pid: PID + 1 });
     assert!(bench.generation.consoles.entries().all(|entry| entry.has_process()));
     bench.say(channel::Event::ConsoleDied { pid: PID + 1, status: 0 });
-    bench.turn();
+    bench.step();
     let Some((Order::Console(order), true)) = bench.order() else { panic!("no successor") };
     bench.say(channel::Event::ConsoleFailed { life: order.life, why: "no memory".into() });
     assert!(bench.generation.consoles.are_gone());
 }
 
 #[test]
-fn a_console_command_that_is_too_long_is_not_asked_for() {
+fn console_command_that_is_too_long_is_not_started() {
     let long = console("x".repeat(MESSAGE_BYTES_MAX));
     let bench = Bench::ready(1, vec![long.clone()]);
     bench.worker_order();
@@ -218,30 +218,33 @@ fn a_console_command_that_is_too_long_is_not_asked_for() {
     let (_reader, output) = std::io::pipe().unwrap();
     let template = bench.generation.template.as_ref().unwrap();
     let error = template.start_console(1, 1, &long, &output.into()).unwrap_err().to_string();
-    assert!(error.contains("too long together") && error.contains("at most 8192"), "{error}");
+    assert!(
+        error.contains("exceed the size of a message") && error.contains("the maximum is 8192"),
+        "{error}"
+    );
 }
 
 #[test]
-fn what_is_not_understood_is_passed_over() {
+fn unknown_message_of_template_is_ignored() {
     let mut bench = Bench::ready(1, Vec::new());
     let worker = bench.worker_order();
     for text in [&b"dance"[..], b"\xff\x00", &[b'x'; MESSAGE_BYTES_MAX + 1]] {
         rustix::net::send(&bench.template, text, rustix::net::SendFlags::empty()).unwrap();
     }
     bench.say(channel::Event::Forked { worker, pid: PID + 1 });
-    bench.turn();
+    bench.step();
     assert_eq!(bench.pids(), [PID + 1]);
 }
 
 #[test]
-fn a_template_is_asked_whether_it_is_there() {
+fn ping_sends_limits_to_template() {
     let bench = Bench::new(1, Vec::new());
     bench.generation.template.as_ref().unwrap().ping(5, 25).unwrap();
     assert_eq!(bench.order(), Some((Order::Ping { looks: 5, boot_looks: 25 }, false)));
 }
 
 #[test]
-fn the_end_of_the_template_is_the_end_of_its_channel() {
+fn channel_is_closed_at_end_of_template() {
     let mut bench = Bench::new(1, Vec::new());
     assert!(bench.generation.fd().is_some());
     let (_, other) = Template::fake(PID);

@@ -1,24 +1,24 @@
-//! Who gives no sign of life: processes that were stopped, or hang where nothing should. Pure: what is seen comes in,
-//! verdicts go out.
+//! Watchdog: finds processes that were stopped, or that hang outside of a request. Pure:
+//! observations come in, verdicts go out.
 //!
-//! Looks are counted, not time: a server that was frozen as a whole finds its processes as it left them, and has
-//! waited for none.
+//! It counts checks, not time. After the whole server was frozen, all processes are in their former
+//! state, and none of them counts as hung.
 
 use samovar_ring::{WorkerReport, WorkerState};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Workers look for requests once a second: more often there is nothing new to be seen.
+/// Workers check for requests once a second: more frequent checks would see no change.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
-/// Looks within a limit, so that one look that comes early or late does not decide.
+/// Number of checks within a limit, so that a single early or late check does not decide.
 const LOOKS: u32 = 5;
 const LOOKS_MIN: u32 = 3;
-/// An application that boots for so many times the limit will not come.
+/// Maximum boot time of an application, as a multiple of the boot limit.
 const BOOTS: u32 = 5;
-/// For a template that was told to leave, to end PHP.
+/// Time for a template to end PHP after its channel was closed.
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 
-/// What is known of a worker since it last changed.
+/// State of a worker at its last change.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     beat: u32,
@@ -28,42 +28,48 @@ struct Seen {
     returns: bool,
 }
 
-/// What a template is asked, and when it is given up.
+/// Next step for a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Ask whether it is there.
+    /// Send it a ping.
     Ask,
-    /// It has had its time.
+    /// Kill it: its time is over.
     Kill,
 }
 
-/// Who was seen when.
+/// The watchdog's state.
 #[derive(Debug)]
 pub(crate) struct Watch {
     interval: Duration,
-    /// Looks at an idle process, and at one that returns to its image; 0: it may be as silent as it likes.
+    /// Maximum number of checks without a change of an idle process, or of one that returns to its
+    /// image; 0: no limit.
     idle_looks: u32,
-    /// Looks at a template that starts PHP.
+    /// Maximum number of checks while a template starts PHP.
     start_looks: u32,
-    /// Looks at a worker, or an image process, that boots the application.
+    /// Maximum number of checks while a worker or an image process boots the application.
     boot_looks: u32,
-    /// Looks at one in which the application's own code may run between two requests.
+    /// Maximum number of checks while the application's own code may run between two requests.
     after_looks: u32,
     leave_looks: u32,
     looked: Instant,
     workers: HashMap<i32, (Seen, u32)>,
-    /// The template that the following is about: one that comes after it begins anew, however soon it comes.
+    /// Template to which the following counters belong. They are reset for its successor, however
+    /// soon that starts.
     template: i32,
-    /// Looks since the template has answered.
-    unanswered: u32,
+    /// Number of checks since the template replied.
+    without_response: u32,
     starting: u32,
     leaving: u32,
 }
 
 impl Watch {
-    /// `idle_limit`: for a process that has nothing to do, and for the return to the image; `after_limit`: for what else a worker does
-    /// between two requests, as scripts with a loop of their own may; `boot_limit`: for the start of PHP, and [`BOOTS`] times as long for an
-    /// application's boot, of which nobody knows how long it takes. Zero: for ever.
+    /// Creates a watchdog. A limit of zero means no limit.
+    ///
+    /// - `idle_limit`: for a process without work, and for the return to the image
+    /// - `after_limit`: for other activity of a worker between two requests, such as scripts with a
+    ///   loop of their own
+    /// - `boot_limit`: for the start of PHP, and [`BOOTS`] times as long for an application's boot,
+    ///   whose duration cannot be predicted
     pub(crate) fn new(
         idle_limit: Duration,
         after_limit: Duration,
@@ -86,13 +92,13 @@ impl Watch {
             looked: now,
             workers: HashMap::new(),
             template: 0,
-            unanswered: 0,
+            without_response: 0,
             starting: 0,
             leaving: 0,
         }
     }
 
-    /// Whether it is time for a look.
+    /// Whether a check is due.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         let is_due = now.saturating_duration_since(self.looked) >= self.interval;
         if is_due {
@@ -101,17 +107,18 @@ impl Watch {
         is_due
     }
 
-    /// How often the image process may leave the template's question unanswered; 0: always.
+    /// Returns the number of the template's pings that the image process may leave without a reply;
+    /// 0: any number.
     pub(crate) fn idle_looks(&self) -> u32 {
         self.idle_looks
     }
 
-    /// How many such questions the boot of an application may outlast; 0: all.
+    /// Returns the number of such pings during which an application may boot; 0: any number.
     pub(crate) fn boot_looks(&self) -> u32 {
         self.boot_looks
     }
 
-    /// One look at each worker there is; those that must be killed.
+    /// Checks each worker once, and returns those that must be killed.
     pub(crate) fn look(&mut self, workers: impl Iterator<Item = (i32, WorkerReport)>) -> Vec<i32> {
         let mut before = std::mem::take(&mut self.workers);
         let mut silent = Vec::new();
@@ -145,8 +152,8 @@ impl Watch {
         }
     }
 
-    /// One look at the template, a process. `starts`: it starts PHP; `waits`: it has nothing to do but to wait for orders;
-    /// `leaves`: it was told to leave.
+    /// Checks the template once. `starts`: it is starting PHP. `waits`: it only waits for orders.
+    /// `leaves`: its channel was closed.
     pub(crate) fn look_at_template(
         &mut self,
         pid: i32,
@@ -155,7 +162,7 @@ impl Watch {
         leaves: bool,
     ) -> Option<Verdict> {
         if self.template != pid {
-            (self.template, self.unanswered, self.starting, self.leaving) = (pid, 0, 0, 0);
+            (self.template, self.without_response, self.starting, self.leaving) = (pid, 0, 0, 0);
         }
         self.starting = if starts { self.starting + 1 } else { 0 };
         if self.start_looks > 0 && self.starting > self.start_looks {
@@ -166,16 +173,16 @@ impl Watch {
             return Some(Verdict::Kill);
         }
         if !waits || leaves || self.idle_looks == 0 {
-            self.unanswered = 0;
+            self.without_response = 0;
             return None;
         }
-        self.unanswered += 1;
-        Some(if self.unanswered > self.idle_looks { Verdict::Kill } else { Verdict::Ask })
+        self.without_response += 1;
+        Some(if self.without_response > self.idle_looks { Verdict::Kill } else { Verdict::Ask })
     }
 
-    /// The template has answered.
-    pub(crate) fn template_answered(&mut self) {
-        self.unanswered = 0;
+    /// Notes that the template has replied.
+    pub(crate) fn template_responded(&mut self) {
+        self.without_response = 0;
     }
 }
 
@@ -207,13 +214,13 @@ mod tests {
         Watch::new(seconds(idle), seconds(after), seconds(BOOT_S), Instant::now())
     }
 
-    /// After how many looks a worker that shows this again and again is killed.
+    /// Returns the number of checks after which a worker with these reports is killed.
     fn looks(watch: &mut Watch, seen: impl Fn(u32) -> WorkerReport) -> Option<u32> {
         (1..100).find(|look| !watch.look([(7, seen(*look))].into_iter()).is_empty())
     }
 
     #[test]
-    fn an_idle_worker_that_does_not_look_is_found() {
+    fn silent_worker_is_killed_after_limit_of_its_state() {
         use WorkerState as S;
         for (state, has_request, expected) in [
             (S::Idle, false, Some(6)),
@@ -231,9 +238,9 @@ mod tests {
         assert_eq!(looks(&mut watch(1, 0), |_| report(S::Idle, 1, false)), Some(4));
     }
 
-    /// What follows an answer may take its time, but not what is none of the application's.
+    /// Work after a response may take long, but a return to the image contains no application code.
     #[test]
-    fn a_return_to_the_image_is_as_short_as_silence() {
+    fn return_to_image_has_idle_limit() {
         let returning = |_| WorkerReport { returns: true, ..report(WorkerState::Busy, 5, false) };
         for after in [0, 60, 300] {
             assert_eq!(looks(&mut watch(10, after), returning), Some(6), "{after}");
@@ -242,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_is_not_its_predecessor() {
+    fn worker_successor_starts_with_new_count() {
         let mut watch = watch(10, 60);
         let idle = || report(WorkerState::Idle, 1, false);
         for pid in 1..100 {
@@ -251,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_asked_while_it_waits_and_killed_when_it_does_not_answer() {
+    fn template_without_reply_to_pings_is_killed() {
         let mut watch = watch(10, 60);
         for _ in 0..20 {
             assert_eq!(watch.look_at_template(7, true, false, false), None, "it starts");
             assert_eq!(watch.look_at_template(7, false, true, false), Some(Verdict::Ask));
-            watch.template_answered();
+            watch.template_responded();
         }
         for _ in 0..5 {
             assert_eq!(watch.look_at_template(7, false, true, false), Some(Verdict::Ask));
@@ -264,9 +271,10 @@ mod tests {
         assert_eq!(watch.look_at_template(7, false, true, false), Some(Verdict::Kill));
     }
 
-    /// One that was stopped before it had started PHP was waited for in vain, and with it all workers.
+    /// Regression: a template that was stopped before PHP had started was never killed, so no
+    /// workers started.
     #[test]
-    fn a_template_that_never_starts_is_killed_and_so_is_its_successor() {
+    fn template_that_never_starts_is_killed() {
         let mut watch = watch(10, 60);
         for pid in 7..9 {
             let looks =
@@ -275,9 +283,10 @@ mod tests {
         }
     }
 
-    /// It is there before anybody looks again, and was killed for what its predecessor had not answered.
+    /// Regression: a successor that started before the next check was killed for its predecessor's
+    /// missing replies.
     #[test]
-    fn a_successor_that_comes_at_once_is_asked_as_often() {
+    fn template_successor_starts_with_new_count() {
         let mut watch = watch(10, 60);
         for pid in 7..20 {
             let looks = |watch: &mut Watch| {
@@ -294,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_does_not_leave_is_killed() {
+    fn closed_template_that_does_not_exit_is_killed() {
         for idle in [0, 10] {
             let mut watch = watch(idle, 60);
             let looks = (1..100).find(|_| watch.look_at_template(7, false, true, true).is_some());

@@ -1,7 +1,8 @@
-//! The loop over all pools: one thread waits for what happens to any of them, and reaps for all.
+//! The loop over all pools: one thread waits for the events of all pools, and reaps children for
+//! all.
 //!
-//! A pool is a [`Supervisor`] with a ring, templates and workers of its own. What ends the first one ends the server;
-//! another one that cannot start falls, and is tried again, while the rest goes on.
+//! A pool is a [`Supervisor`] with its own ring, templates and workers. A fatal error of the first
+//! pool ends the server. Another pool that cannot start is tried again, while the others continue.
 
 use super::{Boot, Hooks, PLACES_MAX, Post, Running, Supervisor, TICK, TICK_COMING, TICK_URGENT};
 use crate::end::{Ended, Failed};
@@ -13,8 +14,8 @@ use samovar_ring::Death;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Supervises until [`Command::Stop`](crate::Command::Stop) has been carried out for every pool, or a second signal. `settings`: of
-/// each pool, in the order in which they were added.
+/// Supervises until [`Command::Stop`](crate::Command::Stop) has been executed for every pool, or a
+/// second signal arrives. `settings`: one per pool, in the order in which the pools were added.
 pub fn run(
     running: Running,
     settings: Vec<Settings>,
@@ -29,17 +30,17 @@ pub fn run(
 
 struct Everything {
     signals: Signals,
-    /// The default one first.
+    /// The pools, the default pool first.
     pools: Vec<Supervisor>,
     stop_requests: u32,
-    /// All have booted, or have had their time.
+    /// All pools have booted, or their time limit is over.
     is_ready: bool,
 }
 
 impl Everything {
     fn run(&mut self, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
         loop {
-            self.each(Supervisor::turn)?;
+            self.each(Supervisor::step)?;
             if self.pools.iter().enumerate().all(|(at, pool)| pool.is_over(at == 0)) {
                 let is_broken = self.pools.iter().any(|pool| pool.is_broken);
                 return Ok(match (is_broken, self.stop_requests) {
@@ -64,7 +65,8 @@ impl Everything {
         }
     }
 
-    /// Has every pool do something. What goes wrong with the first one is the server's end, with another one its own.
+    /// Calls a function for every pool. An error of the first pool ends the server; an error of
+    /// another one ends only that pool.
     fn each(
         &mut self,
         mut act: impl FnMut(&mut Supervisor) -> Result<(), Failed>,
@@ -133,14 +135,16 @@ impl Everything {
         if self.stop_requests == 1 {
             hooks.stop_requested();
         } else {
-            // Somebody is in a hurry: the second signal does not wait for requests.
+            // The operator is in a hurry: after a second signal, the server does not wait for
+            // requests.
             self.pools.iter_mut().for_each(Supervisor::stop_now);
         }
     }
 
-    /// Our own children: templates, and orphans of a template that died.
+    /// Reaps the server's children: templates, and orphans of a template that died.
     fn reap(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
-        // A death and the template's last words may come together: the words first.
+        // A death and the template's last messages may arrive together. The messages are read
+        // first.
         self.each(|pool| (0..pool.generations.len()).try_for_each(|at| pool.read_template(at)))?;
         while let Some((pid, status)) = os::reap() {
             let mut is_known = false;
@@ -151,7 +155,7 @@ impl Everything {
             })?;
             if !is_known {
                 hooks.child_ended(pid, status);
-                // Perhaps a worker whose `forked` waits to be looked at.
+                // The process may be a worker whose `forked` message is not processed yet.
                 let death = Death::from_status(status);
                 let died = Event::WorkerDied { pid, death, served: false };
                 for pool in &mut self.pools {
@@ -162,7 +166,7 @@ impl Everything {
         Ok(())
     }
 
-    /// The server is ready when each pool is, or has had its time.
+    /// Reports that the server is ready, after each pool is ready or its time limit is over.
     fn look_at_readiness(&mut self, hooks: &mut impl Hooks) {
         if self.is_ready {
             return;
@@ -170,7 +174,7 @@ impl Everything {
         let boots: Option<Vec<Boot>> = self.pools.iter().map(|pool| pool.boot).collect();
         let Some(boots) = boots else { return };
         self.is_ready = true;
-        // Who is told so asks for more at once.
+        // Published first, because the owner reads the state immediately.
         self.pools.iter().for_each(Supervisor::publish);
         let worst = [Boot::Late, Boot::Failed].into_iter().find(|boot| boots.contains(boot));
         hooks.ready(worst.unwrap_or(Boot::Up));
@@ -178,7 +182,7 @@ impl Everything {
 }
 
 impl Running {
-    /// Adds a pool beside those that there are, with memory of its own; as [`Running::prepare`].
+    /// Adds another pool with its own memory; otherwise like [`Running::prepare`].
     pub fn add(
         &mut self,
         name: &str,
@@ -186,14 +190,14 @@ impl Running {
         (shared, published): (samovar_shared::Shared, samovar_published::Publishing),
     ) -> std::io::Result<crate::Handle> {
         let first = &self.posts[0];
-        let (inquest, intake) = (first.inquest.clone(), first.intake.clone());
-        let post = Post::new(name, ring, (shared, published), intake, inquest)?;
+        let (diagnosis, intake) = (first.diagnosis.clone(), first.intake.clone());
+        let post = Post::new(name, ring, (shared, published), intake, diagnosis)?;
         let handle = post.handle.clone();
         self.posts.push(post);
         Ok(handle)
     }
 
-    /// Its name among others, from when there are any.
+    /// Sets the first pool's name. Used when there are several pools.
     pub fn call_first(&mut self, name: &str) {
         name.clone_into(&mut self.posts[0].name);
     }

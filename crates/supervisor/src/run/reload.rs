@@ -1,8 +1,9 @@
-//! Reload: a new generation boots beside the one that serves, and takes over when all of it is up.
+//! Reload: a new generation boots while the old one serves, and takes over when all of it is up.
 //!
-//! Until then its workers are held back ([`DesiredState::Hold`]), so that what goes wrong with it costs nothing: it ends,
-//! and the old one goes on. Only a probe they answer: one that shows less than the old generation does, or another model,
-//! is something that goes wrong. At the change the old workers finish their requests and leave.
+//! Until then its workers are held back ([`DesiredState::Hold`]), so that a failure has no effect:
+//! the new generation ends, and the old one continues. Its workers only respond to a probe. A worse
+//! result than that of the old generation, or another model, counts as a failure. At the change,
+//! the old workers finish their requests and exit.
 
 use super::{GENERATIONS_MAX, Supervisor};
 use crate::end::Failed;
@@ -13,29 +14,30 @@ use samovar_ring::{DesiredState, Model};
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// A worker that finds out by a request that its application is to be booted ahead says so a moment later.
+/// Wait for the new model. A worker can learn from a request that its application should be booted
+/// in advance, and reports that a moment later.
 const MODEL_LIMIT: Duration = Duration::from_secs(2);
 
 impl Supervisor {
-    /// Begins a reload, or has it wait until the server itself is up.
+    /// Starts a reload, or delays it until the server itself is up.
     pub(super) fn begin_reload(&mut self, reload: Reload) {
         if let Some(why) = self.refusal() {
-            warn!(why, "no reload");
+            warn!(why, "reload rejected");
             (reload.done)(Err(why.to_owned()));
             return;
         }
         if self.fallen_until.is_some() {
-            // What was changed may be what it has need of.
+            // The change may be the correction that the failed pool needs.
             self.settings = (*reload.settings).clone();
             self.fallen_until = Some(Instant::now());
         }
         if self.serving().is_none_or(|generation| generation.ready != Readiness::Ready) {
-            info!("reload: it waits until the server itself has booted");
+            info!("reload: waiting for the boot of the server");
             self.awaited = Some(reload);
             return;
         }
         let number = self.number + 1;
-        info!(generation = number, "reload: the application boots anew beside the one that serves");
+        info!(generation = number, "reload: booting the new generation");
         let lives = self.ground.lives.clone();
         let Reload { settings, probe, gate, may_change_model, done } = reload;
         let busy = self.serving().map_or(0, |generation| generation.busy(&self.ground));
@@ -53,7 +55,7 @@ impl Supervisor {
         self.coming = Some(Coming { attempt, may_change_model, step, gate, done });
     }
 
-    /// Begins the reload that came while the server booted.
+    /// Starts the reload that was requested while the server booted.
     pub(super) fn look_at_awaited(&mut self) {
         let is_up = self.serving().is_some_and(|generation| generation.ready == Readiness::Ready);
         if let Some(reload) = self.awaited.take_if(|_| is_up) {
@@ -61,29 +63,29 @@ impl Supervisor {
         }
     }
 
-    /// Why there can be no reload now.
+    /// Returns the reason why a reload is not possible now, if there is one.
     fn refusal(&self) -> Option<&'static str> {
         let is_full = self.free_cells().is_empty();
         if self.is_ending {
             Some("the server is stopping")
         } else if self.coming.is_some() || self.awaited.is_some() {
-            Some("another reload has not ended yet")
+            Some("another reload is in progress")
         } else if is_full && self.serving_generations() == 1 {
             Some(
-                "there is no room for a worker more: all cells of the ring are in use\n\
-                 hint: restart the server with fewer `workers`",
+                "no cell of the ring is free for another worker\nhint: restart the server with \
+                 fewer `workers`",
             )
         } else if is_full || self.serving_generations() >= GENERATIONS_MAX {
             Some(
-                "workers of earlier generations are still busy with their requests\n\
-                 hint: `timeouts.drain` says for how long they may be",
+                "workers of earlier generations are still busy with requests\nhint: try again \
+                 after `timeouts.drain`",
             )
         } else {
             None
         }
     }
 
-    /// Lets the new generation take over when it is up and answers, or gives it up.
+    /// Lets the new generation take over if it is up and passes the probe, or gives it up.
     pub(super) fn look_at_coming(&mut self) {
         if self.coming.is_none() {
             return;
@@ -97,11 +99,9 @@ impl Supervisor {
         if needs_scripts && generation.workers.is_resident() && !generation.workers.has_scripts() {
             generation.tell(Event::ScriptsWait);
         } else if generation.boot_failed && old_boots {
-            self.give_up(
-                "the application's boot failed\nhint: its messages are in the server's log",
-            );
+            self.give_up("the application's boot failed\nhint: see the server's log");
         } else if matches!(self.coming, Some(Coming { step: Step::AtGate, .. })) {
-            // Others are waited for, each of which has its time.
+            // Waits for other pools, each of which has its own time limit.
         } else if generation.is_late() {
             self.give_up_late();
         } else if generation.is_up(&self.ground) {
@@ -112,15 +112,16 @@ impl Supervisor {
     fn give_up_late(&mut self) {
         let is_asked = self.coming.as_ref().is_some_and(|c| matches!(c.step, Step::Probed));
         self.give_up(if is_asked {
-            "the new generation has not answered `reload_probe` within `timeouts.boot`\n\
-             hint: the server's log may say why; `samovar reload --force` asks for no answer"
+            "the new generation has not answered `reload_probe` within `timeouts.boot`\nhint: see \
+             the server's log; `samovar reload --force` ignores the probe"
         } else {
-            "the application has not booted within `timeouts.boot`\n\
-             hint: the server's log may say why; a longer time may help"
+            "the application did not boot within `timeouts.boot`\nhint: see the server's log, or \
+             raise `timeouts.boot`"
         });
     }
 
-    /// Its workers are up: they are asked, their answer is judged, they take over.
+    /// Advances a new generation whose workers are up: starts the probe, judges its result, and
+    /// lets the generation take over.
     fn advance(&mut self, at: usize) {
         let Some(coming) = &mut self.coming else { return };
         match &mut coming.step {
@@ -149,7 +150,7 @@ impl Supervisor {
         }
     }
 
-    /// What the workers that are held back have answered.
+    /// Handles the result of the probe.
     pub(super) fn hear_probe(&mut self, attempt: u64, result: Result<bool, String>) {
         let Some(coming) = self.coming.as_mut().filter(|c| c.attempt == attempt) else { return };
         match result {
@@ -158,17 +159,17 @@ impl Supervisor {
         }
     }
 
-    /// It takes over, or asks whether it may.
+    /// Lets the generation take over, or requests admission from the gate first.
     fn enter(&mut self, at: usize) {
         let Some(coming) = &mut self.coming else { return };
         let Some(gate) = coming.gate.take() else { return self.promote(at) };
         coming.step = Step::AtGate;
         let (handle, attempt) = (self.post.handle.clone(), coming.attempt);
-        info!("reload: the new generation could take over, and waits for those of the other pools");
+        info!("reload: the new generation is ready, waiting for the other pools");
         gate(Box::new(move |result| handle.send(Command::Admitted { attempt, result })));
     }
 
-    /// Whether the generation that waits may take over.
+    /// Handles the gate's reply.
     pub(super) fn hear_gate(&mut self, attempt: u64, result: Result<(), String>) {
         if self.coming.as_ref().is_none_or(|coming| coming.attempt != attempt) {
             return;
@@ -181,22 +182,25 @@ impl Supervisor {
         }
     }
 
-    /// Why the new generation's application is no successor of the old one's, if it is booted ahead otherwise, or not.
+    /// Returns the reason why the new application cannot replace the old one, if their models
+    /// differ.
     fn lost_model(&self, at: usize, by_app: bool) -> Option<String> {
         let (old, new) = (self.serving()?, &self.generations[at]);
-        let hint = "hint: `samovar reload --force` lets it take over all the same";
+        let hint = "hint: `samovar reload --force` accepts this";
         match (old.model(&self.ground), new.model(&self.ground)) {
-            // Nobody has asked it for anything that would show.
+            // No request has reached the front controller that would reveal its model.
             (_, Model::Script) if !by_app && !old.workers.is_told_resident() => None,
             (Model::Script, _) => None,
             (before, after) if before == after => None,
             (before, Model::Script) => Some(format!(
-                "the application that serves is booted ahead ({}), the new one is not: its front controller does not come \
-                 to the call that has it booted\n{hint}",
+                "the serving application is booted before its requests ({}), but the new one is \
+                 not: its front controller does not call Samovar\\checkpoint() or \
+                 Samovar\\serve()\n{hint}",
                 before.name()
             )),
             (before, after) => Some(format!(
-                "the application that serves is of the {} model, the new one of the {} model\n{hint}",
+                "the serving application uses the {} model, but the new one uses the {} \
+                 model\n{hint}",
                 before.name(),
                 after.name()
             )),
@@ -220,7 +224,7 @@ impl Supervisor {
         info!(generation = number, "reload: the new generation serves");
     }
 
-    /// The old generation goes on as if nothing had been.
+    /// Gives up the reload. The old generation continues unchanged.
     pub(super) fn give_up(&mut self, why: &str) {
         if let Some(generation) =
             self.generations.iter_mut().find(|p| p.desired == DesiredState::Hold)
@@ -229,12 +233,12 @@ impl Supervisor {
         }
         let awaited = self.awaited.take().map(|reload| reload.done);
         for done in self.coming.take().map(|coming| coming.done).into_iter().chain(awaited) {
-            warn!(why, "the reload is given up; the old generation goes on");
+            warn!(why, "reload failed, the old generation keeps serving");
             done(Err(why.to_owned()));
         }
     }
 
-    /// What ends a server that has just been started only ends a reload.
+    /// Handles an error of a generation. An error that ends a starting server only ends a reload.
     pub(super) fn survive(
         &mut self,
         at: usize,
@@ -254,7 +258,7 @@ impl Supervisor {
                 Ok(())
             }
             (DesiredState::Retire, Err(failed)) => {
-                warn!(%failed, "an older generation ends");
+                warn!(%failed, "an older generation failed");
                 Ok(())
             }
             (_, Ok(())) => Ok(()),

@@ -1,6 +1,8 @@
-//! Beside the generation that serves: a template with PHP's observer on, whose workers take down call graphs.
+//! The tracer generation: a second template with PHP's observer enabled, whose workers record call
+//! graphs while the other generation serves.
 //!
-//! It begins when the other is up, follows it through reloads, and nothing depends on it: what goes wrong with it costs graphs.
+//! It starts when the serving generation is up, and follows it through reloads. Nothing depends on
+//! it: its failures only lose graphs.
 
 use super::{Supervisor, TRACERS_MAX};
 use crate::end::Failed;
@@ -9,11 +11,11 @@ use samovar_ring::DesiredState;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// Between one that has failed and the next.
+/// Wait between a failed tracer generation and the next.
 const RETRY: Duration = Duration::from_secs(10);
 
 impl Supervisor {
-    /// Begins one, or lets one go whose generation does not serve any more.
+    /// Starts a tracer generation, or retires one whose serving generation was replaced.
     pub(super) fn look_at_tracer(&mut self) {
         let wanted = self.serving().filter(|g| g.ready == Readiness::Ready && !self.is_ending);
         let Some(serving) = wanted else { return };
@@ -34,7 +36,7 @@ impl Supervisor {
             has_own = true;
             if generation.ready == Readiness::TemplateReady && generation.is_up(ground) {
                 generation.ready = Readiness::Ready;
-                info!("workers that take down call graphs are up");
+                info!("tracing workers started");
             }
         }
         let may_begin = tracers < TRACERS_MAX && Instant::now() >= self.tracer_after;
@@ -48,13 +50,13 @@ impl Supervisor {
         self.generations.push(tracer);
     }
 
-    /// Ends it; another one begins after a while.
+    /// Ends a tracer generation; another one starts later.
     pub(super) fn give_up_tracer(&mut self, at: usize, failed: &Failed) {
         let generation = &mut self.generations[at];
         if generation.desired == DesiredState::Retire {
             return;
         }
-        warn!(%failed, "call graphs cannot be taken down; it is tried again");
+        warn!(%failed, "tracing workers failed, retrying");
         generation.give_up(&self.ground);
         self.tracer_after = Instant::now() + RETRY;
     }

@@ -1,12 +1,12 @@
-//! When workers are looked at: so many times a second on average, and never in step with what they do.
+//! Times of the samples: a fixed average rate, but never in step with the workers' own rhythm.
 
 use std::time::{Duration, Instant};
 
-/// A look that comes late stands for no more than so many.
+/// Maximum number of intervals that a late sample represents.
 const LATE_MAX: u32 = 10;
 
-/// Points in time that are as far apart as they should be, each moved by up to a quarter of that: a program that does the same
-/// 49 times a second would otherwise always be seen at the same.
+/// Regular points in time, each moved randomly by up to a quarter of the interval. Without this, a
+/// program that does the same thing 49 times a second would always be sampled at the same place.
 pub(super) struct Beat {
     every: Duration,
     next: Instant,
@@ -19,12 +19,13 @@ impl Beat {
         Beat { every, next: Instant::now() + every, seed }
     }
 
-    /// The next point.
+    /// Returns the next point in time.
     pub(super) fn next(&mut self) -> Instant {
         self.next + self.every.mul_f64(self.random() / 4.0)
     }
 
-    /// Waits for it, or until the thread is unparked; returns the time that it stands for.
+    /// Waits for that point, or until the thread is unparked. Returns the time that the sample
+    /// represents.
     pub(super) fn wait(&mut self, at: Instant) -> Duration {
         let now = Instant::now();
         if at > now {
@@ -43,7 +44,7 @@ impl Beat {
         self.every * points
     }
 
-    /// From 0 to 1 (xorshift; its quality is no matter here).
+    /// Returns a number from 0 to 1 (xorshift; its quality does not matter here).
     fn random(&mut self) -> f64 {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 7;
@@ -62,16 +63,16 @@ mod tests {
     }
 
     #[test]
-    fn all_points_together_stand_for_the_time_that_has_passed() {
+    fn points_represent_the_elapsed_time() {
         let (begin, mut beat) = (Instant::now(), Beat::new(Duration::from_millis(2)));
         let told: Duration = (0..50).map(|_| wait(&mut beat)).sum();
-        // A loaded machine may leave out more than a point stands for, never less.
+        // On a loaded machine, points may represent less time than has passed, but never more.
         assert!(told <= begin.elapsed() + Duration::from_millis(2), "{told:?}");
         assert!(told >= Duration::from_millis(100), "{told:?}");
     }
 
     #[test]
-    fn a_long_stop_is_not_charged_to_one_look() {
+    fn long_stop_is_limited_per_sample() {
         let mut beat = Beat::new(Duration::from_millis(1));
         beat.next = Instant::now().checked_sub(Duration::from_secs(5)).expect("a while after boot");
         assert_eq!(wait(&mut beat), Duration::from_millis(1) * LATE_MAX);

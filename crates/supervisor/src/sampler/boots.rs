@@ -1,11 +1,12 @@
-//! Processes in which an application boots, ahead of its requests: no cell of the ring says so, the template's channel does.
+//! Processes in which an application boots, before its first request. They have no cell in the
+//! ring; the template's channel reports them.
 
 use super::worker::{Eyes, Watched};
 use std::time::{Duration, Instant};
 
-/// Between two looks.
+/// Interval between two samples.
 pub(super) const EVERY: Duration = Duration::from_millis(2);
-/// A look that comes late stands for no more than so many.
+/// Maximum number of intervals that a late sample represents.
 const LATE_MAX: u32 = 10;
 
 struct Boot {
@@ -15,12 +16,13 @@ struct Boot {
     looked: Instant,
 }
 
-/// Those of all generations: two at most, and the rehearsal before each.
+/// The booting processes of all generations: at most two, and the one for the rehearsal before
+/// each.
 #[derive(Default)]
 pub(super) struct Boots(Vec<Boot>);
 
 impl Boots {
-    /// These boot now.
+    /// Sets the processes that are booting now.
     pub(super) fn know(&mut self, now: &[(i32, u64)]) {
         self.0.retain(|boot| now.contains(&(boot.pid, boot.generation)));
         for (pid, generation) in now {
@@ -32,17 +34,17 @@ impl Boots {
         }
     }
 
-    /// Whether none boots.
+    /// Whether no process is booting.
     pub(super) fn are_over(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether one of that generation boots.
+    /// Whether a process of that generation is booting.
     pub(super) fn are_of(&self, generation: u64) -> bool {
         self.0.iter().any(|boot| boot.generation == generation)
     }
 
-    /// Looks at each.
+    /// Samples each process.
     pub(super) fn look(&mut self, eyes: &mut Eyes<'_>) {
         for boot in &mut self.0 {
             let wall = boot.looked.elapsed().min(EVERY * LATE_MAX);

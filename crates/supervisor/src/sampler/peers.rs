@@ -1,6 +1,7 @@
-//! What a worker's descriptor is: `tcp 10.0.0.5:5432`, `/var/lock/a`.
+//! Names of a worker's descriptors: `tcp 10.0.0.5:5432`, `/var/lock/a`.
 //!
-//! A worker that waits is seen at the same call many times, so what is known of a socket is kept, by its number in the kernel.
+//! A waiting worker is sampled at the same call many times, so names of sockets are cached by their
+//! number in the kernel.
 
 use crate::os;
 use std::collections::HashMap;
@@ -8,21 +9,21 @@ use std::fs::read_link;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Sockets that are remembered; then all are forgotten.
+/// Maximum number of cached sockets. When it is reached, the cache is cleared.
 const KNOWN_MAX: usize = 1024;
-/// How long: one may be connected to somebody else.
+/// Maximum age of a cached name: a socket may be connected to another peer later.
 const AGE_MAX: Duration = Duration::from_secs(5);
-/// Longest name, characters.
+/// Maximum length of a name, in characters.
 const NAME_CHARS_MAX: usize = 120;
 
-/// What is known of sockets.
+/// Cache of socket names.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     known: HashMap<String, (Instant, String)>,
 }
 
 impl Peers {
-    /// What is behind a descriptor of that process; empty if there is none.
+    /// Returns the name of a descriptor of that process; empty if it is not open.
     pub(super) fn name(&mut self, pid: i32, process: Option<&OwnedFd>, fd: i32) -> String {
         let Ok(link) = read_link(format!("/proc/{pid}/fd/{fd}")) else { return String::new() };
         let link = link.to_string_lossy().into_owned();
@@ -50,7 +51,7 @@ impl Peers {
     }
 }
 
-/// A name that others have chosen, for a terminal and a page.
+/// Makes external text safe for a terminal and a page.
 fn printable(text: &str) -> String {
     text.chars().take(NAME_CHARS_MAX).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -62,7 +63,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn descriptors_of_ours_have_names() {
+    fn descriptors_of_own_process_have_names() {
         let pid = std::process::id().cast_signed();
         let process = os::open_process(pid).expect("our own");
         let mut peers = Peers::default();

@@ -1,20 +1,21 @@
-//! How the stacks of a generation's workers are read: what is found of one process holds for its siblings.
+//! Stack readers, per generation: data found for one process is valid for all processes of the
+//! generation.
 
 use samovar_spy::{Error, Files, Names, Reader};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// After a generation's processes could not be read, this long nobody tries.
+/// Wait before the next attempt, after a process of a generation could not be read.
 const REFUSED: Duration = Duration::from_secs(10);
 
-/// What is known of all generations.
+/// Readers of all generations.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
     files: Files,
     generations: HashMap<u64, OfGeneration>,
 }
 
-/// What is known of the processes of one: forks of one template, with the same addresses.
+/// Data of one generation's processes: they are forks of one template and have the same addresses.
 #[derive(Debug, Default)]
 pub(super) struct OfGeneration {
     first: Option<Reader>,
@@ -22,22 +23,22 @@ pub(super) struct OfGeneration {
     refused: Option<(Instant, String)>,
 }
 
-/// Why there is no reader.
+/// Reason why a process cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
     /// The process has ended.
     Gone,
-    /// It may not be read, or is not understood.
+    /// Reading it is forbidden, or its data is not understood.
     Refused(String),
 }
 
 impl Readers {
-    /// What the processes of a generation have in common.
+    /// Returns the common data of a generation's processes.
     pub(super) fn of(&mut self, generation: u64) -> &mut OfGeneration {
         self.generations.entry(generation).or_default()
     }
 
-    /// A reader of that process.
+    /// Opens a reader for that process.
     pub(super) fn open(
         &mut self,
         generation: u64,
@@ -58,12 +59,12 @@ impl Readers {
         match opened {
             Ok(reader) => {
                 of.refused = None;
-                // Of the same process, or of one like it: its addresses.
+                // Keeps the addresses for the same process and its siblings.
                 of.first = reader.sibling(pid).ok();
                 Ok(reader)
             }
             Err(Error::Gone { .. }) => Err(Unreadable::Gone),
-            // It may have ended while it was looked at: then what was found of it means nothing.
+            // The process may have ended while it was read; the error then means nothing.
             Err(_) if has_ended(pid) => Err(Unreadable::Gone),
             Err(error) => {
                 let why = error.to_string();
@@ -73,13 +74,13 @@ impl Readers {
         }
     }
 
-    /// Forgets generations that have gone.
+    /// Removes generations that have ended.
     pub(super) fn retain(&mut self, mut is_there: impl FnMut(u64) -> bool) {
         self.generations.retain(|generation, _| is_there(*generation));
     }
 }
 
-/// Whether the process is no more, or a zombie: of neither is there a program.
+/// Whether the process is gone or a zombie; neither has a program.
 fn has_ended(pid: u32) -> bool {
     let program = std::fs::read_link(format!("/proc/{pid}/exe"));
     program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
@@ -90,13 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_has_ended_refuses_nothing() {
+    fn ended_process_is_gone_not_refused() {
         let mut ended =
             std::process::Command::new("true").spawn().expect("a program of each system");
         while !has_ended(ended.id()) {
             std::thread::yield_now();
         }
-        // Nobody has waited for it: it has a number still, and no memory.
+        // The process is not reaped yet: it still has an id, but no memory.
         let mut readers = Readers::default();
         let opened = readers.open(1, ended.id().cast_signed(), false);
         assert_eq!(opened.err(), Some(Unreadable::Gone));
@@ -104,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_that_cannot_be_read_is_left_alone_for_a_while() {
+    fn refused_generation_is_not_retried_immediately() {
         let mut readers = Readers::default();
         let pid = std::process::id().cast_signed();
         let Err(Unreadable::Refused(why)) = readers.open(1, pid, false) else {
             panic!("this test is no PHP")
         };
-        // Nobody is asked: there is no such process.
+        // The cached refusal is returned without an attempt: there is no such process.
         assert_eq!(readers.open(1, i32::MAX, false).err(), Some(Unreadable::Refused(why)));
         assert_eq!(readers.open(2, i32::MAX, false).err(), Some(Unreadable::Gone));
         readers.retain(|_| false);

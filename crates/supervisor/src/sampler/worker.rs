@@ -1,24 +1,25 @@
-//! One worker, from one look to the next.
+//! Samples one worker, and keeps its state between samples.
 
 use super::peers::Peers;
 use super::readers::{Readers, Unreadable};
 use super::{Counters, Look, Observer, Sampling, Scene, SlowScene};
 use crate::handle::Process;
-use crate::inquest::blocked;
 use crate::os;
+use crate::overrun_diagnosis::blocked;
 use samovar_ring::{Model, RequestLine, Run, Supervision, WorkerReport, WorkerState, monotonic_ns};
 use samovar_spy::{Account, Activity, Reader, Reading};
 use std::os::fd::OwnedFd;
 use tracing::{info, warn};
 
-/// Torn stacks in a row after which the process is looked at anew: something else may be where its stack was.
+/// Number of consecutive torn stacks after which the reader is opened again: the stack may have
+/// moved.
 const TORN_MAX: u32 = 50;
-/// Calls of a slow request that are told.
+/// Maximum number of reported calls of a slow request.
 const CALLS_MAX: usize = 32;
 
-/// What a look is taken with.
+/// Tools for taking a sample.
 pub(super) struct Eyes<'a> {
-    /// Which pool's they are.
+    /// Index of the pool.
     pub(super) pool: usize,
     pub(super) supervision: &'a Supervision,
     pub(super) readers: &'a mut Readers,
@@ -27,7 +28,7 @@ pub(super) struct Eyes<'a> {
     pub(super) sampling: Sampling,
 }
 
-/// What is known of a worker.
+/// State of a worker between samples.
 pub(super) struct Watched {
     pid: i32,
     generation: u64,
@@ -35,16 +36,16 @@ pub(super) struct Watched {
     process: Option<OwnedFd>,
     account: Account,
     peers: Peers,
-    /// The request that it runs, and what is asked for.
+    /// The request that it runs, with its method and path.
     request: Option<(Run, RequestLine)>,
     slow: Option<Run>,
-    /// CPU time when it was last seen to run.
+    /// CPU time at the last sample in which it was running.
     cpu_ns: Option<u64>,
     torn_in_a_row: u32,
 }
 
 impl Watched {
-    /// One that is seen for the first time. `stays_open`: there is room for descriptors of its own.
+    /// Creates the state of a new worker. `stays_open`: its files may stay open.
     pub(super) fn new(pid: i32, stays_open: bool) -> Watched {
         let number = pid.unsigned_abs();
         Watched {
@@ -61,21 +62,21 @@ impl Watched {
         }
     }
 
-    /// A process in which an application boots.
+    /// Creates the state of a process in which an application boots.
     pub(super) fn of_boot(pid: i32, generation: u64) -> Watched {
         Watched { generation, ..Watched::new(pid, true) }
     }
 
-    /// Looks at it, which boots.
+    /// Samples a booting process.
     pub(super) fn look_at_boot(&mut self, wall_ns: u64, eyes: &mut Eyes<'_>) {
         if let Some(reading) = self.read(eyes) {
-            // Which one its application chooses is not known yet.
+            // The model that its application chooses is not known yet.
             self.told(reading, Model::Script, true, wall_ns, eyes);
         }
     }
 
-    /// Whether it is seen for the first time, or counts to another generation than before: that of a template that has died
-    /// is numbered anew.
+    /// Whether the worker is new, or its generation has changed: a generation gets a new number
+    /// when its template was restarted.
     pub(super) fn is_other_generation(&mut self, process: &Process) -> bool {
         let is_other = process.generation != self.generation;
         if is_other {
@@ -84,7 +85,7 @@ impl Watched {
         is_other
     }
 
-    /// Looks at it, if it is busy.
+    /// Samples the worker if it is busy.
     pub(super) fn look(&mut self, process: &Process, wall_ns: u64, eyes: &mut Eyes<'_>) {
         let Some(report) = eyes.supervision.report(process.cell) else { return };
         let is_boot = match report.state {
@@ -109,7 +110,7 @@ impl Watched {
 
     fn sample(&mut self, report: &WorkerReport, is_boot: bool, wall_ns: u64, eyes: &mut Eyes<'_>) {
         if self.request.is_none() && !is_boot {
-            // Its memory is being put back: there is no stack to be read.
+            // Its memory is being restored, so there is no stack to read.
             let scene =
                 if report.model == Model::Checkpoint { Scene::Rollback } else { Scene::Reset };
             let cpu_ns = self.used();
@@ -117,7 +118,7 @@ impl Watched {
             return self.tell(report.model, is_boot, scene, (wall_ns, cpu_ns), eyes);
         }
         let Some(reading) = self.read(eyes) else { return };
-        // What was read in between may be the next request's.
+        // The data read meanwhile may belong to the next request.
         if self.request.as_ref().is_some_and(|(run, _)| !eyes.supervision.is_running(*run)) {
             self.request = None;
             return eyes.counters.add(true);
@@ -138,7 +139,7 @@ impl Watched {
             Reading::Stack(stack) => {
                 self.torn_in_a_row = 0;
                 let activity = self.activity();
-                // What a worker has used stands for the stacks at which it was seen to run.
+                // CPU time is attributed to the stacks at which the worker was running.
                 let cpu_ns = if let Activity::Waiting { .. } = activity { 0 } else { self.used() };
                 let scene = Scene::Php(&stack, &activity);
                 self.tell(model, is_boot, scene, (wall_ns, cpu_ns), eyes);
@@ -167,7 +168,8 @@ impl Watched {
         eyes.observer.saw(&look);
     }
 
-    /// The stack, if the process may be read and has not gone. Why it may not is told once.
+    /// Reads the stack, if the process exists and may be read. The reason for a refusal is logged
+    /// once.
     fn read(&mut self, eyes: &mut Eyes<'_>) -> Option<Reading> {
         let is_stale = self.torn_in_a_row >= TORN_MAX;
         if is_stale {
@@ -179,13 +181,13 @@ impl Watched {
                 Err(Unreadable::Gone) => return None,
                 Err(Unreadable::Refused(why)) => {
                     if eyes.counters.note(&why) {
-                        warn!(pid = self.pid, "the stacks of workers cannot be read: {why}");
+                        warn!(pid = self.pid, "cannot read the stacks of workers: {why}");
                     }
                     return None;
                 }
             }
             if eyes.counters.note("") {
-                info!("the stacks of workers can be read");
+                info!("the stacks of workers are readable again");
             }
         }
         let names = &mut eyes.readers.of(self.generation).names;
@@ -205,14 +207,14 @@ impl Watched {
         self.account.activity(&mut |fd| peers.name(pid, process, fd))
     }
 
-    /// CPU time since this was last asked.
+    /// Returns the CPU time used since the last call.
     fn used(&mut self) -> u64 {
         let Some(now) = self.account.cpu_ns() else { return 0 };
         let before = self.cpu_ns.replace(now).unwrap_or(now);
         now.saturating_sub(before)
     }
 
-    /// Tells of a request that has just become slow.
+    /// Reports a request that has just become slow.
     fn look_at_time(&mut self, run: Run, submitted_ns: u64, eyes: &mut Eyes<'_>) {
         let Some(slow) = eyes.sampling.slow else { return };
         let age_ns = monotonic_ns().saturating_sub(submitted_ns);
@@ -240,9 +242,9 @@ impl Watched {
                 calls
             }
             Some(Reading::Idle { .. }) => vec!["in no PHP code".to_owned()],
-            Some(Reading::Torn { .. }) => vec!["it moves too fast to be read".to_owned()],
-            None => vec!["its stack cannot be read".to_owned()],
+            Some(Reading::Torn { .. }) => vec!["unknown: the stack changes too fast".to_owned()],
+            None => vec!["unknown: the stack cannot be read".to_owned()],
         };
-        SlowScene { blocked: blocked.unwrap_or_else(|| "it has just ended".to_owned()), calls }
+        SlowScene { blocked: blocked.unwrap_or_else(|| "exited".to_owned()), calls }
     }
 }

@@ -1,24 +1,26 @@
-//! How much CPU workers want: the time in which they ran, and in which they would have, had a core been free.
+//! Measures the CPU time that workers want. This is the time in which they ran, and in which they
+//! would have run if a core had been free.
 //!
-//! The kernel counts both for each process (`/proc/PID/schedstat`). What is neither is waiting: for a database, a time, or
-//! a request. So other programs on the machine, which make the workers wait for a core, are not taken for a slow database.
+//! The kernel counts both for each process (`/proc/PID/schedstat`). The remaining time is waiting:
+//! for a database, a timer, or a request. Other programs on the machine that make workers wait for
+//! a core are therefore not mistaken for a slow database.
 
 use super::Machine;
 use std::collections::HashMap;
 use std::fs::read_to_string;
 use std::time::{Duration, Instant};
 
-/// Shorter ones say little.
+/// Minimum length of a window; shorter ones are too inaccurate.
 const WINDOW: Duration = Duration::from_millis(50);
-/// An older beginning is none: nobody has looked meanwhile.
+/// Maximum length of a window. A longer one is discarded: there were no checks meanwhile.
 const WINDOW_MAX: Duration = Duration::from_secs(1);
-/// Of so many workers at most the times are read; the others are taken to be like these.
+/// Maximum number of workers whose times are read. The others are assumed to be like these.
 const SAMPLES_MAX: usize = 64;
 
-/// Less than this share of a window is nearly nothing.
+/// A counted time below this fraction of a window (1/10) is treated as nearly nothing.
 const COUNTED_DIVISOR: u64 = 10;
 
-/// A process at the beginning of the window.
+/// State of a process at the beginning of the window.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     ns: u64,
@@ -30,8 +32,10 @@ impl Sample {
         Some(Sample { ns: machine.times(pid)?, is_runnable: machine.is_runnable(pid) })
     }
 
-    /// How long it has run and wanted to until `end`, `span_ns` later. A wait for a core is counted when it is over: whoever
-    /// wants one at both ends has wanted it all the time, and so has who wants one after nearly nothing was counted.
+    /// Returns the time for which the process ran or was runnable until `end`, `span_ns` later. The
+    /// kernel counts a wait for a core only when it is over. A process that is runnable at both
+    /// ends therefore counts as runnable all the time. So does a process that is runnable at the
+    /// end after nearly nothing was counted.
     fn wanted_ns(self, end: Sample, span_ns: u64) -> u64 {
         let counted = end.ns.saturating_sub(self.ns);
         let is_uncounted = self.is_runnable || counted < span_ns / COUNTED_DIVISOR;
@@ -39,33 +43,33 @@ impl Sample {
     }
 }
 
-/// What a window shows.
+/// Result of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuUse {
-    /// How many cores the workers have wanted, thousandths.
+    /// Cores that the workers wanted, in thousandths.
     pub(crate) wanted: u64,
-    /// The share of the machine's cores that nobody has used, thousandths.
+    /// Idle share of the machine's cores, in thousandths.
     pub(crate) idle: u64,
 }
 
-/// The machine's time so far, in ticks of the kernel.
+/// The machine's CPU time so far, in kernel ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     pub(crate) idle: u64,
     pub(crate) all: u64,
 }
 
-/// The times at the beginning of the window.
+/// Measures windows; holds the times at the beginning of the current one.
 #[derive(Debug, Default)]
 pub(crate) struct CpuMeter {
     from: Option<Instant>,
     ticks: Option<Ticks>,
     before: HashMap<i32, Sample>,
-    turn: usize,
+    step: usize,
 }
 
 impl CpuMeter {
-    /// What `pids` have wanted, if a window ends now.
+    /// Returns the CPU time that `pids` wanted, if a window ends now.
     pub(crate) fn look(
         &mut self,
         pids: &[i32],
@@ -94,17 +98,17 @@ impl CpuMeter {
         Some(ns.saturating_mul(1000) / span_ns * (workers as u64).max(samples) / samples)
     }
 
-    /// Nothing, where nobody knows.
+    /// Returns the idle share; 0 if it is unknown.
     fn idle(&self, machine: &impl Machine) -> u64 {
         let (Some(before), Some(now)) = (self.ticks, machine.ticks()) else { return 0 };
         let idle = now.idle.saturating_sub(before.idle);
         (idle.saturating_mul(1000) / now.all.saturating_sub(before.all).max(1)).min(1000)
     }
 
-    /// Other samples each time, so that all are looked at.
+    /// Begins a window. The samples change each time, so that all processes are covered.
     fn begin(&mut self, pids: &[i32], now: Instant, machine: &impl Machine) {
-        self.turn = self.turn.wrapping_add(SAMPLES_MAX) % pids.len().max(1);
-        let first = if pids.len() > SAMPLES_MAX { self.turn } else { 0 };
+        self.step = self.step.wrapping_add(SAMPLES_MAX) % pids.len().max(1);
+        let first = if pids.len() > SAMPLES_MAX { self.step } else { 0 };
         let sampled = pids.iter().cycle().skip(first).take(pids.len().min(SAMPLES_MAX));
         self.before.clear();
         self.before.extend(sampled.filter_map(|pid| Some((*pid, Sample::of(*pid, machine)?))));
@@ -113,17 +117,18 @@ impl CpuMeter {
     }
 }
 
-/// How long a process has run, and wanted to, ns.
+/// Returns the time for which a process ran or was runnable, in ns.
 pub(crate) fn times(pid: i32) -> Option<u64> {
     parse(&read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
 }
 
-/// Of all cores, since the machine began.
+/// Returns the CPU time of all cores since the machine was booted.
 pub(crate) fn ticks() -> Option<Ticks> {
     parse_ticks(&read_to_string("/proc/stat").ok()?)
 }
 
-/// `cpu  user nice system idle iowait irq softirq steal …`: the last two are in the first already.
+/// Reads `cpu  user nice system idle iowait irq softirq steal …`. The two fields that follow are
+/// already included in the first ones.
 fn parse_ticks(text: &str) -> Option<Ticks> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let numbers: Vec<u64> =
@@ -132,17 +137,17 @@ fn parse_ticks(text: &str) -> Option<Ticks> {
     Some(Ticks { idle: idle + iowait, all: numbers.iter().sum() })
 }
 
-/// Whether it runs or wants to, just now.
+/// Whether a process is running or runnable now.
 pub(crate) fn is_runnable(pid: i32) -> bool {
     read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|text| state(&text) == Some('R'))
 }
 
-/// What stands behind the name, which may hold anything.
+/// Returns the field after the name, which may contain any character.
 fn state(text: &str) -> Option<char> {
     text.rsplit_once(") ")?.1.chars().next()
 }
 
-/// `ran waited slices`.
+/// Reads `ran waited slices`.
 fn parse(text: &str) -> Option<u64> {
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
     let (ran, waited) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
@@ -153,7 +158,7 @@ fn parse(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// How long each process has run, and who wants to.
+    /// Simulates the times of processes, and the list of runnable ones.
     struct Counted<F>(F, &'static [i32]);
 
     impl<F: Fn(i32) -> Option<u64>> Machine for Counted<F> {
@@ -174,14 +179,14 @@ mod tests {
         }
     }
 
-    /// On a machine that is busy, or of which nobody knows.
-    #[allow(clippy::unnecessary_wraps)] // As it is compared.
+    /// The result on a machine without idle cores, or with an unknown idle time.
+    #[allow(clippy::unnecessary_wraps)] // Same type as in the comparison.
     fn used(wanted: u64) -> Option<CpuUse> {
         Some(CpuUse { wanted, idle: 0 })
     }
 
     #[test]
-    fn a_machine_says_what_nobody_uses() {
+    fn idle_ticks_are_read_from_proc_stat() {
         let text = "cpu  10 0 10 60 20 0 0 0 5 5\ncpu0 1 2 3\n";
         assert_eq!(parse_ticks(text), Some(Ticks { idle: 80, all: 100 }));
         assert_eq!(parse_ticks("cpu  1 2"), None);
@@ -189,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_says_how_many_cores_were_wanted() {
+    fn window_measures_wanted_cores() {
         let mut meter = CpuMeter::default();
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
@@ -198,16 +203,17 @@ mod tests {
         assert_eq!(meter.look(&[1, 2], at(20), &nothing), None, "it is too short");
         let half = Counted(|pid| Some(if pid == 1 { 100_000_000 } else { 0 }), &[]);
         assert_eq!(meter.look(&[1, 2], at(100), &half), used(1000), "one of the two was busy");
-        // A third has come, and the first is gone: those that were there speak for it.
+        // A third process has started and the first has ended: the result is that of the processes
+        // present in the window.
         let gone = Counted(|pid| (pid != 1).then_some(25_000_000), &[]);
         assert_eq!(meter.look(&[2, 3], at(150), &gone), used(1000));
         let waits = Counted(|_| Some(26_000_000), &[2, 3]);
         assert_eq!(meter.look(&[2, 3], at(250), &waits), used(2000), "both wait for a core");
-        assert_eq!(meter.look(&[2, 3], at(5_000), &gone), None, "nobody has looked for long");
+        assert_eq!(meter.look(&[2, 3], at(5_000), &gone), None, "no sample for a long time");
     }
 
     #[test]
-    fn a_sample_stands_for_all() {
+    fn sample_of_workers_is_extrapolated() {
         let mut meter = CpuMeter::default();
         let begin = Instant::now();
         let pids: Vec<i32> = (1..=1000).collect();
@@ -218,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_of_this_process() {
+    fn times_of_process_are_read() {
         assert_eq!(parse("12 30 4\n"), Some(42));
         assert_eq!(parse("12"), None);
         assert_eq!(parse("a b c"), None);

@@ -1,70 +1,71 @@
-//! How many workers there should be: a pure function of what is counted.
+//! Decides how many workers there should be: a pure function of the counters.
 //!
-//! Workers are added while requests wait and the workers wait too, for something else than the CPU. They go one by one,
-//! each when it has had nothing to do for long enough.
+//! Workers are added while requests wait and the workers wait too, for something other than the
+//! CPU. A worker is removed when it was idle for long enough.
 
 use super::cpu::CpuUse;
 use std::time::Duration;
 
-/// A request that has waited shorter than this is about to be taken.
+/// Minimum wait: a request with a shorter wait is about to be taken.
 const WAITED_MIN: Duration = Duration::from_millis(5);
-/// The CPU is the limit when workers want this share of it, thousandths, …
+/// Share of the cores, in thousandths, above which the CPU can be the limit. It is the limit if one
+/// of the next two conditions holds as well.
 const SATURATED: u64 = 900;
-/// … and wait for nothing else in as much of their time, by thirds.
+/// First condition: busy workers want a core for at least this many thirds of their time.
 const COMPUTING_THIRDS: u64 = 2;
-/// … or when the machine has less than this share of its cores idle.
+/// Second condition: less than this share of the machine's cores is idle, in thousandths.
 const IDLE_MIN: u64 = 100;
-/// In one step at most this share of the workers is added again: half of them.
+/// Divisor for the size of a step: one step adds at most half as many workers as serve.
 const STEP_DIVISOR: usize = 2;
-/// Of the memory that there is, so much stays free: a twentieth.
+/// Divisor for the memory reserve: one twentieth of the memory stays free.
 const RESERVE_DIVISOR: u64 = 20;
-/// A worker is not taken for smaller than this, bytes: one that has just been forked looks as if it cost nothing.
+/// Minimum assumed size of a worker in bytes: a worker that was just forked seems to use no memory.
 const WORKER_BYTES_MIN: u64 = 1 << 20;
 
-/// Between which numbers.
+/// Bounds of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) min: usize,
     pub(crate) max: usize,
-    /// Bytes of all workers' own; 0: any.
+    /// Maximum private memory of all workers, in bytes; 0: no limit.
     pub(crate) memory_max: u64,
-    /// Cores that the server may use.
+    /// Number of cores that the server may use.
     pub(crate) cores: usize,
 }
 
-/// What is counted, of workers of one kind.
+/// Counters of the workers of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// Requests that wait for a worker.
+    /// Number of requests that wait for a worker.
     pub(crate) queued: usize,
-    /// For how long the oldest of them has.
+    /// Wait of the oldest of them.
     pub(crate) oldest: Duration,
-    /// Workers that there are or that were asked for, but those that were told to leave.
+    /// Number of workers that exist or are ordered, without retiring ones.
     pub(crate) workers: usize,
-    /// Of these, those that do not take requests yet.
+    /// Number of these workers that do not take requests yet.
     pub(crate) coming: usize,
-    /// Of these, those that have no request.
+    /// Number of these workers that have no request.
     pub(crate) idle: usize,
-    /// Of the idle ones, those that have had nothing to do for long enough to go.
+    /// Number of idle workers that were idle for long enough to be removed.
     pub(crate) unneeded: usize,
-    /// What the workers would use of the CPU, over a window that has just ended. None: it has not.
+    /// CPU use of the workers in a window that has just ended; `None`: no window has ended.
     pub(crate) cpu: Option<CpuUse>,
-    /// Bytes of all workers' own.
+    /// Private memory of all workers, in bytes.
     pub(crate) pool_bytes: u64,
-    /// What the machine, or the control group, has and has free; None: nobody knows.
+    /// Memory of the machine or the control group; `None`: unknown.
     pub(crate) memory: Option<Memory>,
-    /// A fork has failed, and it is too early for another.
+    /// A fork has failed, and its backoff is not over.
     pub(crate) fork_failed: bool,
 }
 
-/// Of the machine or of the control group, whichever has less.
+/// Memory of the machine or of the control group, whichever has less free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) total: u64,
     pub(crate) free: u64,
 }
 
-/// What to do.
+/// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Add(usize),
@@ -72,34 +73,34 @@ pub(crate) enum Change {
     Stay,
 }
 
-/// Why.
+/// Reason for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Reason {
-    /// No request waits, and no worker is too many.
+    /// No request waits, and no worker is superfluous.
     #[default]
     Enough,
-    /// Requests wait, and so do the workers.
+    /// Requests wait, and the workers wait too.
     Waiting,
-    /// Workers had nothing to do.
+    /// Workers were idle.
     Idle,
-    /// Requests wait, and those that will take them are there or on their way.
+    /// Requests wait, and the workers for them are idle or starting.
     Coming,
-    /// Requests wait; whether for the CPU is being measured.
+    /// Requests wait; the use of the CPU is being measured.
     Measuring,
     /// Requests wait for the CPU.
     Cpu,
-    /// As many workers as `workers.max`.
+    /// `workers.max` is reached.
     Max,
-    /// `workers.memory_max`.
+    /// `workers.memory_max` is reached.
     Memory,
-    /// There is too little memory free on the machine.
+    /// The machine has too little free memory.
     MachineMemory,
     /// The system has refused a process.
     ForkFailed,
 }
 
 impl Reason {
-    /// The word for it in status, metrics and logs.
+    /// Returns the word for status, metrics and logs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Reason::Enough => "enough",
@@ -115,30 +116,30 @@ impl Reason {
         }
     }
 
-    /// The same for people.
+    /// Returns the text for operators.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Reason::Enough => "no request waits",
-            Reason::Waiting => "requests wait, and the workers do too",
-            Reason::Idle => "workers had nothing to do",
-            Reason::Coming => "workers for the requests that wait are on their way",
-            Reason::Measuring => "requests wait: is it for the CPU?",
-            Reason::Cpu => "the CPU is the limit: more workers would not be faster",
+            Reason::Waiting => "requests wait, and the workers wait for I/O",
+            Reason::Idle => "workers were idle",
+            Reason::Coming => "workers for the waiting requests are starting",
+            Reason::Measuring => "requests wait; measuring whether the CPU is the limit",
+            Reason::Cpu => "the CPU is the limit: more workers would not help",
             Reason::Max => "workers.max is reached",
             Reason::Memory => "workers.memory_max is reached",
             Reason::MachineMemory => "too little memory is free",
-            Reason::ForkFailed => "the system has refused a process",
+            Reason::ForkFailed => "the system could not create a process",
         }
     }
 
-    /// Whether requests wait that more workers could be for, and none come.
+    /// Whether requests wait that need more workers, and none can be added.
     pub(crate) fn is_limit(self) -> bool {
         use Reason::{Cpu, ForkFailed, MachineMemory, Max, Memory};
         matches!(self, Cpu | Max | Memory | MachineMemory | ForkFailed)
     }
 }
 
-/// What is to be done, and why.
+/// Returns the decision and its reason.
 pub(crate) fn decide(bounds: &Bounds, counters: &Counters) -> (Change, Reason) {
     if counters.queued == 0 || counters.oldest < WAITED_MIN {
         return remove(bounds, counters);
@@ -158,7 +159,7 @@ fn remove(bounds: &Bounds, counters: &Counters) -> (Change, Reason) {
     }
 }
 
-/// How many may be added, or why none.
+/// Returns the number of workers that may be added, or the reason why none may.
 fn room(bounds: &Bounds, counters: &Counters) -> Result<usize, Reason> {
     let need = counters.queued.saturating_sub(counters.coming + counters.idle);
     let below_max = bounds.max.saturating_sub(counters.workers);
@@ -180,19 +181,21 @@ fn room(bounds: &Bounds, counters: &Counters) -> Result<usize, Reason> {
     Ok(need.min(below_max).min(by_memory).min(by_cpu).min(step))
 }
 
-/// How many more would keep the cores busy, if they were like those that serve. None: these do.
+/// Returns the number of workers that would fill the cores, if they were like those that serve.
+/// `None`: the cores are full.
 fn room_on_cpu(bounds: &Bounds, [serving, busy]: [usize; 2], cpu: CpuUse) -> Option<usize> {
     let CpuUse { wanted, idle } = cpu;
     let left = (bounds.cores as u64 * SATURATED).saturating_sub(wanted);
     let each = (wanted / serving as u64).max(1);
-    // To the nearest: room for less than half of one is none.
+    // Rounded to the nearest number: room for less than half a worker counts as none.
     let fits = left.saturating_add(each / 2) / each;
     if fits > 0 {
         return Some(usize::try_from(fits).unwrap_or(usize::MAX));
     }
-    // Many that mostly wait for something else, and each time a moment for a core, want more than there is while the cores
-    // are idle in between. Then one after the other. The idle cores may be others': who computes all the time is at the
-    // end of a quota.
+    // Workers that mostly wait for something else still need a core for a moment each time. Many
+    // of them together can want more than all cores, although cores are idle in between. In this
+    // case, workers are added one by one. The idle cores may also be unavailable to this server:
+    // workers that compute all the time have reached a CPU quota, and none are added.
     let computes = wanted.saturating_mul(3) >= busy as u64 * 1000 * COMPUTING_THIRDS;
     (!computes && idle >= IDLE_MIN).then_some(1)
 }

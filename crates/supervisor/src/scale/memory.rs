@@ -1,4 +1,4 @@
-//! How much memory workers have for themselves, and how much there is yet.
+//! Measures the private memory of workers, and the memory that is left.
 
 use super::decide::Memory;
 use crate::recycle::own_bytes;
@@ -6,19 +6,21 @@ use std::collections::HashMap;
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// What each worker had when it was looked at: one at a time, for that costs some 100 µs.
+/// Private memory of each worker at its last measurement. One worker is measured at a time, which
+/// costs some 100 µs.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     bytes: HashMap<i32, u64>,
-    turn: usize,
+    step: usize,
 }
 
 impl Pool {
-    /// Looks at one of `pids`; what all of them have, those that were not looked at yet being like the others.
+    /// Measures one of `pids`. Returns the total for all of them; workers that were not measured
+    /// yet count like the others.
     pub(crate) fn look(&mut self, pids: &[i32], own: impl Fn(i32) -> Option<u64>) -> u64 {
-        self.turn = self.turn.wrapping_add(1);
+        self.step = self.step.wrapping_add(1);
         let unknown = pids.iter().rev().find(|pid| !self.bytes.contains_key(pid));
-        let next = unknown.or_else(|| pids.get(self.turn % pids.len().max(1)));
+        let next = unknown.or_else(|| pids.get(self.step % pids.len().max(1)));
         if let Some((pid, bytes)) = next.and_then(|pid| Some((*pid, own(*pid)?))) {
             self.bytes.insert(pid, bytes);
         }
@@ -31,12 +33,12 @@ impl Pool {
     }
 }
 
-/// Of a process.
+/// Returns the private memory of a process.
 pub(crate) fn own(pid: i32) -> Option<u64> {
     own_bytes(pid)
 }
 
-/// What the machine has, or the control group of this process, if that has less free.
+/// Returns the memory of the machine, or of this process's control group if that has less free.
 pub(crate) fn free() -> Option<Memory> {
     let machine = read_to_string("/proc/meminfo").ok().and_then(|text| machine(&text));
     let group = group_folder().and_then(|folder| group(&folder));
@@ -52,14 +54,14 @@ fn machine(text: &str) -> Option<Memory> {
     Some(Memory { total: field("MemTotal:")?, free: field("MemAvailable:")? })
 }
 
-/// That of control groups' second version, as this process sees it.
+/// Returns the folder of the control group (version 2) as seen by this process.
 fn group_folder() -> Option<PathBuf> {
     let text = read_to_string("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Some(Path::new("/sys/fs/cgroup").join(path))
 }
 
-/// Files that are in memory and that nobody has asked for lately make way.
+/// Returns the memory of a control group. Cached files that were not used recently count as free.
 fn group(folder: &Path) -> Option<Memory> {
     let number = |name: &str| read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let (total, used) = (number("memory.max")?, number("memory.current")?);
@@ -74,17 +76,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_not_looked_at_are_like_the_others() {
+    fn unmeasured_workers_count_like_the_others() {
         let mut pool = Pool::default();
         let own = |pid: i32| Some(u64::from(pid.unsigned_abs()) * 100);
         assert_eq!(pool.look(&[1, 3], own), 600, "the last comes first");
         assert_eq!(pool.look(&[1, 3], own), 400);
         assert_eq!(pool.look(&[], own), 0);
-        assert_eq!(pool.look(&[9], |_| None), 0, "nobody may know");
+        assert_eq!(pool.look(&[9], |_| None), 0, "unknown memory");
     }
 
     #[test]
-    fn what_the_machine_says() {
+    fn memory_of_machine_is_read_from_meminfo() {
         let text = "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    300 kB\n";
         assert_eq!(machine(text), Some(Memory { total: 1000 << 10, free: 300 << 10 }));
         assert_eq!(machine("MemTotal: 1000 kB"), None);
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_control_group_says() {
+    fn memory_of_control_group_is_read() {
         let folder = std::env::temp_dir().join(format!("scale-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();

@@ -1,15 +1,17 @@
-//! Loads as they come, against the decisions: requests compute and wait on simulated cores, and workers follow.
+//! Simulates loads to test the decisions: requests compute and wait on simulated cores, and the
+//! number of workers follows.
 //!
-//! Time goes in steps of a millisecond; the cores are shared evenly among those that compute.
+//! Time advances in steps of one millisecond. Computing workers share the cores evenly.
 
 use super::*;
 use std::cell::RefCell;
 
 const STEP: Duration = Duration::from_millis(1);
-/// As `TICK` and `TICK_URGENT` of `run`.
+/// The same values as `TICK` and `TICK_URGENT` of `run`.
 const TICKS: [u64; 2] = [100, 25];
 
-/// What requests are like at a time: how many clients ask again and again, and what each request does.
+/// Load of a period: the number of clients, which send requests continuously, and the work of each
+/// request.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     clients: usize,
@@ -34,16 +36,16 @@ struct Worker {
 
 struct World {
     cores: u64,
-    /// What a fork takes until the worker takes requests.
+    /// Time from a fork until the worker takes requests.
     boot_ms: u64,
     workers: Vec<Worker>,
     queue: Vec<u64>,
     now_ms: u64,
     next_pid: i32,
     served: u64,
-    /// What all have computed.
+    /// Total computing time.
     ran_ns: u64,
-    /// Each change: when, and how many there were then.
+    /// Time of each change, and the number of workers after it.
     history: Vec<(u64, usize)>,
 }
 
@@ -59,7 +61,7 @@ impl Machine for Times<'_> {
         Some(Ticks { idle: all.saturating_sub(world.ran_ns), all })
     }
     fn is_runnable(&self, _: i32) -> bool {
-        false // All that it has wanted is counted.
+        false // All wanted time is already counted.
     }
     fn own_bytes(&self, _: i32) -> Option<u64> {
         Some(2 << 20)
@@ -90,7 +92,7 @@ impl World {
 
     fn fork(&mut self, count: usize) {
         for _ in 0..count {
-            // The template forks one after the other.
+            // The template forks workers one after another.
             let busy = self.workers.iter().map(|w| w.up_at_ms).max().unwrap_or(0);
             let up_at_ms = busy.max(self.now_ms) + self.boot_ms;
             self.workers.push(Worker { pid: self.next_pid, up_at_ms, ..Worker::default() });
@@ -124,7 +126,7 @@ impl World {
         for worker in self.workers.iter_mut().filter(|w| computes(w)) {
             let Some(request) = &mut worker.request else { continue };
             let all_of_it = request.compute_us <= share_us;
-            // What it had to wait for a core counts as wanted, as the kernel has it.
+            // Waiting for a core counts as wanted time, as in the kernel.
             let wanted_us =
                 if all_of_it { request.compute_us * 1000 / share_us.max(1) } else { 1000 };
             worker.cpu_ns += wanted_us.min(1000) * 1000;
@@ -140,7 +142,7 @@ impl World {
 
     fn seen(&self) -> Vec<Seen> {
         let see = |worker: &Worker| Seen {
-            // Nobody gets the cell of one that has gone.
+            // Unique: the cell of a removed worker is never reused.
             cell: usize::try_from(worker.pid).unwrap(),
             pid: Some(worker.pid),
             is_up: worker.up_at_ms <= self.now_ms,
@@ -156,7 +158,7 @@ impl World {
     }
 }
 
-/// Runs the loads one after the other, each for so many seconds; what there was in the end.
+/// Runs the loads one after another, each for its number of seconds, and returns the final state.
 fn run(world: World, bounds: (usize, usize), loads: &[(Load, u64)]) -> World {
     let count = WorkerCount { min: bounds.0, max: bounds.1, ..WorkerCount::fixed(0) };
     let mut scale = Scale::new(&count, false);
@@ -191,7 +193,7 @@ fn run(world: World, bounds: (usize, usize), loads: &[(Load, u64)]) -> World {
 }
 
 impl World {
-    /// How often growth turned into shrinking, or the other way round.
+    /// Returns the number of changes between growing and shrinking.
     fn turns(&self) -> usize {
         let sizes: Vec<usize> = self.history.iter().map(|(_, count)| *count).collect();
         let grows: Vec<bool> = sizes.windows(2).map(|pair| pair[1] > pair[0]).collect();
@@ -202,7 +204,7 @@ impl World {
         self.history.iter().map(|(_, count)| *count).max().unwrap_or(0)
     }
 
-    /// The most that were added within 50 ms.
+    /// Returns the maximum number of workers added within 50 ms.
     fn storm(&self) -> usize {
         let added = |(at, from): (u64, usize)| {
             let within = self.history.iter().filter(|(t, _)| (at..=at + 50).contains(t));
@@ -217,7 +219,7 @@ const COMPUTING: Load = Load { clients: 64, compute_us: 8_000, wait_ms: 0 };
 const QUIET: Load = Load { clients: 0, compute_us: 0, wait_ms: 0 };
 
 #[test]
-fn a_database_is_waited_for_by_as_many_as_need_to() {
+fn database_load_grows_to_number_of_clients() {
     let world = run(World::new(2, 2), (2, 256), &[(DATABASE, 5)]);
     assert!((55..=64).contains(&world.workers.len()), "{:?}", world.history);
     assert_eq!(world.turns(), 0, "{:?}", world.history);
@@ -229,19 +231,19 @@ fn a_database_is_waited_for_by_as_many_as_need_to() {
 }
 
 #[test]
-fn computing_adds_none() {
+fn computing_load_adds_no_workers() {
     let world = run(World::new(2, 2), (2, 256), &[(COMPUTING, 10)]);
     assert_eq!(world.history.len(), 1, "{:?}", world.history);
 }
 
 #[test]
-fn one_worker_becomes_as_many_as_there_are_cores() {
+fn computing_load_grows_to_number_of_cores() {
     let world = run(World::new(4, 1), (1, 256), &[(COMPUTING, 10)]);
     assert!((4..=5).contains(&world.workers.len()), "{:?}", world.history);
 }
 
 #[test]
-fn half_computing_and_half_waiting_fills_the_cores_and_no_more() {
+fn mixed_load_fills_the_cores_only() {
     let mixed = Load { clients: 200, compute_us: 5_000, wait_ms: 20 };
     let world = run(World::new(2, 2), (2, 256), &[(mixed, 10)]);
     // Two cores are full with 2 × 25 / 5 workers.
@@ -250,27 +252,27 @@ fn half_computing_and_half_waiting_fills_the_cores_and_no_more() {
 }
 
 #[test]
-fn the_crowd_goes_when_the_load_does() {
+fn workers_shrink_to_minimum_without_load() {
     let world = run(World::new(2, 2), (2, 256), &[(DATABASE, 5), (QUIET, 15)]);
     assert_eq!(world.workers.len(), 2, "{:?}", world.history);
     assert_eq!(world.turns(), 1, "{:?}", world.history);
 }
 
 #[test]
-fn bursts_do_not_make_it_swing() {
+fn bursts_do_not_cause_oscillation() {
     let burst = [(DATABASE, 1), (QUIET, 2)].repeat(20);
     let world = run(World::new(2, 2), (2, 256), &burst);
-    // Between two bursts nobody has been idle for long enough: it grows once.
+    // Between two bursts, no worker is idle for long enough: the number grows only once.
     assert_eq!(world.turns(), 0, "{:?}", world.history);
     assert!(world.most() <= 64, "{:?}", world.history);
-    // Rare ones it follows, once up and once down for each.
+    // With rare bursts, it grows and shrinks once for each.
     let rare = [(DATABASE, 2), (QUIET, 15)].repeat(4);
     let world = run(World::new(2, 2), (2, 256), &rare);
     assert!(world.turns() <= 7, "{:?}", world.history);
 }
 
 #[test]
-fn a_database_that_becomes_slow_and_fast_again() {
+fn workers_follow_slow_and_fast_database() {
     let fast = Load { clients: 16, wait_ms: 5, ..DATABASE };
     let slow = Load { clients: 40, wait_ms: 500, ..DATABASE };
     let world = run(World::new(2, 2), (2, 256), &[(fast, 3), (slow, 5), (fast, 20)]);
@@ -280,7 +282,7 @@ fn a_database_that_becomes_slow_and_fast_again() {
 }
 
 #[test]
-fn a_database_that_hangs_is_waited_for_by_the_most_and_no_more() {
+fn hanging_database_grows_to_maximum() {
     let hangs = Load { clients: 5_000, compute_us: 400, wait_ms: 30_000 };
     let world = run(World::new(2, 2), (2, 256), &[(hangs, 10)]);
     assert_eq!((world.workers.len(), world.turns()), (256, 0));
@@ -288,14 +290,14 @@ fn a_database_that_hangs_is_waited_for_by_the_most_and_no_more() {
 }
 
 #[test]
-fn a_database_that_refuses_needs_nobody() {
+fn refusing_database_adds_few_workers() {
     let refused = Load { clients: 16, compute_us: 200, wait_ms: 0 };
     let world = run(World::new(2, 2), (2, 256), &[(refused, 5)]);
     assert!(world.workers.len() <= 4, "{:?}", world.history);
 }
 
 #[test]
-fn slow_boots_are_waited_for() {
+fn slow_boots_do_not_overshoot() {
     let mut world = World::new(2, 2);
     world.boot_ms = 400;
     let world = run(world, (2, 256), &[(DATABASE, 60)]);

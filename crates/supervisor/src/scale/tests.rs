@@ -1,18 +1,18 @@
-//! The table of decisions, and what is remembered between them.
+//! The table of decisions, and the state kept between them.
 
 use super::cpu::CpuUse;
 use super::decide::{Bounds, Change, Counters, Memory, Reason, decide};
 use super::*;
 
 const BOUNDS: Bounds = Bounds { min: 2, max: 64, memory_max: 0, cores: 2 };
-/// On a machine that is busy.
-#[allow(clippy::unnecessary_wraps)] // As it is compared.
+/// The result on a machine without idle cores.
+#[allow(clippy::unnecessary_wraps)] // Same type as in the comparison.
 const fn used(wanted: u64) -> Option<CpuUse> {
     Some(CpuUse { wanted, idle: 0 })
 }
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Eight workers wait for a database, and twenty requests for them.
+/// Eight workers wait for a database, and twenty requests wait for workers.
 const WAITING: Counters = Counters {
     queued: 20,
     oldest: Duration::from_millis(40),
@@ -27,7 +27,7 @@ const WAITING: Counters = Counters {
 };
 
 #[test]
-fn what_is_decided() {
+fn decide_follows_the_table() {
     use Change::{Add, Remove, Stay};
     let memory = |free| Some(Memory { total: 1000 << 20, free });
     let limited = |memory_max| Bounds { memory_max, ..BOUNDS };
@@ -124,7 +124,7 @@ fn what_is_decided() {
 }
 
 #[test]
-fn no_decision_leaves_the_bounds() {
+fn decide_stays_within_bounds() {
     let numbers = [0, 1, 2, 3, 7, 63, 64, 65, usize::MAX >> 1];
     let all = numbers.into_iter().flat_map(|a| numbers.map(|b| (a, b)));
     for ((queued, workers), (coming, idle)) in
@@ -175,7 +175,7 @@ fn workers(count: usize, is_busy: bool) -> Vec<Seen> {
 }
 
 #[test]
-fn after_a_refused_fork_it_waits_longer_each_time() {
+fn refused_forks_increase_backoff() {
     let mut scale = Scale::new(&bounds(1, 64), false);
     let queued = Queued { count: 50, oldest: SECOND };
     let (begin, mut at, mut failures) = (Instant::now(), Duration::ZERO, 0);
@@ -196,7 +196,7 @@ fn after_a_refused_fork_it_waits_longer_each_time() {
 }
 
 #[test]
-fn who_has_had_nothing_to_do_goes_and_the_first_stay() {
+fn idle_workers_with_highest_cells_are_removed() {
     let mut scale = Scale::new(&bounds(2, 64), false);
     let begin = Instant::now();
     let mut look = |seen: &[Seen], ms| {
@@ -205,7 +205,7 @@ fn who_has_had_nothing_to_do_goes_and_the_first_stay() {
     let mut seen = workers(5, false);
     assert_eq!(look(&seen, 0), None);
     assert_eq!(look(&seen, 9_000), None);
-    // One has answered a request that nobody saw, and another is a new process.
+    // One has finished a request between two checks, and another has a new process.
     seen[4].requests += 1;
     seen[1].pid = Some(99);
     assert_eq!(look(&seen, 9_500), None);
@@ -214,7 +214,7 @@ fn who_has_had_nothing_to_do_goes_and_the_first_stay() {
 }
 
 #[test]
-fn words_are_the_labels_of_a_metric() {
+fn reason_words_are_valid_metric_labels() {
     for reason in [Reason::Enough, Reason::MachineMemory, Reason::ForkFailed] {
         assert!(reason.word().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
         assert!(!reason.text().is_empty());

@@ -1,128 +1,130 @@
-//! What the state machine of a generation's workers is told, and what it asks for.
+//! Events and actions of the state machine of a generation's workers.
 
 use samovar_channel::Role;
 use samovar_ring::{Death, Incarnation};
 
-/// What has happened to a generation's processes, or is wanted of it.
+/// An event of a generation's processes, or a request to the generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The template has started PHP; `resident`: its front controller calls `Samovar\serve`.
+    /// The template has started PHP. `resident`: its front controller calls `Samovar\serve`.
     TemplateReady {
         /// Boot the application in each worker before its first request.
         resident: bool,
     },
-    /// The template process is gone.
+    /// The template process has ended.
     TemplateDied,
     /// A fork succeeded.
     Forked {
-        /// The worker's cell of the ring.
+        /// Cell in the ring.
         index: usize,
-        /// The worker's life.
+        /// Incarnation of the worker.
         incarnation: Incarnation,
-        /// The worker's process.
+        /// Process id of the worker.
         pid: i32,
     },
-    /// A fork failed (processes or memory ran out).
+    /// A fork failed (the system has too many processes or too little memory).
     ForkFailed {
-        /// The worker's cell of the ring.
+        /// Cell in the ring.
         index: usize,
-        /// The life that was asked for.
+        /// Incarnation that was ordered.
         incarnation: Incarnation,
     },
-    /// A worker process is gone.
+    /// A worker process has ended.
     WorkerDied {
-        /// The worker's process.
+        /// Process id of the worker.
         pid: i32,
         /// How the worker ended.
         death: Death,
-        /// It had taken a request: not its start has failed, and others wait for its successor.
+        /// The worker had taken a request. Its start did not fail, and other requests wait for its
+        /// successor.
         served: bool,
     },
-    /// A worker process has left, and wants a successor at once.
+    /// A worker process has exited, and needs a successor immediately.
     WorkerLeft {
-        /// The worker's process.
+        /// Process id of the worker.
         pid: i32,
-        /// It had answered a request before: whoever leaves without having done any work waits like one that died.
+        /// The worker had responded to a request. If not, its successor waits as after a death.
         served: bool,
     },
     /// A worker reports that the application is resident.
     Resident,
-    /// Requests for scripts beside a resident front controller have nobody to run them.
+    /// Requests wait for scripts other than a resident front controller, and no worker can run
+    /// them.
     ScriptsWait,
-    /// These cells of the ring are free for what [`Workers::lacks`].
+    /// These cells of the ring are free for those that [`Workers::lacks`] counts.
     Room {
-        /// The cells' numbers.
+        /// Numbers of the cells.
         cells: Vec<usize>,
     },
-    /// The worker in this cell has done enough: a successor is to come, and then it is to go.
+    /// The worker in this cell has reached a recycling limit: start a successor, then retire it.
     Recycle {
-        /// The worker's cell of the ring.
+        /// Cell in the ring.
         cell: usize,
     },
     /// That successor takes requests.
     SuccessorUp,
-    /// A worker must be killed: hung, or it wrote garbage.
+    /// A worker must be killed: it hangs, or it wrote invalid data.
     Kill {
-        /// Its life, as the ring's slot names it.
+        /// Incarnation, as in the ring's slot.
         incarnation: u32,
     },
-    /// So many more workers are to be there.
+    /// More workers are needed.
     Grow {
-        /// Those for scripts beside a resident front controller.
+        /// They are for scripts other than a resident front controller.
         script: bool,
-        /// How many.
+        /// Number of additional workers.
         count: usize,
     },
-    /// The workers in these cells are no longer needed: they are to leave when they have no request.
+    /// The workers in these cells are no longer needed: they exit when they have no request.
     Shrink {
-        /// The cells' numbers.
+        /// Numbers of the cells.
         cells: Vec<usize>,
     },
     /// Some time has passed.
     Tick,
-    /// No more requests come: let the workers leave.
+    /// No more requests will come: the workers exit.
     Stop,
-    /// The workers had long enough.
+    /// The workers' time to exit is over.
     StopNow,
 }
 
-/// What to do about it.
+/// An action that the state machine decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Start a template process.
     StartTemplate,
-    /// Ask the template for a worker.
+    /// Order a worker from the template.
     Fork {
-        /// The worker's cell of the ring.
+        /// Cell in the ring.
         index: usize,
-        /// The worker's life.
+        /// Incarnation of the worker.
         incarnation: Incarnation,
-        /// What it is for.
+        /// Role of the worker.
         role: Role,
     },
-    /// Clean the ring up after a dead worker.
+    /// Repair the ring after a worker's death.
     Repair {
-        /// The worker's cell of the ring.
+        /// Cell in the ring.
         index: usize,
-        /// The life that has ended.
+        /// Incarnation that has ended.
         incarnation: Incarnation,
         /// How the worker ended.
         death: Death,
     },
     /// Kill a worker (SIGKILL).
     Kill {
-        /// The worker's process.
+        /// Process id of the worker.
         pid: i32,
     },
-    /// Tell one worker through the ring to leave when idle.
+    /// Signal one worker through the ring to exit when idle.
     Retire {
-        /// The worker's cell of the ring.
+        /// Cell in the ring.
         index: usize,
     },
-    /// Tell the workers through the ring to leave when idle.
+    /// Signal all workers through the ring to exit when idle.
     StopWorkers,
-    /// Close the template's channel: it leaves.
+    /// Close the template's channel, so that it exits.
     CloseTemplate,
-    /// All processes are gone.
+    /// All processes have ended.
     Exit,
 }

@@ -13,16 +13,16 @@ impl Bench {
         assert_eq!(bench.step(bench.room()), [Action::StartTemplate]);
         bench
     }
-    /// The cells that it lacks, after those that it has.
+    /// Returns the missing cells, numbered after the existing ones.
     fn room(&self) -> Event {
         let has = self.workers.places().len();
         Event::Room { cells: (has..has + self.workers.lacks()).collect() }
     }
-    #[allow(clippy::needless_pass_by_value)] // Reads better in the tests.
+    #[allow(clippy::needless_pass_by_value)] // By value, for readability of the tests.
     fn step(&mut self, event: Event) -> Vec<Action> {
         self.workers.step(&event, self.now)
     }
-    /// A generation whose workers all run; pids are 100 + index.
+    /// Creates a generation whose workers all run; process ids are 100 + index.
     fn started(workers: usize) -> Bench {
         let mut bench = Bench::new(workers);
         let forks = bench.step(Event::TemplateReady { resident: false });
@@ -44,10 +44,10 @@ impl Bench {
     }
 }
 
-/// What `wait` says of a process that SIGSEGV has ended.
+/// Wait status of a process that was killed by SIGSEGV.
 const SIGSEGV_STATUS: i32 = 11;
 
-/// A worker that did nothing has crashed.
+/// A crash of a worker that had no request.
 fn died(pid: i32) -> Event {
     Event::WorkerDied { pid, death: Death::from_status(SIGSEGV_STATUS), served: false }
 }
@@ -57,7 +57,7 @@ fn life(number: u32) -> Incarnation {
 }
 
 #[test]
-fn a_dead_worker_is_repaired_and_replaced_at_once() {
+fn dead_worker_is_repaired_and_replaced_immediately() {
     let mut bench = Bench::started(2);
     let actions = bench.later(Duration::from_secs(9)).step(died(101));
     assert_eq!(
@@ -75,7 +75,7 @@ fn a_dead_worker_is_repaired_and_replaced_at_once() {
 }
 
 #[test]
-fn a_worker_that_leaves_is_no_restart_and_waits_only_if_it_did_nothing() {
+fn worker_exit_counts_as_refork_not_restart() {
     let mut bench = Bench::started(1);
     for _ in 0..5 {
         let actions = bench.step(Event::WorkerLeft { pid: 100, served: true });
@@ -90,7 +90,7 @@ fn a_worker_that_leaves_is_no_restart_and_waits_only_if_it_did_nothing() {
 }
 
 #[test]
-fn short_lives_wait_longer_and_longer_but_never_for_ever() {
+fn short_lives_increase_wait_up_to_maximum() {
     let mut bench = Bench::started(1);
     let mut waits = Vec::new();
     for _ in 0..12 {
@@ -108,7 +108,7 @@ fn short_lives_wait_longer_and_longer_but_never_for_ever() {
 }
 
 #[test]
-fn a_worker_that_has_served_is_replaced_at_once_however_often_it_dies() {
+fn dead_worker_that_served_is_replaced_without_wait() {
     let mut bench = Bench::started(1);
     for _ in 0..20 {
         let death = Death::from_status(SIGSEGV_STATUS);
@@ -120,7 +120,7 @@ fn a_worker_that_has_served_is_replaced_at_once_however_often_it_dies() {
 }
 
 #[test]
-fn a_dead_template_waits_for_its_workers_before_it_is_replaced() {
+fn dead_template_is_replaced_after_its_workers_end() {
     let mut bench = Bench::started(2);
     bench.later(Duration::from_secs(9));
     assert_eq!(bench.step(Event::TemplateDied), []);
@@ -132,7 +132,7 @@ fn a_dead_template_waits_for_its_workers_before_it_is_replaced() {
 }
 
 #[test]
-fn scripts_beside_a_resident_application_get_workers_of_their_own() {
+fn scripts_of_resident_application_get_separate_workers() {
     let mut bench = Bench::started(2);
     assert_eq!(bench.step(Event::ScriptsWait), [], "any worker still runs them");
     assert_eq!(bench.step(Event::Resident), []);
@@ -155,7 +155,7 @@ fn scripts_beside_a_resident_application_get_workers_of_their_own() {
 }
 
 #[test]
-fn a_pool_begins_with_the_room_there_is() {
+fn pool_starts_with_available_cells() {
     let mut bench = Bench {
         workers: Workers::new(3, 3, Lives::default(), Instant::now()),
         now: Instant::now(),
@@ -171,7 +171,7 @@ fn a_pool_begins_with_the_room_there_is() {
 }
 
 #[test]
-fn a_pool_that_stops_gives_its_cells_back_as_its_workers_leave() {
+fn stopping_pool_releases_cells_of_ended_workers() {
     let mut bench = Bench::started(2);
     let _ = bench.step(Event::Stop);
     assert_eq!(bench.workers.cells().collect::<Vec<_>>(), [0, 1]);
@@ -180,7 +180,7 @@ fn a_pool_that_stops_gives_its_cells_back_as_its_workers_leave() {
 }
 
 #[test]
-fn no_two_pools_share_a_life() {
+fn incarnations_are_unique_across_pools() {
     let lives = Lives::default();
     let now = Instant::now();
     let mut seen = Vec::new();
@@ -196,14 +196,14 @@ fn no_two_pools_share_a_life() {
 }
 
 #[test]
-fn only_the_named_life_is_killed() {
+fn kill_affects_only_named_incarnation() {
     let mut bench = Bench::started(2);
     assert_eq!(bench.step(Event::Kill { incarnation: 2 }), [Action::Kill { pid: 101 }]);
     assert_eq!(bench.step(Event::Kill { incarnation: 77 }), []);
 }
 
 #[test]
-fn stop_ends_workers_then_the_template_then_us() {
+fn stop_ends_workers_then_template() {
     let mut bench = Bench::started(1);
     assert_eq!(bench.step(Event::Stop), [Action::StopWorkers]);
     let actions = bench.step(died(100));
@@ -213,7 +213,7 @@ fn stop_ends_workers_then_the_template_then_us() {
 }
 
 #[test]
-fn a_boot_that_never_ends_holds_up_no_stop() {
+fn endless_boot_does_not_delay_stop() {
     let mut bench = Bench::new(1);
     let _ = bench.step(Event::Tick);
     assert_eq!(bench.step(Event::TemplateReady { resident: true }).len(), 1, "asked for");
@@ -223,7 +223,7 @@ fn a_boot_that_never_ends_holds_up_no_stop() {
 }
 
 #[test]
-fn a_fork_that_comes_after_its_template_died_is_forgotten() {
+fn fork_reported_after_template_death_is_ignored() {
     let mut bench = Bench::new(1);
     let _ = bench.step(Event::Tick);
     let forks = bench.step(Event::TemplateReady { resident: false });
@@ -235,7 +235,7 @@ fn a_fork_that_comes_after_its_template_died_is_forgotten() {
 }
 
 #[test]
-fn a_failure_that_comes_late_is_not_the_next_lifes() {
+fn late_fork_failure_does_not_affect_next_incarnation() {
     let mut bench = Bench::started(1);
     let late = |life| Event::ForkFailed { index: 0, incarnation: life };
     assert_eq!(bench.step(late(life(1))), [], "it was forked after all");
@@ -248,7 +248,7 @@ fn a_failure_that_comes_late_is_not_the_next_lifes() {
 }
 
 #[test]
-fn who_has_done_enough_goes_when_its_successor_is_there() {
+fn recycled_worker_exits_after_successor_is_up() {
     let mut bench = Bench::started(2);
     assert_eq!(bench.step(Event::Recycle { cell: 0 }), []);
     assert_eq!(bench.step(Event::Recycle { cell: 1 }), [], "one at a time");
@@ -271,14 +271,14 @@ fn who_has_done_enough_goes_when_its_successor_is_there() {
 }
 
 #[test]
-fn whoever_dies_meanwhile_there_are_never_fewer_nor_more() {
-    // The old one, before there was a place for another: as after any death.
+fn deaths_while_recycling_keep_number_of_workers() {
+    // The old worker dies before its successor has a place: it is replaced as after any death.
     let mut bench = Bench::started(2);
     bench.step(Event::Recycle { cell: 0 });
     let actions = bench.step(Event::WorkerDied { pid: 100, death: Death::UNKNOWN, served: true });
     assert!(matches!(actions[1], Action::Fork { index: 0, .. }), "{actions:?}");
     assert_eq!((bench.workers.lacks(), bench.workers.is_recycling()), (0, false));
-    // The old one, while its successor starts: that is its successor already.
+    // The old worker dies while its successor starts: no further worker is started.
     let mut bench = Bench::started(2);
     bench.step(Event::Recycle { cell: 0 });
     let forks = bench.step(bench.room());
@@ -286,7 +286,7 @@ fn whoever_dies_meanwhile_there_are_never_fewer_nor_more() {
     assert_eq!(actions.len(), 1, "only the repair: {actions:?}");
     bench.confirm(&forks);
     assert_eq!((bench.workers.places().len(), bench.workers.lacks()), (2, 0));
-    // The successor: another one, and the old one serves until it is there.
+    // The successor dies: another one starts, and the old worker serves until that is up.
     let mut bench = Bench::started(2);
     bench.step(Event::Recycle { cell: 0 });
     let forks = bench.step(bench.room());
@@ -294,7 +294,7 @@ fn whoever_dies_meanwhile_there_are_never_fewer_nor_more() {
     let actions = bench.later(Duration::from_secs(9)).step(died(102));
     assert!(matches!(actions[1], Action::Fork { index: 2, .. }), "{actions:?}");
     assert!(!bench.workers.is_leaving(0) && bench.workers.is_recycling());
-    // All of them, with the template.
+    // All workers die, with the template.
     let mut bench = Bench::started(1);
     bench.step(Event::Recycle { cell: 0 });
     let forks = bench.step(bench.room());
@@ -303,7 +303,7 @@ fn whoever_dies_meanwhile_there_are_never_fewer_nor_more() {
     bench.step(died(100));
     bench.step(died(101));
     assert_eq!((bench.workers.places().len(), bench.workers.lacks()), (1, 0));
-    // The end comes first.
+    // The server stops first.
     let mut bench = Bench::started(1);
     bench.step(Event::Recycle { cell: 0 });
     bench.step(Event::Stop);
@@ -311,7 +311,7 @@ fn whoever_dies_meanwhile_there_are_never_fewer_nor_more() {
 }
 
 #[test]
-fn a_successor_does_what_its_predecessor_did() {
+fn successor_has_role_of_predecessor() {
     let mut bench = Bench::started(1);
     bench.step(Event::Resident);
     bench.step(Event::ScriptsWait);
@@ -331,7 +331,7 @@ fn a_successor_does_what_its_predecessor_did() {
     assert_eq!(bench.workers.recycled(), 2);
 }
 
-/// One of `count` workers, of which `least` there are always.
+/// Creates a generation with `count` workers and a minimum of `least`.
 fn elastic(count: usize, least: usize) -> Bench {
     let now = Instant::now();
     let workers = Workers::new(count, least, Lives::default(), now);
@@ -343,7 +343,8 @@ fn elastic(count: usize, least: usize) -> Bench {
 }
 
 impl Bench {
-    /// Gives it the cells that it lacks, the lowest that are free, and confirms the forks; how many these were.
+    /// Assigns the lowest free cells for all missing workers, and confirms the forks. Returns the
+    /// number of forks.
     fn fill(&mut self) -> usize {
         let used: Vec<usize> = self.workers.cells().collect();
         let cells = (0..64).filter(|cell| !used.contains(cell)).collect();
@@ -359,26 +360,26 @@ impl Bench {
 }
 
 #[test]
-fn workers_are_added_and_told_to_leave() {
+fn grow_adds_and_shrink_retires_workers() {
     let mut bench = elastic(2, 2);
     assert_eq!(bench.step(Event::Grow { script: false, count: 3 }), []);
     assert_eq!((bench.fill(), bench.sizes()), (3, (5, 5)));
     let told = bench.step(Event::Shrink { cells: vec![4, 3, 9] });
     assert_eq!(told, [Action::Retire { index: 4 }, Action::Retire { index: 3 }]);
     assert!(bench.workers.is_leaving(4) && !bench.workers.is_leaving(2));
-    // Told again it is told nothing, and nobody comes for those that go.
+    // Retiring it again has no effect, and the removed workers get no successors.
     assert_eq!(bench.step(Event::Shrink { cells: vec![4] }), []);
     assert_eq!(bench.workers.lacks(), 0);
     let repair = bench.step(Event::WorkerDied { pid: 104, death: Death::UNKNOWN, served: true });
     assert!(matches!(repair[..], [Action::Repair { index: 4, .. }]), "{repair:?}");
     bench.step(Event::WorkerLeft { pid: 103, served: true });
     assert_eq!((bench.sizes(), bench.workers.restarts()), ((3, 3), 0));
-    // The least stay, whatever is said.
+    // The minimum number of workers always stays.
     assert_eq!(bench.step(Event::Shrink { cells: vec![0, 1, 2] }), [Action::Retire { index: 0 }]);
 }
 
 #[test]
-fn who_dies_while_more_are_added_is_replaced() {
+fn worker_that_dies_while_growing_is_replaced() {
     let mut bench = elastic(2, 2);
     bench.step(Event::Grow { script: false, count: 2 });
     let actions = bench.later(Duration::from_secs(9)).step(died(101));
@@ -388,7 +389,7 @@ fn who_dies_while_more_are_added_is_replaced() {
 }
 
 #[test]
-fn a_fork_that_the_system_refuses_is_not_tried_again_above_the_least() {
+fn refused_fork_above_minimum_is_not_retried() {
     let mut bench = elastic(2, 2);
     bench.step(Event::Grow { script: false, count: 1 });
     let forks = bench.step(Event::Room { cells: vec![7] });
@@ -399,7 +400,7 @@ fn a_fork_that_the_system_refuses_is_not_tried_again_above_the_least() {
         (bench.workers.lacks(), bench.later(Duration::from_mins(1)).step(Event::Tick)),
         (0, vec![])
     );
-    // One of the least is tried again.
+    // A worker within the minimum is tried again.
     let forks = bench.step(died(100));
     let Some(Action::Fork { index, incarnation, .. }) = forks.last() else { panic!("{forks:?}") };
     let again = bench.step(Event::ForkFailed { index: *index, incarnation: *incarnation });
@@ -407,7 +408,7 @@ fn a_fork_that_the_system_refuses_is_not_tried_again_above_the_least() {
 }
 
 #[test]
-fn after_a_templates_death_there_are_the_least() {
+fn template_death_resets_workers_to_minimum() {
     let mut bench = elastic(2, 2);
     bench.step(Event::Grow { script: false, count: 6 });
     assert_eq!(bench.fill(), 6);
@@ -419,12 +420,12 @@ fn after_a_templates_death_there_are_the_least() {
 }
 
 #[test]
-fn one_that_is_being_replaced_is_left_alone() {
+fn shrink_keeps_worker_being_recycled() {
     let mut bench = elastic(4, 2);
     bench.step(Event::Recycle { cell: 3 });
     assert_eq!(bench.fill(), 1);
     assert_eq!(bench.step(Event::Shrink { cells: vec![3, 4] }), []);
-    // Whoever is added meanwhile is one more, not the successor.
+    // A worker that is added meanwhile is additional, and not the successor.
     bench.step(Event::Grow { script: false, count: 1 });
     assert_eq!((bench.fill(), bench.sizes()), (1, (6, 6)));
     bench.step(Event::SuccessorUp);
@@ -433,7 +434,7 @@ fn one_that_is_being_replaced_is_left_alone() {
 }
 
 #[test]
-fn scripts_beside_an_application_are_counted_by_themselves() {
+fn script_workers_scale_separately() {
     let mut bench = elastic(2, 2);
     bench.step(Event::Resident);
     bench.step(Event::ScriptsWait);
@@ -447,7 +448,7 @@ fn scripts_beside_an_application_are_counted_by_themselves() {
 }
 
 #[test]
-fn who_was_told_to_leave_gets_no_successor() {
+fn retiring_worker_gets_no_successor() {
     let mut bench = elastic(3, 1);
     bench.step(Event::Shrink { cells: vec![2] });
     bench.step(Event::Recycle { cell: 2 });

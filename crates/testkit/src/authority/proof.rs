@@ -1,4 +1,5 @@
-//! How the authority looks whether a name is its applicant's: by a file (RFC 8555, 8.3) or a handshake (RFC 8737).
+//! Checks whether the applicant controls a name: by a file (RFC 8555, 8.3) or a handshake (RFC
+//! 8737).
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,10 +9,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Longer than a test waits for an answer.
+/// Time limit for a response: longer than a test waits.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Or the kind of the problem, and its words.
+/// Result of a check; the error is the kind of the problem and its description.
 pub(super) type Seen = Result<(), (&'static str, String)>;
 
 pub(super) fn see_file(at: SocketAddr, domain: &str, token: &str, expected: &str) -> Seen {
@@ -47,7 +48,7 @@ pub(super) fn see_handshake(at: SocketAddr, domain: &str, expected: &str) -> See
     let pem: String = pem.split("-----").next().unwrap_or_default().split_whitespace().collect();
     let der = BASE64_STANDARD.decode(pem).unwrap_or_default();
     let digest = digest::digest(&digest::SHA256, expected.as_bytes());
-    // The extension's value: an octet string with the digest in another.
+    // The extension's value: an octet string that contains another one with the digest.
     let wanted = [&[0x04, 0x22, 0x04, 0x20][..], digest.as_ref()].concat();
     if der.windows(wanted.len()).any(|window| window == wanted) {
         return Ok(());

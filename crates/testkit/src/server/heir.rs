@@ -1,4 +1,5 @@
-//! A server that another one has taken over from: the second is nobody's child here, and is ended all the same.
+//! A server that has taken over from another one. It is not a child of the test, but must be
+//! stopped, too.
 
 use super::Server;
 use crate::binary;
@@ -8,7 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 impl Server {
-    /// `samovar upgrade` with these arguments: what it says, on the stream that its exit code calls for.
+    /// Runs `samovar upgrade` with these arguments. Returns its output, from the stream that
+    /// matches its exit code.
     pub fn upgrade<const N: usize>(&self, args: [&str; N]) -> Result<String, String> {
         let output = Command::new(binary())
             .args(["upgrade", "--control"])
@@ -27,7 +29,8 @@ impl Server {
         Err(wrong)
     }
 
-    /// Whoever answers at the control socket now is to be stopped in the end.
+    /// Notes the server that now responds at the control socket; it is stopped in the end. Returns
+    /// its process id.
     pub fn find_heir(&self) -> i32 {
         let pid = self.status()["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
         let pid = pid.expect("a process id");
@@ -37,7 +40,7 @@ impl Server {
         pid
     }
 
-    /// Waits until the server has ended that the one which serves has taken over from.
+    /// Waits until the predecessor of the serving server has ended.
     pub fn wait_for_predecessor(&self) {
         eventually("the end of the server before", || {
             (self.status()["predecessor_pid"] == 0).then_some(())
@@ -45,7 +48,7 @@ impl Server {
     }
 }
 
-/// The process that has taken over from the one which was started; stopped when dropped.
+/// The process that has taken over from the one started first; stopped when dropped.
 #[derive(Debug, Default)]
 pub(super) struct Heir(AtomicI32);
 
@@ -58,7 +61,7 @@ impl Heir {
         self.0.store(pid, Ordering::Release);
     }
 
-    /// SIGTERM, and waits for its end: it is nobody's child here.
+    /// Sends SIGTERM and waits for the end. It is not a child of the test.
     pub(super) fn stop(&self) {
         let Some(pid) = self.pid() else { return };
         kill(pid, libc::SIGTERM);

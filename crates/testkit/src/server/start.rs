@@ -1,4 +1,4 @@
-//! How a server is to be started, and its start.
+//! Start of a server, and its options.
 
 use super::heir::Heir;
 use super::{Server, ask_status, front_threads, ini, logged};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// How a server is to be started.
+/// Options for the start of a server.
 #[derive(Debug)]
 pub struct Start {
     target: PathBuf,
@@ -36,7 +36,8 @@ pub struct Start {
     folder: TempDir,
 }
 
-/// Where standard error goes instead of a pipe: a file on one of the server's disks, or any path.
+/// Destination of standard error instead of a pipe: a file on one of the server's disks, or any
+/// path.
 #[derive(Clone, Debug)]
 struct Logged {
     disk: PathBuf,
@@ -51,8 +52,9 @@ enum Relink {
 }
 
 impl Relink {
-    /// What servers do that were not asked: `RELINK=all`, which `make nightly` sets, has all of them relink PHP, as they do for
-    /// users. Else those do whose pages are compared with php-fpm's.
+    /// Default for servers without this option. `RELINK=all`, which `make nightly` sets, makes all
+    /// of them relink PHP, as for users. Otherwise only servers do whose pages are compared with
+    /// php-fpm's.
     fn unless_asked() -> Relink {
         let is_for_all = std::env::var("RELINK").is_ok_and(|which| which == "all");
         if is_for_all { Relink::Yes } else { Relink::No }
@@ -80,7 +82,7 @@ impl Server {
             config: String::new(),
             inside: None,
             shared_ini: true,
-            // A server that reads all of libphp first takes twice the CPU time for its start.
+            // A server that first reads all of libphp needs twice the CPU time to start.
             relink: Relink::unless_asked(),
             old_kernel: false,
             user: None,
@@ -95,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Serves one PHP script, given as text, as front controller.
+    /// Serves one PHP script, given as text, as the front controller.
     pub fn script(php: &str) -> Start {
         let start = Server::at("");
         let root = start.folder.path().join("root");
@@ -106,50 +108,50 @@ impl Server {
 }
 
 impl Start {
-    /// Any arguments of `samovar serve`.
+    /// Adds any arguments of `samovar serve`.
     #[must_use]
     pub fn args<const N: usize>(mut self, args: [&str; N]) -> Start {
         self.args.extend(args.map(str::to_owned));
         self
     }
 
-    /// Worker processes.
+    /// Sets the number of worker processes.
     #[must_use]
     pub fn workers(self, count: usize) -> Start {
         self.args(["--workers", &count.to_string()])
     }
 
-    /// One PHP setting.
+    /// Sets one PHP setting.
     #[must_use]
     pub fn define(self, key: &str, value: &str) -> Start {
         self.args(["--php", &format!("{key}={value}")])
     }
 
-    /// Extensions that Debian's packages, or `scripts/setup.sh`, leave switched off.
+    /// Enables extensions that Debian's packages, or `scripts/setup.sh`, leave disabled.
     #[must_use]
     pub fn extensions(self, names: &[&str]) -> Start {
         let folder = self.folder.path().join("conf.d");
         std::fs::create_dir(&folder).expect("an empty folder");
         for (i, name) in names.iter().enumerate() {
-            // In this order: some need another one.
+            // In this order, because some depend on another one.
             std::fs::write(
                 folder.join(format!("{i:02}-{name}.ini")),
                 format!("extension={name}\n"),
             )
             .expect("our own folder");
         }
-        // Beside the usual ones.
+        // In addition to the usual folders.
         self.env("PHP_INI_SCAN_DIR", &format!(":{}", folder.display()))
     }
 
-    /// An environment variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Start {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Text of the configuration file.
+    /// Adds text to the configuration file.
     #[must_use]
     pub fn config(mut self, toml: &str) -> Start {
         self.config.push_str(toml);
@@ -157,7 +159,7 @@ impl Start {
         self
     }
 
-    /// Relinks PHP, as it does for users.
+    /// Relinks PHP, as for users.
     #[must_use]
     pub fn relinked(mut self) -> Start {
         self.relink = Relink::Yes;
@@ -171,42 +173,44 @@ impl Start {
         self
     }
 
-    /// Started in this folder, as by a shell that has gone there.
+    /// Starts it in this folder, as a shell in that folder would.
     #[must_use]
     pub fn inside(mut self, folder: &Path) -> Start {
         self.inside = Some(folder.to_owned());
         self
     }
 
-    /// Started by the user (and group) of that number, who gets its folder. Only root can.
+    /// Starts it as the user (and group) with that number, which gets the server's folder. Works
+    /// only for root.
     #[must_use]
     pub fn as_user(mut self, user: u32) -> Start {
         self.user = Some(user);
         self
     }
 
-    /// On a kernel older than Linux 6.7: `PAGEMAP_SCAN` is an unknown request.
+    /// Simulates a kernel older than Linux 6.7: `PAGEMAP_SCAN` is an unknown request.
     #[must_use]
     pub fn without_pagemap_scan(mut self) -> Start {
         self.old_kernel = true;
         self
     }
 
-    /// A file system of its own at [`Self::folder`]`/NAME`, of so many bytes. Ask [`crate::may_mount`] first.
+    /// Mounts a file system of `bytes` at [`Self::folder`]`/NAME`. Check [`crate::may_mount`]
+    /// first.
     #[must_use]
     pub fn disk(mut self, name: &str, bytes: u64) -> Start {
         self.confinement.disk(&self.folder.path().join(name), bytes);
         self
     }
 
-    /// The same at any path.
+    /// Same as [`Self::disk`], at any path.
     #[must_use]
     pub fn disk_at(mut self, path: &Path, bytes: u64) -> Start {
         self.confinement.disk(path, bytes);
         self
     }
 
-    /// Standard error goes into a file on one of its disks.
+    /// Writes standard error to a file on one of its disks.
     #[must_use]
     pub fn log_on(mut self, disk: &str, name: &str) -> Start {
         let disk = self.folder.path().join(disk);
@@ -215,42 +219,44 @@ impl Start {
         self
     }
 
-    /// Standard output is a pipe whose reader the test rules.
+    /// Makes standard output a pipe whose reader the test controls.
     #[must_use]
     pub fn piped_stdout(mut self) -> Start {
         self.stdout = Some(Stdio::piped());
         self
     }
 
-    /// It lives in that control group.
+    /// Starts it in that control group.
     #[must_use]
     pub fn group(mut self, group: &Cgroup) -> Start {
         self.confinement.group(group);
         self
     }
 
-    /// Its soft and its hard limit of open files.
+    /// Sets its soft and its hard limit of open files.
     #[must_use]
     pub fn open_files(mut self, soft: u64, hard: u64) -> Start {
         self.open_files = Some((soft, hard));
         self
     }
 
-    /// Started by a shell that runs this text, which ends with `exec "$@"` and its redirections.
+    /// Starts it through a shell that runs this text, which must end with `exec "$@"` and its
+    /// redirections.
     #[must_use]
     pub fn through(mut self, shell: &str) -> Start {
         self.shell = Some(shell.to_owned());
         self
     }
 
-    /// Standard output goes there.
+    /// Redirects standard output.
     #[must_use]
     pub fn stdout_to(mut self, stdout: impl Into<Stdio>) -> Start {
         self.stdout = Some(stdout.into());
         self
     }
 
-    /// Starts it with that standard error, which nobody reads for it: waits until its status tells that it is ready.
+    /// Starts it with that standard error, which the test kit does not read. Waits until its status
+    /// reports that it is ready.
     pub fn start_unheard(self, stderr: impl Into<Stdio>) -> Server {
         let (mut process, folder) = self.spawn(stderr.into());
         let control = folder.path().join("control.sock");
@@ -266,14 +272,14 @@ impl Start {
         Server { process, heir: Heir::default(), stdout: None, log: None, address, folder }
     }
 
-    /// As a service manager starts it that has opened this socket.
+    /// Starts it as a service manager does that has opened this socket.
     #[must_use]
     pub fn inherit(mut self, listener: &TcpListener) -> Start {
         self.inherited = Some(listener.try_clone().expect("a descriptor"));
         self.through("LISTEN_PID=$$ exec \"$@\"")
     }
 
-    /// Without the flag that lets it run as root where the tests do.
+    /// Omits the flag that lets it run as root if the tests do.
     #[must_use]
     pub fn without_root(mut self) -> Start {
         self.drops_root = true;
@@ -302,11 +308,11 @@ impl Start {
         self.folder.path()
     }
 
-    /// Starts it: exit code if it refuses to serve (else `None`), and its log so far.
+    /// Starts it. Returns the exit code if it refuses to serve (else `None`), and its log so far.
     pub fn ended(self) -> (Option<i32>, String) {
         let (mut process, _folder) = self.spawn(Stdio::piped());
         let code = eventually("the server's end, or its first answer", || match process.ended() {
-            // The log's reader may be behind.
+            // The log's reader may be late.
             Some(status) => (!process.log().is_empty()).then_some(status.code()),
             None => process.log().contains("listening on http://").then_some(None),
         });
@@ -321,8 +327,8 @@ impl Start {
         (code, process.whole_log())
     }
 
-    /// Starts it and kills its main process `after` so long, ready or not. Returns its folder, which the command
-    /// lines of all its processes name.
+    /// Starts it and kills its main process after the time `after`, ready or not. Returns its
+    /// folder, which is in the command lines of all its processes.
     pub fn perish(self, after: std::time::Duration) -> TempDir {
         let (mut process, folder) = self.spawn(Stdio::piped());
         std::thread::sleep(after);
@@ -353,7 +359,7 @@ impl Start {
             }
         }
         if is_root() && !self.drops_root {
-            // Whoever tests in a container is.
+            // Tests in a container usually run as root.
             command.arg("--allow-root");
         }
         if self.relink == Relink::No && !self.args.iter().any(|arg| arg == "--relink") {
@@ -363,7 +369,7 @@ impl Start {
             command.args(["--front-threads", &front_threads().to_string()]);
         }
         command.args(&self.args).stdout(stdout);
-        // As php-fpm with clear_env: $_SERVER must not depend on who runs the tests.
+        // As php-fpm with clear_env: $_SERVER must not depend on the user who runs the tests.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env(family::RUN, family::run()).env(family::SERVER, self.folder.path());
         command.envs(self.env);

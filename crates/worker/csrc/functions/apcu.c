@@ -1,5 +1,5 @@
-/* apcu_fetch() and its like: what they answer, and what they warn of, is what the extension does.
- */
+/* apcu_fetch() and the other functions of the apcu extension. Their results and warnings are
+ * those of the extension. */
 #include "functions/apcu.h"
 #include "functions/cached.h"
 #include <zend_exceptions.h>
@@ -27,7 +27,7 @@ static bool exists(const zend_string *key) {
 
 bool samovar_apcu_delete(zend_string *key) {
     uint32_t cache;
-    /* What is over is not there, though its room is. */
+    /* An expired value counts as missing, although its memory is still in use. */
     const bool was_there = exists(key);
     return samovar_apcu_cache(&cache) &&
            samovar_cache_delete(cache, ZSTR_VAL(key), ZSTR_LEN(key)) > 0 && was_there;
@@ -165,7 +165,7 @@ ZEND_FUNCTION(apcu_cas) {
                 samovar_noted_exchange(cache, ZSTR_VAL(key), ZSTR_LEN(key), before, after) > 0);
 }
 
-/* Of an array of keys; NULL: a warning has said that it is none. */
+/* Returns a key of an array of keys. NULL: it is not a string, and a warning was raised. */
 static zend_string *key_of(zval *one, const char *function) {
     ZVAL_DEREF(one);
     if (Z_TYPE_P(one) == IS_STRING) {
@@ -313,7 +313,7 @@ ZEND_FUNCTION(apcu_entry) {
     zend_call_function(&info, &call);
     zval_ptr_dtor(&argument);
     if (!EG(exception) && Z_TYPE_P(return_value) != IS_UNDEF) {
-        /* What the call itself has stored stays. */
+        /* A value that the call itself has stored stays. */
         store(key, return_value, ttl, true);
     }
     samovar_cached_made(cache, key, turn);

@@ -1,5 +1,5 @@
-/* The extension apcu as applications see it: that it is there, its settings, and what its cache
- * says of itself. */
+/* The apcu extension as applications see it: its presence, its settings, and statistics of its
+ * cache. */
 #include "functions/apcu.h"
 #include "sapi/sapi.h"
 #include <ext/standard/info.h>
@@ -7,7 +7,7 @@
 #include "functions/arginfo/apcu_constants.h"
 #include "functions/arginfo/apcu_functions.h"
 
-/* The version whose functions these are. */
+/* Version of the extension whose functions these are. */
 #define VERSION "5.1.22"
 
 static const char NAME[] = "apcu";
@@ -154,7 +154,7 @@ ZEND_FUNCTION(apcu_key_info) {
 
 /* ---- the extension ------------------------------------------------------------------------- */
 
-/* Those that applications ask for. */
+/* Directives that applications read. */
 PHP_INI_BEGIN()
 PHP_INI_ENTRY("apc.enabled", "1", PHP_INI_SYSTEM, NULL)
 PHP_INI_ENTRY("apc.enable_cli", "1", PHP_INI_SYSTEM, NULL)
@@ -202,7 +202,7 @@ void samovar_apcu_startup(void) {
         zend_hash_str_exists(&module_registry, NAME, sizeof NAME - 1)) {
         return;
     }
-    /* A module of its own: applications ask for the extension by its name. */
+    /* Registered as its own module, because applications check for the extension by its name. */
     zend_module_entry *starting = EG(current_module);
     zend_startup_module(&apcu_module_entry);
     EG(current_module) = starting;

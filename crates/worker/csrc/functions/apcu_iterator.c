@@ -1,4 +1,4 @@
-/* APCUIterator: a walk through the values whose keys a pattern or a list names. */
+/* APCUIterator: a walk through the values whose keys match a pattern or are in a list. */
 #include "functions/apcu.h"
 #include "functions/cached.h"
 #include <zend_exceptions.h>
@@ -10,9 +10,9 @@ typedef struct {
     zval search; /* a pattern, a list flipped, or null: all of them */
     zend_long format;
     bool is_made;
-    bool is_nowhere; /* a walk through what was deleted */
-    bool has_begun;  /* There is a current value, if `key` is. */
-    uint64_t next;   /* place */
+    bool is_nowhere; /* a walk through deleted values */
+    bool has_begun;  /* there is a current value, if `key` is set */
+    uint64_t next;   /* position */
     zend_string *key;
     zval value;
     zend_object std;
@@ -64,17 +64,17 @@ static HashTable *get_gc(zend_object *object, zval **values, int *count) {
 
 static bool matches_pattern(zval *pattern, const samovar_noted *found) {
     zend_function *match = zend_hash_str_find_ptr(EG(function_table), ZEND_STRL("preg_match"));
-    zval arguments[2], answer;
+    zval arguments[2], response;
     if (!match) {
-        zend_throw_error(NULL, "APCUIterator needs preg_match(), which is not there");
+        zend_throw_error(NULL, "APCUIterator needs preg_match(), which is not available");
         return false;
     }
     ZVAL_COPY_VALUE(&arguments[0], pattern);
     ZVAL_STRINGL(&arguments[1], found->key, found->key_len);
-    ZVAL_UNDEF(&answer);
-    zend_call_known_function(match, NULL, NULL, &answer, 2, arguments, NULL);
+    ZVAL_UNDEF(&response);
+    zend_call_known_function(match, NULL, NULL, &response, 2, arguments, NULL);
     zval_ptr_dtor(&arguments[1]);
-    return Z_TYPE(answer) == IS_LONG && Z_LVAL(answer) == 1;
+    return Z_TYPE(response) == IS_LONG && Z_LVAL(response) == 1;
 }
 
 static bool is_wanted(iterator *it, const samovar_noted *found) {
@@ -88,7 +88,8 @@ static bool is_wanted(iterator *it, const samovar_noted *found) {
     }
 }
 
-/* The next value that is wanted. False: there is none, or there is an exception. */
+/* Finds the next value that matches. Returns false if there is none, or if there is an
+ * exception. */
 static bool step(iterator *it, uint64_t *place, samovar_noted *found) {
     uint32_t cache;
     int64_t next;
@@ -110,7 +111,7 @@ static void add_value(zval *to, const samovar_noted *found) {
     add_assoc_zval(to, "value", &value);
 }
 
-/* `key` is of the request's: what is unserialized may use the cache. */
+/* `key` belongs to the request, because code called by the unserialization may use the cache. */
 static void describe(zend_long format, zend_string *key, const samovar_noted found, zval *to) {
     array_init(to);
     if (format & APC_ITER_TYPE) {
@@ -155,7 +156,7 @@ static void advance(iterator *it) {
 
 /* ---- methods ------------------------------------------------------------------------------- */
 
-/* NULL: there is an exception. */
+/* Returns NULL if there is an exception. */
 static iterator *made(zval *object) {
     iterator *it = iterator_of(Z_OBJ_P(object));
     if (!it->is_made) {
@@ -165,7 +166,7 @@ static iterator *made(zval *object) {
     return it;
 }
 
-/* With its current value, if there is one. */
+/* Like made(), but moves to the first value if the walk has not begun. */
 static iterator *begun(zval *object) {
     iterator *it = made(object);
     if (it && !it->has_begun) {
@@ -174,7 +175,7 @@ static iterator *begun(zval *object) {
     return it;
 }
 
-/* Names as keys: one look instead of one for each name. */
+/* Stores the names as keys: one lookup per value instead of a comparison with each name. */
 static void flip(zval *to, HashTable *names) {
     zval *name, yes;
     ZVAL_TRUE(&yes);
@@ -192,21 +193,21 @@ static void flip(zval *to, HashTable *names) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* False: what is wrong has been said. */
+/* Returns false after the error was reported. */
 static bool is_pattern(zval *search) {
     const samovar_noted empty = {.key = "", .key_len = 0};
     zend_function *last = zend_hash_str_find_ptr(EG(function_table), ZEND_STRL("preg_last_error"));
-    zval answer;
-    ZVAL_UNDEF(&answer);
+    zval response;
+    ZVAL_UNDEF(&response);
     matches_pattern(search, &empty);
     if (EG(exception)) {
         return false;
     }
     if (last) {
-        zend_call_known_function(last, NULL, NULL, &answer, 0, NULL, NULL);
+        zend_call_known_function(last, NULL, NULL, &response, 0, NULL, NULL);
     }
-    /* PREG_INTERNAL_ERROR: it was not compiled. */
-    if (Z_TYPE(answer) == IS_LONG && Z_LVAL(answer) == 1) {
+    /* PREG_INTERNAL_ERROR: the pattern was not compiled. */
+    if (Z_TYPE(response) == IS_LONG && Z_LVAL(response) == 1) {
         php_error_docref(NULL, E_ERROR, "Could not compile regular expression: %s",
                          Z_STRVAL_P(search));
         return false;
@@ -338,7 +339,7 @@ static ZEND_METHOD(APCUIterator, getTotalCount) {
     RETURN_LONG(totals_of(ZEND_THIS).values);
 }
 
-/* ---- for the others ------------------------------------------------------------------------ */
+/* ---- for other files ----------------------------------------------------------------------- */
 
 bool samovar_apcu_is_iterator(const zval *value) {
     return instanceof_function(Z_OBJCE_P(value), iterator_class);

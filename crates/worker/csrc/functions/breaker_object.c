@@ -1,5 +1,5 @@
-/* Samovar\Breaker: whether a dependency is called at all. A call that PHP does not come back from
- * is reported in Rust at the request's end (src/shared.rs). */
+/* Samovar\Breaker: decides whether a dependency is called at all. A call from which PHP does not
+ * return is reported in Rust at the end of the request (src/shared.rs). */
 #include "functions/shared.h"
 #include <zend_exceptions.h>
 #include <ext/spl/spl_exceptions.h>
@@ -11,7 +11,7 @@ typedef struct {
 } breaker_object;
 
 static zend_object_handlers object_handlers;
-/* Samovar\BreakerOpenException. */
+/* Class Samovar\BreakerOpenException. */
 static zend_class_entry *refusal;
 
 static breaker_object *object_of(const zval *object) {
@@ -53,19 +53,19 @@ static void throw_refusal(double seconds) {
     zval thrown;
     object_init_ex(&thrown, refusal);
     zend_string *message =
-        strpprintf(0, "The breaker is open, and asks again in %.1f seconds", seconds);
+        strpprintf(0, "The breaker is open, and allows the next call in %.1f seconds", seconds);
     zend_update_property_str(zend_ce_exception, Z_OBJ(thrown), ZEND_STRL("message"), message);
     zend_string_release(message);
     zend_update_property_double(refusal, Z_OBJ(thrown), ZEND_STRL("retryAfter"), seconds);
     zend_throw_exception_object(&thrown);
 }
 
-/* Whether the exception is of one of these classes. */
-static bool is_answer(HashTable *answers) {
+/* Returns true if the exception is of one of these classes. */
+static bool is_response(HashTable *responses) {
     const zval *name;
-    ZEND_HASH_FOREACH_VAL(answers, name) {
+    ZEND_HASH_FOREACH_VAL(responses, name) {
         ZVAL_DEREF(name);
-        /* A class that is not loaded has thrown nothing. */
+        /* A class that is not loaded cannot be the class of an exception. */
         const zend_class_entry *type =
             Z_TYPE_P(name) == IS_STRING
                 ? zend_lookup_class_ex(Z_STR_P(name), NULL, ZEND_FETCH_CLASS_NO_AUTOLOAD)
@@ -78,26 +78,26 @@ static bool is_answer(HashTable *answers) {
     return false;
 }
 
-static int outcome(HashTable *answers) {
+static int outcome(HashTable *responses) {
     if (!EG(exception)) {
         return SAMOVAR_BREAKER_WELL;
     }
     if (zend_is_unwind_exit(EG(exception))) {
-        /* exit(); or the memory was not enough, of which the engine says it in the same way. */
+        /* exit(), or too little memory, which the engine reports in the same way. */
         return CG(unclean_shutdown) ? SAMOVAR_BREAKER_FAILED : SAMOVAR_BREAKER_UNKNOWN;
     }
-    return answers && is_answer(answers) ? SAMOVAR_BREAKER_WELL : SAMOVAR_BREAKER_FAILED;
+    return responses && is_response(responses) ? SAMOVAR_BREAKER_WELL : SAMOVAR_BREAKER_FAILED;
 }
 
 static ZEND_METHOD(Samovar_Breaker, call) {
     zend_fcall_info call, otherwise = empty_fcall_info;
     zend_fcall_info_cache call_cache, otherwise_cache;
-    HashTable *answers = NULL;
+    HashTable *responses = NULL;
     ZEND_PARSE_PARAMETERS_START(1, 3)
     Z_PARAM_FUNC(call, call_cache)
     Z_PARAM_OPTIONAL
     Z_PARAM_FUNC_OR_NULL(otherwise, otherwise_cache)
-    Z_PARAM_ARRAY_HT(answers)
+    Z_PARAM_ARRAY_HT(responses)
     ZEND_PARSE_PARAMETERS_END();
     double seconds = 0;
     const int64_t number = samovar_breaker_ask(object_of(ZEND_THIS)->breaker, &seconds);
@@ -108,7 +108,7 @@ static ZEND_METHOD(Samovar_Breaker, call) {
     if (number > 0) {
         call.retval = return_value;
         zend_call_function(&call, &call_cache);
-        samovar_breaker_report(number, outcome(answers));
+        samovar_breaker_report(number, outcome(responses));
     } else if (ZEND_FCI_INITIALIZED(otherwise)) {
         otherwise.retval = return_value;
         zend_call_function(&otherwise, &otherwise_cache);

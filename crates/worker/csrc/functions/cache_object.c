@@ -1,4 +1,4 @@
-/* Samovar\Cache: values that all workers share for a while. */
+/* Samovar\Cache: values with a limited lifetime that all workers share. */
 #include "functions/cached.h"
 #include <zend_exceptions.h>
 #include "functions/arginfo/cache.h"
@@ -40,7 +40,7 @@ static ZEND_METHOD(Samovar_Cache, __construct) {
     ((cache_object *)(std - XtOffsetOf(cache_object, std)))->cache = (uint32_t)opened;
 }
 
-/* The value that was found last. */
+/* Fetches the value that was found last. */
 static void fetch(uint32_t cache, int kind, zval *to) {
     size_t len;
     const char *bytes = samovar_cache_value(cache, &len);
@@ -71,7 +71,7 @@ static ZEND_METHOD(Samovar_Cache, get) {
     }
 }
 
-/* 1: stored; 0: not; -1: there is an exception. */
+/* Returns 1 if the value was stored, 0 if not, -1 if there is an exception. */
 static int store(uint32_t cache, const zend_string *key, zval *value, samovar_cached *item) {
     samovar_stored as;
     int done = -1;
@@ -88,7 +88,7 @@ static int store(uint32_t cache, const zend_string *key, zval *value, samovar_ca
     return done;
 }
 
-/* A value that is over before it begins is no value. */
+/* Returns true if the value would expire at once. */
 static bool is_over(bool is_forever, double ttl) {
     return !is_forever && !(ttl > 0);
 }
@@ -227,7 +227,8 @@ static ZEND_METHOD(Samovar_Cache, increment) {
         RETURN_THROWS();
     }
     if (done == 0) {
-        zend_type_error("The value of `%s` is no int, or the sum would be none", ZSTR_VAL(key));
+        zend_type_error("The value of `%s` is not an int, or the sum would not be one",
+                        ZSTR_VAL(key));
         RETURN_THROWS();
     }
     RETURN_LONG(sum);
@@ -242,7 +243,7 @@ typedef struct {
     bool is_over;
 } remembered;
 
-/* Makes the value; an exception, or what ends the request, leaves the next maker to make it. */
+/* Makes the value. After an exception, or an end of the request, the next maker makes it. */
 static void make(const remembered *r, zend_fcall_info *info, zend_fcall_info_cache *call,
                  zval *to) {
     info->retval = to;

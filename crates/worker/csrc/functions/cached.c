@@ -1,8 +1,9 @@
-/* PHP's values as caches have them, and whose turn it is to make one. */
+/* PHP values in the form in which caches store them, and the choice of the request that makes a
+ * value. */
 #include "functions/cached.h"
 #include <ext/standard/php_var.h>
 
-/* Longest wait for another request that makes a value; then this one makes it, too. */
+/* Maximum wait for another request that makes a value. After that this request makes it, too. */
 static const double MAKE_WAIT_SECONDS_MAX = 30;
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -77,7 +78,8 @@ void samovar_cached_value(int kind, const char *bytes, size_t len, zval *to) {
         ZVAL_BOOL(to, kind == SAMOVAR_CACHED_TRUE);
         return;
     case SAMOVAR_CACHED_SERIALIZED: {
-        /* What is unserialized may use the cache meanwhile. */
+        /* Code called by the unserialization may use the cache meanwhile, so the bytes are
+         * copied. */
         zend_string *copy = zend_string_init(bytes, len, 0);
         ZVAL_FALSE(to);
         php_unserialize_with_options(to, ZSTR_VAL(copy), ZSTR_LEN(copy), NULL, "unserialize");
@@ -89,7 +91,7 @@ void samovar_cached_value(int kind, const char *bytes, size_t len, zval *to) {
     }
 }
 
-/* ---- turns --------------------------------------------------------------------------------- */
+/* ---- making a value ------------------------------------------------------------------------ */
 
 void samovar_cached_made(uint32_t cache, const zend_string *key, int turn) {
     if (turn == SAMOVAR_MAKES_MINE) {
@@ -108,7 +110,7 @@ bool samovar_cached_turn(uint32_t cache, const zend_string *key, samovar_look lo
             samovar_throw_problem();
             return false;
         }
-        /* Whoever has made it has made it before this request's turn came. */
+        /* Another request may have made the value just before this request became its maker. */
         if (look(of, *turn == SAMOVAR_MAKES_OTHER, to) || EG(exception)) {
             samovar_cached_made(cache, key, *turn);
             return false;

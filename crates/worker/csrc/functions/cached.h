@@ -1,11 +1,12 @@
-/* PHP's values as caches have them, and whose turn it is to make one. */
+/* PHP values in the form in which caches store them, and the choice of the request that makes a
+ * value. */
 #ifndef SAMOVAR_FUNCTIONS_CACHED_H
 #define SAMOVAR_FUNCTIONS_CACHED_H
 
 #include "functions/shared.h"
 #include <zend_smart_str.h>
 
-/* What a value is stored as: its own bytes where it has them, else those of `number` or `text`. */
+/* A value in its stored form: its own bytes if it has them, else those of `number` or `text`. */
 typedef struct {
     int kind;
     const char *bytes;
@@ -17,19 +18,21 @@ typedef struct {
     smart_str text;
 } samovar_stored;
 
-/* To be freed in any case. False: there is an exception. */
+/* Converts a value. The result must be freed in any case. Returns false if there is an
+ * exception. */
 bool samovar_cached_store_as(samovar_stored *s, zval *value);
 void samovar_cached_free(samovar_stored *s);
-/* The value of these bytes, which may go when it is unserialized: whatever that calls. */
+/* Creates the value of these bytes. They may become invalid while the value is unserialized,
+ * because that may call any PHP code. */
 void samovar_cached_value(int kind, const char *bytes, size_t len, zval *to);
 
-/* Finds the value: true, if it is there, or if it has ended and will do all the same. */
+/* Finds the value. Returns true if there is one, or an expired one that may still be used. */
 typedef bool (*samovar_look)(void *of, bool may_be_stale, zval *to);
-/* Waits until it is this request's turn to make the value of a key, and samovar_cached_made() is to
- * be called. False: it is there meanwhile, or there is an exception. */
+/* Waits until this request must make the value of a key, and then call samovar_cached_made().
+ * Returns false if the value exists by then, or if there is an exception. */
 bool samovar_cached_turn(uint32_t cache, const zend_string *key, samovar_look look, void *of,
                          int *turn, zval *to);
-/* It is made, or is not going to be. */
+/* Called when the value is made, or is not going to be made. */
 void samovar_cached_made(uint32_t cache, const zend_string *key, int turn);
 
 #endif

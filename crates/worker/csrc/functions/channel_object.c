@@ -1,5 +1,5 @@
-/* Samovar\Channel: values that one task gives to another. Who sends waits for word of `received`,
- * who receives for word of `sent`. */
+/* Samovar\Channel: passes values from one task to another. Senders wait for notifications about
+ * `received`, receivers for notifications about `sent`. */
 #include "functions/tasks.h"
 #include <zend_exceptions.h>
 #include "functions/arginfo/channel.h"
@@ -9,9 +9,9 @@ enum { CAPACITY_MAX = 1000000 };
 typedef struct {
     zend_long capacity;
     bool is_closed;
-    uint32_t receivers; /* who wait */
+    uint32_t receivers; /* that wait */
     uint64_t sent, received;
-    HashTable values; /* by the number of their sending */
+    HashTable values; /* by the sequence number of the send */
     zend_object std;
 } channel;
 
@@ -58,7 +58,8 @@ static bool refuse_closed(const channel *c) {
     return c->is_closed;
 }
 
-/* Of one without room for values, whoever waits for one is its room. */
+/* Returns true if a value can be sent. In a channel without capacity, each waiting receiver is
+ * room for one value. */
 static bool has_room(const channel *c) {
     const uint64_t waiting = zend_hash_num_elements(&c->values);
     return waiting < (uint64_t)c->capacity + (c->capacity ? 0 : c->receivers);
@@ -69,7 +70,8 @@ static bool wait_for_room(channel *c, uint64_t deadline_ns) {
         if (has_room(c)) {
             return true;
         }
-        if (!samovar_wait_for_word(&c->received, deadline_ns, "Nobody has received in time")) {
+        if (!samovar_wait_for_word(&c->received, deadline_ns,
+                                   "Timed out: no task received the value")) {
             return false;
         }
     }
@@ -86,8 +88,7 @@ static ZEND_METHOD(Samovar_Channel, send) {
     Z_PARAM_DOUBLE_OR_NULL(seconds, is_endless)
     ZEND_PARSE_PARAMETERS_END();
     if (Z_TYPE_P(value) == IS_NULL) {
-        zend_argument_value_error(1,
-                                  "cannot be null: receive() says so of a channel that is closed");
+        zend_argument_value_error(1, "cannot be null: receive() returns null for a closed channel");
         RETURN_THROWS();
     }
     if (!is_endless && !samovar_seconds_are_valid(2, seconds)) {
@@ -110,7 +111,7 @@ static bool take(channel *c, zval *to) {
     ZVAL_COPY(to, value);
     zend_hash_index_del(&c->values, c->received++);
     if (zend_hash_num_elements(&c->values) == 0) {
-        zend_hash_clean(&c->values); /* Else the table grows by each value. */
+        zend_hash_clean(&c->values); /* Otherwise the table grows with each value. */
     }
     samovar_task_tell(&c->received);
     return true;
@@ -134,7 +135,8 @@ static ZEND_METHOD(Samovar_Channel, receive) {
         }
         c->receivers++;
         samovar_task_tell(&c->received);
-        const bool told = samovar_wait_for_word(&c->sent, deadline, "Nobody has sent in time");
+        const bool told =
+            samovar_wait_for_word(&c->sent, deadline, "Timed out: no task sent a value");
         c->receivers--;
         if (!told) {
             RETURN_THROWS();

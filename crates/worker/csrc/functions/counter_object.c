@@ -1,4 +1,4 @@
-/* Samovar\Counter: a number that all workers count in. */
+/* Samovar\Counter: a number that all workers share. */
 #include "functions/shared.h"
 #include "functions/arginfo/counter.h"
 
@@ -63,7 +63,7 @@ static ZEND_METHOD(Samovar_Counter, decr) {
     Z_PARAM_OPTIONAL
     Z_PARAM_LONG(by)
     ZEND_PARSE_PARAMETERS_END();
-    /* As unsigned: the smallest integer has no opposite. */
+    /* Unsigned, because the smallest integer has no opposite. */
     RETURN_LONG(samovar_counter_add(counter_of(ZEND_THIS), (zend_long)(0 - (zend_ulong)by)));
 }
 

@@ -1,7 +1,7 @@
-/* Samovar\kept(): the application says that what it said on something opened above the checkpoint
- * is finished. */
+/* Samovar\kept(): the application declares that its communication on a connection that was
+ * opened above the checkpoint is finished. */
 #include "outside/connections.h"
-#include "outside/talk.h"
+#include "outside/connection_protocols.h"
 #include "functions/arginfo/prototypes.h"
 
 static bool is_socket(const zval *value) {
@@ -9,7 +9,8 @@ static bool is_socket(const zval *value) {
     return Z_TYPE_P(value) == IS_OBJECT && class && instanceof_function(Z_OBJCE_P(value), class);
 }
 
-/* The socket of ext/sockets: php_socket begins with its descriptor (ext/sockets/php_sockets.h). */
+/* Returns the descriptor of a stream or a Socket. The struct php_socket of ext/sockets begins
+ * with it (ext/sockets/php_sockets.h). */
 static int descriptor_of(zval *value) {
     if (Z_TYPE_P(value) == IS_OBJECT) {
         const zend_object *object = Z_OBJ_P(value);

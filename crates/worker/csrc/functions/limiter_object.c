@@ -1,4 +1,4 @@
-/* Samovar\RateLimiter: how often something may happen, for each key. */
+/* Samovar\RateLimiter: limits the rate of events, per key. */
 #include "functions/shared.h"
 #include "functions/arginfo/ratelimiter.h"
 
@@ -40,7 +40,7 @@ static ZEND_METHOD(Samovar_RateLimiter, __construct) {
     object_of(ZEND_THIS)->limiter = (uint32_t)opened;
 }
 
-/* Nanoseconds to wait; -1: there is an exception. */
+/* Returns the nanoseconds to wait, -1 if there is an exception. */
 static int64_t ask(INTERNAL_FUNCTION_PARAMETERS, bool takes) {
     char *key = "";
     size_t len = 0;

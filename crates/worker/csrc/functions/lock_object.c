@@ -1,5 +1,5 @@
-/* Samovar\Lock: held by one request of all workers. What is held is let go in Rust at the request's
- * end (src/shared.rs), whatever ends it. */
+/* Samovar\Lock: held by one request among all workers. Locks are released in Rust when the
+ * request ends (src/shared.rs), for any reason. */
 #include "functions/shared.h"
 #include <zend_exceptions.h>
 #include <ext/spl/spl_exceptions.h>
@@ -8,7 +8,7 @@
 typedef struct {
     uint32_t lock;
     bool is_open;
-    uint64_t acquired_in; /* The turn; 0: it has not acquired the lock. */
+    uint64_t acquired_in; /* samovar_lock_turn() at that time; 0: not acquired */
     zend_object std;
 } lock_object;
 
@@ -38,11 +38,12 @@ static void free_object(zend_object *std) {
     zend_object_std_dtor(std);
 }
 
-/* Whether the lock is this object's now; or there is an exception, or it was not to be had. */
+/* Returns true if this object now holds the lock. False: there is an exception, or the lock was
+ * not available. */
 static bool acquire(lock_object *o, double seconds) {
     const int acquired = o->is_open ? samovar_lock_acquire(o->lock, seconds) : 0;
     if (acquired == -2) {
-        zend_throw_error(NULL, "This request holds the lock already: it would wait for itself");
+        zend_throw_error(NULL, "This request already holds the lock: it would wait for itself");
     } else if (acquired == -1) {
         samovar_throw_problem();
     }
@@ -104,7 +105,7 @@ static ZEND_METHOD(Samovar_Lock, synchronized) {
     if (!acquire(o, seconds)) {
         if (!EG(exception)) {
             zend_throw_exception(spl_ce_RuntimeException,
-                                 "The lock was not to be had in time: another request holds it", 0);
+                                 "Timed out: another request holds the lock", 0);
         }
         RETURN_THROWS();
     }

@@ -4,40 +4,40 @@
 
 #include "insight/timers.h"
 
-/* In MINIT; nothing, where the extension itself is loaded. */
+/* Called in MINIT. Does nothing if the extension itself is loaded. */
 void samovar_pinba_startup(int module_number);
-/* A request of PHP's begins and ends. */
+/* Called when a request of PHP begins and ends. */
 void samovar_pinba_begin(void);
 void samovar_pinba_end(void);
-/* The timer is none any more, for whoever still has its resource. */
+/* Invalidates the timer for code that still has its resource. */
 void samovar_pinba_drop(samovar_timer *t);
 
-/* ---- between its files --------------------------------------------------------------------- */
+/* ---- between the files of pinba ------------------------------------------------------------ */
 
-/* What the request is called, and what it is to say of itself. */
+/* Name and data of the request, as the application has set them. */
 typedef struct {
-    zend_string *script_name, *hostname, *server_name, *schema; /* NULL: not said */
-    double request_time;                                        /* 0: as it is */
+    zend_string *script_name, *hostname, *server_name, *schema; /* NULL: not set */
+    double request_time;                                        /* 0: as measured */
     HashTable tags;
     bool has_tags;
-    bool is_over; /* Its timers are told: there are no more. */
+    bool is_over; /* its timers were reported: there are no more */
 } pinba_request;
 
 extern pinba_request samovar_pinba;
 
-/* Stops timers, adds them up, and takes them out of sight. */
+/* Stops timers, adds them up, and removes them from the list. */
 void samovar_pinba_flush(bool only_stopped);
-/* An array of what a timer says of itself. */
+/* Stores an array with the data of a timer in `to`. */
 void samovar_pinba_timer_info(const samovar_timer *t, zval *to);
-/* The type of the timers' resources. */
+/* Registers the resource type of timers. */
 void samovar_pinba_timers_startup(int module_number);
 
-/* Seconds: as the application says, or as they are. */
+/* Returns the request time in seconds: as set by the application, else as measured. */
 double samovar_pinba_request_time(const samovar_so_far *so_far);
-/* This machine's name, in HOST_BYTES of memory. */
+/* Writes the name of this machine to `to`, which has HOST_BYTES. */
 enum { HOST_BYTES = 256 };
 const char *samovar_pinba_this_host(char *to);
-/* As Pinba's packet. */
+/* Encodes the data of the request as a Pinba packet. */
 zend_string *samovar_pinba_packet(bool only_stopped);
 
 #endif

@@ -1,7 +1,7 @@
-/* pinba_get_data(): what is known of the request as Pinba's packet, which is Protocol Buffers.
+/* pinba_get_data(): encodes the data of the request as a Pinba packet, in Protocol Buffers.
  *
- * Field numbers are those of Pinba's pinba.proto. Texts beside the five names stand in a
- * dictionary, and are said by their places in it. */
+ * Field numbers are those of Pinba's pinba.proto. Texts other than the names of the request are
+ * stored in a dictionary and referenced by their position in it. */
 #include "functions/pinba.h"
 #include "sapi/sapi.h"
 #include <zend_smart_str.h>
@@ -37,7 +37,7 @@ enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
 
 typedef struct {
     smart_str out;
-    HashTable words; /* their places in the dictionary */
+    HashTable words; /* positions in the dictionary */
 } packet_writer;
 
 /* ---- Protocol Buffers ---------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static void put_text(packet_writer *w, packet_field field, const char *text, siz
     smart_str_appendl(&w->out, text, len);
 }
 
-/* The place of a text in the dictionary, which gets it if it has not. */
+/* Writes the position of a text in the dictionary. A text that is missing is added. */
 static void put_word(packet_writer *w, packet_field field, zend_string *word) {
     const zval *known = zend_hash_find(&w->words, word);
     zval place;
@@ -112,7 +112,7 @@ static void put_names(packet_writer *w) {
 static void put_numbers(packet_writer *w) {
     const samovar_so_far so_far = samovar_request_so_far();
     put_number(w, REQUEST_COUNT, so_far.requests);
-    put_number(w, DOCUMENT_SIZE, so_far.answer_bytes);
+    put_number(w, DOCUMENT_SIZE, so_far.response_bytes);
     put_number(w, MEMORY_PEAK, zend_memory_peak_usage(1));
     put_seconds(w, REQUEST_TIME, samovar_pinba_request_time(&so_far));
     put_seconds(w, RU_UTIME, (double)so_far.cpu_ns / 1e9);

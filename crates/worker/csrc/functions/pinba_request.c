@@ -1,6 +1,7 @@
-/* pinba_script_name_set(), pinba_tag_set(), pinba_flush() and their like: what a request says of
- * itself. The script's name is its route, its tags are the ledger's; host, site and schema are for
- * who asks for them here. */
+/* pinba_script_name_set(), pinba_tag_set(), pinba_flush() and the other functions for the data
+ * of a request. The script name becomes the request's route, its tags become tags of the request
+ * accounting. Host, site and schema are only returned to code that reads them with these
+ * functions. */
 #include "functions/pinba.h"
 #include "sapi/sapi.h"
 #include "functions/arginfo/pinba_constants.h"
@@ -45,8 +46,8 @@ void samovar_pinba_end(void) {
     zval *value;
     if (samovar_pinba.has_tags) {
         ZEND_HASH_FOREACH_STR_KEY_VAL(&samovar_pinba.tags, name, value) {
-            samovar_ledger_tag(ZSTR_VAL(name), ZSTR_LEN(name), Z_STRVAL_P(value),
-                               Z_STRLEN_P(value));
+            samovar_request_accounting_tag(ZSTR_VAL(name), ZSTR_LEN(name), Z_STRVAL_P(value),
+                                           Z_STRLEN_P(value));
         }
         ZEND_HASH_FOREACH_END();
     }
@@ -90,7 +91,7 @@ static void set_name(INTERNAL_FUNCTION_PARAMETERS, zend_string **to) {
 }
 
 static void name_route(const zend_string *name) {
-    samovar_ledger_route(ZSTR_VAL(name), ZSTR_LEN(name));
+    samovar_request_accounting_route(ZSTR_VAL(name), ZSTR_LEN(name));
 }
 
 PHP_FUNCTION(pinba_script_name_set) {
@@ -181,7 +182,7 @@ PHP_FUNCTION(pinba_tags_get) {
     get_tags(return_value);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- all data ------------------------------------------------------------------------------ */
 
 static void add_name(zval *to, const char *key, const zend_string *name, const char *otherwise) {
     add_assoc_string(to, key, name ? ZSTR_VAL(name) : otherwise);
@@ -223,7 +224,7 @@ PHP_FUNCTION(pinba_get_info) {
     add_assoc_double(return_value, "ru_utime", (double)so_far.cpu_ns / 1e9);
     add_assoc_double(return_value, "ru_stime", 0);
     add_assoc_long(return_value, "req_count", (zend_long)so_far.requests + 1);
-    add_assoc_long(return_value, "doc_size", (zend_long)so_far.answer_bytes);
+    add_assoc_long(return_value, "doc_size", (zend_long)so_far.response_bytes);
     add_name(return_value, "schema", samovar_pinba.schema, "");
     add_name(return_value, "server_name", samovar_pinba.server_name, "unknown");
     add_name(return_value, "script_name", samovar_pinba.script_name, "unknown");

@@ -1,5 +1,5 @@
-/* pinba_timer_start() and its like. What they answer, and what they warn of, is what the extension
- * does; a timer lives until the request's end, whoever has dropped its resource. */
+/* pinba_timer_start() and the other timer functions. Their results and warnings are those of the
+ * extension. A timer lives until the end of the request, even if its resource is dropped. */
 #include "functions/pinba.h"
 #include "functions/arginfo/pinba_constants.h"
 #include "functions/arginfo/prototypes.h"
@@ -25,7 +25,7 @@ void samovar_pinba_drop(samovar_timer *t) {
     zend_resource *resource = t->resource;
     if (resource) {
         zend_list_close(resource);
-        zend_list_delete(resource); /* Ours, by which it has lived so long. */
+        zend_list_delete(resource); /* Our reference, which has kept it alive. */
     }
 }
 
@@ -40,7 +40,7 @@ static bool is_over(void) {
     return samovar_pinba.is_over;
 }
 
-/* NULL: a warning says why. */
+/* Returns NULL after a warning with the reason. */
 static HashTable *tags_of(const HashTable *from) {
     const char *problem;
     HashTable *tags = samovar_timer_tags(from, &problem);
@@ -63,7 +63,8 @@ static bool may_be_made(const HashTable *tags, zend_long hits) {
     return true;
 }
 
-/* With a reference more than its caller has. NULL: a warning says why. */
+/* Creates a timer, with one reference in addition to the caller's. Returns NULL after a warning
+ * with the reason. */
 static samovar_timer *make(const HashTable *from, zval *data, zend_long hits, zval *to) {
     HashTable *tags = tags_of(from);
     if (!tags) {
@@ -160,7 +161,7 @@ PHP_FUNCTION(pinba_timer_delete) {
     samovar_timer_stop(t);
     if (t->is_listed) {
         samovar_timer_unlist(t);
-        zend_list_delete(t->resource); /* Its owner's reference is left: he may delete it again. */
+        zend_list_delete(t->resource); /* The owner keeps its reference and may delete it again. */
     }
     RETURN_TRUE;
 }
@@ -250,7 +251,7 @@ PHP_FUNCTION(pinba_timer_tags_replace) {
     RETURN_TRUE;
 }
 
-/* ---- what they say ------------------------------------------------------------------------- */
+/* ---- data of timers ------------------------------------------------------------------------ */
 
 static double seconds_of(uint64_t ns) {
     return (double)ns / 1e9;

@@ -1,7 +1,7 @@
-/* Samovar\Pool: objects of which each is used by one task at a time. */
+/* Samovar\Pool: a set of objects, each of which is used by one task at a time. */
 #include "functions/tasks.h"
 #include "functions/pooled.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include <zend_exceptions.h>
 #include "functions/arginfo/pool.h"
 
@@ -9,7 +9,7 @@ enum { SIZE_MAX_OF_POOL = 1024 };
 
 typedef struct {
     zval object;
-    bool is_used; /* or being made */
+    bool is_used; /* in use, or being made */
     zend_long uses;
     uint64_t idle_since_ns;
 } pooled;
@@ -20,7 +20,7 @@ typedef struct {
     zend_long size, uses_max, made;
     double idle, wait;
     uint32_t count;
-    pooled *items; /* `size` of them, of which the first `count` are there */
+    pooled *items; /* room for `size`; the first `count` exist */
     zend_object std;
 } pool;
 
@@ -52,7 +52,7 @@ static void free_object(zend_object *object) {
     zend_object_std_dtor(object);
 }
 
-/* What it holds may hold it. */
+/* Reports the objects and callbacks, because they may refer to the pool. */
 static HashTable *get_gc(zend_object *object, zval **table, int *count) {
     pool *p = of_object(object);
     zend_get_gc_buffer *held = zend_get_gc_buffer_create();
@@ -69,7 +69,8 @@ static HashTable *get_gc(zend_object *object, zval **table, int *count) {
 
 /* ---- one of them --------------------------------------------------------------------------- */
 
-/* Its place is taken by the last one, so no index is kept while other code runs. */
+/* Returns the index of an object. Dropping an object moves the last one to its index, so no
+ * index is kept while other code runs. */
 static uint32_t index_of(const pool *p, const zval *object) {
     uint32_t i = 0;
     while (i < p->count && !zend_is_identical(&p->items[i].object, object)) {
@@ -88,7 +89,7 @@ static void drop(pool *p, uint32_t index) {
 
 static bool is_good(const pool *p, zval *object, uint64_t idle_ns) {
     if (!ZEND_FCI_INITIALIZED(p->check)) {
-        return samovar_pooled_answers(object, idle_ns);
+        return samovar_pooled_responses(object, idle_ns);
     }
     zend_fcall_info check = p->check;
     zend_fcall_info_cache cache = p->check_cache;
@@ -101,7 +102,7 @@ static bool is_good(const pool *p, zval *object, uint64_t idle_ns) {
     return samovar_pooled_was_good(&said);
 }
 
-/* The one that was used last, if it still answers. */
+/* Takes the object that was used last, if it still works. */
 static bool take_idle(pool *p, zval *to) {
     for (;;) {
         uint32_t best = p->count;
@@ -129,13 +130,13 @@ static bool take_idle(pool *p, zval *to) {
     }
 }
 
-/* It may wait: others see meanwhile that the place is taken. */
+/* Makes an object. The call may wait; meanwhile other tasks see that the place is taken. */
 static bool make(pool *p, zval *to) {
     zend_fcall_info call = p->make;
     zend_fcall_info_cache cache = p->make_cache;
     const uint32_t place = p->count++;
     ZVAL_UNDEF(to);
-    /* A number no object is equal to stands for it until it is there. */
+    /* Until the object exists, a number that is not identical to any object marks its place. */
     zval mark;
     ZVAL_DOUBLE(&mark, (double)++p->made);
     p->items[place] = (pooled){.is_used = true};
@@ -150,7 +151,7 @@ static bool make(pool *p, zval *to) {
         return false;
     }
     if (Z_TYPE_P(to) != IS_OBJECT && Z_TYPE_P(to) != IS_RESOURCE) {
-        zend_type_error("What a pool makes must be objects or resources, %s returned",
+        zend_type_error("The factory of a pool must return objects or resources, %s returned",
                         zend_zval_type_name(to));
         zval_ptr_dtor(to);
         drop(p, index);
@@ -173,8 +174,9 @@ static bool take(pool *p, zval *to) {
             return make(p, to);
         }
         if (!samovar_wait_for_word(p, deadline,
-                                   "No object of the pool has become free in time; hint: a larger "
-                                   "`size`, a longer `wait`, or less work while one is used")) {
+                                   "Timed out: no object of the pool became free; hint: use a "
+                                   "larger `size`, a longer `wait`, or do less work while "
+                                   "holding one")) {
             return false;
         }
     }
@@ -229,7 +231,7 @@ static ZEND_METHOD(Samovar_Pool, __construct) {
         RETURN_THROWS();
     }
     if (p->items) {
-        zend_throw_error(NULL, "The pool is made already");
+        zend_throw_error(NULL, "The pool is already constructed");
         RETURN_THROWS();
     }
     p->make = calls[0];
@@ -288,7 +290,8 @@ static ZEND_METHOD(Samovar_Pool, giveBack) {
     const int type = Z_TYPE_P(object);
     if ((type != IS_OBJECT && type != IS_RESOURCE) || index == p->count ||
         !p->items[index].is_used) {
-        zend_argument_value_error(1, "must be what take() has returned, and is given back once");
+        zend_argument_value_error(1, "must be an object that take() returned, and can be given "
+                                     "back only once");
         RETURN_THROWS();
     }
     give_back(p, object, is_sound);

@@ -1,4 +1,4 @@
-/* Asks connections of known drivers whether their other end is still there. */
+/* Checks whether the peers of connections of known drivers are still there. */
 #include "functions/pooled.h"
 #include <zend_exceptions.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 enum { ASKED_AFTER_NS = 1000000000 };
 
-/* A method and its argument, or a function that is given the object. */
+/* A method and its argument, or a function that gets the object. */
 static const struct {
     const char *class, *method, *argument, *function;
 } known[] = {
@@ -75,7 +75,7 @@ static bool ask_stream(zval *resource) {
     return Z_TYPE(said) == IS_FALSE;
 }
 
-bool samovar_pooled_answers(zval *object, uint64_t idle_ns) {
+bool samovar_pooled_responses(zval *object, uint64_t idle_ns) {
     if (Z_TYPE_P(object) == IS_RESOURCE) {
         return ask_stream(object);
     }
@@ -83,8 +83,8 @@ bool samovar_pooled_answers(zval *object, uint64_t idle_ns) {
         return true;
     }
     const int reporting = EG(error_reporting);
-    EG(error_reporting) &= E_FATAL_ERRORS; /* That one is gone is no news. */
-    const bool answers = ask_object(object);
+    EG(error_reporting) &= E_FATAL_ERRORS; /* A lost connection is no error here. */
+    const bool responses = ask_object(object);
     EG(error_reporting) = reporting;
-    return answers;
+    return responses;
 }

@@ -1,12 +1,11 @@
-/* Samovar\publish() and Samovar\published(): a value goes to the server in the encoding of
- * crates/published/src/encoding.rs, and comes back as PHP has it, where it lies. */
+/* Samovar\publish() and Samovar\published(). A value is sent to the server in the encoding of
+ * crates/published/src/encoding.rs. PHP then reads it in place, in PHP's own format. */
 #include "functions/shared.h"
 #include <zend_smart_str.h>
 #include <stddef.h>
 #include "functions/arginfo/prototypes.h"
 
-/* ---- what crates/published/src/layout.rs takes for granted ------------------------------------
- */
+/* ---- assumptions of crates/published/src/layout.rs ----------------------------------------- */
 
 #define SAMOVAR_SAME(name, what) _Static_assert(what, "layout.rs: " name)
 
@@ -40,22 +39,21 @@ SAMOVAR_SAME("NO_INDEX", HT_INVALID_IDX == (uint32_t)-1);
 #error "layout.rs: integers of 64 bits"
 #endif
 
-/* ---- the encoding ------------------------------------------------------------------------------
- */
+/* ---- the encoding -------------------------------------------------------------------------- */
 
 enum { TAG_NULL, TAG_FALSE, TAG_TRUE, TAG_INT, TAG_FLOAT, TAG_STRING, TAG_LIST, TAG_MAP };
 /* DEPTH_MAX of encoding.rs. */
 enum { DEPTH_MAX = 128 };
 
 typedef struct {
-    char *to;     /* NULL: only measured */
+    char *to;     /* NULL: only measure */
     size_t bytes; /* so far */
     size_t depth;
     struct {
         zend_string *name; /* NULL: an index */
         zend_ulong index;
     } path[DEPTH_MAX];
-    const zval *refused; /* what cannot be published; the path leads there */
+    const zval *refused; /* value that cannot be published; the path leads to it */
     bool too_deep;
 } encoder;
 
@@ -119,9 +117,9 @@ static bool put_array(encoder *e, HashTable *array) {
     return true;
 }
 
-/* false: it cannot be published; `e` says why. */
+/* Encodes a value. Returns false if it cannot be published; `e` has the reason. */
 static bool put_value(encoder *e, const zval *value) {
-    /* What `foreach ($a as &$v)` leaves behind: nobody else refers to it. */
+    /* A reference with a single owner, as `foreach ($a as &$v)` leaves it. */
     if (Z_TYPE_P(value) == IS_REFERENCE && Z_REFCOUNT_P(value) == 1) {
         value = Z_REFVAL_P(value);
     }
@@ -157,7 +155,7 @@ static bool put_value(encoder *e, const zval *value) {
     return false;
 }
 
-/* "$value['rates'][3]" */
+/* Returns the path to the current value: "$value['rates'][3]". */
 static zend_string *path_of(const encoder *e) {
     smart_str text = {0};
     smart_str_appends(&text, "$value");
@@ -211,7 +209,7 @@ ZEND_FUNCTION(Samovar_publish) {
             samovar_throw_problem();
             RETURN_THROWS();
         }
-        /* Nothing in between runs PHP code: it is what was measured. */
+        /* No PHP code runs in between, so the value is the same as the measured one. */
         encoder again = {.to = room};
         put_value(&again, value);
     }

@@ -1,6 +1,7 @@
-/* run: Samovar\Request, the request as a native object. Nothing is copied until it is asked for.
+/* run: Samovar\Request, the request as a native object. Data is copied only when it is
+ * requested.
  *
- * An object that outlives its request is inert: it answers with the defaults. */
+ * An object that outlives its request is inert: its methods return the defaults. */
 #include "functions/request_object.h"
 #include "sapi/sapi.h"
 #include "sapi/variables.h"
@@ -9,7 +10,7 @@
 #include "functions/arginfo/request.h"
 
 typedef struct {
-    uint64_t number; /* Of the request it belongs to. */
+    uint64_t number; /* of the request that the object belongs to */
     zval attributes;
     zend_object std;
 } request_object;
@@ -70,7 +71,7 @@ TEXT_METHOD(remoteAddress, remote_addr)
 TEXT_METHOD(id, request_id)
 TEXT_METHOD(host, server_name)
 
-/* The target's path as it was sent, without the query. */
+/* Returns the path of the target as it was sent, without the query. */
 static ZEND_METHOD(Samovar_Request, path) {
     ZEND_PARSE_PARAMETERS_NONE();
     HEAD_OR(RETURN_EMPTY_STRING());
@@ -125,7 +126,7 @@ static ZEND_METHOD(Samovar_Request, headers) {
     }
 }
 
-/* The parsed arrays are those of the superglobals, so PHP's own parsers and limits apply. */
+/* Returns the parsed array of a superglobal, so PHP's own parsers and limits apply. */
 static void return_track(zval *return_value, zval *object, int track) {
     zval *array = &PG(http_globals)[track];
     if (head_of(object) && Z_TYPE_P(array) == IS_ARRAY) {

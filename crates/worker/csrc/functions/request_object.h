@@ -4,11 +4,11 @@
 
 #include <php.h>
 
-/* In MINIT. */
+/* Called in MINIT. */
 void samovar_request_startup(void);
-/* A new Samovar\Request for the current request. */
+/* Creates a Samovar\Request for the current request. */
 zend_object *samovar_request_new(void);
-/* The request is over: objects of it answer with their defaults from now on. */
+/* Called at the end of the request: its objects return the defaults from now on. */
 void samovar_request_expire(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* write: Samovar\Response, and what else a handler may return. */
+/* write: Samovar\Response, and the other values that a handler may return. */
 #include "functions/response_object.h"
 #include <SAPI.h>
 #include <php_output.h>
@@ -39,7 +39,7 @@ static void free_object(zend_object *std) {
 
 static HashTable *get_gc(zend_object *std, zval **table, int *n) {
     response_object *o = object_of(std);
-    *table = &o->body; /* body and headers lie side by side. */
+    *table = &o->body; /* body and headers are adjacent */
     *n = 2;
     return zend_std_get_properties(std);
 }
@@ -155,7 +155,7 @@ static void write_array(HashTable *pieces) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* Each piece is sent when it was made: an iterable body is how an application streams. */
+/* Sends each piece as soon as it is made: an iterable body lets an application stream. */
 static int write_piece(zend_object_iterator *iterator, void *unused) {
     (void)unused;
     zval *value = iterator->funcs->get_current_data(iterator);

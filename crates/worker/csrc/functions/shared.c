@@ -1,4 +1,4 @@
-/* What the classes of shared objects have in common. */
+/* Functions for all classes of shared objects. */
 #include "functions/shared.h"
 #include <zend_exceptions.h>
 #include <ext/spl/spl_exceptions.h>

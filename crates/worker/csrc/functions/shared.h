@@ -1,8 +1,8 @@
-/* Objects in the memory that workers share: what C calls of Rust for them (src/shared.rs), and
- * their classes.
+/* Objects in the memory that workers share: the Rust functions that C calls for them
+ * (src/shared.rs), and their classes.
  *
- * The Rust functions never call PHP. What they point to belongs to them, and is valid until the
- * next of them is called. */
+ * The Rust functions never call PHP. Memory that they return belongs to them, and is valid until
+ * the next call of any of them. */
 #ifndef SAMOVAR_FUNCTIONS_SHARED_H
 #define SAMOVAR_FUNCTIONS_SHARED_H
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <php.h>
 
-/* When PHP starts. */
+/* Called when PHP starts. */
 void samovar_counter_startup(void);
 void samovar_table_startup(void);
 void samovar_lock_startup(void);
@@ -28,10 +28,10 @@ typedef struct {
     const char *text;
 } samovar_problem;
 
-/* Why the last call that said -1 did. */
+/* Returns the reason why the last call that returned -1 failed. */
 const samovar_problem *samovar_shared_problem(void);
 
-/* A number by which the others know the object; -1: there is none. */
+/* Returns the number that the other functions take for this object; -1: it failed. */
 int64_t samovar_counter_open(const char *name, size_t len);
 int64_t samovar_counter_get(uint32_t counter);
 int64_t samovar_counter_add(uint32_t counter, int64_t by);
@@ -46,8 +46,8 @@ typedef struct {
     const char *name;
     size_t len;
     int kind;
-    size_t at;    /* of a row's words: a number, or a text's length with the text behind it */
-    size_t bytes; /* of a text at most */
+    size_t at;    /* first word in a row: a number, or a text's length followed by the text */
+    size_t bytes; /* maximum length of a text */
 } samovar_column;
 
 typedef struct {
@@ -60,29 +60,30 @@ typedef struct {
 typedef struct {
     size_t column;
     int kind;
-    uint64_t bits; /* an integer, or those of a float */
+    uint64_t bits; /* an integer, or the bits of a float */
     const char *text;
     size_t len;
 } samovar_value;
 
-/* A number by which the others know the table in this process; -1: there is none. */
+/* Returns the number that the other functions take for this table, in this process; -1: it
+ * failed. */
 int64_t samovar_table_open(const char *name, size_t len, size_t rows, size_t key_bytes,
                            const samovar_definition *columns, size_t count);
-/* Valid for the life of the process. */
+/* Returns the columns, which are valid for the life of the process. */
 const samovar_column *samovar_table_columns(uint32_t table, size_t *count);
-/* All of these: -1 when it failed. */
-/* 1: samovar_table_row() has it. */
+/* All of the following return -1 on failure. */
+/* Returns 1 if the row was found. samovar_table_row() returns it. */
 int64_t samovar_table_get(uint32_t table, const char *key, size_t len);
 int64_t samovar_table_set(uint32_t table, const char *key, size_t len, const samovar_value *values,
                           size_t count);
-/* samovar_table_row() has the sum. */
+/* Adds to a value. samovar_table_row() returns the row with the sum. */
 int64_t samovar_table_add(uint32_t table, const char *key, size_t len, const samovar_value *by);
-/* `both`: what is expected, and what is to be there. 1: it is. */
+/* `both` holds the expected and the new value. Returns 1 if the new value was stored. */
 int64_t samovar_table_compare_and_set(uint32_t table, const char *key, size_t len,
                                       const samovar_value both[2]);
 int64_t samovar_table_delete(uint32_t table, const char *key, size_t len);
 int64_t samovar_table_count(uint32_t table);
-/* The first row from `cursor` on, which row() and key() have; -2: there is none. */
+/* Finds the first row from `cursor` on, which row() and key() return; -2: there is none. */
 int64_t samovar_table_next(uint32_t table, uint32_t cursor);
 const uint64_t *samovar_table_row(uint32_t table);
 const char *samovar_table_key(uint32_t table, size_t *len);
@@ -92,35 +93,38 @@ typedef struct {
     uint32_t kind; /* its u1.type_info */
 } samovar_found;
 
-/* 1: `found` is the value of that name, which stays until the request ends; 0: there is none; -1:
- * it failed. `hash` is PHP's, of the name. */
+/* Returns 1 if `found` is the value of that name, 0 if there is none, -1 on failure. The value
+ * is valid until the request ends. `hash` is PHP's hash of the name. */
 int samovar_published_find(const char *name, size_t len, uint64_t hash, samovar_found *found);
-/* Where a value's encoding of so many bytes is to be written; NULL: it failed. */
+/* Returns memory for the encoding of a value, `bytes` long. NULL: it failed. */
 char *samovar_publish_room(size_t bytes);
-/* Has the server publish what was written there; or take the value of that name away, if nothing
- * was. false: it failed. */
+/* Has the server publish the value that was written there. If none was written, it removes the
+ * value of that name. Returns false on failure. */
 bool samovar_publish_send(const char *name, size_t len);
 
 int64_t samovar_lock_open(const char *name, size_t len);
-/* Waits for at most `seconds`. 1: it is ours; 0: it was not to be had; -2: it is ours already. */
+/* Waits for at most `seconds`. Returns 1 if the lock was acquired, 0 if it was not available, -2
+ * if this request holds it already. */
 int samovar_lock_acquire(uint32_t lock, double seconds);
-/* Never 0, and another one in each request: what was acquired in an earlier turn is not held. */
+/* Returns a number that is different in each request, and never 0. Locks that were acquired
+ * under an earlier number are not held. */
 uint64_t samovar_lock_turn(void);
 bool samovar_lock_release(uint32_t lock);
 bool samovar_lock_is_mine(uint32_t lock);
 
-/* A number by which the others know the limiter in this process; -1: there is none. */
+/* Returns the number that the other functions take for this limiter, in this process; -1: it
+ * failed. */
 int64_t samovar_limiter_open(const char *name, size_t len, double rate, int64_t burst,
                              int64_t keys);
-/* 0: there are so many tokens, and they are taken if `takes`. Else: nanoseconds until there are;
- * -1: it failed. */
+/* Returns 0 if there are `cost` tokens, which are taken if `takes`. Otherwise returns the
+ * nanoseconds until there are, or -1 on failure. */
 int64_t samovar_limiter_ask(uint32_t limiter, const char *key, size_t len, int64_t cost,
                             bool takes);
-/* Tokens that there are; -1: it failed. */
+/* Returns the number of available tokens; -1: it failed. */
 int64_t samovar_limiter_left(uint32_t limiter, const char *key, size_t len);
 
 typedef struct {
-    double failures, slow; /* shares */
+    double failures, slow; /* fractions of the calls */
     double slow_after;     /* seconds; 0: no call is slow */
     int64_t calls_min;
     double window, pause; /* seconds */
@@ -128,15 +132,16 @@ typedef struct {
 
 enum { SAMOVAR_BREAKER_WELL = 0, SAMOVAR_BREAKER_FAILED = 1, SAMOVAR_BREAKER_UNKNOWN = 2 };
 
-/* A number by which the others know the breaker in this process; -1: there is none. */
+/* Returns the number that the other functions take for this breaker, in this process; -1: it
+ * failed. */
 int64_t samovar_breaker_open(const char *name, size_t len, const samovar_breaker_rules *rules);
-/* The number of a call that may go through, to be reported; 0: it may not, for so many seconds;
- * -1: it failed. */
+/* Returns the number of a permitted call, which must be reported. 0: no call is permitted for
+ * `seconds`; -1: it failed. */
 int64_t samovar_breaker_ask(uint32_t breaker, double *seconds);
 void samovar_breaker_report(int64_t call, int outcome);
-/* NULL: it failed. */
+/* Returns NULL on failure. */
 const char *samovar_breaker_state(uint32_t breaker);
-/* -1: it failed. */
+/* Returns -1 on failure. */
 int samovar_breaker_reset(uint32_t breaker);
 
 enum {
@@ -156,77 +161,81 @@ typedef struct {
     int kind;
     const char *value;
     size_t len;
-    double fresh, stale; /* seconds; fresh 0: for ever */
+    double fresh, stale; /* seconds; fresh 0: no limit */
     int condition;
-    const char *expected; /* for SAMOVAR_CACHE_EQUALS, of the same kind */
+    const char *expected; /* for SAMOVAR_CACHE_EQUALS; has the same kind */
     size_t expected_len;
 } samovar_cached;
 
-/* A number by which the others know the cache in this process; -1: there is none. */
+/* Returns the number that the other functions take for this cache, in this process; -1: it
+ * failed. */
 int64_t samovar_cache_open(const char *name, size_t len, int64_t bytes);
-/* All of these: -1 when it failed. */
-/* What of SAMOVAR_CACHE_MISSING and on it is; samovar_cache_value() has the bytes. */
+/* All of the following return -1 on failure. */
+/* Returns one of SAMOVAR_CACHE_MISSING, _FRESH and _STALE. samovar_cache_value() returns the
+ * bytes. */
 int samovar_cache_get(uint32_t cache, const char *key, size_t len, int *kind);
 const char *samovar_cache_value(uint32_t cache, size_t *len);
-/* 1: it is stored. */
+/* Returns 1 if the value was stored. */
 int samovar_cache_set(uint32_t cache, const char *key, size_t len, const samovar_cached *item);
-/* 1: `sum` has it; 0: what is there is no integer, or the sum would be none. */
+/* Returns 1 and sets `sum`, or returns 0 if the existing value or the sum is not an integer. */
 int samovar_cache_add(uint32_t cache, const char *key, size_t len, int64_t by, double fresh,
                       int64_t *sum);
 int samovar_cache_delete(uint32_t cache, const char *key, size_t len);
 int samovar_cache_clear(uint32_t cache);
-/* Who makes a value: what of SAMOVAR_MAKES_OTHER and on. */
+/* Selects the maker of a value: one of SAMOVAR_MAKES_OTHER, _MINE and _UNKNOWN. */
 int samovar_cache_make(uint32_t cache, const char *key, size_t len);
-/* It is made, or is not going to be. */
+/* Called when the value is made, or is not going to be made. */
 void samovar_cache_made(uint32_t cache, const char *key, size_t len);
-/* 1: look again; 0: the time is over. */
+/* Returns 1 if the cache must be searched again, 0 if the time is over. */
 int samovar_cache_wait(uint32_t cache, const char *key, size_t len, double seconds);
 
 typedef struct {
     int kind;
-    bool was_read;           /* before */
-    int64_t stored, changed; /* seconds of the clock on the wall */
-    int64_t ttl;             /* seconds; 0: for ever */
-    size_t item_bytes;       /* that it takes, its key included */
+    bool was_read;           /* before this call */
+    int64_t stored, changed; /* seconds of the wall clock */
+    int64_t ttl;             /* seconds; 0: no limit */
+    size_t item_bytes;       /* memory used, including the key */
     const char *value;
     size_t len;
-    const char *key; /* of samovar_noted_walk() alone */
+    const char *key; /* set by samovar_noted_walk() only */
     size_t key_len;
 } samovar_noted;
 
 typedef struct {
     uint64_t hits, misses, stored, gone;
-    uint64_t since; /* seconds of the clock on the wall */
+    uint64_t since; /* seconds of the wall clock */
     uint64_t slots, room, bytes;
 } samovar_noted_figures;
 
-/* The number of a cache whose values tell when they were stored; their keys are of any length, and
- * samovar_cache_delete() and all below it take it, too. -1: there is none. */
+/* Opens a cache whose values include the time when they were stored, and whose keys have any
+ * length. Returns its number, which samovar_cache_delete() and the cache functions after it
+ * take, too; -1: it failed. */
 int64_t samovar_noted_open(const char *name, size_t len, int64_t bytes);
-/* All of these: -1 when it failed. */
-/* 1: it is there, lent until the next call; whoever uses it has it stay longer. */
+/* All of the following return -1 on failure. */
+/* Returns 1 if the value exists; `found` is valid until the next call. With `uses`, the value
+ * stays in the cache for longer. */
 int samovar_noted_find(uint32_t cache, const char *key, size_t len, bool uses,
                        samovar_noted *found);
-/* 1: it is stored; kind, value and ttl are asked for. */
+/* Returns 1 if the value was stored. Uses only kind, value and ttl of `item`. */
 int samovar_noted_store(uint32_t cache, const char *key, size_t len, const samovar_noted *item,
                         bool absent);
-/* 1: `sum` has it; 0: what is there is no integer. */
+/* Returns 1 and sets `sum`, or returns 0 if the existing value is not an integer. */
 int samovar_noted_add(uint32_t cache, const char *key, size_t len, int64_t by, int64_t ttl,
                       int64_t *sum);
-/* 1: it was `before`. */
+/* Returns 1 if the value was `before`. */
 int samovar_noted_exchange(uint32_t cache, const char *key, size_t len, int64_t before,
                            int64_t after);
-/* The place after the first value from place `from` on, lent until the next call; -2: there is
- * none. */
+/* Finds the first value from position `from` on; `found` is valid until the next call. Returns
+ * the position after it; -2: there is none. */
 int64_t samovar_noted_walk(uint32_t cache, uint64_t from, samovar_noted *found);
 void samovar_noted_tell(uint32_t cache, samovar_noted_figures *figures);
 
 /* ---- for the classes ----------------------------------------------------------------------- */
 
-/* Throws what the last call has said. */
+/* Throws the error of the last failed call. */
 void samovar_throw_problem(void);
-/* A class whose objects are neither cloned nor serialized; `offset` of the zend_object in their
- * struct. */
+/* Registers a class whose objects can be neither cloned nor serialized. `offset` is the offset
+ * of the zend_object in their struct. */
 zend_class_entry *samovar_shared_class(const char *name, const zend_function_entry *methods,
                                        zend_object_handlers *handlers, int offset);
 

@@ -120,7 +120,8 @@ static bool to_value(const table_object *o, const samovar_column *column, const 
     return true;
 }
 
-/* Of a row's words; a text is no longer than its column, whatever stands there. */
+/* Reads a value from a row. A text is cut to the length of its column, even if the row has a
+ * larger length. */
 static void from_row(const samovar_column *column, const uint64_t *row, zval *to) {
     if (column->kind == SAMOVAR_COLUMN_INT) {
         ZVAL_LONG(to, (zend_long)row[column->at]);
@@ -287,8 +288,8 @@ static ZEND_METHOD(Samovar_Table, count) {
 /* ---- iteration ----------------------------------------------------------------------------- */
 
 typedef struct {
-    zend_object_iterator it; /* Its data is the table. */
-    int64_t at;              /* The current row; negative: there is none. */
+    zend_object_iterator it; /* its data is the table */
+    int64_t at;              /* the current row; negative: there is none */
     zval key, row;
 } table_iterator;
 

@@ -1,4 +1,4 @@
-/* Samovar\parallel() and Samovar\first(): several tasks that begin and end together. */
+/* Samovar\parallel() and Samovar\first(): groups of tasks that begin and end together. */
 #include "functions/tasks.h"
 #include <zend_exceptions.h>
 #include "functions/arginfo/prototypes.h"
@@ -35,7 +35,7 @@ static samovar_task *make(zval *callable, zend_ulong index, const zend_string *k
     return samovar_task_new(&call, &cache, number, (size_t)len);
 }
 
-/* All are looked at before the first begins. */
+/* Checks all callables before the first task begins. */
 static bool group_make(group *g, HashTable *callables) {
     zend_ulong index;
     zend_string *key;
@@ -61,7 +61,8 @@ static uint32_t group_running(const group *g) {
     return running;
 }
 
-/* Ends those that have not ended, and waits until they have; what is being thrown stays so. */
+/* Cancels the tasks that have not ended, and waits for their end. A pending exception stays
+ * pending. */
 static void group_end(const group *g) {
     zend_object *thrown = EG(exception);
     EG(exception) = NULL;
@@ -103,7 +104,8 @@ static const samovar_task *group_returned(const group *g) {
 
 typedef const samovar_task *group_decision(const group *g);
 
-/* Until `decides` has an answer or all have ended. False: an exception is thrown. */
+/* Runs the tasks until `decides` returns a task, or all have ended. Returns false if an
+ * exception is thrown. */
 static bool group_run(group *g, uint64_t deadline_ns, group_decision *decides) {
     for (uint32_t i = 0; i < g->count && !decides(g); i++) {
         if (!samovar_task_begin(g->tasks[i])) {
@@ -112,7 +114,7 @@ static bool group_run(group *g, uint64_t deadline_ns, group_decision *decides) {
     }
     while (!decides(g) && group_running(g) > 0) {
         if (!samovar_wait_for_word(samovar_task_ends, deadline_ns,
-                                   "The tasks have not ended in the time that they were given")) {
+                                   "The tasks did not end within their timeout")) {
             return false;
         }
     }

@@ -1,7 +1,7 @@
-/* Samovar\Task and async(): a task as PHP code has it. What runs several at once is in
- * task_groups.c. */
+/* Samovar\Task and async(): a task as PHP code sees it. Functions that run several tasks at once
+ * are in task_groups.c. */
 #include "functions/tasks.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include <zend_closures.h>
 #include <zend_exceptions.h>
 #include <ext/spl/spl_exceptions.h>
@@ -59,8 +59,8 @@ static void tell_unheard(const samovar_task *task) {
     zval *message =
         zend_read_property_ex(zend_get_exception_base((zend_object *)thrown), (zend_object *)thrown,
                               ZSTR_KNOWN(ZEND_STR_MESSAGE), 1, &of_object);
-    zend_error(E_WARNING, "%s has ended in an exception that nobody has awaited: %s: %s",
-               task->name, ZSTR_VAL(thrown->ce->name),
+    zend_error(E_WARNING, "%s ended with an exception, and was never awaited: %s: %s", task->name,
+               ZSTR_VAL(thrown->ce->name),
                Z_TYPE_P(message) == IS_STRING ? Z_STRVAL_P(message) : "");
 }
 
@@ -84,7 +84,7 @@ static void free_object(zend_object *object) {
     zend_object_std_dtor(object);
 }
 
-/* Where a closure stands in the application's code. */
+/* Writes the place of a closure in the application's code. */
 static void write_place(char *to, size_t room, const zend_fcall_info_cache *cache) {
     const zend_function *function = cache->function_handler;
     if (function && function->type == ZEND_USER_FUNCTION) {
@@ -188,7 +188,7 @@ static ZEND_METHOD(Samovar_Task, await) {
     const uint64_t deadline = samovar_deadline(!is_endless, seconds);
     while (task->state != TASK_DONE) {
         if (!samovar_wait_for_word(samovar_task_ends, deadline,
-                                   "The task has not ended in the time that it was awaited for")) {
+                                   "Timed out: the awaited task did not end")) {
             RETURN_THROWS();
         }
     }

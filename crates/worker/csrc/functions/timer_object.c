@@ -25,7 +25,7 @@ ZEND_FUNCTION(Samovar_route) {
     ZEND_PARSE_PARAMETERS_START(1, 1)
     Z_PARAM_STR(name)
     ZEND_PARSE_PARAMETERS_END();
-    samovar_ledger_route(ZSTR_VAL(name), ZSTR_LEN(name));
+    samovar_request_accounting_route(ZSTR_VAL(name), ZSTR_LEN(name));
 }
 
 static bool has_nameless(const HashTable *tags) {
@@ -120,7 +120,7 @@ static zend_object *create(zend_class_entry *type) {
     return &o->std;
 }
 
-/* What it has measured so far counts. */
+/* The time measured so far counts. */
 static void free_object(zend_object *object) {
     timer_object *o = object_of(object);
     samovar_timer_stop(&o->timer);

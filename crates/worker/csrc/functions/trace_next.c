@@ -1,5 +1,6 @@
-/* Samovar\trace_next(): the front, which knows who may ask for it, turns the header into a cookie
- * (front/src/request/traced.rs). No client sees it. */
+/* Samovar\trace_next(): sets a header that the front turns into a cookie
+ * (front/src/request/traced.rs), because the front knows which clients may use it. No client
+ * sees the header. */
 #include "boundary.h"
 #include "sapi/sapi.h"
 #include "functions/arginfo/prototypes.h"

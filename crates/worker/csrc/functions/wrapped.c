@@ -1,4 +1,4 @@
-/* Functions of PHP itself that must tell us something when they are called. */
+/* Wraps functions of PHP itself whose calls must be noticed. */
 #include "functions/wrapped.h"
 #include "rollback/reseed.h"
 #include "sapi/sapi.h"
@@ -27,7 +27,7 @@ static void call_inner(INTERNAL_FUNCTION_PARAMETERS) {
     }
 }
 
-/* The resident model puts the working directory back, but only after a request that changed it. */
+/* The resident model restores the working directory, but only after a request that changed it. */
 static ZEND_NAMED_FUNCTION(wrapped_chdir) {
     samovar_cwd_changed = true;
     call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -41,7 +41,7 @@ static ZEND_NAMED_FUNCTION(wrapped_filter) {
     call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-/* Engines with a seed of their own keep to it in every request; reseed.c leaves them alone. */
+/* Engines with an explicit seed keep it in every request: reseed.c does not change them. */
 static ZEND_NAMED_FUNCTION(wrapped_engine) {
     if (ZEND_NUM_ARGS() > 0 && Z_TYPE_P(ZEND_CALL_ARG(execute_data, 1)) != IS_NULL) {
         if (!samovar_seeded_engines) {

@@ -1,10 +1,11 @@
-/* start: what does the instrument cost here, on this machine, with this PHP?
+/* start: measures the cost of the instrumentation on this machine, with this PHP.
  *
- * The same loops run twice: compiled and run as if there were no observer, and with all of it. The
- * difference is what a call costs; what the graph says of a function that does nothing is the part
- * between the two readings of the clock. The least of several rounds counts: whatever disturbs a
- * round makes it longer. Both take turns, and go on as long as one gets shorter: a neighbour on the
- * same core, who comes in the middle, would be taken for the instrument. */
+ * The same loops run twice: compiled and run as if there were no observer, and with the full
+ * instrumentation. The difference is the cost of a call. The time in the graph for a function
+ * that does nothing is the part between the two readings of the clock. The minimum of several
+ * rounds counts, because any disturbance makes a round longer. The two variants alternate, and
+ * continue as long as one of them gets shorter. Otherwise a load on the same core that starts
+ * halfway would count as cost of the instrumentation. */
 #define _GNU_SOURCE
 #include "graph/graph.h"
 #include <php_main.h>
@@ -13,12 +14,12 @@
 #include <time.h>
 
 enum {
-    ROUNDS = 25, /* so many in a row in which nothing got shorter are enough */
+    ROUNDS = 25, /* the calibration ends after these rounds without a new minimum */
     ROUNDS_MAX = 200,
     CALLS = 4000
 };
 
-/* `%s` is what the names of a variant end with. */
+/* `%s` is the suffix of the names of a variant. */
 #define LOOPS                                                                                      \
     "function samovar_nothing_%s() {}"                                                             \
     "function samovar_loop_empty_%s($n) { for ($i = 0; $i < $n; $i++) {} }"                        \
@@ -31,7 +32,7 @@ static int64_t cpu_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* ns of CPU for all its rounds; negative: there is no such function. */
+/* Returns the CPU time of all its rounds, in ns. Negative: there is no such function. */
 static int64_t run(const char *loop, const char *variant) {
     char text[64];
     zval name, returned, count;
@@ -53,14 +54,14 @@ static bool compile(const char *variant) {
     return zend_eval_string(text, NULL, "calibration") == SUCCESS;
 }
 
-/* The least of all rounds, ns. */
+/* Minimum of all rounds, in ns. */
 typedef struct {
     int64_t empty, loop[GRAPH_KINDS], inside[GRAPH_KINDS];
 } readings;
 
 static const char *const loops[GRAPH_KINDS] = {"user", "internal"};
 
-/* Whether it is less by more than what two readings of the same differ by. */
+/* Keeps the minimum. Returns true if it fell by more than the noise between two equal readings. */
 static bool keep_least(int64_t *least, int64_t now) {
     const bool is_less = now >= 0 && now < *least - *least / 64;
     if (now >= 0 && now < *least) {
@@ -69,7 +70,7 @@ static bool keep_least(int64_t *least, int64_t now) {
     return is_less;
 }
 
-/* What the graph says of the functions that do nothing, which were called from the loop. */
+/* Reads the times in the graph of the empty functions, which were called from the loop. */
 static bool read_graph(const graph_state *g, readings *of) {
     bool is_less = false;
     for (uint32_t at = 0; at < g->functions; at++) {
@@ -81,7 +82,7 @@ static bool read_graph(const graph_state *g, readings *of) {
     return is_less;
 }
 
-/* Whether something took less than ever before. */
+/* Returns true if there was a new minimum. */
 static bool run_round(readings *of, const char *variant, graph_state *g) {
     bool is_less = keep_least(&of->empty, run("empty", variant));
     for (int kind = 0; kind < GRAPH_KINDS; kind++) {
@@ -111,7 +112,8 @@ static void measure(readings *bare, readings *seen, graph_state *g) {
     }
 }
 
-/* Of what a call costs without us, half is taken for the callee's: entering and leaving it. */
+/* Half of the cost of a call without instrumentation is attributed to the callee: entering and
+ * leaving it. */
 static graph_cost cost_of(const readings *bare, const readings *seen, int kind) {
     const int64_t before = (bare->loop[kind] - bare->empty) / CALLS;
     const int64_t now = (seen->loop[kind] - seen->empty) / CALLS;
@@ -124,7 +126,7 @@ static graph_cost cost_of(const readings *bare, const readings *seen, int kind) 
 static void calibrate(graph_costs *costs, graph_state *g) {
     const readings none = {INT64_MAX, {INT64_MAX, INT64_MAX}, {INT64_MAX, INT64_MAX}};
     readings bare = none, seen = none;
-    /* As long as PHP thinks that nobody observes, it compiles calls that tell nobody. */
+    /* While PHP sees no observer, it compiles calls that notify none. */
     const int observed = zend_observer_fcall_op_array_extension;
     zend_observer_fcall_op_array_extension = -1;
     const bool has_bare = compile("bare");

@@ -1,8 +1,8 @@
-/* The call graph of one request, as the workers of a tracing template take it down: which function
- * has called which, how often, and what it took.
+/* The call graph of one request, as recorded by the workers of a tracing template: the calls
+ * between functions, their number and their cost.
  *
  * Only such a template has PHP's observer on (samovar_settings->traces); elsewhere none of this
- * runs. Its memory is shared memory of the worker's own: no rollback has to copy it. */
+ * code runs. The memory is shared memory of the worker's own, so no rollback has to copy it. */
 #ifndef SAMOVAR_GRAPH_GRAPH_H
 #define SAMOVAR_GRAPH_GRAPH_H
 
@@ -12,25 +12,25 @@
 #include <stdint.h>
 
 enum {
-    GRAPH_FUNCTIONS_MAX = 8192, /* of one request; the rest is (other) */
-    GRAPH_EDGES_MAX = 32768,    /* likewise */
-    GRAPH_DEPTH_MAX = 4096,     /* calls beyond it are part of the one there */
+    GRAPH_FUNCTIONS_MAX = 8192, /* per request; the rest is (other) */
+    GRAPH_EDGES_MAX = 32768,    /* the same */
+    GRAPH_DEPTH_MAX = 4096,     /* deeper calls are part of the call at this depth */
     GRAPH_TEXT_BYTES = 2 << 20, /* names and files */
-    GRAPH_NAME_BYTES = 512,     /* of one of them */
+    GRAPH_NAME_BYTES = 512,     /* of one name or file */
     GRAPH_REPORT_BYTES = 8 << 20,
-    GRAPH_LOOK_MAX = 256,       /* callers that are looked through for one that is known */
-    GRAPH_ENTER_MAX = 32,       /* callers that are entered again */
-    GRAPH_CPU_EVERY_NS = 20000, /* between two looks at the CPU time */
-    GRAPH_SPENT_MAX_NS = 5000   /* of one measured piece of the instrument's own work */
+    GRAPH_LOOK_MAX = 256,       /* callers that are searched for a known one */
+    GRAPH_ENTER_MAX = 32,       /* callers without a frame that get one again */
+    GRAPH_CPU_EVERY_NS = 20000, /* between two readings of the CPU time */
+    GRAPH_SPENT_MAX_NS = 5000   /* maximum of one measured cost of the instrumentation */
 };
 
-/* Of a call, ns: what the instrument adds between its two readings of the clock, and around them.
- */
+/* Cost that the instrumentation adds to a call, in ns: between its two readings of the clock,
+ * and around them. */
 typedef struct {
     int64_t inside, outside;
 } graph_cost;
 
-/* Kinds of functions, whose calls cost differently. */
+/* Kinds of functions. The cost of a call depends on the kind. */
 enum { GRAPH_USER = 0, GRAPH_INTERNAL = 1, GRAPH_KINDS = 2 };
 
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
     bool is_known;
 } graph_costs;
 
-/* Written by the template, before its first worker is forked. */
+/* Written by the template before its first worker is forked. */
 extern graph_costs samovar_graph_costs;
 
 typedef struct {
@@ -59,7 +59,7 @@ typedef struct {
 typedef struct {
     zend_execute_data *call;
     uint32_t edge, function, last_edge;
-    int64_t wall, cpu, mem;          /* at its beginning, without what the instrument took */
+    int64_t wall, cpu, mem;          /* at its begin, without the instrumentation's time */
     int64_t in_wall, in_cpu, in_mem; /* of the calls that it has made */
 } graph_frame;
 
@@ -73,8 +73,8 @@ typedef struct {
     uint32_t depth, too_deep;
     uint32_t functions, edges, text;
     uint64_t calls;
-    int64_t begun, spent; /* the clock, and what of it was the instrument's */
-    int64_t off;          /* when it did not run */
+    int64_t begun, spent; /* clock at the begin; time used by the instrumentation */
+    int64_t off;          /* time in which the thread did not run */
     int64_t looked_wall, looked_cpu;
     uint64_t function_lost, edge_lost;
     graph_frame frame[GRAPH_DEPTH_MAX];
@@ -86,24 +86,24 @@ typedef struct {
     char report[GRAPH_REPORT_BYTES];
 } graph_state;
 
-/* The first functions of each graph, and the first edges. */
+/* Indexes of the first functions of each graph, and of the first edges. */
 enum { GRAPH_ROOT = 0, GRAPH_OTHER = 1 };
 
-/* NULL: there is none, because this process takes none down. */
+/* NULL if this process records no call graphs. */
 extern graph_state *samovar_graph;
 
-/* In MINIT of a tracing template: from now on PHP tells of calls. */
+/* Called in MINIT of a tracing template: from now on PHP reports calls. */
 void samovar_graph_startup(void);
-/* Begins a graph, and ends it. */
+/* Begins and ends a graph. */
 void samovar_graph_begin(graph_state *g);
 void samovar_graph_end(graph_state *g);
-/* The function's place in the graph. */
+/* Returns the index of the function in the graph. */
 uint32_t samovar_graph_function(graph_state *g, const zend_function *function);
-/* The edge's. */
+/* Returns the index of the edge. */
 uint32_t samovar_graph_edge(graph_state *g, uint32_t caller, uint32_t callee);
 /* Empties the tables. */
 void samovar_graph_clear(graph_state *g);
-/* Writes the graph; its length. */
+/* Writes the graph. Returns its length. */
 size_t samovar_graph_write(graph_state *g, const samovar_head *head, size_t peak_bytes);
 
 int64_t samovar_graph_clock(void);

@@ -1,9 +1,9 @@
-/* run: what PHP tells of the beginnings and ends of calls becomes a graph.
+/* run: builds a graph from the begins and ends of calls that PHP reports.
  *
- * The clock that counts is the kernel's less what the instrument itself has taken: `spent` grows
- * with each call by what the calibration has found (calibrate.c), and by what is measured on the
- * spot where it is rare and dear. So a time is right for whoever made the call, however many there
- * were in between. */
+ * Times are those of the kernel's clock minus the time used by the instrumentation. `spent`
+ * grows with each call by the calibrated cost (calibrate.c). Where the cost is rare and high, it
+ * is measured on the spot. So the time of a caller is right, no matter how many calls it
+ * contains. */
 #define _GNU_SOURCE
 #include "graph/graph.h"
 #include <zend_observer.h>
@@ -22,8 +22,9 @@ int64_t samovar_graph_clock(void) {
     return read_clock(CLOCK_MONOTONIC);
 }
 
-/* The instrument has been at it since then. Whoever put us aside meanwhile has done so as it may
- * happen anywhere: that is no cost of the instrument, and is seen by the next look at the CPU. */
+/* Adds the time since `then` to the cost of the instrumentation. A preemption in between can
+ * happen anywhere. It is not a cost of the instrumentation, and the next reading of the CPU time
+ * detects it. */
 static int64_t spend_since(graph_state *g, int64_t then) {
     const int64_t took = samovar_graph_clock() - then;
     const int64_t cost = took < GRAPH_SPENT_MAX_NS ? took : GRAPH_SPENT_MAX_NS;
@@ -31,9 +32,9 @@ static int64_t spend_since(graph_state *g, int64_t then) {
     return cost;
 }
 
-/* A reading of the CPU time costs as much as ten calls. So it is read when the clock has gone on so
- * far that somebody may have waited, or been put aside; what the thread did not run of that time is
- * the fault of whoever has just been at it. */
+/* A reading of the CPU time costs as much as ten calls. So it is read only when enough time has
+ * passed for a wait or a preemption. The time in which the thread did not run is charged to the
+ * function that has just run. */
 static void look_at_cpu(graph_state *g, int64_t now) {
     const int64_t cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
     g->off += (now - g->looked_wall) - (cpu - g->looked_cpu);
@@ -71,7 +72,7 @@ static void pop(graph_state *g, int64_t wall) {
     f->self += took - frame->in_wall;
     f->cpu_self += ran - frame->in_cpu;
     f->mem_self += grown - frame->in_mem;
-    /* Of calls within calls of the same function only the outermost is counted. */
+    /* Of nested calls of the same function, only the outermost is counted. */
     if (--f->active == 0) {
         f->wall += took;
         f->cpu += ran;
@@ -90,7 +91,7 @@ static void pop(graph_state *g, int64_t wall) {
     }
 }
 
-/* How many of our frames there are up to that call; 0: it is none of them. */
+/* Returns the number of our frames up to that call. 0: it has no frame. */
 static uint32_t depth_of(const graph_state *g, const zend_execute_data *call) {
     const uint32_t least = g->depth > GRAPH_LOOK_MAX ? g->depth - GRAPH_LOOK_MAX : 0;
     for (uint32_t depth = g->depth; depth > least; depth--) {
@@ -106,9 +107,9 @@ static bool is_observed(const zend_execute_data *call) {
            (call->func->type == ZEND_USER_FUNCTION || call->func->type == ZEND_INTERNAL_FUNCTION);
 }
 
-/* Generators and fibers leave calls open that do not go on, and go on in calls whose beginning was
- * told long ago. The chain of callers is what holds: frames that are not in it are closed, and
- * callers that have no frame get one. */
+/* Generators and fibers leave calls open that do not continue, and continue in calls whose begin
+ * was reported long ago. The chain of callers is authoritative: frames that are not in it are
+ * closed, and callers without a frame get one. */
 static void find_caller(graph_state *g, zend_execute_data *caller, int64_t wall) {
     zend_execute_data *missing[GRAPH_ENTER_MAX];
     uint32_t missed = 0, found = 0;
@@ -175,7 +176,7 @@ static void on_begin(zend_execute_data *call) {
     push(g, call, function, edge, wall);
     g->spent += samovar_graph_costs.of[g->function[function].kind].inside;
     if (UNEXPECTED(known != g->functions + g->edges)) {
-        /* What is seen for the first time was written down. */
+        /* A new function or edge was recorded. */
         spend_since(g, now);
     }
 }
@@ -193,7 +194,7 @@ static void on_end(zend_execute_data *call, zval *returned) {
         }
         const uint32_t depth = depth_of(g, call);
         if (depth < 2) {
-            return; /* It began before the request, or in a fiber that was left. */
+            return; /* It began before the request, or in an abandoned fiber. */
         }
         while (g->depth > depth) {
             pop(g, now - g->spent);
@@ -210,8 +211,8 @@ static void on_end(zend_execute_data *call, zval *returned) {
     g->spent += samovar_graph_costs.of[kind].outside;
 }
 
-/* Also for code that is not ours to trace: a worker's calls between requests are told, and passed
- * over at the first look. */
+/* Observes all code: a worker's calls between requests are reported, too, and ignored by the
+ * first check. */
 static zend_observer_fcall_handlers observe(zend_execute_data *call) {
     return (zend_observer_fcall_handlers){on_begin, on_end};
 }

@@ -1,7 +1,7 @@
-/* finish: the graph of a request as text, for who reads it in the server (crates/profile). Lines,
- * whose fields are separated by tabs; no text has either. */
+/* finish: writes the graph of a request as text, for the reader in the server (crates/profile).
+ * The fields of a line are separated by tabs; no text contains a tab or a newline. */
 #include "graph/graph.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include <inttypes.h>
 #include <stdarg.h>
 
@@ -38,7 +38,7 @@ static void put_request(writing *to, const samovar_head *head) {
     put_str(to, head, head->target);
     put_str(to, head, head->script_name);
     put(to, "\t");
-    const ledger_state *l = samovar_ledger;
+    const request_accounting_state *l = samovar_request_accounting;
     if (l) {
         put_text(to, l->route.text, l->route.len);
     }

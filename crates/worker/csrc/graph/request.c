@@ -1,4 +1,4 @@
-/* take → finish: each request of a worker that traces has a graph of its own. */
+/* take → finish: each request of a worker that traces has its own graph. */
 #include "graph/graph.h"
 
 void samovar_graph_install(void) {

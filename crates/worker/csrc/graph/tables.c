@@ -1,5 +1,5 @@
-/* The tables of a call graph: functions and edges by hash, texts one behind the other. They are
- * emptied by counting an epoch on, and never grow. */
+/* The tables of a call graph: functions and edges by hash, and texts one after another. They are
+ * emptied by incrementing an epoch, and never grow. */
 #include "graph/graph.h"
 
 static uint32_t hash_of(uint64_t a, uint64_t b) {
@@ -36,13 +36,15 @@ void samovar_graph_clear(graph_state *g) {
     }
     add(g, ZEND_STRL("(request)"));
     add(g, ZEND_STRL("(other)"));
-    /* Nobody calls the request; what has no place of its own is a call of others by others. */
+    /* The request has no caller. A call without an entry of its own counts as a call from
+     * (other) to (other). */
     g->edge[0] = (graph_edge){.caller = GRAPH_ROOT, .callee = GRAPH_ROOT};
     g->edge[GRAPH_OTHER] = (graph_edge){.caller = GRAPH_OTHER, .callee = GRAPH_OTHER};
     g->edges = 2;
 }
 
-/* `App\Foo::bar`, `{closure}` with its file and line, a file's own code by the file's name. */
+/* Writes the name of a function: `App\Foo::bar`, `{closure}` with its line, or the file's name
+ * for the code of a file itself. */
 static size_t name_of(const zend_function *f, char *to, size_t room) {
     const zend_string *name = f->common.function_name;
     const zend_class_entry *scope = f->common.scope;
@@ -82,8 +84,8 @@ static uint32_t write_down(graph_state *g, const zend_function *f, uintptr_t key
     return (uint32_t)(to - g->function);
 }
 
-/* Closures are copies of one function, so its code is what it is known by. Code that was freed may
- * have made room for other code: the name and the line must be the same, too. */
+/* Closures are copies of one function, so a function is identified by its code. Other code may
+ * be at the address of freed code, so the name and the line must be the same, too. */
 uint32_t samovar_graph_function(graph_state *g, const zend_function *f) {
     uintptr_t key, check;
     if (f->type == ZEND_USER_FUNCTION) {
@@ -96,7 +98,7 @@ uint32_t samovar_graph_function(graph_state *g, const zend_function *f) {
     }
     const uint32_t mask = 2 * GRAPH_FUNCTIONS_MAX - 1;
     uint32_t at = hash_of(key, check) & mask;
-    /* Half of the places are free at least, so it comes to an end. */
+    /* At least half of the places are free, so the loop ends. */
     for (;; at = (at + 1) & mask) {
         graph_place *place = &g->function_place[at];
         if (place->epoch != g->epoch) {

@@ -1,9 +1,10 @@
-/* Texts of a report: cut to what it may have, and of valid UTF-8, because one that is not would
- * cost the rest of the report. */
-#include "insight/ledger.h"
+/* Texts of a report: truncated to the maximum length, and valid UTF-8, because an invalid text
+ * would make the rest of the report unreadable. */
+#include "insight/request_accounting.h"
 #include <string.h>
 
-/* Bytes of the character at `at`; 0: it is none (RFC 3629: no overlong forms, no surrogates). */
+/* Returns the number of bytes of the character at `at`. 0: it is invalid (RFC 3629: no overlong
+ * forms, no surrogates). */
 static size_t character(const unsigned char *at, size_t left) {
     const unsigned char first = at[0];
     if (first < 0x80) {

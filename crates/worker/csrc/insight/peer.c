@@ -23,7 +23,7 @@ static void name_inet(short_name *peer, int family, const void *address, in_port
     samovar_short_name(peer, text, (size_t)len);
 }
 
-/* A name that begins with a NUL is shown as Linux tools do. */
+/* A name that begins with a NUL is shown as Linux tools show it. */
 static void name_unix(short_name *peer, const struct sockaddr_un *address, size_t len) {
     const size_t before = offsetof(struct sockaddr_un, sun_path);
     char text[sizeof address->sun_path];
@@ -66,7 +66,7 @@ void samovar_path_of(int fd, short_name *path) {
     samovar_short_name(path, text, len > 0 ? (size_t)len : 0);
 }
 
-/* Of what is no connected socket. */
+/* Names the file of a descriptor that is not a connected socket. */
 static wait_kind peer_of_file(int fd, short_name *peer) {
     struct stat info;
     peer->len = 0;
@@ -96,7 +96,7 @@ wait_kind samovar_peer_of(int fd, short_name *peer) {
     return peer_of_file(fd, peer);
 }
 
-/* ---- several at once ----------------------------------------------------------------------- */
+/* ---- several descriptors at once ----------------------------------------------------------- */
 
 int samovar_polled(const blocking_call *call, long ready) {
     const struct pollfd *fds = call->what;

@@ -1,11 +1,12 @@
-/* Where PHP stands when it waits: its function, file and line. */
+/* Position in PHP code during a wait: function, file and line. */
 #include "insight/place.h"
 #include <php.h>
 #include <stdio.h>
 
 enum { PLACE_BYTES = 1024 };
 
-/* The frame of the application's code that runs, or has called what runs. */
+/* Returns the frame of the application's code that runs, or that has called the running
+ * function. */
 static const zend_execute_data *frame_of_code(void) {
     const zend_execute_data *frame = EG(current_execute_data);
     while (frame && (!frame->func || !ZEND_USER_CODE(frame->func->type))) {
@@ -14,7 +15,7 @@ static const zend_execute_data *frame_of_code(void) {
     return frame;
 }
 
-/* The code outside functions has no name. */
+/* Code outside of functions has no name. */
 static int write_function(char *to, size_t room, const zend_function *function) {
     const zend_string *name = function->common.function_name;
     if (!name) {

@@ -1,11 +1,11 @@
-/* Where PHP stands. */
+/* The current position in PHP code. */
 #ifndef SAMOVAR_INSIGHT_PLACE_H
 #define SAMOVAR_INSIGHT_PLACE_H
 
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 
-/* "App\\Shop::show() /srv/src/Shop.php:12"; empty where no code of the application runs. Of a place
- * that is too long its end is kept. */
+/* Stores "App\\Shop::show() /srv/src/Shop.php:12". Empty if no code of the application runs. A
+ * text that is too long is cut at its start. */
 void samovar_place_note(short_name *place);
 
 #endif

@@ -1,10 +1,10 @@
-/* finish: the ledger becomes bytes, in the grammar of crates/insight/src/report.rs.
+/* finish: encodes the accounting of a request, in the grammar of crates/insight/src/report.rs.
  *
- * What does not fit is counted, and the count always fits. */
+ * Entries that do not fit are counted, and the count always fits. */
 #include "insight/report.h"
 #include <string.h>
 
-/* As report.rs has them. */
+/* The same values as in report.rs. */
 typedef enum {
     ENTRY_ROUTE = 1,
     ENTRY_WAIT = 2,
@@ -41,7 +41,7 @@ static void put_name(report_writer *w, const short_name *name) {
     put_text(w, name);
 }
 
-/* Begins an entry with so many bytes of payload; false: there is no room for it. */
+/* Begins an entry with `bytes` of payload. Returns false if there is no room for it. */
 static bool begin(report_writer *w, entry_tag tag, size_t bytes) {
     if (w->len + HEAD_BYTES + bytes > SAMOVAR_REPORT_BYTES - DROPPED_BYTES) {
         w->dropped++;
@@ -67,15 +67,16 @@ static void write_boot(report_writer *w, uint64_t ago_ns, uint64_t ns) {
     }
 }
 
-/* Of the worker, before its first request; of a script that runs whole, in each. */
-static void write_boots(report_writer *w, const ledger_state *l) {
+/* Writes the boot of the worker, before its first request, and that of a script that runs as a
+ * whole, in each request. */
+static void write_boots(report_writer *w, const request_accounting_state *l) {
     write_boot(w, l->worker_ago_ns, l->worker_boot_ns);
     if (l->booted_ns > l->taken_ns) {
         write_boot(w, 0, l->booted_ns - l->taken_ns);
     }
 }
 
-static void write_tags(report_writer *w, const ledger_state *l) {
+static void write_tags(report_writer *w, const request_accounting_state *l) {
     for (uint32_t i = 0; i < l->tag_count; i++) {
         const request_tag *tag = &l->tags[i];
         if (begin(w, ENTRY_TAG, 2u + tag->name.len + tag->value.len)) {
@@ -85,7 +86,7 @@ static void write_tags(report_writer *w, const ledger_state *l) {
     }
 }
 
-static void write_waits(report_writer *w, const ledger_state *l) {
+static void write_waits(report_writer *w, const request_accounting_state *l) {
     for (uint32_t i = 0; i < l->wait_count; i++) {
         const peer_waits *waits = &l->waits[i];
         if (waits->times > 0 && begin(w, ENTRY_WAIT, 13u + waits->peer.len)) {
@@ -97,7 +98,7 @@ static void write_waits(report_writer *w, const ledger_state *l) {
     }
 }
 
-static void write_timers(report_writer *w, const ledger_state *l) {
+static void write_timers(report_writer *w, const request_accounting_state *l) {
     for (uint32_t i = 0; i < l->timer_count; i++) {
         const timer_sum *timer = &l->timers[i];
         if (begin(w, ENTRY_TIMER, 28u + timer->len)) {
@@ -111,7 +112,7 @@ static void write_timers(report_writer *w, const ledger_state *l) {
     }
 }
 
-size_t samovar_report_write(ledger_state *l) {
+size_t samovar_report_write(request_accounting_state *l) {
     report_writer w = {.at = l->report, .dropped = l->dropped};
     write_text(&w, ENTRY_ROUTE, &l->route);
     write_text(&w, ENTRY_PLACE, &l->place);

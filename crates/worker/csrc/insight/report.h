@@ -1,10 +1,10 @@
-/* The ledger as the front is told of it. */
+/* The accounting of a request in the form that the front reads. */
 #ifndef SAMOVAR_INSIGHT_REPORT_H
 #define SAMOVAR_INSIGHT_REPORT_H
 
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 
-/* Writes it to its report; the number of bytes, 0 if there is nothing to tell. */
-size_t samovar_report_write(ledger_state *l);
+/* Writes the report. Returns its number of bytes, 0 if it is empty. */
+size_t samovar_report_write(request_accounting_state *l);
 
 #endif

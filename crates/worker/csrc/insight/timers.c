@@ -1,11 +1,11 @@
-/* Timers of a request. Where they come from, an object or a resource, is functions/' business. */
+/* Timers of a request. The objects and resources that own them are in functions/. */
 #define _GNU_SOURCE
 #include "insight/timers.h"
 #include <sys/param.h>
 #include <sys/resource.h>
 #include <time.h>
 
-/* All of the request that are not told yet, the oldest first. */
+/* All timers of the request that were not reported yet, the oldest first. */
 static samovar_timer *first, *last;
 
 samovar_timer *samovar_timers_first(void) {
@@ -76,7 +76,7 @@ static uint64_t ns_of(struct timeval time) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_usec * 1000;
 }
 
-/* The CPU clock is exact; how it splits is known by the kernel's ticks. */
+/* The CPU clock is exact. Its split into user and system time comes from the kernel's ticks. */
 timer_times samovar_times_now(void) {
     struct timespec cpu;
     struct rusage usage;
@@ -91,7 +91,7 @@ static uint64_t since(uint64_t now, uint64_t before) {
     return now > before ? now - before : 0;
 }
 
-/* As the split moves by whole ticks, the parts may step back: their sum is right. */
+/* The split moves by whole ticks, so a part may go backwards. The sum of the parts is right. */
 static timer_times difference(timer_times now, timer_times before) {
     const uint64_t all = since(now.user + now.system, before.user + before.system);
     const uint64_t system = MIN(since(now.system, before.system), all);
@@ -102,7 +102,7 @@ static timer_times sum_of(timer_times a, timer_times b) {
     return (timer_times){a.wall + b.wall, a.user + b.user, a.system + b.system};
 }
 
-/* ---- start, stop, tell --------------------------------------------------------------------- */
+/* ---- start, stop, report ------------------------------------------------------------------- */
 
 void samovar_timer_start(samovar_timer *t) {
     t->is_running = true;
@@ -120,7 +120,7 @@ bool samovar_timer_stop(samovar_timer *t) {
     return was_running;
 }
 
-/* False: there is no room for all of it. */
+/* Returns false if there is no room for the whole text. */
 static bool put_part(timer_sum *key, const zend_string *text) {
     short_name part;
     samovar_short_name(&part, ZSTR_VAL(text), ZSTR_LEN(text));
@@ -133,7 +133,7 @@ static bool put_part(timer_sum *key, const zend_string *text) {
     return true;
 }
 
-/* The tags as a report has them. */
+/* Encodes the tags as in the report. */
 static bool make_key(timer_sum *key, const HashTable *tags) {
     zend_string *name;
     zval *value;
@@ -146,8 +146,8 @@ static bool make_key(timer_sum *key, const HashTable *tags) {
     return true;
 }
 
-/* NULL: there is no room for another. */
-static timer_sum *find_sum(ledger_state *l, const timer_sum *key) {
+/* Returns NULL if there is no room for another sum. */
+static timer_sum *find_sum(request_accounting_state *l, const timer_sum *key) {
     for (uint32_t i = 0; i < l->timer_count; i++) {
         timer_sum *s = &l->timers[i];
         if (s->len == key->len && memcmp(s->tags, key->tags, key->len) == 0) {
@@ -162,7 +162,7 @@ static timer_sum *find_sum(ledger_state *l, const timer_sum *key) {
     return s;
 }
 
-static void add_up(ledger_state *l, const samovar_timer *t) {
+static void add_up(request_accounting_state *l, const samovar_timer *t) {
     timer_sum key = {.len = 0};
     timer_sum *s = make_key(&key, t->tags) ? find_sum(l, &key) : NULL;
     if (!s) {
@@ -176,7 +176,7 @@ static void add_up(ledger_state *l, const samovar_timer *t) {
 }
 
 void samovar_timer_tell(samovar_timer *t) {
-    ledger_state *l = samovar_ledger_now();
+    request_accounting_state *l = samovar_request_accounting_now();
     if (l && t->hits > 0) {
         add_up(l, t);
     }

@@ -1,16 +1,17 @@
-/* What a request waits for: each blocking call that made it sleep is charged to a peer.
+/* Waits of a request: each blocking call that made it sleep is charged to a peer.
  *
- * A clock stands on both sides of each call. Short ones were no wait. A longer one was, if the
- * kernel has counted a switch since: what takes long because there is much to copy is work. */
+ * The clock is read before and after each call. Short calls are not waits. A longer call is a
+ * wait if the kernel has counted a context switch since: a call that takes long because it
+ * copies a lot of data is work. */
 #define _GNU_SOURCE
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "insight/peer.h"
 #include "insight/place.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 
-/* How often this thread has gone to sleep. */
+/* Returns the number of times this thread has gone to sleep. */
 static long sleeps_so_far(void) {
     struct rusage usage;
     return syscall(SYS_getrusage, RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
@@ -18,7 +19,7 @@ static long sleeps_so_far(void) {
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-static uint32_t index_of(ledger_state *l, wait_kind kind, const short_name *peer) {
+static uint32_t index_of(request_accounting_state *l, wait_kind kind, const short_name *peer) {
     for (uint32_t i = 0; i < l->wait_count; i++) {
         const peer_waits *w = &l->waits[i];
         if (w->kind == kind && w->peer.len == peer->len &&
@@ -27,7 +28,7 @@ static uint32_t index_of(ledger_state *l, wait_kind kind, const short_name *peer
         }
     }
     if (l->wait_count >= WAITS_MAX) {
-        /* No room: all that is left is one. */
+        /* The table is full: all other peers share one entry. */
         if (l->wait_count > WAITS_MAX) {
             return WAITS_MAX;
         }
@@ -44,7 +45,7 @@ static uint32_t index_of(ledger_state *l, wait_kind kind, const short_name *peer
     return l->wait_count++;
 }
 
-static void add(ledger_state *l, uint32_t index, uint32_t times, uint64_t ns) {
+static void add(request_accounting_state *l, uint32_t index, uint32_t times, uint64_t ns) {
     l->waits[index].times += times;
     l->waits[index].ns += ns;
     if (ns > l->longest_ns) {
@@ -53,14 +54,14 @@ static void add(ledger_state *l, uint32_t index, uint32_t times, uint64_t ns) {
     }
 }
 
-void samovar_waits_add(ledger_state *l, wait_kind kind, uint32_t times, uint64_t ns) {
+void samovar_waits_add(request_accounting_state *l, wait_kind kind, uint32_t times, uint64_t ns) {
     const short_name nobody = {.len = 0};
     add(l, index_of(l, kind, &nobody), times, ns);
 }
 
-/* ---- which peer ---------------------------------------------------------------------------- */
+/* ---- the peer ------------------------------------------------------------------------------ */
 
-static uint32_t index_of_descriptor(ledger_state *l, int fd) {
+static uint32_t index_of_descriptor(request_accounting_state *l, int fd) {
     known_peer *known = &l->known[(unsigned)fd % KNOWN_PEERS];
     if (known->fd == fd && known->changes == samovar_descriptor_changes) {
         return known->waits;
@@ -71,28 +72,28 @@ static uint32_t index_of_descriptor(ledger_state *l, int fd) {
     return known->waits;
 }
 
-/* While it connects, and when that fails, a socket has no peer that the kernel would tell. */
-static void know_address(ledger_state *l, const blocking_call *call) {
+/* While a socket connects, and after a failed connect, the kernel reports no peer. */
+static void know_address(request_accounting_state *l, const blocking_call *call) {
     short_name peer;
     const wait_kind kind = samovar_peer_at(call->fd, call->what, call->count, &peer);
     l->known[(unsigned)call->fd % KNOWN_PEERS] =
         (known_peer){call->fd, samovar_descriptor_changes, index_of(l, kind, &peer)};
 }
 
-static uint32_t index_of_file(ledger_state *l, wait_kind kind, int fd) {
+static uint32_t index_of_file(request_accounting_state *l, wait_kind kind, int fd) {
     short_name path;
     samovar_path_of(fd, &path);
     return index_of(l, kind, &path);
 }
 
-/* Of a call that was made. */
+/* Result of a call that was made. */
 typedef struct {
     long result;
-    int only; /* select(): the only descriptor that it waited for, or -1 */
+    int only; /* select(): the only descriptor it waited for, or -1 */
     uint64_t ns;
 } outcome;
 
-/* What has no descriptor that would say more. */
+/* Calls without a descriptor that identifies the peer. */
 static const struct {
     wait_kind kind;
     const char *name;
@@ -104,14 +105,16 @@ static const struct {
     [BLOCKS_SIGNAL] = {WAIT_OTHER, "signal"},
 };
 
-static uint32_t index_of_plain(ledger_state *l, blocks_on on) {
+static uint32_t index_of_plain(request_accounting_state *l, blocks_on on) {
     short_name name;
     samovar_short_name(&name, plain[on].name, strlen(plain[on].name));
     return index_of(l, plain[on].kind, &name);
 }
 
-/* Of several descriptors the one that was ready is the peer; without any, it was a sleep. */
-static uint32_t index_of_ready(ledger_state *l, const blocking_call *call, const outcome *o) {
+/* Of several descriptors, the one that was ready is the peer. Without descriptors the call was a
+ * sleep. */
+static uint32_t index_of_ready(request_accounting_state *l, const blocking_call *call,
+                               const outcome *o) {
     if (call->count == 0) {
         return index_of_plain(l, BLOCKS_SLEEP);
     }
@@ -124,7 +127,8 @@ static uint32_t index_of_ready(ledger_state *l, const blocking_call *call, const
     return fd >= 0 ? index_of_descriptor(l, fd) : index_of_plain(l, call->on);
 }
 
-static uint32_t index_of_call(ledger_state *l, const blocking_call *call, const outcome *o) {
+static uint32_t index_of_call(request_accounting_state *l, const blocking_call *call,
+                              const outcome *o) {
     switch (call->on) {
     case BLOCKS_READ:
     case BLOCKS_WRITE:
@@ -144,14 +148,14 @@ static uint32_t index_of_call(ledger_state *l, const blocking_call *call, const 
 
 /* ---- the watcher --------------------------------------------------------------------------- */
 
-static bool has_slept(ledger_state *l) {
+static bool has_slept(request_accounting_state *l) {
     const long before = l->sleeps;
     l->sleeps = sleeps_so_far();
     return l->sleeps != before;
 }
 
-/* After the call, whose errno stays. */
-static void charge(ledger_state *l, const blocking_call *call, const outcome *o) {
+/* Charges a call that was made. Preserves its errno. */
+static void charge(request_accounting_state *l, const blocking_call *call, const outcome *o) {
     const int error = errno;
     if (call->on == BLOCKS_CONNECT) {
         know_address(l, call);
@@ -163,7 +167,7 @@ static void charge(ledger_state *l, const blocking_call *call, const outcome *o)
 }
 
 void samovar_waits_charge(const blocking_call *call, long result, int only, uint64_t ns) {
-    ledger_state *l = samovar_ledger_now();
+    request_accounting_state *l = samovar_request_accounting_now();
     if (!l) {
         return;
     }
@@ -173,16 +177,16 @@ void samovar_waits_charge(const blocking_call *call, long result, int only, uint
         know_address(l, call);
     }
     if (ns >= WAIT_NS_MIN) {
-        l->sleeps_known = false; /* These were no calls of the watcher's. */
+        l->sleeps_known = false; /* The watcher did not see these calls. */
         add(l, index_of_call(l, call, &o), 1, ns);
     }
     errno = error;
 }
 
 long samovar_waits_watch(const blocking_call *call) {
-    ledger_state *l = samovar_ledger;
+    request_accounting_state *l = samovar_request_accounting;
     if (l->in_names) {
-        return samovar_make_call(call); /* libc asks for names with modules whose calls are seen. */
+        return samovar_make_call(call); /* Name lookups of libc's modules pass here, too. */
     }
     if (!l->sleeps_known) {
         l->sleeps_known = true;

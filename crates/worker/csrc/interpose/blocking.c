@@ -1,5 +1,5 @@
-/* The seam of what may block: makes the calls of those who ask (blocking.h), and lets other workers
- * run while this one waits. */
+/* The hook for blocking calls: makes the calls for the watcher (blocking.h), and lets other
+ * workers run while this one waits. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "boundary.h"
@@ -19,7 +19,7 @@ static long make(const blocking_call *call) {
     return syscall(call->number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* ---- turns --------------------------------------------------------------------------------- */
+/* ---- run permits --------------------------------------------------------------------------- */
 
 static bool is_any_ready(struct pollfd *fds, size_t count) {
     const struct timespec now = {0, 0};
@@ -31,7 +31,7 @@ static bool is_ready(int fd, short events) {
     return is_any_ready(&one, 1);
 }
 
-/* Whether the call would have to wait, as far as that can be told. */
+/* Returns true if the call would have to wait, as far as that can be determined. */
 static bool waits(const blocking_call *call) {
     switch (call->on) {
     case BLOCKS_READ:
@@ -40,21 +40,21 @@ static bool waits(const blocking_call *call) {
     case BLOCKS_WRITE:
         return !is_ready(call->fd, POLLOUT);
     case BLOCKS_POLL:
-        /* The call itself writes there too. */
+        /* The call itself writes to these structs, too. */
         return !is_any_ready((struct pollfd *)call->what, call->count);
     default:
         return true;
     }
 }
 
-void samovar_turn_open(void) {
+void samovar_permit_open(void) {
     samovar_counts_turn = true;
     if (!samovar_watcher) {
         samovar_watcher = samovar_make_call;
     }
 }
 
-void samovar_turn_close(void) {
+void samovar_permit_close(void) {
     samovar_counts_turn = false;
     if (samovar_watcher == samovar_make_call) {
         samovar_watcher = NULL;
@@ -62,17 +62,17 @@ void samovar_turn_close(void) {
 }
 
 long samovar_make_call(const blocking_call *call) {
-    /* A disk is faster than another worker's way to the core. */
+    /* A disk is faster than a switch to another worker. */
     if (!samovar_counts_turn || call->on == BLOCKS_DISK) {
         return make(call);
     }
-    /* What libc calls within the call is part of it. */
+    /* Calls that libc makes within the call are part of it. */
     samovar_counts_turn = false;
-    if (samovar_turn_pause() && waits(call)) {
-        samovar_turn_pass();
+    if (samovar_permit_pause() && waits(call)) {
+        samovar_permit_pass();
     }
     const long result = make(call);
-    samovar_turn_resume(); /* Leaves errno alone. */
+    samovar_permit_resume(); /* Does not change errno. */
     samovar_counts_turn = true;
     return result;
 }

@@ -1,10 +1,11 @@
-/* The seam of what may block: each interposed function of libc that can make its caller wait
+/* The hook for blocking calls: each interposed function of libc that can make its caller wait
  * passes through here, and nowhere else.
  *
- * Nobody asks (the usual case outside a request, and in every thread but the first): the call is
- * made at once; a read of a thread-local pointer is all it costs. Somebody asks: he is given the
- * call, as a description of what it would wait for, and makes it by samovar_make_call(): at once,
- * with a clock on both sides, or later, when it will not block. */
+ * Without a watcher (the usual case outside a request, and in every thread but the first), the
+ * call is made at once. The cost is one read of a thread-local pointer. With a watcher, the
+ * watcher gets a description of the call and of the event that it would wait for. It makes the
+ * call with samovar_make_call(): at once, with a clock read before and after, or later, when it
+ * will not block. */
 #ifndef SAMOVAR_INTERPOSE_BLOCKING_H
 #define SAMOVAR_INTERPOSE_BLOCKING_H
 
@@ -15,25 +16,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What a call waits for, and what `fd`, `what` and `count` say of it. */
+/* Event that a call waits for, with the meaning of `fd`, `what` and `count`. */
 typedef enum {
     BLOCKS_READ,    /* bytes from `fd` */
     BLOCKS_WRITE,   /* room in `fd` */
-    BLOCKS_CONNECT, /* the other end of `fd`: `count` bytes of an address at `what` */
+    BLOCKS_CONNECT, /* the peer of `fd`: `count` bytes of an address at `what` */
     BLOCKS_ACCEPT,  /* a connection to `fd` */
     BLOCKS_POLL,    /* one of the `count` struct pollfd at `what` */
     BLOCKS_SELECT,  /* descriptors below `count`, in the fd_sets of `argument[1]` and [2] */
-    BLOCKS_EPOLL,   /* what was told to the epoll descriptor `fd` */
-    BLOCKS_SLEEP,   /* time alone */
+    BLOCKS_EPOLL,   /* an event of the epoll descriptor `fd` */
+    BLOCKS_SLEEP,   /* time only */
     BLOCKS_LOCK,    /* a lock on the file of `fd` */
     BLOCKS_QUEUE,   /* a semaphore or message of System V */
-    BLOCKS_NAMES,   /* whoever knows names: `what` is the name, or NULL; `count` is the function */
+    BLOCKS_NAMES,   /* a name service: `what` is the name or NULL, `count` the function */
     BLOCKS_CHILD,   /* the end of a child */
     BLOCKS_SIGNAL,  /* a signal */
-    BLOCKS_DISK     /* that the file of `fd` lies on its disk */
+    BLOCKS_DISK     /* the file of `fd` to be on its disk */
 } blocks_on;
 
-/* Which of them asks for names: its arguments are the function's own. */
+/* The function that looks up a name. The arguments are its own. */
 typedef enum {
     NAMES_GETADDRINFO,
     NAMES_GETNAMEINFO,
@@ -46,8 +47,8 @@ typedef enum {
     NAMES_RES_QUERY
 } names_function;
 
-/* As any function that is called here can be called: all arguments are integers or pointers, and
- * those that it has not are not looked at. A result that is shorter is to be cast. */
+/* Type by which any function can be called here. All arguments are integers or pointers; a
+ * function ignores those it does not have. A shorter result must be cast. */
 typedef long blocking_function(long, long, long, long, long, long, long, long);
 enum { BLOCKING_ARGUMENTS = 8 };
 
@@ -59,38 +60,41 @@ struct blocking_call {
     int fd; /* -1: none */
     const void *what;
     size_t count;
-    /* A function with its arguments; or, where it is NULL, the system call of that number. */
+    /* A function with its arguments. If it is NULL: the system call of that number. */
     blocking_function *function;
     long number;
     long argument[BLOCKING_ARGUMENTS];
 };
 
-/* Makes the call; its result, and errno as libc leaves it. */
+/* Makes the call. Returns its result; errno is as libc leaves it. */
 long samovar_make_call(const blocking_call *call);
 
-/* Who asks, in this thread: makes the call, returns its result, and leaves its errno alone. Set for
- * the length of a request (insight/ledger.c), never in a process that a request has forked. */
+/* The watcher of this thread: makes the call, returns its result, and preserves its errno. Set
+ * for the duration of a request (insight/ledger.c), never in a process that a request has
+ * forked. */
 typedef long samovar_blocking_watcher(const blocking_call *call);
 extern __thread samovar_blocking_watcher *samovar_watcher;
 
-/* Whether the request's waits end its worker's turn (crates/ring/src/turns.rs), so that another may
- * run meanwhile: samovar_make_call() sees to it. Opened and closed with the request. */
+/* True if waits of the request release its worker's run permit (crates/ring/src/turns.rs), so
+ * that another worker may run meanwhile. samovar_make_call() does that. Set and cleared with the
+ * request. */
 extern __thread bool samovar_counts_turn;
 
-/* Who is told, in this thread, before a descriptor is closed; NULL: nobody. */
+/* Called in this thread before a descriptor is closed. NULL: no function is called. */
 extern __thread void (*samovar_close_watcher)(int fd);
 
-/* Counts what may put another file or peer behind a descriptor's number, so that who asks may
- * remember what is there. */
+/* Counts events that may put another file or peer at a descriptor's number, so that the peers of
+ * descriptors can be cached. */
 extern __thread uint32_t samovar_descriptor_changes;
 
 #define SAMOVAR_ARGUMENT(value) ((long)(value))
 
-/* As libc's syscall(), in place: that is called, and moves each argument to another register. */
+/* Like libc's syscall(), but inline: libc's is a function call that moves each argument to
+ * another register. */
 static inline long samovar_system_call(long number, long a, long b, long c, long d, long e,
                                        long f) {
 #ifdef __x86_64__
-    /* The kernel's place for the fourth to the sixth. */
+    /* Registers of the kernel for the fourth to the sixth argument. */
     register long fourth __asm__("r10") = d;
     register long fifth __asm__("r8") = e;
     register long sixth __asm__("r9") = f;
@@ -110,8 +114,8 @@ static inline long samovar_system_call(long number, long a, long b, long c, long
 #endif
 }
 
-/* A system call that may block. In a macro, so that the description is only made if somebody asks.
- * All six arguments are given. */
+/* A system call that may block. It is a macro, so that the description is only made if there is
+ * a watcher. All six arguments must be given. */
 #define BLOCKING_CALL(on_, fd_, what_, count_, number_, a, b, c, d, e, f)                          \
     (__builtin_expect(!samovar_watcher, 1)                                                         \
          ? samovar_system_call(number_, SAMOVAR_ARGUMENT(a), SAMOVAR_ARGUMENT(b),                  \
@@ -126,16 +130,16 @@ static inline long samovar_system_call(long number, long a, long b, long c, long
                .argument = {SAMOVAR_ARGUMENT(a), SAMOVAR_ARGUMENT(b), SAMOVAR_ARGUMENT(c),         \
                             SAMOVAR_ARGUMENT(d), SAMOVAR_ARGUMENT(e), SAMOVAR_ARGUMENT(f)}}))
 
-/* The same for what one descriptor says all of. */
+/* The same for a call that its descriptor describes completely. */
 #define BLOCKING(on, fd, number, a, b, c, d, e, f)                                                 \
     BLOCKING_CALL(on, fd, NULL, 0, number, a, b, c, d, e, f)
 
-/* The same for a function that is no system call (`function`: libc's own), with up to eight
+/* The same for a function that is not a system call (`function`: libc's own), with up to eight
  * arguments. */
 #define BLOCKING_FUNCTION(on_, what_, function_, ...)                                              \
     BLOCKING_FUNCTION_OF(on_, what_, 0, function_, __VA_ARGS__)
 
-/* The same, with what `count` says. */
+/* The same with a `count`. */
 #define BLOCKING_FUNCTION_OF(on_, what_, count_, function_, ...)                                   \
     samovar_call_blocking(&(blocking_call){.on = on_,                                              \
                                            .fd = -1,                                               \

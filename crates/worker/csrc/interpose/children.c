@@ -1,5 +1,5 @@
-/* posix_spawn, popen, pthread_create: whoever else runs while a request does; and waits for its
- * end. fork() is told to startup.c by pthread_atfork(). */
+/* posix_spawn, popen, pthread_create: processes and threads that run next to a request; and
+ * waits for their end. startup.c is notified of fork() by pthread_atfork(). */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <threads.h>
 
-/* proc_open() starts its processes so since 8.4, where no handler of pthread_atfork() is called. */
+/* proc_open() starts its processes with it since 8.4. It calls no handler of pthread_atfork(). */
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     ORIGINAL(posix_spawn)
@@ -29,7 +29,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
     return original(pid, file, actions, attributes, argv, envp);
 }
 
-/* The C library makes its pipe and its process where nothing of ours is called. */
+/* libc's popen() makes its pipe and its process without a call of our functions. */
 FILE *popen(const char *command, const char *mode) {
     ORIGINAL(popen)
     NOTE(hot.others_wrote);
@@ -83,7 +83,7 @@ int waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
     return (int)BLOCKING(BLOCKS_CHILD, -1, SYS_waitid, type, id, info, options, NULL, 0);
 }
 
-/* It waits where nothing of ours is called. */
+/* libc's pclose() waits without a call of our functions. */
 int pclose(FILE *stream) {
     ORIGINAL(pclose)
     return (int)BLOCKING_FUNCTION(BLOCKS_CHILD, NULL, original, SAMOVAR_ARGUMENT(stream));

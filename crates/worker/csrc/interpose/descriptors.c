@@ -1,10 +1,10 @@
-/* open, close, dup, fcntl, ioctl, socket, pipe: a descriptor of the image that goes ends the
- * worker; what the boot opens is noted with its line. */
+/* open, close, dup, fcntl, ioctl, socket, pipe: closing a descriptor of the image ends the
+ * worker. Descriptors that the boot opens are recorded with their line. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
 #include "outside/boot.h"
-#include "outside/talk.h"
+#include "outside/connection_protocols.h"
 #include "persistent.h"
 #include <fcntl.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static void note_lost(int fd) {
     }
 }
 
-/* Its number is another's soon. */
+/* Its number will soon belong to another file. */
 static void note_closing(int fd) {
     samovar_descriptor_changes++;
     note_lost(fd);
@@ -39,7 +39,7 @@ int close(int fd) {
     return (int)samovar_system_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-/* What is done with a copy is not seen. */
+/* The use of a copy is not observed. */
 int dup(int from) {
     samovar_talk_other(from);
     return (int)syscall(SYS_dup, from);
@@ -58,8 +58,8 @@ int dup2(int from, int to) {
     return dup3(from, to, 0);
 }
 
-/* A copy is not watched. Locks by description, leases, and who is told of what stay with an open
- * file, which the image has open for ever. */
+/* A copy is not watched. Locks of an open file description, leases and notification settings
+ * belong to the open file, and the image keeps that file open. */
 static void note_control(int fd, int what) {
     switch (what) {
     case F_DUPFD:
@@ -103,7 +103,8 @@ int fcntl(int fd, int what, ...) {
 
 int fcntl64(int fd, int what, ...) __attribute__((alias("fcntl")));
 
-/* Whether a descriptor may read or block is put back with its flags; the rest only asks. */
+/* FIONBIO sets a flag that is restored with the descriptor's flags. FIOCLEX and FIONCLEX set
+ * close-on-exec. The others only read. */
 static bool is_harmless(unsigned long what) {
     return what == FIONREAD || what == FIONBIO || what == FIOCLEX || what == FIONCLEX ||
            what == TCGETS || what == TIOCGWINSZ;
@@ -120,14 +121,14 @@ int ioctl(int fd, unsigned long what, ...) {
     return (int)syscall(SYS_ioctl, fd, what, argument);
 }
 
-/* Files below /proc are the process's own settings: its name, its limits, its weight. But for its
- * descriptors, which are other files: /proc/1/fd/2 is a container's log. */
+/* Files below /proc are settings of the process itself: its name, its limits, its weight. Its
+ * descriptors are an exception, because they are other files: /proc/1/fd/2 is a container's log. */
 static bool is_setting(const char *path) {
     return (strncmp(path, "/proc/", 6) == 0 && !strstr(path, "/fd/")) ||
            strncmp(path, "/sys/fs/cgroup/", 15) == 0;
 }
 
-/* Another way to a descriptor of this process, which is not watched. */
+/* Detects another way to open a descriptor of this process, which is not watched. */
 static void note_copied(const char *path) {
     const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
@@ -146,7 +147,7 @@ static void note_opened(const char *path, int flags) {
 }
 
 static mode_t mode_of(int flags, va_list more) {
-    /* O_TMPFILE has O_DIRECTORY's bit, which says nothing of a mode. */
+    /* O_TMPFILE contains the bit of O_DIRECTORY, which does not imply a mode. */
     const bool has_mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
     return has_mode ? va_arg(more, mode_t) : 0;
 }
@@ -176,7 +177,7 @@ int openat(int folder, const char *path, int flags, ...) {
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 int openat64(int folder, const char *path, int flags, ...) __attribute__((alias("openat")));
 
-/* libc may have closed one by itself, whose number this one gets. */
+/* libc may have closed a descriptor internally, and this one may get its number. */
 int socket(int domain, int type, int protocol) {
     samovar_descriptor_changes++;
     int fd = (int)syscall(SYS_socket, domain, type, protocol);

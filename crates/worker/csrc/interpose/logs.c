@@ -1,5 +1,6 @@
-/* closelog: PHP calls it at each request's end, whether there is a log or not. Where a rollback
- * follows, it would close a descriptor of the image, or write two pages for nothing. */
+/* closelog: PHP calls it at the end of each request, even without an open log. The call is
+ * skipped where a rollback follows: libc's function would close a descriptor of the image, or
+ * write two pages for nothing. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "persistent.h"

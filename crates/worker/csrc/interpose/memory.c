@@ -1,5 +1,5 @@
-/* mmap, munmap, mremap, shmat, shmdt, madvise, mprotect, mlock: memory beyond the image is noted,
- * memory of the image stays. */
+/* mmap, munmap, mremap, shmat, shmdt, madvise, mprotect, mlock: memory beyond the image is
+ * recorded, memory of the image stays. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "memory/arena.h"
@@ -14,16 +14,16 @@
 
 enum {
     FILE_BYTES_SMALL = 1 << 20,
-    OWN_BYTES_SMALL = 64 << 10 /* what PCRE compiles a pattern to, for one */
+    OWN_BYTES_SMALL = 64 << 10 /* for example a pattern that PCRE has compiled */
 };
 
 static void *raw_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
     return (void *)syscall(SYS_mmap, at, len, prot, flags, fd, offset);
 }
 
-/* Small mappings that are soon used as a whole: without their pages, each fault would look like one
- * in the image. What is written to a shared file is not the process's own (the index of SQLite's
- * write-ahead log). */
+/* Small mappings that are soon used as a whole. Without their pages, each fault would look like
+ * a fault in the image. Data written to a shared file is not part of the process (the index of
+ * SQLite's write-ahead log). */
 static bool is_small(size_t len, int prot, int flags, int fd) {
     const int kind = flags & ~(MAP_DENYWRITE | MAP_EXECUTABLE | MAP_NORESERVE);
     if (fd >= 0 && kind == MAP_SHARED && prot == (PROT_READ | PROT_WRITE)) {
@@ -36,7 +36,8 @@ static bool is_small(size_t len, int prot, int flags, int fd) {
     return len <= OWN_BYTES_SMALL && prot & PROT_WRITE && kind == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
-/* With its pages. Their faults are known to be no image page's: no signal handler runs between. */
+/* Maps memory with its pages. Their faults are known not to be faults of image pages, because no
+ * signal handler runs in between. */
 static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags, int fd,
                          off_t offset) {
     const uint64_t all = ~0ULL;
@@ -47,7 +48,8 @@ static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags
     const long before = samovar_faults();
     void *result = raw_mmap(at, len, prot, flags | MAP_POPULATE, fd, offset);
     if (flags & MAP_SHARED && prot & PROT_WRITE && result != MAP_FAILED) {
-        /* They come read-only: a file is not changed for nothing. Beyond its end there are none. */
+        /* MAP_POPULATE maps the pages read-only, so as not to change a file for nothing. There
+         * are none beyond the end of the file. */
         syscall(SYS_madvise, result, len, MADV_POPULATE_WRITE);
     }
     s->faults += samovar_faults() - before;
@@ -55,8 +57,8 @@ static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags
     return result;
 }
 
-/* What was there when the image was taken is there no more, or is something else: no look at which
- * addresses are mapped would tell. */
+/* Memory that existed when the image was taken is gone or was replaced. A check of the mapped
+ * addresses would not detect that. */
 static void leave_if_base(persistent_state *s, const void *at, size_t len) {
     if (samovar_mappings_had(&s->mappings, at, len)) {
         s->rollback.leave = LEAVE_MAPPING;
@@ -118,7 +120,7 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
             return at;
         }
         if (is_arena || samovar_image_has(at, len)) {
-            errno = ENOMEM; /* The caller copies. */
+            errno = ENOMEM; /* The caller copies instead. */
             return MAP_FAILED;
         }
         s->mappings.unknown = true;
@@ -131,16 +133,17 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
     return result;
 }
 
-/* Segments of System V. What a request attaches, and leaves, is found as what libc maps is. */
+/* Segments of System V. A segment that a request attaches and leaves is found like memory that
+ * libc maps. */
 void *shmat(int segment, const void *at, int flags) {
     if (samovar_persistent && flags & SHM_REMAP) {
         samovar_persistent->rollback.leave =
-            LEAVE_MAPPING; /* What was there is gone, and untold. */
+            LEAVE_MAPPING; /* The memory there is gone, without a record. */
     }
     return (void *)syscall(SYS_shmat, segment, at, flags);
 }
 
-/* It is not enough to look afterwards whether something is there: the kernel likes to put the next
+/* A later check for a mapping at that address is not enough: the kernel tends to put the next
  * segment into the gap. */
 int shmdt(const void *at) {
     if (samovar_persistent) {
@@ -149,7 +152,7 @@ int shmdt(const void *at) {
     return (int)syscall(SYS_shmdt, at);
 }
 
-/* In the image this would bring back the image's content, where the caller wants zeros. */
+/* Inside the image this would bring back the image's content, but the caller wants zeros. */
 int madvise(void *at, size_t len, int advice) {
     if (samovar_image && advice == MADV_DONTNEED && samovar_image_has(at, len)) {
         memset(at, 0, len);
@@ -158,8 +161,8 @@ int madvise(void *at, size_t len, int advice) {
     return (int)syscall(SYS_madvise, at, len, advice);
 }
 
-/* Nobody puts these back, and what comes next may fail by them: a page that is locked cannot be
- * dropped, one that is protected cannot be written to. */
+/* These changes are not undone, and later steps may fail because of them: a locked page cannot
+ * be dropped, a protected page cannot be written. */
 static void note_changed(const void *at, size_t len) {
     if (samovar_persistent && samovar_image_has(at, len)) {
         samovar_persistent->rollback.leave = LEAVE_MAPPING;
@@ -186,7 +189,7 @@ int munlock(const void *at, size_t len) {
     return (int)syscall(SYS_munlock, at, len);
 }
 
-/* Of all there is, or of all that will be. */
+/* Affects all existing mappings, or all future ones. */
 int mlockall(int flags) {
     ORIGINAL(mlockall)
     samovar_note_irreversible(LEAVE_MAPPING);

@@ -1,5 +1,5 @@
-/* getaddrinfo, gethostbyname, getnameinfo, res_query: waits for whoever knows names. libc and its
- * modules ask by themselves, so that the whole function is one call of the seam. */
+/* getaddrinfo, gethostbyname, getnameinfo, res_query: waits for a name service. libc and its
+ * modules make the queries internally, so the whole function is one call of the hook. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
@@ -53,14 +53,14 @@ int gethostbyaddr_r(const void *address, socklen_t len, int family, struct hoste
                       (long)room, ARG(result), ARG(error));
 }
 
-int res_nsearch(res_state state, const char *host, int class, int type, unsigned char *answer,
+int res_nsearch(res_state state, const char *host, int class, int type, unsigned char *response,
                 int room) {
     ORIGINAL(res_nsearch)
-    return (int)NAMES(NAMES_RES_NSEARCH, host, ARG(state), ARG(host), class, type, ARG(answer),
+    return (int)NAMES(NAMES_RES_NSEARCH, host, ARG(state), ARG(host), class, type, ARG(response),
                       room);
 }
 
-int res_query(const char *host, int class, int type, unsigned char *answer, int room) {
+int res_query(const char *host, int class, int type, unsigned char *response, int room) {
     ORIGINAL(res_query)
-    return (int)NAMES(NAMES_RES_QUERY, host, ARG(host), class, type, ARG(answer), room);
+    return (int)NAMES(NAMES_RES_QUERY, host, ARG(host), class, type, ARG(response), room);
 }

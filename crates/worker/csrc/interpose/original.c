@@ -1,9 +1,9 @@
-/* libc's functions behind the interposed ones. `dlopen` is here to keep the search order: PHP loads
- * extensions with RTLD_DEEPBIND, which would search libc first. */
+/* Finds libc's own functions for the interposed ones. `dlopen` is interposed to keep the search
+ * order: PHP loads extensions with RTLD_DEEPBIND, which would search libc first. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "persistent.h"
-#include "rollback/stain.h"
+#include "rollback/taint.h"
 #include <dlfcn.h>
 #include <string.h>
 
@@ -26,11 +26,12 @@ void samovar_note_irreversible(leave_reason reason) {
     if (samovar_persistent) {
         samovar_persistent->rollback.leave = reason;
     } else {
-        samovar_stain(reason);
+        samovar_taint(reason);
     }
 }
 
-/* Asked for by name (FFI), libc would answer for itself: the whole program does, ours first. */
+/* If libc is opened by name (FFI), its own functions would be found. So the whole program is
+ * returned, where ours come first. */
 static bool is_libc(const char *file) {
     const char *const names[] = {"libc.so.6", "libpthread.so.0", "librt.so.1"};
     const char *slash = file ? strrchr(file, '/') : NULL;

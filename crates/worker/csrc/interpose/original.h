@@ -1,12 +1,13 @@
-/* What the interposed functions share: libc's own functions, and the notes that several take.
+/* Common parts of the interposed functions: libc's own functions, and records that several of
+ * them make.
  *
  * This folder defines functions of libc. The dynamic linker finds them before libc's, for libphp
- * and for every extension, because the executable comes first in the search order (build.rs exports
- * them). What libc calls inside itself is not seen: a rollback notices that by its effect.
+ * and for every extension, because the executable comes first in the search order (build.rs
+ * exports them). Calls inside libc are not seen; a rollback notices them by their effect.
  *
- * Until a worker rolls back, `samovar_persistent` is NULL, each is the original, and what nobody
- * else puts back is noted in rollback/stain.c. The folder includes from memory/, outside/ and
- * rollback/, and from nothing above. */
+ * Until a worker rolls back, `samovar_persistent` is NULL, and each function acts like the
+ * original. Changes that no other code undoes are then recorded in rollback/stain.c. The folder
+ * includes from memory/, outside/ and rollback/, and from nothing above. */
 #ifndef SAMOVAR_INTERPOSE_ORIGINAL_H
 #define SAMOVAR_INTERPOSE_ORIGINAL_H
 
@@ -20,19 +21,19 @@ typedef struct {
 
 void *samovar_original(original_function *it);
 
-/* Declares `original`, libc's function of that name. What is a system call alone needs none. All
- * are looked up before there is an image, which would forget them after each request; a section
- * holds them together. */
+/* Declares `original`, libc's function of that name. A function that is only a system call does
+ * not need it. All originals are looked up before there is an image, because a rollback would
+ * forget the lookups after each request. They are together in one section. */
 #define ORIGINAL(function)                                                                         \
     static original_function found                                                                 \
         __attribute__((section("samovar_originals"), used)) = {#function, NULL};                   \
     __typeof__(function) *const original = (__typeof__(function) *)samovar_original(&found);
 
-/* Before there is an image. */
+/* Called before there is an image. */
 void samovar_look_up_originals(void);
 
-/* Notes for the way back: sets a flag of process_state or hot_state, in a worker that rolls back.
- */
+/* Records a change for the rollback: sets a flag of process_state or hot_state, in a worker that
+ * rolls back. */
 #define NOTE(flag)                                                                                 \
     do {                                                                                           \
         if (samovar_persistent) {                                                                  \
@@ -40,7 +41,8 @@ void samovar_look_up_originals(void);
         }                                                                                          \
     } while (0)
 
-/* What only a new process undoes: of all models, the worker leaves after its answer. */
+/* Records a change that only a new process undoes. In all models, the worker leaves after its
+ * response. */
 void samovar_note_irreversible(leave_reason reason);
 
 #endif

@@ -1,8 +1,8 @@
-/* poll, select, epoll_wait and their like: waits for one of several descriptors. Who waits for a
- * datagram on a socket of the image is told to outside/talk.c. */
+/* poll, select, epoll_wait and related functions: waits for one of several descriptors. Waits
+ * for a datagram on a socket of the image are reported to outside/talk.c. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
-#include "outside/talk.h"
+#include "outside/connection_protocols.h"
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { KERNEL_SIGSET_BYTES = 8 };
 
-/* The kernel changes the time that it is given; libc's callers do not expect that. */
+/* The kernel changes the time limit in place; callers of libc do not expect that. */
 static int wait_for_any(struct pollfd *fds, nfds_t count, const struct timespec *limit,
                         const sigset_t *mask) {
     struct timespec left = {0};
@@ -33,7 +33,7 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *limit, const 
 
 int poll(struct pollfd *fds, nfds_t count, int limit_ms) {
 #ifdef SYS_poll
-    /* Cheaper for the kernel, which has no time to take and to give back. */
+    /* Cheaper for the kernel, which has no time limit to copy in and out. */
     if (limit_ms == 0 || !samovar_watcher) {
         samovar_talk_waits(fds, count);
         return (int)samovar_system_call(SYS_poll, (long)fds, (long)count, limit_ms, 0, 0, 0);
@@ -44,7 +44,7 @@ int poll(struct pollfd *fds, nfds_t count, int limit_ms) {
     return ppoll(fds, count, limit_ms < 0 ? NULL : &limit, NULL);
 }
 
-/* With _FORTIFY_SOURCE the compiler calls these instead; libc's own would not call ours. */
+/* With _FORTIFY_SOURCE the compiler calls these instead; libc's versions would not call ours. */
 int __poll_chk(struct pollfd *fds, nfds_t count, int limit_ms, size_t size);
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *limit,
                 const sigset_t *mask, size_t size);
@@ -64,7 +64,7 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *limit,
     return ppoll(fds, count, limit, mask);
 }
 
-/* As the kernel wants a mask: with its size behind it. */
+/* A mask in the form that the kernel expects: a pointer, then its size. */
 typedef struct {
     const sigset_t *mask;
     size_t bytes;

@@ -1,5 +1,5 @@
-/* User, group, root, limits, priority, namespaces: what only a new process undoes. The worker
- * answers and leaves, in every model. */
+/* User, group, root, limits, priority, namespaces: changes that only a new process undoes. In
+ * every model, the worker sends its response and leaves. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "persistent.h"
@@ -14,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What prctl() is asked to change, but for the names that the Zend heap gives its memory. */
+/* Returns true for options of prctl() that change the process, except the names that the Zend
+ * heap gives its memory. */
 static bool changes_process(int what) {
     const int changes[] = {
         PR_SET_PDEATHSIG, PR_SET_DUMPABLE,        PR_SET_KEEPCAPS,     PR_SET_NAME,
@@ -48,8 +49,8 @@ int prctl(int what, ...) {
         return original arguments;                                                                 \
     }
 
-/* The same for what makes the kernel forget that this process dies with its parent (prctl(2),
- * PR_SET_PDEATHSIG). */
+/* The same for functions that make the kernel forget that this process dies with its parent
+ * (prctl(2), PR_SET_PDEATHSIG). */
 #define CREDENTIALS(type, name, parameters, arguments)                                             \
     type name parameters {                                                                         \
         ORIGINAL(name)                                                                             \
@@ -90,7 +91,7 @@ IRREVERSIBLE(int, setpriority, (__priority_which_t which, id_t who, int priority
 IRREVERSIBLE(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set),
              (pid, size, set))
 
-/* Of libcap; glibc has no declaration of it. */
+/* Part of libcap; glibc does not declare it. */
 int capset(void *header, const void *data);
 CREDENTIALS(int, capset, (void *header, const void *data), (header, data))
 CREDENTIALS(int, setns, (int fd, int type), (fd, type))
@@ -116,8 +117,8 @@ int prlimit64(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *limit,
     return original(pid, what, limit, former);
 }
 
-/* What libc has no functions for, or is asked for by number. libc's own functions do not come by
- * here, and what this program asks for itself is not on the list. */
+/* System calls that have no function in libc, or that are made by number. libc's own functions
+ * do not pass here, and the calls that this program itself makes are not on the list. */
 static bool is_irreversible(long number) {
     switch (number) {
     case SYS_capset:

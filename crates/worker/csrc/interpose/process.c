@@ -1,11 +1,11 @@
-/* Folder, umask, signals, timers, semaphores: what a rollback puts back is noted
- * (rollback/process.c), and of other models, what nobody does (rollback/stain.c). */
+/* Folder, umask, signals, timers, semaphores: records changes that a rollback undoes
+ * (rollback/process.c) and, for other models, changes that are not undone (rollback/stain.c). */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
 #include "outside/boot.h"
 #include "persistent.h"
-#include "rollback/stain.h"
+#include "rollback/taint.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/sem.h>
@@ -30,12 +30,12 @@ mode_t umask(mode_t mask) {
     return (mode_t)syscall(SYS_umask, mask);
 }
 
-/* No request begins with a blocked signal: to unblock one changes nothing that stays. */
+/* No request begins with a blocked signal, so unblocking one leaves no change. */
 static void note_mask(int how, const sigset_t *set) {
     if (samovar_persistent) {
         samovar_persistent->process.mask_changed = true;
     } else if (set && how != SIG_UNBLOCK) {
-        samovar_stain_mask();
+        samovar_taint_mask();
     }
 }
 
@@ -43,7 +43,7 @@ static void note_timers(void) {
     if (samovar_persistent) {
         samovar_persistent->process.timers_changed = true;
     } else {
-        samovar_stain_timers();
+        samovar_taint_timers();
     }
     samovar_boot_opened(BOOT_TIMER);
 }
@@ -90,7 +90,8 @@ int setitimer(__itimer_which_t which, const struct itimerval *value, struct itim
     if (which != ITIMER_PROF) {
         note_timers();
     } else if (samovar_persistent) {
-        /* The time limit's, which PHP itself sets too: set_time_limit(), and after a time-out. */
+        /* The timer of the time limit, which PHP itself sets, too: in set_time_limit(), and
+         * after a timeout. */
         samovar_persistent->time_limit.known = false;
     }
     return (int)syscall(SYS_setitimer, which, value, former);
@@ -99,13 +100,13 @@ int setitimer(__itimer_which_t which, const struct itimerval *value, struct itim
 int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
     ORIGINAL(timer_create)
     if (samovar_persistent) {
-        samovar_persistent->rollback.leave =
-            LEAVE_TIMER; /* Else it is an extension's, and known to it. */
+        /* In other models the timer belongs to an extension, which keeps track of it. */
+        samovar_persistent->rollback.leave = LEAVE_TIMER;
     }
     return original(clock, event, timer);
 }
 
-/* Each by itself: one taken and another given back are not even. */
+/* Each semaphore counts separately: one taken and another given back do not balance. */
 static void note_semaphore(process_state *s, int set, const struct sembuf *operation) {
     uint32_t i = 0;
     while (i < s->semaphore_count &&

@@ -1,7 +1,8 @@
-/* random, rand, drand48 and their like: libc's generators are seeded when a request first uses them
- * (rollback/reseed.c), not after each rollback. One that a request seeds by itself keeps its seed.
+/* random, rand, drand48 and related functions: libc's generators are seeded when a request first
+ * uses them (rollback/reseed.c), not after each rollback. A generator that a request seeds
+ * itself keeps its seed.
  *
- * A generator with a state of the caller's own (random_r, erand48) is the caller's. */
+ * A generator with caller-owned state (random_r, erand48) is left to the caller. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "rollback/reseed.h"
@@ -20,7 +21,8 @@ DRAWS(double, drand48)
 DRAWS(long, lrand48)
 DRAWS(long, mrand48)
 
-/* Seeded first, for what it does not set, and because it may answer with the former state. */
+/* Reseeds first, because the function does not set all of the state, and may return the former
+ * state. */
 #define SEEDS(type, name, parameters, arguments)                                                   \
     type name parameters {                                                                         \
         ORIGINAL(name)                                                                             \

@@ -11,7 +11,7 @@ int nanosleep(const struct timespec *time, struct timespec *left) {
     return (int)BLOCKING(BLOCKS_SLEEP, -1, SYS_nanosleep, time, left, 0, 0, 0, 0);
 }
 
-/* Its error is its result. */
+/* Its result is the error. */
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
                     struct timespec *left) {
     if (clock == CLOCK_THREAD_CPUTIME_ID) {
@@ -30,7 +30,7 @@ int usleep(useconds_t us) {
     return nanosleep(&time, NULL);
 }
 
-/* What is left when a signal came, rounded as libc does it: down. */
+/* Returns the time left when a signal has interrupted it, rounded down as in libc. */
 unsigned sleep(unsigned seconds) {
     const int error = errno;
     struct timespec time = {.tv_sec = seconds};

@@ -1,11 +1,11 @@
-/* read, write, send, recv and their like: what is said on descriptors of the image is told to
- * outside/talk.c, and while booting to outside/data.c. */
+/* read, write, send, recv and related functions: traffic on descriptors of the image is reported
+ * to outside/talk.c, and during a boot to outside/data.c. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
 #include "outside/boot.h"
 #include "outside/data.h"
-#include "outside/talk.h"
+#include "outside/connection_protocols.h"
 #include "persistent.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Somebody is told of what is said. Most workers keep no connection of the boot. */
+/* Returns true if traffic must be reported. Most workers keep no connection of the boot. */
 static inline bool is_heard(void) {
     const kept_state *s = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
     return samovar_booting || (s && s->count > 0);
 }
 
-/* While booting: what is asked of others, and what they say, is counted. */
+/* During a boot, queries to peers and their responses are counted. */
 static void note_sent(int fd, const void *from, size_t len) {
     if (!is_heard()) {
         return;
@@ -39,7 +39,7 @@ static void note_sent(int fd, const void *from, size_t len) {
 
 static void note_got(int fd, const void *to, size_t len) {
     if (samovar_booting) {
-        samovar_data_answered(fd, to, (ssize_t)len);
+        samovar_data_responded(fd, to, (ssize_t)len);
     }
     samovar_talk_received(fd, to, len);
 }
@@ -85,7 +85,8 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
     return BLOCKING(BLOCKS_WRITE, fd, SYS_sendmsg, fd, message, flags, 0, 0, 0);
 }
 
-/* A datagram socket on which an earlier request has asked: what comes may be its answer. */
+/* Fails on a datagram socket on which an earlier request has sent a query: incoming data may be
+ * the response to that query. */
 #define MUST_BE_OURS(fd)                                                                           \
     do {                                                                                           \
         if (is_heard() && !samovar_talk_may_receive(fd)) {                                         \
@@ -94,7 +95,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
         }                                                                                          \
     } while (0)
 
-/* A look ahead takes nothing away. */
+/* MSG_PEEK takes nothing from the socket. */
 static ssize_t note_received(int fd, const void *to, ssize_t n, int flags) {
     if (n > 0 && !(flags & MSG_PEEK) && is_heard()) {
         note_got(fd, to, (size_t)n);
@@ -139,7 +140,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
     return n;
 }
 
-/* With _FORTIFY_SOURCE the compiler calls these instead; libc's own would not call ours. */
+/* With _FORTIFY_SOURCE the compiler calls these instead; libc's versions would not call ours. */
 ssize_t __read_chk(int fd, void *to, size_t room, size_t size);
 ssize_t __recv_chk(int fd, void *to, size_t room, size_t size, int flags);
 ssize_t __recvfrom_chk(int fd, void *to, size_t room, size_t size, int flags, __SOCKADDR_ARG from,

@@ -1,6 +1,7 @@
-/* uuid_generate_time, uuid_generate_time_safe: libuuid's numbers by clock and machine. Two
- * processes that draw at once are told apart by its clock sequence alone, which it makes once in a
- * process: of an image, all workers have the same. So each adds its own place. */
+/* uuid_generate_time, uuid_generate_time_safe: libuuid's IDs, based on clock and machine. IDs
+ * that two processes draw at the same time differ only in the clock sequence. libuuid makes that
+ * once per process, so all workers of an image have the same one. So each worker adds its own
+ * number. */
 #define _GNU_SOURCE
 #include "boundary.h"
 #include "interpose/original.h"
@@ -23,13 +24,13 @@ static void tell_apart(uuid_bytes out) {
     out[SEQUENCE_AT + 1] = (unsigned char)own;
 }
 
-/* Loaded for one extension alone, it is not in the order that others are searched in. */
+/* A library that was loaded for one extension only is not in the global search order. */
 static void *of_library(const char *name) {
     void *library = dlopen("libuuid.so.1", RTLD_LAZY);
     return library ? dlsym(library, name) : NULL;
 }
 
-/* Nobody should be here without it; a random number does as well. */
+/* Fallback without the library, which is not expected. A random number does as well. */
 static int draw(uuid_bytes out) {
     if (getrandom(out, sizeof(uuid_bytes), 0) != (ssize_t)sizeof(uuid_bytes)) {
         memset(out, 0, sizeof(uuid_bytes));

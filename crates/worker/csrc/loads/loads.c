@@ -1,8 +1,10 @@
-/* boot, run: what PHP compiles and looks for becomes a tree of loads.
+/* boot, run: builds a tree of loads from the files that PHP compiles and the classes that it
+ * looks for.
  *
- * PHP tells of a file that is compiled, but not of the end of its own code: the VM goes on in it
- * without a call. So once a file was compiled, `zend_execute_ex` is ours until the next call of it,
- * which is the file's: then the VM makes that one call, and no other, by way of us. */
+ * PHP reports that a file is compiled, but not the end of the file's own code: the VM continues
+ * in it without a call. So after a file was compiled, `zend_execute_ex` is replaced until its
+ * next call, which is the file's. The VM then makes that one call through our function, and no
+ * other. */
 #define _GNU_SOURCE
 #include "loads/loads.h"
 #include "sapi/sapi.h"
@@ -14,25 +16,25 @@
 typedef zend_op_array *compiler(zend_file_handle *file, int type);
 typedef zend_class_entry *autoloader(zend_string *name, zend_string *lc_name);
 
-static compiler *compile_any;   /* PHP's, or that of who was there before us */
+static compiler *compile_any;   /* PHP's, or one installed before ours */
 static compiler *compile_known; /* opcache's */
 static autoloader *autoload_any;
 static void (*execute_any)(zend_execute_data *call);
 
 static void run_file(zend_execute_data *call);
 
-/* What is noted now; NULL: nothing. */
+/* The table for records; NULL: nothing is recorded. */
 SAMOVAR_OF_REQUEST static load_table *loads;
 SAMOVAR_OF_REQUEST static uint32_t open_load;
-/* The compiler has run: what was asked for was not in opcache's memory. */
+/* The compiler has run: the file was not in opcache's memory. */
 SAMOVAR_OF_REQUEST static bool has_compiled;
-/* The file that was compiled last, if its code has not begun. */
+/* The file that was compiled last, if its code has not started. */
 SAMOVAR_OF_REQUEST static const zend_op_array *pending;
 SAMOVAR_OF_REQUEST static uint32_t pending_load;
-/* Counts tables that were begun: what was open in one of them has no end in another. */
+/* Number of tables begun so far. A load that is open in one of them has no end in another. */
 SAMOVAR_OF_REQUEST static uint32_t epoch;
 SAMOVAR_OF_REQUEST static uint32_t classes_before;
-/* Of which template the boot is; 0: nobody wants to hear of it. */
+/* Number of the template of this boot; 0: there is no reader. */
 static uint64_t boot;
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -71,7 +73,7 @@ static uint32_t put_text(load_table *t, const char *text, size_t len, uint32_t *
     return (uint32_t)at;
 }
 
-/* The innermost call of the application's code. */
+/* Stores the position of the innermost call of application code. */
 static void put_place(load_table *t, load *l) {
     const zend_execute_data *call = EG(current_execute_data);
     for (int looks = 0; call && looks < LOADS_LOOK_MAX; looks++, call = call->prev_execute_data) {
@@ -141,7 +143,7 @@ static void begin(load_table *t) {
     add(LOAD_ROOT, "", 0);
 }
 
-/* Nothing is noted any more. */
+/* Stops recording. */
 static void stop(void) {
     loads = NULL;
     epoch++;
@@ -168,9 +170,9 @@ void samovar_load_end(uint32_t at) {
     }
 }
 
-/* ---- what PHP tells ------------------------------------------------------------------------ */
+/* ---- hooks of PHP -------------------------------------------------------------------------- */
 
-/* Behind opcache: called only for what it does not have. */
+/* Called by opcache, only for files that it does not have. */
 static zend_op_array *compile_noted(zend_file_handle *file, int type) {
     has_compiled = true;
     return compile_any(file, type);
@@ -189,13 +191,13 @@ static void run_file(zend_execute_data *call) {
     l->has_ended = false;
     open_load = at;
     execute_any(call);
-    /* Below a checkpoint that stands in the file, the table is another, or there is none. */
+    /* After a checkpoint inside the file, there is another table, or none. */
     if (loads && of == epoch) {
         end(at);
     }
 }
 
-/* The next call of the VM's is the file's own code. */
+/* The next call of the VM will be the file's own code. */
 static void expect(const zend_op_array *code, uint32_t at) {
     pending = code;
     pending_load = at;
@@ -226,7 +228,7 @@ static ZEND_COLD zend_op_array *compile_and_note(zend_file_handle *file, int typ
     l->was_compiled = has_compiled;
     l->is_once = once;
     l->compiling = since(&l->begun);
-    end(at); /* Of files whose code does nothing, this is the end. */
+    end(at); /* If the code of the file does nothing, this is the end. */
     if (code) {
         if (code->filename) {
             const zend_string *path = code->filename;
@@ -261,7 +263,7 @@ void samovar_loads_minit(void) {
     zend_compile_file = compile_noted;
 }
 
-/* What a process forks, it has no part in. */
+/* Called in a forked process, which records nothing. */
 static void forget(void) {
     stop();
 }
@@ -308,7 +310,7 @@ void samovar_loads_begin(loads_state *state, load_table *table) {
     state->table = table;
 }
 
-/* The first ones, which find what nobody has warmed up; then few. */
+/* Returns true for the first requests, which find cold caches, and then for a few. */
 static bool is_due(uint64_t number) {
     return number < LOADS_FIRST || (number & (LOADS_EVERY - 1)) == 0;
 }

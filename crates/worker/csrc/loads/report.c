@@ -1,7 +1,7 @@
-/* What was loaded as text, for who reads it in the server (crates/profile). Lines, whose fields are
- * separated by tabs; no text has either. */
+/* Writes the loads as text, for the reader in the server (crates/profile). The fields of a line
+ * are separated by tabs; no text contains a tab or a newline. */
 #include "loads/loads.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "sapi/sapi.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void put_request(writing *to, const samovar_head *head) {
     put(to, "q");
     put_str(to, head, head->method);
     put_str(to, head, head->target);
-    const ledger_state *l = samovar_ledger;
+    const request_accounting_state *l = samovar_request_accounting;
     put_text(to, l ? l->route.text : "", l ? l->route.len : 0);
     put(to, "\n");
 }

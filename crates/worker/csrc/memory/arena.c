@@ -1,11 +1,12 @@
-/* What the Zend heap maps: chunks of 2 MiB and blocks for what is larger, from one place that lives
- * through rollbacks, so that a page once touched costs the next request no fault.
+/* Memory that the Zend heap maps: chunks of 2 MiB, and blocks for larger allocations. It comes
+ * from one area that survives rollbacks, so that a page once touched costs the next request no
+ * fault.
  *
- * The Zend heap expects nothing of new memory but that a chunk's first page is zero. Others that
- * map memory of the same shape do, so it is told by the place in its code that calls mmap(), which
- * is learned from a large block that is asked for at the start. What a rare large request has
- * needed goes back to the kernel at once; what two of the last requests have needed is kept, until
- * the worker has been idle. */
+ * The Zend heap requires only that the first page of a new chunk is zero. Other code that maps
+ * memory of the same shape requires more, so the heap is identified by the place in its code
+ * that calls mmap(). That place is learned from a large block that is allocated at the start.
+ * Memory that only a rare large request has needed goes back to the kernel at once. Memory that
+ * two of the last requests have needed is kept until the worker has been idle. */
 #define _GNU_SOURCE
 #include "memory/arena.h"
 #include "memory/image.h"
@@ -20,10 +21,10 @@ enum {
     CALLERS_MAX = 4,
     LEARN_BYTES = 3 << 20,
     IDLE_S = 1,
-    IDLE_UNITS = 1 /* that an idle worker keeps */
+    IDLE_UNITS = 1 /* kept by an idle worker */
 };
 
-/* ---- who asks ------------------------------------------------------------------------------ */
+/* ---- callers of mmap() --------------------------------------------------------------------- */
 
 static const void *callers[CALLERS_MAX];
 static volatile bool learning;
@@ -45,12 +46,12 @@ bool samovar_arena_is_caller(const void *caller) {
     return false;
 }
 
-/* A block, and its growth where it lies: chunks come from the same place as blocks. */
+/* Allocates a block and grows it in place. Chunks are mapped from the same place as blocks. */
 void samovar_arena_learn(void) {
     if (!is_zend_mm()) {
         return;
     }
-    /* Whatever the limit of requests is. */
+    /* Independent of the memory limit of requests. */
     zend_set_memory_limit(SIZE_MAX / 2);
     learning = true;
     void *volatile block = emalloc(LEARN_BYTES);
@@ -67,7 +68,7 @@ static uint32_t units_of(size_t len) {
     return (uint32_t)((len + SAMOVAR_CHUNK_BYTES - 1) / SAMOVAR_CHUNK_BYTES);
 }
 
-/* The bits of `count` units from `first` on. */
+/* Returns the bits of `count` units from `first` on. */
 static uint64_t mask(uint32_t first, uint32_t count) {
     return (count >= 64 ? ~0ULL : (1ULL << count) - 1) << first;
 }
@@ -95,7 +96,7 @@ static void *take_anywhere(arena_state *a, size_t len) {
     return NULL;
 }
 
-/* The unit where the block lies that reaches to `end`; ARENA_UNITS: none does. */
+/* Returns the first unit of the block that ends at `end`, ARENA_UNITS if there is none. */
 static uint32_t block_until(const arena_state *a, const char *end) {
     for (uint32_t first = 0; first < ARENA_UNITS; first++) {
         if (a->lengths[first] > 0 && unit_at(a, first) + a->lengths[first] == end) {
@@ -105,7 +106,7 @@ static uint32_t block_until(const arena_state *a, const char *end) {
     return ARENA_UNITS;
 }
 
-/* The block before `at` grows, if what follows it is free. */
+/* Grows the block that ends at `at`, if the memory after it is free. */
 static void *take_at(arena_state *a, char *at, size_t len) {
     const uint32_t first = block_until(a, at);
     if (first == ARENA_UNITS) {
@@ -139,7 +140,8 @@ bool samovar_arena_give_back(arena_state *a, char *at, size_t len) {
     if (!a->at || at >= end || at + len <= a->at) {
         return false;
     }
-    /* Of a block's end only: what is freed in its middle comes back with the rollback. */
+    /* Only the end of a block is given back. Memory freed in its middle comes back with the
+     * rollback. */
     const uint32_t first = block_until(a, at + len);
     if (first < ARENA_UNITS && at >= unit_at(a, first)) {
         const uint32_t had = units_of(a->lengths[first]);
@@ -154,16 +156,16 @@ bool samovar_arena_has(const arena_state *a, const char *at) {
     return a->at && at >= a->at && at < a->at + (size_t)ARENA_UNITS * SAMOVAR_CHUNK_BYTES;
 }
 
-/* All of the place is mapped: to the kernel a block in it has no room to grow, and what it lets go
- * of would be a hole. */
+/* The whole area is mapped. So for the kernel a block in it has no room to grow, and memory that
+ * the block gives up would be a hole. */
 bool samovar_arena_resize(arena_state *a, char *at, size_t len, size_t new_len) {
     return new_len > len ? samovar_arena_take(a, at + len, new_len - len) != NULL
                          : samovar_arena_give_back(a, at + new_len, len - new_len);
 }
 
-/* ---- what is kept -------------------------------------------------------------------------- */
+/* ---- memory that is kept ------------------------------------------------------------------- */
 
-/* Without it (no address space left) the heap's mappings are like all others. */
+/* Maps the area. Without it (no address space left) the heap's mappings are like all others. */
 void samovar_arena_start(arena_state *a) {
     const size_t unit = SAMOVAR_CHUNK_BYTES;
     char *at = (char *)syscall(SYS_mmap, NULL, (ARENA_UNITS + 1) * unit, PROT_READ | PROT_WRITE,
@@ -173,7 +175,7 @@ void samovar_arena_start(arena_state *a) {
     }
 }
 
-/* False: the kernel has kept it. */
+/* Returns false if the kernel has kept the memory. */
 static bool drop_from(arena_state *a, uint32_t unit) {
     if (a->filled <= unit) {
         return true;
@@ -183,7 +185,7 @@ static bool drop_from(arena_state *a, uint32_t unit) {
     return syscall(SYS_madvise, unit_at(a, unit), len, MADV_DONTNEED) == 0;
 }
 
-/* What the second most demanding of the last requests has needed. */
+/* Returns the second largest peak of the last requests. */
 static uint32_t usual_peak(const arena_state *a) {
     uint32_t most = 0, second = 0;
     for (int i = 0; i < ARENA_HISTORY; i++) {
@@ -208,7 +210,7 @@ bool samovar_arena_restore(arena_state *a) {
     return drop_from(a, usual_peak(a));
 }
 
-/* Units in use are those of the request that is about to begin: none, or the first ones. */
+/* Units in use belong to the request that is about to begin: none, or the first ones. */
 void samovar_arena_idle(arena_state *a) {
     const uint32_t busy = a->used ? 64 - (uint32_t)__builtin_clzll(a->used) : 0;
     const uint32_t keep = busy > IDLE_UNITS ? busy : IDLE_UNITS;

@@ -1,9 +1,10 @@
-/* Which requests are large: see bulk.h. */
+/* Finds out which requests are large: see bulk.h. */
 #include "memory/bulk.h"
 #include "boundary.h"
 #include "memory/watch.h"
 
-/* After a surprise, so many of a kind must be alike before it is believed again. */
+/* After a wrong prediction, this number of requests of a kind must be alike before the kind is
+ * trusted again. */
 enum { TRUST_MIN = 3 };
 
 bool samovar_bulk_start(bulk_state *b) {
@@ -24,7 +25,7 @@ bool samovar_bulk_begins(bulk_state *b, uint32_t number) {
     return b->count > 0 && is_believed(kind) && kind->is_large;
 }
 
-/* One that was never seen before is believed at once: most pages are as large as they were. */
+/* A new kind is trusted after its first request, because most web pages keep their size. */
 static void learn(request_kind *kind, bool is_large) {
     if (kind->is_new) {
         kind->trust = TRUST_MIN;

@@ -1,13 +1,13 @@
-/* Copies of many pages: two at a time, for the processor fetches each in a stream of its own, and
- * streams end where pages do; and past the caches, into which more than they hold would only be
- * fetched to be thrown out again. */
+/* Copies many pages: two at a time, because the processor prefetches each page as a separate
+ * stream, and a stream ends at the end of a page. Bypasses the caches: data that exceeds them
+ * would be fetched only to be evicted again. */
 #include "memory/copy.h"
 #include "memory/image.h"
 #include <string.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 
-/* 64 bytes: a line of the cache. */
+/* 64 bytes: one cache line. */
 static void copy_line(__m128i *to, const __m128i *from) {
     const __m128i a = _mm_load_si128(from), b = _mm_load_si128(from + 1);
     const __m128i c = _mm_load_si128(from + 2), d = _mm_load_si128(from + 3);

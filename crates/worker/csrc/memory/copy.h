@@ -2,14 +2,14 @@
 #ifndef SAMOVAR_MEMORY_COPY_H
 #define SAMOVAR_MEMORY_COPY_H
 
-/* Both at the beginning of a page. */
+/* Both pointers are at the beginning of a page. */
 typedef struct {
     char *to;
     const char *from;
 } page_copy;
 
 void samovar_copy_two(page_copy a, page_copy b);
-/* After the last ones, before others may read them. */
+/* Called after the last copies, before other code may read them. */
 void samovar_copies_done(void);
 
 #endif

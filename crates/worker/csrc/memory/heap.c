@@ -1,14 +1,14 @@
-/* The free part of the Zend heap, and of malloc's, at the checkpoint: what no rollback needs to put
- * back.
+/* Memory of the Zend heap and of malloc that is free at the checkpoint. No rollback needs to
+ * restore it.
  *
- * A page that is free then may hold anything afterwards, as in any process that has served
- * requests: the heap writes to what it hands out first. So that requests use such pages, and not
- * the gaps between the objects of the boot, the heap's lists of small gaps are emptied at the
- * checkpoint: a rollback then copies pages that the request has changed, not those it has only
- * used.
+ * A page that is free at the checkpoint may hold anything afterwards, as in any process that has
+ * served requests: the heap writes to memory before it hands it out. Requests must use such
+ * pages, and not the gaps between the objects of the boot. So the heap's lists of small gaps are
+ * emptied at the checkpoint. A rollback then copies the pages that the request has changed, not
+ * the pages that it has only used.
  *
- * Zend/zend_alloc.c keeps its structures to itself. Where the two that are needed lie is learned
- * from a heap whose answers are known, and believed only when all of it agrees. */
+ * Zend/zend_alloc.c does not export its structures. The positions of the two that are needed are
+ * learned from a heap with known results, and trusted only if all results agree. */
 #include "memory/heap.h"
 #include "memory/image.h"
 #include <php.h>
@@ -19,16 +19,16 @@
 
 enum {
     CHUNK_PAGES = SAMOVAR_CHUNK_BYTES / IMAGE_PAGE,
-    HEAP_AT = 64,        /* of the heap's own structure in its first chunk */
+    HEAP_AT = 64,        /* offset of the heap's structure in its first chunk */
     LIST_WORDS_MAX = 32, /* of that structure, before the lists */
     MAP_BYTES = CHUNK_PAGES / 8,
-    INFO_BYTES = CHUNK_PAGES * 4, /* a word for each page, after the map */
+    INFO_BYTES = CHUNK_PAGES * 4, /* one word per page, after the map */
     RUN_PAGES = 3,
     CHUNKS_LISTED_MAX = 4096
 };
 
-/* malloc: the low bits of a size; two words before what a piece holds, two in it while it is free.
- */
+/* malloc: the low bits of a size are flags. A piece has two words before its content, and two
+ * more inside it while it is free. */
 #define MALLOC_FLAGS ((size_t)7)
 #define TOP_WORDS_BYTES (4 * sizeof(size_t))
 #define PAGE_MASK ((uintptr_t)IMAGE_PAGE - 1)
@@ -51,8 +51,8 @@ static void **lists(void) {
     return (void **)((char *)zend_mm_get_heap() + lists_at);
 }
 
-/* What was given back last is first in its size's list. A size that is rounded up to the next has
- * an empty list. */
+/* Returns true if this is the free list of `size`. The piece that was freed last is first in the
+ * list of its size. A size that is rounded up to the next one has an empty list. */
 static bool is_list(void **list, size_t size) {
     void *piece = emalloc(size);
     const bool own_list = zend_mem_block_size(piece) == size;
@@ -89,7 +89,8 @@ static bool describes(const char *chunk, size_t map, size_t run) {
     return used && info[0] == RUN_OF(1) && info[run] == RUN_OF(RUN_PAGES);
 }
 
-/* The map of a chunk's pages lies in its first page: it describes a run while that is held. */
+/* Finds the map of a chunk's pages, which is in its first page. It describes a run of pages
+ * while the run is allocated. */
 static bool learn_map(void) {
     char *run = emalloc((size_t)RUN_PAGES * IMAGE_PAGE);
     const char *chunk = first_chunk();
@@ -127,13 +128,14 @@ void samovar_heap_close(void) {
     memset(lists(), 0, BINS * sizeof(void *));
 }
 
-/* The chunks form a ring: the second word of each is the next one. */
+/* The chunks form a ring: the second word of each points to the next one. */
 static char *next_chunk(const char *chunk) {
     return ((char *const *)chunk)[1];
 }
 
-/* malloc's last piece, up to the heap's end, beyond the words that say how long it is. calloc()
- * clears what it takes of it: it trusts only what is new from the kernel. */
+/* Visits malloc's last piece, up to the end of the heap, except the words with its length.
+ * calloc() clears memory that it takes from this piece: it trusts only memory that is new from
+ * the kernel. */
 static void visit_top_of_malloc(samovar_free_visitor *visit, void *data) {
     const size_t len = mallinfo2().keepcost;
     char *end = samovar_image->brk, *top = end - len;

@@ -1,12 +1,12 @@
-/* The free pages of the Zend heap and of malloc's, which need no way back. */
+/* The free pages of the Zend heap and of malloc, which need not be restored. */
 #ifndef SAMOVAR_MEMORY_HEAP_H
 #define SAMOVAR_MEMORY_HEAP_H
 
-/* When PHP has started: where the heap keeps what is needed here. */
+/* Called when PHP has started: learns where the heap keeps the structures that are needed here. */
 void samovar_heap_learn(void);
-/* From now on requests use free pages, and not the gaps in used ones. */
+/* From now on requests use free pages, not the gaps in used ones. */
 void samovar_heap_close(void);
-/* Shows each run of free pages, [from, to). */
+/* Gets each run of free pages, [from, to). */
 typedef void samovar_free_visitor(void *data, char *from, const char *to);
 void samovar_heap_for_each_free(samovar_free_visitor *visit, void *data);
 

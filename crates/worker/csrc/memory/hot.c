@@ -1,17 +1,19 @@
-/* Which pages requests change, and their way back.
+/* Pages that requests change, and how they are restored.
  *
- * A page that was written is anonymous from then on: pagemap says so. Those that are found so twice
- * are *hot*: they are copied back after each request, which costs no page fault. One found for the
- * first time is dropped instead, and is the image's again: a rare large request leaves nothing
- * behind. Hot pages are compared with the image in turn. When the copies that nobody needed have
- * cost what a page fault does, they are watched instead (watch.c): copied back after the requests
- * that write them. Where the kernel cannot watch, they are dropped. The heap's free pages (heap.c)
- * are not copied.
+ * A page that was written is anonymous from then on, which pagemap reports. A page found written
+ * twice is *hot*: it is copied back after each request, which costs no page fault. A page found
+ * for the first time is dropped instead, and has the image's content again. So a rare large
+ * request leaves no pages.
  *
- * No page is written for the first time without a page fault, and no fault makes more than one page
- * so. So the search for written pages ends when it has found as many new ones as there were faults;
- * it begins where the last ones were. Faults that are known to lie elsewhere (interpose/memory.c:
- * files that the request maps) count as found. */
+ * Hot pages are compared with the image in turn. A page is no longer hot when its unnecessary
+ * copies have cost as much as a page fault. It is then watched (watch.c), and copied back only
+ * after requests that write it. If the kernel cannot watch pages, the page is dropped. Free
+ * pages of the heap (heap.c) are not copied.
+ *
+ * A page cannot be written for the first time without a page fault, and one fault makes no more
+ * than one page anonymous. So the search for written pages ends when it has found as many new
+ * ones as there were faults. It begins where the last ones were found. Faults known to be
+ * elsewhere (interpose/memory.c: files that the request maps) count as found. */
 #define _GNU_SOURCE
 #include "memory/hot.h"
 #include "boundary.h"
@@ -25,34 +27,36 @@
 #include <unistd.h>
 
 enum {
-    /* A page is compared at each fifth rollback: a prime, or half of the pages would be compared
-     * after one of two kinds of requests that take turns, and half after the other. */
+    /* A page is compared at each fifth rollback. The number is a prime. Otherwise, if two kinds
+     * of requests alternate, half of the pages would be compared only after one kind, and half
+     * only after the other. */
     COMPARE_TURNS = 5,
-    COMPARE_TURNS_FEW = 13, /* another prime: few pages are soon copied */
-    COMPARE_GROUP = 64,     /* pages: what is dropped together is one system call */
-    /* Comparisons in a row that find a page unchanged before it is dropped, as a power of two:
-     * after twenty rollbacks its copies have cost what its next fault will and the search for it.
-     */
+    COMPARE_TURNS_FEW = 13, /* another prime: few pages are quickly copied */
+    COMPARE_GROUP = 64,     /* pages: dropping a group is one system call */
+    /* Comparisons in a row that find a page unchanged before it is dropped, as a power of two.
+     * After twenty rollbacks its copies have cost as much as its next fault and the search for
+     * it. */
     PATIENCE = 2,
     PATIENCE_MAX = 10,
-    SOON = 20,       /* rollbacks after which a page that was dropped is written again */
-    FEW_PAGES = 256, /* hot: what the nearest caches hold */
-    /* Hot pages that cost each request 0.3 ms, and 0.6 ms: they stay for fewer comparisons, and
-     * join for being written again within fewer rollbacks. */
+    SOON = 20,       /* rollbacks: a dropped page written within them was needed */
+    FEW_PAGES = 256, /* hot pages that fit into the nearest caches */
+    /* Hot pages that cost each request 0.3 ms, and 0.6 ms. Above these numbers a page stays hot
+     * for fewer comparisons, and becomes hot only if it is written again within fewer rollbacks. */
     MANY_PAGES = 1024,
     MOST_PAGES = 2048,
     SOON_MANY = 8,
-    /* A watched page that is written again within so many rollbacks is cheaper to copy each time:
-     * a fault costs as much as a few copies, or as twelve while the caches hold all of them. */
+    /* A watched page that is written again within this number of rollbacks is cheaper to copy
+     * each time. A fault costs as much as a few copies, or as twelve while the caches hold all
+     * of them. */
     SOON_WATCHED = 12,
     SOON_WATCHED_MANY = 2,
     GAP_PAGES_MAX = 8,
-    BULK_PATIENCE = 3,     /* comparisons in a row that find one of a group's pages unchanged */
-    DROP_FREE_EVERY = 1024 /* rollbacks: a large request's free pages go back to the kernel */
+    BULK_PATIENCE = 3,     /* comparisons in a row that find a group's page unchanged */
+    DROP_FREE_EVERY = 1024 /* rollbacks after which free pages of a large request are dropped */
 };
 
-/* What is known of a page of the image: one of these, whether a free one holds memory, and whether
- * it was hot and nobody wrote it any more. */
+/* State of a page of the image: one of the first five, and two flags. FILLED: a free page holds
+ * memory. COOLED: the page was hot, and was then no longer written. */
 enum {
     PAGE_NEW = 0,
     PAGE_SEEN = 1,
@@ -64,7 +68,7 @@ enum {
     PAGE_COOLED = 16
 };
 
-/* ---- what to do with them ------------------------------------------------------------------ */
+/* ---- state changes of pages ---------------------------------------------------------------- */
 
 static void set_state(hot_state *s, size_t number, uint8_t state) {
     s->pages[number].state = state;
@@ -75,7 +79,7 @@ static void make_hot(hot_state *s, char *page, size_t number) {
     set_state(s, number, PAGE_HOT);
 }
 
-/* Copied back after this request; then it is watched, or hot (copy_watched). */
+/* Has the page copied back after this request. Then it becomes watched or hot (copy_watched). */
 static void copy_once(hot_state *s, char *page, size_t number) {
     s->once[s->once_count++] = (hot_page){page, (uint32_t)number, 0};
 }
@@ -84,7 +88,8 @@ static bool can_watch(const hot_state *s) {
     return s->watch.works && s->watch.count + s->once_count < WATCHED_MAX;
 }
 
-/* What stays is a request's: locked memory (mlockall) for one. */
+/* If the kernel keeps the pages, a request is the cause, for example by locked memory
+ * (mlockall). */
 static void drop(char *from, const char *to) {
     if (from < to) {
         samovar_must(syscall(SYS_madvise, from, (size_t)(to - from), MADV_DONTNEED) == 0,
@@ -96,13 +101,14 @@ static bool drops_free(const hot_state *s) {
     return s->rollback % DROP_FREE_EVERY == DROP_FREE_EVERY - 1;
 }
 
-/* Whether the page was dropped so many rollbacks ago, or fewer. */
+/* Returns true if the page was dropped at most `count` rollbacks ago. */
 static bool was_dropped_within(const hot_state *s, const page_note *known, uint32_t count) {
     return (uint16_t)((uint16_t)s->rollback - known->dropped_at) <= count;
 }
 
-/* A page that is unchanged may have been written all the same, with what was there. If it is
- * written again as soon as it is dropped, it stays longer; if it comes back late, not so long. */
+/* A page that is unchanged may still have been written, with the same content. If it is written
+ * again soon after it was dropped, it stays longer next time. If it comes back late, it stays
+ * for a shorter time. */
 static void learn_patience(const hot_state *s, page_note *known) {
     if (!(known->state & PAGE_COOLED)) {
         return;
@@ -115,13 +121,13 @@ static void learn_patience(const hot_state *s, page_note *known) {
     }
 }
 
-/* Where many pages are hot, only one that is written all the time joins them: the others are paid
- * for by the requests that write them. */
+/* Where many pages are hot, a page becomes hot only if it is written all the time. The cost of
+ * the other pages is left to the requests that write them. */
 static bool deserves_to_be_hot(const hot_state *s, const page_note *known) {
     return s->count <= MANY_PAGES || was_dropped_within(s, known, SOON_MANY);
 }
 
-/* Not known to be written. True: it goes back to the kernel. */
+/* Handles a page that was not known to be written. Returns true if it goes back to the kernel. */
 static bool note_fresh(hot_state *s, char *page, size_t number) {
     page_note *known = &s->pages[number];
     const bool again = (known->state & PAGE_STATE) == PAGE_SEEN;
@@ -139,14 +145,14 @@ static bool note_fresh(hot_state *s, char *page, size_t number) {
     return true;
 }
 
-/* It was watched until this request. */
+/* Handles a page that was watched until this request. */
 static void note_rewritten(hot_state *s, char *page, size_t number) {
     learn_patience(s, &s->pages[number]);
     s->watch.count--;
     copy_once(s, page, number);
 }
 
-/* True: the page goes back to the kernel. */
+/* Returns true if the page goes back to the kernel. */
 static bool note_page(hot_state *s, char *page, size_t number) {
     page_note *known = &s->pages[number];
     switch (known->state & PAGE_STATE) {
@@ -167,7 +173,7 @@ static bool note_page(hot_state *s, char *page, size_t number) {
     }
 }
 
-/* Written pages in one region; those that are dropped are dropped in runs. */
+/* Handles written pages of one region. Pages are dropped in runs. */
 static void note_written(void *state, const image_region *r, char *from, const char *to) {
     hot_state *s = state;
     char *run = from;
@@ -230,8 +236,8 @@ bool samovar_hot_start(hot_state *s) {
     return true;
 }
 
-/* How many comparisons in a row may find this page unchanged: few where many pages are hot, unless
- * it has come back before. */
+/* Returns the number of comparisons in a row that may find this page unchanged: few if many
+ * pages are hot, unless it was dropped and needed again before. */
 static uint32_t patience(const page_note *known, uint32_t hot) {
     if (hot <= MANY_PAGES) {
         return 1U << known->patience;
@@ -240,7 +246,8 @@ static uint32_t patience(const page_note *known, uint32_t hot) {
     return comes_back ? 1U << PATIENCE : hot > MOST_PAGES ? 1 : 2;
 }
 
-/* True: nobody changes it any more. One that was hot for nothing again and again is new again. */
+/* Returns true if the page is no longer changed. A page that was hot without need several times
+ * becomes new again. */
 static bool has_cooled(hot_state *s, hot_page *h, uint32_t hot, bool in_turn, bool watches) {
     page_note *known = &s->pages[h->number];
     h->unchanged += in_turn;
@@ -262,8 +269,8 @@ static void let_go(hot_state *s, char *from, const char *to, bool watches) {
     }
 }
 
-/* Copies the hot pages of one group; its part of the comparisons, and of the list, whose next free
- * place is `kept`. */
+/* Copies the hot pages of one group, with its part of the comparisons. Also compacts its part of
+ * the list, whose next free place is `kept`. */
 static uint32_t compare_group(hot_state *s, uint32_t from, uint32_t to, uint32_t kept,
                               bool in_turn) {
     const uint32_t hot = s->count;
@@ -288,7 +295,7 @@ static uint32_t compare_group(hot_state *s, uint32_t from, uint32_t to, uint32_t
     return kept;
 }
 
-/* Part of a list of `all` pages. */
+/* Copies part of a list of `all` pages. */
 static void copy_pages(const hot_state *s, const hot_page *list, uint32_t count, uint32_t all) {
     uint32_t i = 0;
     for (; all > MOST_PAGES && i + 1 < count; i += 2) {
@@ -301,8 +308,8 @@ static void copy_pages(const hot_state *s, const hot_page *list, uint32_t count,
     samovar_copies_done();
 }
 
-/* Where most pages are hot, groups that nobody has changed are signs of a small request among large
- * ones: then the next is compared, too. */
+/* Where most pages are hot, a group without changes indicates a small request among large ones.
+ * Then the next group is compared, too. */
 static void copy_hot(hot_state *s) {
     const uint32_t hot = s->count, turns = hot > FEW_PAGES ? COMPARE_TURNS : COMPARE_TURNS_FEW;
     const uint32_t turn = (uint32_t)(s->rollback % turns);
@@ -326,8 +333,9 @@ static void copy_hot(hot_state *s) {
     s->count = kept;
 }
 
-/* Whether it is cheaper to copy each time, where a request has written many pages or few. Of what
- * is written by large requests, which are known to be large, only what one after another writes. */
+/* Returns true if copying the page each time is cheaper. `many`: the request has written many
+ * pages. For requests that are known to be large, this is true only for pages that consecutive
+ * requests write. */
 static bool is_written_often(const hot_state *s, const page_note *known, bool many) {
     if (!many) {
         return (known->state & PAGE_STATE) == PAGE_SEEN ||
@@ -343,8 +351,8 @@ static bool lies_in(const image_region *r, const char *from, const char *to) {
     return r && r->at <= from && to <= r->at + r->len;
 }
 
-/* Whether a run may go on to this page, over few pages that nobody has written: what the kernel
- * watches there costs nothing, and a call less is ten pages' worth. */
+/* Returns true if a run may be extended to this page, across a few pages that were never
+ * written. Watching those costs nothing, and one call less is worth ten pages. */
 static bool may_bridge(const hot_state *s, const page_run *run, const hot_page *h,
                        const image_region **region) {
     const size_t gap = (size_t)(h->page - run->end) / IMAGE_PAGE;
@@ -379,7 +387,8 @@ static void change(hot_state *s, change_state *c, const hot_page *h, change_next
     next(&s->watch, &c->run, h->page);
 }
 
-/* Pages that are written now and then. They were found in order: neighbours are one call. */
+/* Copies back pages that are written occasionally. They were found in order, so neighbours need
+ * one call. */
 static void copy_watched(hot_state *s) {
     const bool many = s->count + s->once_count > MANY_PAGES;
     change_state changes = {0};
@@ -402,9 +411,10 @@ static void copy_watched(hot_state *s) {
     s->once_count = 0;
 }
 
-/* ---- what large requests write ------------------------------------------------------------- */
+/* ---- pages of large requests --------------------------------------------------------------- */
 
-/* What has become hot, or was dropped, is no longer among them. */
+/* Prepares a large request: its pages are not watched. Pages that have become hot or were
+ * dropped are removed from the list. */
 static void expect(hot_state *s) {
     bulk_state *b = &s->bulk;
     change_state changes = {0};
@@ -434,7 +444,7 @@ bool samovar_hot_wants_kind(const hot_state *s) {
     return s->watch.works && s->count + s->watch.count >= BULK_PAGES_MIN;
 }
 
-/* By one page of each group. The number of pages that were probably written. */
+/* Compares one page of each group. Returns the number of pages that were probably written. */
 static uint32_t compare_expected(const hot_state *s) {
     const bulk_state *b = &s->bulk;
     uint32_t written = 0;
@@ -448,8 +458,8 @@ static uint32_t compare_expected(const hot_state *s) {
     return written;
 }
 
-/* They are watched again. Groups that large requests have not written for some time are no longer
- * expected. */
+/* Watches the pages again. Groups that large requests have not written for some time are removed
+ * from the list. */
 static void watch_expected(hot_state *s) {
     bulk_state *b = &s->bulk;
     change_state changes = {0};
@@ -471,7 +481,7 @@ static void watch_expected(hot_state *s) {
     b->count = kept;
 }
 
-/* The number of pages that were written where large requests write. */
+/* Copies back the pages of large requests. Returns the number of those that were written. */
 static uint32_t copy_expected(hot_state *s) {
     bulk_state *b = &s->bulk;
     if (!b->expected) {
@@ -484,7 +494,8 @@ static uint32_t copy_expected(hot_state *s) {
     return written;
 }
 
-/* Their memory goes back to the kernel when nobody has written them for long. */
+/* Returns true for a watched page that was not written for a long time. Its memory goes back to
+ * the kernel. */
 static bool is_unused(const hot_state *s, size_t number) {
     const page_note *known = &s->pages[number];
     return (known->state & PAGE_STATE) == PAGE_WATCHED &&
@@ -506,7 +517,8 @@ static void drop_unused(hot_state *s) {
     }
 }
 
-/* Whether others than this thread have run in its memory: their faults are not counted here. */
+/* Returns true if only this thread has run in its memory. Faults of other threads and processes
+ * are not counted here. */
 static bool counts_all(const hot_state *s) {
     return !s->threads_started && !s->others_wrote;
 }

@@ -1,8 +1,8 @@
 /* The image: every private writable mapping of the booted process, in a memory file.
  *
- * The copies are mapped back MAP_PRIVATE at their addresses: processes forked from here on share
- * them, and a page that was never written costs nobody anything. The file is sealed: no worker can
- * change what the others start from. */
+ * The copies are mapped back MAP_PRIVATE at their addresses. Processes forked from here on share
+ * them, and a page that was never written costs nothing. The file is sealed: no worker can
+ * change the state from which the others start. */
 #define _GNU_SOURCE
 #include "memory/image.h"
 #include "boundary.h"
@@ -25,15 +25,15 @@
 enum {
     ASIDE_STACK_BYTES = 128 << 10,
     MAPS_BYTES_MAX = 8 << 20,
-    CLUSTER_DISTANCE = 96 << 10, /* beyond it two looks cost less than one */
+    CLUSTER_DISTANCE = 96 << 10, /* beyond it, two searches cost less than one */
     PAGEMAP_BATCH = 4096
 };
 
 image_table *samovar_image;
 
-/* ---- memory that is no part of it ---------------------------------------------------------- */
+/* ---- memory outside of the image ----------------------------------------------------------- */
 
-/* By system calls, so that no interposed function counts it as a request's. */
+/* Uses system calls, so that no interposed function counts the memory as a request's. */
 void *samovar_shared_memory(size_t len) {
     void *at = (void *)syscall(SYS_mmap, NULL, len, PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -44,7 +44,7 @@ void samovar_shared_memory_end(void *at, size_t len) {
     syscall(SYS_munmap, at, len);
 }
 
-/* ---- what there is ------------------------------------------------------------------------- */
+/* ---- the mappings -------------------------------------------------------------------------- */
 
 typedef struct {
     uintptr_t from, to;
@@ -68,7 +68,7 @@ static char *read_whole(const char *path, char *to, size_t room) {
     return n == 0 ? to : NULL;
 }
 
-/* "from-to rwxp offset dev inode   name"; false for a line of another kind. */
+/* Parses "from-to rwxp offset dev inode   name". Returns false for a line of another kind. */
 static bool parse_mapping(char *line, mapping_line *out) {
     char *at = line;
     out->from = strtoul(at, &at, 16);
@@ -96,8 +96,8 @@ static bool is_part(const mapping_line *m) {
            strcmp(m->name, "[stack]") != 0 && strncmp(m->name, "[v", 2) != 0;
 }
 
-/* Flags of the kernel (man proc_pid_smaps): droppable pages and those that a fork wipes are random
- * generators' state, which must not return; the others are no ordinary memory. */
+/* Flags of the kernel (man proc_pid_smaps). Droppable pages and pages that a fork wipes hold the
+ * state of random generators, which must not return. The others are not ordinary memory. */
 static bool is_special(const char *vm_flags) {
     const char *const special[] = {" dp", " wf", " dc", " io", " pf"};
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
@@ -119,7 +119,7 @@ static bool add_region(const mapping_line *m, image_table *t) {
     return true;
 }
 
-/* Anonymous regions have holes: pages that nobody has touched. */
+/* True for anonymous regions, which have holes: pages that were never touched. */
 static bool anonymous[REGIONS_MAX];
 
 static const char *find_regions(image_table *t, char *text) {
@@ -135,7 +135,7 @@ static const char *find_regions(image_table *t, char *text) {
             if (wanted && !is_special(line + 8)) {
                 anonymous[t->region_count % REGIONS_MAX] = current.inode == 0;
                 if (!add_region(&current, t)) {
-                    return "it has more memory mappings than can be kept";
+                    return "it has too many memory mappings";
                 }
             }
             wanted = false;
@@ -147,7 +147,7 @@ static const char *find_regions(image_table *t, char *text) {
             }
         }
     }
-    return t->stack_top ? NULL : "its stack was not found";
+    return t->stack_top ? NULL : "cannot find its stack";
 }
 
 static void find_clusters(image_table *t) {
@@ -174,7 +174,7 @@ bool samovar_image_has(const char *at, size_t len) {
     return false;
 }
 
-/* They are in the order of their addresses. */
+/* The regions are sorted by address. */
 const image_region *samovar_region_of(const char *at) {
     const image_table *t = samovar_image;
     uint32_t low = 0, high = t->region_count;
@@ -189,7 +189,7 @@ const image_region *samovar_region_of(const char *at) {
     return low < t->region_count && t->regions[low].at <= at ? &t->regions[low] : NULL;
 }
 
-/* ---- copying it ---------------------------------------------------------------------------- */
+/* ---- the copy ------------------------------------------------------------------------------ */
 
 bool samovar_write_all(int file, const char *from, size_t len, off_t offset) {
     while (len > 0) {
@@ -242,13 +242,13 @@ static const char *copy_regions(const image_table *t, int file, int pagemap) {
         bool done = anonymous[i] ? copy_touched(file, pagemap, r)
                                  : samovar_write_all(file, r->at, r->len, (off_t)r->offset);
         if (!done) {
-            return "its memory could not be copied (is there memory left?)";
+            return "cannot copy its memory (check the free memory)";
         }
     }
     return NULL;
 }
 
-/* Nothing here may change memory that is being replaced, but for this function's stack. */
+/* Nothing here may change memory that is being replaced, except this function's stack. */
 static bool map_back(const image_table *t, int file) {
     for (uint32_t i = 0; i < t->region_count; i++) {
         const image_region *r = &t->regions[i];
@@ -262,13 +262,13 @@ static bool map_back(const image_table *t, int file) {
 
 int samovar_memory_file(void) {
     const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    /* Executable: PCRE keeps compiled patterns in private mappings. */
+    /* Executable, because PCRE keeps compiled patterns in private mappings. */
     int file = memfd_create("samovar-image", flags | MFD_EXEC);
     return file >= 0 ? file : memfd_create("samovar-image", flags);
 }
 
-/* A stack that is no part of the image: that of a fiber is, and would be replaced under the running
- * function. */
+/* A stack outside of the image. The stack of a fiber is part of the image, and would be replaced
+ * under the running function. */
 typedef struct {
     samovar_job *run;
     void *argument;
@@ -276,7 +276,7 @@ typedef struct {
     char stack[ASIDE_STACK_BYTES];
 } aside;
 
-static aside *volatile current; /* makecontext() passes only numbers. */
+static aside *volatile current; /* makecontext() passes only integers */
 
 static void run_current(void) {
     current->run(current->argument);
@@ -300,7 +300,7 @@ bool samovar_run_aside(samovar_job *run, void *argument) {
     return true;
 }
 
-/* Everything between the copy and the mapping back. */
+/* Data for the steps from the copy to the mapping back. */
 typedef struct {
     image_table *table;
     int file, pagemap;
@@ -309,10 +309,10 @@ typedef struct {
 
 static const char *take(image_table *t, int file, int pagemap) {
     if (ftruncate(file, (off_t)t->bytes) != 0) {
-        return "its memory file could not be made";
+        return "cannot create its memory file";
     }
     t->brk = (void *)syscall(SYS_brk, 0);
-    samovar_image = t; /* First, for the image to say that it is one. */
+    samovar_image = t; /* First, so that the copied memory contains it. */
     const char *problem = copy_regions(t, file, pagemap);
     if (problem) {
         return problem;
@@ -322,11 +322,11 @@ static const char *take(image_table *t, int file, int pagemap) {
     fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     void *view = (void *)syscall(SYS_mmap, NULL, t->bytes, PROT_READ, MAP_PRIVATE, file, 0);
     if (view == MAP_FAILED) {
-        return "its memory file could not be mapped";
+        return "cannot map its memory file";
     }
     t->view = view;
     if (!map_back(t, file)) {
-        _exit(70); /* Half replaced: nothing in this process can be trusted. */
+        _exit(70); /* Half replaced: no memory of this process can be trusted. */
     }
     return NULL;
 }
@@ -340,24 +340,24 @@ const char *samovar_image_take(void) {
     image_table *t = samovar_shared_memory(sizeof *t);
     char *text = samovar_shared_memory(MAPS_BYTES_MAX);
     if (!t || !text) {
-        return "there is no memory left";
+        return "out of memory";
     }
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), file = samovar_memory_file();
-    const char *problem = pagemap < 0 ? "/proc/self/pagemap cannot be read" : NULL;
+    const char *problem = pagemap < 0 ? "cannot read /proc/self/pagemap" : NULL;
     if (!problem && file < 0) {
-        problem = "its memory file could not be made";
+        problem = "cannot create its memory file";
     }
     if (!problem && !read_whole("/proc/self/smaps", text, MAPS_BYTES_MAX)) {
-        problem = "/proc/self/smaps cannot be read";
+        problem = "cannot read /proc/self/smaps";
     }
     if (!problem) {
         problem = find_regions(t, text);
     }
     if (!problem) {
         find_clusters(t);
-        /* In shared memory: what is taken must not hold its own taking. */
+        /* In shared memory: the image must not contain the state of its own creation. */
         taking *job = samovar_shared_memory(sizeof *job);
-        problem = "there is no memory left";
+        problem = "out of memory";
         if (job) {
             *job = (taking){t, file, pagemap, problem};
             samovar_run_aside(take_aside, job);

@@ -1,12 +1,15 @@
-/* The image: the memory of a booted process, as its workers start from it and return to it.
+/* The image: the memory of a booted process, from which its workers start and to which they
+ * return.
  *
- * Three kinds of memory:
- * - the image: every private writable mapping of the process, copied into a memory file once and
- *   mapped back from it, so that all forks share it; rolled back after a request;
- * - what lives through a rollback: MAP_SHARED memory of a worker's own (persistent.h);
- * - the rest: read-only mappings, and MAP_SHARED ones (the ring, opcache), which nobody rolls back.
+ * There are three kinds of memory:
+ * - the image: every private writable mapping of the process. It is copied into a memory file
+ *   once and mapped back from it, so that all forks share it. It is rolled back after a request.
+ * - memory that survives a rollback: MAP_SHARED memory of a worker's own (persistent.h).
+ * - the rest: read-only mappings, and MAP_SHARED ones (the ring, opcache), which are not rolled
+ *   back.
  *
- * This folder is the lowest: memory and nothing else. It includes leave.h and boundary.h only. */
+ * This folder is the lowest: it handles memory and nothing else. It includes only leave.h and
+ * boundary.h. */
 #ifndef SAMOVAR_MEMORY_IMAGE_H
 #define SAMOVAR_MEMORY_IMAGE_H
 
@@ -33,7 +36,7 @@ typedef struct {
     uintptr_t from, to;
 } address_range;
 
-/* Regions near each other, looked through in one go. */
+/* Regions near each other, which are searched together. */
 typedef struct {
     address_range range;
     uint32_t first, end; /* its regions */
@@ -45,8 +48,8 @@ typedef struct {
     uint32_t region_count;
     region_cluster clusters[CLUSTERS_MAX];
     uint32_t cluster_count;
-    size_t bytes;      /* of the memory file; a hole counts */
-    size_t held_bytes; /* of it without the holes */
+    size_t bytes;      /* of the memory file, including holes */
+    size_t held_bytes; /* the same without holes */
     const char *view;  /* the memory file, read-only */
     uintptr_t stack_top;
     void *brk;
@@ -55,18 +58,19 @@ typedef struct {
 /* NULL until there is an image. */
 extern image_table *samovar_image;
 
-/* Takes the image. NULL, or what went wrong. */
+/* Takes the image. Returns NULL, or the error. */
 const char *samovar_image_take(void);
-/* Whether a byte of [at, at + len) is the image's. */
+/* Returns true if a byte of [at, at + len) belongs to the image. */
 bool samovar_image_has(const char *at, size_t len);
-/* The region that this byte lies in; NULL: none. */
+/* Returns the region that contains this byte, or NULL. */
 const image_region *samovar_region_of(const char *at);
 
-/* Runs the job on a stack that is no part of the image, all signals blocked; false: no memory. */
+/* Runs the job on a stack outside of the image, with all signals blocked. Returns false if there
+ * is no memory. */
 typedef void samovar_job(void *argument);
 bool samovar_run_aside(samovar_job *run, void *argument);
 
-/* A memory file whose pages may be mapped executable; -1: none. */
+/* Creates a memory file whose pages may be mapped executable. Returns -1 on failure. */
 int samovar_memory_file(void);
 bool samovar_write_all(int file, const char *from, size_t len, off_t offset);
 

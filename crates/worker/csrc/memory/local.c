@@ -1,12 +1,13 @@
-/* Thread-local variables of libraries that were loaded after the program began: libc allocates them
- * when a thread first uses them, under locks of the dynamic linker. Left to a request, that is done
- * again after each rollback, and writes to six pages. */
+/* Thread-local variables of libraries that were loaded after the program began. libc allocates
+ * them when a thread first uses them, under locks of the dynamic linker. If a request did that,
+ * it would be done again after each rollback, and would write to six pages. */
 #define _GNU_SOURCE
 #include "memory/local.h"
 #include <link.h>
 #include <stddef.h>
 
-/* The dynamic linker's, as the compiler calls it (ELF Handling For Thread-Local Storage, 3.4). */
+/* The dynamic linker's function, as the compiler calls it (ELF Handling For Thread-Local
+ * Storage, 3.4). */
 typedef struct {
     unsigned long module, offset;
 } tls_place;

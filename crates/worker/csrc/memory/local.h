@@ -1,8 +1,8 @@
-/* What libraries keep per thread. */
+/* Thread-local memory of libraries. */
 #ifndef SAMOVAR_MEMORY_LOCAL_H
 #define SAMOVAR_MEMORY_LOCAL_H
 
-/* Before an image: its thread has the memory of all libraries that are loaded. */
+/* Called before there is an image: allocates the thread-local memory of all loaded libraries. */
 void samovar_locals_settle(void);
 
 #endif

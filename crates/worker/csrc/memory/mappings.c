@@ -1,9 +1,9 @@
-/* What a request maps and unmaps beyond the image (a large file, a locale, a module of iconv), and
- * its way out after the request.
+/* Mappings that a request makes and removes beyond the image (a large file, a locale, a module
+ * of iconv), and their removal after the request.
  *
- * Most of it is told by the interposed functions of libc (interpose/memory.c) and known by its
- * address. What libc maps by itself is not: whether there is some, the number of all pages says,
- * and where, a look at /proc/self/maps. */
+ * Most of them are reported by the interposed functions of libc (interpose/memory.c) and known
+ * by their address. Mappings that libc makes internally are not reported. The number of all
+ * pages shows whether there are some; /proc/self/maps shows where they are. */
 #define _GNU_SOURCE
 #include "memory/mappings.h"
 #include "boundary.h"
@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 enum {
-    CHECK_EVERY = 64, /* rollbacks between two looks at what cannot change unseen, but might */
+    CHECK_EVERY = 64, /* rollbacks between two checks for changes that were not reported */
     MAPS_BYTES_MAX = 4 << 20
 };
 
-/* In shared memory: the look must not change what is looked at. */
+/* In shared memory: the check must not change the memory that it checks. */
 static char *maps_text;
 
 /* ---- all mappings -------------------------------------------------------------------------- */
@@ -41,7 +41,8 @@ static char *read_maps(void) {
     return n == 0 ? maps_text : NULL;
 }
 
-/* The next mapping of `text`; neighbours are one. The stack grows by itself and is left out. */
+/* Reads the next mapping of `text`; neighbours count as one. Skips the stack, which grows
+ * automatically. */
 static bool next_mapping(const char **text, address_range *out) {
     bool any = false;
     while (**text) {
@@ -79,8 +80,8 @@ static bool note_mappings(mappings_state *s) {
     return text != NULL;
 }
 
-/* [from, to) was not there at the start. Nothing else ever is: so the next time that something is
- * there unseen, it may be unmapped without a look. */
+/* Unmaps [from, to), which was not mapped at the start. Nothing else is ever mapped there. So
+ * the next time that there is an unreported mapping, this range may be unmapped without a check. */
 static void unmap_new(mappings_state *s, uintptr_t from, uintptr_t to) {
     samovar_must(syscall(SYS_munmap, from, to - from) == 0, LEAVE_MAPPING);
     for (uint32_t i = 0; i < s->unseen_count; i++) {
@@ -93,8 +94,8 @@ static void unmap_new(mappings_state *s, uintptr_t from, uintptr_t to) {
     s->unseen_count += s->unseen_count < UNSEEN_MAX;
 }
 
-/* Unmaps what of `now` was not there at the start; returns how many bytes were. `at`: the first
- * base range that may matter, moved on. */
+/* Unmaps the parts of `now` that were not mapped at the start. Returns the number of bytes that
+ * were. `at` is the first base range that may matter, and is moved forward. */
 static size_t restore_mapping(mappings_state *s, const address_range *now, uint32_t *at) {
     uintptr_t from = now->from;
     size_t covered = 0;
@@ -118,7 +119,7 @@ static size_t restore_mapping(mappings_state *s, const address_range *now, uint3
     return covered;
 }
 
-/* All mappings as they were; false: one of the image's is gone. */
+/* Restores all mappings. Returns false if one of the image is gone. */
 static bool restore_all_mappings(mappings_state *s) {
     const char *text = read_maps();
     address_range now;
@@ -148,12 +149,13 @@ static void unmap_known(mappings_state *s) {
     }
     s->made_count = 0;
     const char *brk = sbrk(0), *wanted = samovar_image->brk;
-    /* Memory of the image was given back; or the kernel takes nothing. */
+    /* Either memory of the image was given back, or the kernel takes no memory back. */
     samovar_must(brk >= wanted, LEAVE_MAPPING);
     samovar_must(brk == wanted || (char *)syscall(SYS_brk, wanted) == wanted, LEAVE_MAPPING);
 }
 
-/* What libc maps by itself (a locale, a module of iconv) mostly comes again at the same place. */
+/* Mappings that libc makes internally (a locale, a module of iconv) usually come back at the
+ * same address. */
 static bool unmap_unseen(mappings_state *s) {
     for (uint32_t i = 0; i < s->unseen_count; i++) {
         samovar_must(syscall(SYS_munmap, s->unseen[i].from, s->unseen[i].to - s->unseen[i].from) ==
@@ -173,7 +175,7 @@ void samovar_mappings_restore(mappings_state *s, bool touched, uint64_t rollback
     s->unknown = false;
 }
 
-/* ---- its two ends -------------------------------------------------------------------------- */
+/* ---- the start ----------------------------------------------------------------------------- */
 
 bool samovar_mappings_open(mappings_state *s) {
     maps_text = samovar_shared_memory(MAPS_BYTES_MAX);
@@ -182,13 +184,13 @@ bool samovar_mappings_open(mappings_state *s) {
 }
 
 bool samovar_mappings_settle(mappings_state *s) {
-    s->made_count = 0; /* Those of our own start. */
+    s->made_count = 0; /* Forgets those of our own start. */
     s->unknown = false;
     s->vm_pages = vm_pages(s);
     return note_mappings(s);
 }
 
-/* ---- what is seen of a request ------------------------------------------------------------- */
+/* ---- reports of interposed functions ------------------------------------------------------- */
 
 static size_t whole_pages(size_t len) {
     return (len + IMAGE_PAGE - 1) & ~((size_t)IMAGE_PAGE - 1);
@@ -203,7 +205,7 @@ void samovar_mappings_made(mappings_state *s, char *at, size_t len) {
     s->made[s->made_count++].len = whole_pages(len);
 }
 
-/* What is left of mapping `i` when [from, to) is gone; returns how many bytes of it were. */
+/* Removes [from, to) from mapping `i`. Returns the number of bytes that were part of it. */
 static size_t cut(mappings_state *s, uint32_t i, char *from, char *to) {
     char *begin = s->made[i].at, *end = begin + s->made[i].len;
     from = from > begin ? from : begin;
@@ -227,7 +229,7 @@ static size_t cut(mappings_state *s, uint32_t i, char *from, char *to) {
 
 bool samovar_mappings_had(const mappings_state *s, const void *at, size_t len) {
     const uintptr_t from = (uintptr_t)at, to = from + whole_pages(len);
-    uint32_t low = 0, high = s->base_count; /* They are in the order of their addresses. */
+    uint32_t low = 0, high = s->base_count; /* The ranges are sorted by address. */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         if (s->base[middle].to <= from) {

@@ -1,8 +1,9 @@
 /* The worker's own part of the image.
  *
- * What differs from the image when the worker begins (thread id, its end of the ring) goes to a
- * memory file of its own and is mapped back from it, like the image before: clean again, and copied
- * back only where requests write. Nothing here may change memory that is being replaced. */
+ * When the worker begins, some pages differ from the image (thread id, its end of the ring).
+ * They go to a memory file of the worker's own and are mapped back from it, like the image
+ * before. They are then clean again, and copied back only where requests write. Nothing here may
+ * change memory that is being replaced. */
 #define _GNU_SOURCE
 #include "memory/own.h"
 #include "boundary.h"
@@ -11,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { OWN_SLACK_PAGES = 64 }; /* for what is written while it is taken */
+enum { OWN_SLACK_PAGES = 64 }; /* for pages that are written meanwhile */
 
-/* A page cannot be written for the first time without a fault, a major one if it was swapped out.
- */
+/* A page cannot be written for the first time without a fault. It is a major fault if the page
+ * was swapped out. */
 long samovar_faults(void) {
     struct rusage usage;
     syscall(SYS_getrusage, RUSAGE_THREAD, &usage);
@@ -46,7 +47,7 @@ static void take_own(void *argument, const image_region *r, char *from, const ch
     own->len += len;
 }
 
-/* What is written from here on, a fault will show. */
+/* Writes from here on are detected by their faults. */
 static void take_all_own(void *argument) {
     own_job *job = argument;
     job->part->faults = samovar_faults();

@@ -1,4 +1,4 @@
-/* Which pages of the image were written: the kernel's page tables say it. */
+/* Finds the pages of the image that were written, in the kernel's page tables. */
 #define _GNU_SOURCE
 #include "memory/search.h"
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* linux/fs.h of Linux 6.7; older headers lack it. */
+/* From linux/fs.h of Linux 6.7; older headers lack it. */
 struct scan_range {
     uint64_t start, end, categories;
 };
@@ -19,7 +19,7 @@ struct scan_request {
 enum { SCAN_WRITTEN = 1 << 1, SCAN_FILE = 1 << 2, SCAN_PRESENT = 1 << 3, SCAN_SWAPPED = 1 << 4 };
 
 enum {
-    FOUND_MAX = 256, /* ranges in one answer of the kernel */
+    FOUND_MAX = 256, /* ranges per call of the kernel */
     PAGEMAP_BATCH = 1024
 };
 
@@ -36,7 +36,7 @@ void samovar_visit_range(uint32_t at, uintptr_t from, uintptr_t to, page_visitor
     }
 }
 
-/* Linux ≥ 6.7: the kernel walks its page tables and names the ranges. */
+/* Linux ≥ 6.7: the kernel walks its page tables and returns the ranges. */
 static bool search_by_ioctl(search_state *s, const region_cluster *c, page_visitor *visit,
                             void *argument) {
     struct scan_range found[FOUND_MAX];
@@ -67,7 +67,8 @@ static bool search_by_ioctl(search_state *s, const region_cluster *c, page_visit
     return true;
 }
 
-/* Older kernels: eight bytes a page. Present or swapped, and not of a file. */
+/* Older kernels: reads eight bytes per page. Written pages are present or swapped, and not of a
+ * file. */
 static bool search_by_reading(search_state *s, uint32_t region, page_visitor *visit,
                               void *argument) {
     uint64_t entries[PAGEMAP_BATCH];
@@ -133,7 +134,7 @@ bool samovar_search(search_state *s, long fresh_max, page_visitor *visit, void *
         if (s->fresh > before) {
             move_to_front(s, i);
         }
-        /* A kernel that makes several pages at one fault. */
+        /* Happens with a kernel that makes several pages with one fault. */
         s->mistrusts_faults |= s->fresh > fresh_max;
     }
     return true;

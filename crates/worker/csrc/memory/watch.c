@@ -1,8 +1,8 @@
-/* Which pages are written, by the kernel's own note: userfaultfd in its mode without an answer
- * (Linux 6.7). A write to a watched page costs a third of what one to a dropped page does, and one
- * that nobody writes costs nothing. PAGEMAP_SCAN (hot.c) then finds it among the written ones.
+/* Detects writes to pages with the kernel's help: userfaultfd in its asynchronous mode (Linux
+ * 6.7). A write to a watched page costs a third of a write to a dropped page, and a page that is
+ * not written costs nothing. PAGEMAP_SCAN (search.c) then finds it among the written pages.
  *
- * No kernel of that age, or none that lets us: then rarely written pages are dropped. */
+ * If the kernel is older, or does not permit it, rarely written pages are dropped. */
 #define _GNU_SOURCE
 #include "memory/watch.h"
 #include "leave.h"
@@ -14,13 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* linux/userfaultfd.h of later kernels. */
+/* From linux/userfaultfd.h of later kernels. */
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
 #define FEATURE_WP_ASYNC ((uint64_t)1 << 15)
 
-/* By system calls, as all of this folder: no interposed function counts it as a request's. */
+/* Uses system calls, as all of this folder does: no interposed function counts it as a
+ * request's. */
 void samovar_watch_open(watch_state *w) {
     w->works = false;
     w->count = 0;
@@ -33,7 +34,7 @@ void samovar_watch_open(watch_state *w) {
     }
 }
 
-/* All or none: what is known of a page does not say in which region it lies. */
+/* All regions or none: the state of a page does not include its region. */
 void samovar_watch_start(watch_state *w) {
     for (uint32_t i = 0; w->fd >= 0 && i < samovar_image->region_count; i++) {
         const image_region *r = &samovar_image->regions[i];
@@ -52,8 +53,8 @@ static void protect(const watch_state *w, char *from, const char *to, uint64_t m
     samovar_must(syscall(SYS_ioctl, w->fd, UFFDIO_WRITEPROTECT, &pages) == 0, LEAVE_MAPPING);
 }
 
-/* Whoever closes it by a call of its own ends the watch: writes would go unnoticed. Nothing is to
- * be woken, and only a userfaultfd says so. */
+/* If other code closes the descriptor with a system call of its own, the watch ends, and writes
+ * would go unnoticed. Only a userfaultfd returns EINVAL for a request to wake nothing. */
 void samovar_watch_verify(const watch_state *w) {
     struct uffdio_range nothing = {0};
     if (w->count > 0) {

@@ -1,6 +1,6 @@
-/* activate: from a request's head to superglobals, input, output and time limit, for applications
- * that are already booted (resident.c, checkpoint.c). As php_request_startup (php-src main/main.c),
- * without what would end the application. */
+/* activate: from a request's head to superglobals, input, output and time limit, for
+ * applications that are already booted (resident.c, checkpoint.c). Like php_request_startup
+ * (php-src main/main.c), without the steps that would end the application. */
 #include "model/activate.h"
 #include "compat.h"
 #include "functions/timer_object.h"
@@ -15,10 +15,14 @@ static zend_module_entry *session, *filter, *zlib;
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
-/* Three extensions have state that belongs to the request and nothing that an application sets at
- * boot: the session reads, writes and closes it, filter keeps its own copies of the input, zlib
- * keeps what coding the client accepts. Those of others (mbstring, libxml …) are not run: they
- * would undo what the application set at boot. */
+/* Three extensions have only state that belongs to the request, and none that an application
+ * sets at boot:
+ * - session reads, writes and closes the session;
+ * - filter keeps its own copies of the input;
+ * - zlib keeps the coding that the client accepts.
+ *
+ * The functions of other extensions (mbstring, libxml …) are not run, because they would undo
+ * settings that the application made at boot. */
 static zend_module_entry *module_named(const char *name) {
     return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
 }
@@ -57,12 +61,13 @@ bool samovar_has_sessions(void) {
 
 /* ---- a debugger ---------------------------------------------------------------------------- */
 
-/* Xdebug looks whether a session is asked for when a process calls its first function, and that was
- * the boot's. Running its request startup again would forget the functions that still run. But it
- * has a function by which code asks for a session: called for each request that has a trigger. */
+/* Xdebug checks whether a session is requested when a process calls its first function, which
+ * was during the boot. Running its request startup again would forget the functions that still
+ * run. But it has a function with which code requests a session. That is called for each request
+ * with a trigger. */
 static zend_function *debugger;
 
-/* As Xdebug: any value, unless the setting lists those that count. */
+/* As in Xdebug: any value is a trigger, unless the setting lists the valid ones. */
 static bool is_trigger(const zval *value) {
     const char *listed =
         zend_ini_string("xdebug.trigger_value", sizeof("xdebug.trigger_value") - 1, 0);
@@ -119,10 +124,11 @@ static void find_superglobals(void) {
     }
 }
 
-/* Those that are built on first use stay unbuilt until compiled code mentions them (armed). What is
- * not written is not copied back. */
+/* Superglobals that are built on first use stay unbuilt until compiled code mentions them
+ * (armed). A flag is only written if it changes, because a page that is not written need not be
+ * copied back. */
 static void fill_superglobals(void) {
-    /* The engine republishes the former request's $_FILES unless it is gone. */
+    /* The engine publishes the former request's $_FILES again unless it is gone. */
     zval *files = &PG(http_globals)[TRACK_VARS_FILES];
     zval_ptr_dtor_nogc(files);
     ZVAL_UNDEF(files);
@@ -165,14 +171,15 @@ void samovar_activate_startup(void) {
 
 static void begin(void) {
     PG(in_error_log) = 0;
-    /* Left set by a shutdown function of the former request: generators would skip their `finally`.
-     */
+    /* A shutdown function of the former request may have left it set: generators would skip
+     * their `finally`. */
     CG(unclean_shutdown) = 0;
-    /* Whether its warnings are shown is display_startup_errors' to say. */
+    /* The setting display_startup_errors decides whether warnings are shown. */
     PG(during_request_startup) = 1;
     PG(header_is_being_sent) = 0;
     PG(connection_status) = PHP_CONNECTION_NORMAL;
-    /* Until they are: an upload's progress is written to a session before the request has one. */
+    /* Until they are activated: an upload's progress is written to a session before the request
+     * has one. */
     PG(modules_activated) = 0;
     samovar_measures_begin();
     samovar_fill_request_info(samovar_current);
@@ -201,8 +208,8 @@ void samovar_activate(void) {
     begun();
 }
 
-/* Headers, output buffers and output of above the checkpoint are every request's, as they would be
- * if the whole script ran. */
+/* Headers, output buffers and output from above the checkpoint belong to every request, as if
+ * the whole script ran. */
 void samovar_activate_below(void) {
     const sapi_headers_struct headers = SG(sapi_headers);
     const zval header_callback = SG(callback_func);

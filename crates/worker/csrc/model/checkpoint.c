@@ -1,14 +1,14 @@
 /* Samovar\checkpoint(): the checkpoint model.
  *
- * The front controller is booted down to the checkpoint in a process of its own, where the image is
- * taken and the workers are forked. In a worker checkpoint() returns once for each request; at the
- * script's end samovar_end_below() ends the request as php-fpm would, and the process returns to
- * the image. */
+ * The front controller is booted down to the checkpoint in its own process, where the image is
+ * taken and the workers are forked. In a worker, checkpoint() returns once for each request. At
+ * the end of the script, samovar_end_below() ends the request as php-fpm would, and the process
+ * returns to the image. */
 #include "model/checkpoint.h"
-#include "census/report.h"
-#include "census/watch.h"
+#include "heap_walk/report.h"
+#include "heap_walk/watch.h"
 #include "leave.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "loads/loads.h"
 #include "memory/heap.h"
 #include "memory/image.h"
@@ -35,12 +35,12 @@
 #include <unistd.h>
 #include "functions/arginfo/prototypes.h"
 
-enum { HEAP_SLACK_BYTES = 8 << 20 }; /* room in malloc's heap that requests need not ask for */
+enum { HEAP_SLACK_BYTES = 8 << 20 }; /* so that requests need not extend malloc's heap */
 
 /* ---- before the image ---------------------------------------------------------------------- */
 
-/* Compiled scripts are not read again, and their files would be closed under the image by the first
- * request's end. */
+/* Compiled scripts are not read again, and the end of the first request would close their files
+ * under the image. */
 static void close_scripts(void) {
     for (zend_llist_element *e = CG(open_files).head; e; e = e->next) {
         zend_file_handle *file = (zend_file_handle *)e->data;
@@ -52,11 +52,11 @@ static void close_scripts(void) {
     }
 }
 
-/* A request that sets it (many do, for programs that they start) finds it loaded. libc would map
- * its files by itself, where only a look at all mappings finds them again. */
+/* Loads a locale that many requests set for programs that they start. libc would map its files
+ * internally, where only a check of all mappings finds them. */
 static void load_usual_locale(void) {
     if (newlocale(LC_ALL_MASK, "C.UTF-8", NULL) == NULL) {
-        errno = 0; /* A system without it. */
+        errno = 0; /* The system does not have it. */
     }
 }
 
@@ -74,8 +74,8 @@ static void tidy(void) {
     samovar_heap_close();
 }
 
-/* Whether what the boot has left open lets an image be taken here. Does not return in an image
- * process that cannot go on. */
+/* Checks whether the resources that the boot has left open permit an image here. Does not return
+ * in an image process that cannot continue. */
 static int preflight(void) {
     if (samovar_place == SAMOVAR_REHEARSES) {
         samovar_loads_booted();
@@ -109,8 +109,8 @@ static bool take_image(void) {
     samovar_image_is("shared", samovar_image->held_bytes, samovar_image->region_count);
     load_table *table = samovar_loads_room();
     if (!samovar_rollback_here()) {
-        samovar_note("PHP Samovar: this worker cannot roll back (are /proc/self/pagemap and statm "
-                     "readable?)");
+        samovar_note("PHP Samovar: this worker cannot roll back (check that /proc/self/pagemap "
+                     "and statm are readable)");
         samovar_leave_for(LEAVE_FATAL);
     }
     samovar_loads_begin(&samovar_persistent->loads, table);
@@ -121,8 +121,8 @@ bool samovar_take_image(void) {
     return preflight() != FALL_SCRIPT && take_image();
 }
 
-/* Samovar\\serve() without rollback: nothing is rolled back, so that forks may share what they
- * boot, unless it is something that two processes cannot both use. */
+/* Samovar\\serve() without rollback. Nothing is rolled back, so forks may share the booted
+ * application, unless it holds something that two processes cannot both use. */
 void samovar_share_boot(void) {
     samovar_loads_booted();
     samovar_paths_settle(false);
@@ -137,7 +137,7 @@ void samovar_share_boot(void) {
 static void wait_for_request(void) {
     samovar_current = samovar_take();
     if (!samovar_current) {
-        _exit(0); /* The server stops, or a connection has died (boundary.rs has said so). */
+        _exit(0); /* The server stops, or a connection has died (boundary.rs has reported it). */
     }
     hot_state *hot = &samovar_persistent->hot;
     if (samovar_hot_wants_kind(hot)) {
@@ -145,7 +145,7 @@ static void wait_for_request(void) {
     }
 }
 
-/* Below the checkpoint, in each request: what it begins with. */
+/* Begins each request below the checkpoint. */
 static void begin_below(void) {
     if (samovar_persistent) {
         samovar_loads_open(&samovar_persistent->loads, samovar_persistent->rollback.count);
@@ -155,8 +155,8 @@ static void begin_below(void) {
     samovar_resume();
 }
 
-/* Not of a script beside the front controller: no boot would come down to it. Nor of one that is
- * run whole to see what that takes, while others are booted ahead. */
+/* Not for a script other than the front controller, because no boot would reach it. Nor does a
+ * worker leave that runs such scripts to measure their cost, while others are booted ahead. */
 void samovar_meets_boot(void) {
     if (samovar_current && (samovar_current->flags & SAMOVAR_APP)) {
         samovar_met_checkpoint(samovar_current->flags & SAMOVAR_WHOLE);
@@ -171,11 +171,11 @@ void samovar_checkpoint(void) {
         return;
     }
     if (samovar_place == SAMOVAR_RUNS_SCRIPTS) {
-        samovar_ledger_booted();
+        samovar_request_accounting_booted();
         samovar_meets_boot();
         return;
     }
-    samovar_tasks_end(); /* By checkpoint_after: nothing that waits can be part of an image. */
+    samovar_tasks_end(); /* With checkpoint_after: a waiting task cannot be part of an image. */
     samovar_activate_startup();
     samovar_below_checkpoint = true;
     const int fall = preflight();
@@ -184,19 +184,19 @@ void samovar_checkpoint(void) {
         return;
     }
     if (fall == FALL_SCRIPT || !take_image()) {
-        /* Only in a worker that boots by itself: the image process has ended. */
+        /* Only in a worker that boots the application itself: the image process has ended. */
         samovar_leave_for(LEAVE_FATAL);
     }
     samovar_resident(true);
     if (samovar_reports() && samovar_persistent->rollback.count == 0) {
-        samovar_report_begin(&(census_waiting){NULL, NULL});
+        samovar_report_begin(&(heap_walk_waiting){NULL, NULL});
     }
     wait_for_request();
-    samovar_answered = false;
+    samovar_responded = false;
     begin_below();
 }
 
-/* Where nothing is booted ahead, the callable is called all the same: what stands below relies on
+/* The callable is called even where nothing is booted ahead, because the code below relies on
  * it. */
 ZEND_FUNCTION(Samovar_checkpoint) {
     zend_fcall_info info = {0};
@@ -223,7 +223,8 @@ ZEND_FUNCTION(Samovar_checkpoint) {
     }
 }
 
-/* Before each look for a request: the second since the last one means that there was none. */
+/* Called before each check for a request. A second after the last check means that there was
+ * none. */
 int samovar_may_take(void) {
     if (!samovar_persistent) {
         return !samovar_watch_is_due();

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 
 void samovar_checkpoint(void);
-/* A request that runs as a whole script meets what is there to be booted ahead. */
+/* Called when a request that runs as a whole script reaches code that can be booted ahead. */
 void samovar_meets_boot(void);
-/* Takes the image here; returns true in each worker, once and after each of its rollbacks. */
+/* Takes the image here. Returns true in each worker, once and after each of its rollbacks. */
 bool samovar_take_image(void);
-/* Lets workers be forked here that never roll back; returns in each. */
+/* Has workers forked here that never roll back. Returns in each of them. */
 void samovar_share_boot(void);
 
 #endif

@@ -1,13 +1,13 @@
-/* Garbage cycles of booted applications' requests: collected between two requests.
+/* Collects garbage cycles of booted applications' requests between two requests.
  *
- * PHP's collector starts where the ten thousandth possible root is noted: in the middle of a
- * request, whose visitor waits while the whole application is gone through. In a resident worker it
- * runs after an answer instead: as soon as there is something to look at when the worker has time
- * for it, and after many more roots when it has none. Below a checkpoint it need not run at all,
- * the rollback takes all garbage. In a request it still runs when code asks for it, and when memory
- * grows. */
+ * PHP's collector starts when the ten thousandth possible root is recorded: in the middle of a
+ * request, whose visitor waits while the whole application is searched. In a resident worker it
+ * runs after a response instead. If the worker has time for it, a small number of roots is
+ * enough; if it has none, many more are needed. Below a checkpoint it need not run at all,
+ * because the rollback removes all garbage. During a request it still runs when code calls it,
+ * and when memory grows. */
 #include "model/collect.h"
-#include "census/walk.h"
+#include "heap_walk/walk.h"
 #include "persistent.h"
 #include "sapi/sapi.h"
 #include <php.h>
@@ -16,19 +16,19 @@
 #include <zend_gc.h>
 
 enum {
-    IDLE_ROOTS = 2000,    /* that are worth a look when there is time */
-    BUSY_ROOTS = 40000,   /* that are looked at when there is none */
-    ROOTS_MAX = 100000,   /* that a request may note: eight bytes each */
+    IDLE_ROOTS = 2000,    /* worth a collection when there is time */
+    BUSY_ROOTS = 40000,   /* collected even when there is none */
+    ROOTS_MAX = 100000,   /* of one request: eight bytes each */
     IDLE_NS = 1000 * 1000 /* of waiting: this worker has time */
 };
 
-/* What requests may add to the heap before their garbage is looked for. */
+/* Maximum growth of the heap by requests before their garbage is collected. */
 #define GROWTH_BYTES_MAX ((size_t)16 << 20)
 #define GROWTH_BYTES_MAX_BELOW ((size_t)64 << 20)
 
-static int (*collect)(void); /* PHP's, or that of an extension which counts its runs */
-static size_t used_before;   /* bytes of the heap, after the last run */
-static uint64_t asked_at_ns; /* when the worker began to wait; 0: nobody wants to know */
+static int (*collect)(void); /* PHP's, or that of an extension that counts its runs */
+static size_t used_before;   /* bytes of the heap after the last run */
+static uint64_t asked_at_ns; /* when the worker began to wait; 0: not needed */
 static bool has_time;
 
 static uint32_t roots(void) {
@@ -43,7 +43,7 @@ static int run(void) {
     return found;
 }
 
-/* PHP's function of that name, called by code. */
+/* Returns true if code has called PHP's function of that name. */
 static bool is_asked_for(void) {
     const zend_execute_data *frame = EG(current_execute_data);
     return frame && frame->func && frame->func->type == ZEND_INTERNAL_FUNCTION &&
@@ -51,7 +51,7 @@ static bool is_asked_for(void) {
            zend_string_equals_literal(frame->func->common.function_name, "gc_collect_cycles");
 }
 
-/* A quarter of what the application may have, at most. */
+/* At most a quarter of the application's memory limit. */
 static size_t growth_max(void) {
     const size_t most = samovar_persistent ? GROWTH_BYTES_MAX_BELOW : GROWTH_BYTES_MAX;
     const size_t share = PG(memory_limit) > 0 ? (size_t)PG(memory_limit) / 4 : most;
@@ -62,10 +62,11 @@ static bool has_grown(void) {
     return zend_memory_usage(0) > used_before + growth_max();
 }
 
-/* In place of PHP's collector: when this finds nothing, PHP waits for ten thousand roots more. */
+/* Takes the place of PHP's collector. If this finds nothing, PHP waits for ten thousand more
+ * roots. */
 static int collect_later(void) {
-    const bool in_request = samovar_current != NULL; /* Else it is us who ask. */
-    return !in_request || samovar_census_collects || is_asked_for() || has_grown() ||
+    const bool in_request = samovar_current != NULL; /* otherwise this file is the caller */
+    return !in_request || samovar_heap_walk_collects || is_asked_for() || has_grown() ||
                    roots() >= ROOTS_MAX
                ? run()
                : 0;

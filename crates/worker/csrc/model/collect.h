@@ -1,17 +1,18 @@
-/* When PHP collects garbage cycles of requests: between them, not in them. */
+/* Makes PHP collect garbage cycles of requests between them, not during them. */
 #ifndef SAMOVAR_MODEL_COLLECT_H
 #define SAMOVAR_MODEL_COLLECT_H
 
 #include <stdbool.h>
 
-/* Requests begin: from here on PHP's collector is asked for by samovar_collect_between() alone,
- * unless code asks for it or memory runs out. */
+/* Called when requests begin: from here on only samovar_collect_between() runs PHP's collector,
+ * unless code calls it or memory runs out. */
 void samovar_collect_begin(void);
-/* PHP decides again. */
+/* From here on PHP decides again. */
 void samovar_collect_end(void);
-/* A resident worker is about to wait for its next request; false: what has run was fatal. */
+/* Called when a resident worker is about to wait for its next request. Returns false if code
+ * that ran here has failed fatally. */
 bool samovar_collect_between(void);
-/* It has got one. */
+/* Called when it has got one. */
 void samovar_collect_waited(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* Console workers: one script, run as the command line runs it (php-src sapi/cli/php_cli.c), in a
- * child of the template. So it finds in opcache what the requests have compiled, and the other way
- * round; only the name of the SAPI differs, which therefore must not be compiled into anything. */
+/* Console workers: one script, run as on the PHP command line (php-src sapi/cli/php_cli.c), in a
+ * child of the template. So it finds code in opcache that requests have compiled, and the other
+ * way round. Only the name of the SAPI differs, so that name must not be compiled into any code. */
 #include "sapi/name.h"
 #include "sapi/sapi.h"
 #include "sapi/variables.h"
@@ -54,8 +54,8 @@ static void set(const char *name, const char *value) {
     zend_string_release(key);
 }
 
-/* What the command line has whatever php.ini says, or says by default on Debian (memory_limit:
- * the supervisor has its own). Errors go to the log, once. */
+/* Settings that the command line has independent of php.ini, or by default on Debian
+ * (memory_limit: the supervisor has its own). Errors go to the log, once. */
 static int activate(void) {
     set("register_argc_argv", "1");
     set("html_errors", "0");
@@ -69,7 +69,8 @@ static int activate(void) {
     return SUCCESS;
 }
 
-/* Who it is (console.rs): not among the variables that the template has found. */
+/* Identity of the process (console.rs). It is not among the variables that the template has
+ * found. */
 static const char *const identity[] = {"SAMOVAR_CONSOLE_NAME", "SAMOVAR_CONSOLE_NUMBER"};
 
 static void register_variables(zval *array) {
@@ -103,15 +104,15 @@ static void become_cli(void) {
     samovar_sapi_rename(CLI_NAME);
 }
 
-/* Workers let the front decide when they leave; here SIGTERM is asked for, and pcntl_signal() may
- * take it. */
+/* The front decides when other workers leave. Here SIGTERM is an order, and pcntl_signal() may
+ * handle it. */
 static void give_signals_back(void) {
     const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         signal(signals[i], SIG_DFL);
     }
 #ifdef ZEND_SIGNALS
-    zend_signal_startup(); /* Takes what it finds for the default. */
+    zend_signal_startup(); /* Takes the handlers that it finds as the default. */
 #endif
 }
 

@@ -1,11 +1,11 @@
-/* The end of a request below a checkpoint: what php-fpm would do is done, as far as others can see
- * it (shutdown functions, destructors, output, streams, transactions); memory is left as it is,
- * because the rollback brings it all back. */
+/* The end of a request below a checkpoint. All effects that are visible outside are those of
+ * php-fpm (shutdown functions, destructors, output, streams, transactions). Memory is left as it
+ * is, because the rollback restores all of it. */
 #include "model/end_below.h"
 #include "boundary.h"
-#include "census/report.h"
+#include "heap_walk/report.h"
 #include "compat.h"
-#include "model/unseen.h"
+#include "model/skippable_destruction.h"
 #include "model/warmup.h"
 #include "outside/connections.h"
 #include "persistent.h"
@@ -16,15 +16,16 @@
 #include <ext/standard/file.h>
 #include <unistd.h>
 
-/* What there was when the image was taken: the rest is the request's to close. */
+/* The first resource after those of the image. Later ones are closed at the end of the request. */
 static zend_ulong first_resource;
 
-/* Modules whose ends are called, each list up to a NULL. NULL: there is no image yet. */
+/* Modules whose end functions are called; each list ends with a NULL. NULL: there is no image
+ * yet. */
 static zend_module_entry **ending, **ending_last;
 
 /* ---- before the image ---------------------------------------------------------------------- */
 
-/* A connection of the boot's outlives the end of a request. */
+/* Keeps connections of the boot beyond the end of a request. */
 static void hold_resources(void) {
     zval *resource;
     ZEND_HASH_FOREACH_VAL(&EG(regular_list), resource) {
@@ -33,8 +34,9 @@ static void hold_resources(void) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* Their ends free memory and forget what the request has set in it, and nobody sees it: the
- * rollback does the same for less. (Readline's gives a terminal back, which no worker has.) */
+/* The end functions of these modules free memory and reset settings of the request, with no
+ * effect outside: the rollback does the same at a lower cost. (Readline's restores a terminal,
+ * which no worker has.) */
 static bool ends_in_memory(const zend_module_entry *module) {
     const char *const names[] = {"date",     "filter", "intl",     "libxml",
                                  "mbstring", "pcre",   "readline", "SPL"};
@@ -46,14 +48,15 @@ static bool ends_in_memory(const zend_module_entry *module) {
     return false;
 }
 
-/* zend_post_deactivate_modules() would also have opcache release the lock by which it knows that
- * the image points into its memory. */
+/* zend_post_deactivate_modules() would also make opcache release the lock which shows opcache
+ * that the image points into its memory. */
 static bool ends_last(const zend_module_entry *module) {
     return module->post_deactivate_func && strcmp(module->name, "Zend OPcache") != 0 &&
            !ends_in_memory(module);
 }
 
-/* In the engine's order: the last one first, then the last ends in theirs. */
+/* In the engine's order: from the last module to the first, then the last end functions in the
+ * order of the modules. */
 static void list_modules(void) {
     const uint32_t count = zend_hash_num_elements(&module_registry);
     ending = pemalloc((count + 1) * sizeof *ending, 1);
@@ -77,7 +80,7 @@ static void list_modules(void) {
 
 void samovar_end_below_prepare(void) {
     list_modules();
-    samovar_unseen_prepare();
+    samovar_skippable_prepare();
     hold_resources();
     samovar_connections_remember();
     first_resource = (zend_ulong)EG(regular_list).nNextFreeElement;
@@ -85,8 +88,8 @@ void samovar_end_below_prepare(void) {
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* Streams flush, temporary files go, connections say goodbye: what the request has opened, the
- * youngest first, as zend_close_rsrc_list() does. */
+/* Closes the resources that the request has opened, the newest first, as zend_close_rsrc_list()
+ * does. Streams are flushed, temporary files are deleted, connections are closed properly. */
 static void close_resources(void) {
     HashTable *list = &EG(regular_list);
     for (uint32_t i = list->nNumUsed; i-- > 0;) {
@@ -97,9 +100,10 @@ static void close_resources(void) {
     }
 }
 
-/* As zend_objects_store_free_object_storage(): an archive is written, a transaction rolled back. */
+/* Like zend_objects_store_free_object_storage(): an archive is written, a transaction is rolled
+ * back. */
 static void free_objects(void) {
-    if (samovar_objects_ended_unseen()) {
+    if (samovar_objects_skipped()) {
         return;
     }
     zend_objects_store *store = &EG(objects_store);
@@ -114,19 +118,19 @@ static void free_objects(void) {
     }
 }
 
-/* What is freed would be one more page that the rollback copies back. */
+/* Freeing it would write one more page, which the rollback would have to copy back. */
 static void leave_output_handlers(void) {
     if (samovar_persistent && zend_stack_is_empty(&OG(handlers))) {
         OG(handlers).elements = NULL;
     }
 }
 
-/* Those that dl() has loaded in this request are on no list. */
+/* Modules that dl() has loaded in this request are on no list. */
 static bool are_listed(void) {
     return ending && !EG(full_tables_cleanup);
 }
 
-/* As zend_deactivate_modules(). */
+/* Like zend_deactivate_modules(). */
 static void end_modules(void) {
     if (!are_listed()) {
         zend_deactivate_modules();
@@ -172,7 +176,9 @@ static bool has_own_output_handler(void) {
     return false;
 }
 
-/* A stream that is open, of the application's own class or with filters, which may be. */
+/* Returns true if closing the resource may run code of the application: an open resource other
+ * than a plain stream, a stream of the application's own class, or a stream with filters, which
+ * may be its own. */
 static bool closes_with_code(const zend_resource *resource) {
     if (resource->type == php_le_stream_context() || resource->type < 0) {
         return false;
@@ -200,8 +206,8 @@ static bool resources_close_with_code(void) {
     return false;
 }
 
-/* Whether nothing of what follows the destructors is the application's: callbacks of the output
- * and of headers, a session that is written, streams of its own classes. */
+/* Returns true if no code of the application runs after the destructors: no callbacks of the
+ * output and of headers, no session to be written, no streams of its own classes. */
 static bool no_code_follows(void) {
     return samovar_persistent && !CG(unclean_shutdown) && !EG(exception) &&
            Z_ISUNDEF(SG(callback_func)) &&
@@ -209,20 +215,21 @@ static bool no_code_follows(void) {
            !resources_close_with_code() && !has_own_output_handler();
 }
 
-bool samovar_ends_unseen(void) {
-    return no_code_follows() && !BG(user_shutdown_function_names) && samovar_objects_end_unseen();
+bool samovar_is_skippable(void) {
+    return no_code_follows() && !BG(user_shutdown_function_names) &&
+           samovar_objects_are_skippable();
 }
 
-/* PHP destructs what the global scope holds, each object with all that only it holds, and then the
- * rest. That writes into every object, and frees what the boot has made; the rollback would copy
- * it all back. */
+/* PHP destructs the values of the global scope, each object with everything that only it holds,
+ * and then the rest. That writes to every object, and frees memory of the boot. The rollback
+ * would have to copy all of it back. */
 static void destruct(void) {
-    if (!no_code_follows() || !samovar_objects_end_unseen()) {
+    if (!no_code_follows() || !samovar_objects_are_skippable()) {
         zend_call_destructors();
     }
 }
 
-/* php_request_shutdown() (php-src main/main.c) without what only frees memory. */
+/* php_request_shutdown() (php-src main/main.c) without the steps that only free memory. */
 static void end_like_php(void) {
     EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
     EG(current_execute_data) = NULL;
@@ -232,7 +239,7 @@ static void end_like_php(void) {
     }
     zend_end_try();
     if (samovar_reports() && samovar_persistent) {
-        samovar_report_request(&(census_waiting){NULL, NULL});
+        samovar_report_request(&(heap_walk_waiting){NULL, NULL});
     }
     zend_try {
         destruct();

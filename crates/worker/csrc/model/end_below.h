@@ -4,10 +4,11 @@
 
 #include <stdbool.h>
 
-/* Before the image: what is there by then is not a request's to close. */
+/* Called before the image is taken: a request does not close resources that exist by then. */
 void samovar_end_below_prepare(void);
-/* At the script's end: no code of the application's runs after it, but that of an error handler. */
-bool samovar_ends_unseen(void);
+/* Called at the end of the script. Returns true if no code of the application runs after it,
+ * except an error handler. */
+bool samovar_is_skippable(void);
 /* Ends the request as php-fpm would, and returns to the image. */
 _Noreturn void samovar_end_below(void);
 

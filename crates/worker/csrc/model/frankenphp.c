@@ -1,10 +1,11 @@
-/* take, run: FrankenPHP's userland contract, so that worker scripts written for it run unchanged.
+/* take, run: FrankenPHP's interface for PHP code, so that worker scripts written for it run
+ * unchanged.
  *
- * frankenphp_handle_request() is one turn of Samovar\serve()'s loop (resident.c): its first call
- * begins serving, and what stands above it is the boot. The loop is the script's, and so is its
- * end: a fresh worker takes over then. Written after FrankenPHP's documentation. */
+ * frankenphp_handle_request() is one iteration of Samovar\serve()'s loop (resident.c). Its first
+ * call begins serving, and the code above it is the boot. The loop belongs to the script, and so
+ * does its end: a fresh worker then takes over. Written from FrankenPHP's documentation. */
 #include "model/frankenphp.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "model/checkpoint.h"
 #include "model/resident.h"
 #include "model/script.h"
@@ -22,7 +23,7 @@ bool samovar_frankenphp_handled;
 
 /* ---- frankenphp_handle_request ------------------------------------------------------------- */
 
-/* In FrankenPHP a worker outlives its clients, without asking for it. */
+/* In FrankenPHP a worker continues after its client has disconnected, without a setting. */
 static void ignore_user_abort(void) {
     zend_string *name = zend_string_init(ZEND_STRL("ignore_user_abort"), 0);
     zend_alter_ini_entry_chars(name, "1", 1, PHP_INI_USER, PHP_INI_STAGE_RUNTIME);
@@ -37,17 +38,17 @@ static bool serve(samovar_handler *handler) {
     return samovar_serve_next(handler);
 }
 
-/* A worker that was not booted ahead has met the call in a request, as serve() may. The loop has
- * one turn, and what the script does after it has no reader, as in a worker. */
+/* A worker that was not booted ahead has reached the call in a request, as with serve(). The
+ * loop has one iteration, and output of the script after it has no reader, as in a worker. */
 static bool serve_once(samovar_handler *handler) {
     if (samovar_frankenphp_handled) {
         return false;
     }
     samovar_frankenphp_handled = true;
-    samovar_ledger_booted();
+    samovar_request_accounting_booted();
     samovar_meets_boot();
     samovar_call_handler(handler);
-    samovar_finish_answer();
+    samovar_finish_response();
     return true;
 }
 
@@ -71,7 +72,7 @@ ZEND_FUNCTION(frankenphp_handle_request) {
         RETURN_THROWS();
     }
     if (samovar_outcome == SAMOVAR_RUN_STOP) {
-        RETURN_FALSE; /* The server stops, and the script has been told. */
+        RETURN_FALSE; /* The server stops, and an earlier call has reported it. */
     }
     if (samovar_serving || boots()) {
         RETURN_BOOL(serve(&handler));
@@ -85,8 +86,8 @@ ZEND_FUNCTION(frankenphp_handle_request) {
 
 /* ---- headers ------------------------------------------------------------------------------- */
 
-/* The headers of an interim answer (103) stay: they are the final one's too. 100 and 101 are the
- * connection's own. */
+/* The headers of an interim response (103) stay, because they belong to the final response, too.
+ * 100 and 101 belong to the connection. */
 ZEND_FUNCTION(headers_send) {
     zend_long status = 200;
     ZEND_PARSE_PARAMETERS_START(0, 1)
@@ -94,11 +95,11 @@ ZEND_FUNCTION(headers_send) {
     Z_PARAM_LONG(status)
     ZEND_PARSE_PARAMETERS_END();
     if (status >= 100 && status < 200) {
-        const bool may = samovar_current && !samovar_answered && !SG(headers_sent) && status > 101;
+        const bool may = samovar_current && !samovar_responded && !SG(headers_sent) && status > 101;
         const bool sent = may && samovar_send_interim((int)status);
         RETURN_LONG(sent ? SAPI_HEADER_SENT_SUCCESSFULLY : SAPI_HEADER_SEND_FAILED);
     }
-    if (!samovar_current || samovar_answered || SG(headers_sent)) {
+    if (!samovar_current || samovar_responded || SG(headers_sent)) {
         RETURN_LONG(SUCCESS);
     }
     SG(sapi_headers).http_response_code = (int)status;
@@ -107,7 +108,7 @@ ZEND_FUNCTION(headers_send) {
     RETURN_LONG(result);
 }
 
-/* "Name: value" to the array; of several with one name the last stays. */
+/* Adds "Name: value" to the array. Of several headers with one name, the last one stays. */
 static void add_header(HashTable *to, const char *line, size_t len) {
     const char *colon = memchr(line, ':', len);
     if (!colon || colon == line) {
@@ -147,7 +148,7 @@ static const char *level_name(zend_long level) {
     return level >= FRANKENPHP_LOG_LEVEL_INFO ? "info" : "debug";
 }
 
-/* False: an object of it has thrown. */
+/* Returns false if an object in the context has thrown an exception. */
 static bool encode(smart_str *json, zval *context) {
     if (!context || zend_hash_num_elements(Z_ARRVAL_P(context)) == 0) {
         return true;

@@ -1,7 +1,8 @@
-/* The setting checkpoint_after: a checkpoint right after a file was first included, for
- * applications whose code nobody wants to touch.
+/* The setting checkpoint_after: takes a checkpoint right after a file was first included, for
+ * applications whose code must not be changed.
  *
- * Only while booting: the hook costs calls their shortcut. It is gone when requests run. */
+ * Active during a boot only, because the hook slows calls down. It is removed before requests
+ * run. */
 #include "model/inclusion.h"
 #include "model/checkpoint.h"
 #include "sapi/sapi.h"
@@ -33,7 +34,7 @@ void samovar_watch_inclusions(void) {
         return;
     }
     if (!realpath(samovar_settings->checkpoint_after, wanted)) {
-        samovar_note("PHP Samovar: checkpoint_after `%s` is no file that can be read",
+        samovar_note("PHP Samovar: checkpoint_after `%s` is not a readable file",
                      samovar_settings->checkpoint_after);
         wanted[0] = 0;
         return;

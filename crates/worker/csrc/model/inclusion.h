@@ -2,7 +2,7 @@
 #ifndef SAMOVAR_MODEL_INCLUSION_H
 #define SAMOVAR_MODEL_INCLUSION_H
 
-/* Around a boot: places the checkpoint after a file that the script includes. */
+/* Called around a boot: they place the checkpoint after a file that the script includes. */
 void samovar_watch_inclusions(void);
 void samovar_unwatch_inclusions(void);
 

@@ -1,9 +1,9 @@
-/* What kind of request it is. */
+/* The kind of a request. */
 #include "model/kind.h"
 #include "boundary.h"
 #include <stdbool.h>
 
-enum { KIND_BYTES_MAX = 1024 }; /* of the target: more tell no more */
+enum { KIND_BYTES_MAX = 1024 }; /* of the target; the rest is ignored */
 
 /* FNV-1a, of 32 bits. */
 static const uint32_t SEED = 2166136261u, PRIME = 16777619u;

@@ -1,12 +1,12 @@
-/* What kind of request it is: how much it will write, others of its kind have shown. */
+/* The kind of a request. Earlier requests of its kind show how much memory it will write. */
 #ifndef SAMOVAR_MODEL_KIND_H
 #define SAMOVAR_MODEL_KIND_H
 
 #include "ring.h"
 #include <stdint.h>
 
-/* The same number for those of one method and path with the same names in their query; numbers in
- * the path count as one. */
+/* Returns the same number for requests with one method and path and the same names in their
+ * query. Numbers in the path count as equal. */
 uint32_t samovar_request_kind(const samovar_head *r);
 
 #endif

@@ -1,28 +1,28 @@
-/* run: ends a script whose time is over, as the server counts it; and Samovar\extend_deadline().
+/* run: ends a script whose time is over by the server's clock; and Samovar\extend_deadline().
  *
- * The front says in the slot that the time is over, and the supervisor sends a signal, which means
- * no more than "look there": one that comes too late finds the next request, whose time is not
- * over. The script ends by a fatal error between two opcodes, as by max_execution_time, so that its
- * shutdown functions run. A worker that does not come to that (it waits in a library, or is
- * stopped) is killed a moment later.
+ * The front records in the slot that the time is over, and the supervisor sends a signal, which
+ * only means "check the slot". A signal that comes too late finds the next request, whose time
+ * is not over. The script ends with a fatal error between two opcodes, as with
+ * max_execution_time, so that its shutdown functions run. A worker that does not get that far
+ * (it waits in a library, or is stopped) is killed a moment later.
  *
- * The signal interrupts system calls: sleep() and flock() return, and what a library makes of it is
- * unknown. So the worker leaves after that request.
+ * The signal interrupts system calls: sleep() and flock() return, and the reaction of libraries
+ * is unknown. So the worker leaves after that request.
  *
- * A script that goes on when its client has gone (ignore_user_abort) has more time then: the front
- * is told of it when it is said. */
+ * A script that continues after its client has disconnected (ignore_user_abort) has more time
+ * then. The front is notified as soon as that is set. */
 #include "model/overrun.h"
 #include "boundary.h"
 #include "compat.h"
-#include "rollback/stain.h"
+#include "rollback/taint.h"
 #include <signal.h>
 #include "functions/arginfo/prototypes.h"
 
-/* LOOK_SIGNAL of crates/supervisor/src/inquest.rs. Neither PHP nor a library known to us uses it,
- * and scripts can set no timer that sends it. */
+/* LOOK_SIGNAL of crates/supervisor/src/inquest.rs. Neither PHP nor a library known to us uses
+ * it, and scripts cannot set a timer that sends it. */
 enum { LOOK_SIGNAL = SIGVTALRM };
 
-/* Nobody asks for more than a year. */
+/* Maximum extension: a year. */
 enum { EXTENSION_SECONDS_MAX = 366 * 24 * 3600 };
 
 static volatile sig_atomic_t asked;
@@ -39,11 +39,11 @@ static void end_if_over(void) {
     if (!setting) {
         return;
     }
-    samovar_stain(LEAVE_OVERRUN);
-    zend_error_noreturn(E_ERROR, "The time of this request is over (%s)", setting);
+    samovar_taint(LEAVE_OVERRUN);
+    zend_error_noreturn(E_ERROR, "This request exceeded its time limit (%s)", setting);
 }
 
-/* Between two opcodes. */
+/* Called by the engine between two opcodes. */
 static void hook(zend_execute_data *frame) {
     if (asked) {
         asked = 0;
@@ -63,7 +63,7 @@ static ZEND_INI_MH(tell_ignore_user_abort) {
 }
 
 void samovar_overrun_begin(void) {
-    /* The front takes it for granted that it does not. */
+    /* By default the front assumes that the script does not continue. */
     if (PG(ignore_user_abort)) {
         samovar_outlive_client(true);
     }
@@ -78,7 +78,7 @@ void samovar_overrun_startup(void) {
     }
     next_hook = zend_interrupt_function;
     zend_interrupt_function = hook;
-    /* No SA_RESTART: what the script waits for is not worth waiting for any more. */
+    /* No SA_RESTART: an interrupted wait of the script is not worth continuing. */
     struct sigaction action = {.sa_handler = look};
     sigemptyset(&action.sa_mask);
     sigaction(LOOK_SIGNAL, &action, NULL);
@@ -94,6 +94,6 @@ ZEND_FUNCTION(Samovar_extend_deadline) {
         RETURN_THROWS();
     }
     const zend_long asked_for = MIN(seconds, EXTENSION_SECONDS_MAX);
-    /* Rounded: of what was asked for, a millisecond has passed since. */
+    /* Rounded, because a millisecond has passed since the call. */
     RETURN_LONG((zend_long)((samovar_extend((uint64_t)asked_for * 1000) + 500) / 1000));
 }

@@ -1,5 +1,5 @@
-/* The soft reset of the resident model: what belongs to the request goes back to what it was when
- * Samovar\serve() was called; what belongs to the application lives on. */
+/* The soft reset of the resident model. State of the request is restored to its value at the
+ * call of Samovar\serve(). State of the application stays. */
 #include "model/reset.h"
 #include "compat.h"
 #include "functions/wrapped.h"
@@ -39,7 +39,7 @@ static struct {
     HashTable environment;
     char *locale;
     mode_t umask;
-    int former_umask; /* The engine's note of what umask() at boot replaced. */
+    int former_umask; /* the engine's record of the umask before the boot changed it */
     char cwd[MAXPATHLEN];
 } base;
 
@@ -72,7 +72,7 @@ static bool is_value(const zend_ini_entry *entry, const zend_string *value) {
            (entry->value && value && zend_string_equals(entry->value, (zend_string *)value));
 }
 
-/* Stage DEACTIVATE: the session's settings refuse any other once headers were sent. */
+/* Stage DEACTIVATE, because the session's settings refuse any other once headers were sent. */
 static void restore_ini(void) {
     HashTable *modified = EG(modified_ini_directives);
     if (modified && zend_hash_num_elements(modified) > 0) {
@@ -85,7 +85,7 @@ static void restore_ini(void) {
         }
         ZEND_HASH_FOREACH_END();
         if (n > 0) {
-            samovar_time_limit_forget(); /* set_time_limit() is an ini change too. */
+            samovar_time_limit_forget(); /* set_time_limit() is an ini change, too */
         }
         for (uint32_t i = 0; i < n; i++) {
             zend_restore_ini_entry(changed[i]->name, PHP_INI_STAGE_DEACTIVATE);
@@ -135,8 +135,8 @@ static void restore_handlers(const handlers *saved, zval *current, zend_stack *s
     }
 }
 
-/* session_set_save_handler() at boot holds for all requests, though each request's end forgets it.
- */
+/* A session_set_save_handler() at boot applies to all requests, although the end of each request
+ * forgets it. */
 static void save_session_handlers(void) {
     base.session_handler_class = NULL;
     for (int i = 0; i < SESSION_HANDLERS; i++) {
@@ -198,7 +198,8 @@ void samovar_reset_save(void) {
     base.locale = estrdup(locale ? locale : "C");
     base.umask = umask(077);
     umask(base.umask);
-    /* The engine remembers only the first of several changes: from here on, that of a request. */
+    /* The engine remembers only the first of several changes. From here on it is that of a
+     * request. */
     base.former_umask = BG(umask);
     BG(umask) = -1;
     if (!VCWD_GETCWD(base.cwd, MAXPATHLEN)) {
@@ -215,8 +216,8 @@ static void restore_locale(void) {
     }
 }
 
-/* As ext/standard's RSHUTDOWN: what one page's links carry, a session's id for one, is not for the
- * next page's. */
+/* Like RSHUTDOWN of ext/standard: data added to the links of one page, such as a session's id,
+ * must not be added to the next page. */
 static void forget_url_rewriting(url_adapt_state_ex_t *state) {
     if (state->active) {
         smart_str *work[] = {&state->result, &state->buf, &state->tag, &state->arg,
@@ -239,7 +240,7 @@ void samovar_reset(void) {
     restore_handlers(&base.exception, &EG(user_exception_handler), &EG(user_exception_handlers));
     EG(user_error_handler_error_reporting) = base.error_handler_reporting;
     if (zend_hash_num_elements(&BG(putenv_ht)) > 0) {
-        zend_hash_clean(&BG(putenv_ht)); /* Its destructor puts the former values back. */
+        zend_hash_clean(&BG(putenv_ht)); /* Its destructor restores the former values. */
     }
     if (BG(locale_changed)) {
         restore_locale();
@@ -258,7 +259,8 @@ void samovar_reset(void) {
     EG(exit_status) = 0;
 }
 
-/* At the end of serve(): the script's own shutdown sees what it registered at boot. */
+/* Called at the end of serve(): the script's own shutdown gets the state that it registered at
+ * boot. */
 void samovar_reset_drop(void) {
     drop_session_handlers();
     for (uint32_t i = 0; i < base.ini_count; i++) {

@@ -1,18 +1,18 @@
-/* What belongs to a resident application's request, back to what it was when serving began. */
+/* Restores the state of a resident application's request to its value when serving began. */
 #ifndef SAMOVAR_MODEL_RESET_H
 #define SAMOVAR_MODEL_RESET_H
 
-/* When serving begins. */
+/* Called when serving begins. */
 void samovar_reset_save(void);
-/* After a request. */
+/* Called after a request. */
 void samovar_reset(void);
-/* When serving ends. */
+/* Called when serving ends. */
 void samovar_reset_drop(void);
-/* Shutdown functions registered at boot run too, before the request's own. */
+/* Has the shutdown functions registered at boot run, too, before the request's own. */
 void samovar_reset_undo_shutdown_functions(void);
-/* What samovar_reset_drop() restores are those of the boot and of the request. */
+/* Makes samovar_reset_drop() restore the shutdown functions of the boot and of the request. */
 void samovar_reset_keep_shutdown_functions(void);
-/* The boot's session handlers, which each request's end forgets. */
+/* Restores the boot's session handlers, which the end of each request forgets. */
 void samovar_reset_session(void);
 
 #endif

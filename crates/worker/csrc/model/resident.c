@@ -1,17 +1,17 @@
 /* take, run, reset: the resident model, and Samovar\serve(), which is a loop over it.
  *
  * The application is booted once; its handler is called for each request. Between two requests
- * reset.c puts back what belongs to the request, or, every `rollbackEvery` requests and after a
- * fatal error, the whole process returns to where it stood when serving began. In frankenphp.c
- * the loop is the application's own. */
+ * reset.c restores the state of the request. Every `rollbackEvery` requests, and after a fatal
+ * error, the whole process returns to its state when serving began. In frankenphp.c the loop is
+ * the application's own. */
 #include "model/resident.h"
-#include "census/report.h"
-#include "census/watch.h"
+#include "heap_walk/report.h"
+#include "heap_walk/watch.h"
 #include "compat.h"
 #include "functions/request_object.h"
 #include "functions/response_object.h"
 #include "functions/timer_object.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "loads/loads.h"
 #include "model/activate.h"
 #include "model/checkpoint.h"
@@ -21,7 +21,7 @@
 #include "model/script.h"
 #include "model/time_limit.h"
 #include "persistent.h"
-#include "rollback/stain.h"
+#include "rollback/taint.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
 #include <zend_exceptions.h>
@@ -29,7 +29,7 @@
 #include <ext/standard/basic_functions.h>
 #include "functions/arginfo/prototypes.h"
 
-/* A handle on php://input would outlive the body that it reads. */
+/* Closes handles on php://input, which would outlive the body that they read. */
 static int close_input(zval *resource) {
     php_stream *stream =
         zend_fetch_resource2(Z_RES_P(resource), NULL, php_file_le_stream(), php_file_le_pstream());
@@ -47,10 +47,10 @@ static void drop_body(php_stream *body) {
     php_stream_free(body, PHP_STREAM_FREE_CLOSE);
 }
 
-/* As php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
+/* Like php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
 static void end(samovar_handler *handler, zend_execute_data *frames) {
-    /* No frame of ours above them: an exception that leaves a shutdown function is reported, not
-     * kept. */
+    /* Without a frame of ours above them, an exception that leaves a shutdown function is
+     * reported, not kept. */
     EG(current_execute_data) = NULL;
     samovar_forget_out_of_memory();
     zend_try {
@@ -62,14 +62,14 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
     }
     zend_end_try();
     if (samovar_reports()) {
-        samovar_report_request(&(census_waiting){&handler->info.function_name, frames});
+        samovar_report_request(&(heap_walk_waiting){&handler->info.function_name, frames});
     }
     if (BG(user_shutdown_function_names)) {
         php_free_shutdown_functions();
         BG(user_shutdown_function_names) = NULL;
     }
     zend_try {
-        samovar_tasks_end(); /* Of shutdown functions. */
+        samovar_tasks_end(); /* Tasks of shutdown functions. */
     }
     zend_end_try();
     zend_try {
@@ -115,26 +115,26 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
         samovar_loads_tell(&samovar_persistent->loads);
     }
     samovar_reset();
-    /* Between requests there is nobody to send headers to, and the output layer must exist. */
+    /* Between requests no client receives headers, but the output layer must exist. */
     php_output_activate();
     SG(request_info).no_headers = 1;
 }
 
-static void answer_500(void) {
+static void response_500(void) {
     if (!SG(headers_sent)) {
         SG(sapi_headers).http_response_code = 500;
     }
 }
 
-/* As zend_user_exception_handler, but with a frame above it an exception that the handler throws
- * would be dropped there: it stays in EG(exception), to be reported. */
+/* Like zend_user_exception_handler. With a frame above it, an exception that the handler throws
+ * would be dropped there. So it stays in EG(exception), to be reported. */
 static void call_exception_handler(void) {
     zend_object *thrown = EG(exception);
     zval handler, argument, returned;
     EG(exception) = NULL;
     ZVAL_OBJ(&argument, thrown);
     ZVAL_COPY_VALUE(&handler, &EG(user_exception_handler));
-    /* Where the handler finds itself when it restores the former one. */
+    /* When the handler restores the former one, it finds itself here. */
     zend_stack_push(&EG(user_exception_handlers), &handler);
     ZVAL_UNDEF(&EG(user_exception_handler));
     ZVAL_UNDEF(&returned);
@@ -153,7 +153,7 @@ static void call_exception_handler(void) {
 
 static void report_exception(void) {
     if (zend_is_graceful_exit(EG(exception))) {
-        return; /* The fiber that the request runs in is destroyed: it is not ours to catch. */
+        return; /* The fiber of the request is destroyed: this exit is not ours to catch. */
     }
     if (zend_is_unwind_exit(EG(exception))) {
         zend_clear_exception(); /* exit(): a normal end. */
@@ -163,7 +163,7 @@ static void report_exception(void) {
         call_exception_handler();
     }
     if (EG(exception)) {
-        answer_500();
+        response_500();
         zend_exception_error(EG(exception), E_ERROR);
     }
 }
@@ -197,8 +197,8 @@ void samovar_call_handler(samovar_handler *handler) {
     }
 }
 
-/* The handler returned, or a fatal error has left the engine in a state that only a new boot mends
- * (false). */
+/* Returns true if the handler returned, false if a fatal error has left the engine in a state
+ * that only a new boot repairs. */
 static bool handle(samovar_handler *handler) {
     volatile bool intact = true;
     zend_try {
@@ -208,7 +208,7 @@ static bool handle(samovar_handler *handler) {
     zend_catch {
         PG(during_request_startup) = 0;
         if (!(PG(connection_status) & PHP_CONNECTION_ABORTED)) {
-            answer_500();
+            response_500();
         }
         intact = !CG(unclean_shutdown);
     }
@@ -221,28 +221,29 @@ static bool handle(samovar_handler *handler) {
 static zend_long rollback_every;
 static size_t heap_at_image;
 SAMOVAR_OF_REQUEST static zend_long since_image;
-/* Code of the request runs, or of its end. */
+/* True while code of the request, or of its end, runs. */
 SAMOVAR_OF_REQUEST static bool dispatching;
 
 bool samovar_dispatching(void) {
     return dispatching;
 }
 
-/* The request's end is the application's too, as far as it can tell: it goes back to the image. */
+/* Returns true if the process must return to the image. For the application, the end of the
+ * request is then the end of the process, too. */
 static bool is_due(bool intact) {
     return samovar_persistent &&
            (++since_image >= rollback_every || !intact ||
             zend_memory_usage(0) > heap_at_image + samovar_settings->growth_bytes_max);
 }
 
-/* False: a fatal error has left the engine in a state that only a new boot mends. */
+/* Returns false if a fatal error has left the engine in a state that only a new boot repairs. */
 static bool dispatch(samovar_handler *handler) {
     zend_execute_data *caller = EG(current_execute_data);
-    samovar_answered = false;
+    samovar_responded = false;
     dispatching = true;
     if (samovar_persistent) {
-        /* All requests between two returns, or none: what the first of them loads, the others
-         * have. */
+        /* All requests between two returns, or none: code that the first of them loads is there
+         * for the others. */
         samovar_loads_open(&samovar_persistent->loads, samovar_persistent->rollback.count);
     }
     const bool intact = handle(handler);
@@ -257,18 +258,19 @@ static bool dispatch(samovar_handler *handler) {
     end(handler, caller);
     EG(current_execute_data) = caller;
     if (!samovar_persistent && !CG(unclean_shutdown)) {
-        samovar_watch_request(&(census_waiting){&handler->info.function_name, caller});
+        samovar_watch_request(&(heap_walk_waiting){&handler->info.function_name, caller});
     }
     if (samovar_persistent && CG(unclean_shutdown)) {
         samovar_roll_back();
     }
     dispatching = false;
-    /* A shutdown function's or an output handler's: the engine catches it and goes on, unclean. */
+    /* Set by a shutdown function or an output handler: the engine catches its error and
+     * continues, unclean. */
     return !CG(unclean_shutdown);
 }
 
-/* What was put out while there was no request: nobody reads it. */
-static void drop_early_answer(void) {
+/* Drops output that was made while there was no request. It has no reader. */
+static void drop_early_response(void) {
     php_output_end_all();
     samovar_log_early_output();
     zend_llist_clean(&SG(sapi_headers).headers);
@@ -290,8 +292,8 @@ static void warm_up(samovar_handler *handler) {
     samovar_warming = false;
 }
 
-/* In the image process this returns in each worker that is forked from it; for a rollback, once for
- * each time too. */
+/* In the image process this returns in each worker that is forked from it. With rollbacks it
+ * also returns after each of them. */
 static void take_image(void) {
     if (rollback_every > 0) {
         samovar_take_image();
@@ -307,10 +309,10 @@ static void take_image(void) {
 }
 
 void samovar_serving_begin(samovar_handler *handler, zend_long every) {
-    /* Where censuses are taken, what grows is to be seen. */
+    /* Without rollbacks where heap walks are made, so that growth is visible. */
     rollback_every = samovar_reports() ? 0 : every;
-    drop_early_answer();
-    samovar_tasks_end(); /* Of a script whose loop is its own. */
+    drop_early_response();
+    samovar_tasks_end(); /* Tasks of a script with its own loop. */
     samovar_activate_startup();
     samovar_reset_save();
     samovar_serving = true;
@@ -318,16 +320,16 @@ void samovar_serving_begin(samovar_handler *handler, zend_long every) {
     warm_up(handler);
     take_image();
     if (!samovar_persistent) {
-        samovar_collect_begin(); /* Else the image has begun it. */
+        samovar_collect_begin(); /* With rollbacks, it began with the image. */
     }
-    samovar_stains_begin_anew();
+    samovar_taints_restart();
     samovar_resident(samovar_persistent != NULL);
     if (!samovar_persistent) {
         samovar_watch_begin();
     }
     if (samovar_reports()) {
         samovar_report_begin(
-            &(census_waiting){&handler->info.function_name, EG(current_execute_data)});
+            &(heap_walk_waiting){&handler->info.function_name, EG(current_execute_data)});
     }
 }
 
@@ -339,8 +341,8 @@ void samovar_serving_end(int outcome) {
     samovar_outcome = outcome;
 }
 
-/* A request may still be open, in a fiber that has suspended itself: it ends as the script of a
- * request does, and the fiber is destroyed on the way. */
+/* A request may still be open, in a fiber that has suspended itself. It ends like the script of
+ * a request, and the fiber is destroyed meanwhile. */
 void samovar_script_ended(void) {
     if (dispatching) {
         dispatching = false;
@@ -354,11 +356,11 @@ static void restart(void) {
     zend_bailout();
 }
 
-/* A worker that has nothing to do looks for what grows in it, when it was seen to grow. */
+/* Takes a request. An idle worker that has grown searches for the cause of its growth meanwhile. */
 static void take(samovar_handler *handler) {
     while (!(samovar_current = samovar_take()) && samovar_idle_asked()) {
         samovar_watch_idle(
-            &(census_waiting){&handler->info.function_name, EG(current_execute_data)});
+            &(heap_walk_waiting){&handler->info.function_name, EG(current_execute_data)});
     }
 }
 
@@ -366,12 +368,12 @@ bool samovar_serve_next(samovar_handler *handler) {
     if (!samovar_collect_between()) {
         restart();
     }
-    drop_early_answer();
-    if (samovar_stained() && !samovar_reports()) {
+    drop_early_response();
+    if (samovar_tainted() && !samovar_reports()) {
         samovar_serving_end(SAMOVAR_RUN_ENDED);
         return false;
     }
-    samovar_stains_begin();
+    samovar_taints_begin();
     take(handler);
     samovar_collect_waited();
     if (!samovar_current) {
@@ -418,15 +420,16 @@ ZEND_FUNCTION(Samovar_serve) {
     }
     /* The handler must survive the frame that passed it. */
     Z_TRY_ADDREF(handler.info.function_name);
-    /* NULL: a method that __call() stands for. */
+    /* NULL: a method that __call() handles. */
     const zend_function *function = handler.cache.function_handler;
     handler.wants_request = function && function->common.num_args > 0;
     if (samovar_current) {
-        /* A worker that was not booted ahead has met serve() in a request: what the script has made
-         * above is that visitor's, and nobody else's. The application's next worker boots ahead. */
-        samovar_ledger_booted();
+        /* A worker that was not booted ahead has reached serve() in a request. State that the
+         * script has made above belongs to this visitor only. The application's next worker
+         * boots ahead. */
+        samovar_request_accounting_booted();
         samovar_meets_boot();
-        /* For scripts other than the front controller: the handler answers the one request. */
+        /* For scripts other than the front controller: the handler serves this one request. */
         samovar_call_handler(&handler);
     } else {
         serve_all(&handler, every);

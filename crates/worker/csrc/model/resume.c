@@ -1,9 +1,10 @@
-/* What each request below a checkpoint begins with: the file of the setting checkpoint_resume, and
- * the callable that Samovar\checkpoint() was given. They read again what the boot has read.
+/* Start of each request below a checkpoint: the file of the setting checkpoint_resume, and the
+ * callable that was passed to Samovar\checkpoint(). They read data again that the boot has read.
  *
- * When one of them returns false, the image no longer fits. Then this process ends what was booted,
- * in silence, runs the request as a whole script, and leaves for one that boots anew. So that the
- * script finds the request's body, what is read of it before that is decided is kept (body.c). */
+ * When one of them returns false, the image no longer fits. Then this process ends the booted
+ * application silently, runs the request as a whole script, and leaves for a process that boots
+ * again. The script must find the request's body. So the part of it that is read before the
+ * decision is kept (body.c). */
 #include "model/resume.h"
 #include "leave.h"
 #include "model/collect.h"
@@ -16,9 +17,9 @@
 
 static zend_fcall_info resume;
 static zend_fcall_info_cache resume_cache;
-/* The request at hand: no PHP of it has run that could not run again. */
+/* True while the current request has run no PHP code that could not run again. */
 SAMOVAR_OF_REQUEST static bool deciding;
-/* The request that is to run whole; NULL: the image fits. */
+/* The request that must run as a whole script; NULL: the image fits. */
 SAMOVAR_OF_REQUEST static const samovar_head *stale;
 
 static bool resumes(void) {
@@ -36,7 +37,7 @@ void samovar_resume_with(zend_fcall_info *info, zend_fcall_info_cache *cache) {
 
 /* ---- resume -------------------------------------------------------------------------------- */
 
-/* As spl_autoload(): an exit() or an exception of the file's is the request's. */
+/* Like spl_autoload(): an exit() or an exception of the file belongs to the request. */
 static void include_file(zval *returned) {
     zend_file_handle file;
     zend_stream_init_filename(&file, samovar_settings->checkpoint_resume);
@@ -74,14 +75,14 @@ static bool finds_stale(void) {
     return false;
 }
 
-/* A half answer cannot be taken back, and nobody reads that of a warm-up request. */
+/* A partial response cannot be taken back, and the response of a warm-up request has no reader. */
 static bool can_start_over(void) {
     if (samovar_warming) {
         return false;
     }
-    if (SG(headers_sent) || samovar_answered) {
+    if (SG(headers_sent) || samovar_responded) {
         samovar_note("PHP Samovar: the resume hook returned false after it had sent output: the "
-                     "request goes on in a stale image");
+                     "request continues in a stale image");
         return false;
     }
     return true;
@@ -105,17 +106,18 @@ void samovar_resume(void) {
         return;
     }
     if (!samovar_body_rewind()) {
-        samovar_note("PHP Samovar: no memory to keep a request's body for its second reading");
+        samovar_note("PHP Samovar: out of memory: cannot store a request's body for its second "
+                     "reading");
         samovar_leave_for(LEAVE_STALE);
     }
     stale = samovar_current;
-    samovar_current = NULL; /* What the boot still says is nobody's. */
+    samovar_current = NULL; /* Further output of the boot belongs to no request. */
     zend_bailout();
 }
 
 /* ---- the whole script ---------------------------------------------------------------------- */
 
-/* Shutdown functions and destructors of the boot are no request's. */
+/* Shutdown functions and destructors of the boot belong to no request. */
 static void silence_boot(void) {
     if (BG(user_shutdown_function_names)) {
         php_free_shutdown_functions();

@@ -1,10 +1,10 @@
-/* run: the script model, in which every request is one run of a script, and the boot of an
+/* run: the script model, in which every request is one run of a script; and the boot of an
  * application, which is a run without a request.
  *
- * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, whose answers are what applications expect. */
+ * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, because applications expect its responses. */
 #include "model/script.h"
 #include "compat.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "loads/loads.h"
 #include "model/checkpoint.h"
 #include "model/end_below.h"
@@ -13,7 +13,7 @@
 #include "model/resident.h"
 #include "model/resume.h"
 #include "outside/boot.h"
-#include "rollback/stain.h"
+#include "rollback/taint.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
 #include <zend_observer.h>
@@ -21,7 +21,7 @@
 SAMOVAR_OF_REQUEST int samovar_outcome;
 SAMOVAR_OF_REQUEST size_t samovar_peak_bytes;
 
-/* With session.auto_start a boot would begin the session of nobody. */
+/* With session.auto_start a boot would begin a session that belongs to no client. */
 static zend_long hold_back_session(bool is_boot) {
     if (!is_boot || !&ps_globals) {
         return -1;
@@ -48,9 +48,10 @@ static void execute(const char *script) {
     zend_end_try();
 }
 
-/* Where the boot's script was run from. Not on the stack, all of which a rollback copies. */
+/* Folder from which the boot's script was run. Not on the stack, because a rollback copies all
+ * of the stack. */
 static char former[MAXPATHLEN];
-/* Its end has not led back there. */
+/* True if the end of the script has not returned to that folder. */
 SAMOVAR_OF_REQUEST static bool still_away;
 
 static void go_back(void) {
@@ -60,7 +61,8 @@ static void go_back(void) {
     }
 }
 
-/* Before the application's handler runs, or a log is written that is found from here. */
+/* Called before the application's handler runs, or a log is written whose path is relative to
+ * this folder. */
 static void on_error(int type, zend_string *file, uint32_t line, zend_string *message) {
     (void)type, (void)file, (void)line, (void)message;
     if (still_away) {
@@ -73,15 +75,15 @@ void samovar_script_startup(void) {
 }
 
 /* php_execute_script() runs a script in its own folder and returns to the former one at its end.
- * Below a checkpoint the rollback leads back to the script's: there the way is taken only if
- * something follows that could see it. */
+ * Below a checkpoint the rollback returns to the script's folder. So the process goes back only
+ * if code follows that could see it. */
 static void execute_boot(const char *script) {
     const bool returns = VCWD_GETCWD(former, MAXPATHLEN - 1) != NULL;
     VCWD_CHDIR_FILE(script);
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     execute(script);
     SG(options) &= ~SAPI_OPTION_NO_CHDIR;
-    const bool is_over = samovar_below_checkpoint && !samovar_is_stale() && samovar_ends_unseen();
+    const bool is_over = samovar_below_checkpoint && !samovar_is_stale() && samovar_is_skippable();
     if (returns && is_over) {
         still_away = true;
     } else if (returns) {
@@ -89,21 +91,21 @@ static void execute_boot(const char *script) {
     }
 }
 
-/* Runs `script` as one PHP request; whatever client request is still open at its end is finished.
- */
+/* Runs `script` as one PHP request. Finishes a client request that is still open at its end. */
 static int run(const char *script, bool is_boot) {
-    samovar_answered = false;
+    samovar_responded = false;
     samovar_outcome = SAMOVAR_RUN_DONE;
     const zend_long auto_start = hold_back_session(is_boot);
     if (php_request_startup() == SUCCESS) {
         release_session(auto_start);
         if (is_boot) {
-            /* No headers, rather than headers sent: session settings are refused after those. */
+            /* No headers instead of sent headers, because session settings are refused after
+             * headers were sent. */
             SG(request_info).no_headers = 1;
             samovar_watch_inclusions();
             execute_boot(script);
         } else {
-            samovar_ledger_booted();
+            samovar_request_accounting_booted();
             execute(script);
         }
     }
@@ -116,7 +118,7 @@ static int run(const char *script, bool is_boot) {
         samovar_end_below();
     }
     if (samovar_serving) {
-        samovar_script_ended(); /* Its own loop, as FrankenPHP's workers have. */
+        samovar_script_ended(); /* The script has its own loop, as FrankenPHP's workers have. */
     }
     samovar_unwatch_inclusions();
     php_request_shutdown(NULL);
@@ -130,7 +132,7 @@ static int run(const char *script, bool is_boot) {
 }
 
 int samovar_php_run(const samovar_head *head) {
-    samovar_stains_begin();
+    samovar_taints_begin();
     samovar_current = head;
     samovar_fill_request_info(head);
     samovar_overrun_begin();
@@ -147,7 +149,7 @@ int samovar_php_boot(int place) {
     samovar_boot_begin();
     samovar_loads_boot();
     const int outcome = run(samovar_settings->app_script, true);
-    samovar_loads_booted(); /* It has come to no checkpoint. */
+    samovar_loads_booted(); /* It has reached no checkpoint. */
     samovar_place = SAMOVAR_RUNS_SCRIPTS;
     return outcome;
 }

@@ -1,10 +1,10 @@
 /* activate: max_execution_time of a booted application's requests.
  *
- * The time limit without a system call per request (zend_set_timeout and zend_unset_timeout make
- * six). The signal handler stands since the boot, and the timer counts CPU time, so that it need
- * not be stopped while the worker waits. It is set a 64th longer than the limit, and set again only
- * when former requests have used up that 64th: a request may run for its limit, and for at most a
- * 64th longer. */
+ * Sets the time limit without a system call per request (zend_set_timeout and zend_unset_timeout
+ * make six). The signal handler is installed since the boot, and the timer counts CPU time, so
+ * it need not be stopped while the worker waits. It is set to a 64th more than the limit, and
+ * set again only when former requests have used up that 64th. So a request may run for its
+ * limit, and for at most a 64th longer. */
 #include "model/time_limit.h"
 #include "boundary.h"
 #include "persistent.h"
@@ -13,7 +13,8 @@
 
 static time_limit_state own_timer;
 
-/* A rollback does not stop the timer: what is known of it lies where none reaches it. */
+/* Returns the state of the timer. A rollback does not stop the timer, so the state is kept where
+ * no rollback restores it. */
 static time_limit_state *time_limit(void) {
     return samovar_persistent ? &samovar_persistent->time_limit : &own_timer;
 }

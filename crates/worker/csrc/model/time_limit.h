@@ -5,16 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A rollback does not stop the timer: what is known of it lies where none reaches it. */
+/* State of the timer, kept where no rollback restores it, because a rollback does not stop the
+ * timer. */
 typedef struct {
-    bool known; /* Nobody else has touched it since. */
+    bool known; /* no other code has changed the timer since */
     int64_t seconds;
-    uint64_t at_ns; /* samovar_cpu_ns() when it was set. */
+    uint64_t at_ns; /* samovar_cpu_ns() when it was set */
 } time_limit_state;
 
-/* A request begins: it may run for max_execution_time. */
+/* Called when a request begins: it may run for max_execution_time. */
 void samovar_time_limit_arm(void);
-/* Somebody else has touched the timer. */
+/* Called when other code has changed the timer. */
 void samovar_time_limit_forget(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* Warm-up: pages are rendered above the checkpoint, so that what they load is part of the image. By
- * requests, each in a child whose end nobody has to undo, or by Samovar\warmup(). */
+/* Warm-up: pages are rendered above the checkpoint, so that the code and data they load is part
+ * of the image. This is done by requests, each in a child whose effects need not be undone, or
+ * by Samovar\warmup(). */
 #include "model/warmup.h"
 #include "compat.h"
 #include "loads/loads.h"
@@ -18,15 +19,15 @@
 
 enum {
     LIMIT_MS = 30000,           /* for one warm-up request */
-    REPORT_BYTES_MAX = 8 << 20, /* of classes that it loaded and patterns that it compiled */
+    REPORT_BYTES_MAX = 8 << 20, /* of loaded classes and compiled patterns */
     PATTERNS_MAX = 2048         /* of one request: PHP keeps 4,096 */
 };
 
-/* What an entry of the report names, by its first byte. */
-#define KIND_END 'e' /* The request came to its end: the first one. */
+/* Kinds of entries of the report, in their first byte. */
+#define KIND_END 'e' /* the first entry: the request has ended normally */
 #define KIND_CLASS 'c'
-#define KIND_PATTERN 'p' /* compiled where the locale is "C" */
-#define KIND_LOCALE 'l'  /* that of the next patterns, LC_CTYPE */
+#define KIND_PATTERN 'p' /* compiled with the locale "C" */
+#define KIND_LOCALE 'l'  /* LC_CTYPE of the next patterns */
 #define KIND_LOCAL_PATTERN 'q'
 
 bool samovar_warming;
@@ -36,7 +37,7 @@ static int report_to = -1;
 
 /* ---- in the child -------------------------------------------------------------------------- */
 
-/* An entry and its NUL; false: nobody reads, or the text has one of its own. */
+/* Writes an entry and its NUL. Returns false if there is no reader, or the text contains a NUL. */
 static bool report(char kind, const char *text, size_t len) {
     return memchr(text, 0, len) == NULL && write(report_to, &kind, 1) == 1 &&
            write(report_to, text, len) == (ssize_t)len && write(report_to, "", 1) == 1;
@@ -55,8 +56,8 @@ static void report_classes(void) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* PHP keeps what it has compiled by the pattern's text. Where LC_CTYPE is not "C", that stands in
- * front of it. */
+/* PHP keeps compiled patterns by the text of the pattern. If LC_CTYPE is not "C", its name is in
+ * front of the text. */
 static void report_patterns(void) {
     const zend_string *locale = BG(ctype_string);
     const size_t prefix = locale ? ZSTR_LEN(locale) : 0;
@@ -79,7 +80,7 @@ static void report_patterns(void) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* What a warm-up request has loaded and compiled, for the process that will be the image. */
+/* Reports the classes and patterns of a warm-up request to the process that will be the image. */
 void samovar_warm_up_report(void) {
     if (report_to >= 0 && report(KIND_END, "", 0)) {
         report_classes();
@@ -89,7 +90,7 @@ void samovar_warm_up_report(void) {
 
 /* ---- in the process that will be the image ------------------------------------------------- */
 
-/* All entries, until the other process has ended. */
+/* Reads all entries, until the other process has ended. */
 static size_t read_report(int from, char *to, size_t room) {
     size_t have = 0;
     struct pollfd ready = {.fd = from, .events = POLLIN};
@@ -112,8 +113,8 @@ static void load_class(const char *text) {
     }
 }
 
-/* It is kept by PHP, which need not compile it in each request then. Nobody hears what is said of
- * it: it has been said, in the other process. */
+/* Compiles a pattern, which PHP then keeps, so that it need not be compiled in each request.
+ * Messages are suppressed, because the other process has already reported them. */
 static void compile_pattern(const char *text) {
     zend_string *pattern = zend_string_init(text, strlen(text), 0);
     const int heard = EG(error_reporting);
@@ -123,7 +124,7 @@ static void compile_pattern(const char *text) {
     zend_string_release(pattern);
 }
 
-/* As setlocale(LC_CTYPE) of a request's, and back. */
+/* Sets LC_CTYPE as a request's setlocale() does, and restores it. */
 static void compile_local_pattern(const char *locale, const char *text) {
     char *former = strdup(setlocale(LC_CTYPE, NULL));
     if (former && setlocale(LC_CTYPE, locale)) {
@@ -159,8 +160,8 @@ static void take_over(const char *report, size_t len) {
     }
 }
 
-/* Runs one request below the checkpoint in a child, whose end nobody has to undo, and loads and
- * compiles here what it did there. True in the child. */
+/* Runs one request below the checkpoint in a child, whose effects need not be undone. Then loads
+ * the same classes and compiles the same patterns here. Returns true in the child. */
 static bool warm_up_by_child(const samovar_head *head) {
     int ends[2];
     if (pipe(ends) != 0) {
@@ -179,14 +180,14 @@ static bool warm_up_by_child(const samovar_head *head) {
     size_t len = child > 0 && told ? read_report(ends[0], told, REPORT_BYTES_MAX - 1) : 0;
     close(ends[0]);
     if (child > 0) {
-        kill(child, SIGKILL); /* It has ended, or has had its time. */
+        kill(child, SIGKILL); /* It has ended, or its time is over. */
         waitpid(child, NULL, 0);
     }
     if (len > 0) {
         told[len] = 0;
         take_over(told, len);
     } else {
-        samovar_note("PHP Samovar: the warm-up request %s did not come to its end",
+        samovar_note("PHP Samovar: the warm-up request %s did not finish",
                      samovar_text(head, head->target));
     }
     free(told);

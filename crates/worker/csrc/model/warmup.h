@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 
-/* True in a child that is to run such a request. Only where a child may use what the boot has
- * opened: its end would close connections. */
+/* Returns true in a child that must run such a request. Only used where a child may use the
+ * connections of the boot: the end of the child would close them. */
 bool samovar_warm_up(void);
-/* Such a request has come to its end: the process that will be the image is told. Nothing in any
- * other process. */
+/* Called at the end of such a request: reports to the process that will be the image. Does
+ * nothing in any other process. */
 void samovar_warm_up_report(void);
 
 #endif

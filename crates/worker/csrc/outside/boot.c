@@ -1,5 +1,5 @@
-/* Notes of a boot: which descriptors are the application's, what was done with its sockets, and the
- * line of PHP that opened each. They lie in the image, so that every worker knows them. */
+/* Records of a boot: the descriptors of the application, the use of its sockets, and the line of
+ * PHP that opened each. They are part of the image, so every worker has them. */
 #define _GNU_SOURCE
 #include "outside/boot.h"
 #include "outside/data.h"
@@ -11,11 +11,11 @@ enum { WHERE = 256, PLACES_MAX = 128 };
 bool samovar_booting;
 
 static descriptor_set before;
-/* By their first bytes: TLS's ClientHello, SSH's greeting, whichever library sends them; and
- * sockets that were given an address of their own, or options. */
+/* Encrypted sockets, known by their first bytes: TLS's ClientHello, SSH's greeting, from any
+ * library. And sockets that were bound to an address, or given options. */
 static descriptor_set ciphers, bound, tuned;
 
-/* Which line of PHP opened what. */
+/* The line of PHP that opened each descriptor. */
 static struct {
     int fd;
     char line[WHERE];
@@ -39,7 +39,7 @@ void samovar_boot_end(void) {
     samovar_booting = false;
 }
 
-/* ---- notes --------------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------- */
 
 void samovar_boot_sent(int fd, const void *from, size_t len) {
     const uint8_t *at = from;
@@ -58,7 +58,7 @@ void samovar_boot_bound(int fd) {
     }
 }
 
-/* Until the other end has answered, it has no peer. */
+/* A socket has no peer until the other end has responded. */
 void samovar_boot_connects(int fd) {
     if (samovar_booting && !samovar_is_datagram(fd)) {
         samovar_boot_bound(fd);
@@ -71,7 +71,7 @@ void samovar_boot_tuned(int fd) {
     }
 }
 
-/* The number is another socket's now. */
+/* Called when the number belongs to another socket. */
 static void forget(int fd) {
     samovar_set_remove(&ciphers, fd);
     samovar_set_remove(&bound, fd);
@@ -109,7 +109,7 @@ void samovar_boot_forks(void) {
     samovar_boot_opened(BOOT_CHILD);
 }
 
-/* ---- what they say ------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------- */
 
 bool samovar_boot_was_there(int fd) {
     return samovar_set_has(&before, fd);

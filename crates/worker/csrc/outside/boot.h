@@ -1,40 +1,41 @@
-/* What an application opens and starts while it is booted, and which line of its PHP did: noted by
- * the interposed functions of libc, judged by preflight.c. */
+/* Descriptors, threads, processes and timers that an application creates while it is booted, and
+ * the line of PHP that did. The interposed functions of libc record them; preflight.c judges
+ * them. */
 #ifndef SAMOVAR_OUTSIDE_BOOT_H
 #define SAMOVAR_OUTSIDE_BOOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The application is being booted: what it asks of others is counted. */
+/* True while the application is booted: its queries to others are counted. */
 extern bool samovar_booting;
 
-/* Before the boot: what is open already is the server's own. */
+/* Called before the boot: descriptors that are already open belong to the server. */
 void samovar_boot_begin(void);
-/* Of its end the notes stay, and no more are taken. */
+/* Stops recording. The records stay. */
 void samovar_boot_end(void);
 
-/* What has no descriptor, in the place of one. Not -1, which is no descriptor at all. */
+/* Stand-ins for objects without a descriptor. Not -1, which is no descriptor at all. */
 enum { BOOT_THREAD = -2, BOOT_CHILD = -3, BOOT_TIMER = -4 };
 
-/* Notes, while booting. `fd` was opened, or something of the above was started. */
+/* Records, while booting, that `fd` was opened, or that one of the above was started. */
 void samovar_boot_opened(int fd);
 void samovar_boot_forks(void);
-/* What was sent, by which a cipher is known. */
+/* Records data that was sent, by which encryption is detected. */
 void samovar_boot_sent(int fd, const void *from, size_t len);
-/* A socket was given an address of its own; options; a peer. */
+/* Records that a socket was bound to an address, given options, or connected. */
 void samovar_boot_bound(int fd);
 void samovar_boot_tuned(int fd);
 void samovar_boot_connects(int fd);
 
-/* The server's own, or PHP's before the application began. */
+/* Returns true for a descriptor of the server, or of PHP before the application began. */
 bool samovar_boot_was_there(int fd);
-/* From now on it counts as such. */
+/* From now on the descriptor counts as such. */
 void samovar_boot_disown(int fd);
 bool samovar_boot_has_cipher(int fd);
 bool samovar_boot_is_bound(int fd);
 bool samovar_boot_is_tuned(int fd);
-/* "file:line" of PHP, "" when that is not known. */
+/* Returns "file:line" of PHP, "" if that is not known. */
 const char *samovar_boot_where(int fd);
 
 #endif

@@ -1,10 +1,10 @@
-/* Database connections that were opened above the checkpoint: the request's open transaction ends
- * with the request, as when php-fpm closes the connection. Then the driver is asked whether it is
- * at rest, and talk.c whether all that was said has left the server's session as it was. If not,
- * the worker leaves. */
+/* Database connections that were opened above the checkpoint. The request's open transaction
+ * ends with the request, as when php-fpm closes the connection. Then the driver is queried
+ * whether the connection is idle, and talk.c whether the traffic has left the server's session
+ * unchanged. If not, the worker leaves. */
 #include "outside/connections.h"
 #include "leave.h"
-#include "outside/talk.h"
+#include "outside/connection_protocols.h"
 #include "persistent.h"
 #include <php.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <ext/mysqlnd/mysqlnd_structs.h>
 #include <ext/pdo/php_pdo_driver.h>
 
-enum { CONNECTIONS_MAX = 64 }; /* As many as an image may keep (KEPT_MAX). */
+enum { CONNECTIONS_MAX = 64 }; /* as many as an image may keep (KEPT_MAX) */
 
 /* libpq-fe.h: PGTransactionStatusType. */
 enum { PQTRANS_IDLE = 0, PQTRANS_INTRANS = 2, PQTRANS_INERROR = 3 };
@@ -27,11 +27,11 @@ static struct {
     void (*clear)(void *);
 } pq;
 
-/* What talk.c can read along, by its descriptor. */
+/* Connections whose protocol talk.c can follow, by their descriptor. */
 static struct {
     int fd;
     talk_language language;
-    const void *driver; /* MYSQLND, pg_conn; Redis has no state that bytes do not show. */
+    const void *driver; /* MYSQLND, pg_conn; Redis has no state beyond its traffic */
 } known[CONNECTIONS_MAX];
 static uint32_t known_count;
 
@@ -45,8 +45,8 @@ static const zend_class_entry *class_named(const char *name) {
     return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
 }
 
-/* ext/mysqlnd/mysqlnd_reverse_api.c: each extension that is built on mysqlnd tells how to get from
- * its objects to the connection. Extensions are loaded with their symbols global. */
+/* ext/mysqlnd/mysqlnd_reverse_api.c: each extension that is built on mysqlnd provides a function
+ * from its objects to the connection. Extensions are loaded with global symbols. */
 typedef MYSQLND *mysqlnd_of(zval *object);
 
 static mysqlnd_of *find_conversion(const char *extension) {
@@ -80,8 +80,8 @@ int samovar_connections_descriptor(php_stream *stream) {
     return stream && php_stream_cast(stream, how, (void **)&fd, 0) == SUCCESS ? fd : -1;
 }
 
-/* Whether text in quotes reads the same for talk.c as for the server: no character ends in a byte
- * that is a backslash. */
+/* Returns true if talk.c reads quoted text like the server: no character ends with a byte that
+ * is a backslash. */
 static bool is_plain_charset(const char *name) {
     return name && (strncasecmp(name, "utf8", 4) == 0 || strncasecmp(name, "latin", 5) == 0 ||
                     strcasecmp(name, "ascii") == 0 || strcasecmp(name, "binary") == 0 ||
@@ -120,7 +120,7 @@ static void know_pgsql(pg_conn *connection) {
 static void know_pdo(pdo_dbh_t *dbh, mysqlnd_of *of, zval *object) {
     const char *name = dbh->driver ? dbh->driver->driver_name : "";
     if (dbh->driver_data && strcmp(name, "pgsql") == 0) {
-        know_pgsql(*(pg_conn **)dbh->driver_data); /* pdo_pgsql_db_handle: the connection first */
+        know_pgsql(*(pg_conn **)dbh->driver_data); /* pdo_pgsql_db_handle begins with it */
     } else if (dbh->driver_data && strcmp(name, "mysql") == 0 && of) {
         const MYSQLND *connection = of(object);
         if (connection) {
@@ -145,7 +145,7 @@ static bool is_live_stream(const void *stream) {
     return false;
 }
 
-/* phpredis, library.h: redis_object begins with its RedisSock, and that with its stream. */
+/* phpredis, library.h: redis_object begins with its RedisSock, and RedisSock with its stream. */
 static void know_redis(void *inner) {
     php_stream **sock = *(php_stream ***)inner;
     if (sock && is_live_stream(*sock)) {
@@ -157,7 +157,7 @@ static void *inner_of(zend_object *object) {
     return (char *)object - object->handlers->offset;
 }
 
-/* Classes that are not there are NULL. */
+/* Classes that do not exist are NULL. */
 static bool is_a(const zend_object *object, const zend_class_entry *class) {
     return class && instanceof_function(object->ce, class);
 }
@@ -189,7 +189,7 @@ void samovar_connections_remember(void) {
             }
         }
         if (is_a(object, pgsql_class)) {
-            know_pgsql(*(pg_conn **)inner_of(object)); /* pgsql_link_handle: the connection first */
+            know_pgsql(*(pg_conn **)inner_of(object)); /* pgsql_link_handle begins with it */
         }
         if (is_a(object, redis)) {
             know_redis(inner_of(object));
@@ -197,13 +197,13 @@ void samovar_connections_remember(void) {
     }
 }
 
-/* As pdo_dbh.c, pdo_is_in_transaction(). */
+/* Like pdo_is_in_transaction() of pdo_dbh.c. */
 static bool is_in_transaction(pdo_dbh_t *dbh) {
     return dbh->methods->in_transaction ? dbh->methods->in_transaction(dbh) : dbh->in_txn;
 }
 
-/* One that the request has closed is freed: the worker leaves, and the server ends what was begun.
- */
+/* False if the request has closed one, which is then freed. The worker leaves, and the server
+ * ends open transactions. */
 static bool are_all_there(void) {
     return !samovar_persistent || samovar_persistent->rollback.leave == LEAVE_NOT;
 }
@@ -259,7 +259,7 @@ static bool is_driver_idle(talk_language language, const void *driver) {
     }
 }
 
-/* Before memory goes back, while the drivers know what the request has done. */
+/* Called before memory is restored, while the drivers have the state that the request has left. */
 void samovar_connections_settle(void) {
     for (uint32_t i = 0; samovar_persistent && are_all_there() && i < known_count; i++) {
         if (samovar_talk_is_finished(known[i].fd) &&

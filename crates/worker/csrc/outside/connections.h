@@ -4,16 +4,16 @@
 
 #include <php.h>
 
-/* Of a PHP stream; -1: it has none. */
+/* Returns the descriptor of a PHP stream, -1 if it has none. */
 int samovar_connections_descriptor(php_stream *stream);
-/* Before the image: which there are. */
+/* Called before the image is taken: records the existing connections. */
 void samovar_connections_remember(void);
-/* A driver is known that speaks on it, and its bytes can be read along. */
+/* Returns true if a known driver uses the connection, and its protocol can be followed. */
 bool samovar_connections_know(int fd);
-/* Those of known drivers are read along in this worker. */
+/* From now on the connections of known drivers are followed in this worker. */
 void samovar_connections_begin(void);
-/* At the end of a request, in this order: open transactions are rolled back; those that are as they
- * were may be kept. */
+/* Called at the end of a request, in this order: rolls back open transactions; marks unchanged
+ * connections, which may be kept. */
 void samovar_connections_end_transactions(void);
 void samovar_connections_settle(void);
 

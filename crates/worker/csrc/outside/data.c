@@ -1,8 +1,9 @@
-/* What the boot has been told by others over connections: it is in the image, and every request
- * finds it there as it was then. Reported with the findings of preflight.c.
+/* Data that the boot has received from others over connections. It is in the image, and every
+ * request finds it as it was then. It is reported with the findings of preflight.c.
  *
- * A question is something sent, and an answer after it. What only opens a connection or sets it up
- * tells the application nothing: of two protocols that is known by their messages. */
+ * A query is data that was sent, and a response is data after it. Messages that only open or set
+ * up a connection bring no data to the application. For two protocols they are recognized by
+ * their form. */
 #define _GNU_SOURCE
 #include "outside/data.h"
 #include "boundary.h"
@@ -14,19 +15,19 @@ enum {
     TALKS_MAX = 64, /* connections followed at the same time */
     PEERS_MAX = 16, /* reported */
     WHERE = 256,
-    PLAIN_ANSWER_BYTES = 32 /* "done", of MySQL and PostgreSQL */
+    PLAIN_RESPONSE_BYTES = 32 /* "done" in MySQL and PostgreSQL */
 };
 
-/* Who speaks first, and how, tells the protocol. */
+/* The protocol is detected by the side that sends first, and by its message. */
 typedef enum { FRESH = 0, MYSQL, POSTGRESQL, OTHER } protocol;
 
 static struct {
     int fd;
-    uint32_t peer; /* PEERS_MAX: no stream, or one too many */
+    uint32_t peer; /* PEERS_MAX: not a stream, or too many peers */
     protocol protocol;
-    bool is_question; /* What was last sent asks for something. */
-    bool is_trivial;  /* Its answer is one word. */
-    size_t answered;  /* bytes since */
+    bool is_question; /* the last data that was sent is a query */
+    bool is_trivial;  /* its response is one word */
+    size_t responded; /* bytes of the response */
 } talks[TALKS_MAX];
 static uint32_t talk_count;
 
@@ -78,16 +79,16 @@ static uint32_t talk_on(int fd) {
     return i;
 }
 
-/* Counts the last question when its answer is known to be whole. */
+/* Counts the last query when its response is known to be complete. */
 static void settle(uint32_t i) {
-    const bool is_plain =
-        talks[i].protocol == OTHER ? talks[i].is_trivial : talks[i].answered < PLAIN_ANSWER_BYTES;
-    if (talks[i].peer < PEERS_MAX && talks[i].is_question && talks[i].answered > 0 && !is_plain) {
+    const bool is_plain = talks[i].protocol == OTHER ? talks[i].is_trivial
+                                                     : talks[i].responded < PLAIN_RESPONSE_BYTES;
+    if (talks[i].peer < PEERS_MAX && talks[i].is_question && talks[i].responded > 0 && !is_plain) {
         peers[talks[i].peer].questions++;
-        peers[talks[i].peer].bytes += talks[i].answered;
+        peers[talks[i].peer].bytes += talks[i].responded;
     }
     talks[i].is_question = talks[i].is_trivial = false;
-    talks[i].answered = 0;
+    talks[i].responded = 0;
 }
 
 void samovar_data_opened(int fd) {
@@ -100,7 +101,7 @@ void samovar_data_opened(int fd) {
     }
 }
 
-/* PostgreSQL's client begins with a length and a version, or with the wish for TLS. */
+/* A PostgreSQL client begins with a length and a version, or with a request for TLS. */
 static bool begins_postgresql(const uint8_t *bytes, size_t len) {
     static const uint8_t version[] = {0, 3, 0, 0}, tls[] = {4, 210, 22, 47};
     return len >= 8 && (memcmp(bytes + 4, version, 4) == 0 || memcmp(bytes + 4, tls, 4) == 0);
@@ -108,7 +109,7 @@ static bool begins_postgresql(const uint8_t *bytes, size_t len) {
 
 static bool asks(protocol spoken, const uint8_t *bytes, size_t len) {
     switch (spoken) {
-    case MYSQL: /* Packets number themselves; those of the login go on from the server's first. */
+    case MYSQL: /* Packets have numbers; those of the login continue from the server's first. */
         return len > 4 && bytes[3] == 0;
     case POSTGRESQL: /* Queries, parsed ones, calls, copies. The login begins with a length: 0. */
         return len > 4 && bytes[0] != 0 && strchr("QPBEFd", bytes[0]) != NULL;
@@ -122,7 +123,7 @@ void samovar_data_asked(int fd, const void *bytes, size_t len) {
     if (i == TALKS_MAX || talks[i].peer == PEERS_MAX) {
         return;
     }
-    if (talks[i].answered > 0) {
+    if (talks[i].responded > 0) {
         settle(i);
     }
     if (talks[i].protocol == FRESH) {
@@ -138,7 +139,7 @@ void samovar_data_asked(int fd, const void *bytes, size_t len) {
     }
 }
 
-void samovar_data_answered(int fd, const void *bytes, ssize_t len) {
+void samovar_data_responded(int fd, const void *bytes, ssize_t len) {
     const uint32_t i = talk_on(fd);
     if (i == TALKS_MAX || talks[i].peer == PEERS_MAX) {
         return;
@@ -146,10 +147,10 @@ void samovar_data_answered(int fd, const void *bytes, ssize_t len) {
     if (talks[i].protocol == FRESH) {
         talks[i].protocol = MYSQL; /* The server speaks first. */
     }
-    if (talks[i].answered == 0) {
+    if (talks[i].responded == 0) {
         talks[i].is_trivial = bytes && len >= 3 && memcmp(bytes, "+OK", 3) == 0;
     }
-    talks[i].answered += (size_t)len;
+    talks[i].responded += (size_t)len;
 }
 
 void samovar_data_report(void) {
@@ -162,11 +163,11 @@ void samovar_data_report(void) {
             continue;
         }
         char what[DESCRIPTOR_TEXT + 96];
-        snprintf(what, sizeof what, "the answers to %llu questions (%llu bytes) from %s",
+        snprintf(what, sizeof what, "the responses to %llu requests (%llu bytes) from %s",
                  (unsigned long long)peers[i].questions, (unsigned long long)peers[i].bytes,
                  peers[i].name);
         samovar_finding("data", "note", what, peers[i].line,
-                        "what they answered is frozen until the next reload: ask below the "
+                        "this data is frozen until the next reload: request it after the "
                         "checkpoint, or again in checkpoint_resume");
     }
 }

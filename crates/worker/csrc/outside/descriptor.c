@@ -1,4 +1,4 @@
-/* What a descriptor is, as the kernel tells it: by name, by socket option, by what stat() says. */
+/* Properties of a descriptor, from the kernel: its name, socket options, stat(). */
 #define _GNU_SOURCE
 #include "outside/descriptor.h"
 #include <arpa/inet.h>
@@ -78,7 +78,8 @@ bool samovar_is_stateless(const char *name) {
     return false;
 }
 
-/* As PHP names its temporary files, whose names go when they are closed. */
+/* Returns true if the name is one of PHP's temporary files, whose names are removed when they
+ * are closed. */
 static bool is_phps_own(int fd) {
     char name[DESCRIPTOR_TEXT];
     samovar_descriptor_name(fd, name);

@@ -1,9 +1,9 @@
-/* What a descriptor is: asked by those who judge what the boot has opened (preflight.c) and by
- * those who keep it (kept.c).
+/* Properties of a descriptor, for the code that judges the descriptors of the boot (preflight.c)
+ * and the code that keeps them (kept.c).
  *
- * This folder is about objects outside the process, which a rollback of memory does not reach:
- * which there are, what may be shared, what is proven to be as it was. It includes from memory/,
- * and from nothing above. */
+ * This folder handles objects outside the process, which a rollback of memory does not reach:
+ * the objects that exist, those that may be shared, and those that are proven to be unchanged.
+ * It includes from memory/, and from nothing above. */
 #ifndef SAMOVAR_OUTSIDE_DESCRIPTOR_H
 #define SAMOVAR_OUTSIDE_DESCRIPTOR_H
 
@@ -41,19 +41,21 @@ static inline void samovar_set_remove(descriptor_set *set, int fd) {
 typedef void samovar_visit_descriptor(int fd, void *data);
 void samovar_for_each_descriptor(samovar_visit_descriptor *visit, void *data);
 
-/* What the kernel calls it, to a text of DESCRIPTOR_TEXT bytes. */
+/* Writes the kernel's name for it to a text of DESCRIPTOR_TEXT bytes. */
 void samovar_descriptor_name(int fd, char *to);
-/* "a connection to …", to a text of DESCRIPTOR_TEXT bytes. */
+/* Writes "a connection to …" to a text of DESCRIPTOR_TEXT bytes. */
 void samovar_descriptor_peer_name(const struct sockaddr_storage *peer, char *to);
 
-/* An option of SOL_SOCKET that is on. */
+/* Returns true if this option of SOL_SOCKET is on. */
 bool samovar_socket_has(int fd, int option);
-/* Datagrams that need no answer: syslog's, statsd's. All may send on one socket. */
+/* Returns true for a datagram socket. Datagrams such as syslog's and statsd's need no response,
+ * so all workers may send on one socket. */
 bool samovar_is_datagram(int fd);
 bool samovar_is_connection(int fd, struct sockaddr_storage *peer);
-/* By its name: a device that forgets at once what it is asked. */
+/* Returns true for the name of a device that keeps no state. */
 bool samovar_is_stateless(const char *name);
-/* Of php://temp, tmpfile() and the like: what a request writes there would be the next one's. */
+/* Returns true for a file of php://temp, tmpfile() or similar functions. Data that one request
+ * writes there would reach the next one. */
 bool samovar_is_temporary(int fd, const struct stat *info);
 
 #endif

@@ -1,4 +1,4 @@
-/* A name or text in short, so that two of them can be compared by what is left of them. */
+/* Hash of a name or text, by which two of them can be compared. */
 #ifndef SAMOVAR_OUTSIDE_HASH_H
 #define SAMOVAR_OUTSIDE_HASH_H
 

@@ -1,6 +1,6 @@
-/* The languages of databases that are read along on connections of the image (talk.c): far enough
- * to know that each question has its answer, and that none has changed what the server keeps for
- * the session. */
+/* Protocols of databases that are followed on connections of the image (talk.c): far enough to
+ * know that each query has its response, and that none has changed state that the server keeps
+ * for the session. */
 #ifndef SAMOVAR_OUTSIDE_LANGUAGE_H
 #define SAMOVAR_OUTSIDE_LANGUAGE_H
 
@@ -10,10 +10,10 @@
 
 enum {
     TALK_BYTES_MAX = 1 << 20, /* of a statement */
-    TALK_LINE_BYTES_MAX = 64  /* of what an answer begins with */
+    TALK_LINE_BYTES_MAX = 64  /* of the start of a response */
 };
 
-/* A message that is still coming. */
+/* A message that is not complete yet. */
 typedef struct {
     uint64_t have, items;
     uint32_t left;
@@ -24,19 +24,19 @@ typedef struct {
 
 typedef enum { TALK_UNKNOWN, TALK_MYSQL, TALK_PGSQL, TALK_REDIS } talk_language;
 
-/* What was said on a connection of the image since it was taken. */
+/* State of a connection of the image, since the image was taken. */
 typedef struct {
     talk_language language;
-    bool changed;  /* what the server keeps for the session, as far as anybody knows */
-    bool prepares; /* MySQL: the answer will name a statement */
+    bool changed;  /* the server's session has changed, or may have */
+    bool prepares; /* MySQL: the response will name a statement */
     bool in_transaction, queues;
-    int64_t questions;                     /* without an answer */
-    uint64_t statements, statements_asked; /* prepared on the server, by their names; 0: none */
+    int64_t questions;                     /* queries without a response */
+    uint64_t statements, statements_asked; /* prepared on the server, XOR of hashes; 0: none */
     talk_reader sent, received;
     char received_bytes[TALK_LINE_BYTES_MAX], sent_bytes[TALK_BYTES_MAX];
 } talk_state;
 
-/* How a language is read: bytes as they come, in pieces of any size. */
+/* Reads a protocol: bytes as they arrive, in pieces of any size. */
 typedef void talk_read(talk_state *t, const uint8_t *at, size_t len);
 typedef struct {
     talk_read *sent, *received;

@@ -31,7 +31,7 @@ bool samovar_locks_range(int fd, off_t *from, off_t *to) {
     return *from <= *to;
 }
 
-/* All that follows the first "lock:" of its fdinfo, as text; the number of bytes. */
+/* Reads the text from the first "lock:" of its fdinfo on. Returns its number of bytes. */
 size_t samovar_locks_read(int fd, char *text) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);

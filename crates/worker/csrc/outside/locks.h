@@ -1,4 +1,4 @@
-/* The process's locks on a file, as /proc/self/fdinfo tells them. */
+/* The process's locks on a file, from /proc/self/fdinfo. */
 #ifndef SAMOVAR_OUTSIDE_LOCKS_H
 #define SAMOVAR_OUTSIDE_LOCKS_H
 
@@ -9,11 +9,12 @@
 
 enum { LOCKS_BYTES_MAX = 4096 };
 
-/* The range of bytes that the process has locked, all locks together; false: it has none. */
+/* Finds the range of bytes that covers all locks of the process. Returns false if it has none. */
 bool samovar_locks_range(int fd, off_t *from, off_t *to);
-/* What the kernel says of them, to a text of LOCKS_BYTES_MAX bytes; its length, 0: none. */
+/* Writes the kernel's list of them to a text of LOCKS_BYTES_MAX bytes. Returns its length; 0:
+ * none. */
 size_t samovar_locks_read(int fd, char *text);
-/* The same in short; 0: none. Uses no memory of the image. */
+/* Returns a hash of that list; 0: none. Uses no memory of the image. */
 uint64_t samovar_locks_in_short(int fd);
 
 #endif

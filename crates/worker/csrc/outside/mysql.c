@@ -1,4 +1,4 @@
-/* What is said on a kept connection to MySQL or MariaDB. */
+/* The protocol on a kept connection to MySQL or MariaDB. */
 #define _GNU_SOURCE
 #include "outside/language.h"
 #include "outside/hash.h"
@@ -20,7 +20,7 @@ static uint64_t id_hash(const uint8_t *id) {
     return samovar_hash(id, 4);
 }
 
-/* mysqlnd sends each packet in one go. */
+/* mysqlnd sends each packet with one call. */
 static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
     if (len < MYSQL_HEADER + 1 || at[3] != 0 ||
         ((size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16) + MYSQL_HEADER != len) {
@@ -41,7 +41,7 @@ static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
     case COM_STMT_CLOSE:
         t->statements ^= text_len >= 4 ? id_hash((const uint8_t *)text) : 1;
         return;
-    case COM_STMT_EXECUTE: /* Its flags ask for a cursor on the server. */
+    case COM_STMT_EXECUTE: /* Its flags may request a cursor on the server. */
         t->changed |= text_len < 5 || text[4] != 0;
         return;
     case COM_PING:
@@ -53,7 +53,7 @@ static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
     }
 }
 
-/* The answer to COM_STMT_PREPARE begins with the statement's number. */
+/* The response to COM_STMT_PREPARE begins with the statement's number. */
 static void mysql_received(talk_state *t, const uint8_t *at, size_t len) {
     if (!t->prepares) {
         return;

@@ -1,7 +1,8 @@
-/* PHP's cache of resolved paths, as the image has it. An entry lives for realpath_cache_ttl. In an
- * image that is older, each request would find all of them expired and look every path up again. So
- * they do not expire there; instead a worker looks, once in that time and after an answer, whether
- * they still lead where they did. The few that do not are forgotten before each request. */
+/* PHP's cache of resolved paths, as the image has it. An entry lives for realpath_cache_ttl. In
+ * an image that is older, each request would find all of them expired and look every path up
+ * again. So they do not expire there. Instead a worker checks, once in that time and after a
+ * response, whether the paths still have the same targets. The few that do not are removed
+ * before each request. */
 #define _GNU_SOURCE
 #include "outside/paths.h"
 #include <php.h>
@@ -21,7 +22,7 @@ static void for_each_path(visit_path *visit, void *data) {
     }
 }
 
-/* /proc/self and its like are another process in each worker. */
+/* /proc/self and similar paths lead to another process in each worker. */
 static bool is_own_path(const realpath_cache_bucket *b) {
     return strncmp(b->path, "/proc/", 6) == 0 || strncmp(b->path, "/dev/", 5) == 0;
 }
@@ -35,9 +36,9 @@ static void settle(realpath_cache_bucket *b, void *data) {
     }
 }
 
-/* The image's own age: a worker may be forked from an old one. */
+/* Time of the image itself: a worker may be forked from an old one. */
 static time_t settled_at;
-static zend_long ttl; /* s */
+static zend_long ttl; /* seconds */
 
 void samovar_paths_settle(bool keep) {
     settled_at = time(NULL);
@@ -45,7 +46,7 @@ void samovar_paths_settle(bool keep) {
     for_each_path(settle, &keep);
 }
 
-/* Those of the image: the request's own are gone with it. */
+/* Checks only entries of the image: those of a request are gone with it. */
 static void note_moved(realpath_cache_bucket *b, void *data) {
     paths_state *s = data;
     char now[PATH_MAX];
@@ -55,7 +56,7 @@ static void note_moved(realpath_cache_bucket *b, void *data) {
     }
 }
 
-/* One that has moved once is looked up by each request from then on. */
+/* A path that has moved once is looked up by each request from then on. */
 void samovar_paths_look(paths_state *s) {
     const time_t now = time(NULL);
     if (s->looked_at == 0) {

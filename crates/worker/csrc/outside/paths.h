@@ -1,4 +1,5 @@
-/* PHP's cache of resolved paths: where links led at the boot, and whether they still do. */
+/* PHP's cache of resolved paths: their targets at the boot, and whether these are still the
+ * same. */
 #ifndef SAMOVAR_OUTSIDE_PATHS_H
 #define SAMOVAR_OUTSIDE_PATHS_H
 
@@ -6,19 +7,20 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { MOVED_MAX = 256 }; /* paths that are resolved anew by each request */
+enum { MOVED_MAX = 256 }; /* paths that each request resolves again */
 
 typedef struct {
     time_t looked_at;
-    uint64_t moved[MOVED_MAX]; /* keys of paths that lead elsewhere by now */
+    uint64_t moved[MOVED_MAX]; /* keys of paths with another target now */
     uint32_t moved_count;
 } paths_state;
 
-/* Before the image. `keep`: entries do not expire in it. */
+/* Called before the image is taken. `keep`: entries do not expire in it. */
 void samovar_paths_settle(bool keep);
-/* After a request: looks whether the image's paths lead where they did, now and then. */
+/* Called after a request: checks from time to time whether the image's paths have the same
+ * targets. */
 void samovar_paths_look(paths_state *s);
-/* Before a request: forgets those that do not. */
+/* Called before a request: removes the paths that do not. */
 void samovar_paths_forget(const paths_state *s);
 
 #endif

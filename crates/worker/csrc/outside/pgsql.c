@@ -1,4 +1,4 @@
-/* What is said on a kept connection to PostgreSQL. */
+/* The protocol on a kept connection to PostgreSQL. */
 #define _GNU_SOURCE
 #include "outside/language.h"
 #include "outside/hash.h"
@@ -6,15 +6,16 @@
 #include <string.h>
 #include <strings.h>
 
-/* postgresql.org, Frontend/Backend Protocol: a letter, the length of what follows (4), which counts
- * itself. */
+/* postgresql.org, Frontend/Backend Protocol: a letter, then a length (4) that includes itself
+ * and the rest. */
 enum { PG_HEADER = 5 };
 
 static uint32_t big_endian(const uint8_t *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* The name of a prepared statement comes or goes. A server that refuses says so ('E'). */
+/* Adds or removes the name of a prepared statement. A server that refuses reports an error
+ * ('E'). */
 static void pg_toggle(talk_state *t, const char *name, size_t len) {
     t->statements_asked ^= samovar_hash(name, len);
 }
@@ -50,7 +51,7 @@ static void pg_parse(talk_state *t, const char *name, size_t len) {
     }
 }
 
-/* A whole message, or the begin of one that is too long to be kept. */
+/* Handles a whole message, or the start of one that is too long to be kept. */
 static void pg_asked(talk_state *t, char kind, const char *body, size_t len, bool whole) {
     switch (kind) {
     case 'Q':
@@ -101,7 +102,7 @@ static void pg_sent(talk_state *t, const uint8_t *at, size_t len) {
     }
 }
 
-static void pg_answered(talk_state *t, char kind, char first) {
+static void pg_responded(talk_state *t, char kind, char first) {
     switch (kind) {
     case 'E':
         t->statements_asked = 0;
@@ -112,7 +113,7 @@ static void pg_answered(talk_state *t, char kind, char first) {
         t->questions--;
         t->in_transaction = first != 'I';
         return;
-    case 'A': /* Somebody notifies, or a setting has changed. */
+    case 'A': /* A notification, or a changed setting. */
     case 'S':
     case 'G':
     case 'H':
@@ -142,7 +143,7 @@ static void pg_received(talk_state *t, const uint8_t *at, size_t len) {
                 r->bytes[PG_HEADER] = 0;
                 r->have++;
             }
-            pg_answered(t, r->bytes[0], r->bytes[PG_HEADER]);
+            pg_responded(t, r->bytes[0], r->bytes[PG_HEADER]);
         }
         const size_t part = len < r->left ? len : r->left;
         at += part;

@@ -1,7 +1,8 @@
-/* What the boot has left in the process that forks cannot share or a rollback cannot bring back.
+/* Finds resources that the boot has left in the process and that forks cannot share, or a
+ * rollback cannot restore.
  *
- * Each finding is reported with what to do about it, and names the fall-back that stays right: boot
- * in every worker, or run the whole script for every request. */
+ * Each finding is reported with advice, and names a fallback that is still correct: boot in
+ * every worker, or run the whole script for every request. */
 #define _GNU_SOURCE
 #include "outside/preflight.h"
 #include "boundary.h"
@@ -9,7 +10,7 @@
 #include "outside/connections.h"
 #include "outside/data.h"
 #include "outside/descriptor.h"
-#include "outside/kept.h"
+#include "outside/inherited_fds.h"
 #include "outside/locks.h"
 #include "outside/tls.h"
 #include <php.h>
@@ -17,7 +18,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-enum { COPY_BYTES_MAX = 64 << 20 }; /* of a temporary file, for each worker */
+enum { COPY_BYTES_MAX = 64 << 20 }; /* of a temporary file, per worker */
 
 static const char *const action_names[] = {"note", "worker", "script"};
 
@@ -39,40 +40,40 @@ static void look_at_socket(int fd, int *fall) {
     }
     if (samovar_is_datagram(fd) ||
         (!samovar_is_connection(fd, &peer) && !samovar_boot_is_bound(fd))) {
-        return; /* Not connected: nothing that two processes could mix up. */
+        return; /* Not connected: two processes could not mix up anything. */
     }
     if (!samovar_is_connection(fd, &peer)) {
-        report(fall, "connection", FALL_WORKER, "a socket that is being connected, or has a name",
-               samovar_boot_where(fd), "connect below the checkpoint");
+        report(fall, "connection", FALL_WORKER,
+               "a socket that is connecting, or is bound to a name", samovar_boot_where(fd),
+               "connect after the checkpoint");
         return;
     }
     samovar_descriptor_peer_name(&peer, what);
     if (samovar_tls_live() > 0 || samovar_boot_has_cipher(fd)) {
         report(fall, "tls", FALL_SCRIPT, what, samovar_boot_where(fd),
-               "an encrypted connection cannot return to an earlier state: open it below the "
+               "an encrypted connection cannot return to an earlier state: open it after the "
                "checkpoint, or use a unix socket");
         return;
     }
     report(
         fall, "connection", FALL_WORKER, what, samovar_boot_where(fd),
         samovar_connections_know(fd)
-            ? "each worker boots by itself and keeps its own; a request that changes its session "
-              "(variables, temporary tables, locks) ends its worker. Open it below the "
-              "checkpoint if many do, or if few need it: then workers share an image"
-            : "open it below the checkpoint: nobody here knows its protocol, so that each "
-              "request that uses it ends its worker, unless the application calls "
-              "Samovar\\kept() with it");
+            ? "each worker boots separately and has its own connection; a request that changes "
+              "its session (variables, temporary tables, locks) ends its worker. Open it after "
+              "the checkpoint if many requests do, or if few need it: then workers share an image"
+            : "open it after the checkpoint: Samovar does not know its protocol, so each request "
+              "that uses it ends its worker, unless the application calls Samovar\\kept() with it");
 }
 
-/* Kernel objects have a state that a rollback of memory does not reach: epoll, timerfd, eventfd,
- * inotify, io_uring, and those that are yet to come. A process's descriptor only names it. */
+/* Kernel objects have state that a rollback of memory does not reach: epoll, timerfd, eventfd,
+ * inotify, io_uring, and those of the future. A pidfd is an exception: it only names a process. */
 static bool is_kernel_object(const char *name) {
     return strncmp(name, "anon_inode:", 11) == 0 && !strstr(name, "pidfd");
 }
 
-/* A lock that others wait for says that what it protects is the process's own: it was read, and a
- * rollback would bring that back when the file has long changed (SQLite's exclusive mode, dba).
- * False: there is none. */
+/* A lock that others wait for indicates that the process has its own copy of the protected data.
+ * A rollback would restore that copy when the file has changed long ago (SQLite's exclusive
+ * mode, dba). Returns false if there is no lock. */
 static bool look_at_locks(int fd, const char *name, int *fall) {
     char text[LOCKS_BYTES_MAX];
     if (samovar_locks_read(fd, text) == 0) {
@@ -80,13 +81,13 @@ static bool look_at_locks(int fd, const char *name, int *fall) {
     }
     const bool exclusive = strstr(text, " WRITE ") != NULL;
     report(fall, "lock", exclusive ? FALL_SCRIPT : FALL_WORKER, name, samovar_boot_where(fd),
-           exclusive ? "lock files below the checkpoint: what this one protects would be set back "
-                       "in memory, and not in the file"
-                     : "lock files below the checkpoint");
+           exclusive ? "lock files after the checkpoint: a rollback would restore the data that "
+                       "this lock protects in memory, but not in the file"
+                     : "lock files after the checkpoint");
     return true;
 }
 
-/* php://stderr is a copy of the server's own: a pipe in a container, a socket below systemd. All
+/* php://stderr is a copy of the server's own: a pipe in a container, a socket under systemd. All
  * workers share it, as they do without a checkpoint. */
 static bool is_output(const struct stat *info) {
     struct stat standard;
@@ -103,16 +104,16 @@ static void look_at_file(int fd, const struct stat *info, const char *name, int 
     if (samovar_is_temporary(fd, info)) {
         if (info->st_size > COPY_BYTES_MAX) {
             report(fall, "image", FALL_SCRIPT, "a temporary file of more than 64 MiB",
-                   samovar_boot_where(fd), "fill large temporary files below the checkpoint");
+                   samovar_boot_where(fd), "fill large temporary files after the checkpoint");
         }
     } else if ((fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND)) == O_WRONLY) {
         report(fall, "file", FALL_SHARED, name, samovar_boot_where(fd),
-               "each request writes over what the last one wrote: open it in append mode (`a`), or "
-               "below the checkpoint");
+               "each request overwrites the data of the previous one: open it in append mode "
+               "(`a`), or after the checkpoint");
     }
 }
 
-/* The last preflight found nothing that keeps workers from sharing an image. */
+/* True if the last preflight found nothing that prevents workers from sharing an image. */
 static bool is_shared;
 
 static uint32_t opened; /* descriptors that the boot has opened */
@@ -125,27 +126,28 @@ static void look_at_descriptor(int fd, void *data) {
         return;
     }
     if (is_output(&info)) {
-        samovar_boot_disown(fd); /* A worker has another, and would not know it again. */
+        /* A worker has another output, and would not recognize this one. */
+        samovar_boot_disown(fd);
         return;
     }
     samovar_descriptor_name(fd, name);
     if (++opened > KEPT_MAX) {
         if (opened == KEPT_MAX + 1) {
             report(fall, "image", FALL_SCRIPT, "more than 64 open descriptors",
-                   samovar_boot_where(fd), "close files above the checkpoint");
+                   samovar_boot_where(fd), "close files before the checkpoint");
         }
     } else if (fd >= DESCRIPTORS_MAX) {
         report(fall, "kernel-object", FALL_SCRIPT, "a descriptor above 1023",
-               samovar_boot_where(fd), "open fewer files above the checkpoint");
+               samovar_boot_where(fd), "open fewer files before the checkpoint");
     } else if (S_ISSOCK(info.st_mode)) {
         look_at_socket(fd, fall);
     } else if (S_ISFIFO(info.st_mode)) {
         report(fall, "pipe", FALL_WORKER, "a pipe to another process", samovar_boot_where(fd),
-               "start processes below the checkpoint: each request that uses this one ends its "
+               "start processes after the checkpoint: each request that uses this one ends its "
                "worker");
     } else if (S_ISCHR(info.st_mode) && !samovar_is_stateless(name)) {
         report(fall, "pipe", FALL_WORKER, name, samovar_boot_where(fd),
-               "open terminals and devices below the checkpoint: each request that uses this one "
+               "open terminals and devices after the checkpoint: each request that uses this one "
                "ends its worker");
     } else if (S_ISREG(info.st_mode)) {
         if (!look_at_locks(fd, name, fall)) {
@@ -153,7 +155,7 @@ static void look_at_descriptor(int fd, void *data) {
         }
     } else if (is_kernel_object(name)) {
         report(fall, "kernel-object", FALL_SCRIPT, name, samovar_boot_where(fd),
-               "start event loops below the checkpoint");
+               "start event loops after the checkpoint");
     }
 }
 
@@ -163,7 +165,7 @@ static void look_at_threads(int *fall) {
     struct stat task;
     if (stat("/proc/self/task", &task) == 0 && task.st_nlink > 3) {
         report(fall, "thread", FALL_SCRIPT, "a thread", samovar_boot_where(BOOT_THREAD),
-               "an extension started it; neither a fork nor a rollback keeps threads");
+               "an extension started it; threads survive neither a fork nor a rollback");
     }
 }
 
@@ -171,7 +173,7 @@ static void look_at_children(int *fall) {
     siginfo_t child = {0};
     if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0) {
         report(fall, "child", FALL_WORKER, "a child process", samovar_boot_where(BOOT_CHILD),
-               "start processes below the checkpoint, or wait for their end above it");
+               "start processes after the checkpoint, or wait for their end before it");
     }
 }
 
@@ -181,7 +183,7 @@ static void look_at_timers(int *fall) {
     getitimer(ITIMER_VIRTUAL, &virtual);
     if (timerisset(&real.it_value) || timerisset(&virtual.it_value)) {
         report(fall, "timer", FALL_SCRIPT, "a running timer", samovar_boot_where(BOOT_TIMER),
-               "set alarms below the checkpoint: one cannot be set back");
+               "set alarms after the checkpoint: a rollback cannot restore them");
     }
 }
 
@@ -189,7 +191,7 @@ static bool is_dba(const char *type) {
     return type && strncasecmp(type, "dba", 3) == 0;
 }
 
-/* A resource, since PHP 8.4 an object of Dba\Connection. */
+/* Returns true for a resource, or since PHP 8.4 an object of Dba\Connection. */
 static bool has_dba(void) {
     zval *entry;
     ZEND_HASH_FOREACH_VAL(&EG(regular_list), entry) {
@@ -208,12 +210,12 @@ static bool has_dba(void) {
     return false;
 }
 
-/* ext/dba keeps pages of its file in memory, whether it locks the file or not. */
+/* ext/dba keeps pages of its file in memory, even if it does not lock the file. */
 static void look_at_dba(int *fall) {
     if (has_dba()) {
         report(fall, "lock", FALL_SCRIPT, "an open dba database", "",
-               "open it below the checkpoint: what it keeps in memory would be set back, and not "
-               "its file");
+               "open it after the checkpoint: a rollback would restore its data in memory, but "
+               "not its file");
     }
 }
 

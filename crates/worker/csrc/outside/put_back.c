@@ -1,5 +1,5 @@
-/* After a request: what it has opened is closed, and what the boot has opened is as it was. One
- * that cannot be put back ends the worker. */
+/* After a request: closes the descriptors that it has opened, and restores those of the boot. If
+ * one cannot be restored, the worker ends. */
 #define _GNU_SOURCE
 #include "outside/put_back.h"
 #include "leave.h"
@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 enum {
-    DATAGRAMS_MAX = 256, /* dropped in one go */
-    FILLED_MAX = 512,    /* descriptors of an image, free numbers between them included */
-    SPARE = 8,           /* numbers that are left of the kernel's table */
+    DATAGRAMS_MAX = 256, /* dropped in one pass */
+    FILLED_MAX = 512,    /* descriptors of an image, including free numbers between them */
+    SPARE = 8,           /* numbers left free in the kernel's table */
     LIMIT_LEFT_MIN = 256 /* descriptors that a request can open at least */
 };
 
-/* ---- the numbers --------------------------------------------------------------------------- */
+/* ---- descriptor numbers -------------------------------------------------------------------- */
 
 static bool note_descriptors(kept_state *s) {
     DIR *folder = opendir("/proc/self/fd");
@@ -45,7 +45,7 @@ static bool note_descriptors(kept_state *s) {
     return fits;
 }
 
-/* How many the kernel's table of this process has room for; 0: it does not say. */
+/* Returns the size of the kernel's descriptor table of this process. 0: unknown. */
 static unsigned table_size(void) {
     char text[4096];
     const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -58,8 +58,8 @@ static unsigned table_size(void) {
     return line ? (unsigned)strtoul(line + strlen("\nFDSize:"), NULL, 10) : 0;
 }
 
-/* To close a range, the kernel walks its table to the end, open or not. The fewer numbers are left
- * in it, the sooner it is there. */
+/* To close a range, the kernel walks its table to the end, including numbers that are not open.
+ * The fewer numbers are left in it, the faster this is. */
 static unsigned fill_until(unsigned first_free) {
     struct rlimit limit;
     const unsigned size = table_size();
@@ -70,7 +70,7 @@ static unsigned fill_until(unsigned first_free) {
     return size - SPARE;
 }
 
-/* Free numbers between the open ones are taken, so that all that a request opens lies above. */
+/* Takes the free numbers between the open ones, so that all descriptors of a request are above. */
 static bool fill_gaps(kept_state *s, int filler) {
     for (int fd = 0; fd < DESCRIPTORS_MAX; fd++) {
         if (samovar_set_has(&s->open, fd)) {
@@ -106,7 +106,8 @@ static void unlock(int fd, off_t from, off_t to) {
     fcntl(fd, F_SETLK, &range);
 }
 
-/* Locks that the request has left. SQLite keeps one of its own on a database in WAL mode. */
+/* Releases locks that the request has left. SQLite keeps one of its own on a database in WAL
+ * mode. */
 static void restore_locks(const kept_descriptor *k) {
     const bool has_range = k->locked_from <= k->locked_to;
     if (!has_range || k->locked_from > 0) {
@@ -120,7 +121,7 @@ static void restore_locks(const kept_descriptor *k) {
     }
 }
 
-/* closedir(), pclose() and fclose() do. */
+/* closedir(), pclose() and fclose() close a descriptor inside libc. */
 bool samovar_put_back_are_known(const kept_state *s) {
     struct stat info;
     for (uint32_t i = 0; i < s->known_count; i++) {
@@ -145,8 +146,8 @@ static void restore_files(const kept_state *s) {
     }
 }
 
-/* The boot's own may be others: the request has closed a descriptor of the same file, by which a
- * process loses its locks, or has called flock(). */
+/* Leaves if the boot's own locks have changed: the request has closed a descriptor of the same
+ * file, which releases a process's locks, or has called flock(). */
 static void verify_locks(const kept_state *s) {
     for (uint32_t i = 0; i < s->count; i++) {
         const kept_descriptor *k = &s->list[i];
@@ -156,7 +157,7 @@ static void verify_locks(const kept_state *s) {
     }
 }
 
-/* Answers that nobody has waited for. */
+/* Drops responses that no request has waited for. */
 static void drop_datagrams(int fd) {
     char byte;
     for (int i = 0; i < DATAGRAMS_MAX; i++) {
@@ -166,7 +167,7 @@ static void drop_datagrams(int fd) {
     }
 }
 
-/* Open, nothing unread, the other end still there. */
+/* Returns true if the connection is open, has no unread data, and its peer is still there. */
 static bool is_quiet(int fd) {
     struct pollfd p = {.fd = fd, .events = POLLIN | POLLRDHUP};
     return syscall(SYS_ppoll, &p, 1, &(struct timespec){0}, NULL, 0) == 0;
@@ -184,7 +185,7 @@ bool samovar_put_back_are_quiet(const kept_state *s) {
     return true;
 }
 
-/* ---- its two ends -------------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------------- */
 
 bool samovar_put_back_begin(kept_state *s, int filler) {
     return note_descriptors(s) && fill_gaps(s, filler);

@@ -1,19 +1,21 @@
-/* The way back of the descriptors that a worker keeps, after each request. */
+/* Restores the descriptors that a worker keeps, after each request. */
 #ifndef SAMOVAR_OUTSIDE_PUT_BACK_H
 #define SAMOVAR_OUTSIDE_PUT_BACK_H
 
-#include "outside/kept.h"
+#include "outside/inherited_fds.h"
 
-/* When all that the worker keeps open is open: fills the free numbers below with copies of
- * `filler`, so that all that a request opens lies above. False: it cannot tell its own. */
+/* Called when all descriptors that the worker keeps are open: fills the free numbers below with
+ * copies of `filler`, so that all descriptors of a request are above. Returns false if the
+ * worker cannot identify its own descriptors. */
 bool samovar_put_back_begin(kept_state *s, int filler);
-/* What closes a descriptor within libc is not seen; false: one is gone, or another file by now. */
+/* Returns false if a descriptor is gone, or is another file now: a close inside libc is not
+ * seen. */
 bool samovar_put_back_are_known(const kept_state *s);
-/* Whether a request can be taken: false when a connection has died, or has more to say. Drops
- * datagrams that nobody has waited for. */
+/* Returns true if a request can be taken, false if a connection has died or has unread data.
+ * Drops datagrams that no request has waited for. */
 bool samovar_put_back_are_quiet(const kept_state *s);
-/* Closes what the request has opened; flags, positions and locks of the others as they were. Leaves
- * when that is not possible. */
+/* Closes the descriptors that the request has opened. Restores flags, positions and locks of the
+ * others. Leaves if that is not possible. */
 void samovar_put_back(const kept_state *s);
 
 #endif

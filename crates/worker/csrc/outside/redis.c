@@ -1,9 +1,9 @@
-/* What is said on a kept connection to Redis. */
+/* The protocol on a kept connection to Redis. */
 #define _GNU_SOURCE
 #include "outside/language.h"
 #include <string.h>
 
-/* Commands that change keys and not the connection. */
+/* Commands that change keys, and not the connection. */
 static const char redis_plain[] =
     " append bitcount bitfield bitfield_ro bitop bitpos blmove blmpop blpop brpop brpoplpush "
     "bzmpop bzpopmax bzpopmin copy dbsize decr decrby del dump echo eval eval_ro evalsha "
@@ -46,7 +46,7 @@ static void redis_asked(talk_state *t, const char *name, size_t len) {
     }
 }
 
-/* A line of "Redis serialization protocol": true when it is there, without its end. */
+/* Reads a line of the "Redis serialization protocol". Returns true when it is complete. */
 static bool redis_line(talk_reader *r, char c) {
     if (r->have + 1 < r->room) {
         r->bytes[r->have++] = c;
@@ -71,7 +71,7 @@ static int64_t number_in(const char *line) {
 static void redis_sent(talk_state *t, const uint8_t *at, size_t len) {
     talk_reader *r = &t->sent;
     for (; len > 0; at++, len--) {
-        if (r->left > 0) { /* An argument and its line's end. */
+        if (r->left > 0) { /* An argument and the end of its line. */
             if (r->names && r->have < r->room) {
                 r->bytes[r->have++] = (char)*at;
             }
@@ -90,7 +90,7 @@ static void redis_sent(talk_state *t, const uint8_t *at, size_t len) {
             } else if (r->items > 0 && r->bytes[0] == '$') {
                 r->left = (uint32_t)number_in(r->bytes) + 2;
             } else {
-                t->changed = true; /* Not as libraries write it. */
+                t->changed = true; /* Not the form that libraries write. */
             }
         }
     }
@@ -109,7 +109,7 @@ static void redis_reply(talk_state *t, talk_reader *r, const char *line) {
         const int64_t bytes = number_in(line);
         r->left = bytes >= 0 ? (uint32_t)bytes + 2 : 0;
     } else if (line[0] != '+' && line[0] != '-' && line[0] != ':') {
-        t->changed = true; /* A later version of the protocol, which this one must be asked for. */
+        t->changed = true; /* A later version of the protocol, which a client has to request. */
     }
 }
 

@@ -1,8 +1,8 @@
-/* Whether a statement leaves the session of a database as it was: what talk.c asks of each that a
- * request sends on a connection made above the checkpoint.
+/* Checks whether a statement leaves the session of a database unchanged. talk.c checks each
+ * statement that a request sends on a connection made above the checkpoint.
  *
- * A list of what is known to be safe. Whatever is not understood, such as a comment or a second
- * statement, is not. What stored functions and triggers do is not seen. */
+ * It is a list of statements known to be safe. Text that is not understood, such as a comment or
+ * a second statement, counts as unsafe. Effects of stored functions and triggers are not seen. */
 #define _GNU_SOURCE
 #include "outside/sql.h"
 #include <ctype.h>
@@ -14,10 +14,10 @@ enum { WORD_BYTES_MAX = 32 };
 typedef struct {
     const char *at, *end;
     bool mysql;
-    char word[WORD_BYTES_MAX], former[WORD_BYTES_MAX]; /* lower case, cut off */
+    char word[WORD_BYTES_MAX], former[WORD_BYTES_MAX]; /* lower case, truncated */
 } sql_text;
 
-/* `words`: each with a space before and behind it. */
+/* `words`: each with a space before and after it. */
 static bool is_among(const char *word, const char *words) {
     char wanted[WORD_BYTES_MAX + 2];
     const size_t len = strlen(word);
@@ -46,7 +46,7 @@ static void add_to_word(sql_text *t, char c) {
     }
 }
 
-/* Behind the closing quote; false: there is none. */
+/* Moves past the closing quote. Returns false if there is none. */
 static bool skip_quoted(sql_text *t, char quote, bool with_backslash) {
     for (t->at++; t->at < t->end; t->at++) {
         if (with_backslash && *t->at == '\\') {
@@ -61,7 +61,7 @@ static bool skip_quoted(sql_text *t, char quote, bool with_backslash) {
     return false;
 }
 
-/* A name in quotes may be a function's. */
+/* A quoted name may be the name of a function. */
 static bool read_quoted_name(sql_text *t, char quote) {
     begin_word(t);
     const char *from = t->at + 1;
@@ -81,7 +81,7 @@ static void read_word(sql_text *t) {
     }
 }
 
-/* last_insert_id(n) sets it; without an argument it only asks. */
+/* last_insert_id(n) sets the value; without an argument it only reads it. */
 static bool is_called_without_argument(const sql_text *t) {
     return t->end - t->at >= 2 && t->at[0] == '(' && t->at[1] == ')';
 }
@@ -111,7 +111,7 @@ static bool is_known_start(const sql_text *t) {
            (!t->mysql && strcmp(t->word, "deallocate") == 0);
 }
 
-/* One token on; false: not understood, or it changes the session. */
+/* Reads one token. Returns false if it is not understood, or changes the session. */
 static bool next_token(sql_text *t) {
     const char c = *t->at, next = t->at + 1 < t->end ? t->at[1] : 0;
     if (c == '\'') {
@@ -125,14 +125,14 @@ static bool next_token(sql_text *t) {
         return read_quoted_name(t, c) && !changes_session(t);
     }
     if (c == '$' && !t->mysql && !isdigit((unsigned char)next)) {
-        return false; /* A string between dollars. */
+        return false; /* a dollar-quoted string */
     }
     if (is_word_char(c)) {
         read_word(t);
         return !changes_session(t);
     }
     if (c == '@' && t->mysql) {
-        t->at += 2; /* @@name asks; @name may set. */
+        t->at += 2; /* @@name reads; @name may set */
         return next == '@';
     }
     if (c == ';') {
@@ -153,7 +153,7 @@ bool samovar_sql_is_plain(const char *text, size_t len, bool mysql) {
     }
     read_word(&t);
     if (!is_known_start(&t)) {
-        return t.at == t.end && t.word[0] == 0; /* libpq sends an empty one to ask for life. */
+        return t.at == t.end && t.word[0] == 0; /* libpq checks a connection with it */
     }
     while (t.at < t.end) {
         if (!next_token(&t)) {

@@ -1,5 +1,5 @@
-/* How many TLS sessions exist: OpenSSL tells of each by the callbacks of an extra-data index. Found
- * by name, because it is loaded by extensions, or not at all. */
+/* Counts TLS sessions: OpenSSL reports each of them through the callbacks of an extra-data
+ * index. OpenSSL is found by name, because it is loaded by extensions, or not at all. */
 #define _GNU_SOURCE
 #include "outside/tls.h"
 #include <dlfcn.h>

@@ -2,9 +2,10 @@
 #ifndef SAMOVAR_OUTSIDE_TLS_H
 #define SAMOVAR_OUTSIDE_TLS_H
 
-/* When PHP has started, and before there is a connection: OpenSSL tells of each from here on. */
+/* Called when PHP has started, and before there is a connection: OpenSSL reports each session
+ * from here on. */
 void samovar_tls_startup(void);
-/* How many there are. */
+/* Returns the number of sessions. */
 long samovar_tls_live(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* What the kernel knows of the process, and its way back after a request: working directory, umask,
- * signal dispositions, timers, children, semaphores.
+/* State that the kernel keeps of the process, and how it is restored after a request: working
+ * directory, umask, signal dispositions, timers, children, semaphores.
  *
- * The usual request changes none of it, and pays for one system call that says so: what libc's
- * functions were asked to change is noted by interpose/, and only that is put back. What cannot be
- * put back ends the worker. */
+ * The usual request changes none of it, and costs one system call to verify that. interpose/
+ * records the changes that were requested from libc's functions, and only these are undone. If a
+ * change cannot be undone, the worker ends. */
 #define _GNU_SOURCE
 #include "rollback/process.h"
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 enum {
     SIGNALS = 65,
-    CHILDREN_MAX = 1024 /* reaped in one go */
+    CHILDREN_MAX = 1024 /* reaped in one pass */
 };
 
 static struct sigaction dispositions[SIGNALS];
@@ -27,7 +27,7 @@ static void note_signals(void) {
     }
 }
 
-/* Signals that a request has blocked and not taken: they were sent to it. */
+/* Drops signals that were sent to the request, and that it has blocked and not handled. */
 static void drop_pending_signals(void) {
     sigset_t all;
     sigfillset(&all);
@@ -52,8 +52,8 @@ static void stop_timers(void) {
     samovar_must(syscall(SYS_setitimer, ITIMER_VIRTUAL, &off, NULL) == 0, LEAVE_TIMER);
 }
 
-/* Those that have ended are nobody's any more; one that has not would be met by the next request
- * (false). */
+/* Reaps children that have ended. Returns false if one has not ended, because the next request
+ * would find it. */
 static bool reap(const process_state *s) {
     if (s->has_children) {
         return true;
@@ -109,7 +109,7 @@ leave_reason samovar_process_doubt(const process_state *s, bool threads_started)
         return LEAVE_THREAD;
     }
     if (holds_semaphore(s)) {
-        return LEAVE_LOCK; /* The kernel undoes it at this process's end. */
+        return LEAVE_LOCK; /* The kernel undoes it when this process ends. */
     }
     return reaped ? LEAVE_NOT : LEAVE_CHILD;
 }

@@ -1,14 +1,19 @@
-/* Random generators: none may go on where the image stood, or all requests would draw the same.
+/* Random generators: none may continue from its state in the image, or all requests would draw
+ * the same numbers.
  *
- * OpenSSL and those that ask the kernel each time need nothing: OpenSSL is given a method that asks
- * the kernel, libgcrypt is told to. The others get a new seed after every rollback and fork: PHP's
- * Mersenne Twister (also behind rand, shuffle, str_shuffle, array_rand) and combined LCG
- * (lcg_value, uniqid with more entropy), the session's own, engine objects made above the
- * checkpoint without a seed of their own, GMP, libc's rand, random and drand48, SQLite's randomblob
- * and random(), MongoDB's ObjectId, GnuTLS, libgcrypt.
+ * Generators that query the kernel each time need nothing. OpenSSL gets a method that queries
+ * the kernel, and libgcrypt is configured to do the same. The others get a new seed after every
+ * rollback and fork:
+ * - PHP's Mersenne Twister (also used by rand, shuffle, str_shuffle, array_rand);
+ * - PHP's combined LCG (lcg_value, uniqid with more entropy);
+ * - the session's own generator;
+ * - engine objects made above the checkpoint without a seed of their own;
+ * - GMP, and libc's rand, random and drand48;
+ * - SQLite's randomblob and random(), MongoDB's ObjectId, GnuTLS, libgcrypt.
  *
- * Those that seed themselves when they are first used are made to forget their state once, before
- * requests begin: a rollback forgets it again. The others are reseeded after each. */
+ * Generators that seed themselves at their first use are made to forget their state once, before
+ * requests begin: a rollback makes them forget it again. The others are reseeded after each
+ * rollback. */
 #define _GNU_SOURCE
 #include "rollback/reseed.h"
 #include "compat.h"
@@ -69,7 +74,7 @@ static int kernel_status(void) {
 static const rand_method from_kernel = {kernel_seed, kernel_bytes, NULL,
                                         kernel_add,  kernel_bytes, kernel_status};
 
-/* Only those that are in the process already: a library that is loaded later seeds itself. */
+/* Only for libraries that are already loaded: a library that is loaded later seeds itself. */
 static void *loaded(const char *library, const char *function) {
     void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
     return handle ? dlsym(handle, function) : NULL;
@@ -78,7 +83,7 @@ static void *loaded(const char *library, const char *function) {
 /* gcrypt.h. */
 enum { GCRYCTL_SET_PREFERRED_RNG_TYPE = 65, GCRY_RNG_TYPE_SYSTEM = 3 };
 
-/* Both before anything was drawn from them: libgcrypt, too, can ask the kernel each time. */
+/* Both before any number was drawn from them. libgcrypt, too, can query the kernel each time. */
 void samovar_reseed_startup(void) {
     int (*set_method)(const rand_method *) = dlsym(RTLD_DEFAULT, "RAND_set_rand_method");
     if (set_method) {
@@ -92,17 +97,18 @@ void samovar_reseed_startup(void) {
 
 void gcry_create_nonce(void *to, size_t len);
 
-/* Instead of libgcrypt's, for all models: that counts on from what a process has drawn once. */
+/* Replaces libgcrypt's function in all models, because that function counts up from a number
+ * that a process draws once. */
 void gcry_create_nonce(void *to, size_t len) {
     if (!fill_from_kernel(to, len)) {
-        abort(); /* As libgcrypt does: nobody asks whether it worked. */
+        abort(); /* As in libgcrypt: callers do not check for failure. */
     }
 }
 
 /* ---- PHP's own ----------------------------------------------------------------------------- */
 
-/* Entropy costs a system call: it is drawn for many rollbacks at once, and lies in memory that no
- * rollback brings back. */
+/* Entropy costs a system call. So it is drawn for many rollbacks at once, into memory that no
+ * rollback restores. */
 static void draw(void *to, size_t len) {
     if (!samovar_persistent) {
         fill_from_kernel(to, len);
@@ -127,7 +133,7 @@ static uint64_t draw_number(void) {
 }
 
 static void reseed_php(void) {
-    RANDOM_G(mt19937_seeded) = false; /* Seeds itself from the kernel when it is next used. */
+    RANDOM_G(mt19937_seeded) = false; /* Seeds itself from the kernel at its next use. */
     uint64_t number = draw_number();
     samovar_lcg_set((int32_t)(number & 0x3fffffff) + 1, (int32_t)(number >> 32 & 0x3fffffff) + 1);
     if (&ps_globals) {
@@ -135,12 +141,12 @@ static void reseed_php(void) {
     }
 }
 
-/* Instead of libphp's, for all models: PHP seeds the Mersenne Twister from 32 bits, and of a
- * hundred thousand requests two would draw the same numbers. Here its whole state is drawn from the
- * kernel, when it is first used. */
+/* Replaces libphp's function in all models: PHP seeds the Mersenne Twister from 32 bits, and of
+ * a hundred thousand requests two would draw the same numbers. Here its whole state is drawn
+ * from the kernel, at its first use. */
 void php_random_mt19937_seed_default(php_random_status_state_mt19937 *state) {
     fill_from_kernel(state->state, sizeof state->state);
-    /* All of its numbers are used: the first draw makes the next generation. */
+    /* All of its numbers count as used: the first draw makes the next generation. */
     state->count = sizeof state->state / sizeof state->state[0];
     state->mode = MT_RAND_MT19937;
 }
@@ -186,10 +192,11 @@ static void (*gnutls_refresh)(void);
 static void (*gcrypt_poll)(void);
 static int (*snmp_callbacks)(int major, int minor, void *);
 
-/* net-snmp/library/callback.h: of its library; after the first settings are read. */
+/* net-snmp/library/callback.h: called by its library, after the first settings are read. */
 enum { SNMP_OF_LIBRARY = 0, SNMP_POST_PREMIB = 3 };
 
-/* Before the image: or each reset of its generator would begin with all of its start. */
+/* Done before the image is taken. Otherwise each reset of its generator would begin with
+ * SQLite's whole initialization. */
 void samovar_reseed_warm_up(void) {
     int (*initialize)(void) = (int (*)(void))loaded("libsqlite3.so.0", "sqlite3_initialize");
     if (initialize) {
@@ -208,16 +215,16 @@ static void forget_sqlite(void) {
 static void forget_gmp(void) {
     const zend_module_entry *gmp = zend_hash_str_find_ptr(&module_registry, "gmp", 3);
     if (gmp && gmp->globals_ptr) {
-        *(bool *)gmp->globals_ptr = false; /* rand_initialized: it seeds itself anew. */
+        *(bool *)gmp->globals_ptr = false; /* rand_initialized: it seeds itself again */
     }
 }
 
-/* libbson/src/bson/bson-context-private.h: flags, and behind a counter and five random bytes the
- * number of the process that has drawn them, in the first so many bytes. */
+/* libbson/src/bson/bson-context-private.h: flags, then within the first BSON_CONTEXT_BYTES a
+ * counter, five random bytes, and the number of the process that has drawn them. */
 enum { BSON_FLAGS_CHECKS_PROCESS = 4, BSON_CONTEXT_BYTES = 48 };
 
-/* MongoDB's ObjectId: each process draws its part once, and counts on. A request would draw what
- * the one before has drawn. libbson draws anew when it finds itself in another process. */
+/* MongoDB's ObjectId: each process draws its part once, and counts up. A request would draw the
+ * same as the one before. libbson draws again when it finds itself in another process. */
 static void forget_bson(void) {
     char *(*context)(void) = (char *(*)(void))dlsym(RTLD_DEFAULT, "bson_context_get_default");
     char *at = context ? context() : NULL;
@@ -231,7 +238,7 @@ static void forget_bson(void) {
     }
 }
 
-/* libc's generators are asked through interpose/random.c, which seeds them first. */
+/* libc's generators are called through interpose/random.c, which seeds them first. */
 static bool libc_is_unseeded;
 
 void samovar_reseed_prepare(void) {
@@ -269,7 +276,7 @@ static void reseed_libraries(void) {
         gcrypt_poll();
     }
     if (snmp_callbacks) {
-        /* Draws the number that version 3 encrypts its next message with (RFC 3826, 3.1.2.1). */
+        /* Draws the number with which version 3 encrypts its next message (RFC 3826, 3.1.2.1). */
         snmp_callbacks(SNMP_OF_LIBRARY, SNMP_POST_PREMIB, NULL);
     }
 }

@@ -10,18 +10,19 @@ typedef struct {
     size_t entropy_left;
 } reseed_state;
 
-/* Handles of random engines that were made with a seed of their own; NULL: none. */
+/* Handles of random engines that were made with an explicit seed; NULL: none. */
 extern HashTable *samovar_seeded_engines;
 
-/* When PHP has started. */
+/* Called when PHP has started. */
 void samovar_reseed_startup(void);
-/* Before the image: or each reset of a generator would begin with all of its start. */
+/* Called before the image is taken. Otherwise each reset of a generator would begin with its
+ * whole initialization. */
 void samovar_reseed_warm_up(void);
-/* Finds the generators that are there. Those that seed themselves forget what they have drawn. */
+/* Finds the existing generators. Self-seeding generators forget their state. */
 void samovar_reseed_prepare(void);
-/* Before libc's generators are used: they have a seed of this request's. */
+/* Called before libc's generators are used: gives them a seed for this request. */
 void samovar_reseed_libc(void);
-/* None of them goes on where it stood. */
+/* Reseeds the generators: none of them continues from its former state. */
 void samovar_reseed(void);
 
 #endif

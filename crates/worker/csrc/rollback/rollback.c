@@ -1,14 +1,14 @@
-/* The point that a worker returns to after each request, and the way back.
+/* The point to which a worker returns after each request, and the rollback itself.
  *
- * A rollback runs on a stack of its own with all signals blocked, puts back what the kernel knows
- * (put_back.c, mappings.c, process.c), then memory (hot.c), then the stack, and returns once more
- * from the getcontext() in samovar_rollback_here(). */
+ * A rollback runs on its own stack with all signals blocked. It restores state in the kernel
+ * (put_back.c, mappings.c, process.c), then memory (hot.c), then the stack. Then it returns once
+ * more from the getcontext() in samovar_rollback_here(). */
 #define _GNU_SOURCE
 #include "rollback/rollback.h"
 #include "boundary.h"
 #include "outside/connections.h"
 #include "outside/put_back.h"
-#include "outside/talk.h"
+#include "outside/connection_protocols.h"
 #include "persistent.h"
 #include <php.h>
 #include <zend_fibers.h>
@@ -40,7 +40,7 @@ static char *stack_pointer(const ucontext_t *context) {
 #endif
 }
 
-/* What must be known before anything is put back: a doubt ends the worker. The last one counts. */
+/* Checks that must precede all restoring: a doubt ends the worker. The last reason counts. */
 static void leave_when_in_doubt(persistent_state *s) {
     rollback_state *r = &s->rollback;
     if (!samovar_talk_ends(&s->kept, r->unclean) || !samovar_put_back_are_quiet(&s->kept)) {
@@ -58,7 +58,7 @@ static void leave_when_in_doubt(persistent_state *s) {
     }
 }
 
-/* Runs on a stack in shared memory. Nothing here may rely on memory that is being put back. */
+/* Runs on a stack in shared memory. Must not rely on memory that is being restored. */
 static void restore(void) {
     persistent_state *s = samovar_persistent;
     rollback_state *r = &s->rollback;
@@ -74,7 +74,7 @@ static void restore(void) {
     r->count++;
     r->last_ns = now_ns() - from;
     setcontext(&r->resume);
-    _exit(71); /* Only a broken context gets here. */
+    _exit(71); /* Reached only with a broken context. */
 }
 
 _Noreturn void samovar_roll_back(void) {
@@ -97,7 +97,8 @@ static bool prepare_restore(rollback_state *s) {
     return true;
 }
 
-/* In a fiber the stack in use is part of the image, and the process's own is the main fiber's. */
+/* In a fiber the current stack is part of the image, and the process's own stack is that of the
+ * main fiber. */
 static char *lowest_of_main_stack(const rollback_state *s) {
     char *low = stack_pointer(&s->resume);
     if (EG(active_fiber) && EG(main_fiber_context)) {
@@ -117,8 +118,8 @@ static bool save_stack(rollback_state *s) {
     return true;
 }
 
-/* The order counts: what the boot has opened is looked at before the worker opens anything of its
- * own, and the pages come last, because what the worker has changed so far is copied there. */
+/* The order matters. The descriptors of the boot are recorded before the worker opens any of its
+ * own. The pages come last, because changes made by the worker so far are copied there. */
 static bool start(persistent_state *s) {
     rollback_state *r = &s->rollback;
     samovar_arena_start(&s->arena);
@@ -133,12 +134,13 @@ static bool start(persistent_state *s) {
         !prepare_restore(r) || !samovar_hot_start(&s->hot)) {
         return false;
     }
-    r->leave = LEAVE_NOT; /* What was noted so far was this start's. */
+    r->leave = LEAVE_NOT; /* Discards the records of this start. */
     samovar_process_settle(&s->process);
     return samovar_mappings_settle(&s->mappings);
 }
 
-/* A process that a request forks is no worker: it must reach neither what persists nor the ring. */
+/* A process forked by a request is not a worker: it must reach neither the persistent state nor
+ * the ring. */
 void samovar_forked(void) {
     samovar_talk_forked();
     samovar_persistent = NULL;

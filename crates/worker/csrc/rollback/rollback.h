@@ -1,7 +1,7 @@
-/* The point that a worker returns to after each request, and the way back.
+/* The point to which a worker returns after each request, and the rollback itself.
  *
- * This folder orders what memory/ and outside/ put back, and adds what else the kernel knows of the
- * process. It includes from both, and from nothing above. */
+ * This folder orders the steps of memory/ and outside/, and adds the other state that the kernel
+ * keeps of the process. It includes from both, and from nothing above. */
 #ifndef SAMOVAR_ROLLBACK_ROLLBACK_H
 #define SAMOVAR_ROLLBACK_ROLLBACK_H
 
@@ -15,15 +15,16 @@ typedef struct {
     char *stack_low;
     char *stack_copy;
     size_t stack_len, stack_room;
-    uint64_t count, last_ns; /* rollbacks, and what the last one has taken */
+    uint64_t count, last_ns; /* rollbacks, and the duration of the last one */
     bool unclean;            /* the request ended in a fatal error */
     volatile leave_reason leave;
 } rollback_state;
 
-/* Becomes the point that each rollback returns to; false: this process cannot roll back (said). */
+/* Makes this the point to which each rollback returns. Returns false if this process cannot roll
+ * back; the caller reports it. */
 bool samovar_rollback_here(void);
 _Noreturn void samovar_roll_back(void);
-/* In every child of fork(): that a request has forked is no worker. */
+/* Called in every child of fork(): a process that a request has forked is not a worker. */
 void samovar_forked(void);
 
 #endif

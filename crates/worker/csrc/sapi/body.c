@@ -1,5 +1,6 @@
-/* read: the request's body from the ring. What is read while a checkpoint's resume hook has not
- * decided whether the image still fits is kept beside, so that the whole script finds it. */
+/* read: reads the request's body from the ring. Until a checkpoint's resume hook has decided
+ * whether the image still fits, the data that is read is also kept. So the whole script finds
+ * it. */
 #define _GNU_SOURCE
 #include "sapi/body.h"
 #include "boundary.h"

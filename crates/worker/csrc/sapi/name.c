@@ -1,10 +1,10 @@
-/* PHP_SAPI, which is another in console workers than in those of requests. */
+/* PHP_SAPI, whose value in console workers is not that of workers for requests. */
 #include "sapi/name.h"
 #include "compat.h"
 
-/* opcache puts the value of a persistent constant where its name stands, in memory that workers
- * and consoles share. Not persistent means to the engine: freed at the request's end. So it is one
- * while nothing compiles. */
+/* opcache replaces the name of a persistent constant by its value, in memory that workers and
+ * consoles share. A constant that is not persistent is freed by the engine at the end of the
+ * request. So this one is persistent only while nothing is compiled. */
 static void set_sapi_persistent(bool persistent) {
     zend_constant *sapi = zend_hash_str_find_ptr(EG(zend_constants), ZEND_STRL("PHP_SAPI"));
     if (sapi) {
@@ -18,7 +18,7 @@ void samovar_sapi_name_varies(void) {
     set_sapi_persistent(false);
     zend_function *f = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("php_sapi_name"));
     if (f) {
-        samovar_never_answer_early(f);
+        samovar_never_respond_early(f);
     }
 }
 
@@ -29,7 +29,7 @@ void samovar_sapi_name_stays(void) {
 void samovar_sapi_rename(const char *name) {
     zend_constant *sapi = zend_hash_str_find_ptr(EG(zend_constants), ZEND_STRL("PHP_SAPI"));
     if (sapi) {
-        /* The former value is shared with the template: it is left alone. */
+        /* The former value is shared with the template, so it is left alone. */
         ZVAL_NEW_STR(&sapi->value, zend_string_init(name, strlen(name), 1));
     }
 }

@@ -2,11 +2,11 @@
 #ifndef SAMOVAR_SAPI_NAME_H
 #define SAMOVAR_SAPI_NAME_H
 
-/* While PHP compiles: it may have another value in another process. */
+/* Called while PHP compiles: the constant may have another value in another process. */
 void samovar_sapi_name_varies(void);
-/* While constants are freed. */
+/* Called while constants are freed. */
 void samovar_sapi_name_stays(void);
-/* In this process it is `name`. */
+/* Sets the constant to `name` in this process. */
 void samovar_sapi_rename(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
-/* opcache's idea of what time it is. It is taken when PHP's request begins, which for a booted
- * application is the boot: files that change later would never be looked at again, and files that
- * are younger than the boot would never be cached. */
+/* opcache's current time. opcache takes it when PHP's request begins, which for a booted
+ * application is the boot. Without an update, files that change later would never be checked
+ * again, and files newer than the boot would never be cached. */
 #define _GNU_SOURCE
 #include "sapi/opcache.h"
 #include <php.h>
@@ -14,8 +14,8 @@
 enum { GLOBALS_BYTES = 1024 }; /* of accel_globals that are searched */
 
 static time_t *request_time;
-/* On whose first byte a process has a lock while it stores a script (ext/opcache/
- * zend_shared_alloc.c); -1: there is none. */
+/* File with a lock on its first byte while a process stores a script
+ * (ext/opcache/zend_shared_alloc.c); -1: there is none. */
 static int lock_file = -1;
 
 static bool is_lock_file(const char *number) {
@@ -37,7 +37,8 @@ static void find_lock_file(void) {
     }
 }
 
-/* The rollback forgets that the process has it: others would wait for ever. */
+/* Releases the lock. The rollback forgets that the process holds it, and others would wait
+ * forever. */
 void samovar_opcache_unlock(void) {
     const struct flock first_byte = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_len = 1};
     if (lock_file >= 0) {
@@ -45,8 +46,8 @@ void samovar_opcache_unlock(void) {
     }
 }
 
-/* The address of opcache's globals is that which its settings write to (ext/opcache/
- * zend_accelerator_module.c); the field is the one that holds this request's time. */
+/* Finds the field that holds this request's time. The address of opcache's globals is the one
+ * that its settings write to (ext/opcache/zend_accelerator_module.c). */
 void samovar_opcache_find(void) {
     const zend_ini_entry *entry =
         zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("opcache.validate_timestamps"));
@@ -59,7 +60,7 @@ void samovar_opcache_find(void) {
     time_t *words = entry->mh_arg2;
     for (size_t i = 0; i < GLOBALS_BYTES / sizeof *words; i++) {
         if (words[i] == now && request_time) {
-            request_time = NULL; /* Two of them: nothing is certain. */
+            request_time = NULL; /* Two matches: neither is certain. */
             return;
         }
         if (words[i] == now) {

@@ -1,6 +1,7 @@
-/* activate, write: the SAPI module, PHP's view of the server. Which script runs when is model/'s.
+/* activate, write: the SAPI module, PHP's view of the server. model/ decides when which script
+ * runs.
  *
- * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, whose answers are what applications expect. */
+ * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, because applications expect its responses. */
 #define _GNU_SOURCE
 #include "sapi/sapi.h"
 #include "compat.h"
@@ -16,13 +17,13 @@
 #include <unistd.h>
 
 SAMOVAR_OF_REQUEST const samovar_head *samovar_current;
-SAMOVAR_OF_REQUEST bool samovar_answered;
+SAMOVAR_OF_REQUEST bool samovar_responded;
 int samovar_place = SAMOVAR_RUNS_SCRIPTS;
 bool samovar_serving;
 bool samovar_below_checkpoint;
 const samovar_options *samovar_settings;
 
-/* opcache looks for a known name when extensions start; the real one is put back afterwards. */
+/* opcache checks for a known name when extensions start. The real one is restored afterwards. */
 static const char OPCACHE_KNOWS[] = "fpm-fcgi";
 
 /* ---- log ----------------------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ void samovar_note(const char *format, ...) {
 
 /* ---- write --------------------------------------------------------------------------------- */
 
-/* What a boot puts out: nobody reads it, unless it turns out to stand above a checkpoint. */
+/* Output of a boot. It has no reader, unless it was made above a checkpoint. */
 enum { EARLY_BYTES_MAX = 1 << 20 };
 static struct {
     char *at;
@@ -65,7 +66,7 @@ static void keep_early_output(const char *bytes, size_t len) {
     }
 }
 
-/* It goes to the log, so that nobody searches for it. */
+/* Writes the early output to the log, so that it can be found. */
 void samovar_log_early_output(void) {
     if (early.len > 0) {
         samovar_log(early.at, early.len, "");
@@ -89,9 +90,9 @@ static size_t ub_write(const char *bytes, size_t len) {
         keep_early_output(bytes, len);
         return len;
     }
-    if (samovar_answered) {
-        return len; /* Nobody reads what comes after fastcgi_finish_request(): the script runs on.
-                     */
+    if (samovar_responded) {
+        /* Output after fastcgi_finish_request() has no reader. The script continues. */
+        return len;
     }
     if (samovar_write(bytes, len) != 0) {
         php_handle_aborted_connection();
@@ -100,24 +101,24 @@ static size_t ub_write(const char *bytes, size_t len) {
     return len;
 }
 
-/* Whether flush() alone ends the time for headers is the version's to say. */
+/* The PHP version determines whether flush() without output sends the headers. */
 static void flush(void *server_context) {
     (void)server_context;
-    if (!samovar_current || samovar_answered) {
+    if (!samovar_current || samovar_responded) {
         return;
     }
     if (SAMOVAR_FLUSH_SENDS_HEADERS) {
         sapi_send_headers();
     }
     if (!SG(headers_sent)) {
-        return; /* Nothing was put out either. */
+        return; /* There was no output either. */
     }
     if (samovar_flush() != 0) {
         php_handle_aborted_connection();
     }
 }
 
-/* Most heads fit the array, so that they cost no allocation. */
+/* Most heads fit into the array, and cost no allocation. */
 typedef struct {
     char *at, first[2048];
     size_t len, room;
@@ -155,9 +156,10 @@ static bool is_named(const sapi_header_struct *h, const char *name, size_t len) 
 }
 #define IS_NAMED(h, name) is_named(h, name, sizeof(name) - 1)
 
-/* The status that nginx + php-fpm would answer with: a status line beats a "Status:" header beats
- * the code, but with code 200 the header beats all (fpm_main.c, sapi_cgi_send_headers). */
-static int answer_status(sapi_headers_struct *headers) {
+/* Returns the status that nginx with php-fpm would send. A status line takes precedence over a
+ * "Status:" header, and the header over the code. With code 200 the header takes precedence over
+ * all (fpm_main.c, sapi_cgi_send_headers). */
+static int response_status(sapi_headers_struct *headers) {
     int code = SG(sapi_headers).http_response_code;
     const char *line = SG(sapi_headers).http_status_line;
     const char *space = line ? strchr(line, ' ') : NULL;
@@ -173,7 +175,8 @@ static int answer_status(sapi_headers_struct *headers) {
     return code;
 }
 
-/* nginx keeps the last of several, and clients disagree about which one counts. */
+/* Returns the last one of several: nginx keeps that, and clients disagree about which one
+ * counts. */
 static const sapi_header_struct *last_content_type(const sapi_headers_struct *headers) {
     for (zend_llist_element *e = headers->headers.tail; e; e = e->prev) {
         const sapi_header_struct *h = (const sapi_header_struct *)e->data;
@@ -184,8 +187,8 @@ static const sapi_header_struct *last_content_type(const sapi_headers_struct *he
     return NULL;
 }
 
-/* Whether headers are sent by the display of a fatal error. Of one beyond the memory limit they
- * are, because PHP gives up the output buffers first. */
+/* Returns true if the display of a fatal error sends the headers. An error of the memory limit
+ * does that, too, because PHP gives up the output buffers first. */
 static bool died(void) {
     const int fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR;
     return PG(last_error_message) && (PG(last_error_type) & fatal);
@@ -204,10 +207,10 @@ static void add_headers(lines *out, const sapi_headers_struct *headers,
 }
 
 static int send_headers(sapi_headers_struct *headers) {
-    if (!samovar_current || samovar_answered || SG(request_info).no_headers) {
+    if (!samovar_current || samovar_responded || SG(request_info).no_headers) {
         return SAPI_HEADER_SENT_SUCCESSFULLY;
     }
-    int status = answer_status(headers);
+    int status = response_status(headers);
     if (samovar_serving && status == 200 && died()) {
         status = 500;
     }
@@ -219,8 +222,8 @@ static int send_headers(sapi_headers_struct *headers) {
     add_headers(&out, headers, status == 304 ? NULL : last_content_type(headers));
     int failed = samovar_put_head(status, out.at, out.len);
     if (failed) {
-        samovar_note("PHP Samovar: the answer's headers are too long (%zu bytes, at most 32768); "
-                     "answering 500",
+        samovar_note("PHP Samovar: the response headers are too long (%zu bytes, at most 32768); "
+                     "responding with 500",
                      out.len);
         samovar_put_head(500, "", 0);
     }
@@ -237,14 +240,14 @@ bool samovar_send_interim(int status) {
     return sent;
 }
 
-bool samovar_finish_answer(void) {
-    if (!samovar_current || samovar_answered) {
+bool samovar_finish_response(void) {
+    if (!samovar_current || samovar_responded) {
         return false;
     }
     php_output_end_all();
     php_header();
-    samovar_end_answer();
-    samovar_answered = true;
+    samovar_end_response();
+    samovar_responded = true;
     return true;
 }
 
@@ -320,7 +323,7 @@ static void ini_default(HashTable *ini, const char *name, const char *value) {
     zend_hash_str_update(ini, name, strlen(name), &zv);
 }
 
-/* What php-fpm sets before php.ini is read. */
+/* Settings that php-fpm makes before php.ini is read. */
 static void ini_defaults(HashTable *ini) {
     ini_default(ini, "display_errors", "1");
 }
@@ -351,17 +354,17 @@ static sapi_module_struct module = {"samovar",
 
 static zend_result (*open_as_php)(zend_file_handle *);
 
-/* What php-fpm answers when it cannot open what it is to run (fpm_main.c). PHP would show a fatal
- * error "in Unknown on line 0", with the script's path. */
+/* Sends the response that php-fpm sends if it cannot open the script (fpm_main.c). PHP would
+ * show a fatal error "in Unknown on line 0", with the script's path. */
 static void refuse_script(const char *script, int error) {
     const bool is_forbidden = error == EACCES;
     samovar_note("PHP Samovar: cannot open the script `%s`: %s%s", script, strerror(error),
-                 is_forbidden ? "\nhint: the server's user must be allowed to read it" : "");
+                 is_forbidden ? "\nhint: let the server's user read it" : "");
     SG(sapi_headers).http_response_code = is_forbidden ? 403 : 404;
     PUTS(is_forbidden ? "Access denied.\n" : "File not found.\n");
 }
 
-/* Asked only when the script is not in opcache. */
+/* Called only if the script is not in opcache. */
 static zend_result open_script(zend_file_handle *file) {
     if (file->primary_script && samovar_current &&
         faccessat(AT_FDCWD, ZSTR_VAL(file->filename), R_OK, AT_EACCESS) != 0) {
@@ -371,7 +374,7 @@ static zend_result open_script(zend_file_handle *file) {
     return open_as_php(file);
 }
 
-/* ---- its start ----------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------------- */
 
 sapi_module_struct *samovar_sapi_prepare(const samovar_options *options) {
     samovar_settings = options;
@@ -381,10 +384,11 @@ sapi_module_struct *samovar_sapi_prepare(const samovar_options *options) {
     return &module;
 }
 
-/* PHP_SAPI is registered from the module's name before the extensions start: it is the real one. */
+/* PHP_SAPI is registered with the module's name before the extensions start, so it is the real
+ * one. */
 void samovar_sapi_minit(void) {
     sapi_module.name = (char *)OPCACHE_KNOWS;
-    /* Here too: opcache takes what it finds for the way to open a script. */
+    /* Done here, too: opcache takes the function that it finds as the way to open a script. */
     open_as_php = zend_stream_open_function;
     zend_stream_open_function = open_script;
 }

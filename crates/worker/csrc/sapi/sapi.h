@@ -1,7 +1,7 @@
-/* The SAPI module: what PHP asks of the server it runs in, for the request at hand.
+/* The SAPI module: the functions with which PHP uses its server, for the current request.
  *
  * This folder is PHP's view of one request: log, headers, output, input, $_SERVER, .user.ini. It
- * knows no execution model. It includes from memory/, and from nothing above. */
+ * does not depend on execution models. It includes from memory/, and from nothing above. */
 #ifndef SAMOVAR_SAPI_SAPI_H
 #define SAMOVAR_SAPI_SAPI_H
 
@@ -12,51 +12,55 @@
 #include <php_variables.h>
 #include "boundary.h"
 
-/* ---- where the process stands -------------------------------------------------------------- */
+/* ---- state of the process ------------------------------------------------------------------ */
 
-/* The request that is being run, NULL between requests and at boot. */
+/* The request that is being run; NULL between requests and at boot. */
 extern const samovar_head *samovar_current;
-/* The client's answer is complete (fastcgi_finish_request, or the end of the request). */
-extern bool samovar_answered;
-/* SAMOVAR_RUNS_SCRIPTS and so on. */
+/* True if the response to the client is complete (fastcgi_finish_request, or the end of the
+ * request). */
+extern bool samovar_responded;
+/* The kind of this process: SAMOVAR_RUNS_SCRIPTS and so on. */
 extern int samovar_place;
-/* The application is resident: from samovar_serving_begin() to samovar_serving_end(). */
+/* True while the application is resident: from samovar_serving_begin() to samovar_serving_end(). */
 extern bool samovar_serving;
-/* The script is below its checkpoint: its end is a rollback. */
+/* True if the script is below its checkpoint: its end is a rollback. */
 extern bool samovar_below_checkpoint;
 
-/* The front controller is run ahead of its requests. */
+/* Returns true if the front controller is run ahead of its requests. */
 static inline bool samovar_is_boot(void) {
     return samovar_place != SAMOVAR_RUNS_SCRIPTS && samovar_place != SAMOVAR_RUNS_CONSOLE;
 }
 
-/* What the server was told to do; set before PHP starts. */
+/* Settings of the server. Set before PHP starts. */
 extern const samovar_options *samovar_settings;
 
 /* ---- the module ---------------------------------------------------------------------------- */
 
-/* Before PHP starts: takes the settings; the module, with the name by which PHP code knows it. */
+/* Called before PHP starts: keeps the settings. Returns the module, with the name by which PHP
+ * code knows it. */
 sapi_module_struct *samovar_sapi_prepare(const samovar_options *options);
-/* In MINIT: opcache looks for a name that it knows, and is given one. */
+/* Called in MINIT: gives opcache a name that it knows. */
 void samovar_sapi_minit(void);
-/* When PHP has started: its own name again. */
+/* Called when PHP has started: restores its own name. */
 void samovar_sapi_started(void);
 
-/* One line for the log. */
+/* Logs one line. */
 void samovar_note(const char *format, ...) ZEND_ATTRIBUTE_FORMAT(printf, 1, 2);
-/* PHP's view of the request's head; no request any more. */
+/* Sets PHP's view of the request's head; clears it when there is no request. */
 void samovar_fill_request_info(const samovar_head *r);
 void samovar_forget_request_info(void);
-/* The client's answer is complete now; false: it was before, or there is none. */
-bool samovar_finish_answer(void);
-/* Sends the headers set so far as an interim answer (1xx); false: it is too late, or too much. */
+/* Completes the response to the client. Returns false if it was already complete, or there is
+ * none. */
+bool samovar_finish_response(void);
+/* Sends the headers set so far as an interim response (1xx). Returns false if it is too late or
+ * too much. */
 bool samovar_send_interim(int status);
 
-/* ---- output of above the checkpoint -------------------------------------------------------- */
+/* ---- output from above the checkpoint ------------------------------------------------------ */
 
-/* It is the beginning of every answer. */
+/* Writes the early output at the beginning of every response. */
 void samovar_replay_early_output(void);
-/* It has no reader: it goes to the log. */
+/* Writes the early output to the log, because it has no reader. */
 void samovar_log_early_output(void);
 void samovar_drop_early_output(void);
 

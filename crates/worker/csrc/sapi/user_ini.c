@@ -1,13 +1,13 @@
-/* activate: .user.ini files, as php-fpm reads them from the document root down to the script's
- * folder.
+/* activate: .user.ini files, read from the document root down to the script's folder, as in
+ * php-fpm.
  *
- * Parsed files are kept user_ini.cache_ttl seconds per folder, as in php-src fpm_main.c. */
+ * Parsed files are kept for user_ini.cache_ttl seconds per folder, as in php-src fpm_main.c. */
 #include "sapi/user_ini.h"
 #include <php.h>
 #include <SAPI.h>
 #include <php_ini.h>
 
-enum { FOLDERS_MAX = 1024 }; /* Then the cache starts anew: folders come from requests. */
+enum { FOLDERS_MAX = 1024 }; /* then the cache is emptied: requests determine the folders */
 
 typedef struct {
     time_t expires;

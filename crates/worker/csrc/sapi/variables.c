@@ -1,7 +1,7 @@
-/* activate: $_SERVER and what else is made of the request head.
+/* activate: $_SERVER and other data made from the request head.
  *
  * Names and values are those of nginx's fastcgi_params with php-fpm. Keys are interned once at
- * startup, so that filling the array allocates nothing but the values. */
+ * startup, so that filling the array allocates only the values. */
 #include "sapi/variables.h"
 #include "sapi/sapi.h"
 #include <ext/standard/basic_functions.h>
@@ -39,7 +39,7 @@ enum {
 };
 
 static zend_string *field_keys[FIELD_COUNT];
-/* What most requests have there, if that is known before there is one. */
+/* Values of most requests, if they are known before the first request. */
 static zend_string *usual_values[FIELD_COUNT];
 static zend_string *key_content_type, *key_content_length, *key_scheme, *key_https, *key_gateway,
     *key_software, *key_remote_port, *key_server_port, *key_redirect_status, *key_self, *key_user;
@@ -47,7 +47,7 @@ static zend_string *key_frankenphp, *value_one;
 static zend_string *value_http, *value_https, *value_on, *value_gateway, *value_software,
     *value_redirect_status;
 
-/* Headers that nearly every request has: their keys are interned. The shortest first. */
+/* Headers that nearly every request has: their keys are interned. Sorted by length. */
 static const struct {
     const char *header, *key;
 } known[] = {
@@ -80,10 +80,10 @@ static const struct {
 };
 enum { KNOWN_COUNT = sizeof known / sizeof known[0], KNOWN_LEN_MAX = 32, KEY_MAX = 256 };
 static zend_string *known_keys[KNOWN_COUNT];
-/* Those of so many letters begin here, and end where the longer ones do. */
+/* Index of the first header of each length. They end where longer ones begin. */
 static uint8_t known_from[KNOWN_LEN_MAX + 2];
 
-/* The process's environment, made PHP strings once. Bounded by the system's ARG_MAX. */
+/* The process's environment, converted to PHP strings once. Bounded by the system's ARG_MAX. */
 typedef struct {
     zend_string *key, *value;
 } variable;
@@ -107,8 +107,8 @@ static void startup_environment(void) {
     for (size_t i = 0; i < count; i++) {
         const char *equals = strchr(environ[i], '=');
         size_t len = equals ? (size_t)(equals - environ[i]) : 0;
-        /* HTTP_*: no environment variable may pass for a header of the request. SAMOVAR_*: settings
-         * of the server are not the application's business. */
+        /* HTTP_*: an environment variable must not look like a header of the request. SAMOVAR_*:
+         * settings of the server are not for the application. */
         if (len == 0 || strncmp(environ[i], "HTTP_", 5) == 0 ||
             strncmp(environ[i], "SAMOVAR_", 8) == 0) {
             continue;
@@ -178,8 +178,8 @@ static void put_headers(const samovar_head *r, HashTable *to) {
     }
 }
 
-/* What only some listeners know, by the names that it has in $_SERVER: of a client's certificate.
- */
+/* Adds variables that only some listeners provide, under their names in $_SERVER: those of a
+ * client's certificate. */
 static void put_variables(const samovar_head *r, HashTable *to) {
     const samovar_header *variable = samovar_headers(r) + r->headers;
     for (uint32_t i = 0; i < r->variables; i++, variable++) {
@@ -195,7 +195,7 @@ static void put_self(const samovar_head *r, HashTable *to) {
     put(to, key_self, self);
 }
 
-/* What php-fpm has as FastCGI parameters. */
+/* Adds the variables that php-fpm gets as FastCGI parameters. */
 static void put_request(const samovar_head *r, HashTable *to) {
     if (r->flags & SAMOVAR_FASTCGI) {
         put_variables(r, to);
@@ -228,14 +228,14 @@ static void put_request(const samovar_head *r, HashTable *to) {
     put_variables(r, to);
 }
 
-/* The application's, below its root. */
+/* Returns the application's script name, below its root. */
 static const char *app_script_name(void) {
     const size_t root = strlen(samovar_settings->root);
     const char *script = samovar_settings->app_script;
     return root && strncmp(script, samovar_settings->root, root) == 0 ? script + root : script;
 }
 
-/* At boot: what every request will have in common. */
+/* Used at boot: adds the variables that are the same for every request. */
 static void put_boot(HashTable *to) {
     const size_t root = strlen(samovar_settings->root);
     const char *script = samovar_settings->app_script, *name = app_script_name();
@@ -245,7 +245,7 @@ static void put_boot(HashTable *to) {
     put_text(to, key_self, name, strlen(name));
 }
 
-/* Scripts beside the application are no workers. */
+/* Scripts other than the front controller are not workers. */
 static bool is_frankenphp_worker(const samovar_head *r) {
     return samovar_settings->frankenphp_worker && (!r || r->flags & SAMOVAR_APP);
 }
@@ -256,18 +256,18 @@ static void put_environment(HashTable *to) {
     }
 }
 
-/* ---- its shape ----------------------------------------------------------------------------- */
+/* ---- the shape of $_SERVER ----------------------------------------------------------------- */
 
-/* What $_SERVER has in each request, in PHP's order, made once: a request copies it as it lies, and
- * sets values where they stand. All of its keys and values are interned. */
+/* The part of $_SERVER that all requests have, in PHP's order, made once. A request copies its
+ * memory, and sets values in place. All of its keys and values are interned. */
 typedef struct {
     HashTable array;
     uint32_t fields[FIELD_COUNT];
     uint32_t content_type, content_length, remote_port, server_port, user;
 } shape;
-enum { LATER = 6 /* PHP_SELF, and what PHP adds */ };
+enum { LATER = 6 /* PHP_SELF, and entries added by PHP */ };
 
-/* By whether it is by HTTPS, of a worker of FrankenPHP's, and has many headers. */
+/* Indexed by three flags: HTTPS, worker of FrankenPHP, many headers. */
 static shape shapes[2][2][2];
 
 static uint32_t place_of(const HashTable *array, const zend_string *key) {
@@ -313,7 +313,7 @@ static const shape *shape_for(const samovar_head *r, uint32_t further) {
     return &pair[small->nNumUsed + further + LATER > small->nTableSize];
 }
 
-/* Into an array that nothing was put into. */
+/* Copies into an array that is still empty. */
 static void copy_shape(HashTable *to, const HashTable *from) {
     char *data = emalloc(HT_SIZE(from));
     memcpy(data, HT_GET_DATA_ADDR(from), HT_USED_SIZE(from));
@@ -365,7 +365,7 @@ static void put_shaped(const samovar_head *r, HashTable *to) {
     put_variables(r, to);
 }
 
-/* `array` is a new one. */
+/* `array` is new. */
 void samovar_register_variables(zval *array) {
     HashTable *to = Z_ARRVAL_P(array);
     const samovar_head *r = samovar_current;
@@ -437,7 +437,8 @@ void samovar_variables_startup(void) {
 
 /* ---- $_ENV and getenv() ---------------------------------------------------------------------- */
 
-/* $_ENV and getenv() without a name: php-fpm adds the FastCGI parameters to the process's own. */
+/* $_ENV, and getenv() without a name: php-fpm adds the FastCGI parameters to the process's own
+ * variables. */
 static void import_environment(zval *array) {
     import_process_environment(array);
     if (samovar_current) {
@@ -471,15 +472,15 @@ static char *header_named(const samovar_head *r, const char *name, size_t len) {
     return NULL;
 }
 
-/* Valid until the next call: PHP copies it at once. */
+/* Returns the number as text. Valid until the next call: PHP copies it at once. */
 static char *digits_of(int64_t number) {
     static char digits[24];
     snprintf(digits, sizeof digits, "%lld", (long long)number);
     return digits;
 }
 
-/* getenv('REMOTE_ADDR') and the like: php-fpm answers from the FastCGI parameters first, which are
- * those of samovar_register_variables() but for PHP_SELF. */
+/* getenv('REMOTE_ADDR') and similar calls: php-fpm searches the FastCGI parameters first. These
+ * are the variables of samovar_register_variables(), except PHP_SELF. */
 char *samovar_getenv(const char *name, size_t len) {
     const samovar_head *r = samovar_current;
     if (is_frankenphp_worker(r) && is_name(name, len, key_frankenphp)) {
@@ -534,8 +535,8 @@ char *samovar_getenv(const char *name, size_t len) {
     return is_name(name, len, key_server_port) ? digits_of(r->server_port) : NULL;
 }
 
-/* apache_request_headers(): names, empty entries and order (the last first) as in php-fpm, whose
- * list of FastCGI parameters is read backwards. */
+/* apache_request_headers(): names, empty entries and order (the last one first) as in php-fpm,
+ * which reads its list of FastCGI parameters backwards. */
 void samovar_request_headers(zval *array) {
     const samovar_head *r = samovar_current;
     if (!r) {
@@ -560,13 +561,13 @@ void samovar_request_headers(zval *array) {
 }
 
 /* The filter extension keeps its own copy of $_SERVER, filled through input_filter. It is filled
- * when a script first asks for it (functions/wrapped.c), not for each request. */
+ * when a script first uses it (functions/wrapped.c), not for each request. */
 void samovar_fill_filter_input(void) {
     zval server, published;
     array_init(&server);
     samovar_register_variables(&server);
-    /* The filter writes into the published $_SERVER too, which scripts may share: it gets another
-     * one meanwhile. */
+    /* The filter also writes to the published $_SERVER, which scripts may share. So it gets
+     * another one meanwhile. */
     ZVAL_COPY_VALUE(&published, &PG(http_globals)[TRACK_VARS_SERVER]);
     array_init(&PG(http_globals)[TRACK_VARS_SERVER]);
     zend_string *key;

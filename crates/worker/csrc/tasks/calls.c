@@ -1,10 +1,10 @@
 /* Blocking calls while tasks are in flight: each becomes a wait, and is made when it will not
- * block. What cannot be waited for blocks the process, as without tasks: disks, signals, record
- * locks. */
+ * block. Calls that cannot be awaited block the process, as without tasks: disks, signals,
+ * record locks. */
 #define _GNU_SOURCE
 #include "tasks/calls.h"
 #include "compat.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "insight/peer.h"
 #include "tasks/names.h"
 #include "tasks/sharing.h"
@@ -25,16 +25,16 @@ enum {
     SECONDS_MAX = 10 * 366 * 24 * 3600 /* of a wait */
 };
 
-/* libc asks for names with modules whose calls are seen. */
+/* True during a name lookup: calls of libc's modules for it pass here, too. */
 static bool in_names;
 
-/* ---- where code may be left ---------------------------------------------------------------- */
+/* ---- where code can be suspended ----------------------------------------------------------- */
 
 static bool is_loading(void) {
     return CG(in_compilation) || (EG(in_autoload) && zend_hash_num_elements(EG(in_autoload)) > 0);
 }
 
-/* A region in which signals wait is a lock of some extension's (APCu). */
+/* A region with deferred signals is a lock of some extension (APCu). */
 static bool holds_signals(void) {
 #ifdef ZEND_SIGNALS
     return SIGG(depth) > 0;
@@ -155,7 +155,7 @@ static uint32_t list_selected(const blocking_call *call, struct pollfd *fds) {
     return n;
 }
 
-/* A look at copies of the sets, which are the caller's only if something was found. */
+/* Checks copies of the sets. They are copied back to the caller's only if something was found. */
 static long look_at_sets(const blocking_call *call, bool is_last) {
     selected copies[3];
     struct timespec now = {0};
@@ -238,12 +238,13 @@ static long sleeps(const blocking_call *call, task_wait *wait) {
     return -1;
 }
 
-/* ---- which of them ------------------------------------------------------------------------- */
+/* ---- dispatch ------------------------------------------------------------------------------ */
 
 static long without_tasks(const blocking_call *call) {
     const bool was_in_names = in_names;
     in_names |= call->on == BLOCKS_NAMES;
-    const long result = samovar_ledger_now() ? samovar_waits_watch(call) : samovar_make_call(call);
+    const long result =
+        samovar_request_accounting_now() ? samovar_waits_watch(call) : samovar_make_call(call);
     in_names = was_in_names;
     return result;
 }
@@ -263,8 +264,7 @@ static bool is_valid(const blocking_call *call) {
     }
 }
 
-/* What a cancelled task still does on its way out (`finally`), it does as if there were no others.
- */
+/* While a cancelled task ends (`finally`), it makes its calls as if there were no other tasks. */
 static bool is_on_its_way_out(void) {
     const samovar_task *task = samovar_task_current();
     return task && task->is_cancelled && !EG(exception) && samovar_task_is_unwinding(task);

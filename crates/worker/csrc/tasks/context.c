@@ -1,5 +1,5 @@
-/* A task's own stack, and what of the engine's state is its own: what the code that is left had
- * there is put aside, and is back when it goes on. */
+/* A task's own stack, and the engine state that belongs to it. The state of code that is
+ * suspended is saved, and restored when the code continues. */
 #include "tasks/task.h"
 #include "sapi/sapi.h"
 #include "boundary.h"
@@ -9,11 +9,11 @@
 #include <ext/standard/basic_functions.h>
 #include <string.h>
 
-/* ---- what there is once -------------------------------------------------------------------- */
+/* ---- state that exists only once ----------------------------------------------------------- */
 
-/* What the engine keeps beside a fiber's own state: a pending exception, how errors are taken, what
- * a sort or a serializer calls back. Code that waits in the middle of one of these finds its own.
- */
+/* Engine state that is not part of a fiber's own: a pending exception, the mode of error
+ * handling, the callbacks of a sort or a serializer. Code that waits inside one of these finds
+ * its own state again. */
 typedef struct {
     zend_object *exception, *prev_exception;
     const zend_op *opline_before_exception;
@@ -77,7 +77,8 @@ static void output_settles(void) {
     OG(active) = top ? *top : NULL;
 }
 
-/* Buffers that a task has opened leave with it: what others print is not its own. */
+/* Buffers that a task has opened are removed while it is suspended, so that they do not get the
+ * output of others. */
 static zend_stack output_leaves(const samovar_task *task) {
     zend_stack own;
     zend_stack_init(&own, sizeof(php_output_handler *));
@@ -99,7 +100,7 @@ static void output_returns(samovar_task *task, zend_stack *own) {
     output_settles();
 }
 
-/* What it has not closed is put out where it was printed, as at a script's end. */
+/* Writes out the buffers that a task has not closed, as at the end of a script. */
 static void output_ends(const samovar_task *task) {
     while (zend_stack_count(&OG(handlers)) > task->output_base && OG(active)) {
         php_output_end();
@@ -123,8 +124,8 @@ void samovar_task_switch(zend_fiber_context *to, samovar_task *leaving) {
     }
 }
 
-/* The engine lets a driver's exception take the place of one that unwinds gracefully, and frees it:
- * then ours is the last reference. */
+/* The engine lets a driver's exception replace one that unwinds gracefully, and frees that one.
+ * Then ours is the last reference. */
 bool samovar_task_is_unwinding(const samovar_task *task) {
     return task->unwinding && GC_REFCOUNT(task->unwinding) > 1;
 }
@@ -138,7 +139,7 @@ void samovar_task_unwind(samovar_task *task, bool is_over) {
     }
     task->unwinding = is_over ? zend_create_unwind_exit() : zend_create_graceful_exit();
     GC_ADDREF(task->unwinding);
-    /* What libraries say of a wait that was cancelled is no news. */
+    /* Suppresses messages of libraries about the cancelled wait. */
     EG(error_reporting) &= E_FATAL_ERRORS;
     zend_throw_exception_internal(task->unwinding);
     zend_atomic_bool_store_ex(&EG(vm_interrupt), true);
@@ -146,7 +147,7 @@ void samovar_task_unwind(samovar_task *task, bool is_over) {
 
 /* ---- a task's code ------------------------------------------------------------------------- */
 
-/* As the engine's own fibers have one at the bottom of their frames. */
+/* The engine's own fibers have such a function at the bottom of their frames, too. */
 static zend_function bottom = {.type = ZEND_INTERNAL_FUNCTION};
 
 static void make_frames(const samovar_task *task) {
@@ -163,7 +164,8 @@ static void make_frames(const samovar_task *task) {
     samovar_stack_is(task->context.stack);
 }
 
-/* A driver's own exception says less of it. */
+/* Prefers the error about a shared connection, because a driver's own exception is less
+ * specific. */
 static zend_object *what_counts(samovar_task *task, zend_object *thrown) {
     if (!task->conflict || thrown == task->conflict) {
         return thrown;

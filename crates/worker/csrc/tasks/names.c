@@ -1,7 +1,8 @@
-/* A task that asks for a name waits for a process that asks on its behalf (resolver.c). */
+/* A task that looks up a name waits for a process that makes the query on its behalf
+ * (resolver.c). */
 #define _GNU_SOURCE
 #include "tasks/names.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -19,22 +20,23 @@ enum {
     OPEN_MAX = 2 * NAMES_QUESTIONS_MAX
 };
 
-/* A system call, because ours note what is opened. */
+/* Uses a system call, because our interposed functions record descriptors. */
 static void close_own(int fd) {
     syscall(SYS_close, fd);
 }
 
-/* ---- the process that asks ----------------------------------------------------------------- */
+/* ---- the resolver process ------------------------------------------------------------------ */
 
 static struct {
     pid_t pid; /* 0: there is none */
     int socket;
     uint32_t count;
-    int open[OPEN_MAX]; /* of questions whose answer is waited for */
+    int open[OPEN_MAX]; /* of queries in flight */
 } resolver;
 
-/* Other threads (curl's own for names) may hold libc's locks, which fork() alone knows to take.
- * Otherwise the process is one that wait() and SIGCHLD do not tell of: it is none of PHP's. */
+/* Other threads (curl's own for names) may hold libc's locks, and only fork() can take these.
+ * Without other threads the process is made so that wait() and SIGCHLD do not report it, because
+ * it is not PHP's. */
 static pid_t split(void) {
     struct stat info;
     const bool is_alone = stat("/proc/self/task", &info) == 0 && info.st_nlink <= THREADS_ALONE;
@@ -87,7 +89,7 @@ void samovar_names_end(bool at_once) {
         return;
     }
     const int error = errno;
-    forget_questions(); /* Of code that was left in the middle of one. */
+    forget_questions(); /* Of code that was left in the middle of a query. */
     stop();
     errno = error;
 }
@@ -132,7 +134,7 @@ static long pass(const names_question *q, int to) {
 
 typedef enum { RECEIVED, CANCELLED, LOST } reception;
 
-/* libc's own goes on after a signal, and so do we; but not when the request is to end. */
+/* libc's own functions continue after a signal, and so do we, unless the request must end. */
 static bool waits_on(void) {
     return errno == EINTR && !EG(exception) && !zend_atomic_bool_load_ex(&EG(timed_out));
 }
@@ -152,7 +154,7 @@ static reception receive(int fd, task_wait *wait, void *to, size_t len) {
     return RECEIVED;
 }
 
-/* Where the answer will come, and where it is to be said. */
+/* Opens the two ends for the response: one to read it, one to pass on. */
 static bool open_question(int ends[2]) {
     if (resolver.count + 2 > OPEN_MAX || !start() ||
         syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -163,7 +165,7 @@ static bool open_question(int ends[2]) {
     return true;
 }
 
-/* Its process may not have come to take those before. */
+/* The process may not have taken the earlier queries yet. */
 static reception send_question(const names_question *q, int to, task_wait *wait) {
     reception how = RECEIVED;
     while (how == RECEIVED && pass(q, to) < 0) {
@@ -188,7 +190,7 @@ static reception hear(int fd, task_wait *wait, names_answer *head, char **bytes)
 static reception talk(const names_question *q, int ends[2], task_wait *wait, names_answer *head,
                       char **bytes) {
     const reception sent = send_question(q, ends[1], wait);
-    forget(ends[1]); /* The end of who answers is the end of the answer. */
+    forget(ends[1]); /* the response ends when the resolver closes its copy */
     return sent == RECEIVED ? hear(ends[0], wait, head, bytes) : sent;
 }
 
@@ -200,7 +202,7 @@ long samovar_task_names(const blocking_call *call, task_wait *wait) {
     }
     names_answer head;
     char *bytes = NULL;
-    long result = SAMOVAR_ONLY_BLOCKS; /* Nobody answers: then libc itself. */
+    long result = SAMOVAR_ONLY_BLOCKS; /* without a response, libc itself */
     const reception how = talk(&q, ends, wait, &head, &bytes);
     if (how == RECEIVED) {
         result = samovar_names_give(call, &q, &head, bytes);

@@ -1,11 +1,11 @@
-/* What a process has found out for a task, made what libc would have returned. */
+/* Turns the response of the resolver process into the result that libc would have returned. */
 #define _GNU_SOURCE
 #include "tasks/names.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of an answer: nothing is believed that is not there. */
+/* The unread rest of a response. Reads beyond its end fail. */
 typedef struct {
     const char *at;
     size_t left;
@@ -26,7 +26,8 @@ static const char *take_text(reading *r) {
     return len < r->left ? take(r, len + 1) : NULL;
 }
 
-/* As freeaddrinfo() of glibc frees it: the address lies behind its head, the name alone. */
+/* In the layout that glibc's freeaddrinfo() frees: the address follows its head, the name is
+ * separate. */
 static struct addrinfo *make_address(reading *r) {
     names_address head;
     const char *from = take(r, sizeof head);
@@ -113,7 +114,7 @@ static char *place_text(buffer *b, const char *text) {
     return to ? strcpy(to, text) : NULL;
 }
 
-/* In `b`, as the functions with `_r` make it. False: there is no room. */
+/* Builds a host in `b`, as the functions with `_r` do. Returns false if there is no room. */
 static bool make_host(reading *r, struct hostent *to, buffer *b) {
     names_host head;
     const char *from = take(r, sizeof head);
@@ -146,7 +147,7 @@ static bool make_host(reading *r, struct hostent *to, buffer *b) {
     return fits;
 }
 
-/* Of gethostbyname() and its like there is one answer at a time, as libc has it. */
+/* gethostbyname() and related functions have one result at a time, as in libc. */
 static long give_host(const names_answer *head, reading *r) {
     static struct hostent host;
     static char room[NAMES_BUFFER_MAX];

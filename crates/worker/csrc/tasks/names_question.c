@@ -1,4 +1,4 @@
-/* What a task asks for by name, as it can be passed on; and what needs no asking. */
+/* Encodes a task's name query for the resolver, and detects names that need no query. */
 #define _GNU_SOURCE
 #include "tasks/names.h"
 #include <arpa/inet.h>
@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HOSTS_BYTES_MAX = 256 << 10 /* of /etc/hosts; a longer one is not looked into */ };
+enum { HOSTS_BYTES_MAX = 256 << 10 /* of /etc/hosts; a longer file is ignored */ };
 
-/* ---- what needs no asking ------------------------------------------------------------------ */
+/* ---- names that need no query -------------------------------------------------------------- */
 
 static bool is_address(const char *host) {
     struct in6_addr any;
@@ -51,7 +51,7 @@ static bool text_has(const char *text, size_t bytes, const char *host) {
     return false;
 }
 
-/* Most databases are called so; nobody has to be asked. */
+/* The names of most databases are there, and need no query. */
 static bool is_in_hosts(const char *host) {
     const int fd = (int)syscall(SYS_openat, AT_FDCWD, "/etc/hosts", O_RDONLY | O_CLOEXEC);
     struct stat info;
@@ -73,7 +73,7 @@ static bool is_known_here(const char *host) {
     return !host || !*host || is_address(host) || is_in_hosts(host);
 }
 
-/* ---- the question -------------------------------------------------------------------------- */
+/* ---- the query ----------------------------------------------------------------------------- */
 
 static bool add(names_question *q, uint32_t *used, const void *from, size_t len) {
     if (len > sizeof q->text - *used) {

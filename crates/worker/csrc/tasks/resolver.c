@@ -1,7 +1,7 @@
-/* The process that asks for names on behalf of tasks: one thread for each question.
+/* The process that looks up names on behalf of tasks, with one thread per query.
  *
- * It is a copy of the worker, forked in the middle of a request, of which it uses libc alone. It
- * holds nothing of the worker's: no descriptor, no signal, no word of what is shared. */
+ * It is a copy of the worker, forked in the middle of a request, and uses only libc. It keeps
+ * nothing of the worker: no descriptor, no signal, no word of shared memory. */
 #define _GNU_SOURCE
 #include "tasks/names.h"
 #include "rollback/rollback.h"
@@ -23,7 +23,7 @@ typedef struct {
     int to;
 } job;
 
-/* What is said, as it grows. */
+/* A response while it is built. */
 typedef struct {
     names_answer head;
     char bytes[NAMES_ANSWER_MAX];
@@ -154,9 +154,9 @@ static void ask_host(const names_question *q, said *s) {
 static void ask_records(const names_question *q, said *s) {
     struct __res_state state = {0};
     const int room = q->dns_room < NAMES_BUFFER_MAX ? q->dns_room : NAMES_BUFFER_MAX;
-    unsigned char *answer = malloc((size_t)room + 1);
-    if (!answer || res_ninit(&state) != 0) {
-        free(answer);
+    unsigned char *response = malloc((size_t)room + 1);
+    if (!response || res_ninit(&state) != 0) {
+        free(response);
         s->head = (names_answer){.result = -1, .error = ENOMEM, .host_error = NO_RECOVERY};
         return;
     }
@@ -166,15 +166,15 @@ static void ask_records(const names_question *q, said *s) {
         state.retry = q->retry;
     }
     s->head.result = q->function == NAMES_RES_QUERY
-                         ? res_nquery(&state, q->text, q->dns_class, q->dns_type, answer, room)
-                         : res_nsearch(&state, q->text, q->dns_class, q->dns_type, answer, room);
+                         ? res_nquery(&state, q->text, q->dns_class, q->dns_type, response, room)
+                         : res_nsearch(&state, q->text, q->dns_class, q->dns_type, response, room);
     s->head.error = errno;
     s->head.host_error = state.res_h_errno;
     if (s->head.result > 0) {
-        say(s, answer, (size_t)(s->head.result < room ? s->head.result : room));
+        say(s, response, (size_t)(s->head.result < room ? s->head.result : room));
     }
     res_nclose(&state);
-    free(answer);
+    free(response);
 }
 
 static void ask(const names_question *q, said *s) {
@@ -197,13 +197,13 @@ static void ask(const names_question *q, said *s) {
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-static void answer(int to, const said *s) {
+static void respond(int to, const said *s) {
     const char *from = (const char *)s;
     size_t left = sizeof s->head + s->head.bytes;
     while (left > 0) {
         const ssize_t n = send(to, from, left, MSG_NOSIGNAL);
         if (n <= 0) {
-            return; /* It was cancelled. */
+            return; /* the query was cancelled */
         }
         from += n;
         left -= (size_t)n;
@@ -215,7 +215,7 @@ static void *work(void *given) {
     said *s = calloc(1, sizeof *s);
     if (s) {
         ask(&j->question, s);
-        answer(j->to, s);
+        respond(j->to, s);
     }
     close(j->to);
     free(s);
@@ -223,7 +223,7 @@ static void *work(void *given) {
     return NULL;
 }
 
-/* A question that nobody takes: its descriptor is closed, which is an answer, too. */
+/* If no thread can take the query, its descriptor is closed, which is a response, too. */
 static void begin(const pthread_attr_t *attributes, job *j) {
     pthread_t thread;
     if (pthread_create(&thread, attributes, work, j) != 0) {
@@ -232,7 +232,7 @@ static void begin(const pthread_attr_t *attributes, job *j) {
     }
 }
 
-/* False: nobody is left who could ask. */
+/* Returns false if no process is left that could send a query. */
 static bool receive(int socket, job *j) {
     union {
         struct cmsghdr head;
@@ -252,7 +252,8 @@ static bool receive(int socket, job *j) {
     return true;
 }
 
-/* Nothing that the worker has open stays open here: who waits for its end would wait for ours. */
+/* Closes all descriptors of the worker: a process that waits for their end would otherwise wait
+ * for this process. */
 static void hold_nothing_but(int socket) {
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; nothing >= 0 && fd < OWN_SOCKET; fd++) {

@@ -1,8 +1,9 @@
-/* Locks, queues and children: no descriptor says when they are there. They are looked for, and
- * looked for again; a task of this request that holds what another wants goes on meanwhile. */
+/* Locks, queues and children: no descriptor signals that they are available. They are checked
+ * again and again. Meanwhile a task of this request that holds a resource which another task
+ * needs can continue. */
 #define _GNU_SOURCE
 #include "tasks/calls.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,7 +19,7 @@ enum {
     OPERATIONS_MAX = 16 /* on semaphores, in one call */
 };
 
-/* How a look is made, and whether it has found nothing yet. */
+/* The call as a check that does not block, and its deadline. */
 typedef struct {
     blocking_call call;
     struct sembuf operations[OPERATIONS_MAX];
@@ -66,7 +67,7 @@ static bool prepare(look *l) {
         l->call.argument[3] |= WNOHANG;
         return l->call.argument[2] != 0;
     default:
-        return false; /* Record locks are the process's: opcache has one of its own. */
+        return false; /* Record locks belong to the process, and opcache has its own. */
     }
 }
 

@@ -1,9 +1,9 @@
-/* Who is ready and who waits: the driver runs the ones and waits for all of the others at once. */
+/* Ready and waiting tasks: the driver runs the ready ones, and waits for all others at once. */
 #define _GNU_SOURCE
 #include "tasks/task.h"
 #include "sapi/sapi.h"
 #include "boundary.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include "tasks/calls.h"
 #include "tasks/names.h"
 #include "tasks/sharing.h"
@@ -23,7 +23,7 @@ static struct {
     samovar_task *current;
     samovar_task *in_flight;
     uint32_t count;
-    uint64_t polled; /* descriptors that are waited for */
+    uint64_t polled; /* descriptors that are awaited */
     samovar_task *ready, *last_ready;
     task_wait *waits, *last_wait;
     zend_fiber_context *driver;
@@ -146,9 +146,9 @@ static void land(samovar_task *task) {
         task->next->previous = task->previous;
     }
     if (--scheduler.count == 0) {
-        samovar_watcher = samovar_ledger_now()  ? samovar_waits_watch
-                          : samovar_counts_turn ? samovar_make_call
-                                                : NULL;
+        samovar_watcher = samovar_request_accounting_now() ? samovar_waits_watch
+                          : samovar_counts_turn            ? samovar_make_call
+                                                           : NULL;
         samovar_close_watcher = NULL;
         samovar_names_end(false);
     }
@@ -160,7 +160,7 @@ zend_fiber_context *samovar_task_finish(samovar_task *task) {
     return scheduler.driver;
 }
 
-/* Their stack goes: what they wait for is nobody's. */
+/* Removes the driver's waits: their stack goes, and their results have no reader. */
 static void forget_driver(void) {
     for (task_wait *next, *wait = scheduler.waits; wait; wait = next) {
         next = wait->next;
@@ -170,7 +170,7 @@ static void forget_driver(void) {
     }
 }
 
-/* exit() in a task is the request's. */
+/* exit() in a task ends the request. */
 static void exit_here(void) {
     scheduler.is_over = true;
     for (task_wait *next, *wait = scheduler.waits; wait; wait = next) {
@@ -184,7 +184,7 @@ static void exit_here(void) {
     }
 }
 
-/* In the driver: the task's code runs until it waits or ends. */
+/* Called in the driver: runs the task's code until it waits or ends. */
 static void resume(samovar_task *task) {
     scheduler.driver = EG(current_fiber_context);
     scheduler.current = task;
@@ -218,8 +218,8 @@ bool samovar_task_begin(samovar_task *task) {
     samovar_task *beginner = scheduler.current;
     if (scheduler.count >= samovar_settings->tasks_max) {
         zend_throw_error(NULL,
-                         "There are %zu tasks in flight: no more are allowed at once "
-                         "(limits.tasks_max); hint: await some first",
+                         "The maximum of %zu tasks in flight is reached (limits.tasks_max); "
+                         "hint: await some first",
                          samovar_settings->tasks_max);
         return false;
     }
@@ -249,7 +249,8 @@ bool samovar_task_begin(samovar_task *task) {
 /* ---- the driver ---------------------------------------------------------------------------- */
 
 static void run_ready(const task_wait *own) {
-    /* Those that are ready by now: who becomes it meanwhile has its turn after the next look. */
+    /* Runs the tasks that are ready now. Tasks that become ready meanwhile run after the next
+     * poll. */
     samovar_task *last = scheduler.last_ready, *task = NULL;
     while (own->woken == WOKEN_NOT && task != last && (task = next_ready())) {
         resume(task);
@@ -287,8 +288,8 @@ static bool is_ready(const task_wait *wait) {
     return false;
 }
 
-/* The time that the process slept is shared among those whom it slept for: their sum is no longer
- * than the request. */
+/* Divides the time that the process slept among the calls that waited, so that their sum does
+ * not exceed the time of the request. */
 static void share(uint64_t slept_ns, uint32_t calls) {
     for (task_wait *wait = scheduler.waits; wait && calls; wait = wait->next) {
         if (wait->is_call) {
@@ -308,7 +309,8 @@ static void wake_all(int found, uint64_t now) {
     }
 }
 
-/* As the engine does it between two opcodes: we stand in a function that PHP code has called. */
+/* Handles an interrupt as the engine does between two opcodes, because PHP code has called this
+ * function. */
 static void take_interrupt(task_wait *own) {
     if (!zend_atomic_bool_load_ex(&EG(vm_interrupt))) {
         return;
@@ -326,7 +328,7 @@ static void take_interrupt(task_wait *own) {
     }
 }
 
-/* Whoever sleeps lets other workers run meanwhile. */
+/* Polls all descriptors. A process that sleeps lets other workers run meanwhile. */
 static int poll_all(size_t fds, const struct timespec *limit, bool may_sleep) {
     if (!may_sleep) {
         return (int)syscall(SYS_ppoll, polled, fds, limit, NULL, KERNEL_SIGSET_BYTES);
@@ -390,12 +392,11 @@ static bool is_refused(const task_wait *wait) {
     }
     if (!samovar_task_may_leave()) {
         zend_throw_error(NULL,
-                         "Nothing can be waited for here: in a destructor, an autoloader or an "
-                         "output callback");
+                         "Cannot wait here: in a destructor, an autoloader or an output callback");
         return true;
     }
     if (task && task->is_cancelled && !wait->ends_others && samovar_task_is_unwinding(task)) {
-        zend_throw_error(NULL, "A task that was cancelled cannot wait for others");
+        zend_throw_error(NULL, "A cancelled task cannot wait for others");
         return true;
     }
     return false;
@@ -423,12 +424,12 @@ task_woken samovar_task_wait(task_wait *wait) {
         unwind(task);
     }
     if (wait->woken == WOKEN_NEVER && !wait->is_call) {
-        zend_throw_error(NULL, "All tasks wait for each other: nothing can wake them");
+        zend_throw_error(NULL, "All tasks wait for each other: a deadlock");
     }
     return wait->woken;
 }
 
-/* A cancelled task whose code goes on, between two opcodes. */
+/* Ends a cancelled task whose code continues, between two opcodes. */
 static void (*next_hook)(zend_execute_data *);
 
 static void hook(zend_execute_data *frame) {
@@ -448,7 +449,7 @@ void samovar_tasks_startup(void) {
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
-/* An answer that nobody will read would be taken for that of the next question. */
+/* A response without a reader would be taken as the response to the next query. */
 static void cut(const task_wait *wait) {
     if (wait && wait->is_call && wait->count == 1) {
         samovar_task_cut(wait->fds[0].fd);

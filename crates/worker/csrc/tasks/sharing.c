@@ -1,8 +1,8 @@
-/* Two tasks on one connection: the second is refused before it says a word.
+/* Two tasks on one connection: the second one is rejected before it sends anything.
  *
- * The protocols of databases answer in the order of questions: whose the next bytes are, nobody
- * could tell. The connection is shut down, because its two users no longer agree with their library
- * about what was asked on it. */
+ * Database protocols send responses in the order of the queries, so it would be unknown which
+ * task the next bytes belong to. The connection is shut down, because its two users no longer
+ * agree with their library about the queries on it. */
 #define _GNU_SOURCE
 #include "tasks/sharing.h"
 #include "outside/descriptor.h"
@@ -43,7 +43,7 @@ static const task_wait *other_user(int fd) {
 }
 
 static const char *name_of(const samovar_task *task) {
-    return task ? task->name : "the code that is no task";
+    return task ? task->name : "the main code";
 }
 
 static void refuse(samovar_task *self, const samovar_task *other, int fd) {
@@ -53,8 +53,9 @@ static void refuse(samovar_task *self, const samovar_task *other, int fd) {
         samovar_descriptor_peer_name(&peer, what);
     }
     zend_throw_error(NULL,
-                     "%s is used by two tasks at once: %s waits for an answer on it, %s asks; "
-                     "hint: take one from a pool for each (Samovar\\Pool)",
+                     "%s is used by two tasks at once: %s waits for a response on it, %s sends a "
+                     "request; hint: take a separate connection for each task from a pool "
+                     "(Samovar\\Pool)",
                      what, name_of(other), name_of(self));
     if (self && !self->conflict && EG(exception)) {
         self->conflict = EG(exception);

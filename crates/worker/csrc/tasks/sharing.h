@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* Whether another task waits for an answer on that connection. Then an Error is thrown, and nobody
- * uses the connection any more. */
+/* Returns true if another task waits for a response on that connection. Then an Error is thrown,
+ * and the connection is no longer used. */
 bool samovar_task_shares(int fd);
-/* Nobody will read what comes: both ends are told so. */
+/* Shuts the connection down, because incoming data has no reader. Both ends are notified. */
 void samovar_task_cut(int fd);
 
 #endif

@@ -1,17 +1,18 @@
-/* Tasks: PHP code of one request that waits while other code of it goes on.
+/* Tasks: PHP code of one request that waits while other code of it continues.
  *
- * A task runs on a fiber context of its own. Who waits in it (a blocking call of libc, or a
- * function of ours) leaves to the driver: the code that is no task. The driver runs what is ready,
- * then waits for all of them by one poll(). There is one thread, and one piece of code runs at a
- * time: only where something waits do others go on.
+ * A task runs on its own fiber context. Code that waits in it (in a blocking call of libc, or in
+ * a function of ours) switches to the driver: the code that is not a task. The driver runs the
+ * ready tasks, then waits for all others with one poll(). There is one thread, and one piece of
+ * code runs at a time: other code continues only where code waits.
  *
- *   new -> ready -> running -> waiting -> ready -> ... -> done
+ *     new -> ready -> running -> waiting -> ready -> ... -> done
  *
- * scheduler.c knows who is in which state and drives; context.c runs PHP on a task's stack and
- * keeps apart what the engine has only one of; calls.c makes waits of blocking calls, with
- * traffic.c for bytes; sharing.c refuses two tasks on one connection.
+ * scheduler.c holds the states and drives; context.c runs PHP on a task's stack and separates
+ * the engine state that exists only once; calls.c turns blocking calls into waits, with
+ * traffic.c for bytes; sharing.c rejects two tasks on one connection.
  *
- * While no task is in flight nothing of this folder is called: samovar_watcher is as it was. */
+ * While no task is in flight, no function of this folder is called, and samovar_watcher is
+ * unchanged. */
 #ifndef SAMOVAR_TASKS_TASK_H
 #define SAMOVAR_TASKS_TASK_H
 
@@ -31,25 +32,25 @@ typedef enum { TASK_NEW, TASK_READY, TASK_RUNNING, TASK_WAITING, TASK_DONE } tas
 
 typedef enum {
     WOKEN_NOT,
-    WOKEN_READY,       /* One of its descriptors is; or somebody has told it. */
-    WOKEN_LATE,        /* Its deadline is over. */
-    WOKEN_CANCELLED,   /* It is to end. */
-    WOKEN_INTERRUPTED, /* A signal came, or something has ended that ends the driver too. */
-    WOKEN_NEVER        /* Nobody is left who could wake it. */
+    WOKEN_READY,       /* a descriptor is ready, or it was notified */
+    WOKEN_LATE,        /* its deadline has passed */
+    WOKEN_CANCELLED,   /* it must end */
+    WOKEN_INTERRUPTED, /* a signal, or an end that ends the driver, too */
+    WOKEN_NEVER        /* nothing is left that could wake it */
 } task_woken;
 
 typedef struct samovar_task samovar_task;
 
-/* One who waits, on the stack of that code. */
+/* One wait, on the stack of the code that waits. */
 typedef struct task_wait {
-    const struct pollfd *fds; /* NULL: it is told, or it is late. */
+    const struct pollfd *fds; /* NULL: for a notification or the deadline */
     uint32_t count;
     uint64_t deadline_ns; /* 0: none */
-    bool is_call;         /* of libc: what it takes is charged */
-    bool ends_others;     /* For tasks that were cancelled: a cancelled one waits, too. */
-    const void *told;     /* Whom samovar_task_tell() speaks of; NULL: nobody. */
-    uint64_t slept_ns;    /* Its share of the time that the process slept meanwhile. */
-    uint32_t first;       /* of its descriptors among all */
+    bool is_call;         /* of libc: its time is charged */
+    bool ends_others;     /* for cancelled tasks: a cancelled one may wait, too */
+    const void *told;     /* subject of samovar_task_tell(); NULL: none */
+    uint64_t slept_ns;    /* its share of the time that the process slept */
+    uint32_t first;       /* index of its first descriptor among all */
     task_woken woken;
     samovar_task *task; /* NULL: the driver */
     struct task_wait *next, *previous;
@@ -58,11 +59,11 @@ typedef struct task_wait {
 struct samovar_task {
     task_state state;
     bool is_cancelled;
-    bool is_awaited; /* Somebody has been told how it ended. */
+    bool is_awaited; /* its result was delivered */
     bool exited, bailed_out;
     char name[TASK_NAME_BYTES];
     zend_fiber_context context;
-    zend_fiber_context *at; /* where it goes on: its own, or that of a fiber in it */
+    zend_fiber_context *at; /* where it continues: its own context, or a fiber's in it */
     zend_vm_stack vm_stack;
     int output_base; /* levels of output buffers that are not its own */
     task_wait *wait;
@@ -70,9 +71,9 @@ struct samovar_task {
     zend_fcall_info_cache cache;
     zval result;
     zend_object *thrown;
-    zend_object *unwinding;        /* what ends it, thrown where it was cancelled */
-    zend_object *conflict;         /* what it was told of a connection that another one used */
-    samovar_task *next, *previous; /* of those in flight */
+    zend_object *unwinding;        /* exception that ends it, thrown where it was cancelled */
+    zend_object *conflict;         /* its error about a connection that another task used */
+    samovar_task *next, *previous; /* list of the tasks in flight */
     samovar_task *next_ready;
     zend_object std;
 };
@@ -83,49 +84,53 @@ static inline samovar_task *samovar_task_of(zend_object *object) {
 
 /* ---- scheduler.c --------------------------------------------------------------------------- */
 
-/* The task whose code runs; NULL: none. */
+/* Returns the task whose code runs, NULL if none. */
 samovar_task *samovar_task_current(void);
-/* Begins a task, which runs to its first wait at once. False: an exception is thrown. */
+/* Begins a task, which at once runs to its first wait. Returns false if an exception is thrown. */
 bool samovar_task_begin(samovar_task *task);
-/* Waits, for a descriptor, a time or a word. Where code cannot be left, and where nobody is left
- * who could wake it, an Error is thrown. Of calls: only where samovar_task_may_leave(). */
+/* Waits for a descriptor, a deadline or a notification. Throws an Error if code cannot be
+ * suspended here, or if nothing is left that could wake it. For a call: allowed only if
+ * samovar_task_may_leave(). */
 task_woken samovar_task_wait(task_wait *wait);
-/* Wakes all who wait for word of that. That a task has ended is word of samovar_task_ends. */
+/* Wakes all that wait for a notification about `about`. The end of a task is a notification
+ * about samovar_task_ends. */
 void samovar_task_tell(const void *about);
 extern const char samovar_task_ends[1];
-/* Ends it as soon as it runs again; a connection that it waits for is shut down. */
+/* Ends the task as soon as it runs again. A connection that it waits for is shut down. */
 void samovar_task_cancel(samovar_task *task);
-/* At the end of a request, whatever ended it: all tasks. On the stack of no task. */
+/* Called at the end of a request, for any reason: ends all tasks. Not called on the stack of a
+ * task. */
 void samovar_tasks_end(void);
 bool samovar_tasks_in_flight(void);
-/* In what a request has forked: only the task that runs goes on. */
+/* Called in a process that a request has forked: only the running task continues. */
 void samovar_tasks_forked(void);
-/* In MINIT: a cancelled task ends where its code runs, too. */
+/* Called in MINIT: a cancelled task can then end while its code runs, too. */
 void samovar_tasks_startup(void);
-/* Whether so many descriptors more can be waited for. */
+/* Returns true if `fds` more descriptors can be awaited. */
 bool samovar_task_has_room(uint64_t fds);
-/* Those who wait. */
+/* Returns the list of waits. */
 task_wait *samovar_task_waits(void);
-/* A connection was closed: who waits for it is told. */
+/* Called when a connection is closed: wakes all that wait for it. */
 void samovar_task_closed(int fd);
 
 /* ---- calls.c ------------------------------------------------------------------------------- */
 
-/* Whether code may be left here for that of others. */
+/* Returns true if code can be suspended here. */
 bool samovar_task_may_leave(void);
 
 /* ---- context.c ----------------------------------------------------------------------------- */
 
-/* False: an exception is thrown. */
+/* Returns false if an exception is thrown. */
 bool samovar_task_context_make(samovar_task *task);
-/* Goes on there; returns when somebody comes back. */
+/* Continues there. Returns when another context switches back. */
 void samovar_task_switch(zend_fiber_context *to, samovar_task *leaving);
-/* The end of a task's own code, in scheduler.c: where its context goes. */
+/* Called at the end of a task's own code, in scheduler.c. Returns the context that continues. */
 zend_fiber_context *samovar_task_finish(samovar_task *task);
-/* Throws what unwinds a cancelled task: its `finally` blocks run, unless the request is over. */
+/* Throws the exception that unwinds a cancelled task. Its `finally` blocks run, unless the
+ * request is over. */
 void samovar_task_unwind(samovar_task *task, bool is_over);
-/* It is thrown, and still on its way: neither was it replaced by a driver's exception that the
- * task's code has caught. */
+/* Returns true if that exception was thrown and still unwinds the task: it was not replaced by a
+ * driver's exception that the task's code has caught. */
 bool samovar_task_is_unwinding(const samovar_task *task);
 
 #endif

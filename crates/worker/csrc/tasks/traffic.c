@@ -1,7 +1,8 @@
-/* Bytes and connections: waits for room or bytes first, then moves what can be moved at once. */
+/* Bytes and connections: waits for room or bytes first, then transfers as much as is possible at
+ * once. */
 #define _GNU_SOURCE
 #include "tasks/calls.h"
-#include "insight/ledger.h"
+#include "insight/request_accounting.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,15 +12,15 @@
 #include <unistd.h>
 
 enum {
-    UNIX_RETRY_NS = 1000000, /* A full backlog says no more than "later". */
-    /* So long a connection that must not wait waits for room in a backlog: jobs that connect at the
-     * same moment fill one that a request alone never would. */
+    UNIX_RETRY_NS = 1000000, /* a full backlog gives no event, only EAGAIN */
+    /* Maximum time for which a non-blocking connect waits for room in a backlog. Jobs that
+     * connect at the same moment fill a backlog that a request alone never would. */
     BACKLOG_WAIT_NS_MAX = 2000000000,
 };
 
-/* ---- in ------------------------------------------------------------------------------------ */
+/* ---- input --------------------------------------------------------------------------------- */
 
-/* The flags of a call that has some: whether it says EAGAIN rather than wait. */
+/* Returns true if the call has a flag that makes it return EAGAIN instead of waiting. */
 static bool says_again(const blocking_call *call) {
     switch (call->number) {
     case SYS_recvfrom:
@@ -46,7 +47,7 @@ long samovar_task_reads(const blocking_call *call, task_wait *wait) {
     return samovar_make_call(call);
 }
 
-/* ---- out ----------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------- */
 
 static bool is_socket(int fd) {
     int type;
@@ -59,7 +60,7 @@ static bool is_pipe(int fd) {
     return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-/* As a socket that blocks does it: all of it, or as much as went before it failed. */
+/* Like a blocking socket: sends all of it, or as much as was sent before it failed. */
 static long send_all(const blocking_call *call, task_wait *wait) {
     const char *from = (const char *)call->argument[1];
     const size_t len = (size_t)call->argument[2];
@@ -86,7 +87,7 @@ static long send_all(const blocking_call *call, task_wait *wait) {
     }
 }
 
-/* A pipe that has room has it for PIPE_BUF bytes. */
+/* A pipe that has room has room for PIPE_BUF bytes. */
 static long pipe_all(const blocking_call *call, task_wait *wait) {
     const size_t len = (size_t)call->argument[2];
     blocking_call some = *call;
@@ -106,7 +107,7 @@ static long pipe_all(const blocking_call *call, task_wait *wait) {
     return (long)sent;
 }
 
-/* Several parts: as many bytes as there is room for, which is a result that all callers know. */
+/* Several parts: sends as many bytes as there is room for. All callers handle that result. */
 static long send_parts(const blocking_call *call, task_wait *wait) {
     if (!samovar_task_wait_for(wait, call->fd, POLLOUT, EAGAIN)) {
         return -1;
@@ -152,7 +153,7 @@ static long connect_error(int fd) {
     return 0;
 }
 
-/* Whether there was time left to try again. */
+/* Returns true if there was time left to try again. */
 static bool wait_for_backlog(task_wait *wait, uint64_t limit) {
     const uint64_t again = samovar_now_ns() + UNIX_RETRY_NS;
     const bool is_last = limit && limit < again;
@@ -165,7 +166,7 @@ static bool wait_for_backlog(task_wait *wait, uint64_t limit) {
     return is_late && !is_last;
 }
 
-/* As connect(2) of a socket that blocks has it: a limit that is over says EINPROGRESS. */
+/* Like connect(2) of a blocking socket: errno is EINPROGRESS if the limit is over. */
 static long connect_waiting(const blocking_call *call, task_wait *wait) {
     wait->deadline_ns = samovar_task_limit(call->fd, SO_SNDTIMEO);
     const uint64_t limit = wait->deadline_ns;
@@ -189,8 +190,8 @@ static bool is_to_unix(const blocking_call *call) {
     return call->argument[2] >= (long)sizeof to->sa_family && to->sa_family == AF_UNIX;
 }
 
-/* A unix socket cannot be waited for: EAGAIN is an error to PHP's streams (main/network.c), so
- * mysqlnd's too, though it says no more than that others connect at this moment. */
+/* A unix socket has no event to wait for. EAGAIN is an error for PHP's streams (main/network.c),
+ * and so for mysqlnd, although it only means that others connect at this moment. */
 static long connect_at_once(const blocking_call *call, task_wait *wait) {
     const uint64_t limit = samovar_now_ns() + BACKLOG_WAIT_NS_MAX;
     for (;;) {

@@ -1,4 +1,4 @@
-//! The engine's start and end, and what it is (csrc/startup.c).
+//! Start, end and properties of the PHP engine (csrc/startup.c).
 
 use crate::php_options::PhpOptions;
 use std::ffi::{CStr, c_char, c_int};
@@ -15,51 +15,53 @@ unsafe extern "C" {
     fn samovar_php_api_built_for() -> *const c_char;
 }
 
-/// Starts the engine. The options are leaked: C points to them for ever.
+/// Starts the engine. The options are leaked, because C keeps pointers to them for the life of the
+/// process.
 pub(crate) fn php_startup(options: PhpOptions) -> Result<(), &'static str> {
-    // SAFETY: lives for ever, as its strings do; called once, before any other PHP call, on the only thread.
+    // SAFETY: the options and their strings are never freed; called once, before any other PHP
+    // call, on the only thread.
     match unsafe { samovar_php_startup(Box::leak(Box::new(options))) } {
         0 => Ok(()),
-        _ => Err("PHP did not start; its messages stand above"),
+        _ => Err("PHP did not start; see its messages above"),
     }
 }
 
-/// Ends the engine.
+/// Shuts the engine down.
 pub(crate) fn php_shutdown() {
     // SAFETY: after `php_startup`, outside any request.
     unsafe { samovar_php_shutdown() };
 }
 
-/// Whether the engine or an extension has an ini directive of that name.
+/// Returns true if the engine or an extension has an ini directive of that name.
 pub(crate) fn has_directive(name: &CStr) -> bool {
-    // SAFETY: after `php_startup`; a string with an end.
+    // SAFETY: after `php_startup`; a NUL-terminated string.
     unsafe { samovar_has_directive(name.as_ptr()) }
 }
 
-/// How PHP's JIT compiles, if it does.
+/// Returns the mode of PHP's JIT, if it is on.
 pub(crate) fn jit() -> Option<String> {
     // SAFETY: after `php_startup`.
     let mode = unsafe { samovar_jit() };
     directive(mode)
 }
 
-/// The folder of sessions, where they are files.
+/// Returns the folder of the session files, if sessions are files.
 pub(crate) fn sessions() -> Option<String> {
     // SAFETY: after `php_startup`.
     let folder = unsafe { samovar_sessions() };
     directive(folder)
 }
 
-/// A directive's value, or null.
+/// Converts a directive's value, which may be null.
 fn directive(value: *const c_char) -> Option<String> {
     if value.is_null() {
         return None;
     }
-    // SAFETY: NUL-terminated, and there until another is set.
+    // SAFETY: NUL-terminated, and valid until the directive is set again.
     Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
 }
 
-/// Version of the loaded libphp.
+/// Returns the version of the loaded libphp.
 pub(crate) fn php_version() -> String {
     // SAFETY: after `php_startup`.
     let version = unsafe { samovar_php_version() };
@@ -67,13 +69,13 @@ pub(crate) fn php_version() -> String {
     unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
 }
 
-/// A place in libphp's code.
+/// Returns an address in libphp's code.
 pub(crate) fn php_code() -> usize {
     // SAFETY: only returns an address.
     unsafe { samovar_php_code() }
 }
 
-/// Version of the headers this binary was compiled with.
+/// Returns the version of the headers that this binary was compiled with.
 pub(crate) fn php_built_for() -> String {
     // SAFETY: only returns a literal.
     let version = unsafe { samovar_php_built_for() };
@@ -81,7 +83,7 @@ pub(crate) fn php_built_for() -> String {
     unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
 }
 
-/// How modules for those headers are built.
+/// Returns the build ID of modules for those headers.
 pub(crate) fn php_api_built_for() -> String {
     // SAFETY: only returns a literal.
     let api = unsafe { samovar_php_api_built_for() };

@@ -1,4 +1,4 @@
-//! What PHP says for the log.
+//! Log messages from PHP.
 
 use super::slice;
 use crate::log;

@@ -1,4 +1,4 @@
-//! `Samovar\Breaker`: a call that the request does not come back from has failed.
+//! `Samovar\Breaker`. A call counts as failed if the request ends inside it.
 
 use super::{Thrown, Why, act, with};
 use crate::boundary::slice;
@@ -16,7 +16,7 @@ struct BreakerRules {
     pause: f64,
 }
 
-/// A call that has not come back.
+/// A call that has not returned yet.
 pub(super) struct Begun {
     number: i64,
     breaker: Breaker,
@@ -37,7 +37,7 @@ unsafe extern "C" fn samovar_breaker_open(
 ) -> i64 {
     // SAFETY: shared.h: `name` has `len` bytes.
     let name = unsafe { slice(name, len) };
-    // SAFETY: shared.h: the caller's, filled in.
+    // SAFETY: shared.h: the caller's struct, filled in.
     let BreakerRules { failures, slow, slow_after, calls_min, window, pause } =
         unsafe { std::ptr::read(rules) };
     let rules = Rules { failures, slow, slow_after, calls_min, window, pause };
@@ -85,7 +85,7 @@ extern "C" fn samovar_breaker_report(call: i64, outcome: c_int) {
         _ => Outcome::Unknown,
     };
     with(|place| {
-        // Not there: it belongs to an earlier request, which has let go of it.
+        // If it is missing, it belongs to an earlier request, which has already reported its end.
         if let Some(at) = place.calling.iter().position(|begun| begun.number == call) {
             place.calling.swap_remove(at).end(&place.client, outcome);
         }

@@ -1,14 +1,16 @@
-//! `Samovar\Cache`: values as C has them, and makers that are let go with their request.
+//! `Samovar\Cache`: values as C has them, and makers of values that are released at the end of
+//! their request.
 
-use super::{Place, Why, act, with};
+use super::{SharedState, Why, act, with};
 use crate::boundary::slice;
-use samovar_shared::{Cache, CacheError, Client, Condition, Life, Look, MakersTurn};
+use samovar_shared::{Cache, CacheError, Client, Condition, FlightRole, Life, Look};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-/// Kind of an integer: the only one whose value this side understands (`SAMOVAR_CACHED_INT`).
+/// Kind of an integer (`SAMOVAR_CACHED_INT`): the only kind whose values this side reads.
 const INT: u8 = 1;
-/// Longest life, seconds: what is said to live longer lives so long. About three hundred years are what a clock counts.
+/// Maximum lifetime of a value, in seconds; longer ones are cut to it. A clock can count about
+/// three hundred years.
 const LIFE_SECONDS_MAX: f64 = 1e9;
 
 /// `samovar_cached` of shared.h.
@@ -20,7 +22,7 @@ struct RawItem {
     fresh: f64,
     stale: f64,
     condition: c_int,
-    /// For [`Condition::Equals`]: of the kind of the value.
+    /// For [`Condition::Equals`]: has the same kind as the value.
     expected: *const c_char,
     expected_len: usize,
 }
@@ -50,7 +52,7 @@ fn with_cache(
     f: impl FnOnce(&mut Cache, &Client) -> Result<c_int, CacheError>,
 ) -> c_int {
     act(|place| {
-        let Place { client, caches, .. } = place;
+        let SharedState { client, caches, .. } = place;
         let cache = caches.get_mut(cache as usize).ok_or(CacheError::Busy)?;
         f(cache, client).map_err(Why::from)
     })
@@ -72,13 +74,14 @@ unsafe extern "C" fn samovar_cache_get(
             Look::Fresh(of) => (1, of),
             Look::Stale(of) => (2, of),
         };
-        // SAFETY: shared.h: `kind` is a place for a number.
+        // SAFETY: shared.h: `kind` points to a number.
         unsafe { *kind = of.into() };
         Ok(found)
     })
 }
 
-/// The value that was found last, and where to put its length: valid until the next call.
+/// Returns the value that was found last, and stores its length in `len`. Valid until the next
+/// call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_cache_value(cache: u32, len: *mut usize) -> *const c_char {
     let found = with(|place| {
@@ -86,7 +89,7 @@ unsafe extern "C" fn samovar_cache_value(cache: u32, len: *mut usize) -> *const 
         Some((value.as_ptr(), value.len()))
     });
     let (value, bytes) = found.flatten().unwrap_or((std::ptr::null(), 0));
-    // SAFETY: shared.h: `len` is a place for a number.
+    // SAFETY: shared.h: `len` points to a number.
     unsafe { *len = bytes };
     value.cast()
 }
@@ -119,7 +122,7 @@ unsafe extern "C" fn samovar_cache_set(
     })
 }
 
-/// 1: the sum is there; 0: what is there is no integer, or the sum would be none.
+/// Returns 1 if the sum was stored, 0 if the existing value or the sum is not an integer.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_cache_add(
     cache: u32,
@@ -134,7 +137,7 @@ unsafe extern "C" fn samovar_cache_add(
     with_cache(cache, |cache, client| {
         let life = Life { fresh: span(fresh), stale: Duration::ZERO };
         let Some(found) = cache.add(client, key, (INT, by), life)? else { return Ok(0) };
-        // SAFETY: shared.h: `sum` is a place for a number.
+        // SAFETY: shared.h: `sum` points to a number.
         unsafe { *sum = found };
         Ok(1)
     })
@@ -152,21 +155,22 @@ extern "C" fn samovar_cache_clear(cache: u32) -> c_int {
     with_cache(cache, |cache, client| cache.clear(client).map(|()| 0))
 }
 
-/// 1: this request makes it, and says so when it has; 2: it need not; 0: another one does.
+/// Returns 1 if this request makes the value and reports when it is done. Returns 0 if another
+/// request makes it, 2 if the value need not be made.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_cache_make(cache: u32, key: *const c_char, len: usize) -> c_int {
     // SAFETY: shared.h: `key` has `len` bytes.
     let key = unsafe { slice(key, len) };
     act(|place| {
-        let Place { client, caches, making, .. } = place;
+        let SharedState { client, caches, making, .. } = place;
         let found = caches.get(cache as usize).ok_or(CacheError::Busy)?;
         Ok(match found.begin_making(client, key)? {
-            MakersTurn::Mine => {
+            FlightRole::Mine => {
                 making.push((cache, found.hash(client, key)));
                 1
             }
-            MakersTurn::Others => 0,
-            MakersTurn::Unknown => 2,
+            FlightRole::Others => 0,
+            FlightRole::Unknown => 2,
         })
     })
     .unwrap_or(-1)
@@ -177,7 +181,7 @@ unsafe extern "C" fn samovar_cache_made(cache: u32, key: *const c_char, len: usi
     // SAFETY: shared.h: `key` has `len` bytes.
     let key = unsafe { slice(key, len) };
     with(|place| {
-        let Place { client, caches, making, .. } = place;
+        let SharedState { client, caches, making, .. } = place;
         if let Some(found) = caches.get(cache as usize) {
             let hash = found.hash(client, key);
             making.retain(|made| *made != (cache, hash));
@@ -186,7 +190,7 @@ unsafe extern "C" fn samovar_cache_made(cache: u32, key: *const c_char, len: usi
     });
 }
 
-/// 1: it was made, or is to be made by this request; 0: `seconds` are over.
+/// Returns 1 if the value was made or is to be made by this request, 0 if `seconds` are over.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_cache_wait(
     cache: u32,

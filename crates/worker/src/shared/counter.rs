@@ -1,4 +1,4 @@
-//! `Samovar\Counter`: its number is the process's handle of it.
+//! `Samovar\Counter`: the number of the object is the process's handle for it.
 
 use super::{Why, act, with};
 use crate::boundary::slice;

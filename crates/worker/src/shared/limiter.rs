@@ -1,6 +1,6 @@
 //! `Samovar\RateLimiter`.
 
-use super::{Place, Why, act};
+use super::{SharedState, Why, act};
 use crate::boundary::slice;
 use samovar_shared::{Client, LimiterError, RateLimiter};
 use std::ffi::c_char;
@@ -15,7 +15,7 @@ unsafe extern "C" fn samovar_limiter_open(
 ) -> i64 {
     // SAFETY: shared.h: `name` has `len` bytes.
     let name = unsafe { slice(name, len) };
-    // What is negative is too little, as 0 is.
+    // A negative value is as invalid as 0.
     let (burst, keys) = (u64::try_from(burst).unwrap_or(0), usize::try_from(keys).unwrap_or(0));
     let opened = act(|place| {
         let limiter = RateLimiter::open(&place.client, name, rate, burst, keys)?;
@@ -34,7 +34,7 @@ fn with_limiter(
     f: impl FnOnce(&RateLimiter, &Client) -> Result<u64, LimiterError>,
 ) -> i64 {
     let said = act(|place| {
-        let Place { client, limiters, .. } = place;
+        let SharedState { client, limiters, .. } = place;
         let limiter = limiters.get(limiter as usize).ok_or(LimiterError::Busy)?;
         f(limiter, client).map_err(Why::from)
     });

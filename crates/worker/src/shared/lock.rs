@@ -1,4 +1,4 @@
-//! `Samovar\Lock`: what the request holds is let go with it.
+//! `Samovar\Lock`: locks that a request holds are released at its end.
 
 use super::{Why, act, with};
 use crate::boundary::slice;
@@ -6,7 +6,7 @@ use samovar_shared::{Acquired, NamedLock};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-/// Longest wait, seconds: a day.
+/// Maximum wait, in seconds: a day.
 const WAIT_SECONDS_MAX: f64 = 86_400.0;
 
 #[unsafe(no_mangle)]
@@ -20,7 +20,7 @@ unsafe extern "C" fn samovar_lock_open(name: *const c_char, len: usize) -> i64 {
 #[unsafe(no_mangle)]
 extern "C" fn samovar_lock_acquire(lock: u32, seconds: f64) -> c_int {
     let lock = NamedLock::of(lock);
-    // What is no number is no wait.
+    // A value that is not a number means no wait.
     let limit = Duration::try_from_secs_f64(seconds.clamp(0.0, WAIT_SECONDS_MAX));
     let acquired = act(|place| {
         let acquired = lock.acquire(&place.client, limit.unwrap_or_default());
@@ -37,7 +37,8 @@ extern "C" fn samovar_lock_acquire(lock: u32, seconds: f64) -> c_int {
     }
 }
 
-/// What was acquired in an earlier turn was let go with it.
+/// Returns the number of the current request or boot. Locks acquired under an earlier number are
+/// already released.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_lock_turn() -> u64 {
     with(|place| place.turn).unwrap_or(0)

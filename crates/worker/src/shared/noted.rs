@@ -1,6 +1,7 @@
-//! The cache behind `apcu_fetch()` and its like: values that tell when they were stored.
+//! The cache of `apcu_fetch()` and the other APCu functions: its values include the time when
+//! they were stored.
 
-use super::{Place, Why, act, with};
+use super::{SharedState, Why, act, with};
 use crate::boundary::slice;
 use samovar_shared::{Cache, CacheError, Client, Noted};
 use std::ffi::{c_char, c_int};
@@ -73,13 +74,13 @@ fn with_cache<R>(
     f: impl FnOnce(&mut Cache, &Client) -> Result<R, CacheError>,
 ) -> Option<R> {
     act(|place| {
-        let Place { client, caches, .. } = place;
+        let SharedState { client, caches, .. } = place;
         let cache = caches.get_mut(cache as usize).ok_or(CacheError::Busy)?;
         f(cache, client).map_err(Why::from)
     })
 }
 
-/// 1: `found` is it, lent until the next call.
+/// Returns 1 if there is such a value. Then `found` is valid until the next call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_noted_find(
     cache: u32,
@@ -95,7 +96,7 @@ unsafe extern "C" fn samovar_noted_find(
         Ok(noted.map(|noted| RawNoted::new(noted, cache)))
     });
     match done {
-        // SAFETY: shared.h: `found` is a place for it.
+        // SAFETY: shared.h: `found` points to such a struct.
         Some(Some(noted)) => unsafe { *found = noted },
         Some(None) => return 0,
         None => return -1,
@@ -124,7 +125,7 @@ unsafe extern "C" fn samovar_noted_store(
     done.map_or(-1, c_int::from)
 }
 
-/// 1: `sum` has it.
+/// Returns 1 if `sum` holds the new value.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_noted_add(
     cache: u32,
@@ -140,7 +141,7 @@ unsafe extern "C" fn samovar_noted_add(
         cache.change_integer(client, key, (INT, Some(ttl)), |before| Some(before.wrapping_add(by)))
     });
     match done {
-        // SAFETY: shared.h: `sum` is a place for a number.
+        // SAFETY: shared.h: `sum` points to a number.
         Some(Some(after)) => unsafe { *sum = after },
         Some(None) => return 0,
         None => return -1,
@@ -148,7 +149,7 @@ unsafe extern "C" fn samovar_noted_add(
     1
 }
 
-/// 1: it is `after` now.
+/// Returns 1 if the value is `after` now.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_noted_exchange(
     cache: u32,
@@ -165,7 +166,8 @@ unsafe extern "C" fn samovar_noted_exchange(
     done.map_or(-1, |changed| c_int::from(changed.is_some()))
 }
 
-/// The place after the first value from place `from` on, which `found` is; -2: there is none; -1: it failed.
+/// Stores the first value from position `from` on in `found`, and returns the position after it.
+/// Returns -2 if there is none, -1 on failure.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_noted_walk(cache: u32, from: u64, found: *mut RawNoted) -> i64 {
     let done = with_cache(cache, |cache, client| {
@@ -174,7 +176,7 @@ unsafe extern "C" fn samovar_noted_walk(cache: u32, from: u64, found: *mut RawNo
     });
     match done {
         Some(Some((noted, next))) => {
-            // SAFETY: shared.h: `found` is a place for it.
+            // SAFETY: shared.h: `found` points to such a struct.
             unsafe { *found = noted };
             next.cast_signed() as i64
         }
@@ -186,7 +188,7 @@ unsafe extern "C" fn samovar_noted_walk(cache: u32, from: u64, found: *mut RawNo
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_noted_tell(cache: u32, figures: *mut RawFigures) {
     let told = with(|place| {
-        let Place { client, caches, .. } = place;
+        let SharedState { client, caches, .. } = place;
         caches.get(cache as usize).map(|cache| cache.noted_figures(client))
     });
     let told = told.flatten().map_or_else(RawFigures::default, |of| RawFigures {
@@ -199,6 +201,6 @@ unsafe extern "C" fn samovar_noted_tell(cache: u32, figures: *mut RawFigures) {
         room: of.room,
         bytes: of.bytes,
     });
-    // SAFETY: shared.h: `figures` is a place for them.
+    // SAFETY: shared.h: `figures` points to such a struct.
     unsafe { *figures = told };
 }

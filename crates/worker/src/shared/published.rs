@@ -1,4 +1,5 @@
-//! `Samovar\publish()` and `Samovar\published()`: what this process reads of the region, and how it asks the server.
+//! `Samovar\publish()` and `Samovar\published()`: reads values of the region, and sends values to
+//! the server.
 
 use super::{Thrown, Why, act, with};
 use crate::boundary::slice;
@@ -7,19 +8,20 @@ use samovar_shared::Client;
 use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What this process has of the region.
-pub(super) struct Place {
+/// State of this process for published values.
+pub(super) struct PublishedState {
     reader: Reader,
     socket: OwnedFd,
     /// A value that is being written.
     outgoing: Option<Outgoing>,
-    /// Requests leave the process's memory as it is, or a rollback puts it back: their end lets go of nothing.
+    /// The process's memory stays after a request or is rolled back, so the end of a request
+    /// releases nothing.
     stays: bool,
 }
 
-impl Place {
-    pub(super) fn new(region: Region, socket: OwnedFd) -> Place {
-        Place { reader: Reader::new(region), socket, outgoing: None, stays: false }
+impl PublishedState {
+    pub(super) fn new(region: Region, socket: OwnedFd) -> PublishedState {
+        PublishedState { reader: Reader::new(region), socket, outgoing: None, stays: false }
     }
 
     pub(super) fn inherit(&mut self, client: &Client) -> bool {
@@ -66,7 +68,7 @@ impl From<SendError> for Why {
     }
 }
 
-/// 1: `found` is it; 0: there is none; -1: it failed.
+/// Returns 1 if `found` holds the value, 0 if there is none, -1 on failure.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_published_find(
     name: *const c_char,
@@ -79,7 +81,7 @@ unsafe extern "C" fn samovar_published_find(
     let looked = with(|place| place.published.reader.find(&place.client, name, hash));
     match looked {
         Some(Ok(Some(value))) => {
-            // SAFETY: shared.h: room for one.
+            // SAFETY: shared.h: `found` has room for one value.
             unsafe { found.write(value) };
             1
         }
@@ -92,7 +94,7 @@ unsafe extern "C" fn samovar_published_find(
     }
 }
 
-/// Where a value's encoding of so many bytes is to be written; null: there is no memory.
+/// Returns memory for the encoding of a value, `bytes` long. Null: there is no memory.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_publish_room(bytes: usize) -> *mut u8 {
     let room = act(|place| {
@@ -102,7 +104,8 @@ extern "C" fn samovar_publish_room(bytes: usize) -> *mut u8 {
     room.unwrap_or(std::ptr::null_mut())
 }
 
-/// Sends what was written into that room; or, if there is none, takes the value of that name away. False: it failed.
+/// Publishes the value that was written into that memory. If there is none, removes the value of
+/// that name. Returns false on failure.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_publish_send(name: *const c_char, len: usize) -> bool {
     // SAFETY: shared.h: `name` has `len` bytes.

@@ -1,6 +1,6 @@
-//! `Samovar\Table`: values as C has them, and rows as they are lent to it.
+//! `Samovar\Table`: values as C has them, and rows that are lent to C.
 
-use super::{Place, Why, act};
+use super::{SharedState, Why, act};
 use crate::boundary::slice;
 use samovar_shared::{ColumnKind, Table, TableError, Value};
 use std::ffi::{CString, c_char, c_int};
@@ -9,7 +9,7 @@ use std::ffi::{CString, c_char, c_int};
 pub(super) struct Opened {
     table: Table,
     columns: Vec<RawColumn>,
-    /// What the columns' names point to.
+    /// The strings that the columns' names point to.
     _names: Vec<CString>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct RawColumn {
     kind: c_int,
     /// Its first word in a row.
     at: usize,
-    /// Room for text.
+    /// Maximum length of a text.
     bytes: usize,
 }
 
@@ -62,8 +62,9 @@ impl RawValue {
     }
 }
 
-/// Finds the same table again, so that a process that opens it in each request has it once.
-fn keep(place: &mut Place, table: Table) -> usize {
+/// Keeps a table and returns its number. A table that is already open is found again, so that a
+/// process that opens it in each request has it once.
+fn keep(place: &mut SharedState, table: Table) -> usize {
     if let Some(at) = place.tables.iter().position(|kept| kept.table.object() == table.object()) {
         return at;
     }
@@ -91,13 +92,13 @@ fn keep(place: &mut Place, table: Table) -> usize {
     place.tables.len() - 1
 }
 
-/// Does something with a table. -1: it failed.
+/// Calls `f` with a table. Returns -1 on failure.
 fn with_table(
     table: u32,
     f: impl FnOnce(&mut Table, &samovar_shared::Client) -> Result<i64, TableError>,
 ) -> i64 {
     act(|place| {
-        let Place { client, tables, .. } = place;
+        let SharedState { client, tables, .. } = place;
         let opened = tables.get_mut(table as usize).ok_or(TableError::Column(0))?;
         Ok(f(&mut opened.table, client)?)
     })
@@ -115,7 +116,7 @@ unsafe extern "C" fn samovar_table_open(
 ) -> i64 {
     // SAFETY: shared.h: `name` has `len` bytes.
     let name = unsafe { slice(name, len) };
-    // SAFETY: shared.h: so many definitions; for none the pointer is not null either.
+    // SAFETY: shared.h: `count` definitions; the pointer is not null even for none.
     let columns = unsafe { std::slice::from_raw_parts(columns, count) };
     let opened = act(|place| {
         let mut wanted = Vec::with_capacity(columns.len());
@@ -145,7 +146,7 @@ fn kind_of(text: &str) -> Result<ColumnKind, Why> {
     ColumnKind::parse(text).ok_or_else(wrong)
 }
 
-/// The columns of a table, and where to put how many there are.
+/// Returns the columns of a table, and stores their number in `count`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_table_columns(table: u32, count: *mut usize) -> *const RawColumn {
     let found = act(|place| {
@@ -153,12 +154,12 @@ unsafe extern "C" fn samovar_table_columns(table: u32, count: *mut usize) -> *co
         Ok((opened.columns.as_ptr(), opened.columns.len()))
     });
     let (columns, len) = found.unwrap_or((std::ptr::null(), 0));
-    // SAFETY: shared.h: `count` is a place for a number.
+    // SAFETY: shared.h: `count` points to a number.
     unsafe { *count = len };
     columns
 }
 
-/// The row that was found last: valid until the next call.
+/// Returns the row that was found last. Valid until the next call.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_table_row(table: u32) -> *const u64 {
     act(|place| {
@@ -168,7 +169,7 @@ extern "C" fn samovar_table_row(table: u32) -> *const u64 {
     .unwrap_or(std::ptr::null())
 }
 
-/// The key that was found last, and where to put its length.
+/// Returns the key that was found last, and stores its length in `len`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_table_key(table: u32, len: *mut usize) -> *const c_char {
     let found = act(|place| {
@@ -176,7 +177,7 @@ unsafe extern "C" fn samovar_table_key(table: u32, len: *mut usize) -> *const c_
         Ok((opened.table.key().as_ptr(), opened.table.key().len()))
     });
     let (key, bytes) = found.unwrap_or((std::ptr::null(), 0));
-    // SAFETY: shared.h: `len` is a place for a number.
+    // SAFETY: shared.h: `len` points to a number.
     unsafe { *len = bytes };
     key.cast()
 }
@@ -198,7 +199,7 @@ unsafe extern "C" fn samovar_table_set(
 ) -> i64 {
     // SAFETY: shared.h: `key` has `len` bytes.
     let key = unsafe { slice(key, len) };
-    // SAFETY: shared.h: so many values; for none the pointer is not null either.
+    // SAFETY: shared.h: `count` values; the pointer is not null even for none.
     let values = unsafe { std::slice::from_raw_parts(values, count) };
     // SAFETY: shared.h: each text has its length, and lives during the call.
     let values: Vec<_> =
@@ -222,7 +223,7 @@ unsafe extern "C" fn samovar_table_add(
     with_table(table, |table, client| table.add(client, key, by.column, value).map(|()| 0))
 }
 
-/// `both`: what is expected, and what is to be there; both of one column.
+/// `both` holds the expected value and the new value, both of one column.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_table_compare_and_set(
     table: u32,
@@ -256,7 +257,7 @@ extern "C" fn samovar_table_count(table: u32) -> i64 {
     with_table(table, |table, client| Ok(table.count(client).cast_signed() as i64))
 }
 
-/// The number of the first row from `cursor` on; -2: there is none.
+/// Returns the number of the first row from `cursor` on, or -2 if there is none.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_table_next(table: u32, cursor: u32) -> i64 {
     with_table(table, |table, client| Ok(table.next(client, cursor)?.map_or(-2, i64::from)))

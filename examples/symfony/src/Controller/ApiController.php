@@ -20,7 +20,7 @@ final class ApiController extends AbstractController
         return $this->json(['number' => $number, 'square' => $number ** 2]);
     }
 
-    /** What was sent, as the framework understood it. */
+    /** Returns the request as the framework parsed it. */
     #[Route('/echo', name: 'echo', methods: ['POST', 'PUT', 'PATCH', 'DELETE'])]
     public function echo(Request $request): JsonResponse
     {
@@ -37,7 +37,7 @@ final class ApiController extends AbstractController
         ], headers: ['X-Fields' => (string) count($body)]);
     }
 
-    /** The session as a client's program sees it: its name, and how often it asked. */
+    /** A session for API clients: it stores the client's name and counts its requests. */
     #[Route('/session', name: 'session', methods: ['GET', 'PUT'])]
     public function session(Request $request): JsonResponse
     {

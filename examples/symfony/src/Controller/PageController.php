@@ -35,7 +35,8 @@ final class PageController extends AbstractController
         $form = $this->createForm(MessageType::class);
         $form->handleRequest($request);
         if (!$form->isSubmitted() || !$form->isValid()) {
-            // What `renderForm()` does in Symfony 5, and `render()` with a form in Symfony 7.
+            // The status that `renderForm()` sets in Symfony 5, and `render()` with a form in
+            // Symfony 7.
             $status = $form->isSubmitted() ? Response::HTTP_UNPROCESSABLE_ENTITY : Response::HTTP_OK;
 
             return $this->render('message.html.twig', ['form' => $form->createView()], new Response(status: $status));

@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Octane\Commands;
 use Samovar\Runtime\Octane\ServerProcessInspector;
 use Samovar\Runtime\Octane\ServerStateFile;
 
-/** For those of Octane's commands that take --server: with `samovar` they do it here, else as ever. */
+/** For Octane's commands with --server. `samovar` is handled here, all other servers by Octane. */
 trait ChoosesServer
 {
     private function isForSamovar(): bool

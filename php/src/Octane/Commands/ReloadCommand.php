@@ -6,7 +6,7 @@ namespace Samovar\Runtime\Octane\Commands;
 
 use Laravel\Octane\Commands\ReloadCommand as OctaneReloadCommand;
 
-/** octane:reload, which knows --server=samovar as well. */
+/** octane:reload with support for --server=samovar. */
 class ReloadCommand extends OctaneReloadCommand
 {
     use ChoosesServer;

@@ -6,7 +6,7 @@ namespace Samovar\Runtime\Octane\Commands;
 
 use Laravel\Octane\Commands\StartCommand as OctaneStartCommand;
 
-/** octane:start, which knows --server=samovar as well. */
+/** octane:start with support for --server=samovar. */
 class StartCommand extends OctaneStartCommand
 {
     use ChoosesServer;

@@ -13,7 +13,7 @@ use Samovar\Runtime\Octane\ServerStateFile;
 use Symfony\Component\Console\Command\SignalableCommandInterface;
 use Symfony\Component\Process\Process;
 
-/** octane:samovar: what octane:start --server=samovar calls. Runs until the server ends. */
+/** octane:samovar, which octane:start --server=samovar calls. Runs until the server ends. */
 class StartSamovarCommand extends Command implements SignalableCommandInterface
 {
     use InteractsWithEnvironmentVariables;
@@ -21,7 +21,7 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
 
     private const POLL_US = 200_000;
     private const START_WAIT_US = 10_000;
-    /** The server's own drain time-out is half of that. */
+    /** The server's own drain timeout is half of this. */
     private const STOP_SECONDS_MAX = 60.0;
 
     /** @var string */
@@ -29,7 +29,7 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
         {--host=127.0.0.1 : The IP address the server should bind to}
         {--port= : The port the server should be available on}
         {--workers=auto : The number of workers that should be available to handle requests}
-        {--max-requests=500 : The number of requests after which a worker returns to where the application was booted}
+        {--max-requests=500 : The number of requests after which a worker returns to the state after the boot}
         {--watch : Automatically reload the server when the application is modified}
         {--poll : Use file system polling while watching in order to watch files over a network}
         {--log-level= : Log messages at or above the specified log level}';
@@ -56,12 +56,14 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
         return $this->keepRunning($this->start($binary, $stateFile), $inspector);
     }
 
-    /** Puts the worker's script below public/, so that files beside it are served. */
+    /**
+     * Copies the worker script to public/, so that the server also serves the files of that folder.
+     */
     private function installWorker(): void
     {
         $script = $this->workerScript();
         if (!is_file($script) && !copy(\dirname(__DIR__) . '/samovar-worker.php', $script)) {
-            throw new \RuntimeException("cannot write the worker's script to `$script`");
+            throw new \RuntimeException("cannot write the worker script to `$script`");
         }
     }
 
@@ -91,7 +93,7 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
         $configured = $this->laravel->make('config')->get('octane.samovar.control');
         $application = substr(hash('sha256', $this->laravel->basePath()), 0, 12);
 
-        // A socket's path may have 107 bytes at most: storage/ may be deeper than that.
+        // A socket path is limited to 107 bytes, and the path of storage/ may be longer.
         return $configured ?? sys_get_temp_dir() . "/octane-samovar-$application-{$this->getPort()}.sock";
     }
 
@@ -138,7 +140,7 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
                 if ($watcher->isRunning() && $watcher->getIncrementalOutput()) {
                     $this->reload($inspector);
                 } elseif ($watcher->isTerminated()) {
-                    $this->error('The watcher has ended. Are Node and chokidar installed?');
+                    $this->error('The file watcher exited. Check that Node and chokidar are installed.');
                     $this->line((string) $watcher->getErrorOutput());
 
                     return 1;
@@ -154,7 +156,10 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
         return $server->getExitCode() ?? 1;
     }
 
-    /** A change that does not boot is told of, and the application goes on as it was before. */
+    /**
+     * If the changed code does not boot, the error is printed and the application continues
+     * unchanged.
+     */
     private function reload(ServerProcessInspector $inspector): void
     {
         $this->info('Application change detected. Reloading workers…');
@@ -166,7 +171,8 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
     }
 
     /**
-     * Requests as Octane shows them, of the access log on stdout; all else as it is.
+     * Prints requests from the access log on stdout in Octane's format. Prints other lines
+     * unchanged.
      *
      * @param Process $server
      */

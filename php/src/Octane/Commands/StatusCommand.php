@@ -6,12 +6,12 @@ namespace Samovar\Runtime\Octane\Commands;
 
 use Laravel\Octane\Commands\StatusCommand as OctaneStatusCommand;
 
-/** octane:status, which knows --server=samovar as well. */
+/** octane:status with support for --server=samovar. */
 class StatusCommand extends OctaneStatusCommand
 {
     use ChoosesServer;
 
-    /** @return int 1 when it does not run */
+    /** @return int 1 when the server is not running */
     public function handle()
     {
         if (!$this->isForSamovar()) {

@@ -6,7 +6,7 @@ namespace Samovar\Runtime\Octane\Commands;
 
 use Laravel\Octane\Commands\StopCommand as OctaneStopCommand;
 
-/** octane:stop, which knows --server=samovar as well. */
+/** octane:stop with support for --server=samovar. */
 class StopCommand extends OctaneStopCommand
 {
     use ChoosesServer;

@@ -1,15 +1,16 @@
 <?php
 
 /**
- * Pages whose answer follows from what was asked, byte for byte, and pages that do what no page should.
- * tests/suite/chaos.rs asks for both at once; each front controller beside this file is a model.
+ * Pages whose response depends only on the request, byte for byte, and pages that misbehave on
+ * purpose. tests/suite/chaos.rs requests both at the same time. Each front controller in the parent
+ * folder runs them in one model.
  */
 
 declare(strict_types=1);
 
 namespace Chaos;
 
-/** What tells one request from every other; it comes back in each answer. */
+/** A unique value of the request, repeated in its response. */
 function nonce(): string
 {
     return $_GET['nonce'] ?? '';
@@ -20,7 +21,7 @@ function checksum(string $bytes): string
     return hash('fnv1a64', $bytes);
 }
 
-/** One line that a longer answer repeats. */
+/** One line, which a longer response repeats. */
 function line(): string
 {
     return nonce() . ' ' . checksum(nonce()) . "\n";
@@ -42,7 +43,7 @@ function upload(): void
     echo nonce(), ' ', $file['size'], ' ', hash_file('fnv1a64', $file['tmp_name']), "\n";
 }
 
-/** 20 MB that a slow reader may take his time for. */
+/** Sends 20 MB, for slow clients. */
 function big(): void
 {
     $piece = str_repeat(line(), 1000);
@@ -60,13 +61,13 @@ function cpu(int $milliseconds): void
     echo 'done';
 }
 
-/** A stack that C's recursion fills: a true segmentation fault, at a place nobody chose. */
+/** Overflows the stack by recursion in C: a real segmentation fault, at an arbitrary place. */
 function overflow(): void
 {
     array_map(static fn () => overflow(), [1]);
 }
 
-/** Memory of a size that no limit of PHP's ends. */
+/** Allocates this much memory without PHP's memory limit. */
 function hog(int $megabytes): void
 {
     ini_set('memory_limit', '-1');
@@ -105,11 +106,11 @@ function crash(string $how): void
             str_repeat('x', 1 << 26);
             break;
     }
-    // A signal to oneself may come a moment later.
+    // A signal that a process sends to itself may arrive a moment later.
     usleep(50_000);
 }
 
-/** What makes the server warn, and PHP's own messages: so many bytes of them. */
+/** Writes this number of bytes of PHP messages, and makes the server warn. */
 function complain(int $bytes): void
 {
     for ($left = $bytes; $left > 0; $left -= 200) {
@@ -126,12 +127,12 @@ function finish(int $milliseconds): void
     usleep(1000 * $milliseconds);
 }
 
-/** The ring's memory file, by a descriptor that a worker has open: cut to nothing. */
+/** Truncates the ring's memory file through a file descriptor of a worker. */
 function truncate_ring(): void
 {
     foreach (glob('/proc/' . getmypid() . '/fd/*') as $link) {
         if (str_contains((string) @readlink($link), 'memfd:samovar-ring')) {
-            // By a program: PHP resolves the link, whose target is no path.
+            // Runs an external command, because PHP resolves the link, whose target is not a path.
             exec("truncate -s 0 $link 2>/dev/null", $output, $status);
             echo $status === 0 ? 'cut' : 'refused';
             return;
@@ -140,7 +141,7 @@ function truncate_ring(): void
     echo 'not found';
 }
 
-/** Garbage over the ring, or over another process's memory that it can reach. */
+/** Writes garbage over the ring, or over the memory of another process that it can reach. */
 function garbage(int $at, string $hex, int $times): void
 {
     preg_match('~^([0-9a-f]+)-.*memfd:samovar-ring~m', file_get_contents('/proc/self/maps'), $found);

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// A deploy puts another number here.
+// A deployment writes another number here.
 namespace Chaos;
 
 const VERSION = 0;

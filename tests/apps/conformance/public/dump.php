@@ -1,10 +1,10 @@
 <?php
 
-/** Everything PHP knows of a request, a fact a line. */
+/** All that PHP knows about a request, one fact per line. */
 
 declare(strict_types=1);
 
-// Bytes that are no UTF-8 stay visible, in keys too.
+// Bytes that are not UTF-8 stay visible, also in keys.
 $text = static fn (string $s): string => preg_match('//u', $s) ? $s : 'hex:' . bin2hex($s);
 $show = static function (mixed $value) use (&$show, $text): mixed {
     if (is_string($value)) {
@@ -14,7 +14,7 @@ $show = static function (mixed $value) use (&$show, $text): mixed {
     if (!is_array($value)) {
         return $value;
     }
-    // A list and an array whose keys come in another order must differ.
+    // The output distinguishes a list from an array whose keys are in another order.
     $shown = [];
     foreach ($value as $key => $below) {
         $shown[is_int($key) ? "int $key" : 'string ' . $text($key)] = $show($below);
@@ -22,7 +22,7 @@ $show = static function (mixed $value) use (&$show, $text): mixed {
     return $shown;
 };
 
-// Where uploads lie is random: what can be said of it is not.
+// The paths of uploads are random, so only their properties are compared.
 $files = $_FILES;
 $facts = static function (mixed $path) use (&$facts): mixed {
     if (is_array($path)) {

@@ -1,6 +1,6 @@
 <?php
 
-/** How a script ends, and what still runs then: ?do=NAME. */
+/** Ways to end a script, and code that still runs then: ?do=NAME. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The front controller: says that it is the one that answers. */
+/** The front controller, which prints its own name. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** php://input and what uploads can be used for: ?do=NAME. */
+/** php://input and functions for uploads: ?do=NAME. */
 
 declare(strict_types=1);
 
@@ -57,7 +57,7 @@ $cases = [
         is_uploaded_file('/etc/passwd'),
     ),
     'deleted' => function () use ($show): void {
-        // The request before left the name of its upload; the file is gone by now.
+        // The previous request stored the name of its upload. The file no longer exists.
         $note = ini_get('session.save_path') . '/upload-name';
         if (isset($_FILES['f'])) {
             file_put_contents($note, $_FILES['f']['tmp_name']);

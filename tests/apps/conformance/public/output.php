@@ -1,6 +1,6 @@
 <?php
 
-/** Output buffers and what reaches the client: ?do=NAME. */
+/** Output buffers and the output that reaches the client: ?do=NAME. */
 
 declare(strict_types=1);
 

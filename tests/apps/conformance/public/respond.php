@@ -1,6 +1,6 @@
 <?php
 
-/** Status, headers and cookies that a script sets: ?do=NAME. */
+/** Status, headers and cookies set by a script: ?do=NAME. */
 
 declare(strict_types=1);
 

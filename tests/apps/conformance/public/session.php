@@ -1,6 +1,6 @@
 <?php
 
-/** Sessions: ?do=NAME. Session ids are never printed: they are random. */
+/** Sessions: ?do=NAME. Session IDs are never printed, because they are random. */
 
 declare(strict_types=1);
 
@@ -98,7 +98,7 @@ $cases = [
         session_id('chosen-by-the-script');
         session_start();
         $show([session_id(), $_SESSION]);
-        // The id is the same for all who ask: the second request leaves nothing.
+        // All clients use the same session ID. The second request removes the data.
         isset($_SESSION['mine']) ? session_destroy() : $_SESSION['mine'] = 1;
     },
     'strict' => function () use ($show): void {

@@ -1,6 +1,9 @@
 <?php
 
-/** Settings, folders, process state: ?do=NAME. Many are asked twice: the second request sees no trace. */
+/**
+ * Settings, folders and process state: ?do=NAME. Many are requested twice: the second request must
+ * see no change.
+ */
 
 declare(strict_types=1);
 
@@ -68,7 +71,8 @@ $cases = [
         'REMOTE_ADDR', 'GATEWAY_INTERFACE', 'REQUEST_SCHEME', 'REDIRECT_STATUS', 'PHP_SELF', 'HTTPS', 'NONE',
     ])),
     'getenv-all' => function () use ($show): void {
-        // What is the process's, what each server has in its own way, and the marks by which the tests find their processes.
+        // Variables of the process, variables that differ between the servers, and marks by which
+        // the tests find their processes.
         $own = ['PATH', 'USER', 'HOME', 'FCGI_ROLE', 'REMOTE_PORT', 'SERVER_PORT', 'SERVER_SOFTWARE', 'REQUEST_ID'];
         $marks = ['SAMOVAR_TEST_RUN', 'SAMOVAR_TEST_SERVER'];
         $all = array_diff_key(getenv(), array_flip($own), array_flip($marks));
@@ -76,7 +80,8 @@ $cases = [
         $show($all);
     },
     'stat' => function () use ($show): void {
-        // Another process writes, so that PHP's stat cache does not notice within a request.
+        // Another process writes the file, so that PHP's stat cache does not notice within a
+        // request.
         $file = ini_get('session.save_path') . '/stat';
         exec('printf x >> ' . escapeshellarg($file));
         $size = filesize($file);
@@ -154,7 +159,7 @@ $cases = [
         $show($names);
     },
     'server-by-name' => function () use ($show): void {
-        // Not mentioned by name, $_SERVER is made on demand.
+        // If the code does not name $_SERVER, PHP creates it on demand.
         $name = '_SERVER';
         $show(isset($GLOBALS[$name]), $GLOBALS[$name]['REQUEST_METHOD'] ?? null);
     },
@@ -172,7 +177,7 @@ $cases = [
         $_SERVER['REQUEST_TIME'] === (int) $_SERVER['REQUEST_TIME_FLOAT'],
     ),
     'server-types' => function () use ($show): void {
-        // Those that one side alone has are listed in the runner.
+        // The runner lists the variables that only one side has.
         $both = array_diff_key($_SERVER, array_flip(['FCGI_ROLE', 'USER', 'HOME', 'PATH', 'REQUEST_ID']));
         $types = array_map('get_debug_type', $both);
         ksort($types);

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Isolation;
 
-/** What the generators need, made above the checkpoint: their state is part of the image. */
+/**
+ * Objects for the generators, created above the checkpoint, so that their state is part of the
+ * image.
+ */
 final class Boot
 {
     private const RANDOM_XSLT = <<<'XSLT'
@@ -47,7 +50,10 @@ final class Boot
         $this->xslt->importStylesheet($this->document);
     }
 
-    /** Null: as an extension calls it that is linked with the library. */
+    /**
+     * Opens a library. With null, functions are found as by an extension that is linked with the
+     * library.
+     */
     private static function library(string $functions, ?string $file): ?\FFI
     {
         try {
@@ -62,7 +68,7 @@ final class Boot
         return $this->sqlite->query($sql)->fetchColumn();
     }
 
-    /** Random bytes of libgcrypt or GnuTLS. */
+    /** Returns random bytes of libgcrypt or GnuTLS. */
     public function bytes(\FFI $library): string
     {
         $bytes = $library->new('unsigned char[16]');
@@ -76,7 +82,7 @@ final class Boot
     }
 
     /**
-     * Those of $generators that this PHP has.
+     * Returns the generators that this PHP supports.
      *
      * @param array<string, callable(self): mixed> $generators
      * @return array<string, callable(self): mixed>
@@ -86,7 +92,7 @@ final class Boot
         return array_filter($generators, $this->draws(...));
     }
 
-    /** Each is used once above the checkpoint, so that it has a state there. */
+    /** Uses each generator once above the checkpoint, so that it has state there. */
     private function draws(callable $generator): bool
     {
         try {

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Isolation;
 
-/** An SQLite database and a log, both files that are opened above the checkpoint. */
+/** An SQLite database and a log. Both files are opened above the checkpoint. */
 final class Database
 {
-    /** Longer than a loaded machine needs to flush what two writers write in turns. */
+    /** Long enough for a loaded machine to flush the data of two alternating writers. */
     private const TIMEOUT_MS = 60_000;
 
     private readonly \PDO $pdo;
@@ -22,7 +22,7 @@ final class Database
         $this->pdo->exec('PRAGMA busy_timeout = ' . self::TIMEOUT_MS);
         $this->pdo->exec("PRAGMA journal_mode = $journal");
         $this->pdo->exec('CREATE TABLE IF NOT EXISTS teas (name)');
-        // What is cached here is soon out of date.
+        // Fills the page cache with data that is soon out of date.
         $this->pdo->query('SELECT count(*) FROM teas')->fetchColumn();
         $this->sqlite3 = new \SQLite3("$folder/teas");
         $this->sqlite3->busyTimeout(self::TIMEOUT_MS);
@@ -68,7 +68,7 @@ final class Database
         ];
     }
 
-    /** In the middle of a transaction, enough of it to be on the disk already. */
+    /** Leaves a transaction open, with enough data that part of it is already on the disk. */
     private function leave(string $through, string $row): bool
     {
         $sql = "BEGIN IMMEDIATE; INSERT INTO teas VALUES ('left $row');

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Isolation;
 
-/** What a request changes before it ends, and what must have been done when it has ended. */
+/** Changes of a request before its end, and the expected state after it. */
 final class Ending
 {
     public static int $requests = 0;
@@ -14,7 +14,7 @@ final class Ending
 
     private static string $memory = '';
 
-    /** Appends a line to the request's trace; those that only look leave none. */
+    /** Appends a line to the request's trace. Requests that only look write no trace. */
     public static function trace(string $line): void
     {
         if (self::$requests > 0) {
@@ -27,7 +27,7 @@ final class Ending
         return $_GET['folder'] . "/$name";
     }
 
-    /** Changes what the next request must not see. */
+    /** Changes state that the next request must not see. */
     public static function soil(): void
     {
         self::$requests++;
@@ -43,7 +43,7 @@ final class Ending
         register_shutdown_function(self::trace(...), 'shutdown function of the request');
     }
 
-    /** Opens what the request's end must close. */
+    /** Opens resources that must be closed at the end of the request. */
     public static function open(): void
     {
         $GLOBALS['gz'] = fopen('compress.zlib://' . self::file('text.gz'), 'w');
@@ -56,13 +56,14 @@ final class Ending
         $GLOBALS['writer'] = new \XMLWriter();
         $GLOBALS['writer']->openUri(self::file('tea.xml'));
         $GLOBALS['writer']->writeElement('tea', 'green');
-        // Of all objects the last that PHP closes after a fatal error: when it is there, all is done.
+        // The last object that PHP closes after a fatal error. Once its file exists, all others are
+        // closed.
         $GLOBALS['zip'] = new \ZipArchive();
         $GLOBALS['zip']->open(self::file('archive.zip'), \ZipArchive::CREATE);
         $GLOBALS['zip']->addFromString('tea.txt', 'green');
     }
 
-    /** @return array<string, mixed> What a request sees before it changes anything. */
+    /** @return array<string, mixed> the state that a request sees before it changes anything */
     public static function state(): array
     {
         return [
@@ -81,10 +82,10 @@ final class Ending
         ];
     }
 
-    /** @return array<string, mixed> What the request before has left on the disk. */
+    /** @return array<string, mixed> the files that the previous request left on the disk */
     public static function artifacts(): array
     {
-        // First what is written last: with it all the rest is there.
+        // Reads the file that is written last first: once it exists, all others exist.
         $zip = new \ZipArchive();
         $last = [
             'zip' => @$zip->open(self::file('archive.zip')) === true ? $zip->getFromName('tea.txt') : null,

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Isolation;
 
-/** A session handler that does something when the session is written at the request's end. */
+/**
+ * A session handler that performs an action when the session is written at the end of the request.
+ */
 final class LastWords extends \SessionHandler
 {
     public function __construct(private \Closure $last)

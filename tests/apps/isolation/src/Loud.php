@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Isolation;
 
-/** Says in the trace that it is destructed, and may do worse. */
+/** Writes to the trace in its destructor, and can then run a closure that misbehaves. */
 final class Loud
 {
     public function __construct(private string $whose, private ?\Closure $last = null)

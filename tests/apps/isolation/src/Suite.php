@@ -5,15 +5,18 @@ declare(strict_types=1);
 namespace Isolation;
 
 /**
- * The items: each tries to leak one thing from a request into the next.
+ * The items. Each tries to leak one thing from a request into the next.
  *
  * An item is a file that returns an array:
- * - boot:     ?callable, run once above the checkpoint; what it returns is given to the other two
- * - leak:     callable, tries to leave something
- * - look:     callable, sees whether something was left; its value must fit into JSON
- * - resident: 'kept', the leak is real where nothing is rolled back, or 'reset', it is tidied away there too
- * - refork:   true: a rollback cannot undo it, a new process must take over; null: it may
- * - needs:    extensions, functions and rights
+ *
+ * - boot: ?callable, run once above the checkpoint; its result is passed to the other two
+ * - leak: callable, tries to leave state
+ * - look: callable, returns that state; its value must be encodable as JSON
+ * - resident: 'kept' if the leak is real without rollback, or 'reset' if the state is reset there
+ *   too
+ * - refork: true: a rollback cannot undo it, and a new process must replace the worker; null:
+ *   either
+ * - needs: extensions, functions and rights
  */
 final class Suite
 {
@@ -22,7 +25,7 @@ final class Suite
     /** @var array<string, array<string, mixed>> */
     private array $items = [];
 
-    /** @var array<string, mixed> What each item's boot returned. */
+    /** @var array<string, mixed> result of each item's boot */
     private array $states = [];
 
     /** @var list<string> Items that this PHP lacks something for. */
@@ -66,7 +69,7 @@ final class Suite
         };
     }
 
-    /** A container may forbid it. */
+    /** A container may forbid unshare(). */
     private static function mayUnshare(): bool
     {
         exec('unshare --ipc true 2>/dev/null', $output, $status);
@@ -129,13 +132,13 @@ final class Suite
     }
 }
 
-/** Where items may write: the server's own folder. */
+/** Returns the server's own folder, where items may write. */
 function folder(): string
 {
     return getenv('ISOLATION_FOLDER');
 }
 
-/** A folder in it; boot may run twice. */
+/** Returns a subfolder of it. boot may run twice. */
 function subfolder(string $name): string
 {
     $folder = folder() . "/$name";
@@ -146,7 +149,7 @@ function subfolder(string $name): string
     return $folder;
 }
 
-/** A file for an item to read: five short lines. */
+/** Creates a file with five short lines for an item to read. */
 function lines(string $name): string
 {
     $file = folder() . "/$name";
@@ -155,7 +158,7 @@ function lines(string $name): string
     return $file;
 }
 
-/** How many child processes there are, zombies included. */
+/** Returns the number of child processes, including zombies. */
 function children(): int
 {
     $pids = file_get_contents('/proc/self/task/' . getmypid() . '/children');

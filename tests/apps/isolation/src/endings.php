@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Isolation;
 
-/** Until the client has gone. */
+/** Sends output until the client has left. */
 function endless(): void
 {
     while (true) {
@@ -81,7 +81,7 @@ function plain_endings(): array
     ];
 }
 
-/** @return array<string, \Closure> What happens after the page has come to its end. */
+/** @return array<string, \Closure> actions after the end of the page */
 function late_endings(): array
 {
     $throw = static fn () => throw new \RuntimeException('late');
@@ -98,7 +98,7 @@ function late_endings(): array
             echo 'page';
             session_abort();
             session_set_save_handler(new LastWords($closure), false);
-            // One of its own: php-fpm keeps the lock when the handler does not come to its end.
+            // Uses a new session: php-fpm keeps the lock when the handler does not finish.
             session_id(session_create_id());
             session_start();
             $_SESSION['last'] = 'words';
@@ -113,7 +113,7 @@ function late_endings(): array
     return $endings;
 }
 
-/** @return array<string, \Closure> What happens where PHP is called back. */
+/** @return array<string, \Closure> actions within callbacks from the engine */
 function inner_endings(): array
 {
     return [

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Isolation;
 
 /**
- * Everything that draws random numbers, one per line, as docs/guide/checkpoint-model.md calls it: what stands before
- * the colon is looked for there. Each value has 60 bits or more.
+ * All generators of random numbers, one per line, named as in docs/guide/checkpoint-model.md. The
+ * test looks for the name before the colon in that page. Each value has 60 bits or more.
  *
  * @return array<string, callable(Boot): mixed>
  */
@@ -45,7 +45,7 @@ function generators(): array
 }
 
 /**
- * Those that cost more than all others together: asked now and then.
+ * Generators that cost more than all others together. The tests call them only occasionally.
  *
  * @return array<string, callable(Boot): mixed>
  */
@@ -81,7 +81,7 @@ function key_of(int $kind): array
     return array_map(static fn ($part) => \is_array($part) ? array_map(bin2hex(...), $part) : [], $details);
 }
 
-/** What separates the parts of a form that curl sends: it is sent to ourselves. */
+/** Returns the boundary of a multipart form that curl sends to a socket of this process. */
 function boundary(): string
 {
     $server = stream_socket_server('tcp://127.0.0.1:0');

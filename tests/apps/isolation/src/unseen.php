@@ -4,7 +4,11 @@ declare(strict_types=1);
 
 namespace Isolation\Unseen;
 
-/** What still runs when the script is over, or could. @return array<string, callable> */
+/**
+ * Code that runs, or could run, after the end of the script.
+ *
+ * @return array<string, callable>
+ */
 function ends(): array
 {
     return [
@@ -31,7 +35,7 @@ function ends(): array
             $node->below = [$node, new Speaker('a cycle')];
         },
         'replaced' => static function (): void {
-            // Its handle and its memory are the next one's.
+            // The next object reuses its handle and memory.
             unset($GLOBALS['graph']->below[7]);
             $GLOBALS['graph']->below[7] = new Speaker('a place of the boot');
         },
@@ -49,7 +53,7 @@ function ends(): array
             ob_start();
         },
         'stream' => static fn () => fwrite($GLOBALS['sink'] = fopen('sink://x', 'w'), 'text'),
-        // Its end says that nobody knows the encoding, when nobody's end is looked for any more.
+        // The end of the buffer reports an unknown encoding, after the check for destructors.
         'an archive of the error handler' => static function (): void {
             @ini_set('iconv.output_encoding', 'nonsense');
             set_error_handler(static function (): bool {

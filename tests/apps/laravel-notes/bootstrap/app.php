@@ -2,11 +2,12 @@
 
 declare(strict_types=1);
 
-/* The application, as Laravel's skeleton makes it. */
+/* The application, created in the same way as in Laravel's skeleton. */
 
 $app = new Illuminate\Foundation\Application($_ENV['APP_BASE_PATH'] ?? dirname(__DIR__));
 
-// Debian's package has not put the framework's own configuration where later versions look for it.
+// Debian's package does not contain the framework's own configuration at the path that later
+// versions use.
 if (method_exists($app, 'dontMergeFrameworkConfiguration')) {
     $app->dontMergeFrameworkConfiguration();
 }

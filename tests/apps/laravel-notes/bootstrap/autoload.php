@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* In place of Composer's vendor/autoload.php: the framework is Debian's. */
+/* Replaces Composer's vendor/autoload.php. The framework is a Debian package. */
 
 require_once '/usr/share/php/Illuminate/autoload.php';
 

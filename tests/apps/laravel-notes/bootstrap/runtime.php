@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* In place of Composer: the package samovar/runtime, from the folder that RUNTIME_PACKAGE names, and its neighbours. */
+/* Replaces Composer: loads the package samovar/runtime from the folder RUNTIME_PACKAGE, and the
+ * packages that it needs. */
 
 $package = $_SERVER['RUNTIME_PACKAGE'] ?? dirname(__DIR__, 4) . '/php';
 

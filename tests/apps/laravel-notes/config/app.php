@@ -10,7 +10,7 @@ return [
     'timezone' => 'UTC',
     'locale' => 'en',
     'fallback_locale' => 'en',
-    // It guards nothing: this application is there to be tested.
+    // A fixed key, because this application exists only for tests.
     'key' => env('APP_KEY', 'base64:' . base64_encode(str_repeat('notes+samovar+16', 2))),
     'cipher' => 'AES-256-CBC',
     'providers' => [

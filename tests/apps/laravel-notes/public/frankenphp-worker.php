@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* A worker script for FrankenPHP, after its documentation: one boot, then a sandbox for each request. */
+/* A FrankenPHP worker script like the one in its documentation: one boot, then a sandbox for
+ * each request. */
 
 use App\Worker\Sandbox;
 

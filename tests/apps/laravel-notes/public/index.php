@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* The front controller of Laravel's skeleton: nothing here knows of a server. */
+/* The front controller of Laravel's skeleton, without code for any specific server. */
 
 use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Http\Request;

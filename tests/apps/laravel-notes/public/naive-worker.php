@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* A worker script for FrankenPHP that resets nothing: only a rollback after each request keeps its visitors apart. */
+/* A FrankenPHP worker script that resets nothing. Only a rollback after each request separates
+ * its visitors. */
 
 use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Http\Request;

@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* What Composer's vendor/autoload_runtime.php does with a front controller that returns Laravel's application. */
+/* Does the work of Composer's vendor/autoload_runtime.php for a front controller that returns
+ * Laravel's application. */
 
 use Samovar\Runtime\SymfonyRuntime;
 

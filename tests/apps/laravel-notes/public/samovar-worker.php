@@ -2,7 +2,8 @@
 
 declare(strict_types=1);
 
-/* What octane:start copies to public/, with a worker of our own where Octane's is not installed. */
+/* The file that octane:start copies to public/, with a replacement worker where Octane is not
+ * installed. */
 
 use App\Worker\OctaneStyleWorker;
 use App\Worker\Sandbox;

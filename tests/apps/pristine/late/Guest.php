@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Pristine\Late;
 
-/** Loaded below the checkpoint, by the pages that need it. */
+/** A class that is loaded below the checkpoint, by the pages that need it. */
 final class Guest
 {
     private static int $greeted = 0;

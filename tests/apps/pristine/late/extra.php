@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Pristine\Late;
 
-/** Declared by whoever includes this. */
+/** Declared when this file is included. */
 function extra(): string
 {
     static $calls = 0;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Pristine;
 
-/** What the boot has built: a thing of each kind that keeps state. */
+/** The result of the boot: one object of each kind that keeps state. */
 final class Container
 {
     public static int $counter = 0;
@@ -65,7 +65,7 @@ enum Kind: string
     public const BEST = self::Green;
 }
 
-/** Files of the name tea://NAME whose content is NAME. */
+/** Files named tea://NAME with the content NAME. */
 final class TeaStream
 {
     public static int $opened = 0;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Pristine;
 
-/** Everything that a boot may set, set to something that is not PHP's default. */
+/** Sets everything that a boot can set to a value other than PHP's default. */
 function boot(): Container
 {
     settings();
@@ -112,7 +112,7 @@ function collections(Container $container): void
     $container->fiber->start();
 }
 
-/** State that lives in C: in malloc's heap, not in PHP's. */
+/** Creates state in C libraries: in malloc's heap, not in PHP's. */
 function extensions(Container $container): void
 {
     $container->date = new \DateTime('2020-02-02 12:00');

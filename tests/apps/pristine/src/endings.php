@@ -4,7 +4,11 @@ declare(strict_types=1);
 
 namespace Pristine;
 
-/** Every way in which a request can end; before it each has changed something. @return array<string, callable> */
+/**
+ * All ways to end a request. Each changes state first.
+ *
+ * @return array<string, callable>
+ */
 function endings(): array
 {
     Container::$counter++;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Pristine;
 
-/** All that a request can see of what others left behind. */
+/** Returns all state of earlier requests that a request can see. */
 function report(Container $container): array
 {
     return settings_report() + handlers_report() + engine_report() + container_report($container);
@@ -118,7 +118,10 @@ function container_report(Container $container): array
     ];
 }
 
-/** What only the same server can be asked: which numbers the engine gives to what comes next. */
+/**
+ * Values that only the same server can compare, such as the next object and resource numbers of the
+ * engine.
+ */
 function self_report(): array
 {
     $file = fopen(__FILE__, 'r');

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Pristine;
 
-/** Soils what NAME says ("all": everything) and shows what it looks like then. */
+/** Changes the state that $name specifies ("all": everything), and prints the new state. */
 function soil(Container $container, string $name): void
 {
     $soils = soils($container);
     if ($name === 'all') {
-        // Without files no class could be loaded for the rest.
+        // Without the file wrapper, no class could be loaded for the rest.
         unset($soils['file wrapper']);
         foreach ($soils as $one => $soil) {
             try {
@@ -261,7 +261,11 @@ function of_container(Container $container): array
     ];
 }
 
-/** What a request leaves in the kernel, and on the disk until its end. @return array<string, callable> */
+/**
+ * State in the kernel, and on the disk until the end of the request.
+ *
+ * @return array<string, callable>
+ */
 function of_files(): array
 {
     return [

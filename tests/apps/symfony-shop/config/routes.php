@@ -5,6 +5,7 @@ declare(strict_types=1);
 use Symfony\Component\Routing\Loader\Configurator\RoutingConfigurator;
 
 return static function (RoutingConfigurator $routes): void {
-    // A folder by its whole path needs no type, which is `annotation` in Symfony 5 and `attribute` in Symfony 7.
+    // An absolute path of a folder needs no type. The type is `annotation` in Symfony 5 and
+    // `attribute` in Symfony 7.
     $routes->import(dirname(__DIR__) . '/src/Controller');
 };

@@ -8,7 +8,7 @@ use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\HttpKernel\Kernel as BaseKernel;
 
-/** Reads config/; cache and log go to var/. */
+/** Reads config/. Cache and log are in var/. */
 final class Kernel extends BaseKernel
 {
     use MicroKernelTrait;
@@ -18,7 +18,7 @@ final class Kernel extends BaseKernel
         return dirname(__DIR__);
     }
 
-    /** Symfony 6 does it by itself, and Symfony 7 knows no such option. */
+    /** This is the default in Symfony 6, and Symfony 7 does not have the option. */
     protected function build(ContainerBuilder $container): void
     {
         if (self::MAJOR_VERSION < 6) {

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * What Composer would write here. Debian's packages bring a loader each; this adds the ones for App\ and
- * samovar/runtime, which lies here by a path repository's symlink.
+ * The file that Composer would write. Each Debian package has its own autoloader. This file adds
+ * those for App\ and for samovar/runtime, which is here through a path repository's symlink.
  */
 
 require_once '/usr/share/php/Doctrine/ORM/autoload.php';
@@ -25,7 +25,7 @@ require_once '/usr/share/php/Symfony/Component/Translation/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Validator/autoload.php';
 require_once '/usr/share/php/Symfony/Component/VarDumper/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Yaml/autoload.php';
-// What a developer has, lazy services before Symfony 7, and another queue than the database.
+// Development tools, lazy services before Symfony 7, and a message queue other than the database.
 $more = ['Bundle/DebugBundle', 'Bundle/WebProfilerBundle', 'Component/Stopwatch', 'Bridge/ProxyManager'];
 foreach ([...$more, 'Component/Messenger/Bridge/Redis'] as $part) {
     $loader = "/usr/share/php/Symfony/$part/autoload.php";

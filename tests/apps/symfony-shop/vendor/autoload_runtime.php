@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * What symfony/runtime's Composer plugin would write here: the script that includes this file is included once
- * more, for the closure that it returns, and its application goes to the runtime.
+ * The file that symfony/runtime's Composer plugin would write. It includes the calling script a
+ * second time, to get the closure that it returns, and passes its application to the runtime.
  */
 
 if (true === (require_once __DIR__ . '/autoload.php') || ($_SERVER['SCRIPT_FILENAME'] ?? '') === '') {

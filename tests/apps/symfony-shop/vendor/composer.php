@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Composer;
 
-/** In place of Composer's own: the libraries are Debian's, so it has installed none. */
+/** Replaces Composer's class. It lists no packages, because the libraries are Debian packages. */
 final class InstalledVersions
 {
     public static function isInstalled(string $package, bool $includeDevRequirements = true): bool

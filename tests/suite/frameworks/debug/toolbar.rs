@@ -1,4 +1,4 @@
-//! The toolbar of a page leads to the profile of that request, and to no other's.
+//! The toolbar of a page links to the profile of its own request.
 
 use super::{Bench, developed};
 use crate::frameworks::shop::Model;
@@ -11,30 +11,30 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const ROUNDING_MS: f64 = 2.0;
 
 #[test]
-fn debug_toolbar_of_the_oracle_is_the_requests() {
+fn toolbar_with_php_fpm_shows_own_request() {
     let shop = developed();
     let oracle = Oracle::start(&shop.public());
     profiles(&mut Visitor::new(oracle.address()), || ());
 }
 
 #[test]
-fn debug_toolbar_in_script_is_the_requests() {
+fn toolbar_in_script_model_shows_own_request() {
     profiled(Model::Script);
 }
 
 #[test]
-fn debug_toolbar_in_resident_is_the_requests() {
+fn toolbar_in_resident_model_shows_own_request() {
     profiled(Model::Resident);
 }
 
 #[test]
-fn debug_toolbar_in_checkpoint_is_the_requests() {
+fn toolbar_in_checkpoint_model_shows_own_request() {
     profiled(Model::Checkpoint);
 }
 
 fn profiled(model: Model) {
     let bench = Bench::start(model);
-    // Takes a while: time that is no request's.
+    // Takes some time, which must not count as a request's.
     profiles(&mut bench.visitor(), || drop(bench.server.status()));
 }
 
@@ -63,7 +63,7 @@ fn profiles(visitor: &mut Visitor, pause: impl Fn()) {
     dumps(visitor);
 }
 
-/// What `dump()` was given is in the toolbar of its page alone.
+/// Values passed to `dump()` appear only in the toolbar of their own page.
 fn dumps(visitor: &mut Visitor) {
     for (name, other) in [("assam", "sencha"), ("sencha", "assam")] {
         let page = visitor.get(&format!("/ways/dump?name={name}"));
@@ -79,7 +79,7 @@ fn dumps(visitor: &mut Visitor) {
     assert!(!toolbar.contains("sf-dump-str"), "{toolbar}");
 }
 
-/// The profile is written when the answer was sent: not at once.
+/// Waits for the profile: it is written after the response was sent.
 fn profile(visitor: &mut Visitor, target: &str) -> String {
     eventually(target, || {
         let profile = visitor.look(target);
@@ -87,7 +87,7 @@ fn profile(visitor: &mut Visitor, target: &str) -> String {
     })
 }
 
-/// The page's link to its profile ends in its name.
+/// The token that names the page's profile. The page's profile link ends with it.
 fn token_of(page: &Response) -> String {
     let token = page.header("x-debug-token").expect("the profiler sets it").to_owned();
     let link = page.header("x-debug-token-link").expect("the profiler sets it");
@@ -95,7 +95,7 @@ fn token_of(page: &Response) -> String {
     token
 }
 
-/// When the first event of the request happened, since 1970.
+/// Time of the request's first event, in ms since 1970.
 fn first_event_ms(visitor: &mut Visitor, token: &str) -> f64 {
     let panel = profile(visitor, &format!("/_profiler/{token}?panel=time"));
     number(between(&panel, "origin: ", "\n"), ",")

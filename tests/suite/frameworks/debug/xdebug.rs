@@ -1,5 +1,5 @@
-//! Xdebug, loaded for one server alone: its `develop` mode in each execution model, and what of its step
-//! debugger each model gives.
+//! Xdebug, loaded for one server only: its `develop` mode, and its step debugger, in each execution
+//! model.
 
 use super::{Bench, developed};
 use crate::frameworks::shop::Model;
@@ -11,27 +11,27 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const EXTENSION: (&str, &str) = ("zend_extension", "xdebug.so");
-/// How often each worker is asked.
+/// Number of requests to each worker.
 const REQUESTS: usize = 3;
 
 #[test]
-fn debug_xdebug_develops_in_script() {
+fn xdebug_develop_mode_works_in_script_model() {
     develops(Model::Script);
 }
 
 #[test]
-fn debug_xdebug_develops_in_resident() {
+fn xdebug_develop_mode_works_in_resident_model() {
     develops(Model::Resident);
 }
 
 #[test]
-fn debug_xdebug_develops_in_checkpoint() {
+fn xdebug_develop_mode_works_in_checkpoint_model() {
     develops(Model::Checkpoint);
 }
 
-/// A session for each request, which ends with it.
+/// Each request has its own session, which ends with the request.
 #[test]
-fn debug_xdebug_connects_for_each_request_in_script() {
+fn xdebug_starts_session_per_request_in_script_model() {
     let (bench, ide) = debugged(Model::Script, "yes");
     for request in 1..=REQUESTS {
         breaks(&bench, &ide, request);
@@ -40,10 +40,10 @@ fn debug_xdebug_connects_for_each_request_in_script() {
     }
 }
 
-/// Xdebug begins a session with the first function of a process: here the boot's. It stays, and each
-/// request stops at the breakpoints that were set then.
+/// Xdebug starts a session with the first function call of a process, here during the boot. The
+/// session stays open, and each request stops at the breakpoints set then.
 #[test]
-fn debug_xdebug_keeps_the_boots_session_in_resident() {
+fn xdebug_keeps_boot_session_in_resident_model() {
     let (bench, ide) = debugged(Model::Resident, "yes");
     let sessions = ide.sessions();
     for request in 1..=REQUESTS {
@@ -53,10 +53,11 @@ fn debug_xdebug_keeps_the_boots_session_in_resident() {
     finds_connection(&bench);
 }
 
-/// Below a checkpoint the session is a connection made above, in a language that nobody here knows: who has spoken on it
-/// makes room, and the successor's boot has a session of its own.
+/// Below a checkpoint, the session uses a connection opened above it, with a protocol unknown to
+/// the server. A worker that used it is replaced, and the boot of its successor starts a new
+/// session.
 #[test]
-fn debug_xdebug_begins_a_session_with_each_boot_in_checkpoint() {
+fn xdebug_starts_session_per_boot_in_checkpoint_model() {
     let (bench, ide) = debugged(Model::Checkpoint, "yes");
     for request in 1..=REQUESTS {
         let sessions = ide.sessions();
@@ -66,23 +67,24 @@ fn debug_xdebug_begins_a_session_with_each_boot_in_checkpoint() {
     finds_connection(&bench);
 }
 
-/// A cookie or a parameter asks for it, as a browser's extension sends it.
+/// A cookie or a parameter requests a session, as sent by a browser extension.
 #[test]
-fn debug_xdebug_connects_for_each_request_that_asks_in_script() {
+fn xdebug_trigger_starts_session_per_request_in_script_model() {
     connects_if_asked(Model::Script);
 }
 
-/// The boot had no session, so no connection stands against a shared image, and none ends a worker.
+/// The boot has no session. So no open connection prevents sharing the image, and no worker is
+/// replaced because of one.
 #[test]
-fn debug_xdebug_connects_for_each_request_that_asks_in_checkpoint() {
+fn xdebug_trigger_starts_session_per_request_in_checkpoint_model() {
     let status = connects_if_asked(Model::Checkpoint).server.status();
     assert_eq!(status["image"]["findings"].to_string(), "[]", "{status}");
     assert_eq!(status["image"]["refork_total"], 0, "{status}");
 }
 
-/// A worker's session begins with the first request that asks for one.
+/// A worker's session starts with the first request for one.
 #[test]
-fn debug_xdebug_keeps_the_session_of_the_first_request_that_asks_in_resident() {
+fn xdebug_trigger_starts_one_lasting_session_in_resident_model() {
     let (bench, ide) = debugged(Model::Resident, "trigger");
     assert_eq!(bench.server.get("/ways/json").status, 200);
     assert_eq!((ide.sessions(), ide.breaks()), (0, 0));
@@ -113,14 +115,14 @@ fn finds_connection(bench: &Bench) {
     assert!(findings.contains("connection"), "{findings}");
 }
 
-/// One request more has stopped once more, and was answered.
+/// Sends a request and checks that it stopped at the breakpoint once more, and got its response.
 fn breaks(bench: &Bench, ide: &Ide, request: usize) {
     let page = bench.server.get("/ways/json");
     assert_eq!(page.status, 200, "{}", page.text());
     assert_eq!(ide.breaks(), request, "{}", bench.server.log());
 }
 
-/// Pages, dumps and errors are Xdebug's, request after request.
+/// Checks that pages, dumps and errors have Xdebug's form, in repeated requests.
 fn develops(model: Model) {
     let define = [EXTENSION, ("xdebug.mode", "develop")];
     let bench = Bench::of(developed(), model, &define);
@@ -139,7 +141,7 @@ fn develops(model: Model) {
     assert_eq!(status["worker_restarts_total"], 0, "{status}\n{}", bench.server.log());
 }
 
-/// `var_dump()` as Xdebug has it, with file and line.
+/// Checks for Xdebug's form of `var_dump()`, with file and line.
 fn shows_dump(page: &Response, name: &str) {
     let text = page.text();
     assert!(text.contains("class='xdebug-var-dump'"), "{text}");
@@ -147,14 +149,16 @@ fn shows_dump(page: &Response, name: &str) {
     assert!(text.contains(name), "{text}");
 }
 
-/// A worker of a shop whose Xdebug is to connect to a debugging client: `yes`, or `trigger`.
+/// Starts a shop with one worker, and a debugging client for its Xdebug. `start_with_request` is
+/// `yes` or `trigger`.
 fn debugged(model: Model, start_with_request: &str) -> (Bench, Ide) {
     let shop = developed();
     let ide = Ide::listen(shop.path());
     let define = [
         EXTENSION,
         ("xdebug.mode", "debug"),
-        // Since 3.4 it listens for tools, and a boot that listens is a finding.
+        // Since version 3.4, Xdebug listens on a control socket. A listening socket in the boot is
+        // a finding.
         ("xdebug.control_socket", "no"),
         ("xdebug.start_with_request", start_with_request),
         ("xdebug.client_port", &ide.port.to_string()),
@@ -169,7 +173,7 @@ struct Seen {
     ended: usize,
 }
 
-/// A client of `DBGp`: sets one breakpoint, and goes on from wherever a session stops.
+/// A `DBGp` client: sets one breakpoint, and continues whenever a session stops.
 struct Ide {
     port: u16,
     seen: Arc<Mutex<Seen>>,
@@ -190,7 +194,7 @@ impl Ide {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (breakpoint, seen) = (breakpoint.clone(), Arc::clone(&shared));
-                // It ends when the process that it debugs does.
+                // The thread ends together with the debugged process.
                 std::thread::spawn(move || converse(stream, &breakpoint, &seen));
             }
         });
@@ -210,7 +214,8 @@ impl Ide {
     }
 }
 
-/// One session. What Xdebug sends is a length, a zero byte, a document, a zero byte.
+/// Handles one session. A message of Xdebug consists of a length, a zero byte, a document, and a
+/// zero byte.
 fn converse(mut stream: TcpStream, breakpoint: &str, seen: &Mutex<Seen>) {
     let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
     let mut message = Vec::new();
@@ -218,7 +223,7 @@ fn converse(mut stream: TcpStream, breakpoint: &str, seen: &Mutex<Seen>) {
         let text = String::from_utf8_lossy(&message).into_owned();
         message.clear();
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = if text.contains("<init ") {
+        let response = if text.contains("<init ") {
             seen.sessions += 1;
             breakpoint
         } else if text.contains("command=\"breakpoint_set\"") {
@@ -234,7 +239,7 @@ fn converse(mut stream: TcpStream, breakpoint: &str, seen: &Mutex<Seen>) {
             continue;
         };
         drop(seen);
-        if stream.write_all(answer.as_bytes()).is_err() {
+        if stream.write_all(response.as_bytes()).is_err() {
             return;
         }
     }

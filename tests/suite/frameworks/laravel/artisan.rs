@@ -1,5 +1,5 @@
-//! `php artisan` beside a server: migrations, and a worker of the queue that handles what was
-//! dispatched over HTTP.
+//! `php artisan` next to a server: migrations, and a queue worker that handles jobs dispatched over
+//! HTTP.
 
 use super::{CHECKPOINT, Copy, FRANKENPHP, OCTANE, RUNTIME, steps};
 use crate::frameworks::guide::console_workers;
@@ -8,7 +8,7 @@ use samovar_testkit::{eventually, php};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs it with PHP's own program and returns what it printed.
+/// Runs `artisan` with PHP's own program and returns its output.
 pub(super) fn run(folder: &Path, args: &[&str]) -> String {
     let output = Command::new(php::program("php"))
         .arg("artisan")
@@ -23,15 +23,15 @@ pub(super) fn run(folder: &Path, args: &[&str]) -> String {
     text
 }
 
-/// How many of the application's jobs a queue worker says that it has done: `Processed: …` in Laravel 8,
-/// `… DONE` in later ones.
+/// Number of the application's jobs that a queue worker reports as done: `Processed: …` in Laravel
+/// 8, `… DONE` in later versions.
 fn jobs_done(log: &str) -> usize {
     let of_jobs = log.lines().filter(|line| line.contains(r"App\Jobs\Summarise"));
     of_jobs.filter(|line| line.contains("Processed:") || line.contains(" DONE")).count()
 }
 
 #[test]
-fn a_queue_worker_of_laravel_handles_what_requests_have_dispatched() {
+fn artisan_queue_worker_handles_jobs_dispatched_over_http() {
     for way in [&CHECKPOINT, &RUNTIME, &OCTANE, &FRANKENPHP] {
         let copy = Copy::new("file");
         let server = copy.serve(way);
@@ -54,9 +54,9 @@ fn a_queue_worker_of_laravel_handles_what_requests_have_dispatched() {
     }
 }
 
-/// As the guide has it: workers of the queue beside HTTP.
+/// Queue workers next to HTTP, configured as in the guide.
 #[test]
-fn a_queue_is_worked_off_beside_http() {
+fn laravel_queue_console_worker_handles_jobs_next_to_http() {
     for way in [&CHECKPOINT, &OCTANE] {
         let copy = Copy::new("file");
         let server = copy.serve_with(way, &console_workers("laravel"));
@@ -68,25 +68,25 @@ fn a_queue_is_worked_off_beside_http() {
             let page = visitor.get("/notes").text();
             (page.contains("<p>3 words</p>") && page.contains("<p>4 words</p>")).then_some(())
         });
-        // A job leaves the queue when its handler is done.
+        // A job is removed from the queue after its handler has finished.
         eventually("an empty queue", || {
             let count = run(copy.path(), &["notes:count"]);
             (count == "1 users, 2 notes, 0 jobs\n").then_some(())
         });
         let log = server.stop();
         assert_eq!(jobs_done(&log), 2, "{log}");
-        assert!(!log.contains("has not left within"), "{log}");
+        assert!(!log.contains("did not exit within"), "{log}");
     }
 }
 
 #[test]
-fn artisan_shows_laravels_routes_and_rolls_its_migrations_back() {
+fn artisan_lists_routes_and_rolls_back_migrations() {
     let copy = Copy::new("file");
     let routes = run(copy.path(), &["route:list"]);
     assert!(routes.contains("notes/{note}/attachment"), "{routes}");
     run(copy.path(), &["migrate:rollback", "--force"]);
     let status = run(copy.path(), &["migrate:status"]);
-    // A table in Laravel 8, a list in later ones.
+    // A table in Laravel 8, a list in later versions.
     let waiting = status
         .lines()
         .filter(|line| line.contains("| No ") || line.trim_end().ends_with(" Pending"));

@@ -1,4 +1,5 @@
-//! What a crowd does with the application: notes, languages, flashes, errors, each with an account.
+//! Acts of a crowd for this application: notes, languages, flashes and errors, each with an
+//! account.
 
 use super::{RULES, steps};
 use crate::frameworks::crowd::Plan;

@@ -1,9 +1,9 @@
-//! A visitor's way through all pages.
+//! A visitor's walk through all pages.
 
 use samovar_testkit::http::{Request, Response};
 use samovar_testkit::visitor::{PNG, Upload, Visitor, between, form, multipart};
 
-/// Where `index.php` is what is served.
+/// For servers of `index.php`.
 pub(super) fn all_by_name(visitor: &mut Visitor) {
     visitor.get("/index.php");
     visitor.get("/index.php/whoami?a=1");
@@ -26,7 +26,7 @@ pub(super) fn all_but_fatal(visitor: &mut Visitor) {
     api(visitor);
 }
 
-/// Sends a form with the token of the page that has it.
+/// Sends a form with the token of its page.
 fn post(
     visitor: &mut Visitor,
     step: &str,
@@ -45,7 +45,7 @@ fn post(
     visitor.send(step, request)
 }
 
-/// Makes an account with the password `secret`; its visitor is logged in.
+/// Creates an account with the password `secret`, and logs its visitor in.
 pub(super) fn register(visitor: &mut Visitor, name: &str) {
     let email = format!("{name}@example.org");
     let fields = [
@@ -70,7 +70,7 @@ pub(super) fn log_out(visitor: &mut Visitor) {
     visitor.send("logged out", Request::get("/whoami"));
 }
 
-/// A note, with a file's name, type and content.
+/// Stores a note, with a file's name, type and content.
 pub(super) fn store(
     visitor: &mut Visitor,
     title: &str,
@@ -178,14 +178,14 @@ fn outputs(visitor: &mut Visitor) {
     visitor.send("HEAD /stream", Request::new("HEAD", "/stream"));
 }
 
-/// Each error page, also one that Laravel has no view for.
+/// Requests each error page, including one without a Laravel view.
 pub(super) fn errors(visitor: &mut Visitor) {
     for status in [401, 403, 404, 418, 419, 429, 500, 503] {
         visitor.get(&format!("/abort/{status}"));
     }
 }
 
-/// Each end of a request, and what the next one finds.
+/// Runs each kind of request end, and then a request that would see leftover state.
 fn ends(visitor: &mut Visitor) {
     for target in ["/exit", "/dd", "/boom", "/tea", "/warning", "/exit-in-transaction"] {
         visitor.get(target);
@@ -193,7 +193,7 @@ fn ends(visitor: &mut Visitor) {
         visitor.get("/state");
     }
     errors(visitor);
-    // What it finds lives on by design in the resident model.
+    // This state persists by design in the resident model.
     visitor.look("/state/soil");
     visitor.get("/state");
     visitor.get("/");

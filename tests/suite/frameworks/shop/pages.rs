@@ -1,11 +1,12 @@
-//! What one visitor does in the shop: every page, in every language, with right and wrong forms.
+//! The visit of one client to the shop: every page, in every language, with valid and invalid
+//! forms.
 
 use samovar_testkit::http::{Request, Response};
 use samovar_testkit::visitor::{PNG, Upload, Visitor, between, field_value, form, multipart};
 
 pub(crate) const LOCALES: [&str; 3] = ["en", "de", "fr"];
 
-/// All of it.
+/// Runs the whole walk.
 pub(crate) fn walk(visitor: &mut Visitor) {
     pages(visitor);
     cart(visitor);
@@ -125,7 +126,7 @@ fn notes(visitor: &mut Visitor) {
     visitor.send("removed already", form("/notes/1/remove", &[("token", "forged")]));
 }
 
-/// Answers that are none of a page.
+/// Requests responses that are not HTML pages.
 fn ways(visitor: &mut Visitor) {
     for target in [
         "/ways/exit?name=crowd",
@@ -149,7 +150,7 @@ fn ways(visitor: &mut Visitor) {
     visitor.send("HEAD file", Request::new("HEAD", "/ways/file"));
 }
 
-/// Puts something into the cart.
+/// Adds a product to the cart.
 pub(crate) fn add(visitor: &mut Visitor, step: &str, product: usize, count: &str) -> Response {
     let target = format!("/products/{product}");
     let page = visitor.send(&format!("{step}: the form"), Request::get(&target)).text();
@@ -158,7 +159,7 @@ pub(crate) fn add(visitor: &mut Visitor, step: &str, product: usize, count: &str
     visitor.send(step, form(&target, &fields))
 }
 
-/// Keeps a note about the first product.
+/// Saves a note about the first product.
 pub(crate) fn note(visitor: &mut Visitor, step: &str, text: &str, file: Option<Upload>) {
     let page = visitor.send(&format!("{step}: the form"), Request::get("/notes")).text();
     let token = field_value(&page, "note[_token]").to_owned();
@@ -171,7 +172,7 @@ pub(crate) fn note(visitor: &mut Visitor, step: &str, text: &str, file: Option<U
     visitor.send(step, multipart("/notes", &fields, &file.into_iter().collect::<Vec<_>>()));
 }
 
-/// Removes the first note there is, if there is one.
+/// Removes the first note, if there is one.
 pub(crate) fn remove_first(visitor: &mut Visitor, step: &str) {
     let page = visitor.send(&format!("{step}: the notes"), Request::get("/notes")).text();
     if !page.contains("class=\"note\"") {
@@ -185,10 +186,10 @@ pub(crate) fn remove_first(visitor: &mut Visitor, step: &str) {
 
 /// Logs a user of the fixtures in.
 pub(crate) fn login(visitor: &mut Visitor, name: &str) {
-    let answer = login_with(visitor, &format!("{name} logs in"), name, "tea");
+    let response = login_with(visitor, &format!("{name} logs in"), name, "tea");
     assert!(
-        answer.header("location").is_some_and(|to| !to.ends_with("/login")),
-        "{name}: {answer:?}"
+        response.header("location").is_some_and(|to| !to.ends_with("/login")),
+        "{name}: {response:?}"
     );
 }
 

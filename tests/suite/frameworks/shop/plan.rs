@@ -1,4 +1,4 @@
-//! What each of a crowd does in the shop.
+//! Acts of each member of a crowd in the shop.
 
 use super::RULES;
 use super::pages::{LOCALES, add, login, note, remove_first};
@@ -8,7 +8,7 @@ use samovar_testkit::visitor::{PNG, Visitor, form};
 
 pub(crate) const PLAN: Plan = Plan { rules: RULES, enter, acts: ACTS, leave };
 
-/// Pages that need nothing but the visitor come by their targets.
+/// Pages that need no state are listed by their targets.
 const ACTS: &[Act] = &[
     ("home", |visitor, _, _| get(visitor, "/")),
     ("json", |visitor, _, _| get(visitor, "/ways/json")),

@@ -9,7 +9,8 @@ require dirname(__DIR__) . '/release.php';
 
 $release = require dirname(__DIR__) . '/name.php';
 $kernel = new Kernel('prod', false);
-// As in examples/symfony: the page's classes and templates are in the image, and its services reset.
+// As in examples/symfony: the image contains the page's classes and templates, and its services are
+// reset.
 Samovar\warmup(static function () use ($kernel): void {
     $_COOKIE = [session_name() => str_repeat('0', 26)];
     $request = Request::create('/', cookies: $_COOKIE, server: $_SERVER);

@@ -12,7 +12,8 @@ require dirname(__DIR__) . '/release.php';
 $release = require dirname(__DIR__) . '/name.php';
 $kernel = new Kernel('prod', false);
 $kernel->boot();
-// As in examples/symfony: what PHP's session is told holds for all requests if it is told before serve().
+// As in examples/symfony: settings of PHP's session hold for all requests if they are made before
+// serve().
 $kernel->getContainer()->get('app.session_factory')->createSession();
 
 serve(static function () use ($kernel, $release): void {

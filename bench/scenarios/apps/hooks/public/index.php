@@ -1,9 +1,10 @@
 <?php
 
 /*
- * What an interposed call costs that waits for nothing: `?calls=…` makes each so often, and the same call of libc that has another name and is
- * not interposed, in turn, batch after batch. Answers with the nanoseconds of each batch's call, [interposed, libc's own]. With
- * `&task=1` a task waits meanwhile.
+ * Cost of an interposed call that does not wait. `?calls=…` makes each call this number of times,
+ * and the same libc call under another name that is not interposed, alternating batch by batch.
+ * Returns the nanoseconds of each call per batch, [interposed, libc's own]. With `&task=1` a task
+ * waits in the meantime.
  */
 
 declare(strict_types=1);
@@ -31,7 +32,7 @@ $polled = $libc->new('struct pollfd[1]');
 $polled[0]->fd = $zero;
 $polled[0]->events = 1;
 
-/* Each a loop of its own: what PHP's own part costs is the same in both. */
+/* One loop each: the cost of PHP's own part is the same in both. */
 $pairs = [
     'read' => [
         static function (int $n) use ($libc, $zero, $byte): void {

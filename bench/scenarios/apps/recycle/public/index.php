@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// For php-fpm: it forgets the leak with each request, and boots for it each time.
+// For php-fpm: it frees the leak after each request, and boots again for each request.
 
 use function Samovar\Bench\Bootstrap\answer;
 use function Samovar\Bench\Recycle\leak;

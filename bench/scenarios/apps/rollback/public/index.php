@@ -1,6 +1,6 @@
 <?php
 
-// A string of 4,060 bytes and its head fill a page.
+// A string of 4,060 bytes and its header fill a page.
 $pages = [];
 for ($i = 0; $i < 20000; $i++) {
     $pages[] = str_repeat('a', 4060);

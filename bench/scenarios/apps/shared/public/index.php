@@ -1,8 +1,9 @@
 <?php
 
 /*
- * What one operation on shared memory costs: `?operation=…&calls=…` does it so often, and answers with the nanoseconds of each. No
- * operation: a list of them. `apcu_…` are those of compat = "apcu", or of the extension, whichever the server has.
+ * Cost of one operation on shared memory: `?operation=…&calls=…` runs it this number of times and
+ * returns the nanoseconds of each. Without an operation: a list of them. The functions `apcu_…` are
+ * those of compat = "apcu" or of the extension, depending on the server.
  */
 
 declare(strict_types=1);
@@ -100,7 +101,7 @@ $loops['an empty loop'] = function () {
     for ($i = 0; $i < CALLS_NOW; $i++) {
     }
 };
-// However large it is.
+// Its size does not matter.
 Samovar\publish('bench', array_fill(0, 100_000, 'one of many'));
 $loops['published, array of 100,000'] = function () {
     for ($i = 0; $i < CALLS_NOW; $i++) {
@@ -139,7 +140,7 @@ $loop = $loops[$_GET['operation'] ?? ''] ?? null;
 if ($loop === null) {
     exit(json_encode(array_keys($loops)));
 }
-$loop(); // What is done first is not like the rest.
+$loop(); // The first run differs from the rest.
 $begin = hrtime(true);
 $loop();
 echo json_encode(['ns' => (hrtime(true) - $begin) / CALLS_NOW]);

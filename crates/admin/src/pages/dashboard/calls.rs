@@ -1,27 +1,28 @@
-//! `/calls`: what the traced requests of a route have called on a day, and how that has grown; a function with its callers and
-//! callees. Orders are links: it needs no script.
+//! `/calls`: call graph of a route's traced requests on a day, and its growth; one function with
+//! its callers and callees. Sort orders are links, so no script is needed.
 
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+// The casts are of means of times.
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use super::pools::{KEY, Pools};
 use super::{Shown, View};
 use crate::chart::without_controls;
+use crate::format;
 use crate::frame::{nothing, part};
-use crate::human;
 use crate::query::link;
 use maud::{Markup, html};
 use samovar_profile::calls::table::{Neighbour, Order, Row, neighbours, rows};
 use samovar_profile::calls::{Function, Selected};
 
-/// Functions of the table.
+/// Maximum number of functions in the table.
 const ROWS_MAX: usize = 100;
-/// Callers, and callees, of a function.
+/// Maximum number of callers, and of callees, of a function.
 const NEIGHBOURS_MAX: usize = 50;
 const NAME_CHARS_MAX: usize = 120;
 const DAY_S: u64 = 86_400;
 const TITLE: &str = "Calls";
 const NONE: &str =
-    "No request is traced: profile.trace is 0 in the settings, and there is no profile.trace_key.";
+    "No requests are traced: profile.trace is 0 in the settings, and profile.trace_key is not set.";
 
 pub(super) fn show(view: &View) -> Shown {
     let pools = match Pools::of(view, &view.sources.host.status(), TITLE) {
@@ -44,15 +45,19 @@ pub(super) fn show(view: &View) -> Shown {
             return Shown::new(TITLE, main);
         }
     };
-    // A route of another pool, by its whole name, leads there.
+    // The full name of a route of another pool selects that pool.
     let pools = pools.showing(&selected.pool);
     let order = text("by").and_then(|name| Order::of(&name)).unwrap_or_default();
     let function = text("function");
     let main = html! {
-        h1 { (TITLE) @if !selected.route.is_empty() { " of " span.name { (selected.route) } } (pools.title()) }
+        h1 {
+            (TITLE)
+            @if !selected.route.is_empty() { " of " span.name { (selected.route) } }
+            (pools.title())
+        }
         @if selected.days.is_empty() {
             (pools.form("/calls"))
-            (nothing("No request was traced yet."))
+            (nothing("No request has been traced yet."))
         } @else {
             (choice(&selected, &pools))
             @match &function {
@@ -72,12 +77,16 @@ fn choice(selected: &Selected, pools: &Pools) -> Markup {
             label { "Route " select name="route" {
                 @if !is_listed { option value=(selected.route) selected { (selected.route) } }
                 @for (name, requests) in &selected.routes {
-                    option value=(name) selected[*name == selected.route] { (name) " (" (human::count(*requests)) ")" }
+                    option value=(name) selected[*name == selected.route] {
+                        (name) " (" (format::count(*requests)) ")"
+                    }
                 }
             } }
             label { "Day " select name="day" {
                 @for day in &selected.days {
-                    option value=(day) selected[*day == selected.day] { (human::date(day * DAY_S)) }
+                    option value=(day) selected[*day == selected.day] {
+                        (format::date(day * DAY_S))
+                    }
                 }
             } }
             button { "Show" }
@@ -93,18 +102,18 @@ fn address(selected: &Selected, more: (&str, &str)) -> String {
 }
 
 fn time(ns: f64) -> String {
-    human::time(ns.max(0.0) as u64)
+    format::time(ns.max(0.0) as u64)
 }
 
 fn bytes(of: f64) -> String {
     let sign = if of < 0.0 { "−" } else { "" };
-    format!("{sign}{}", human::bytes(of.abs() as u64))
+    format!("{sign}{}", format::bytes(of.abs() as u64))
 }
 
 fn growth(of: Option<f64>) -> Markup {
     let Some(more) = of else { return html! {} };
     let class = if more > 0.0 { "bad" } else { "good" };
-    // Less than a tenth of a microsecond is nothing that anybody has to do with.
+    // A change of less than 0.1 µs is not significant.
     if more.abs() < 100.0 {
         return html! { "0" };
     }
@@ -114,13 +123,13 @@ fn growth(of: Option<f64>) -> Markup {
 
 fn said(selected: &Selected) -> String {
     let before = match selected.before.requests {
-        0 => "none in the week before: there is nothing to compare with.".to_owned(),
-        n => format!("{} in the week before.", human::count(n)),
+        0 => "none in the week before: no comparison possible.".to_owned(),
+        n => format!("{} in the week before.", format::count(n)),
     };
     format!(
-        "{} requests were traced on {}, {before}",
-        human::count(selected.graph.requests),
-        human::date(selected.day * DAY_S)
+        "{} requests traced on {}, {before}",
+        format::count(selected.graph.requests),
+        format::date(selected.day * DAY_S)
     )
 }
 
@@ -132,12 +141,12 @@ fn table(selected: &Selected, order: Order) -> Markup {
     let all = rows(graph, &selected.before, order);
     let heads = [
         (Order::Calls, "Calls"),
-        (Order::Own, "Itself"),
-        (Order::Cpu, "… on CPU"),
-        (Order::Total, "With callees"),
-        (Order::Slowest, "Half / 95 %"),
+        (Order::Own, "Self"),
+        (Order::Cpu, "Self CPU"),
+        (Order::Total, "Total"),
+        (Order::Slowest, "p50 / p95"),
         (Order::Memory, "Memory"),
-        (Order::Growth, "Since last week"),
+        (Order::Growth, "Change in a week"),
     ];
     let name_of = |wanted| {
         let found = Order::ALL.iter().find(|(order, _)| *order == wanted);
@@ -147,13 +156,17 @@ fn table(selected: &Selected, order: Order) -> Markup {
         html! {
             tr {
                 th.name scope="row" {
-                    a href=(address(selected, ("function", &row.function.name))) { (short(&row.function.name)) }
+                    a href=(address(selected, ("function", &row.function.name))) {
+                        (short(&row.function.name))
+                    }
                 }
-                td.number { (human::digits(row.calls)) }
+                td.number { (format::digits(row.calls)) }
                 td.number { (time(row.own)) }
                 td.number { (time(row.cpu)) }
                 td.number { (time(row.total)) }
-                td.number { (human::time(row.percentiles[0])) " / " (human::time(row.percentiles[1])) }
+                td.number {
+                    (format::time(row.percentiles[0])) " / " (format::time(row.percentiles[1]))
+                }
                 td.number { (bytes(row.memory)) }
                 td.number { (growth(row.growth)) }
             }
@@ -166,22 +179,28 @@ fn table(selected: &Selected, order: Order) -> Markup {
                 th scope="col" { "Function" }
                 @for (by, name) in heads {
                     th.number scope="col" aria-sort=[(by == order).then_some("descending")] {
-                        a href=(address(selected, ("by", name_of(by)))) { (name) @if by == order { " ▼" } }
+                        a href=(address(selected, ("by", name_of(by)))) {
+                            (name) @if by == order { " ▼" }
+                        }
                     }
                 }
             } }
             tbody { @for of in all.iter().take(ROWS_MAX) { (row(of)) } }
         } }
         @if all.len() > ROWS_MAX {
-            p.faint { "… and " (human::count((all.len() - ROWS_MAX) as u64)) " functions more." }
+            p.faint { "… and " (format::count((all.len() - ROWS_MAX) as u64)) " more functions." }
         }
         @if graph.lost > 0 {
-            p.faint { (human::count(graph.lost)) " functions or edges had no room, and are (other)." }
+            p.faint {
+                (format::count(graph.lost))
+                " functions or edges exceeded the limit and are counted as (other)."
+            }
         }
         p.faint.small {
-            "What the instrument takes itself ("
+            "The overhead of the tracer ("
             @for (at, cost) in graph.costs.iter().enumerate() { @if at > 0 { ", " } (cost) " ns" }
-            " for a call of a function of PHP code, and of PHP's own) is found out when it starts, and is not in these times."
+            " for a call of a PHP function, and of a built-in function) is measured at its start, "
+            "and is not included in these times."
         }
     };
     part("functions", "Functions", &inside)
@@ -189,7 +208,7 @@ fn table(selected: &Selected, order: Order) -> Markup {
 
 fn one(selected: &Selected, name: &str) -> Markup {
     let Some([above, below]) = neighbours(&selected.graph, name) else {
-        return nothing("No traced request of that day called it.");
+        return nothing("No traced request of that day called this function.");
     };
     let place = selected.graph.function(name).map(|(_, function)| place(function));
     html! {
@@ -203,7 +222,7 @@ fn one(selected: &Selected, name: &str) -> Markup {
 
 fn place(function: &Function) -> String {
     match &*function.file {
-        "" => "PHP's own".to_owned(),
+        "" => "built-in".to_owned(),
         file => format!("{}:{}", short(file), function.line),
     }
 }
@@ -218,14 +237,16 @@ fn sides(selected: &Selected, all: &[Neighbour<'_>]) -> Markup {
                 th scope="col" { "Function" }
                 th.number scope="col" { "Calls" }
                 th.number scope="col" { "Time" }
-                th.number scope="col" { "On CPU" }
+                th.number scope="col" { "CPU time" }
             } }
             tbody { @for (function, calls, wall, cpu) in all.iter().take(NEIGHBOURS_MAX) {
                 tr {
                     th.name scope="row" {
-                        a href=(address(selected, ("function", &function.name))) { (short(&function.name)) }
+                        a href=(address(selected, ("function", &function.name))) {
+                            (short(&function.name))
+                        }
                     }
-                    td.number { (human::digits(*calls)) }
+                    td.number { (format::digits(*calls)) }
                     td.number { (time(*wall)) }
                     td.number { (time(*cpu)) }
                 }
@@ -234,7 +255,7 @@ fn sides(selected: &Selected, all: &[Neighbour<'_>]) -> Markup {
     }
 }
 
-/// A name that was invented to be long.
+/// Shortens a long name.
 fn short(name: &str) -> String {
     let name = &*without_controls(name);
     match name.char_indices().nth(NAME_CHARS_MAX) {

@@ -1,13 +1,13 @@
-//! `/consoles`: console workers, such as queues' consumers.
+//! `/consoles`: console workers, such as queue consumers.
 
 use super::tables::state_class;
 use super::{Shown, View};
+use crate::format;
 use crate::frame::{nothing, part};
-use crate::human;
 use maud::{Markup, html};
 use samovar_wire::Status;
 
-/// Places that are shown.
+/// Maximum number of rows.
 const ROWS_MAX: usize = 1_000;
 
 pub(super) fn show(view: &View) -> Shown {
@@ -19,7 +19,7 @@ pub(super) fn show(view: &View) -> Shown {
 fn table(status: &Status) -> Markup {
     if status.consoles.is_empty() {
         return nothing(
-            "There are none: [[console]] in the settings starts them, and [[pool.console]] those of a pool.",
+            "No console workers. Add [[console]] to the settings, or [[pool.console]] for a pool.",
         );
     }
     let are_several = !status.pools.is_empty();
@@ -32,7 +32,7 @@ fn table(status: &Status) -> Markup {
                         th scope="col" { "Name" }
                         th.number scope="col" { "Process" }
                         th scope="col" { "State" }
-                        th.number scope="col" { "Started again" }
+                        th.number scope="col" { "Restarts" }
                         th.number scope="col" { "Memory" }
                         th.number scope="col" { "Age" }
                     }
@@ -43,10 +43,14 @@ fn table(status: &Status) -> Markup {
                             @if are_several { td { (console.pool) } }
                             th.name scope="row" { (console.name) }
                             td.number { @if console.pid == 0 { "–" } @else { (console.pid) } }
-                            td { i class={ "dot " (state_class(&console.state)) } {} (console.state) }
-                            td.number.bad[console.restarts > 0] { (human::count(console.restarts)) }
-                            td.number { (human::bytes(console.rss_bytes)) }
-                            td.number { (human::span(console.age_seconds as u64)) }
+                            td {
+                                i class={ "dot " (state_class(&console.state)) } {} (console.state)
+                            }
+                            td.number.bad[console.restarts > 0] {
+                                (format::count(console.restarts))
+                            }
+                            td.number { (format::bytes(console.rss_bytes)) }
+                            td.number { (format::span(console.age_seconds as u64)) }
                         }
                     }
                 }

@@ -1,26 +1,26 @@
-//! `/history`: minutes of the last hours or days, of all routes or one, with what happened in them.
+//! `/history`: the last hours or days by minute, of all routes or one, with their events.
 
 use super::{Shown, View, tables};
 use crate::chart::{Layer, Lines, empty};
+use crate::format;
 use crate::frame::{nothing, part, route_link};
-use crate::human;
 use crate::query::link;
 use maud::{Markup, html};
 use samovar_insight::Histogram;
 use samovar_insight::store::{Event, RouteMinute, Store, StoreError};
 
-/// Hours that can be looked at, and the seconds of a piece then.
+/// Selectable spans: hours, seconds per piece, name.
 const SPANS: [(u64, u64, &str); 4] =
     [(1, 60, "1 hour"), (6, 300, "6 hours"), (24, 600, "1 day"), (168, 3_600, "7 days")];
 const SPAN_AT_FIRST: (u64, u64, &str) = SPANS[2];
 const HOUR_S: u64 = 3_600;
-/// Routes and events that are listed.
+/// Maximum number of listed routes.
 const ROUTES_MAX: u32 = 50;
 const EVENTS_MAX: usize = 200;
-/// Peers that are told apart over days; those of a minute are bounded anyway.
+/// Maximum number of peers over several days; the peers of a minute are bounded anyway.
 const PEERS_MAX: usize = 64;
 
-/// What of the history was asked for.
+/// Selection of the page.
 struct Asked {
     route: Option<String>,
     hours: u64,
@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-/// The end of the last minute that is over: each piece up to it is whole.
+/// Returns the end of the last complete minute, so that each piece before it is complete.
 fn last_minute(at: u64) -> u64 {
     at - at % 60
 }
@@ -69,10 +69,11 @@ pub(super) fn show(view: &View) -> Shown {
     let asked = Asked::of(view);
     let title = "History";
     let Some(store) = view.sources.store() else {
-        let main = html! { h1 { (title) } (nothing("There is no history: it is not switched on, or cannot be read.")) };
+        let main =
+            html! { h1 { (title) } (nothing("No history: it is disabled, or cannot be read.")) };
         return Shown::new(title, main);
     };
-    // What has just happened is what somebody looks for, although its minute is not over.
+    // The latest events are included although their minute is not complete.
     let until = if asked.is_latest { view.now + 1 } else { asked.to };
     let events = view.sources.events(asked.from, until);
     let charts = match &asked.route {
@@ -97,13 +98,17 @@ fn choice(asked: &Asked) -> Markup {
     html! {
         p.choice {
             @for (hours, _, name) in SPANS {
-                a href=(asked.link(hours, to)) aria-current=[(hours == asked.hours).then_some("true")] { (name) } " "
+                a href=(asked.link(hours, to))
+                    aria-current=[(hours == asked.hours).then_some("true")] {
+                    (name)
+                }
+                " "
             }
             a href=(asked.link(asked.hours, Some(asked.from))) { "Earlier" } " "
             @if !asked.is_latest {
                 a href=(asked.link(asked.hours, Some(asked.to + span))) { "Later" } " "
             }
-            span.faint { (human::moment(asked.from)) " to " (human::moment(asked.to)) " UTC" }
+            span.faint { (format::moment(asked.from)) " to " (format::moment(asked.to)) " UTC" }
             @if let Some(route) = &asked.route { " · " (route_link(route)) }
         }
     }
@@ -117,7 +122,7 @@ fn chart(
     events: &[Event],
 ) -> Markup {
     if layers.iter().all(|layer| layer.values.iter().flatten().all(|v| *v == 0.0)) {
-        return empty(title, "Nothing in this time.");
+        return empty(title, "No data in this period.");
     }
     let is_stacked = title != "Latency";
     let (from, step) = (asked.from, asked.step);
@@ -126,14 +131,14 @@ fn chart(
 
 fn rates(requests: &[u64], errors: &[u64], step: u64) -> Vec<Layer> {
     let rate = |n: u64| Some(n as f64 / step as f64);
-    let answered = requests.iter().zip(errors).map(|(all, bad)| rate(all.saturating_sub(*bad)));
+    let responded = requests.iter().zip(errors).map(|(all, bad)| rate(all.saturating_sub(*bad)));
     vec![
         Layer {
             name: "failed (5xx)",
             class: "c-error",
             values: errors.iter().map(|n| rate(*n)).collect(),
         },
-        Layer { name: "answered", class: "c-req", values: answered.collect() },
+        Layer { name: "other responses", class: "c-req", values: responded.collect() },
     ]
 }
 
@@ -148,20 +153,20 @@ fn of_all(store: &Store, asked: &Asked, events: &[Event]) -> Result<Markup, Stor
     }
     let busiest = store.busiest(asked.from, asked.to, ROUTES_MAX)?;
     let layers = rates(&requests, &errors, asked.step);
-    // Few beside many are not seen in the same picture.
+    // A few failures are not visible next to many requests, so they have their own chart.
     let failed = layers[..1].to_vec();
     Ok(html! {
         (part("charts", "", &html! { div.charts {
-            (chart("Requests per second", asked, layers, human::rate, events))
-            (chart("Failed requests per second", asked, failed, human::rate, events))
+            (chart("Requests per second", asked, layers, format::rate, events))
+            (chart("Failed requests per second", asked, failed, format::rate, events))
         } }))
-        (part("routes", "The busiest routes of this time", &routes(&busiest, asked)))
+        (part("routes", "Busiest routes in this period", &routes(&busiest, asked)))
     })
 }
 
 fn routes(busiest: &[(String, u64, u64)], asked: &Asked) -> Markup {
     if busiest.is_empty() {
-        return nothing("No requests in this time.");
+        return nothing("No requests in this period.");
     }
     let hours = asked.hours.to_string();
     let to = asked.to.to_string();
@@ -180,13 +185,17 @@ fn routes(busiest: &[(String, u64, u64)], asked: &Asked) -> Markup {
                     @for (name, requests, errors) in busiest {
                         tr {
                             th.name scope="row" {
-                                a href=(link("/history", &[("hours", &hours), ("to", &to), ("route", name)])) {
+                                a href=(link(
+                                    "/history", &[("hours", &hours), ("to", &to), ("route", name)]
+                                )) {
                                     (crate::frame::named(name))
                                 }
                             }
-                            td.number { (human::count(*requests)) }
-                            td.bars { (crate::chart::bar("c-req", *requests as f64, busiest[0].1 as f64)) }
-                            td.number.bad[*errors > 0] { (human::count(*errors)) }
+                            td.number { (format::count(*requests)) }
+                            td.bars {
+                                (crate::chart::bar("c-req", *requests as f64, busiest[0].1 as f64))
+                            }
+                            td.number.bad[*errors > 0] { (format::count(*errors)) }
                         }
                     }
                 }
@@ -195,7 +204,7 @@ fn routes(busiest: &[(String, u64, u64)], asked: &Asked) -> Markup {
     }
 }
 
-/// A piece of one route's time.
+/// One piece of a route's time.
 #[derive(Clone, Default)]
 struct Piece {
     requests: u64,
@@ -243,14 +252,14 @@ fn of_route(
     }
     Ok(html! {
         (part("charts", "", &charts(&pieces, asked, events)))
-        (part("waits", "What it waited for", &{
+        (part("waits", "Waits", &{
             let all = pieces.iter().map(|piece| piece.requests).sum();
             tables::waits(&mut waits, all)
         }))
     })
 }
 
-/// A route's last hours, for its own page; `None` without a history of them.
+/// Returns a route's last hours, for the route's page; `None` without a history of them.
 pub(super) fn latest(view: &View, route: &str) -> Option<Markup> {
     let (hours, step, _) = SPANS[1];
     let to = last_minute(view.now);
@@ -269,7 +278,7 @@ pub(super) fn latest(view: &View, route: &str) -> Option<Markup> {
 }
 
 fn charts(pieces: &[Piece], asked: &Asked, events: &[Event]) -> Markup {
-    let time = |ns: f64| human::time(ns as u64);
+    let time = |ns: f64| format::time(ns as u64);
     let layer = |name, class, value: &dyn Fn(&Piece) -> f64| {
         let there = |piece: &Piece| (piece.requests > 0).then(|| value(piece));
         Layer { name, class, values: pieces.iter().map(there).collect() }
@@ -291,8 +300,11 @@ fn charts(pieces: &[Piece], asked: &Asked, events: &[Event]) -> Markup {
     html! {
         div.charts {
             (chart("Latency", asked, latency, time, events))
-            (chart("Where a request's time goes, mean", asked, costs, time, events))
-            (chart("Requests per second", asked, rates(&requests, &errors, asked.step), human::rate, events))
+            (chart("Mean time per request, by part", asked, costs, time, events))
+            (chart(
+                "Requests per second", asked, rates(&requests, &errors, asked.step), format::rate,
+                events
+            ))
         }
     }
 }

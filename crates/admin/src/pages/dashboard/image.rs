@@ -1,14 +1,15 @@
-//! `/image`: the booted application, what returning to it costs, and what stands against it.
+//! `/image`: the booted application, the cost of rollbacks to it, and findings that prevent its
+//! sharing.
 
 use super::pools::Pools;
 use super::{Shown, View};
 use crate::chart::bar;
+use crate::format;
 use crate::frame::{nothing, part, tile};
-use crate::human;
 use maud::{Markup, html};
 use samovar_wire::{ImageStatus as Image, SavingStatus, dear};
 
-/// Findings that are shown.
+/// Maximum number of displayed findings.
 const FINDINGS_MAX: usize = 500;
 
 pub(super) fn show(view: &View) -> Shown {
@@ -23,11 +24,11 @@ pub(super) fn show(view: &View) -> Shown {
         h1 { "Image" (pools.title()) }
         (pools.form("/image"))
         @match shown.and_then(|of| of.image) {
-            None => (nothing("No application is booted ahead: each request runs its whole script.")),
+            None => (nothing("No checkpoint: each request runs its whole script.")),
             Some(image) => {
                 (part("tiles", "", &tiles(image)))
-                (part("findings", "Findings at the boot", &findings(image)))
-                (part("forks", "Why workers made room for a fresh fork", &forks(image)))
+                (part("findings", "Preflight findings", &findings(image)))
+                (part("forks", "Fresh forks by reason", &forks(image)))
             }
         }
     };
@@ -36,50 +37,50 @@ pub(super) fn show(view: &View) -> Shown {
 
 fn mode(mode: &str) -> &'static str {
     match mode {
-        "shared" => "One image, shared by all workers, who return to it after each request.",
-        "resident" => "One boot, shared by all workers, never rolled back.",
-        "worker" => "Each worker boots by itself: a finding stands against sharing.",
+        "shared" => "One image, shared by all workers. Workers return to it after each request.",
+        "resident" => "One booted application, shared by all workers, never rolled back.",
+        "worker" => "Each worker boots the application: a finding prevents sharing the image.",
         "script" => {
-            "No image: each request runs the whole script, because a finding stands against rolling back."
+            "No image: each request runs the whole script, because a finding prevents rollback."
         }
         _ => "",
     }
 }
 
 fn us(us: f64) -> String {
-    human::time((us * 1_000.0) as u64)
+    format::time((us * 1_000.0) as u64)
 }
 
 fn tiles(image: &Image) -> Markup {
     html! {
         p { b { (image.mode) } " – " (mode(&image.mode)) }
         @if let Some(advice) = dear(image) {
-            p { "Booting ahead saves little: " (advice) "." }
+            p { "The checkpoint saves little: " (advice) "." }
         }
         dl.tiles {
-            (tile("Size", &human::bytes(image.bytes), &format!("{} regions", image.regions)))
-            (tile("Booted in", &us(image.boot_ms * 1_000.0), ""))
-            (tile("Rollbacks", &human::count(image.rollbacks_total), ""))
+            (tile("Size", &format::bytes(image.bytes), &format!("{} regions", image.regions)))
+            (tile("Boot time", &us(image.boot_ms * 1_000.0), ""))
+            (tile("Rollbacks", &format::count(image.rollbacks_total), ""))
             (tile("Rollback p50", &us(image.rollback_us_p50), ""))
             (tile("Rollback p99", &us(image.rollback_us_p99), ""))
-            (tile("Hot pages", &human::count(image.hot_pages.into()), "of the worker with most"))
-            (tile("Searches", &human::count(image.searches_total), "for written pages"))
+            (tile("Hot pages", &format::count(image.hot_pages.into()), "maximum per worker"))
+            (tile("Page scans", &format::count(image.searches_total), "for written pages"))
             @if let Some(saving) = image.saving {
                 (tile("CPU per request", &us(saving.ahead_us), &beside_scripts(&saving)))
             }
-            (tile("Fresh forks", &human::count(image.refork_total), ""))
+            (tile("Fresh forks", &format::count(image.refork_total), ""))
         }
     }
 }
 
 fn beside_scripts(saving: &SavingStatus) -> String {
     let (script, ratio) = (us(saving.script_us), saving.ratio());
-    format!("{ratio:.2} of the {script} of a script")
+    format!("{ratio:.2} of the {script} for a whole script")
 }
 
 fn findings(image: &Image) -> Markup {
     if image.findings.is_empty() {
-        return nothing("None: nothing was open at the checkpoint that stands against it.");
+        return nothing("None: nothing open at the checkpoint prevents sharing or rollback.");
     }
     html! {
         div.scroll tabindex="0" {
@@ -87,9 +88,9 @@ fn findings(image: &Image) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Kind" }
-                        th scope="col" { "Therefore" }
-                        th scope="col" { "What" }
-                        th scope="col" { "Where" }
+                        th scope="col" { "Action" }
+                        th scope="col" { "Resource" }
+                        th scope="col" { "Location" }
                         th scope="col" { "Advice" }
                     }
                 }
@@ -112,18 +113,21 @@ fn findings(image: &Image) -> Markup {
 fn forks(image: &Image) -> Markup {
     let most = image.refork_reasons.values().max().copied().unwrap_or(0) as f64;
     if most == 0.0 {
-        return nothing("None had to.");
+        return nothing("No fresh forks.");
     }
     html! {
         div.scroll { table {
             thead {
-                tr { th scope="col" { "Reason" } th.number scope="col" { "Times" } th.bars scope="col" aria-hidden="true" {} }
+                tr {
+                    th scope="col" { "Reason" } th.number scope="col" { "Count" }
+                    th.bars scope="col" aria-hidden="true" {}
+                }
             }
             tbody {
                 @for (reason, n) in &image.refork_reasons {
                     tr {
                         th scope="row" { (reason) }
-                        td.number { (human::count(*n)) }
+                        td.number { (format::count(*n)) }
                         td.bars { (bar("c-roll", *n as f64, most)) }
                     }
                 }

@@ -1,34 +1,34 @@
-//! `/`: is it well, what goes on, and what is worth a look.
+//! `/`: health, current activity, and requests or routes to look at.
 
 use super::{NOT_MEASURED, Shown, View, tables};
 use crate::chart::{Heat, Layer, Lines, empty};
 use crate::figures::{Piece, Pieces};
+use crate::format;
 use crate::frame::{nothing, part, route_link, tile};
-use crate::human;
-use crate::well::{Trouble, troubles};
+use crate::health::{LinkedProblem, troubles};
 use maud::{Markup, html};
-use samovar_insight::Kept;
+use samovar_insight::RecentRequest;
 use samovar_insight::store::Event;
 use samovar_wire::Status;
 use std::sync::Arc;
 
-/// Pieces of the last quarter of an hour.
+/// Pieces of the last quarter of an hour: (seconds, number).
 const QUARTER: (u64, usize) = (10, 90);
-/// Pieces of the last day.
+/// Pieces of the last day: (seconds, number).
 const DAY: (u64, usize) = (600, 144);
-/// Pieces of `QUARTER` that are the last minute.
+/// Number of pieces of `QUARTER` in a minute.
 const LAST_MINUTE: usize = 6;
-/// Routes, requests and events that are shown.
+/// Maximum number of displayed routes, requests and events.
 const SHOWN_MAX: usize = 6;
 
-/// What was read while the figures were held still.
+/// Data that was read while the figures were locked.
 struct Read {
     quarter: Pieces,
     day: Pieces,
-    /// (name, requests, CPU in ns, p95 in ns) of those that take most CPU.
+    /// Routes with the most CPU time: (name, requests, CPU in ns, p95 in ns).
     routes: Vec<(String, u64, u64, u64)>,
     cpu_ns: u64,
-    kept: Vec<Arc<Kept>>,
+    kept: Vec<Arc<RecentRequest>>,
 }
 
 pub(super) fn show(view: &View) -> Shown {
@@ -61,24 +61,26 @@ pub(super) fn show(view: &View) -> Shown {
         }
         (part("processes", "Workers and memory", &processes(view, &status)))
     };
-    let title = if found.is_empty() { "Well" } else { "Not well" };
+    let title = if found.is_empty() { "Healthy" } else { "Problems" };
     Shown::new(title, main)
 }
 
-fn verdict(found: &[Trouble], status: &Status) -> Markup {
+fn verdict(found: &[LinkedProblem], status: &Status) -> Markup {
     let doing = match (status.draining, status.reloading) {
-        (true, _) => "it is draining",
-        (false, true) => "it serves, and reloads",
-        (false, false) => "it serves",
+        (true, _) => "draining",
+        (false, true) => "reloading",
+        (false, false) => "serving",
     };
-    let up = human::span(status.uptime_seconds as u64);
+    let up = format::span(status.uptime_seconds as u64);
     html! {
         @match found.split_first() {
-            None => h1.well { "It is well" },
+            None => h1.well { "Healthy" },
             Some((worst, more)) => {
                 h1.unwell { a href=(worst.link) { (worst.text) } }
                 @if !more.is_empty() {
-                    ul.troubles { @for trouble in more { li { a href=(trouble.link) { (trouble.text) } } } }
+                    ul.troubles {
+                        @for trouble in more { li { a href=(trouble.link) { (trouble.text) } } }
+                    }
                 }
             }
         }
@@ -94,17 +96,17 @@ fn tiles(status: &Status, minute: Option<&Piece>) -> Markup {
     html! {
         dl.tiles {
             @if let Some(minute) = minute {
-                @let about = |q| minute.about_ns(q).map_or_else(|| "–".to_owned(), human::time);
-                @let share = human::percent(minute.errors as f64, minute.requests as f64);
-                (tile("Requests", &human::rate(minute.requests as f64 / 60.0), "last minute"))
-                (tile("Errors", &share, &human::count(minute.errors)))
-                (tile("Half within", &about(0.5), "about"))
-                (tile("99 % within", &about(0.99), "about"))
+                @let about = |q| minute.about_ns(q).map_or_else(|| "–".to_owned(), format::time);
+                @let share = format::percent(minute.errors as f64, minute.requests as f64);
+                (tile("Requests", &format::rate(minute.requests as f64 / 60.0), "last minute"))
+                (tile("Errors", &share, &format::count(minute.errors)))
+                (tile("p50", &about(0.5), "estimate"))
+                (tile("p99", &about(0.99), "estimate"))
             }
-            (tile("In flight", &human::count(status.front.in_flight), ""))
-            (tile("Queue", &human::count(status.front.queue_depth), "waiting now"))
+            (tile("In flight", &format::count(status.front.pools.in_flight), ""))
+            (tile("Queue", &format::count(status.front.pools.queue_depth), "waiting now"))
             (tile("Busy workers", &format!("{busy} of {all}"), ""))
-            (tile("Connections", &human::count(status.front.connections), ""))
+            (tile("Connections", &format::count(status.front.server.connections), ""))
         }
     }
 }
@@ -115,28 +117,34 @@ fn measured(view: &View, read: &Read) -> Markup {
         return part(
             "charts",
             "",
-            &nothing("No requests yet. Send one, and it is here within two seconds."),
+            &nothing("No requests yet. A request appears here within two seconds."),
         );
     }
     html! {
         (part("charts", "The last 15 minutes", &html! { div.charts {
             (requests(&read.quarter, &events))
-            (latency("Latency", "How many requests took how long: the stronger the colour, the more.", &read.quarter, &events))
+            (latency(
+                "Latency",
+                "Requests by duration. A stronger colour means more requests.",
+                &read.quarter,
+                &events
+            ))
             (split(&read.quarter, &events))
             (queue(&read.quarter, &events))
         } }))
         (part("day", "The last day", &html! { div.charts {
             (requests(&read.day, &events))
-            (latency("Latency", "Since the start, in pieces of ten minutes.", &read.day, &events))
+            (latency("Latency", "Since the start, in steps of ten minutes.", &read.day, &events))
         } }))
         div.columns {
-            (part("top", "Routes that take most CPU", &top(read)))
+            (part("top", "Routes by CPU time", &top(read)))
             (part("events", "Events", &html! {
                 (tables::events(&events, SHOWN_MAX)) p.more { a href="/history" { "History" } }
             }))
         }
         (part("slow", "Slow and failed requests", &html! {
-            (tables::requests(&read.kept, true)) p.more { a href="/requests" { "All that are kept" } }
+            (tables::requests(&read.kept, true))
+            p.more { a href="/requests" { "All recorded requests" } }
         }))
     }
 }
@@ -155,10 +163,10 @@ fn requests(pieces: &Pieces, events: &[Event]) -> Markup {
         step: pieces.step,
         layers: vec![
             layer("failed (5xx)", "c-error", |piece| piece.errors),
-            layer("answered", "c-req", |piece| piece.requests - piece.errors),
+            layer("other responses", "c-req", |piece| piece.requests - piece.errors),
         ],
         is_stacked: true,
-        unit: human::rate,
+        unit: format::rate,
         events,
     }
     .show()
@@ -166,7 +174,7 @@ fn requests(pieces: &Pieces, events: &[Event]) -> Markup {
 
 fn latency(title: &str, note: &str, pieces: &Pieces, events: &[Event]) -> Markup {
     if pieces.requests() == 0 {
-        return empty(title, "No requests in this time.");
+        return empty(title, "No requests in this period.");
     }
     Heat { title, note, pieces, events }.show()
 }
@@ -177,8 +185,8 @@ fn split(pieces: &Pieces, events: &[Event]) -> Markup {
         Layer { name, class, values: pieces.each(mean) }
     };
     Lines {
-        title: "Where a request's time goes",
-        note: "Mean per request.",
+        title: "Time per request, by part",
+        note: "Mean values.",
         from: pieces.from,
         step: pieces.step,
         layers: vec![
@@ -186,10 +194,10 @@ fn split(pieces: &Pieces, events: &[Event]) -> Markup {
             layer("waiting in PHP", "c-wait", |p| p.waiting_ns),
             layer("in the queue", "c-queue", |p| p.queue_ns),
             layer("rollback", "c-roll", |p| p.rollback_ns),
-            layer("CPU of the server itself", "c-front", |p| p.front_ns),
+            layer("CPU of the server process", "c-front", |p| p.front_ns),
         ],
         is_stacked: true,
-        unit: |ns| human::time(ns as u64),
+        unit: |ns| format::time(ns as u64),
         events,
     }
     .show()
@@ -200,15 +208,15 @@ fn queue(pieces: &Pieces, events: &[Event]) -> Markup {
     let most = |p: &Piece| (p.requests > 0).then_some(p.queue_ns_max as f64);
     Lines {
         title: "Time in the queue",
-        note: "Until a worker takes a request.",
+        note: "Time until a worker takes the request.",
         from: pieces.from,
         step: pieces.step,
         layers: vec![
-            Layer { name: "longest", class: "c-most", values: pieces.each(most) },
+            Layer { name: "maximum", class: "c-most", values: pieces.each(most) },
             Layer { name: "mean", class: "c-queue", values: pieces.each(mean) },
         ],
         is_stacked: false,
-        unit: |ns| human::time(ns as u64),
+        unit: |ns| format::time(ns as u64),
         events,
     }
     .show()
@@ -232,10 +240,10 @@ fn top(read: &Read) -> Markup {
                     @for (name, requests, cpu, p95) in &read.routes {
                         tr {
                             td { (route_link(name)) }
-                            td.number { (human::percent(*cpu as f64, read.cpu_ns as f64)) }
+                            td.number { (format::percent(*cpu as f64, read.cpu_ns as f64)) }
                             td.bars { (crate::chart::bar("c-php", *cpu as f64, most)) }
-                            td.number { (human::count(*requests)) }
-                            td.number { (human::time(*p95)) }
+                            td.number { (format::count(*requests)) }
+                            td.number { (format::time(*p95)) }
                         }
                     }
                 }
@@ -258,18 +266,24 @@ fn processes(view: &View, status: &Status) -> Markup {
         dl.tiles {
             @match memories {
                 Some(memories) => {
-                    (tile("Workers' own memory", &human::bytes(memories.workers.own), "together"))
-                    (tile("Workers share", &human::bytes(memories.workers.shared), "image, PHP, opcache"))
-                    (tile("Server's memory", &human::bytes(memories.server.own), "own"))
+                    (tile("Workers' private memory", &format::bytes(memories.workers.own), "total"))
+                    @let shared = format::bytes(memories.workers.shared);
+                    (tile("Workers' shared memory", &shared, "image, PHP, opcache"))
+                    (tile("Server's memory", &format::bytes(memories.server.own), "private"))
                 },
-                None => (tile("Workers' memory", &human::bytes(status.rss_bytes()), "shared pages counted for each")),
+                None => {
+                    @let resident = format::bytes(status.rss_bytes());
+                    (tile("Workers' memory", &resident, "shared pages counted per worker"))
+                },
             }
-            (tile("Server's CPU", &human::time(cpu_ns(status.cpu_seconds)), "since the start"))
-            (tile("Image", &human::bytes(image), "shared by all workers"))
-            (tile("Workers replaced", &human::count(status.worker_restarts_total), "since the start"))
-            (tile("Requests", &human::count(status.front.requests_total), "since the start"))
-            (tile("Refused", &human::count(status.front.rejected_total), "503, since the start"))
-            (tile("Timed out", &human::count(status.front.timeouts_total), "504, since the start"))
+            (tile("Server's CPU", &format::time(cpu_ns(status.cpu_seconds)), "since the start"))
+            (tile("Image", &format::bytes(image), "shared by all workers"))
+            @let restarts = format::count(status.worker_restarts_total);
+            @let counts = &status.front.pools;
+            (tile("Workers replaced", &restarts, "since the start"))
+            (tile("Requests", &format::count(counts.requests_total), "since the start"))
+            (tile("Rejected", &format::count(counts.rejected_total), "503, since the start"))
+            (tile("Timed out", &format::count(counts.timeouts_total), "504, since the start"))
         }
     }
 }

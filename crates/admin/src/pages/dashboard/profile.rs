@@ -1,36 +1,37 @@
-//! `/profile`: where the time of requests went, of all routes or one: a flame graph, a table, and both against another time.
+//! `/profile`: time of requests by function, of all routes or one: a flame graph, a table, and both
+//! compared with another time.
 
 use super::pools::Pools;
 use super::{Shown, View};
 use crate::chart::{Flames, flames, without_controls};
+use crate::format;
 use crate::frame::{nothing, part};
-use crate::human;
 use maud::{Markup, html};
-use samovar_profile::{Answer, Side};
+use samovar_profile::{ProfileResult, Side};
 use samovar_spy::profile::boxes::of;
 use samovar_spy::profile::difference::{self, Change, changes, factor};
 use samovar_spy::profile::svg::Measure;
 use samovar_spy::profile::{Part, Profile, Share};
 use samovar_wire::{Against, ProfileQuestion};
 
-/// Minutes that can be looked at.
+/// Selectable spans: minutes, name.
 const SPANS: [(u64, &str); 5] =
     [(1, "1 minute"), (10, "10 minutes"), (60, "1 hour"), (360, "6 hours"), (1_440, "1 day")];
 const SPAN_AT_FIRST: u64 = 10;
-const PARTS: [(&str, &str); 3] = [("", "all the time"), ("cpu", "on CPU"), ("waiting", "waiting")];
+const PARTS: [(&str, &str); 3] = [("", "all time"), ("cpu", "on CPU"), ("waiting", "waiting")];
 const OTHERS: [(&str, &str); 4] = [
     ("", "nothing"),
     ("reload", "before the last reload"),
     ("hour", "an hour earlier"),
     ("day", "a day earlier"),
 ];
-/// Functions of the table.
+/// Maximum number of functions in the table.
 const ROWS_MAX: usize = 40;
 const HOUR_S: u64 = 3_600;
-/// Longest name of a function that is shown whole, characters.
+/// Maximum number of characters of a function's name.
 const NAME_CHARS_MAX: usize = 120;
 
-/// What was asked for.
+/// Selection of the page.
 struct Asked {
     pools: Pools,
     route: String,
@@ -48,7 +49,8 @@ impl Asked {
         let has_changed = pools.has_changed(true);
         let (route, than) = (if has_changed { String::new() } else { text("route") }, text("than"));
         let generation = number("generation").filter(|n| *n > 0);
-        // Generations are a pool's: where nobody says, and no route does, the default one's.
+        // Each pool counts its own generations. Without a pool or a route in the query, the default
+        // pool is meant.
         let is_of_one = route.is_empty() && (generation.is_some() || than == "reload");
         let shown = pools.shown().to_owned();
         let pools = if is_of_one { pools.showing(&shown) } else { pools };
@@ -95,39 +97,41 @@ pub(super) fn show(view: &View) -> Shown {
     };
     let asked = Asked::of(view, pools);
     let Some(profiles) = view.sources.host.profiles() else {
-        let why = "Nobody looks at workers: profile.hertz is 0 in the settings.";
+        let why = "Workers are not sampled: profile.hertz is 0 in the settings.";
         return Shown::new(title, html! { h1 { (title) } (nothing(why)) });
     };
-    let answer = profiles.answer(asked.question(view.now));
+    let response = profiles.respond(asked.question(view.now));
     let main = html! {
         h1 {
             (title)
             @if !asked.route.is_empty() { " of " span.name { (asked.route) } }
             @else if asked.pools.chosen().is_some() { (asked.pools.title()) }
         }
-        (choice(&asked, &answer))
-        @if let Some(why) = &answer.error {
+        (choice(&asked, &response))
+        @if let Some(why) = &response.error {
             p.empty { @for line in why.lines() { (line) br; } }
         } @else {
-            (found(&asked, &answer))
+            (found(&asked, &response))
         }
         script src="/assets/flame.js" defer {}
     };
     Shown::new(title, main)
 }
 
-fn choice(asked: &Asked, answer: &Answer) -> Markup {
+fn choice(asked: &Asked, response: &ProfileResult) -> Markup {
     let option = |value: &str, name: &str, is_chosen: bool| {
         html! { option value=(value) selected[is_chosen] { (name) } }
     };
-    let is_listed = answer.routes.iter().any(|(name, _)| *name == asked.route);
+    let is_listed = response.routes.iter().any(|(name, _)| *name == asked.route);
     html! {
         form.ask action="/profile" {
             (asked.pools.control(Some("all")))
             label { "Route " select name="route" {
                 (option("", "all", asked.route.is_empty()))
-                @if !is_listed && !asked.route.is_empty() { (option(&asked.route, &asked.route, true)) }
-                @for (name, _) in &answer.routes { (option(name, name, *name == asked.route)) }
+                @if !is_listed && !asked.route.is_empty() {
+                    (option(&asked.route, &asked.route, true))
+                }
+                @for (name, _) in &response.routes { (option(name, name, *name == asked.route)) }
             } }
             label { "The last " select name="minutes" {
                 @for (minutes, name) in SPANS {
@@ -147,7 +151,7 @@ fn choice(asked: &Asked, answer: &Answer) -> Markup {
     }
 }
 
-/// A side with the stacks that are of interest.
+/// A side of the comparison, limited to the selected stacks.
 struct Shares<'a> {
     side: &'a Side,
     profile: Profile,
@@ -159,13 +163,13 @@ impl Shares<'_> {
     }
 }
 
-fn found(asked: &Asked, answer: &Answer) -> Markup {
+fn found(asked: &Asked, response: &ProfileResult) -> Markup {
     let (part_of, measure) = asked.part();
     let of_part = |side| Shares { side, profile: side.profile.part(part_of) };
-    let now = of_part(&answer.now);
-    let before = answer.before.as_ref().map(of_part);
+    let now = of_part(&response.now);
+    let before = response.before.as_ref().map(of_part);
     if now.profile.is_empty() {
-        return nothing("No worker was seen at that in this time.");
+        return nothing("No samples for this selection in this period.");
     }
     let factor = before.as_ref().map(|b| factor(b.compared(), now.compared(), measure));
     let title = said(&now, measure);
@@ -177,24 +181,32 @@ fn found(asked: &Asked, answer: &Answer) -> Markup {
     };
     html! {
         @if let Some(before) = &before {
-            p { "Before: " (said(before, measure)) ". Red boxes became dearer, blue ones cheaper." }
+            p {
+                "Before: " (said(before, measure))
+                ". Red boxes take more time than before, blue ones less."
+            }
         }
         (flames(&drawn))
-        @if answer.now.is_cut { p.faint { "There is more than is read at once: the oldest is left out." } }
+        @if response.now.is_cut {
+            p.faint { "Too much data for one page: the oldest samples are left out." }
+        }
         @match &before {
             None => (part("functions", "Functions", &functions(&now, measure))),
-            Some(before) => (part("functions", "What became dearer", &differences(before, &now, measure))),
+            Some(before) => {
+                @let differences = differences(before, &now, measure);
+                (part("functions", "Functions by change", &differences))
+            },
         }
         p.faint.small {
-            "Busy workers are looked at " (answer.hertz) " times a second, from outside. Shares are estimates: "
-            "of 1000 samples, one is within three points."
+            "Busy workers are sampled " (response.hertz) " times a second, from outside. Shares "
+            "are estimates: with 1000 samples, a share is within three percentage points."
         }
     }
 }
 
 fn said(of_side: &Shares, measure: Measure) -> String {
     let total = of_side.profile.total();
-    let what = if measure == Measure::Cpu { "CPU time" } else { "time of workers" };
+    let measured = if measure == Measure::Cpu { "CPU time" } else { "worker time" };
     let generations: Vec<_> = of_side.side.generations.iter().map(ToString::to_string).collect();
     let generations = match &generations[..] {
         [] => String::new(),
@@ -203,14 +215,14 @@ fn said(of_side: &Shares, measure: Measure) -> String {
     };
     let requests = match of_side.side.requests {
         0 => String::new(),
-        n => format!(", {} requests", human::count(n)),
+        n => format!(", {} requests", format::count(n)),
     };
     format!(
-        "{} of {what}, {} to {}{generations}{requests}, {} samples",
-        human::time(of(total, measure)),
-        human::clock(of_side.side.from),
-        human::clock(of_side.side.to),
-        human::count(total.samples),
+        "{} of {measured}, {} to {}{generations}{requests}, {} samples",
+        format::time(of(total, measure)),
+        format::clock(of_side.side.from),
+        format::clock(of_side.side.to),
+        format::count(total.samples),
     )
 }
 
@@ -219,8 +231,8 @@ fn functions(now: &Shares, measure: Measure) -> Markup {
     let requests = now.side.requests;
     let mut shares = now.profile.shares();
     shares.sort_by_key(|share| std::cmp::Reverse(of(share.own, measure)));
-    let percent = |weight| human::percent(of(weight, measure) as f64, all);
-    let per = |weight| human::time(of(weight, measure) / requests.max(1));
+    let percent = |weight| format::percent(of(weight, measure) as f64, all);
+    let per = |weight| format::time(of(weight, measure) / requests.max(1));
     let row = |share: &Share| {
         html! {
             tr {
@@ -228,7 +240,11 @@ fn functions(now: &Shares, measure: Measure) -> Markup {
                 td.number { (percent(share.own)) }
                 td.number { (percent(share.total)) }
                 @if requests > 0 { td.number { (per(share.own)) } td.number { (per(share.total)) } }
-                td.name.faint { @if !share.function.is_internal() { (short(&share.function.file)) ":" (share.function.line) } }
+                td.name.faint {
+                    @if !share.function.is_internal() {
+                        (short(&share.function.file)) ":" (share.function.line)
+                    }
+                }
             }
         }
     };
@@ -236,13 +252,13 @@ fn functions(now: &Shares, measure: Measure) -> Markup {
         div.scroll tabindex="0" { table {
             thead { tr {
                 th scope="col" { "Function" }
-                th.number scope="col" { "Itself" }
-                th.number scope="col" { "With callees" }
+                th.number scope="col" { "Self" }
+                th.number scope="col" { "Total" }
                 @if requests > 0 {
-                    th.number scope="col" { "Per request" }
+                    th.number scope="col" { "Self per request" }
                     th.number scope="col" { "… with callees" }
                 }
-                th scope="col" { "Where" }
+                th scope="col" { "Location" }
             } }
             tbody { @for share in shares.iter().take(ROWS_MAX) { (row(share)) } }
         } }
@@ -253,7 +269,7 @@ fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
     let (was, is) = (before.compared(), now.compared());
     let is_per_request = was.requests > 0 && is.requests > 0;
     let value = |value: f64| {
-        if is_per_request { human::time(value as u64) } else { human::percent(value, 1e6) }
+        if is_per_request { format::time(value as u64) } else { format::percent(value, 1e6) }
     };
     let signed = |difference: f64| {
         let sign = if difference < 0.0 { "−" } else { "+" };
@@ -279,8 +295,8 @@ fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
     };
     html! {
         p.faint {
-            @if is_per_request { "Time per request." }
-            @else { "Shares of the time: nobody counts these requests." }
+            @if is_per_request { "Self time per request." }
+            @else { "Shares of the time: the number of these requests is not known." }
         }
         div.scroll tabindex="0" { table {
             thead { tr {
@@ -298,7 +314,7 @@ fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
     }
 }
 
-/// A name that was invented to be long.
+/// Shortens a long name.
 fn short(name: &str) -> String {
     let name = &*without_controls(name);
     match name.char_indices().nth(NAME_CHARS_MAX) {

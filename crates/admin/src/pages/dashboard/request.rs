@@ -2,10 +2,10 @@
 
 use super::{NOT_MEASURED, Shown, View, tables};
 use crate::chart::span_bar;
+use crate::format;
 use crate::frame::{moment, nothing, part, route_link, tile};
-use crate::human;
 use maud::{Markup, html};
-use samovar_insight::{Boot, Kept, Model, Numbers, Scene};
+use samovar_insight::{Boot, Model, Numbers, RecentRequest, Scene};
 use std::fmt::Write as _;
 
 pub(super) fn show(view: &View) -> Shown {
@@ -17,22 +17,26 @@ pub(super) fn show(view: &View) -> Shown {
     let kept = insight.figures().kept().find(id).map(|kept| (**kept).clone());
     let stored = || view.sources.store().and_then(|store| store.request(id).ok().flatten());
     let Some(kept) = kept.or_else(stored) else {
-        let why = "Only slow and failed requests are kept, and the oldest make room for others.";
+        let why = "Only slow and failed requests are recorded. The oldest are removed when the \
+                   limit is reached.";
         return Shown::not_found("No such request", why);
     };
     let numbers = &kept.numbers;
     let main = html! {
         h1.name { (kept.method) " " (kept.path) }
-        p { "Route " (route_link(&kept.route)) " · began " (moment(numbers.began_unix_us / 1_000_000)) }
-        (part("tiles", "", &tiles(numbers)))
-        (part("waterfall", "Its time", &waterfall(&kept)))
-        @if let Some(place) = &kept.place {
-            (part("place", "Where PHP stood when it waited longest", &html! { pre { code { (place) } } }))
+        p {
+            "Route " (route_link(&kept.route)) " · started "
+            (moment(numbers.began_unix_us / 1_000_000))
         }
-        @if let Some(found) = &kept.scene { (part("stack", "What it was at", &scene(found))) }
+        (part("tiles", "", &tiles(numbers)))
+        (part("waterfall", "Timeline", &waterfall(&kept)))
+        @if let Some(place) = &kept.place {
+            (part("place", "PHP location of the longest wait", &html! { pre { code { (place) } } }))
+        }
+        @if let Some(found) = &kept.scene { (part("stack", "Stack", &scene(found))) }
         div.columns {
             (part("timers", "Timers", &timers(&kept)))
-            (part("ledger", "In figures", &ledger(&kept)))
+            (part("ledger", "Details", &request_accounting(&kept)))
         }
     };
     Shown::new(format!("{} {}", kept.method, tables::shortened(&kept.path)), main)
@@ -42,27 +46,28 @@ fn tiles(n: &Numbers) -> Markup {
     html! {
         dl.tiles {
             (tile("Status", &n.status.to_string(), &n.end.name().replace('_', " ")))
-            (tile("Time", &human::time(n.wall_ns), ""))
-            (tile("In the queue", &human::time(n.queue_ns), ""))
-            (tile("In a worker", &human::time(n.run_ns), ""))
-            (tile("CPU", &human::time(n.cpu_ns), ""))
-            (tile("PHP's memory", &human::bytes(n.peak_bytes), "peak"))
+            (tile("Time", &format::time(n.wall_ns), ""))
+            (tile("In the queue", &format::time(n.queue_ns), ""))
+            (tile("In a worker", &format::time(n.run_ns), ""))
+            (tile("CPU", &format::time(n.cpu_ns), ""))
+            (tile("PHP memory", &format::bytes(n.peak_bytes), "peak"))
         }
     }
 }
 
-/// A stretch of the request's time.
+/// A section of the request's time.
 struct Stretch {
     name: String,
     class: &'static str,
     from_ns: u64,
     ns: u64,
-    /// Within what PHP did.
+    /// Whether it is part of PHP's time.
     is_inner: bool,
 }
 
-/// Queue, worker, and what is known of the time in it. Waits are sums: they are laid end to end after PHP's own time.
-fn stretches(kept: &Kept) -> Vec<Stretch> {
+/// Returns the sections: queue, worker, and the known parts of the worker's time. Waits are known
+/// only as sums; they are drawn one after another after PHP's own time.
+fn stretches(kept: &RecentRequest) -> Vec<Stretch> {
     let n = &kept.numbers;
     let outer = |name: &str, class, from_ns, ns| Stretch {
         name: name.to_owned(),
@@ -79,12 +84,12 @@ fn stretches(kept: &Kept) -> Vec<Stretch> {
         let boot = |boot: &Boot| Some((boot.is_of_run(), boot.within(n.queue_ns)?));
         let boots: Vec<_> = kept.boots.iter().filter_map(boot).collect();
         for (_, (from_ns, ns)) in boots.iter().filter(|(is_of_run, _)| !is_of_run) {
-            let name = "its worker's boot".to_owned();
+            let name = "worker boot".to_owned();
             all.push(Stretch { name, class: "c-roll", from_ns: *from_ns, ns: *ns, is_inner: true });
         }
         all.push(outer("in a worker", "c-wall", begin, n.run_ns));
         for (_, (from_ns, ns)) in boots.iter().filter(|(is_of_run, _)| *is_of_run) {
-            let (name, ns) = ("its script's boot".to_owned(), (*ns).min(n.run_ns));
+            let (name, ns) = ("script boot".to_owned(), (*ns).min(n.run_ns));
             all.push(Stretch { name, class: "c-roll", from_ns: *from_ns, ns, is_inner: true });
         }
         let php = n.cpu_ns.saturating_sub(n.rollback_ns).min(n.run_ns);
@@ -100,7 +105,7 @@ fn stretches(kept: &Kept) -> Vec<Stretch> {
         }
     }
     if n.worker != 0 && end > n.wall_ns {
-        all.push(outer("after its client had the answer", "c-rest", n.wall_ns, end - n.wall_ns));
+        all.push(outer("after the response was sent", "c-rest", n.wall_ns, end - n.wall_ns));
     }
     if n.wall_ns > end {
         let name = if n.worker == 0 { "without a worker" } else { "to the client" };
@@ -114,26 +119,26 @@ fn row(s: &Stretch, whole: f64) -> Markup {
     html! {
         tr {
             th.name.inner[s.is_inner] scope="row" { (s.name) }
-            td.number { (human::time(s.ns)) }
+            td.number { (format::time(s.ns)) }
             td.bars.long { (span_bar(s.class, from, to)) }
         }
     }
 }
 
-fn waterfall(kept: &Kept) -> Markup {
+fn waterfall(kept: &RecentRequest) -> Markup {
     let all = stretches(kept);
     let longest = all.iter().map(|s| s.from_ns.saturating_add(s.ns)).max().unwrap_or(0);
     let whole = longest.max(kept.numbers.wall_ns).max(1) as f64;
-    // Timers belong to what PHP did, and stand below it.
+    // Timers are part of PHP's time, so they are drawn below it.
     let inner = all.iter().rposition(|s| s.is_inner).map_or(0, |at| at + 1);
     html! {
         div.scroll tabindex="0" {
             table.waterfall {
                 thead {
                     tr {
-                        th scope="col" { "What" }
+                        th scope="col" { "Part" }
                         th.number scope="col" { "Time" }
-                        th.bars.long scope="col" { "0 to " (human::time(whole as u64)) }
+                        th.bars.long scope="col" { "0 to " (format::time(whole as u64)) }
                     }
                 }
                 tbody {
@@ -142,8 +147,9 @@ fn waterfall(kept: &Kept) -> Markup {
                         @let begin = kept.numbers.queue_ns as f64 / whole;
                         tr {
                             th.name.inner scope="row" { "timer " (tables::tags(&timer.tags)) }
-                            td.number { (human::time(timer.wall_ns)) }
-                            td.bars.long { (span_bar("c-timer", begin, begin + timer.wall_ns as f64 / whole)) }
+                            td.number { (format::time(timer.wall_ns)) }
+                            @let end = begin + timer.wall_ns as f64 / whole;
+                            td.bars.long { (span_bar("c-timer", begin, end)) }
                         }
                     }
                     @for s in &all[inner..] { (row(s, whole)) }
@@ -151,13 +157,14 @@ fn waterfall(kept: &Kept) -> Markup {
             }
         }
         p.faint.small {
-            "What PHP did and waited for is known as sums: within the worker's time the order is not that in which it happened. "
-            "Timers may overlap all of it; they are drawn from the worker's begin on."
+            "PHP's CPU time and waits are recorded as sums: their order within the worker's time "
+            "is not known. Timers may overlap all other parts. They are drawn from the start of "
+            "the worker's time."
         }
     }
 }
 
-fn timers(kept: &Kept) -> Markup {
+fn timers(kept: &RecentRequest) -> Markup {
     if kept.timers.is_empty() {
         return nothing("The application started no timers.");
     }
@@ -176,9 +183,9 @@ fn timers(kept: &Kept) -> Markup {
                     @for timer in &kept.timers {
                         tr {
                             td.name { (tables::tags(&timer.tags)) }
-                            td.number { (human::count(timer.hits.into())) }
-                            td.number { (human::time(timer.wall_ns)) }
-                            td.number { (human::time(timer.cpu_ns)) }
+                            td.number { (format::count(timer.hits.into())) }
+                            td.number { (format::time(timer.wall_ns)) }
+                            td.number { (format::time(timer.cpu_ns)) }
                         }
                     }
                 }
@@ -187,25 +194,31 @@ fn timers(kept: &Kept) -> Markup {
     }
 }
 
-fn ledger(kept: &Kept) -> Markup {
+fn request_accounting(kept: &RecentRequest) -> Markup {
     let n = &kept.numbers;
     let fact = |name: &str, value: String| html! { dt { (name) } dd { (value) } };
     html! {
         div.card { dl.facts {
-            dt { "Id" } dd.name { (kept.id) }
+            dt { "ID" } dd.name { (kept.id) }
             @if !kept.script.is_empty() { dt { "Script" } dd.name { (kept.script) } }
             @if n.model != Model::None { (fact("Model", n.model.name().to_owned())) }
             @if n.worker != 0 {
-                (fact("Worker", format!("process {} in cell {}, generation {}", n.worker, n.cell, n.generation)))
+                (fact("Worker", format!(
+                    "process {} in cell {}, generation {}", n.worker, n.cell, n.generation
+                )))
             }
-            (fact("Rollback before it", format!("{}, {} pages", human::time(n.rollback_ns), n.rollback_pages)))
-            (fact("Page faults", format!("{}, {} with a disk", human::count(n.faults_minor.into()), n.faults_major)))
-            (fact("Context switches", format!(
-                "{} to wait, {} because others wanted the core", n.switches_voluntary, n.switches_involuntary
+            (fact("Preceding rollback", format!(
+                "{}, {} pages", format::time(n.rollback_ns), n.rollback_pages
             )))
-            (fact("Received", human::bytes(n.bytes_in)))
-            (fact("Sent", human::bytes(n.bytes_out)))
-            (fact("Run again", format!("{} times", n.retries)))
+            (fact("Page faults", format!(
+                "{}, {} with disk access", format::count(n.faults_minor.into()), n.faults_major
+            )))
+            (fact("Context switches", format!(
+                "{} voluntary, {} involuntary", n.switches_voluntary, n.switches_involuntary
+            )))
+            (fact("Received", format::bytes(n.bytes_in)))
+            (fact("Sent", format::bytes(n.bytes_out)))
+            (fact("Retries", n.retries.to_string()))
             @if n.trace_id != [0; 16] {
                 dt { "Trace" } dd.name { (hex(&n.trace_id)) }
                 dt { "Span" } dd.name { (hex(&n.span_id)) }
@@ -215,10 +228,10 @@ fn ledger(kept: &Kept) -> Markup {
     }
 }
 
-/// What its worker was at when the request became slow.
+/// Returns the worker's state at the time the request became slow.
 fn scene(scene: &Scene) -> Markup {
     html! {
-        p { "When it became slow, " (scene.blocked) ":" }
+        p { "When the request became slow: " (scene.blocked) }
         pre { @for (at, call) in scene.calls.iter().enumerate() { "#" (at) " " (call) "\n" } }
     }
 }

@@ -1,36 +1,38 @@
-//! `/requests`: slow and failed requests, the latest first.
+//! `/requests`: slow and failed requests, latest first.
 
 use super::{NOT_MEASURED, Shown, View, tables};
 use crate::frame::{nothing, part};
 use maud::html;
-use samovar_insight::Kept;
+use samovar_insight::RecentRequest;
 use std::sync::Arc;
 
-/// Requests that are shown.
+/// Maximum number of displayed requests.
 const REQUESTS_MAX: usize = 100;
-/// Seconds back that are looked for in the history.
+/// Length of the searched history in seconds.
 const BACK_S: u64 = 86_400;
 
 pub(super) fn show(view: &View) -> Shown {
     let Some(insight) = &view.sources.insight else {
         return Shown::new("Requests", html! { h1 { "Requests" } (nothing(NOT_MEASURED)) });
     };
-    let mut kept: Vec<Arc<Kept>> =
+    let mut kept: Vec<Arc<RecentRequest>> =
         insight.figures().kept().iter().take(REQUESTS_MAX).cloned().collect();
     if kept.len() < REQUESTS_MAX
         && let Some(store) = view.sources.store()
     {
-        // Those from before the start, too.
+        // Includes requests before the server's start.
         let from = view.now.saturating_sub(BACK_S);
         let stored = store.latest_requests(from, view.now + 1, REQUESTS_MAX as u32);
-        let is_new = |one: &Kept| !kept.iter().any(|known| **known == *one);
+        let is_new = |one: &RecentRequest| !kept.iter().any(|known| **known == *one);
         let older: Vec<_> = stored.unwrap_or_default().into_iter().filter(is_new).collect();
         kept.extend(older.into_iter().map(Arc::new).take(REQUESTS_MAX - kept.len()));
     }
     kept.sort_by_key(|one| std::cmp::Reverse(one.numbers.began_unix_us));
     let main = html! {
         h1 { "Slow and failed requests" }
-        p.faint { "The last " (REQUESTS_MAX) ". Query strings, cookies and bodies are not kept." }
+        p.faint {
+            "The last " (REQUESTS_MAX) ". Query strings, cookies and bodies are not recorded."
+        }
         (part("table", "", &tables::requests(&kept, true)))
     };
     Shown::new("Requests", main)

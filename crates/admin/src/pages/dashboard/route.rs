@@ -1,18 +1,18 @@
-//! `/route?name=`: one route: how long, what for, and which requests to look at.
+//! `/route?name=`: one route: durations, waits, and individual requests to look at.
 
 use super::{NOT_MEASURED, Shown, View, history, tables};
 use crate::chart::{Part, bar, histogram, parts};
+use crate::format;
 use crate::frame::{named, nothing, part, tile};
-use crate::human;
 use crate::query::link;
 use maud::{Markup, html};
 use samovar_insight::store::EventKind;
-use samovar_insight::{Costs, End, Kept, RouteFigures};
+use samovar_insight::{Costs, End, RecentRequest, RouteFigures};
 use std::sync::Arc;
 
-/// Requests that are shown.
+/// Maximum number of displayed requests.
 const REQUESTS_MAX: usize = 10;
-/// Seconds back in which the last reload is looked for.
+/// Period in seconds in which the last reload is searched.
 const RELOAD_BACK_S: u64 = 7 * 86_400;
 
 pub(super) fn show(view: &View) -> Shown {
@@ -20,10 +20,13 @@ pub(super) fn show(view: &View) -> Shown {
     let Some(insight) = &view.sources.insight else {
         return Shown::not_found("Route", NOT_MEASURED);
     };
-    let (route, kept): (RouteFigures, Vec<Arc<Kept>>) = {
+    let (route, kept): (RouteFigures, Vec<Arc<RecentRequest>>) = {
         let figures = insight.figures();
         let Some(route) = figures.route(&name).filter(|route| route.costs.requests > 0) else {
-            return Shown::not_found("No such route", "It has had no request since the start.");
+            return Shown::not_found(
+                "No such route",
+                "No requests for this route since the start.",
+            );
         };
         let of_route = figures.kept().iter().filter(|kept| *kept.route == *name);
         (route.clone(), of_route.take(REQUESTS_MAX).cloned().collect())
@@ -32,23 +35,25 @@ pub(super) fn show(view: &View) -> Shown {
     let main = html! {
         h1.name { (named(&name)) }
         p {
-            a href=(link("/profile", &[("route", &name)])) { "Where its time goes, by function" } " · "
-            a href=(link("/history", &[("route", &name)])) { "Its history" } " · "
+            a href=(link("/profile", &[("route", &name)])) { "Profile by function" } " · "
+            a href=(link("/history", &[("route", &name)])) { "History" } " · "
             "Since the start. " (since_reload(view))
         }
         (part("tiles", "", &tiles(costs)))
         div.columns {
-            (part("histogram", "", &histogram("How long requests took", &costs.wall)))
+            (part("histogram", "", &histogram("Request duration", &costs.wall)))
             (part("split", "", &split(costs)))
         }
         (part("percentiles", "Percentiles", &percentiles(costs)))
-        @if let Some(charts) = history::latest(view, &name) { (part("history", "The last 6 hours", &charts)) }
-        (part("waits", "What it waits for", &waits(&route)))
+        @if let Some(charts) = history::latest(view, &name) {
+            (part("history", "The last 6 hours", &charts))
+        }
+        (part("waits", "Waits", &waits(&route)))
         (part("slow", "Slow and failed requests", &tables::requests(&kept, false)))
         (part("timers", "Timers", &timers(&route)))
         div.columns {
             (part("tags", "Tags", &tags(&route)))
-            (part("ends", "How requests ended", &ends(costs)))
+            (part("ends", "Requests by outcome", &ends(costs)))
         }
     };
     Shown::new(name, main)
@@ -58,50 +63,54 @@ fn since_reload(view: &View) -> String {
     let events = view.sources.events(view.now.saturating_sub(RELOAD_BACK_S), view.now + 1);
     let last = events.iter().rev().find(|event| event.kind == EventKind::Reload);
     last.map_or_else(String::new, |event| {
-        format!("The last reload was {} ago.", human::span(view.now.saturating_sub(event.at)))
+        format!("The last reload was {} ago.", format::span(view.now.saturating_sub(event.at)))
     })
 }
 
 fn tiles(costs: &Costs) -> Markup {
-    let errors = human::percent(costs.errors() as f64, costs.requests as f64);
-    let q = |q| human::time(costs.wall.quantile_ns(q));
+    let errors = format::percent(costs.errors() as f64, costs.requests as f64);
+    let q = |q| format::time(costs.wall.quantile_ns(q));
     let per = |sum: u64| sum / costs.requests.max(1);
     html! {
         dl.tiles {
-            (tile("Calls", &human::count(costs.requests), ""))
-            (tile("Errors", &errors, &human::count(costs.errors())))
+            (tile("Calls", &format::count(costs.requests), ""))
+            (tile("Errors", &errors, &format::count(costs.errors())))
             (tile("p50", &q(0.5), ""))
             (tile("p95", &q(0.95), ""))
             (tile("p99", &q(0.99), ""))
-            (tile("CPU", &human::time(per(costs.cpu.sum_ns())), "mean"))
-            (tile("Total CPU", &human::time(costs.cpu.sum_ns()), ""))
-            (tile("PHP's memory", &human::bytes(costs.peak_bytes_max), "highest peak"))
-            (tile("Sent", &human::bytes(per(costs.bytes_out)), "mean"))
+            (tile("CPU", &format::time(per(costs.cpu.sum_ns())), "mean"))
+            (tile("Total CPU", &format::time(costs.cpu.sum_ns()), ""))
+            (tile("PHP memory", &format::bytes(costs.peak_bytes_max), "maximum peak"))
+            (tile("Sent", &format::bytes(per(costs.bytes_out)), "mean"))
         }
     }
 }
 
 fn percentiles(costs: &Costs) -> Markup {
     let all = [
-        ("the whole time", &costs.wall),
+        ("total time", &costs.wall),
         ("in the queue", &costs.queue),
-        ("CPU, rollback included", &costs.cpu),
+        ("CPU, including rollback", &costs.cpu),
         ("waiting in PHP", &costs.waiting),
     ];
     html! {
         div.scroll tabindex="0" { table {
             thead {
                 tr {
-                    th scope="col" { "Of a request" }
-                    @for name in ["p50", "p95", "p99", "longest"] { th.number scope="col" { (name) } }
+                    th scope="col" { "Per request" }
+                    @for name in ["p50", "p95", "p99", "maximum"] {
+                        th.number scope="col" { (name) }
+                    }
                 }
             }
             tbody {
                 @for (name, times) in all {
                     tr {
                         th scope="row" { (name) }
-                        @for q in [0.5, 0.95, 0.99] { td.number { (human::time(times.quantile_ns(q))) } }
-                        td.number { (human::time(times.max_ns())) }
+                        @for q in [0.5, 0.95, 0.99] {
+                            td.number { (format::time(times.quantile_ns(q))) }
+                        }
+                        td.number { (format::time(times.max_ns())) }
                     }
                 }
             }
@@ -109,7 +118,7 @@ fn percentiles(costs: &Costs) -> Markup {
     }
 }
 
-/// Shares of the mean request's time.
+/// Returns the shares of the mean request's time.
 fn split(costs: &Costs) -> Markup {
     let per = |sum: u64| sum as f64 / costs.requests.max(1) as f64;
     let php = costs.cpu.sum_ns().saturating_sub(costs.rollback_ns);
@@ -119,28 +128,33 @@ fn split(costs: &Costs) -> Markup {
         ("in the queue", "c-queue", costs.queue.sum_ns()),
         ("CPU in PHP", "c-php", php),
         ("waiting in PHP", "c-wait", costs.waiting_ns),
-        ("else in the worker", "c-rest", rest),
+        ("other time in the worker", "c-rest", rest),
         ("rollback", "c-roll", costs.rollback_ns),
     ];
     let part = |(name, class, sum): (&str, &'static str, u64)| Part {
         name: name.to_owned(),
         class,
         value: sum as f64,
-        said: human::time(per(sum) as u64),
+        said: format::time(per(sum) as u64),
     };
     html! {
         figure.chart {
-            figcaption { h3 { "Where the time goes" } p { "Mean of a request." } }
-            (parts("Where the time goes", &all.map(part)))
+            figcaption { h3 { "Time per request, by part" } p { "Mean values." } }
+            (parts("Time per request, by part", &all.map(part)))
             dl.facts {
-                dt { "Page faults" } dd { (human::digits(per(costs.faults_minor))) " per request, "
-                    (human::digits(per(costs.faults_major))) " with a disk" }
-                dt { "Context switches" } dd { (human::digits(per(costs.switches_voluntary))) " to wait, "
-                    (human::digits(per(costs.switches_involuntary))) " because others wanted the core" }
-                dt { "Pages rolled back" } dd { (human::digits(per(costs.rollback_pages))) " per request" }
-                dt { "Run again" } dd { (human::count(costs.retries)) " times, because workers died" }
+                dt { "Page faults" } dd { (format::digits(per(costs.faults_minor))) " per request, "
+                    (format::digits(per(costs.faults_major))) " with disk access" }
+                dt { "Context switches" }
+                dd { (format::digits(per(costs.switches_voluntary))) " voluntary, "
+                    (format::digits(per(costs.switches_involuntary))) " involuntary per request" }
+                dt { "Pages rolled back" }
+                dd { (format::digits(per(costs.rollback_pages))) " per request" }
+                dt { "Retries" } dd { (format::count(costs.retries)) ", because workers died" }
             }
-            p.faint.small { "A rollback makes the worker ready for the next request; its client does not wait for it." }
+            p.faint.small {
+                "A rollback prepares the worker for the next request. The client does not wait for "
+                "it."
+            }
         }
     }
 }
@@ -154,7 +168,7 @@ fn waits(route: &RouteFigures) -> Markup {
 fn timers(route: &RouteFigures) -> Markup {
     let mut all: Vec<_> = route.timers().collect();
     if all.is_empty() {
-        return nothing("The application starts no timers here.");
+        return nothing("The application starts no timers in this route.");
     }
     all.sort_by_key(|(_, timer)| std::cmp::Reverse(timer.wall_ns));
     let most = all.first().map_or(0, |(_, timer)| timer.wall_ns) as f64;
@@ -176,12 +190,13 @@ fn timers(route: &RouteFigures) -> Markup {
                     @for (tags, timer) in &all {
                         tr {
                             td.name { (tables::tags(tags)) }
-                            td.number { (human::time(timer.wall_ns)) }
+                            td.number { (format::time(timer.wall_ns)) }
                             td.bars { (bar("c-timer", timer.wall_ns as f64, most)) }
-                            td.number { (human::time(timer.user_ns.saturating_add(timer.system_ns))) }
-                            td.number { (human::count(timer.hits)) }
-                            td.number { (human::time(timer.wall_ns / timer.hits.max(1))) }
-                            td.number { (human::count(timer.requests)) }
+                            @let cpu_ns = timer.user_ns.saturating_add(timer.system_ns);
+                            td.number { (format::time(cpu_ns)) }
+                            td.number { (format::count(timer.hits)) }
+                            td.number { (format::time(timer.wall_ns / timer.hits.max(1))) }
+                            td.number { (format::count(timer.requests)) }
                         }
                     }
                 }
@@ -193,17 +208,20 @@ fn timers(route: &RouteFigures) -> Markup {
 fn tags(route: &RouteFigures) -> Markup {
     let mut all: Vec<_> = route.tags().collect();
     if all.is_empty() {
-        return nothing("Its requests have no tags.");
+        return nothing("Requests of this route have no tags.");
     }
     all.sort_by_key(|(.., requests)| std::cmp::Reverse(*requests));
     html! {
         div.scroll { table {
             thead {
-                tr { th scope="col" { "Tag" } th scope="col" { "Value" } th.number scope="col" { "Requests" } }
+                tr {
+                    th scope="col" { "Tag" } th scope="col" { "Value" }
+                    th.number scope="col" { "Requests" }
+                }
             }
             tbody {
                 @for (name, value, requests) in all {
-                    tr { td { (name) } td.name { (value) } td.number { (human::count(requests)) } }
+                    tr { td { (name) } td.name { (value) } td.number { (format::count(requests)) } }
                 }
             }
         } }
@@ -215,9 +233,12 @@ fn ends(costs: &Costs) -> Markup {
     let classes = costs.by_class.iter().enumerate().filter(|(_, n)| **n > 0);
     html! {
         div.card { dl.facts {
-            @for (end, n) in ends { dt { (end.name().replace('_', " ")) } dd { (human::count(n)) } }
+            @for (end, n) in ends {
+                dt { (end.name().replace('_', " ")) } dd { (format::count(n)) }
+            }
             @for (class, n) in classes {
-                dt { "Status " @if class == 0 { "beyond 599" } @else { (class) "xx" } } dd { (human::count(*n)) }
+                dt { "Status " @if class == 0 { "above 599" } @else { (class) "xx" } }
+                dd { (format::count(*n)) }
             }
         } }
     }

@@ -1,18 +1,18 @@
-//! `/routes`: all routes beside each other, sorted by what one asks for.
+//! `/routes`: all routes in a table, sorted by the selected column.
 
 use super::{NOT_MEASURED, Shown, View};
 use crate::chart::bar;
 use crate::compare::{Base, Change};
+use crate::format;
 use crate::frame::{nothing, part, route_link};
-use crate::human;
 use crate::query::link;
 use maud::{Markup, html};
 use samovar_insight::Costs;
 use std::cmp::Ordering;
 
-/// Routes of one page.
+/// Number of routes per page.
 const ROWS_MAX: usize = 100;
-/// A change from which on it is called one.
+/// Minimum relative change that is displayed as a change.
 const CHANGE_MIN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,19 +30,19 @@ enum Column {
     CpuChange,
 }
 
-/// (column, its key in links, its heading, what it says).
+/// (column, key in links, heading, description).
 const COLUMNS: [(Column, &str, &str, &str); 11] = [
-    (Column::Route, "route", "Route", "as the application calls it, else by its path"),
+    (Column::Route, "route", "Route", "name set by the application, otherwise the path"),
     (Column::Calls, "calls", "Calls", "since the start"),
-    (Column::Errors, "errors", "Errors", "answers with a status of 500 or above"),
-    (Column::Cpu, "cpu", "Total CPU", "in workers, rollbacks included"),
-    (Column::P50, "p50", "p50", "half of its requests were not slower"),
-    (Column::P95, "p95", "p95", "95 of 100 requests were not slower"),
-    (Column::P99, "p99", "p99", "99 of 100 requests were not slower"),
-    (Column::Queue, "queue", "Queue", "mean time until a worker took it"),
-    (Column::Waits, "waits", "Waits", "mean time in which PHP waited for others"),
-    (Column::P95Change, "p95change", "p95 change", "of the last ten minutes"),
-    (Column::CpuChange, "cpuchange", "CPU change", "per request, of the last ten minutes"),
+    (Column::Errors, "errors", "Errors", "responses with a status of 500 or above"),
+    (Column::Cpu, "cpu", "Total CPU", "in workers, including rollbacks"),
+    (Column::P50, "p50", "p50", "50 % of the requests took at most this time"),
+    (Column::P95, "p95", "p95", "95 % of the requests took at most this time"),
+    (Column::P99, "p99", "p99", "99 % of the requests took at most this time"),
+    (Column::Queue, "queue", "Queue", "mean time until a worker took the request"),
+    (Column::Waits, "waits", "Waits", "mean time PHP waited"),
+    (Column::P95Change, "p95change", "p95 change", "in the last ten minutes"),
+    (Column::CpuChange, "cpuchange", "CPU change", "per request, in the last ten minutes"),
 ];
 
 struct Row {
@@ -75,7 +75,7 @@ impl Row {
         }
     }
 
-    /// Largest first; what cannot be said is last.
+    /// Largest first; missing values last.
     fn compare(&self, other: &Row, by: Column) -> Ordering {
         let by_name = || self.name.cmp(&other.name);
         let known = |of: Option<f64>| of.unwrap_or(f64::NEG_INFINITY);
@@ -99,7 +99,7 @@ impl Row {
     }
 }
 
-/// What of the table was asked for.
+/// Selection of the page.
 struct Asked {
     sort: (Column, &'static str),
     is_reversed: bool,
@@ -123,7 +123,7 @@ impl Asked {
         }
     }
 
-    /// The same table, but for what `pairs` say.
+    /// Returns a link to the same table with these values replaced.
     fn link(&self, pairs: &[(&str, &str)]) -> String {
         let order = if self.is_reversed { "up" } else { "" };
         let own = [
@@ -161,13 +161,14 @@ pub(super) fn show(view: &View) -> Shown {
         form.filter action="/routes" {
             input type="hidden" name="sort" value=(asked.sort.1);
             input type="hidden" name="than" value=(asked.base.key());
-            label { "Only those with " input type="search" name="find" value=(asked.find); }
+            label { "Name contains " input type="search" name="find" value=(asked.find); }
             button { "Show" }
         }
         (part("table", "", &table(&rows, &asked, &changes.why_not)))
         @if beyond > 0 {
             p.faint {
-                (human::count(beyond)) " requests had routes beyond those that are told apart; they are in (other)."
+                (format::count(beyond))
+                " requests had a route beyond insight.routes_max; they are counted in (other)."
             }
         }
     };
@@ -176,15 +177,20 @@ pub(super) fn show(view: &View) -> Shown {
 
 fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
     if rows.is_empty() {
-        return nothing(if asked.find.is_empty() { "No requests yet." } else { "No such route." });
+        return nothing(if asked.find.is_empty() {
+            "No requests yet."
+        } else {
+            "No matching route."
+        });
     }
     let most_cpu = rows.iter().map(|row| row.cpu_ns).max().unwrap_or(0) as f64;
     let shown = rows.iter().skip(asked.first).take(ROWS_MAX);
     html! {
         p.choice {
-            "Changes of the last ten minutes against "
+            "Changes in the last ten minutes, compared with "
             @for base in Base::ALL {
-                a href=(asked.link(&[("than", base.key())])) aria-current=[(base == asked.base).then_some("true")] {
+                a href=(asked.link(&[("than", base.key())]))
+                    aria-current=[(base == asked.base).then_some("true")] {
                     (base.name())
                 } " "
             }
@@ -197,13 +203,14 @@ fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
                     @for row in shown {
                         tr {
                             th scope="row" { (route_link(&row.name)) }
-                            td.number { (human::count(row.calls)) }
-                            td.number.bad[row.errors > 0] { (human::count(row.errors)) }
+                            td.number { (format::count(row.calls)) }
+                            td.number.bad[row.errors > 0] { (format::count(row.errors)) }
                             td.number {
-                                (human::time(row.cpu_ns)) (bar("c-php", row.cpu_ns as f64, most_cpu))
+                                (format::time(row.cpu_ns))
+                                (bar("c-php", row.cpu_ns as f64, most_cpu))
                             }
                             @for ns in [row.p50, row.p95, row.p99, row.queue_ns, row.waits_ns] {
-                                td.number { (human::time(ns)) }
+                                td.number { (format::time(ns)) }
                             }
                             (change(row.change.p95))
                             (change(row.change.cpu))
@@ -214,13 +221,15 @@ fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
         }
         @if rows.len() > ROWS_MAX || asked.first > 0 {
             p.more {
-                (asked.first + 1) " to " (rows.len().min(asked.first + ROWS_MAX)) " of " (rows.len()) ". "
+                (asked.first + 1) " to " (rows.len().min(asked.first + ROWS_MAX))
+                " of " (rows.len()) ". "
                 @if asked.first > 0 {
                     @let from = asked.first.saturating_sub(ROWS_MAX).to_string();
-                    a href=(asked.link(&[("from", &from)])) { "Before" } " "
+                    a href=(asked.link(&[("from", &from)])) { "Previous" } " "
                 }
                 @if rows.len() > asked.first + ROWS_MAX {
-                    a href=(asked.link(&[("from", &(asked.first + ROWS_MAX).to_string())])) { "Next" }
+                    @let next = (asked.first + ROWS_MAX).to_string();
+                    a href=(asked.link(&[("from", &next)])) { "Next" }
                 }
             }
         }
@@ -231,25 +240,27 @@ fn heading(column: &(Column, &'static str, &str, &str), asked: &Asked) -> Markup
     let (column, key, name, says) = *column;
     let is_sorted = column == asked.sort.0;
     let order = if is_sorted && !asked.is_reversed { "up" } else { "" };
-    // A route's name goes up where figures go down.
+    // Names are sorted ascending by default, figures descending.
     let goes_up = asked.is_reversed != (column == Column::Route);
     html! {
         th scope="col" title=(says) class=(if column == Column::Route { "" } else { "number" })
             aria-sort=[is_sorted.then_some(if goes_up { "ascending" } else { "descending" })] {
             a href=(asked.link(&[("sort", key), ("order", order)])) {
-                (name) @if is_sorted { span aria-hidden="true" { (if goes_up { " ▲" } else { " ▼" }) } }
+                (name)
+                @if is_sorted { span aria-hidden="true" { (if goes_up { " ▲" } else { " ▼" }) } }
             }
         }
     }
 }
 
-/// What has become slower or dearer is said in a colour, and by its sign.
+/// Returns a change with its sign; slower or more expensive is marked by colour.
 pub(super) fn change(of: Option<f64>) -> Markup {
     html! {
         @match of {
             None => td.number.faint { "–" },
             Some(change) => td.number.bad[change >= CHANGE_MIN].good[change <= -CHANGE_MIN] {
-                (format!("{:+.0} %", change * 100.0).replace('-', "−").replace("+0 %", "0 %").replace("−0 %", "0 %"))
+                (format!("{:+.0} %", change * 100.0)
+                    .replace('-', "−").replace("+0 %", "0 %").replace("−0 %", "0 %"))
             },
         }
     }
@@ -260,7 +271,7 @@ mod tests {
     use super::change;
 
     #[test]
-    fn changes_say_which_way_they_go() {
+    fn change_is_formatted_with_its_sign() {
         for (of, expected) in [
             (None, "<td class=\"number faint\">–</td>"),
             (Some(0.5), "<td class=\"number bad\">+50 %</td>"),

@@ -1,22 +1,22 @@
-//! Tables that several pages have.
+//! Tables used by several pages.
 
 use crate::chart::{Part, bar, event_class, parts};
+use crate::format;
 use crate::frame::{moment, nothing, route_link};
-use crate::human;
 use crate::query::link;
 use maud::{Markup, html};
-use samovar_insight::Kept;
+use samovar_insight::RecentRequest;
 use samovar_insight::store::Event;
 use samovar_wire::Status;
 use std::sync::Arc;
 
-/// Bytes of a path that are shown; the whole is on the request's page.
+/// Maximum displayed bytes of a path; the request's page shows all of it.
 const PATH_SHOWN_MAX: usize = 120;
 
-/// Slow and failed requests.
-pub(super) fn requests(of: &[Arc<Kept>], has_route: bool) -> Markup {
+/// Returns a table of slow and failed requests.
+pub(super) fn requests(of: &[Arc<RecentRequest>], has_route: bool) -> Markup {
     if of.is_empty() {
-        return nothing("No slow and no failed requests yet.");
+        return nothing("No slow or failed requests yet.");
     }
     let most = of.iter().map(|kept| kept.numbers.wall_ns).max().unwrap_or(0) as f64;
     html! {
@@ -24,13 +24,13 @@ pub(super) fn requests(of: &[Arc<Kept>], has_route: bool) -> Markup {
             table {
                 thead {
                     tr {
-                        th scope="col" { "Began" }
+                        th scope="col" { "Start" }
                         th scope="col" { "Request" }
                         @if has_route { th scope="col" { "Route" } }
                         th.number scope="col" { "Status" }
                         th.number scope="col" { "Time" }
                         th.bars scope="col" aria-hidden="true" {}
-                        th scope="col" { "Waited longest for" }
+                        th scope="col" { "Longest wait" }
                     }
                 }
                 tbody {
@@ -45,11 +45,11 @@ pub(super) fn requests(of: &[Arc<Kept>], has_route: bool) -> Markup {
                             }
                             @if has_route { td { (route_link(&kept.route)) } }
                             td.number.bad[numbers.status >= 500] { (numbers.status) }
-                            td.number { (human::time(numbers.wall_ns)) }
+                            td.number { (format::time(numbers.wall_ns)) }
                             td.bars { (bar("c-wall", numbers.wall_ns as f64, most)) }
                             td.name {
                                 @if let Some((kind, peer, _, ns)) = kept.waits.first() {
-                                    (kind.name()) " " (peer) " " span.faint { (human::time(*ns)) }
+                                    (kind.name()) " " (peer) " " span.faint { (format::time(*ns)) }
                                 }
                             }
                         }
@@ -60,7 +60,7 @@ pub(super) fn requests(of: &[Arc<Kept>], has_route: bool) -> Markup {
     }
 }
 
-/// The beginning of a text, in whole characters.
+/// Returns the beginning of a text, cut at a character boundary.
 pub(super) fn shortened(text: &str) -> String {
     match text.floor_char_boundary(PATH_SHOWN_MAX) {
         end if end == text.len() => text.to_owned(),
@@ -68,10 +68,10 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// What happened, the latest first.
+/// Returns a list of events, latest first.
 pub(super) fn events(of: &[Event], most: usize) -> Markup {
     if of.is_empty() {
-        return nothing("Nothing happened: no start, reload, crash or limit in this time.");
+        return nothing("No events: no start, reload, crash or limit in this period.");
     }
     html! {
         ol.events {
@@ -86,10 +86,10 @@ pub(super) fn events(of: &[Event], most: usize) -> Markup {
     }
 }
 
-/// Time spent waiting, by peer: (kind, peer, times, ns), and how many requests there were.
+/// Returns a table of waits by peer: (kind, peer, times, ns), for this number of requests.
 pub(super) fn waits(of: &mut [(String, String, u64, u64)], requests: u64) -> Markup {
     if of.is_empty() {
-        return nothing("It waited for nothing.");
+        return nothing("No waits.");
     }
     of.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
     let most = of.first().map_or(0, |(.., ns)| *ns) as f64;
@@ -99,10 +99,10 @@ pub(super) fn waits(of: &mut [(String, String, u64, u64)], requests: u64) -> Mar
                 thead {
                     tr {
                         th scope="col" { "Kind" }
-                        th scope="col" { "Whom for" }
-                        th.number scope="col" { "Together" }
+                        th scope="col" { "Peer" }
+                        th.number scope="col" { "Total" }
                         th.bars scope="col" aria-hidden="true" {}
-                        th.number scope="col" { "Times" }
+                        th.number scope="col" { "Count" }
                         @if requests > 1 { th.number scope="col" { "Per request" } }
                     }
                 }
@@ -111,10 +111,10 @@ pub(super) fn waits(of: &mut [(String, String, u64, u64)], requests: u64) -> Mar
                         tr {
                             td { (kind) }
                             td.name { (peer) }
-                            td.number { (human::time(*ns)) }
+                            td.number { (format::time(*ns)) }
                             td.bars { (bar("c-wait", *ns as f64, most)) }
-                            td.number { (human::count(*times)) }
-                            @if requests > 1 { td.number { (human::time(*ns / requests)) } }
+                            td.number { (format::count(*times)) }
+                            @if requests > 1 { td.number { (format::time(*ns / requests)) } }
                         }
                     }
                 }
@@ -123,7 +123,7 @@ pub(super) fn waits(of: &mut [(String, String, u64, u64)], requests: u64) -> Mar
     }
 }
 
-/// The tags of a timer.
+/// Returns the tags of a timer.
 pub(super) fn tags<N: AsRef<str>, V: AsRef<str>>(of: &[(N, V)]) -> Markup {
     html! {
         @if of.is_empty() { span.faint { "(other)" } }
@@ -133,7 +133,8 @@ pub(super) fn tags<N: AsRef<str>, V: AsRef<str>>(of: &[(N, V)]) -> Markup {
     }
 }
 
-/// A state's colour; a state that another version knows has none of its own.
+/// Returns the style class of a worker's state; an unknown state of another version has no special
+/// colour.
 pub(super) fn state_class(state: &str) -> &'static str {
     match state {
         "idle" | "waiting" => "c-idle",
@@ -144,16 +145,16 @@ pub(super) fn state_class(state: &str) -> &'static str {
     }
 }
 
-/// How many workers are in which state.
+/// Returns the number of workers in each state.
 pub(super) fn by_state(status: &Status) -> Markup {
     let each: Vec<_> = status.by_state().into_iter().map(part).collect();
     if each.is_empty() {
-        return nothing("There are no workers.");
+        return nothing("No workers.");
     }
     parts("Workers by state", &each)
 }
 
 fn part((state, n): (&str, u64)) -> Part {
     let (name, class) = (state.to_owned(), state_class(state));
-    Part { name, class, value: n as f64, said: human::count(n) }
+    Part { name, class, value: n as f64, said: format::count(n) }
 }

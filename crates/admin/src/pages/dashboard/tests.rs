@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 const EVIL: &str = "\"'><script>alert(1)</script>";
 const LINK: &str = "javascript:alert(1)";
 
-/// A server that says this of itself.
+/// A server with this status.
 struct Says(Value, Option<Arc<Profiles>>);
 
 impl Host for Says {
@@ -44,12 +44,12 @@ impl Host for Says {
     }
 }
 
-/// Sources with these figures, brought now.
+/// Returns sources with these figures, recorded now.
 fn sources(status: Value, batch: &Batch, routes_max: usize) -> Sources {
     let (front, outlet) = intake();
     let limits = Limits { routes_max, slow_ns: 100 * MS };
     let insight = Insight::start(outlet, limits, None).expect("a thread");
-    // Figures of the running second are not shown yet.
+    // Figures of the current second are not displayed yet.
     insight.figures().take(batch, samovar_insight::now() - 2);
     insight.event(EventKind::Unknown, EVIL.to_owned());
     drop(front);
@@ -129,7 +129,7 @@ fn hostile(text: &str) -> Batch {
 }
 
 #[test]
-fn text_from_outside_is_only_text() {
+fn text_from_outside_is_escaped_on_every_page() {
     for text in [EVIL, LINK] {
         let sources = sources(status(text), &hostile(text), 10);
         let of_route = link("/route", &[("name", text)]);
@@ -155,7 +155,7 @@ fn text_from_outside_is_only_text() {
             for forbidden in ["<script>alert", "href=\"javascript:", "src=\"javascript:", "\"'>"] {
                 assert!(!page.contains(forbidden), "{address} has {forbidden}:\n{page}");
             }
-            // One script, ours, from a file.
+            // There is exactly one script: ours, from a file.
             assert_eq!(page.matches("<script").count(), 1, "{address}");
             assert!(!page.contains(" style=") && !page.contains(" onclick="), "{address}");
         }
@@ -166,21 +166,21 @@ fn text_from_outside_is_only_text() {
 }
 
 #[test]
-fn without_figures_pages_say_so() {
+fn pages_without_figures_explain_why() {
     let nobody = sources(json!({}), &Batch::default(), 10);
     for (address, expected) in [
         ("/", "No requests yet."),
         ("/routes", "No requests yet."),
-        ("/requests", "No slow and no failed requests yet."),
+        ("/requests", "No slow or failed requests yet."),
         ("/route?name=x", "No such route"),
         ("/request?id=x", "No such request"),
-        ("/workers", "There are no workers."),
-        ("/image", "No application is booted ahead"),
-        ("/consoles", "There are none"),
-        ("/history", "There is no history"),
+        ("/workers", "No workers."),
+        ("/image", "No checkpoint: each request runs"),
+        ("/consoles", "No console workers."),
+        ("/history", "No history: it is disabled"),
         ("/profile", "profile.hertz is 0"),
-        ("/calls", "No request is traced"),
-        ("/boot", "No application has been booted ahead"),
+        ("/calls", "No requests are traced"),
+        ("/boot", "No boot to show"),
     ] {
         let page = show(&nobody, address);
         assert!(page.contains(expected), "{address}:\n{page}");
@@ -192,17 +192,17 @@ fn without_figures_pages_say_so() {
 }
 
 #[test]
-fn the_first_line_says_whether_it_is_well() {
+fn overview_heading_reports_health() {
     let batch = Batch::default();
     let page = show(&sources(json!({}), &batch, 1), "/");
-    assert!(page.contains("<h1 class=\"well\">It is well</h1>"), "{page}");
+    assert!(page.contains("<h1 class=\"well\">Healthy</h1>"), "{page}");
     let page = show(&sources(json!({"not_ready": "no worker is up"}), &batch, 1), "/");
     assert!(page.contains(">Not ready for requests: no worker is up</a></h1>"), "{page}");
     let page = show(&sources(json!({}), &hostile("r"), 1), "/");
     assert!(page.contains("100 % of the last minute's requests failed"), "{page}");
 }
 
-/// Requests to routes `r0` …, of which the higher take longer and are fewer.
+/// Requests to routes `r0` …; routes with higher numbers are slower and have fewer requests.
 fn many(routes: u64) -> Batch {
     let mut batch = Batch::default();
     for n in 0..routes {
@@ -211,7 +211,7 @@ fn many(routes: u64) -> Batch {
         let numbers = Numbers {
             status: 200,
             worker: 7,
-            // The last is not in the same bucket as those before it.
+            // The last one is in another bucket than those before it.
             wall_ns: (n + 1 + routes * u64::from(n + 1 == routes)) * 10_000,
             cpu_ns: 1_000,
             ..Numbers::default()
@@ -229,7 +229,7 @@ fn rows(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_thousand_routes_are_shown_a_hundred_at_a_time() {
+fn routes_page_shows_hundred_routes_per_page() {
     let sources = sources(json!({}), &many(1_000), 1_000);
     let page = show(&sources, "/routes");
     assert_eq!(rows(&page).len(), 100);
@@ -244,7 +244,7 @@ fn a_thousand_routes_are_shown_a_hundred_at_a_time() {
 }
 
 #[test]
-fn routes_are_sorted_by_what_one_asks_for() {
+fn routes_page_sorts_by_selected_column() {
     let sources = sources(json!({}), &many(900), 1_000);
     for (query, expected) in [
         ("", "r0"),
@@ -267,7 +267,7 @@ fn routes_are_sorted_by_what_one_asks_for() {
 }
 
 #[test]
-fn a_request_is_told_from_its_head_to_its_last_byte() {
+fn request_page_shows_all_sections_of_its_time() {
     let wait = |kind, peer, times, ns| Entry::Wait(Wait { kind, peer, times, ns });
     let report = report(&[
         Entry::Route("shop"),
@@ -316,7 +316,7 @@ fn a_request_is_told_from_its_head_to_its_last_byte() {
     }
 }
 
-/// What workers were seen at: each stack (the outermost call first) with its samples.
+/// Samples of workers: each stack (outermost call first) with its number of samples.
 fn seen(stacks: &[(&[&str], u64)]) -> Sources {
     let profiles = Profiles::start(Options {
         default_pool: "default",
@@ -326,7 +326,7 @@ fn seen(stacks: &[(&[&str], u64)]) -> Sources {
         hertz: 49,
         is_told: false,
         trouble: Box::new(|trouble| panic!("{trouble}")),
-        turn: samovar_insight::Turn::now(),
+        handover_gate: samovar_insight::HandoverGate::now(),
         push: None,
     });
     let profiles = Arc::new(profiles.expect("a thread"));
@@ -354,7 +354,7 @@ fn seen(stacks: &[(&[&str], u64)]) -> Sources {
 }
 
 #[test]
-fn a_profile_is_boxes_and_a_table() {
+fn profile_page_has_flame_graph_and_table() {
     let sources = seen(&[(&["/a", "render", "burn"], 60), (&["/a", "load"], 40), (&["/b"], 100)]);
     let page = show(&sources, "/profile");
     let shown = |text: &str| assert!(page.contains(text), "{text}:\n{page}");
@@ -365,15 +365,15 @@ fn a_profile_is_boxes_and_a_table() {
     let of_route = show(&sources, &link("/profile", &[("route", "index.php /b"), ("part", "cpu")]));
     assert!(of_route.contains("100 ms of CPU time") && !of_route.contains("burn"), "{of_route}");
     let waiting = show(&sources, "/profile?part=waiting");
-    assert!(waiting.contains("No worker was seen at that"), "{waiting}");
+    assert!(waiting.contains("No samples for this selection"), "{waiting}");
     let nowhere = show(&sources, "/profile?route=nowhere&than=nonsense&minutes=x&generation=x");
-    assert!(nowhere.contains("routes that were seen: `index.php /a`"), "{nowhere}");
+    assert!(nowhere.contains("the sampled routes are: `index.php /a`"), "{nowhere}");
     let reload = show(&sources, "/profile?than=reload");
-    assert!(reload.contains("no generation before"), "{reload}");
+    assert!(reload.contains("no previous generation"), "{reload}");
 }
 
 #[test]
-fn names_of_functions_are_only_text() {
+fn function_names_are_escaped() {
     let long = "x".repeat(5_000);
     let sources = seen(&[(&[EVIL, "a\u{1b}[2J", &long], 10)]);
     for address in ["/profile", &link("/profile", &[("route", EVIL), ("part", EVIL)])] {
@@ -385,7 +385,7 @@ fn names_of_functions_are_only_text() {
 }
 
 #[test]
-fn a_wide_profile_is_cut_to_what_a_page_takes() {
+fn wide_profile_is_limited_to_widest_boxes() {
     let names: Vec<_> = (0..3_000).map(|n| format!("function_{n}")).collect();
     let stacks: Vec<_> = names.iter().map(|name| [&**name, "inner"]).collect();
     let stacks: Vec<_> = stacks.iter().map(|stack| (&stack[..], 1)).collect();
@@ -395,12 +395,16 @@ fn a_wide_profile_is_cut_to_what_a_page_takes() {
 }
 
 #[test]
-fn a_page_is_about_the_pool_that_is_asked_for() {
+fn pages_show_the_selected_pool() {
     let image = |mode: &str| json!({"mode": mode});
     let boot = |file: &str| json!({"boot": {"files": [{"file": file}]}});
     let mut says = json!({
-        "image": image("shared"), "explained": boot("/shop.php"), "explained default": boot("/shop.php"),
-        "pools": [{"name": "default", "booted": image("shared")}, {"name": EVIL, "booted": image("resident")}],
+        "image": image("shared"), "explained": boot("/shop.php"),
+        "explained default": boot("/shop.php"),
+        "pools": [
+            {"name": "default", "booted": image("shared")},
+            {"name": EVIL, "booted": image("resident")},
+        ],
     });
     says[format!("explained {EVIL}")] = boot("/other.php");
     let several = sources(says, &Batch::default(), 8);
@@ -415,12 +419,12 @@ fn a_page_is_about_the_pool_that_is_asked_for() {
         assert!(!other(path).contains(EVIL), "{path}: a name is text");
         let unknown = show(&several, &format!("{path}?pool=nobody"));
         assert!(
-            unknown.contains("There is no pool nobody") && unknown.contains("default, "),
+            unknown.contains("Unknown pool nobody") && unknown.contains("default, "),
             "{unknown}"
         );
     }
-    // Where there is one, nothing is to be chosen.
+    // With one pool there is no control.
     let one = sources(json!({"explained": boot("/shop.php")}), &Batch::default(), 8);
     assert!(!show(&one, "/boot").contains("pool"), "{}", show(&one, "/boot"));
-    assert!(show(&one, "/boot?pool=nobody").contains("the default one"));
+    assert!(show(&one, "/boot?pool=nobody").contains("only the default pool"));
 }

@@ -1,14 +1,14 @@
-//! `/workers`: who runs requests.
+//! `/workers`: the worker processes.
 
 use super::tables::{self, state_class};
 use super::{Shown, View, upstreams};
 use crate::chart::{bar, without_controls};
+use crate::format;
 use crate::frame::{moment, nothing, part, tile};
-use crate::human;
 use maud::{Markup, html};
 use samovar_wire::{GrowthStatus, Status};
 
-/// Workers that are shown.
+/// Maximum number of displayed workers.
 const ROWS_MAX: usize = 1_000;
 
 pub(super) fn show(view: &View) -> Shown {
@@ -17,11 +17,12 @@ pub(super) fn show(view: &View) -> Shown {
         h1 { "Workers" }
         (part("tiles", "", &tiles(&status)))
         @if !status.growth.is_empty() {
-            (part("growth", "What grows", &growth(&status.growth, !status.pools.is_empty())))
+            (part("growth", "Growth", &growth(&status.growth, !status.pools.is_empty())))
         }
         (part("table", "", &table(&status)))
         @if !status.upstreams.is_empty() {
-            (part("upstreams", "php-fpm", &upstreams::table(&status.upstreams, !status.pools.is_empty())))
+            @let upstreams = upstreams::table(&status.upstreams, !status.pools.is_empty());
+            (part("upstreams", "php-fpm", &upstreams))
         }
     };
     Shown::new("Workers", main)
@@ -31,26 +32,31 @@ fn tiles(status: &Status) -> Markup {
     html! {
         (tables::by_state(status))
         dl.tiles {
-            (tile("Workers", &human::count(status.workers.len() as u64), ""))
-            (tile("In flight", &human::count(status.front.in_flight), "requests"))
-            (tile("Queue", &human::count(status.front.queue_depth), "requests"))
-            (tile("Memory", &human::bytes(status.rss_bytes()), "shared pages counted for each"))
-            (tile("Replaced", &human::count(status.worker_restarts_total), "since the start"))
-            (tile("Requests run again", &human::count(status.front.retries_total), "because workers died"))
+            (tile("Workers", &format::count(status.workers.len() as u64), ""))
+            (tile("In flight", &format::count(status.front.pools.in_flight), "requests"))
+            (tile("Queue", &format::count(status.front.pools.queue_depth), "requests"))
+            (tile("Memory", &format::bytes(status.rss_bytes()), "shared pages counted per worker"))
+            (tile("Replaced", &format::count(status.worker_restarts_total), "since the start"))
+            @let retries = format::count(status.front.pools.retries_total);
+            (tile("Retries", &retries, "because workers died"))
         }
     }
 }
 
-/// `App\Registry::$items`: +1 element per request since generation 7, 212 B each.
+/// Returns a list such as `App\Registry::$items`: +1 element per request since generation 7, 212 B
+/// each.
 fn growth(all: &[GrowthStatus], are_several: bool) -> Markup {
     html! {
-        p { "What resident workers hold more of with each request. That of memory ends by " code { "limits.growth_bytes_max" } "." }
+        p {
+            "Resources that grow with each request in resident workers. Memory growth is limited "
+            "by " code { "limits.growth_bytes_max" } "."
+        }
         div.scroll tabindex="0" { table {
             thead { tr {
                 @if are_several { th scope="col" { "Pool" } }
-                th scope="col" { "What" }
+                th scope="col" { "Resource" }
                 th.number scope="col" { "Per request" }
-                th.number scope="col" { "Each" }
+                th.number scope="col" { "Size of one" }
                 th scope="col" { "Declared or opened in" }
                 th.number scope="col" { "Generation" }
                 th.number scope="col" { "Workers" }
@@ -62,10 +68,10 @@ fn growth(all: &[GrowthStatus], are_several: bool) -> Markup {
                     @if are_several { td { (it.pool) } }
                     th.name scope="row" { (without_controls(&it.name)) }
                     td.number { "+" (per_request(it)) " " (without_controls(&it.unit)) }
-                    td.number { @if it.bytes_each > 0 { (human::bytes(it.bytes_each)) } }
+                    td.number { @if it.bytes_each > 0 { (format::bytes(it.bytes_each)) } }
                     td.name { (without_controls(&it.place)) }
                     td.number { (it.generation) }
-                    td.number { (human::count(it.workers)) }
+                    td.number { (format::count(it.workers)) }
                     td { (moment(it.since)) }
                     td { (moment(it.at)) }
                 }
@@ -74,7 +80,7 @@ fn growth(all: &[GrowthStatus], are_several: bool) -> Markup {
     }
 }
 
-/// `1`, `0.25`.
+/// Formats growth per request: `1`, `0.25`.
 fn per_request(it: &GrowthStatus) -> String {
     let each = it.grown as f64 / it.requests.max(1) as f64;
     let text = if each < 10.0 { format!("{each:.2}") } else { format!("{each:.0}") };
@@ -87,7 +93,7 @@ fn per_request(it: &GrowthStatus) -> String {
 
 fn table(status: &Status) -> Markup {
     if status.workers.is_empty() {
-        return nothing("There are no workers.");
+        return nothing("No workers.");
     }
     let most = |of: fn(&samovar_wire::WorkerStatus) -> u64| {
         status.workers.iter().map(of).max().unwrap_or(0) as f64
@@ -122,13 +128,13 @@ fn table(status: &Status) -> Markup {
                             td.number { (worker.cell) }
                             td { i class={ "dot " (state_class(&worker.state)) } {} (worker.state) }
                             td { (worker.model) }
-                            td.number { (human::count(worker.requests)) }
+                            td.number { (format::count(worker.requests)) }
                             td.bars { (bar("c-req", worker.requests as f64, most_requests)) }
-                            td.number { (human::count(worker.rollbacks)) }
-                            td.number { (human::count(worker.hot_pages.into())) }
-                            td.number { (human::bytes(worker.rss_bytes)) }
+                            td.number { (format::count(worker.rollbacks)) }
+                            td.number { (format::count(worker.hot_pages.into())) }
+                            td.number { (format::bytes(worker.rss_bytes)) }
                             td.bars { (bar("c-wall", worker.rss_bytes as f64, most_memory)) }
-                            td.number { (human::span(worker.age_seconds as u64)) }
+                            td.number { (format::span(worker.age_seconds as u64)) }
                             td.number { (worker.generation) }
                         }
                     }

@@ -1,15 +1,16 @@
-//! `samovar status`: each php-fpm that `fastcgi_pass` names, and the addresses of its name.
+//! `samovar status`: php-fpm servers of `fastcgi_pass`, and the addresses of their host names.
 
-use super::words::{age, whose};
-use samovar_wire::{UpstreamStatus, UpstreamTally, UpstreamTrouble};
+use super::phrases::{age, whose};
+use samovar_wire::{UpstreamError, UpstreamStatus, UpstreamTally};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Addresses of a name that are listed; `--json` has all.
+/// Maximum number of listed addresses of a host name; `--json` has all.
 const ADDRESSES_LISTED_MAX: usize = 16;
 
-/// `php-fpm at php.internal:9000: 120 requests  heads after 12.0 ms  3 of 64 connections  waiting 0 (queue 2 of 1024)`, what was wrong, and
-/// a line for each address.
+/// Writes a line such as `php-fpm at php.internal:9000: 120 requests  response heads after 12.0 ms
+/// 3 of 64 connections  waiting 0 (queue 2 of 1024)`, the last failure, and a line for each
+/// address.
 pub(super) fn render(of: &UpstreamStatus, now: u64, out: &mut String) {
     let UpstreamStatus { pool, address, connections, connections_max, waiting, .. } = of;
     let UpstreamStatus { queued, queue_max, tally, addresses, .. } = of;
@@ -22,32 +23,32 @@ pub(super) fn render(of: &UpstreamStatus, now: u64, out: &mut String) {
         troubles(tally, now)
     );
     for one in addresses.iter().take(ADDRESSES_LISTED_MAX) {
-        let (answered, wrong) = (requests(&one.tally), troubles(&one.tally, now));
+        let (responded, wrong) = (requests(&one.tally), troubles(&one.tally, now));
         let (address, connections) = (&one.address, one.connections);
-        let _ = writeln!(out, "  {address}: {answered}  {connections} connections{wrong}");
+        let _ = writeln!(out, "  {address}: {responded}  {connections} connections{wrong}");
     }
     if let Some(more) = addresses.len().checked_sub(ADDRESSES_LISTED_MAX).filter(|n| *n > 0) {
         let _ = writeln!(out, "  and {more} more addresses (--json lists them)");
     }
 }
 
-/// `120 requests  heads after 12.0 ms`.
+/// Returns a text such as `120 requests  response heads after 12.0 ms`.
 fn requests(of: &UpstreamTally) -> String {
     let mean = of.mean_seconds();
-    let mean = mean.map(|mean| format!("  heads after {:.1} ms", mean * 1000.0));
+    let mean = mean.map(|mean| format!("  response heads after {:.1} ms", mean * 1000.0));
     format!("{} requests{}", of.requests_total, mean.unwrap_or_default())
 }
 
-/// `  failed 2 (closed 2), the last 5m00s ago: closed`.
+/// Returns a text such as `  failed 2 (closed 2), the last 5m00s ago: closed`.
 fn troubles(of: &UpstreamTally, now: u64) -> String {
-    let Some(UpstreamTrouble { reason, words, at }) = &of.last_trouble else {
+    let Some(UpstreamError { reason, words, at }) = &of.last_trouble else {
         return String::new();
     };
     let counted = of.troubles.iter().filter(|(_, number)| **number > 0);
     let each: Vec<_> = counted.map(|(reason, number)| format!("{reason} {number}")).collect();
     let since = age(Duration::from_secs(now.saturating_sub(*at)).as_secs_f64());
     let words = if words.is_empty() { reason } else { words };
-    let (total, each) = (of.troubles_total(), each.join(", "));
+    let (total, each) = (of.errors_total(), each.join(", "));
     format!("  failed {total} ({each}), the last {since} ago: {words}")
 }
 
@@ -57,14 +58,14 @@ mod tests {
     use samovar_wire::UpstreamAddress;
 
     #[test]
-    fn a_sick_address_is_seen_beside_well_ones() {
+    fn failing_address_is_listed_with_its_failure() {
         let well = UpstreamTally {
             requests_total: 10,
-            answers_total: 10,
+            responses_total: 10,
             waited_seconds: 0.12,
             ..UpstreamTally::default()
         };
-        let trouble = UpstreamTrouble { reason: "quiet".to_owned(), at: 700, ..Default::default() };
+        let trouble = UpstreamError { reason: "quiet".to_owned(), at: 700, ..Default::default() };
         let sick = UpstreamTally {
             requests_total: 2,
             troubles: [("quiet".to_owned(), 2), ("full".to_owned(), 0)].into(),
@@ -92,9 +93,10 @@ mod tests {
         assert_eq!(
             out,
             "pool old: php-fpm at php.internal:9000: 12 requests  3 of 64 connections  waiting 1 \
-             (queue 2 of 1024)  failed 2 (quiet 2), the last 5m00s ago: quiet\n\
-             \x20 10.0.0.1:9000: 10 requests  heads after 12.0 ms  1 connections\n\
-             \x20 10.0.0.2:9000: 2 requests  2 connections  failed 2 (quiet 2), the last 5m00s ago: quiet\n"
+             (queue 2 of 1024)  failed 2 (quiet 2), the last 5m00s ago: quiet\n\x20 \
+             10.0.0.1:9000: 10 requests  response heads after 12.0 ms  1 connections\n\x20 \
+             10.0.0.2:9000: 2 requests  2 connections  failed 2 (quiet 2), the last 5m00s ago: \
+             quiet\n"
         );
         of.addresses = vec![address("10.0.0.1:9000", 1, &well); ADDRESSES_LISTED_MAX + 3];
         out.clear();

@@ -1,14 +1,14 @@
-//! What this process holds of the kernel, counted by itself.
+//! Kernel resources of this process.
 //!
-//! A descriptor's kind is asked by `fstat`, not by the name of its link: a server with 10,000 connections counts them in some
-//! milliseconds.
+//! The kind of a descriptor is found by `fstat`, not by the name of its link: for a server with
+//! 10,000 connections this takes some milliseconds.
 
 use rustix::fs::{FileType, PROC_SUPER_MAGIC, Stat, fstat, fstatfs};
 use samovar_wire::{Descriptors, Resources};
 use std::fs::DirEntry;
 use std::os::fd::BorrowedFd;
 
-/// Descriptors that are looked at. With more, the rest counts as `others`.
+/// Maximum number of descriptors that are inspected; further ones count as `others`.
 const DESCRIPTORS_MAX: usize = 1 << 17;
 
 pub(super) fn now() -> Resources {
@@ -38,7 +38,8 @@ fn descriptors() -> Descriptors {
             kind_of(number, || link().to_string_lossy().into_owned())
         });
         *match kind {
-            // Closed since the folder was read: the descriptor of the folder itself, too, is one of these.
+            // Closed since the folder was read. The descriptor for reading the folder itself is one
+            // of these.
             Some(Kind::Closed) => continue,
             Some(Kind::Socket) => &mut found.sockets,
             Some(Kind::Pipe) => &mut found.pipes,
@@ -63,10 +64,12 @@ enum Kind {
     File,
 }
 
-/// The kind of an open descriptor; `None`: another one. `link` is asked for what `fstat` cannot tell apart.
+/// Returns the kind of an open descriptor; `None`: another kind. `link` is called only for kinds
+/// that `fstat` cannot distinguish.
 #[allow(unsafe_code)]
 fn kind_of(number: i32, link: impl Fn() -> String) -> Option<Kind> {
-    // SAFETY: the number is not closed by this, and a descriptor that was closed meanwhile is an error of both calls.
+    // SAFETY: the borrowed descriptor is not closed here. If another thread has closed the number
+    // meanwhile, both calls return an error.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
     let Ok(Stat { st_mode, .. }) = fstat(descriptor) else { return Some(Kind::Closed) };
     match FileType::from_raw_mode(st_mode) {
@@ -77,7 +80,7 @@ fn kind_of(number: i32, link: impl Fn() -> String) -> Option<Kind> {
             let is_process = fstatfs(descriptor).is_ok_and(|of| of.f_type == PROC_SUPER_MAGIC);
             Some(if is_process { Kind::Process } else { Kind::File })
         }
-        // `anon_inode:[eventfd]` and its like have no type.
+        // Descriptors such as `anon_inode:[eventfd]` have no file type.
         _ => match link().as_str() {
             "anon_inode:[eventfd]" | "anon_inode:[eventpoll]" | "anon_inode:[timerfd]" => {
                 Some(Kind::Event)
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_descriptor_is_recognized() {
+    fn kind_of_each_descriptor_is_recognized() {
         let (reader, _writer) = std::io::pipe().unwrap();
         assert_eq!(kind(&reader), Some(Kind::Pipe));
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_threads_and_mappings() {
+    fn resources_count_threads_and_mappings() {
         let now = now();
         assert!(now.threads > 0 && now.mappings > 10, "{now:?}");
     }

@@ -1,11 +1,11 @@
-//! How each php-fpm of `fastcgi_pass` fares, as `status` tells it.
+//! State of the php-fpm servers of `fastcgi_pass`, for `status`.
 
-use samovar_front::{AddressFigures, PassFigures, TallyFigures, Trouble};
-use samovar_wire::{UpstreamAddress, UpstreamStatus, UpstreamTally, UpstreamTrouble};
+use samovar_front::{AddressFigures, PassFigures, TallyFigures, UpstreamFailure};
+use samovar_wire::{UpstreamAddress, UpstreamError, UpstreamStatus, UpstreamTally};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Of a pool; its name is empty where there is one.
+/// Returns the upstreams of a pool; its name is empty if the server has one pool.
 pub(super) fn of_pool(pool: &str, of: PassFigures) -> Vec<UpstreamStatus> {
     let PassFigures { queued, queue_max, all } = of;
     let each = all.into_iter().map(|of| UpstreamStatus {
@@ -31,10 +31,10 @@ fn tally(of: TallyFigures) -> UpstreamTally {
     let unix = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs());
     UpstreamTally {
         requests_total: of.requests,
-        answers_total: of.answers,
+        responses_total: of.responses,
         waited_seconds: of.waited.as_secs_f64(),
-        troubles: by_trouble(&of.troubles),
-        last_trouble: of.last.map(|last| UpstreamTrouble {
+        troubles: by_failure(&of.troubles),
+        last_trouble: of.last.map(|last| UpstreamError {
             reason: last.trouble.name().to_owned(),
             words: last.words,
             at: unix(last.at),
@@ -42,6 +42,6 @@ fn tally(of: TallyFigures) -> UpstreamTally {
     }
 }
 
-pub(super) fn by_trouble(totals: &[u64; Trouble::ALL.len()]) -> BTreeMap<String, u64> {
-    Trouble::ALL.iter().map(|why| (why.name().to_owned(), totals[*why as usize])).collect()
+pub(super) fn by_failure(totals: &[u64; UpstreamFailure::ALL.len()]) -> BTreeMap<String, u64> {
+    UpstreamFailure::ALL.iter().map(|why| (why.name().to_owned(), totals[*why as usize])).collect()
 }

@@ -1,4 +1,4 @@
-//! What operators see of certificates: how long they last, and what came to nothing of fetching them.
+//! Metrics of certificates: their remaining validity, and failed attempts to obtain them.
 
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_wire::CertificateStatus;
@@ -7,28 +7,28 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const SECONDS_A_DAY: f64 = 86_400.0;
 
-/// A sample for each name, where there is something to say.
+/// Writes a sample for each name that has a value.
 pub(super) fn metrics(certificates: &[CertificateStatus], page: &mut Exposition) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     family(
         page,
         certificates,
-        "samovar_certificate_days",
-        "Days until the name's certificate ends; below zero: it has ended.",
+        ("samovar_certificate_days", Kind::Gauge),
+        "Days until the certificate expires; negative if it has expired.",
         |one| one.valid_until.map(|until| (seconds(until) - now) / SECONDS_A_DAY),
     );
     family(
         page,
         certificates,
-        "samovar_certificate_failures",
-        "Attempts in a row to fetch one that came to nothing.",
+        ("samovar_certificate_failures", Kind::Gauge),
+        "Failed attempts in a row to obtain a certificate.",
         |one| one.file.is_none().then(|| f64::from(one.failures)),
     );
     family(
         page,
         certificates,
-        "samovar_certificate_failed_timestamp_seconds",
-        "When such an attempt came to nothing last.",
+        ("samovar_certificate_failed_timestamp_seconds", Kind::Gauge),
+        "Time of the last failed attempt to obtain a certificate.",
         |one| one.failed_at.map(seconds),
     );
 }
@@ -36,21 +36,21 @@ pub(super) fn metrics(certificates: &[CertificateStatus], page: &mut Exposition)
 fn family(
     page: &mut Exposition,
     certificates: &[CertificateStatus],
-    name: &'static str,
+    (name, kind): (&'static str, Kind),
     help: &'static str,
     value: impl Fn(&CertificateStatus) -> Option<f64>,
 ) {
     let mut samples = BTreeMap::new();
     for one in certificates {
         if let Some(value) = value(one) {
-            // A file may be named twice.
+            // The same file may be in the settings twice.
             samples.insert((&one.domain, &one.file), value);
         }
     }
     if samples.is_empty() {
         return;
     }
-    page.family(name, Kind::Gauge, help);
+    page.family(name, kind, help);
     for ((domain, file), value) in samples {
         match file {
             Some(file) => page.sample(&[("domain", domain), ("file", file)], value),
@@ -59,7 +59,7 @@ fn family(
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // No date is 2^52 seconds away.
+#[allow(clippy::cast_precision_loss)] // Far below 2^52 seconds.
 fn seconds(at: u64) -> f64 {
     at as f64
 }

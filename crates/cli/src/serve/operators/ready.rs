@@ -1,20 +1,20 @@
-//! Whether requests should be sent here: the word of `/ready`, for load balancers.
+//! Readiness of the server, for `/ready` and load balancers.
 
 use crate::pools::unknown;
 use samovar_config::DEFAULT_POOL;
 use samovar_wire::Status;
 use std::fmt::Write;
 
-/// Queued requests, as a share of `limits.queue_max`, from which on no more should come: three quarters.
+/// Fraction of `limits.queue_max` from which on no more requests should come: three quarters.
 const QUEUE_SHARE: (u64, u64) = (3, 4);
 
-/// How a pool is.
+/// Readiness of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Readiness {
     Ready,
-    /// It has workers, and more to do than it should have.
+    /// It has workers, but too many queued requests.
     Busy(String),
-    /// Nobody would answer.
+    /// No worker would answer.
     Absent,
 }
 
@@ -28,21 +28,23 @@ impl Readiness {
     }
 }
 
-/// Whether requests should come, with a line for each pool where there are several; `limits`: the most that may wait in each, the default one's first.
+/// Returns whether requests should come, with a line for each pool if there are several. `limits`
+/// are the queue limits of the pools, the default pool first.
 ///
-/// All are asked: where nobody would answer for one of them, another server is the better place. A pool beside the default one that has
-/// much to do says so, and takes nobody else out of service: that is what it is a pool for.
+/// All pools are checked: if one of them has no worker, another server is the better choice. If a
+/// pool other than the default one is busy, its line reports that, but the server stays in service:
+/// pools exist to keep such load apart.
 pub(super) fn readiness(
     status: &Status,
     limits: &[u64],
     pool: Option<&str>,
 ) -> Result<String, String> {
     if status.draining {
-        return Err("the server drains, or has not begun".to_owned());
+        return Err("the server is draining or has not started".to_owned());
     }
     if status.pools.is_empty() {
         let queue_max = limits.first().copied().unwrap_or(u64::MAX);
-        let own = of_pool(status, "", status.front.queue_depth, queue_max);
+        let own = of_pool(status, "", status.front.pools.queue_depth, queue_max);
         return match pool {
             None | Some(DEFAULT_POOL) if own == Readiness::Ready => Ok(own.words().to_owned()),
             None | Some(DEFAULT_POOL) => Err(own.words().to_owned()),
@@ -50,7 +52,7 @@ pub(super) fn readiness(
         };
     }
     let of = |(one, queue_max): (&samovar_wire::PoolStatus, &u64)| {
-        (one.name.clone(), of_pool(status, &one.name, one.queue_depth, *queue_max))
+        (one.name.clone(), of_pool(status, &one.name, one.counts.queue_depth, *queue_max))
     };
     let all: Vec<(String, Readiness)> = status.pools.iter().zip(limits).map(of).collect();
     if let Some(name) = pool {
@@ -90,9 +92,9 @@ fn of_pool(status: &Status, name: &str, queued: u64, queue_max: u64) -> Readines
 #[cfg(test)]
 mod tests {
     use super::*;
-    use samovar_wire::{PoolStatus, WorkerStatus};
+    use samovar_wire::{PoolCounters, PoolStatus, WorkerStatus};
 
-    /// Pools with the state of their worker, and how many requests wait.
+    /// Returns a status with pools, the state of their worker, and the number of waiting requests.
     fn status(pools: &[(&str, &str, u64)]) -> Status {
         let worker = |(pool, state, _): &(&str, &str, u64)| WorkerStatus {
             pool: (*pool).to_owned(),
@@ -101,7 +103,7 @@ mod tests {
         };
         let pool = |(name, _, queue_depth): &(&str, &str, u64)| PoolStatus {
             name: (*name).to_owned(),
-            queue_depth: *queue_depth,
+            counts: PoolCounters { queue_depth: *queue_depth, ..PoolCounters::default() },
             ..PoolStatus::default()
         };
         let is_one = pools.len() == 1;
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pool_has_one_word() {
+    fn readiness_of_single_pool_is_one_line() {
         let ask = |state, pool| readiness(&status(&[("", state, 0)]), &[100], pool);
         assert_eq!(ask("idle", None), Ok("ready".to_owned()));
         assert_eq!(ask("busy", Some("default")), Ok("ready".to_owned()));
@@ -122,15 +124,15 @@ mod tests {
         let drains = Status { draining: true, ..status(&[("", "idle", 0)]) };
         assert!(readiness(&drains, &[100], None).is_err());
         let mut full = status(&[("", "busy", 0)]);
-        full.front.queue_depth = 75;
+        full.front.pools.queue_depth = 75;
         let waits = Err("75 requests wait for a worker".to_owned());
         assert_eq!(readiness(&full, &[100], None), waits);
-        full.front.queue_depth = 74;
+        full.front.pools.queue_depth = 74;
         assert!(readiness(&full, &[100], None).is_ok());
     }
 
     #[test]
-    fn each_of_several_pools_is_named() {
+    fn readiness_names_each_of_several_pools() {
         let ask = |pools: &[(&str, &str, u64)], pool| readiness(&status(pools), &[100, 20], pool);
         let good = [("default", "idle", 0), ("api", "busy", 14)];
         assert_eq!(ask(&good, None), Ok("ready\npool default: ready\npool api: ready".to_owned()));
@@ -139,7 +141,7 @@ mod tests {
         assert_eq!(ask(&absent, None), Err(not.to_owned()));
         assert_eq!(ask(&absent, Some("default")), Ok("ready".to_owned()));
         assert!(ask(&absent, Some("api")).is_err() && ask(&absent, Some("x")).is_err());
-        // Who waits for an export keeps nobody from the shop.
+        // Waiting exports must not affect the shop.
         let busy = [("default", "idle", 0), ("api", "busy", 15)];
         let said = "ready\npool default: ready\npool api: 15 requests wait for a worker";
         assert_eq!(ask(&busy, None), Ok(said.to_owned()));

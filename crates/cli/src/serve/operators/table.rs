@@ -1,15 +1,16 @@
-//! Tables of metrics: an entry is a family, and each row of what is shown gives it a sample.
+//! Tables of metrics: each entry is a family, and each row of data gives it a sample.
 
 use samovar_insight::export::exposition::{Exposition, Kind};
+use samovar_wire::{CounterKind, CounterMetric};
 use std::collections::BTreeMap;
 
-/// A family: its name, its kind, what it means, and its value for a row.
+/// Family: its name, kind, help, and the function for a row's value.
 pub(super) type Metric<T, V> = (&'static str, Kind, &'static str, fn(&T) -> V);
 
-/// What tells a row from others.
+/// Labels that identify a row.
 pub(super) type Labels<'a> = Vec<(&'a str, &'a str)>;
 
-/// What a sample says; `None`: this row has none.
+/// Value of a sample; `None`: the row has no sample.
 pub(super) trait Value {
     fn number(self) -> Option<f64>;
 }
@@ -32,12 +33,12 @@ impl<V: Value> Value for Option<V> {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
+#[allow(clippy::cast_precision_loss)] // Counters stay below 2⁵³.
 pub(super) fn count(number: u64) -> f64 {
     number as f64
 }
 
-/// All families of a table.
+/// Writes all families of a table.
 pub(super) fn put<T, V: Value>(
     page: &mut Exposition,
     table: &[Metric<T, V>],
@@ -53,7 +54,26 @@ pub(super) fn put<T, V: Value>(
     }
 }
 
-/// A family of counters that has a sample for each reason of a row.
+/// Writes the families of a table of crates/wire, under the names that `name` selects.
+pub(super) fn put_counters<T>(
+    page: &mut Exposition,
+    table: &[CounterMetric<T>],
+    name: fn(&CounterMetric<T>) -> &'static str,
+    rows: &[(Labels<'_>, &T)],
+) {
+    for metric in table {
+        let kind = match metric.kind {
+            CounterKind::Gauge => Kind::Gauge,
+            CounterKind::Counter => Kind::Counter,
+        };
+        page.family(name(metric), kind, metric.help);
+        for (labels, row) in rows {
+            page.sample(labels, count((metric.value)(row)));
+        }
+    }
+}
+
+/// Writes a family of counters with a sample for each reason of a row.
 pub(super) fn put_reasons<'a>(
     page: &mut Exposition,
     (name, help): (&'static str, &'static str),

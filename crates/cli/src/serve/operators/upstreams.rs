@@ -1,76 +1,94 @@
-//! What operators see of each php-fpm that `fastcgi_pass` names, and of each address that one's name stands for.
+//! Metrics of each php-fpm of `fastcgi_pass`, and of each address of its host name.
 
 use super::table::{Labels, Metric, put, put_reasons};
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_wire::{UpstreamAddress, UpstreamStatus};
 
-/// php-fpms with samples of their own, and as many addresses; beyond, the settings name more than a page has room for.
+/// Maximum number of php-fpm servers with samples, and of addresses. A page has no room for more.
 const ROWS_MAX: usize = 256;
 
-/// Of each pool that has some.
+/// Metrics of each pool with upstreams.
 const QUEUES: &[Metric<UpstreamStatus, u64>] = &[
     (
-        "samovar_upstream_queue",
+        "samovar_upstream_pool_queue_depth",
         Kind::Gauge,
-        "Requests that wait for a connection to any of a pool's php-fpms.",
+        "Requests of a pool waiting for a connection to any php-fpm.",
         |one| one.queued,
     ),
-    ("samovar_upstream_queue_max", Kind::Gauge, "How many may wait.", |one| one.queue_max),
+    (
+        "samovar_upstream_pool_queue_max",
+        Kind::Gauge,
+        "Maximum number of requests of a pool waiting for a php-fpm.",
+        |one| one.queue_max,
+    ),
 ];
 
-/// Of each php-fpm.
+/// Metrics of each php-fpm.
 const PLACES: &[Metric<UpstreamStatus, u64>] = &[
-    ("samovar_upstream_connections", Kind::Gauge, "Connections to a php-fpm in use.", |one| {
-        one.connections
-    }),
-    ("samovar_upstream_connections_max", Kind::Gauge, "How many there may be.", |one| {
-        one.connections_max
-    }),
-    ("samovar_upstream_waiting", Kind::Gauge, "Requests that wait for one of them.", |one| {
-        one.waiting
-    }),
-    ("samovar_upstream_requests", Kind::Counter, "Requests that a php-fpm was sent.", |one| {
+    (
+        "samovar_upstream_server_connections",
+        Kind::Gauge,
+        "Connections in use to a php-fpm.",
+        |one| one.connections,
+    ),
+    (
+        "samovar_upstream_server_connections_max",
+        Kind::Gauge,
+        "Maximum number of connections to a php-fpm.",
+        |one| one.connections_max,
+    ),
+    (
+        "samovar_upstream_server_queue_depth",
+        Kind::Gauge,
+        "Requests waiting for a connection to a php-fpm.",
+        |one| one.waiting,
+    ),
+    ("samovar_upstream_server_requests", Kind::Counter, "Requests sent to a php-fpm.", |one| {
         one.tally.requests_total
     }),
-    ("samovar_upstream_answers", Kind::Counter, "Answers that a php-fpm has begun.", |one| {
-        one.tally.answers_total
+    ("samovar_upstream_server_responses", Kind::Counter, "Responses begun by a php-fpm.", |one| {
+        one.tally.responses_total
     }),
 ];
 
 const WAITS: &[Metric<UpstreamStatus, f64>] = &[(
-    "samovar_upstream_wait_seconds",
+    "samovar_upstream_server_wait_seconds",
     Kind::Counter,
-    "How long requests waited for the head of these answers.",
+    "Total time that requests waited for the response head of a php-fpm.",
     |one| one.tally.waited_seconds,
 )];
 
-/// Families of their own: a sum over a php-fpm's samples is that of its requests.
+/// Metrics of addresses are separate families, so that a sum over a php-fpm's samples counts each
+/// request once.
 const ADDRESSES: &[Metric<UpstreamAddress, u64>] = &[
     (
         "samovar_upstream_address_connections",
         Kind::Gauge,
-        "Connections in use to one of the addresses of a php-fpm's name.",
+        "Connections in use to an address of a php-fpm's host name.",
         |one| one.connections,
     ),
     (
         "samovar_upstream_address_requests",
         Kind::Counter,
-        "Requests that such an address was sent.",
+        "Requests sent to an address of a php-fpm's host name.",
         |one| one.tally.requests_total,
     ),
-    ("samovar_upstream_address_answers", Kind::Counter, "Answers that it has begun.", |one| {
-        one.tally.answers_total
-    }),
+    (
+        "samovar_upstream_address_responses",
+        Kind::Counter,
+        "Responses begun by an address of a php-fpm's host name.",
+        |one| one.tally.responses_total,
+    ),
 ];
 
 const ADDRESS_WAITS: &[Metric<UpstreamAddress, f64>] = &[(
     "samovar_upstream_address_wait_seconds",
     Kind::Counter,
-    "How long requests waited for the head of these answers.",
+    "Total time that requests waited for the response head of an address.",
     |one| one.tally.waited_seconds,
 )];
 
-/// Nothing where nobody is asked.
+/// Writes the metrics; nothing if there are no upstreams.
 pub(super) fn metrics(upstreams: &[UpstreamStatus], page: &mut Exposition) {
     let shown = &upstreams[..upstreams.len().min(ROWS_MAX)];
     if shown.is_empty() {
@@ -82,13 +100,16 @@ pub(super) fn metrics(upstreams: &[UpstreamStatus], page: &mut Exposition) {
     let each: Vec<_> = shown.iter().map(|one| (labels(one), one)).collect();
     put(page, PLACES, &each);
     put(page, WAITS, &each);
-    let help = "Requests that a php-fpm did not answer, or not to the end, by reason.";
-    let troubles = each.into_iter().map(|(labels, one)| (labels, &one.tally.troubles));
-    put_reasons(page, ("samovar_upstream_troubles", help), troubles);
+    let errors = each.into_iter().map(|(labels, one)| (labels, &one.tally.troubles));
+    put_reasons(
+        page,
+        ("samovar_upstream_server_errors", "Requests without a complete response, by reason."),
+        errors,
+    );
     address_metrics(shown, page);
 }
 
-/// Nothing where all are named by their own addresses.
+/// Writes the metrics of addresses; nothing if the settings name all php-fpm servers by address.
 fn address_metrics<'a>(shown: &'a [UpstreamStatus], page: &mut Exposition) {
     let of_one = |one: &'a UpstreamStatus| {
         let row = move |at: &'a UpstreamAddress| {
@@ -102,9 +123,15 @@ fn address_metrics<'a>(shown: &'a [UpstreamStatus], page: &mut Exposition) {
     }
     put(page, ADDRESSES, &each);
     put(page, ADDRESS_WAITS, &each);
-    let help = "Connections that it did not take, and requests that it did not answer, or not to the end, by reason.";
-    let troubles = each.into_iter().map(|(labels, at)| (labels, &at.tally.troubles));
-    put_reasons(page, ("samovar_upstream_address_troubles", help), troubles);
+    let errors = each.into_iter().map(|(labels, at)| (labels, &at.tally.troubles));
+    put_reasons(
+        page,
+        (
+            "samovar_upstream_address_errors",
+            "Failed connections and requests without a complete response, by reason.",
+        ),
+        errors,
+    );
 }
 
 fn labels(of: &UpstreamStatus) -> Labels<'_> {

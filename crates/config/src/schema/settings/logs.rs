@@ -1,7 +1,7 @@
-//! What comes out: how logs look.
+//! Resolved settings: formats of logs.
 
 words! {
-/// How each request is logged.
+/// Format of the access log.
 pub enum AccessLogFormat {
     /// The combined format of Apache and nginx.
     #[default]
@@ -12,26 +12,26 @@ pub enum AccessLogFormat {
 }
 
 words! {
-/// What the server says about itself.
+/// Verbosity of the server's own log.
 pub enum LogLevel {
-    /// What failed, and nothing else.
+    /// Failures only.
     Error = "error",
-    /// Also what needs attention.
+    /// Also conditions that need attention.
     #[default]
     Warn = "warn",
-    /// Also what the server does.
+    /// Also actions of the server.
     Info = "info",
-    /// Also what each request does.
+    /// Also actions for each request.
     Debug = "debug",
-    /// Also each step of what it does.
+    /// Also each step of these actions.
     Trace = "trace",
 }
 }
 
 words! {
-/// How the server's own log lines look.
+/// Format of the server's own log lines.
 pub enum LogFormat {
-    /// As lines for people to read.
+    /// Text lines for people.
     #[default]
     Text = "text",
     /// One JSON object per line.

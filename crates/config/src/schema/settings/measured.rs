@@ -1,77 +1,77 @@
-//! What comes out: what is measured, and who is told.
+//! Resolved settings: measurements, and the systems that receive them.
 
 use super::logs::LogFormat;
 use crate::schema::address::Listen;
 use crate::schema::log_target::LogTarget;
-use crate::schema::sheet::Blank;
+use crate::schema::macros::Blank;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 sheet! {
-/// What is measured of requests, and kept.
+/// Measurements of requests and their storage.
 pub struct Insight {
-    /// Whether it is.
+    /// Whether requests are measured.
     pub enabled: bool,
-    /// Routes that are told apart.
+    /// Maximum number of distinct routes.
     pub routes_max: usize,
     /// Time from which on a request's details are kept.
     pub slow_request: Duration,
-    /// The history's file: absolute.
+    /// File of the history: absolute.
     pub store: Option<PathBuf>,
-    /// Most bytes of it, at least 1 MiB.
+    /// Maximum bytes of the history, at least 1 MiB.
     pub store_bytes_max: u64,
-    /// Most days in it.
+    /// Maximum days of the history.
     pub days_max: usize,
-    /// Where slow requests are logged.
+    /// Destination of the log of slow requests.
     pub slow_log: LogTarget,
-    /// How they are.
+    /// Format of the log of slow requests.
     pub slow_log_format: LogFormat,
-    /// Most of them in one second.
+    /// Maximum number of slow requests logged per second.
     pub slow_log_per_second: usize,
-    /// Words that make a tag's value secret, lower case; none: the usual ones.
+    /// Words that make a tag's value secret, in lower case; empty: the default words.
     pub redact: Vec<String>,
-    /// What others call this site.
+    /// Name of this site in external systems.
     pub service: String,
-    /// Where spans and figures go.
+    /// Export of spans and metrics.
     pub otlp: Otlp,
-    /// Whose `traceparent` is taken over.
+    /// Clients whose `traceparent` is accepted.
     pub trace_from: TraceFrom,
-    /// Of the requests that no trace was taken over for, how many begin one that is kept: of a million.
+    /// Share of the requests without an accepted trace that begin a recorded one, in millionths.
     pub trace_share_ppm: u32,
-    /// Requests to the booted application that run as whole scripts, of a million.
+    /// Share of the requests to the booted application that run as whole scripts, in millionths.
     pub script_share_ppm: u32,
-    /// The Pinba server that is told of each request: `host:port`.
+    /// The Pinba server that receives a packet per request: `host:port`.
     pub pinba: Option<String>,
-    /// Where other machines' packets come in.
+    /// Address that receives the Pinba packets of other machines.
     pub pinba_listen: Option<Listen>,
 }
 }
 
 sheet! {
-/// How workers are looked at, and what is kept of that.
+/// Sampling and tracing of workers, and the storage of profiles.
 pub struct Profile {
-    /// Looks per second at each busy worker; 0: none.
+    /// Samples per second of each busy worker; 0: none.
     pub hertz: usize,
-    /// Most bytes of what is kept, at least 1 MiB.
+    /// Maximum bytes of stored profiles, at least 1 MiB.
     pub bytes_max: u64,
-    /// Most days of it.
+    /// Maximum days of stored profiles.
     pub days_max: usize,
-    /// How many requests have their call graph taken down, of a million.
+    /// Share of the requests whose call graph is recorded, in millionths.
     pub trace_ppm: u32,
-    /// Patterns of the paths of which that is so; none: of all.
+    /// Patterns of the paths to which that share applies; empty: all paths.
     pub trace_paths: Vec<String>,
-    /// With what a request is signed that is to be traced.
+    /// Key for signing a request that must be traced.
     pub trace_key: Option<String>,
-    /// Workers that take down call graphs.
+    /// Number of workers that record call graphs.
     pub trace_workers: usize,
-    /// Where what is seen is sent, too.
+    /// Export of profiles.
     pub push: Push,
 }
 }
 
 impl Profile {
-    /// Whether there are workers that take down call graphs.
+    /// Whether there are workers that record call graphs.
     #[must_use]
     pub fn traces(&self) -> bool {
         self.trace_ppm > 0 || self.trace_key.is_some()
@@ -79,52 +79,52 @@ impl Profile {
 }
 
 sheet! {
-/// The way to Pyroscope.
+/// Export to Pyroscope.
 pub struct Push {
-    /// Its address, `http://127.0.0.1:4040`; `None`: nobody is sent profiles.
+    /// Pyroscope's address, `http://127.0.0.1:4040`; `None`: no profiles are sent.
     pub endpoint: Option<String>,
     /// Headers of each request to it.
     pub headers: BTreeMap<String, String>,
     /// Labels of each profile.
     pub labels: BTreeMap<String, String>,
-    /// How long each step of a request may take.
+    /// Timeout for each step of a request.
     pub timeout: Duration,
-    /// Bytes of profiles that wait at most.
+    /// Maximum bytes of profiles waiting to be sent.
     pub bytes_max: u64,
-    /// A file with the certificates that are trusted; absolute.
-    pub roots: Option<PathBuf>,
+    /// File with the trusted certificates; absolute.
+    pub ca_file: Option<PathBuf>,
 }
 }
 
 sheet! {
-/// The way to an OpenTelemetry collector.
+/// Export to an OpenTelemetry collector.
 pub struct Otlp {
-    /// Its address, `http://127.0.0.1:4318`; `None`: nobody is told.
+    /// The collector's address, `http://127.0.0.1:4318`; `None`: nothing is sent.
     pub endpoint: Option<String>,
     /// Headers of each request to it.
     pub headers: BTreeMap<String, String>,
-    /// How long each step of a request may take.
+    /// Timeout for each step of a request.
     pub timeout: Duration,
-    /// How long spans are collected before they are sent.
-    pub every: Duration,
-    /// How often figures are sent, 0: never.
-    pub figures_every: Duration,
-    /// Bytes of spans that wait at most.
+    /// Time for which spans are collected before they are sent.
+    pub interval: Duration,
+    /// Interval at which metrics are sent; 0: never.
+    pub metrics_interval: Duration,
+    /// Maximum bytes of spans waiting to be sent.
     pub bytes_max: u64,
-    /// A file with the certificates that are trusted; absolute.
-    pub roots: Option<PathBuf>,
+    /// File with the trusted certificates; absolute.
+    pub ca_file: Option<PathBuf>,
 }
 }
 
 words! {
-/// Whose `traceparent` is taken over.
+/// Clients whose `traceparent` is accepted.
 pub enum TraceFrom {
-    /// Nobody's.
+    /// No clients.
     Nobody = "nobody",
-    /// That of trusted proxies.
+    /// Trusted proxies.
     #[default]
     Proxies = "proxies",
-    /// Everybody's.
+    /// All clients.
     All = "all",
 }
 }

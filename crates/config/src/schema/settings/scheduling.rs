@@ -1,12 +1,13 @@
-//! What comes out: how the kernel shares out the processors (sched(7)).
+//! Resolved settings: CPU scheduling by the kernel (sched(7)).
 
 words! {
-/// A policy of the kernel's, by the name that systemd.exec(5) has for it.
+/// A kernel scheduling policy, with its name in systemd.exec(5).
 pub enum Scheduling {
-    /// `SCHED_OTHER`: a share of the processor like everybody's, by niceness.
+    /// `SCHED_OTHER`: the default policy, which shares the CPU by niceness.
     #[default]
     Other = "other",
-    /// `SCHED_IDLE`: what nobody else wants; whoever else wakes has the processor at once.
+    /// `SCHED_IDLE`: uses only otherwise idle CPU time; any other process that wakes up preempts it
+    /// immediately.
     Idle = "idle",
 }
 }

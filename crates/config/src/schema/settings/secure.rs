@@ -1,85 +1,86 @@
-//! What comes out: certificates.
+//! Resolved settings: certificates.
 
-use crate::schema::sheet::Blank;
+use crate::schema::macros::Blank;
 use std::path::PathBuf;
 
 sheet! {
-/// Certificates that an authority issues by itself.
+/// Certificates that an authority issues automatically.
 pub struct Acme {
-    /// Names, in lower case, without a dot at their end.
+    /// Names, in lower case, without a trailing dot.
     pub domains: Vec<String>,
-    /// Whom the authority may write to.
+    /// Contact address for the authority.
     pub email: Option<String>,
-    /// Where the authority is: begins with `https://`.
+    /// URL of the authority's directory; begins with `https://`.
     pub directory: String,
-    /// PEM file with whom to trust as its server: absolute.
+    /// PEM file with the root certificates to trust for its server: absolute.
     pub ca: Option<PathBuf>,
-    /// Whether its terms are agreed to.
+    /// Whether the operator agrees to the authority's terms.
     pub agree: bool,
-    /// How it is shown whose a name is.
+    /// Way to prove control over a name.
     pub challenge: AcmeChallenge,
-    /// The id of an account that it has made otherwise, with `eab_key`.
+    /// Id of an account that the authority created by other means; set together with `eab_key`.
     pub eab_id: Option<String>,
-    /// That account's key, in base64url.
+    /// Key of that account, in base64url.
     pub eab_key: Option<String>,
-    /// Where account and certificates are kept: absolute.
+    /// Folder for the account and the certificates: absolute.
     pub folder: PathBuf,
 }
 }
 
 words! {
-/// How an authority is shown whose a name is.
+/// Way to prove control over a name.
 pub enum AcmeChallenge {
-    /// What the listeners allow.
+    /// The ways that the listeners allow.
     #[default]
     Auto = "auto",
-    /// It asks for a file on port 80.
+    /// The authority fetches a file on port 80.
     Http01 = "http-01",
-    /// It looks at a certificate on port 443.
+    /// The authority checks a certificate on port 443.
     TlsAlpn01 = "tls-alpn-01",
 }
 }
 
 sheet! {
-/// Certificates, and what is asked of clients.
+/// Certificates of the server and of clients.
 pub struct Tls {
-    /// PEM files with a certificate and its chain; absolute. The first is for names that no other has.
+    /// PEM files with a certificate and its chain; absolute. The first is for names that match no
+    /// certificate.
     pub certificates: Vec<PathBuf>,
-    /// PEM files with their keys in the same order, or none: they are looked for.
+    /// PEM files with their keys in the same order; empty: the keys are searched for.
     pub keys: Vec<PathBuf>,
-    /// The oldest version that is spoken.
+    /// Oldest allowed version.
     pub min_version: TlsVersion,
-    /// `Strict-Transport-Security` of answers over TLS.
+    /// `Strict-Transport-Security` of responses over TLS.
     pub hsts: Option<String>,
-    /// PHP is told how a connection is encrypted.
+    /// Whether PHP gets variables that describe the encryption of the connection.
     pub variables: bool,
     /// PEM file with the authorities of clients' certificates: absolute.
     pub client_ca: Option<PathBuf>,
-    /// Files with what these authorities have revoked, PEM or DER: absolute.
+    /// Files with the revocation lists of these authorities, PEM or DER: absolute.
     pub client_crls: Vec<PathBuf>,
-    /// Whether a client must have one.
+    /// Whether a client must have a certificate.
     pub client_certificates: ClientCertificates,
 }
 }
 
 words! {
-/// The oldest version of TLS that is spoken.
+/// Oldest allowed version of TLS.
 pub enum TlsVersion {
     /// 1.2 and 1.3.
     #[default]
     Tls12 = "1.2",
-    /// 1.3 alone.
+    /// 1.3 only.
     Tls13 = "1.3",
 }
 }
 
 words! {
-/// What is asked of clients where `tls.client_ca` is set.
+/// Client certificates if `tls.client_ca` is set.
 pub enum ClientCertificates {
-    /// A certificate if they have one; PHP is told.
+    /// A client may present a certificate; PHP gets the result as variables.
     #[default]
     Optional = "optional",
-    /// A certificate, or they are turned away.
+    /// A client without a certificate is rejected.
     Required = "required",
 }
 }

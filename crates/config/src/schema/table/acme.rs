@@ -1,4 +1,4 @@
-//! The section ACME: certificates that an authority issues by itself.
+//! The section ACME: certificates that an authority issues automatically.
 
 use crate::schema::domain;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
@@ -6,10 +6,10 @@ use crate::schema::settings::AcmeChallenge;
 
 use super::row::{self, path};
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Acme, ..row::PLAIN };
 
-/// Longest address of a directory, e-mail address, and key of an external account.
+/// Maximum length of a directory's address, an e-mail address, and the key of an external account.
 const TEXT_BYTES_MAX: usize = 1024;
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -20,16 +20,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "a name such as `example.com`",
             clear: |settings| settings.acme.domains.clear(),
-            // What is wrong with a name is said by `finish`, name by name.
+            // `finish` checks the names and reports mistakes name by name.
             push: |settings, text| {
                 (text.len() <= TEXT_BYTES_MAX).then(|| settings.acme.domains.push(text.to_owned()))
             },
         },
         default: Preset::Derived("none"),
-        doc: "Name for which a certificate is fetched and renewed; can be given several times",
-        long: "By ACME, from Let's Encrypt unless acme.directory says otherwise, whose terms you agree to by that. \
-               Without `listen` the server then listens on :80?redirect and https://:443. The name must lead to this \
-               machine, and the authority must reach it on port 80 or 443. Beside these names tls.certificates go on.",
+        doc: "Domain name for which a certificate is obtained and renewed (repeatable)",
+        long: "The authority is Let's Encrypt, or the one of acme.directory; with this setting you \
+               agree to its terms. Without `listen` the server then listens on :80?redirect and \
+               https://:443. The name must resolve to this machine, and the authority must reach \
+               it on port 80 or 443. Certificates of tls.certificates can be used in addition.",
         finish: Some(domain::finish),
         ..PLAIN
     },
@@ -44,7 +45,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "Whom the authority may write to about these certificates",
+        doc: "Contact address for the authority",
         ..PLAIN
     },
     Setting {
@@ -58,9 +59,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("https://acme-v02.api.letsencrypt.org/directory"),
-        doc: "The authority: where its ACME directory is",
-        long: "To try it out: https://acme-staging-v02.api.letsencrypt.org/directory, which has generous limits and \
-               whose certificates no browser trusts.",
+        doc: "URL of the authority's ACME directory",
+        long: "For tests use https://acme-staging-v02.api.letsencrypt.org/directory: it has \
+               generous limits, and browsers do not trust its certificates.",
         ..PLAIN
     },
     Setting {
@@ -68,8 +69,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "acme-ca",
         value: "FILE",
         kind: path(|settings, path| settings.acme.ca = Some(path), "a PEM file"),
-        default: Preset::Derived("what this machine trusts"),
-        doc: "Whom to trust as the directory's server: for a private authority",
+        default: Preset::Derived("the certificates that this machine trusts"),
+        doc: "Root certificates to trust for the directory's server, for a private authority",
         ..PLAIN
     },
     Setting {
@@ -78,7 +79,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.acme.agree),
         default: Preset::Text("true"),
-        doc: "Whether the authority's terms are agreed to; without that no account is made",
+        doc: "Whether you agree to the authority's terms; without that no account is created",
         ..PLAIN
     },
     Setting {
@@ -90,9 +91,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.acme.challenge = AcmeChallenge::ALL[index],
         },
         default: Preset::Text("auto"),
-        doc: "How the authority is shown that a name is this server's",
-        long: "http-01: it asks port 80; tls-alpn-01: it asks port 443. auto: what `listen` allows, and the other way after \
-               one has failed.",
+        doc: "Challenge that proves control over a name",
+        long: "http-01: the authority connects to port 80. tls-alpn-01: the authority connects to \
+               port 443. auto: the challenges that `listen` allows; after a failure, the next one.",
         ..PLAIN
     },
     Setting {
@@ -100,13 +101,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "acme-eab-id",
         value: "TEXT",
         kind: Kind::Text {
-            allowed: "the id that the authority has given you",
+            allowed: "the id issued by the authority",
             set: |settings, text, _| {
                 is_plain(text).then(|| settings.acme.eab_id = Some(text.to_owned()))
             },
         },
         default: Preset::Derived("none"),
-        doc: "External account binding: the id that the authority has given you",
+        doc: "External account binding: key id, issued by the authority",
         ..PLAIN
     },
     Setting {
@@ -114,7 +115,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "acme-eab-key",
         value: "KEY",
         kind: Kind::Text {
-            allowed: "a key in base64url, as the authority has given it",
+            allowed: "a key in base64url, as issued by the authority",
             set: |settings, text, _| {
                 let is_sound = is_plain(text)
                     && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_=".contains(&b));
@@ -122,8 +123,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "External account binding: the key that goes with it",
-        long: "Flags are seen by all users of a machine: rather SAMOVAR_ACME_EAB_KEY or the file.",
+        doc: "External account binding: key, issued by the authority",
+        long: "Command lines are visible to all users of a machine: use SAMOVAR_ACME_EAB_KEY or \
+               the file instead.",
         finish: Some(domain::finish_external),
         ..PLAIN
     },
@@ -133,11 +135,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "FOLDER",
         kind: path(|settings, path| settings.acme.folder = path, "a folder"),
         default: Preset::Derived(
-            "`acme` in $STATE_DIRECTORY, else for root /var/lib/samovar/acme, else ~/.local/state/samovar/acme",
+            "`acme` in $STATE_DIRECTORY, else for root /var/lib/samovar/acme, else \
+             ~/.local/state/samovar/acme",
         ),
-        doc: "Where account and certificates are kept, with their keys",
-        long: "Made, for the server's user alone, where it is missing. Without it each start would ask for new \
-               certificates, and authorities allow few.",
+        doc: "Folder for the account, the certificates and their keys",
+        long: "Created if missing, with access for the server's user only. The folder must \
+               persist: without it each start would order new certificates, and authorities limit \
+               their number.",
         on_reload: OnReload::Kept(|old, new| old.acme.folder != new.acme.folder),
         finish: Some(domain::finish_folder),
         ..PLAIN
@@ -151,7 +155,7 @@ fn is_plain(text: &str) -> bool {
 fn is_https(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("https://") else { return false };
     let host = rest.split(['/', '?']).next().unwrap_or_default();
-    // What no URL holds would be somebody's mistake, and is nothing to try over a network.
+    // Characters that no URL contains are a mistake; such a value is not worth a network attempt.
     let is_url = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=%[]".contains(&b);
     is_plain(text) && !host.is_empty() && !host.contains('@') && rest.bytes().all(is_url)
 }
@@ -170,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_authorities_and_people() {
+    fn urls_and_email_addresses_are_checked() {
         for (text, expected) in [
             ("https://acme-v02.api.letsencrypt.org/directory", true),
             ("https://[::1]:14000/dir", true),

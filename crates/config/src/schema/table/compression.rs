@@ -1,4 +1,4 @@
-//! The section Compression: which answers are packed, and how.
+//! The section Compression: the responses to compress, and how.
 
 use crate::schema::compression::Coding;
 use crate::schema::notation;
@@ -6,7 +6,7 @@ use crate::schema::setting::{Group, Kind, Preset, Setting};
 
 use super::row;
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Compression, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -23,11 +23,11 @@ pub(super) const SETTINGS: &[Setting] = &[
                 (!codings.contains(&coding)).then(|| codings.push(coding))
             },
         },
-        default: Preset::Derived("none: answers go out as they are"),
-        doc: "How answers may be compressed, the best first; can be given several times",
-        long: "Which of them, the client's Accept-Encoding says; among those that it likes equally, the first. \
-               A page that shows a secret and what somebody else has sent must not be compressed: see BREACH \
-               in the guide.",
+        default: Preset::Derived("none: responses are not compressed"),
+        doc: "Codings for compressed responses, in order of preference (repeatable)",
+        long: "The client's Accept-Encoding selects one. If the client prefers none of them, the \
+               first is used. Do not compress pages that contain both a secret and input that an \
+               attacker can choose: see BREACH in the guide.",
         ..PLAIN
     },
     Setting {
@@ -44,10 +44,11 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived(
-            "text but for event streams, JSON, XML, SVG, WebAssembly, fonts that are not packed",
+            "text (except event streams), JSON, XML, SVG, WebAssembly, and fonts that are not \
+             compressed already",
         ),
-        doc: "Media types of answers that are compressed; can be given several times",
-        long: "Event streams are not, whatever is set.",
+        doc: "Media types of responses to compress (repeatable)",
+        long: "Event streams are never compressed.",
         ..PLAIN
     },
     Setting {
@@ -60,8 +61,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.compression.bytes_min,
         },
         default: Preset::Text("1K"),
-        doc: "Size from which an answer is compressed, where it is known beforehand",
-        long: "Smaller ones fit into one packet anyway.",
+        doc: "Minimum size of a response to compress, if its size is known in advance",
+        long: "Smaller responses fit into one packet anyway.",
         ..PLAIN
     },
     Setting {
@@ -70,8 +71,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.compression.precompressed),
         default: Preset::Text("false"),
-        doc: "Send FILE.br, FILE.zst or FILE.gz for FILE where it is there and not older",
-        long: "To clients that accept it. It goes by itself, whether or not answers are compressed otherwise.",
+        doc: "Whether FILE.br, FILE.zst or FILE.gz is sent for FILE if it is not older",
+        long: "Only to clients that accept the coding. Independent of compression.codings.",
         ..PLAIN
     },
 ];

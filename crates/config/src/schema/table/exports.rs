@@ -1,4 +1,5 @@
-//! The section Insight, its ways out: who else is told of requests, and which traces they belong to.
+//! The exports of the section Insight: external systems that receive measurements, and the traces
+//! that requests belong to.
 
 use crate::schema::notation;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
@@ -6,7 +7,7 @@ use crate::schema::settings::TraceFrom;
 
 use super::row::{self, path};
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Insight, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -15,14 +16,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "insight-service",
         value: "NAME",
         kind: Kind::Text {
-            allowed: "1 to 200 characters, none of them a control character",
+            allowed: "1 to 200 characters without control characters",
             set: |settings, text, _| {
                 let is_name = (1..=200).contains(&text.len()) && !text.contains(char::is_control);
                 is_name.then(|| text.clone_into(&mut settings.insight.service))
             },
         },
         default: Preset::Text("samovar"),
-        doc: "What this site is called where its figures go",
+        doc: "Name of this site in exported data",
         long: "OpenTelemetry's `service.name`, and the server name in Pinba's packets.",
         on_reload: OnReload::Kept(|old, new| old.insight.service != new.insight.service),
         ..PLAIN
@@ -37,10 +38,11 @@ pub(super) const SETTINGS: &[Setting] = &[
                 is_collector(text).then(|| settings.insight.otlp.endpoint = Some(text.to_owned()))
             },
         },
-        default: Preset::Derived("none: nobody is told"),
-        doc: "OpenTelemetry collector for spans and figures: OTLP over HTTP",
-        long: "A collector that is away or hangs costs spans, never a request. While it is set, each \
-               request belongs to a trace, and PHP is handed a `traceparent`.",
+        default: Preset::Derived("none: nothing is exported"),
+        doc: "OpenTelemetry collector for spans and metrics: OTLP over HTTP",
+        long: "If the collector is unreachable or hangs, spans are lost, and requests are not \
+               affected. If it is set, each request belongs to a trace, and PHP receives a \
+               `traceparent`.",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.otlp.endpoint != new.insight.otlp.endpoint
         }),
@@ -60,9 +62,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             unpaired: None,
         },
         default: Preset::Derived("none"),
-        doc: "Header of each request to the collector; can be given several times",
-        long: "In the file: the table [insight.otlp_headers]. Secrets are best set in the environment: \
-               the command line is seen by all users of the machine.",
+        doc: "Header of each request to the collector (repeatable)",
+        long: "In the file: the table [insight.otlp_headers]. Set secrets in the environment: the \
+               command line is visible to all users of the machine.",
         on_reload: OnReload::Kept(|old, new| old.insight.otlp.headers != new.insight.otlp.headers),
         ..PLAIN
     },
@@ -72,33 +74,39 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "TIME",
         kind: Kind::Timeout { zero: None, field: |settings| &mut settings.insight.otlp.timeout },
         default: Preset::Text("10s"),
-        doc: "How long each step of a request to the collector may take",
-        long: "Connecting, sending, waiting for the answer.",
+        doc: "Timeout of each step of a request to the collector",
+        long: "Steps are connecting, sending, and waiting for the response.",
         on_reload: OnReload::Kept(|old, new| old.insight.otlp.timeout != new.insight.otlp.timeout),
         ..PLAIN
     },
     Setting {
-        key: "insight.otlp_every",
-        flag: "insight-otlp-every",
+        key: "insight.otlp_interval",
+        flag: "insight-otlp-interval",
+        former_flag: Some("insight-otlp-every"),
+        former_key: Some("insight.otlp_every"),
         value: "TIME",
-        kind: Kind::Timeout { zero: None, field: |settings| &mut settings.insight.otlp.every },
+        kind: Kind::Timeout { zero: None, field: |settings| &mut settings.insight.otlp.interval },
         default: Preset::Text("5s"),
-        doc: "How long spans are collected before they are sent",
-        on_reload: OnReload::Kept(|old, new| old.insight.otlp.every != new.insight.otlp.every),
+        doc: "Interval between two exports of spans",
+        on_reload: OnReload::Kept(|old, new| {
+            old.insight.otlp.interval != new.insight.otlp.interval
+        }),
         ..PLAIN
     },
     Setting {
-        key: "insight.otlp_figures_every",
-        flag: "insight-otlp-figures-every",
+        key: "insight.otlp_metrics_interval",
+        flag: "insight-otlp-metrics-interval",
+        former_flag: Some("insight-otlp-figures-every"),
+        former_key: Some("insight.otlp_figures_every"),
         value: "TIME",
         kind: Kind::Timeout {
             zero: Some("never"),
-            field: |settings| &mut settings.insight.otlp.figures_every,
+            field: |settings| &mut settings.insight.otlp.metrics_interval,
         },
         default: Preset::Text("1m"),
-        doc: "How often figures are sent to the collector",
+        doc: "Interval between two exports of metrics to the collector",
         on_reload: OnReload::Kept(|old, new| {
-            old.insight.otlp.figures_every != new.insight.otlp.figures_every
+            old.insight.otlp.metrics_interval != new.insight.otlp.metrics_interval
         }),
         ..PLAIN
     },
@@ -112,35 +120,38 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.insight.otlp.bytes_max,
         },
         default: Preset::Text("16M"),
-        doc: "Most bytes of spans that wait for the collector; the oldest make room",
-        long: "One span takes about 300 bytes, a request has three or more.",
+        doc: "Maximum size of spans that wait for the collector; the oldest are dropped",
+        long: "A span takes about 300 bytes, and a request has three or more.",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.otlp.bytes_max != new.insight.otlp.bytes_max
         }),
         ..PLAIN
     },
     Setting {
-        key: "insight.otlp_roots",
-        flag: "insight-otlp-roots",
+        key: "insight.otlp_ca_file",
+        flag: "insight-otlp-ca-file",
+        former_flag: Some("insight-otlp-roots"),
+        former_key: Some("insight.otlp_roots"),
         value: "FILE",
-        kind: path(|settings, path| settings.insight.otlp.roots = Some(path), "a file in PEM"),
-        default: Preset::Derived("those that the machine trusts"),
-        doc: "Certificates to trust when the collector's address is https://",
-        on_reload: OnReload::Kept(|old, new| old.insight.otlp.roots != new.insight.otlp.roots),
+        kind: path(|settings, path| settings.insight.otlp.ca_file = Some(path), "a file in PEM"),
+        default: Preset::Derived("the certificates that this machine trusts"),
+        doc: "CA certificates to trust for an https:// collector",
+        on_reload: OnReload::Kept(|old, new| old.insight.otlp.ca_file != new.insight.otlp.ca_file),
         ..PLAIN
     },
     Setting {
         key: "insight.trace_from",
         flag: "insight-trace-from",
-        value: "WHOM",
+        value: "CLIENTS",
         kind: Kind::Word {
             words: TraceFrom::WORDS,
             set: |settings, index| settings.insight.trace_from = TraceFrom::ALL[index],
         },
         default: Preset::Text("proxies"),
-        doc: "Whose `traceparent` is taken over",
-        long: "proxies: that of `trusted_proxies`. all: a stranger may then have any of his requests \
-               kept, and put it into traces of others. Who is not believed is in a trace of this server.",
+        doc: "Clients whose `traceparent` is accepted",
+        long: "proxies: those in `trusted_proxies`. all: any client; each can then have its \
+               requests recorded, and add them to other traces. A request without an accepted \
+               `traceparent` begins a trace of this server.",
         ..PLAIN
     },
     Setting {
@@ -152,8 +163,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, text, _| share(text).map(|ppm| settings.insight.trace_share_ppm = ppm),
         },
         default: Preset::Text("100%"),
-        doc: "How many of the traces that begin here are kept: sent to the collector",
-        long: "Of a trace that was taken over, whoever began it has decided.",
+        doc: "Share of the traces begun here that are recorded and sent to the collector",
+        long: "The sender of an accepted `traceparent` decides whether its trace is recorded.",
         ..PLAIN
     },
     Setting {
@@ -168,8 +179,8 @@ pub(super) const SETTINGS: &[Setting] = &[
                 Some(())
             },
         },
-        default: Preset::Derived("none: nobody is told"),
-        doc: "Pinba server that is sent a packet for each request that PHP has run",
+        default: Preset::Derived("none: nothing is sent"),
+        doc: "Pinba server that receives a packet for each request that PHP has run",
         on_reload: OnReload::Kept(|old, new| old.insight.pinba != new.insight.pinba),
         ..PLAIN
     },
@@ -184,16 +195,16 @@ pub(super) const SETTINGS: &[Setting] = &[
                 Some(())
             },
         },
-        default: Preset::Derived("none: no packets are taken in"),
-        doc: "Address where packets of other machines' pinba extensions come in: UDP",
-        long: "They are seen beside this server's own requests. Whoever reaches the port can send any \
-               figures: let it be reachable for your own machines alone.",
+        default: Preset::Derived("none: no packets are received"),
+        doc: "UDP address for packets of pinba extensions on other machines",
+        long: "They are shown together with this server's own requests. Any client that reaches \
+               the port can send false data: allow access from your own machines only.",
         on_reload: OnReload::Kept(|old, new| old.insight.pinba_listen != new.insight.pinba_listen),
         ..PLAIN
     },
 ];
 
-/// A part of the whole, in millionths: `100%`, `2.5%`, `0.0001%`.
+/// Reads a share in percent, as millionths: `100%`, `2.5%`, `0.0001%`.
 pub(super) fn share(text: &str) -> Option<u32> {
     const PPM_OF_PERCENT: u32 = 10_000;
     let (whole, part) = {
@@ -206,7 +217,7 @@ pub(super) fn share(text: &str) -> Option<u32> {
     Some(whole * PPM_OF_PERCENT + part).filter(|ppm| *ppm <= 100 * PPM_OF_PERCENT)
 }
 
-/// What a header may be called, and hold, in HTTP.
+/// Reads a header whose name and value are valid in HTTP.
 pub(super) fn header(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
@@ -229,7 +240,7 @@ mod tests {
     use super::{header, is_collector, share};
 
     #[test]
-    fn shares_are_exact() {
+    fn share_in_percent_is_exact() {
         for (text, expected) in [
             ("100%", Some(1_000_000)),
             ("1%", Some(10_000)),
@@ -250,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_would_break_a_request_are_refused() {
+    fn header_with_invalid_characters_is_refused() {
         for (text, is_one) in [
             ("authorization=Bearer a=b", true),
             ("X-Scope-OrgID=1", true),
@@ -264,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn collectors_are_addresses() {
+    fn collector_needs_http_or_https_url() {
         for (text, is_one) in [
             ("http://127.0.0.1:4318", true),
             ("https://otel.example/base", true),

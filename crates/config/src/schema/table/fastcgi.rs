@@ -1,13 +1,14 @@
-//! The section FastCGI: what web servers may send to `fcgi://` addresses. The limits and time-outs of requests hold too.
+//! The section FastCGI: requests from web servers to `fcgi://` addresses, and connections to
+//! php-fpm. The limits and timeouts of requests also apply.
 
 use crate::schema::setting::{Group, Kind, Preset, Setting};
 
 use super::row::{self, count};
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::FastCgi, ..row::PLAIN };
 
-/// Longest path, and longest answer.
+/// Maximum length of a path, and of the ping response.
 const TEXT_BYTES_MAX: usize = 256;
 const PATH: &str = "a path such as `/status`";
 
@@ -18,8 +19,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(32, 4096, |settings| &mut settings.fastcgi.params_max),
         default: Preset::Text("512"),
-        doc: "Most FastCGI parameters of a request, headers among them; beyond: 431",
-        long: "How many bytes they may have together is limits.head_bytes_max.",
+        doc: "Maximum number of FastCGI parameters of a request, with headers; above: 431",
+        long: "Their total size is limited by limits.head_bytes_max.",
         ..PLAIN
     },
     Setting {
@@ -31,9 +32,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.fastcgi.idle_timeout,
         },
         default: Preset::Text("10m"),
-        doc: "Most time between two requests on a web server's connection",
-        long: "Longer than what the web server itself has for its idle connections (nginx: \
-               keepalive_timeout of the upstream), or it may send a request while this end closes.",
+        doc: "Maximum time between two requests on a web server's connection",
+        long: "It must be longer than the web server's own timeout for idle connections (nginx: \
+               keepalive_timeout of the upstream). Otherwise the web server may send a request \
+               while Samovar closes the connection.",
         ..PLAIN
     },
     Setting {
@@ -47,8 +49,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "SCRIPT_NAME by which a web server asks for php-fpm's status page",
-        long: "As php-fpm's pm.status_path: text, or what ?json and ?full say.",
+        doc: "SCRIPT_NAME of the status page in php-fpm's format, for web servers",
+        long: "Like php-fpm's pm.status_path: text, or the format that ?json and ?full select.",
         ..PLAIN
     },
     Setting {
@@ -62,8 +64,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "SCRIPT_NAME by which a web server asks whether anybody is there",
-        long: "As php-fpm's ping.path; 503 while no worker has booted.",
+        doc: "SCRIPT_NAME of the health check (ping), for web servers",
+        long: "Like php-fpm's ping.path. The response is 503 until a worker has booted.",
         ..PLAIN
     },
     Setting {
@@ -71,14 +73,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "fastcgi-ping-response",
         value: "TEXT",
         kind: Kind::Text {
-            allowed: "a text of up to 256 bytes",
+            allowed: "a text of 1 to 256 bytes",
             set: |settings, text, _| {
                 let is_short = (1..=TEXT_BYTES_MAX).contains(&text.len());
                 is_short.then(|| text.clone_into(&mut settings.fastcgi.ping_response))
             },
         },
         default: Preset::Text("pong"),
-        doc: "The answer to that",
+        doc: "Response to fastcgi.ping_path",
         ..PLAIN
     },
     Setting {
@@ -87,9 +89,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "TIME",
         kind: Kind::Timeout { zero: None, field: |settings| &mut settings.fastcgi.connect_timeout },
         default: Preset::Text("5s"),
-        doc: "Most time until the php-fpm of a location takes a connection, beyond: 504",
-        long: "The wait for one of fastcgi.connections_max, beyond which it is 503, counts likewise. Of several that a location \
-               names, the next one is tried, for as long again. What holds for its answer are timeouts.answer, \
+        doc: "Maximum time to get a connection to a location's php-fpm; after that: 504",
+        long: "It includes the wait for a free connection (fastcgi.connections_max); if none \
+               becomes free: 503. If a location names several servers, the next one is tried, with \
+               the same timeout. The response itself is limited by timeouts.response, \
                timeouts.request and timeouts.path.",
         ..PLAIN
     },
@@ -99,8 +102,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 65_536, |settings| &mut settings.fastcgi.connections_max),
         default: Preset::Text("64"),
-        doc: "Most connections to the php-fpm of a location at the same time; further requests wait",
-        long: "Of several that a location names, to each of them.",
+        doc: "Maximum number of connections to each php-fpm of locations",
+        long: "Further requests wait for a free connection.",
         ..PLAIN
     },
     Setting {
@@ -109,17 +112,21 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 65_536, |settings| &mut settings.fastcgi.queue_max),
         default: Preset::Text("512"),
-        doc: "Most requests of all locations that wait for such a connection, beyond: 503 at once",
+        doc: "Maximum number of requests that wait for such a connection; above: 503",
+        long: "The requests of all locations count together. The 503 is sent immediately.",
         ..PLAIN
     },
     Setting {
-        key: "fastcgi.kept_max",
-        flag: "fastcgi-kept-max",
+        key: "fastcgi.idle_connections_max",
+        flag: "fastcgi-idle-connections-max",
+        former_flag: Some("fastcgi-kept-max"),
+        former_key: Some("fastcgi.kept_max"),
         value: "N",
-        kind: count(0, 65_536, |settings| &mut settings.fastcgi.kept_max),
+        kind: count(0, 65_536, |settings| &mut settings.fastcgi.idle_connections_max),
         default: Preset::Text("0"),
-        doc: "Most of them that are kept for five seconds for the next request",
-        long: "Each of them keeps a process of that php-fpm from everybody else meanwhile: fewer than its pm.max_children.",
+        doc: "Maximum number of idle connections that are kept for the next request",
+        long: "A connection is kept for five seconds. Meanwhile it occupies a process of that \
+               php-fpm: set it lower than the php-fpm's pm.max_children.",
         ..PLAIN
     },
 ];

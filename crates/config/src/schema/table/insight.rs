@@ -1,4 +1,4 @@
-//! The section Insight: what is measured of requests, where it is kept, and who may look.
+//! The section Insight: measurements of requests, their storage, and access to them.
 
 use crate::schema::log_target::LogTarget;
 use crate::schema::notation;
@@ -7,7 +7,7 @@ use crate::schema::settings::LogFormat;
 
 use super::row::{self, count, path};
 
-/// What its settings have in common: they count at the start.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Insight, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -20,11 +20,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             clear: |settings| settings.admin.clear(),
             push: |settings, text| notation::listen(text).map(|listen| settings.admin.push(listen)),
         },
-        default: Preset::Derived("none: nobody can look"),
-        doc: "Address for operators: metrics, health, figures; can be given several times",
-        long: "/metrics for Prometheus, /health and /ready for load balancers, /api for programs. No \
-               client of the site is answered there, and no operator at `listen`. Who can reach it \
-               sees paths and figures of all requests: use loopback, or set `admin_token`.",
+        default: Preset::Derived("none: there is no admin listener"),
+        doc: "Address of the admin listener: metrics, health, dashboard (repeatable)",
+        long: "/metrics for Prometheus, /health and /ready for load balancers, /api for programs. \
+               The site is not served there, and these pages are not served on `listen`. Any \
+               client that can reach it sees paths and metrics of all requests: use loopback, or \
+               set `admin_token`.",
         on_reload: OnReload::Kept(|old, new| old.admin != new.admin),
         ..PLAIN
     },
@@ -39,10 +40,10 @@ pub(super) const SETTINGS: &[Setting] = &[
                 is_token.then(|| settings.admin_token = Some(text.to_owned()))
             },
         },
-        default: Preset::Derived("none is asked for"),
-        doc: "What operators must send as `Authorization: Bearer TOKEN`",
-        long: "/health and /ready need none. Best set in the environment: the command line is seen \
-               by all users of the machine.",
+        default: Preset::Derived("none: no token is required"),
+        doc: "Token that the admin listener requires as `Authorization: Bearer TOKEN`",
+        long: "/health and /ready do not require it. Set it in the environment: the command line \
+               is visible to all users of the machine.",
         on_reload: OnReload::Kept(|old, new| old.admin_token != new.admin_token),
         ..PLAIN
     },
@@ -58,10 +59,10 @@ pub(super) const SETTINGS: &[Setting] = &[
                 is_name.then(|| settings.admin_hosts.push(text.to_owned()))
             },
         },
-        default: Preset::Derived("addresses and `localhost` alone"),
-        doc: "Name by which operators may ask; can be given several times",
-        long: "A browser can be led to any address under a name of somebody else's choice, so names \
-               must be known here.",
+        default: Preset::Derived("IP addresses and `localhost` only"),
+        doc: "Host name that the admin listener accepts (repeatable)",
+        long: "A browser can be led to any address under an attacker's host name (DNS rebinding), \
+               so names must be listed here.",
         on_reload: OnReload::Kept(|old, new| old.admin_hosts != new.admin_hosts),
         ..PLAIN
     },
@@ -71,9 +72,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.insight.enabled),
         default: Preset::Text("true"),
-        doc: "Whether requests are measured one by one, where somebody can look",
-        long: "They are where `admin`, `insight.store`, `insight.slow_log`, `insight.otlp`, \
-               `insight.pinba` or `insight.pinba_listen` is set.",
+        doc: "Whether requests are measured individually, if a consumer is configured",
+        long: "Consumers are `admin`, `insight.store`, `insight.slow_log`, `insight.otlp`, \
+               `insight.pinba` and `insight.pinba_listen`.",
         on_reload: OnReload::Kept(|old, new| old.insight.enabled != new.insight.enabled),
         ..PLAIN
     },
@@ -83,8 +84,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 100_000, |settings| &mut settings.insight.routes_max),
         default: Preset::Text("1000"),
-        doc: "Most routes that are told apart; all others are `(other)`",
-        long: "One takes 10 to 20 KB of memory.",
+        doc: "Maximum number of distinct routes; all others are `(other)`",
+        long: "A route takes 10 to 20 KB of memory.",
         on_reload: OnReload::Kept(|old, new| old.insight.routes_max != new.insight.routes_max),
         ..PLAIN
     },
@@ -99,9 +100,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("0%"),
-        doc: "How many requests to the booted application run as whole scripts, to see what that takes",
-        long: "GET and HEAD alone, by workers for scripts, where one has nothing to do. `samovar status` then says \
-               what the checkpoint saves, and where it saves nothing.",
+        doc: "Share of requests that run as whole scripts, to measure the checkpoint's savings",
+        long: "Only GET and HEAD requests to the booted application, and only if a worker for \
+               scripts is idle. `samovar status` then shows the savings of the checkpoint, and \
+               where there are none.",
         ..PLAIN
     },
     Setting {
@@ -110,8 +112,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "TIME",
         kind: Kind::Timeout { zero: None, field: |settings| &mut settings.insight.slow_request },
         default: Preset::Text("1s"),
-        doc: "Time from which on a request's details are kept",
-        long: "Those of the last slow and failed ones; without query string, cookies and body.",
+        doc: "Duration from which the details of a request are kept",
+        long: "The details of the last slow and failed requests are kept, without query string, \
+               cookies and body.",
         on_reload: OnReload::Kept(|old, new| old.insight.slow_request != new.insight.slow_request),
         ..PLAIN
     },
@@ -120,9 +123,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "insight-store",
         value: "FILE",
         kind: path(|settings, path| settings.insight.store = Some(path), "a file"),
-        default: Preset::Derived("none: what is older than the memory reaches is gone"),
+        default: Preset::Derived("none: history is kept in memory only"),
         doc: "File for the history: minutes per route, events, slow requests",
-        long: "An SQLite database. A disk that is full costs history and nothing else.",
+        long: "An SQLite database. If the disk is full, only history is lost.",
         on_reload: OnReload::Kept(|old, new| old.insight.store != new.insight.store),
         ..PLAIN
     },
@@ -136,7 +139,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.insight.store_bytes_max,
         },
         default: Preset::Text("256M"),
-        doc: "Most bytes of that file; the oldest hours are forgotten",
+        doc: "Maximum size of `insight.store`; the oldest hours are deleted",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.store_bytes_max != new.insight.store_bytes_max
         }),
@@ -148,7 +151,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 3_650, |settings| &mut settings.insight.days_max),
         default: Preset::Text("30"),
-        doc: "Most days that are kept in that file",
+        doc: "Maximum age of data in `insight.store`, in days",
         on_reload: OnReload::Kept(|old, new| old.insight.days_max != new.insight.days_max),
         ..PLAIN
     },
@@ -157,7 +160,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "insight-slow-log",
         value: "FILE",
         kind: Kind::Text {
-            allowed: "`off`, `-` (stdout), the path of a file, `syslog`, `syslog:FACILITY` or `journald`",
+            allowed: "`off`, `-` (stdout), the path of a file, `syslog`, `syslog:FACILITY` or \
+                      `journald`",
             set: |settings, text, base| {
                 settings.insight.slow_log = match text {
                     "off" => LogTarget::Off,
@@ -168,9 +172,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("off"),
-        doc: "File to log slow requests to; -: stdout; off: nowhere; syslog or journald: as for `log`",
-        long: "A line for each that took `insight.slow_request` or longer: where its time went, and \
-               what it waited for. SIGUSR1 opens the file again.",
+        doc: "Destination of the slow log; -: stdout; off: none; syslog, journald: as for `log`",
+        long: "One line per request that took `insight.slow_request` or longer, with its time per \
+               phase and its waits. SIGUSR1 opens the file again.",
         on_reload: OnReload::Kept(|old, new| old.insight.slow_log != new.insight.slow_log),
         ..PLAIN
     },
@@ -183,7 +187,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.insight.slow_log_format = LogFormat::ALL[index],
         },
         default: Preset::Text("text"),
-        doc: "How slow requests are logged",
+        doc: "Format of the slow log",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.slow_log_format != new.insight.slow_log_format
         }),
@@ -195,8 +199,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 10_000, |settings| &mut settings.insight.slow_log_per_second),
         default: Preset::Text("10"),
-        doc: "Most slow requests that are logged in one second",
-        long: "The next line says how many were not.",
+        doc: "Maximum number of slow requests that are logged per second",
+        long: "The next line shows the number of requests that were left out.",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.slow_log_per_second != new.insight.slow_log_per_second
         }),
@@ -215,11 +219,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived(
-            "`password`, `passwd`, `secret`, `token`, `authorization`, `cookie`, `api_key`, `apikey`",
+            "`password`, `passwd`, `secret`, `token`, `authorization`, `cookie`, \
+             `api_key`, `apikey`",
         ),
-        doc: "Word that makes a tag secret whose name has it; can be given several times",
-        long: "In any case. Values of such tags are kept and sent nowhere. Yours replace the usual \
-               words: give those too that are still meant.",
+        doc: "Word in the name of a tag that makes its value secret (repeatable)",
+        long: "Case is ignored. Values of such tags are neither stored nor sent. Your list \
+               replaces the default words: repeat those that you still need.",
         on_reload: OnReload::Kept(|old, new| old.insight.redact != new.insight.redact),
         ..PLAIN
     },

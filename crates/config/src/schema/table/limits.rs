@@ -1,12 +1,12 @@
-//! The section Limits: caps on what clients can make the server hold.
+//! The section Limits: limits on the resources that clients and PHP can use.
 
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 use crate::schema::settings::Scheduling;
-use crate::schema::{finish, notation};
+use crate::schema::{notation, resolve};
 
 use super::row::{self, count};
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Limits, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -16,11 +16,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "SIZE",
         kind: Kind::Size {
             min: 4 << 10,
-            max: 64 << 10, // What a slot of the ring holds.
+            max: 64 << 10, // Capacity of a ring slot.
             field: |settings| &mut settings.limits.head_bytes_max,
         },
         default: Preset::Text("64K"),
-        doc: "Most bytes of a request's line and headers; beyond: 431",
+        doc: "Maximum size of a request line with its headers; above: 431",
         ..PLAIN
     },
     Setting {
@@ -29,7 +29,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 200, |settings| &mut settings.limits.headers_max),
         default: Preset::Text("100"),
-        doc: "Most headers of a request; beyond: 431",
+        doc: "Maximum number of headers of a request; above: 431",
         ..PLAIN
     },
     Setting {
@@ -42,8 +42,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.body_bytes_max,
         },
         default: Preset::Text("128M"),
-        doc: "Most bytes of a request's body; beyond: 413",
-        long: "PHP's own post_max_size and upload_max_filesize hold besides.",
+        doc: "Maximum size of a request body; above: 413",
+        long: "PHP's own post_max_size and upload_max_filesize also apply.",
         ..PLAIN
     },
     Setting {
@@ -56,9 +56,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.body_rate_min,
         },
         default: Preset::Text("500"),
-        doc: "Least bytes of a request's body per second, on average; below: 408",
-        long: "A body has the body time-out, and a second more for each so many bytes. What counts is \
-               the time that is spent waiting for the client. 0: it may be as slow as it likes.",
+        doc: "Minimum average rate of a request body, in bytes per second; below: 408",
+        long: "The client may take the body timeout, plus one second per this number of bytes. \
+               Only the time spent waiting for the client counts. 0: no minimum.",
         ..PLAIN
     },
     Setting {
@@ -67,8 +67,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 1_000_000, |settings| &mut settings.limits.connections_max),
         default: Preset::Text("4096"),
-        doc: "Most open client connections",
-        long: "Further ones wait in the kernel's backlog.",
+        doc: "Maximum number of open client connections",
+        long: "Further connections wait in the kernel's backlog.",
         ..PLAIN
     },
     Setting {
@@ -77,9 +77,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(16, 4096, |settings| &mut settings.limits.queue_max),
         default: Preset::Text("512"),
-        doc: "Most requests queued for a worker or in flight in one",
-        long: "With no place free for as long as the queue time-out the answer is 503; at once where so many wait already, or \
-               where its turn would come too late, by the rate at which requests are finished.",
+        doc: "Maximum number of requests that are queued or in flight",
+        long: "If no place becomes free within the queue timeout, the response is 503. It is sent \
+               immediately if this number of requests already waits. It is also sent immediately \
+               if, at the current rate of finished requests, the wait would be too long.",
         on_reload: OnReload::Kept(|old, new| old.limits.queue_max != new.limits.queue_max),
         ..PLAIN
     },
@@ -89,9 +90,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 1_000_000_000, |settings| &mut settings.limits.requests_max),
         default: Preset::Text("0"),
-        doc: "Requests after which a worker is replaced",
-        long: "Its successor takes requests before it goes, and one goes at a time; each somewhere in the last tenth, so \
-               that not all end together. The same holds for age and memory. 0: never.",
+        doc: "Number of requests after which a worker is replaced",
+        long: "Workers are replaced one at a time, and the successor takes requests before the old \
+               worker exits. Each worker is replaced somewhere in the last tenth of the limit, so \
+               that not all end together. Limits on age and memory replace workers in the same \
+               way. 0: never.",
         ..PLAIN
     },
     Setting {
@@ -113,10 +116,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.memory_max,
         },
         default: Preset::Text("0"),
-        doc: "Memory of a worker's own after which it is replaced",
-        long: "What it shares with others does not count: libraries, opcache, the booted application as far as it has not \
-               changed it; nor what a request needs: of a worker that is never seen idle, it counts when it is too large in three requests, \
-               at three looks in a row. One worker is looked at each second. 0: never.",
+        doc: "Private memory of a worker above which it is replaced",
+        long: "Shared memory does not count: libraries, opcache, and unchanged pages of the booted \
+               application. Memory of a running request does not count either: a worker is \
+               measured while it is idle. A worker that is never idle must exceed the limit in \
+               three different requests, in three consecutive checks. One worker is checked per \
+               second. 0: never.",
         ..PLAIN
     },
     Setting {
@@ -129,11 +134,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.memory_ceiling,
         },
         default: Preset::Text("0"),
-        doc: "Most memory that a process of PHP may have for itself, libraries' included",
-        long: "The kernel refuses more (RLIMIT_DATA), and PHP or the library that asked says so and ends the process: 502. \
-               PHP's own memory_limit, which ends a request better, knows PHP's memory only. Programs that PHP starts have \
-               the same ceiling. Memory that is shared is not counted: shmop, System V's, files in /dev/shm, mappings that are \
-               handed to children. 0: none.",
+        doc: "Maximum private memory of a PHP process, including that of libraries",
+        long: "The kernel refuses to allocate more (RLIMIT_DATA). PHP or the library then reports \
+               an error and ends the process: 502. PHP's own memory_limit ends a request more \
+               gracefully, but covers only PHP's memory. Programs that PHP starts have the same \
+               limit. Shared memory does not count: shmop, System V, files in /dev/shm, mappings \
+               shared with child processes. 0: no limit.",
         ..PLAIN
     },
     Setting {
@@ -142,10 +148,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 1 << 20, |settings| &mut settings.limits.open_files),
         default: Preset::Text("0"),
-        doc: "Most files and connections that a process of PHP may have open",
-        long: "What php-fpm calls rlimit_files. The server has its own limit, which is as high as it needs. Programs that PHP starts have the \
-               same. At least 256, which a worker's own need. 0: what the server was started with.",
-        finish: Some(finish::open_files),
+        doc: "Maximum number of open files and connections of a PHP process",
+        long: "Like php-fpm's rlimit_files. The server has its own limit, which is as high as it \
+               needs. Programs that PHP starts have the same limit. At least 256, which a worker \
+               itself needs. 0: the limit that the server was started with.",
+        finish: Some(resolve::open_files),
         ..PLAIN
     },
     Setting {
@@ -154,9 +161,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 4_194_304, |settings| &mut settings.limits.processes),
         default: Preset::Text("0"),
-        doc: "Most processes and threads of the server's user; PHP starts none beyond",
-        long: "The kernel (RLIMIT_NPROC) counts all that the user has, the server's threads and other pools among them, and holds root to \
-               nothing. It stops a script that forks without end; workers that are replaced need room, too. 0: as the server.",
+        doc: "Maximum number of processes and threads of the server's user",
+        long: "Above it, PHP cannot start processes. The kernel (RLIMIT_NPROC) counts all \
+               processes of the user, including the server's threads and other pools, and does not \
+               limit root. It stops a script that forks endlessly. Leave room for workers that are \
+               being replaced. 0: the server's limit.",
         ..PLAIN
     },
     Setting {
@@ -169,10 +178,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.file_bytes,
         },
         default: Preset::Text("0"),
-        doc: "Largest file that PHP may write",
-        long: "A write beyond fails with \"File too large\", also that of a program that PHP starts. Files in memory count, so there must be room for the \
-               application's image: 64M at least; where that is not enough, `samovar status` says so, and requests run whole scripts. 0: as the server.",
-        finish: Some(finish::file_bytes),
+        doc: "Maximum size of a file that PHP writes",
+        long: "A larger write fails with \"File too large\", also in programs that PHP starts. \
+               Files in memory count too, so the application's image must fit: at least 64M. If \
+               that is not enough, `samovar status` reports it, and requests run whole scripts. 0: \
+               the server's limit.",
+        finish: Some(resolve::file_bytes),
         ..PLAIN
     },
     Setting {
@@ -184,10 +195,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             max: 1 << 40,
             field: |settings| &mut settings.limits.core_bytes,
         },
-        default: Preset::Derived("what the server was started with"),
-        doc: "Largest memory dump that a process of PHP leaves when it crashes",
-        long: "What php-fpm calls rlimit_core. 0: none is left, and with it nothing of what requests have told.",
-        finish: Some(finish::core_bytes),
+        default: Preset::Derived("the limit that the server was started with"),
+        doc: "Maximum size of a core dump of a PHP process",
+        long: "Like php-fpm's rlimit_core. 0: no core dumps, which would contain data of requests.",
+        finish: Some(resolve::core_bytes),
         ..PLAIN
     },
     Setting {
@@ -196,9 +207,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 19, |settings| &mut settings.limits.nice),
         default: Preset::Text("0"),
-        doc: "How far PHP's processes give way to others for the processor",
-        long: "Added to the niceness of the server, whose front is not slowed down by it: for a pool that may take long. There is no limit of CPU time \
-               (RLIMIT_CPU), which a worker would reach by many good requests: timeouts.request ends a bad one.",
+        doc: "Niceness of PHP processes, added to the server's",
+        long: "A higher value gives other processes precedence on the CPU, for a pool that may be \
+               slow. It does not slow down the server's front. There is no limit on CPU time \
+               (RLIMIT_CPU), because a worker would reach it after many normal requests: use \
+               timeouts.request.",
         ..PLAIN
     },
     Setting {
@@ -210,9 +223,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.limits.scheduling = Scheduling::ALL[index],
         },
         default: Preset::Text("other"),
-        doc: "Whether PHP's processes take only what is left of the processor",
-        long: "idle: whoever else has need of a core takes it from them at once, and niceness no longer counts: for a pool beside one that customers \
-               wait for. On a machine that is busy without end its requests may stand still: give it time-outs. other: as everybody, by niceness.",
+        doc: "CPU scheduling policy of PHP processes",
+        long: "idle: any other process takes the core from them immediately, and niceness has no \
+               effect. Use it for a pool with low priority. On a machine that is always busy its \
+               requests may never finish: set timeouts. other: the normal policy, with niceness.",
         ..PLAIN
     },
     Setting {
@@ -221,9 +235,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "PERCENT",
         kind: count(1, 100, |settings| &mut settings.limits.client_share),
         default: Preset::Text("100"),
-        doc: "Most of the queue's places for requests of one client, percent; beyond, while others wait: 503",
-        long: "A client is an address, of IPv6 a network of 64 bits, by the word of trusted proxies. Behind a proxy that \
-               is not trusted all clients are one: then leave it at 100, which is no limit.",
+        doc: "Maximum share of the queue for one client, in percent; above: 503",
+        long: "Applies only while other requests wait. A client is an IPv4 address or an IPv6 \
+               network of 64 bits, as reported by trusted proxies. Behind a proxy that is not \
+               trusted, all clients count as one: keep the value 100, which is no limit.",
         ..PLAIN
     },
     Setting {
@@ -232,8 +247,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 1_000_000, |settings| &mut settings.limits.client_connections_max),
         default: Preset::Text("0"),
-        doc: "Most open connections of one client; further ones are closed at once",
-        long: "Trusted proxies have as many as they like. 0: no limit.",
+        doc: "Maximum number of open connections of one client",
+        long: "Further connections are closed immediately. Trusted proxies are not limited. 0: no \
+               limit.",
         ..PLAIN
     },
     Setting {
@@ -249,8 +265,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "Paths whose requests are refused last when there is no room; can be given several times",
-        long: "A tenth of the queue's places is theirs alone, and they are not refused because others would come first.",
+        doc: "Paths whose requests are rejected last under overload (repeatable)",
+        long: "A tenth of the queue is reserved for them, and they are not rejected because of a \
+               long expected wait.",
         ..PLAIN
     },
     Setting {
@@ -259,38 +276,45 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 10, |settings| &mut settings.limits.retries_max),
         default: Preset::Text("2"),
-        doc: "Most further attempts for a request whose worker died",
-        long: "Only GET, HEAD and OPTIONS are run again, and only while nothing was answered. What crashes PHP \
-               is run again once, and for a minute not at all when the same page has crashed before.",
+        doc: "Maximum number of retries of a request whose worker died",
+        long: "Only GET, HEAD and OPTIONS are retried, and only while no response has been sent. A \
+               request that crashes PHP is retried once. It is not retried if the same page has \
+               crashed in the minute before.",
         ..PLAIN
     },
     Setting {
-        key: "limits.answer_memory_bytes_max",
-        flag: "answer-memory-bytes-max",
+        key: "limits.response_memory_bytes_max",
+        flag: "response-memory-bytes-max",
+        former_flag: Some("answer-memory-bytes-max"),
+        former_key: Some("limits.answer_memory_bytes_max"),
         value: "SIZE",
         kind: Kind::Size {
             min: 0,
             max: 1 << 30,
-            field: |settings| &mut settings.limits.answer_memory_bytes_max,
+            field: |settings| &mut settings.limits.response_memory_bytes_max,
         },
         default: Preset::Text("256K"),
-        doc: "Bytes of an answer kept in memory for a client that takes them slowly",
-        long: "A worker is done when it has given its answer, not when the client has read it.",
+        doc: "Bytes of a response that are kept in memory for a slow client",
+        long: "A worker is free as soon as its response is complete, even if the client has not \
+               read it yet.",
         ..PLAIN
     },
     Setting {
-        key: "limits.answer_file_bytes_max",
-        flag: "answer-file-bytes-max",
+        key: "limits.response_spill_bytes_max",
+        flag: "response-spill-bytes-max",
+        former_flag: Some("answer-file-bytes-max"),
+        former_key: Some("limits.answer_file_bytes_max"),
         value: "SIZE",
         kind: Kind::Size {
             min: 0,
             max: 1 << 40,
-            field: |settings| &mut settings.limits.answer_file_bytes_max,
+            field: |settings| &mut settings.limits.response_spill_bytes_max,
         },
         default: Preset::Text("1G"),
-        doc: "Bytes of such an answer kept in a temporary file; beyond, its worker waits",
-        long: "The file is in temp_dir and has no name. With 0 here and for the memory a worker always waits for \
-               its client.",
+        doc: "Bytes of a response that are kept in a spill file for a slow client",
+        long: "Above it, the worker waits for the client. The file is in temp_dir and has no name. \
+               If this and limits.response_memory_bytes_max are 0, a worker always waits for its \
+               client.",
         ..PLAIN
     },
     Setting {
@@ -303,9 +327,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.growth_bytes_max,
         },
         default: Preset::Text("32M"),
-        doc: "Most growth of a worker's PHP heap before Samovar\\serve() rolls back",
-        long: "Holds where rollbackEvery, or for a FrankenPHP worker script rollback_every, is not 0. Where it is 0, a worker that \
-               has grown by an eighth of it twice names in the log what grows.",
+        doc: "Maximum growth of a worker's PHP heap before Samovar\\serve() rolls back",
+        long: "Applies if rollbackEvery, or rollback_every for a FrankenPHP worker script, is not \
+               0. If it is 0, a worker that has grown twice by an eighth of this value logs which \
+               objects grow.",
         ..PLAIN
     },
     Setting {
@@ -314,8 +339,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 1024, |settings| &mut settings.limits.tasks_max),
         default: Preset::Text("256"),
-        doc: "Most tasks of one request that are in flight at once",
-        long: "Samovar\\parallel() and its like throw an Error beyond.",
+        doc: "Maximum number of tasks of one request that are in flight",
+        long: "Above it, Samovar\\parallel() and similar functions throw an Error.",
         ..PLAIN
     },
     Setting {
@@ -328,8 +353,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.task_stack_bytes,
         },
         default: Preset::Text("512K"),
-        doc: "Stack of a task for PHP's own functions and the libraries below them",
-        long: "Only what is used of it takes memory. PHP code that calls itself needs none of it.",
+        doc: "Stack size of a task, for PHP's internal functions and libraries",
+        long: "Only the part that is used takes memory. Recursive PHP code does not use this \
+               stack.",
         ..PLAIN
     },
 ];

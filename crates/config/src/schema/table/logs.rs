@@ -1,4 +1,4 @@
-//! The section Logs: what is written down, and how.
+//! The section Logs: destinations and formats of logs.
 
 use crate::schema::log_target::LogTarget;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
@@ -6,7 +6,7 @@ use crate::schema::settings::{AccessLogFormat, LogFormat, LogLevel};
 
 use super::row;
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Logs, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -25,12 +25,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("-"),
-        doc: "File that the server's own log, and what its processes print, are appended to; -: stderr; \
-              syslog or journald: the machine's own",
-        long: "What is wrong at the start, before the addresses are bound, is on stderr in any case. \
-               SIGUSR1 opens the file again, after it was moved away. A FACILITY is user, daemon (so it is \
-               without one) or local0 to local7. Another socket than the usual one stands behind an @, as in \
-               syslog:local3@/run/log; a file of that name is ./syslog.",
+        doc: "Destination of the server's log and its processes' output; -: stderr",
+        long: "Lines are appended to a file. syslog or journald: the machine's log daemon. Errors \
+               at the start, before the addresses are bound, are always on stderr. SIGUSR1 opens \
+               the file again, for log rotation. A FACILITY is user, daemon (the default) or \
+               local0 to local7. Another socket follows an @, as in syslog:local3@/run/log. A file \
+               named syslog is ./syslog.",
         on_reload: OnReload::Kept(|old, new| old.log != new.log),
         ..PLAIN
     },
@@ -39,7 +39,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "access-log",
         value: "FILE",
         kind: Kind::Text {
-            allowed: "`off`, `-` (stdout), the path of a file, `syslog`, `syslog:FACILITY` or `journald`",
+            allowed: "`off`, `-` (stdout), the path of a file, `syslog`, `syslog:FACILITY` or \
+                      `journald`",
             set: |settings, text, base| {
                 settings.access_log = match text {
                     "off" => LogTarget::Off,
@@ -50,7 +51,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("off"),
-        doc: "File to log each request to; -: stdout; off: nowhere; syslog or journald: as for `log`",
+        doc: "Destination of the access log; -: stdout; off: none; syslog, journald: as for `log`",
         on_reload: OnReload::Kept(|old, new| old.access_log != new.access_log),
         ..PLAIN
     },
@@ -63,9 +64,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.access_log_format = AccessLogFormat::ALL[index],
         },
         default: Preset::Text("combined"),
-        doc: "How requests are logged",
-        long: "combined is the format of Apache and nginx; json also tells the time, CPU and \
-               memory that a request took.",
+        doc: "Format of the access log",
+        long: "combined is the format of Apache and nginx. json also has the time, CPU and memory \
+               that a request took.",
         on_reload: OnReload::Kept(|old, new| old.access_log_format != new.access_log_format),
         ..PLAIN
     },
@@ -78,7 +79,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.log_level = LogLevel::ALL[index],
         },
         default: Preset::Text("warn"),
-        doc: "How much the server says about itself on stderr",
+        doc: "Minimum level of messages in the server's log",
         on_reload: OnReload::Kept(|old, new| old.log_level != new.log_level),
         ..PLAIN
     },
@@ -91,7 +92,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.log_format = LogFormat::ALL[index],
         },
         default: Preset::Text("text"),
-        doc: "How the server's own log lines look",
+        doc: "Format of the server's log",
         on_reload: OnReload::Kept(|old, new| old.log_format != new.log_format),
         ..PLAIN
     },

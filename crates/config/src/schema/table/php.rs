@@ -1,14 +1,14 @@
-//! The section PHP: workers and what they run.
+//! The section PHP: workers and the code that they run.
 
 use std::path::PathBuf;
 
 use crate::schema::setting::{Group, Kind, Preset, Setting};
 use crate::schema::settings::{Compat, FINDING_KINDS};
-use crate::schema::{finish, notation};
+use crate::schema::{notation, resolve};
 
 use super::row::{self, count, path};
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Php, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -22,11 +22,11 @@ pub(super) const SETTINGS: &[Setting] = &[
             fields: |settings| (&mut settings.workers.min, &mut settings.workers.max),
         },
         default: Preset::Text("auto"),
-        doc: "Worker processes; auto: one for each core",
+        doc: "Number of worker processes; auto: one per core",
         long: "A worker runs one request at a time. Scripts that wait a lot, for a database or \
-               another server, want more workers than there are cores. With a range such as 2..256 \
-               the server adds workers while requests wait and the workers do too, and takes away \
-               those that nobody needs. In the file also { min = 2, max = 256 }.",
+               another server, need more workers than cores. With a range such as 2..256 the \
+               server adds workers while requests are queued and the workers themselves wait. It \
+               stops workers that are not needed. In the file also { min = 2, max = 256 }.",
         ..PLAIN
     },
     Setting {
@@ -39,9 +39,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.workers.memory_max,
         },
         default: Preset::Text("0"),
-        doc: "Most memory of their own that workers may have together before no more are added",
-        long: "0: as much as there is. Whatever stands here, none is added when less than a \
-               twentieth of the machine's memory, or of the control group's, is free.",
+        doc: "Maximum private memory of all workers together; above, none are added",
+        long: "0: limited by the machine's memory. In any case no worker is added if less than a \
+               twentieth of the memory of the machine, or of its control group, is free.",
         ..PLAIN
     },
     Setting {
@@ -50,7 +50,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "TIME",
         kind: Kind::Timeout { zero: None, field: |settings| &mut settings.workers.idle_max },
         default: Preset::Text("10s"),
-        doc: "After how long without a request a worker that was added goes",
+        doc: "Time without a request after which an added worker exits",
         ..PLAIN
     },
     Setting {
@@ -59,10 +59,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: Kind::PerCore { max: 1024, field: |settings| &mut settings.workers.running_max },
         default: Preset::Text("auto"),
-        doc: "Most workers that run at once; auto: as many as there are cores",
-        long: "A worker that waits, for a database or a time, does not run. A request is begun \
-               only while fewer workers run than this, so that many workers do not share the \
-               caches of few cores. With as many as there are workers, nothing is held back.",
+        doc: "Maximum number of workers that run at the same time; auto: one per core",
+        long: "A worker that waits, for a database or a timer, does not run. A request starts only \
+               while fewer workers run, so that many workers do not compete for the caches of few \
+               cores. If the value equals the number of workers, no request is held back.",
         ..PLAIN
     },
     Setting {
@@ -75,21 +75,22 @@ pub(super) const SETTINGS: &[Setting] = &[
                 notation::php_binary(text, base).map(|binary| settings.php_binary = Some(binary))
             },
         },
-        default: Preset::Derived("`samovar-php` beside `samovar`, else on `$PATH`"),
-        doc: "Worker binary, or the PHP version whose samovar-php to use",
-        long: "8.2 means samovar-php8.2, looked for beside samovar and on PATH.",
+        default: Preset::Derived("`samovar-php` next to `samovar`, else on `$PATH`"),
+        doc: "Worker binary, or the PHP version of the samovar-php to use",
+        long: "8.2 means samovar-php8.2, which is searched next to samovar and on PATH.",
         ..PLAIN
     },
     Setting {
         key: "php_engine",
         flag: "php-engine",
         value: "FILE",
-        kind: path(|settings, path| settings.php_engine = Some(path), "a libphp's file"),
-        default: Preset::Derived("the libphp that is installed"),
-        doc: "Use this libphp instead of the installed one",
-        long: "make php-engine builds one of the installed PHP's source that takes less CPU. It must be of the \
-               same version and build as the worker and the extensions, or the server does not start.",
-        finish: Some(finish::php_engine),
+        kind: path(|settings, path| settings.php_engine = Some(path), "the path of a libphp"),
+        default: Preset::Derived("the installed libphp"),
+        doc: "libphp to use instead of the installed one",
+        long: "make php-engine builds one from the source of the installed PHP that uses less CPU. \
+               Its version and build must match the worker and the extensions, or the server does \
+               not start.",
+        finish: Some(resolve::php_engine),
         ..PLAIN
     },
     Setting {
@@ -98,14 +99,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "FILE",
         kind: path(|settings, path| settings.php_ini = Some(path), "a file that exists"),
         default: Preset::Derived("the system's php.ini for the embed SAPI"),
-        doc: "Read this php.ini instead of the system's",
-        finish: Some(finish::php_ini),
+        doc: "php.ini to read instead of the system's",
+        finish: Some(resolve::php_ini),
         ..PLAIN
     },
     Setting {
         key: "php",
         flag: "php",
-        formerly: Some("define"),
+        former_flag: Some("define"),
         short: Some('d'),
         value: "KEY=VALUE",
         kind: Kind::Pairs {
@@ -118,9 +119,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             unpaired: Some((notation::is_php_binary, "php_binary")),
         },
         default: Preset::Derived("none"),
-        doc: "Set an ini directive, over php.ini; can be given several times",
+        doc: "Ini directive that overrides php.ini (repeatable)",
         long: "In the file: the table [php], with strings, integers and booleans. In the \
-               environment: KEY=VALUE pairs with commas between them, or one on each line.",
+               environment: KEY=VALUE pairs, separated by commas or one per line.",
         ..PLAIN
     },
     Setting {
@@ -137,10 +138,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("fpm-fcgi"),
-        doc: "PHP_SAPI and php_sapi_name()",
-        long: "Applications and extensions know the names of other servers: MediaWiki's links, Symfony's and \
-               Laravel's choice of features, and the lists of monitoring extensions follow it. Console \
-               workers are cli whatever stands here.",
+        doc: "Value of PHP_SAPI and php_sapi_name()",
+        long: "Applications and extensions know the names of other servers. It affects MediaWiki's \
+               links, the features that Symfony and Laravel use, and the lists of monitoring \
+               extensions. In console workers it is always cli.",
         ..PLAIN
     },
     Setting {
@@ -155,11 +156,12 @@ pub(super) const SETTINGS: &[Setting] = &[
                 settings.checkpoint_after.is_some().then_some(())
             },
         },
-        default: Preset::Derived("where the application calls Samovar\\checkpoint()"),
-        doc: "Place a checkpoint right after FILE was first included",
-        long: "The front controller is run down to there once; each request continues below it and \
-               is rolled back at its end. Above it nothing may depend on the request.",
-        finish: Some(finish::checkpoint_after),
+        default: Preset::Derived("none: the application calls Samovar\\checkpoint() itself"),
+        doc: "File whose first inclusion is followed by a checkpoint",
+        long: "The front controller runs once up to that point. Each request continues from there, \
+               and is rolled back at its end. Code before the checkpoint must not depend on the \
+               request.",
+        finish: Some(resolve::checkpoint_after),
         ..PLAIN
     },
     Setting {
@@ -175,10 +177,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "Include FILE first in each request below a checkpoint",
-        long: "It is the place to read again what the boot has read and what may have changed since. When it \
-               returns false, the request runs as a whole script, and its worker boots anew.",
-        finish: Some(finish::checkpoint_resume),
+        doc: "File that each request includes first after a checkpoint",
+        long: "It can read again data that the boot has read and that may have changed since. If \
+               it returns false, the request runs as a whole script, and its worker boots again.",
+        finish: Some(resolve::checkpoint_resume),
         ..PLAIN
     },
     Setting {
@@ -193,19 +195,22 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "A GET request before the image is taken; can be given several times",
-        long: "What the application loads for it, classes above all, is in every worker then.",
+        doc: "GET request that is made before the image is taken (repeatable)",
+        long: "All that the application loads for it, classes above all, is then in every worker.",
         ..PLAIN
     },
     Setting {
-        key: "rehearse",
-        flag: "rehearse",
+        key: "prewarm_boot",
+        flag: "prewarm-boot",
+        former_flag: Some("rehearse"),
+        former_key: Some("rehearse"),
         value: "BOOL",
-        kind: Kind::Switch(|settings| &mut settings.rehearse),
+        kind: Kind::Switch(|settings| &mut settings.prewarm_boot),
         default: Preset::Text("true"),
-        doc: "Boot once for the caches before the boot that is kept",
-        long: "What the first boot compiles and caches, the second finds, and its image is smaller: \
-               requests change fewer pages of it. Turn it off where a boot must not happen twice.",
+        doc: "Whether the application boots once for its caches before the boot that is kept",
+        long: "The second boot finds the compiled files and cached data of the first one. Its \
+               image is smaller: requests change fewer of its pages. Turn it off if a boot must \
+               not happen twice.",
         ..PLAIN
     },
     Setting {
@@ -214,24 +219,27 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.relink),
         default: Preset::Text("true"),
-        doc: "Have libphp call its own functions directly",
-        long: "A shared library calls even its own functions by way of a table. When PHP has started, its code is \
-               written anew in memory, without that. Turn it off for tools that change the table later, or \
-               compare code in memory with the file. x86-64 only.",
+        doc: "Whether libphp calls its own functions directly",
+        long: "A shared library calls even its own functions through a table of addresses. After \
+               PHP has started, its code is rewritten in memory to call them directly. Turn it off \
+               for tools that change the table later, or that compare code in memory with the \
+               file. x86-64 only.",
         ..PLAIN
     },
     Setting {
-        key: "whole_scripts",
-        flag: "whole-scripts",
+        key: "disable_checkpoint",
+        flag: "disable-checkpoint",
+        former_flag: Some("whole-scripts"),
+        former_key: Some("whole_scripts"),
         bare: true,
         group: Group::Php,
         value: "BOOL",
-        kind: Kind::Switch(|settings| &mut settings.whole_scripts),
+        kind: Kind::Switch(|settings| &mut settings.disable_checkpoint),
         default: Preset::Text("false"),
-        doc: "Run the whole script for each request, whatever the application says",
-        long: "Nothing is booted ahead: Samovar\\checkpoint() and checkpoint_after do nothing, and \
-               Samovar\\serve() calls its handler once. Does an answer differ without? samovar \
-               compare asks that of many.",
+        doc: "Whether each request runs the whole script, without a checkpoint",
+        long: "The application is not booted in advance. Samovar\\checkpoint() and \
+               checkpoint_after have no effect, and Samovar\\serve() calls its handler once. To \
+               find responses that differ between both modes, use samovar compare.",
         ..PLAIN
     },
     Setting {
@@ -240,15 +248,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 1_000_000_000, |settings| &mut settings.rollback_every),
         default: Preset::Text("0"),
-        doc: "Requests after which a FrankenPHP worker script returns to its first call",
-        long: "1 leaves no state between requests, 0 rolls nothing back. Only for worker scripts \
-               that call frankenphp_handle_request(); Samovar\\serve() is told by its argument.",
+        doc: "Number of requests after which a FrankenPHP worker script is rolled back",
+        long: "The script returns to its first call of frankenphp_handle_request(). 1: no state is \
+               left between requests. 0: no rollbacks. Only for worker scripts that call \
+               frankenphp_handle_request(); Samovar\\serve() has an argument for it.",
         ..PLAIN
     },
     Setting {
         key: "compat",
         flag: "compat",
-        value: "WHAT",
+        value: "SET",
         kind: Kind::List {
             allowed: "`auto`, `frankenphp` or `apcu`",
             clear: |settings| settings.compat.clear(),
@@ -259,10 +268,11 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("auto"),
-        doc: "Whose functions the application calls; can be given several times",
-        long: "auto looks at the front controller's text, at APP_RUNTIME and at FRANKENPHP_WORKER; frankenphp \
-               says that it calls frankenphp_handle_request(), wherever the call stands. apcu defines apcu_fetch() \
-               and its like, over a cache of shared.apcu_bytes, unless that extension is loaded.",
+        doc: "Function sets of other products that the application uses (repeatable)",
+        long: "auto: detected from the text of the front controller, APP_RUNTIME and \
+               FRANKENPHP_WORKER. frankenphp: the application calls frankenphp_handle_request(), \
+               in any of its files. apcu: apcu_fetch() and the other APCu functions exist, with a \
+               cache of shared.apcu_bytes, unless that extension is loaded.",
         ..PLAIN
     },
     Setting {
@@ -279,9 +289,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "What must not be open at the checkpoint; can be given several times",
-        long: "Without it the server falls back: workers that boot one by one, or whole scripts. \
-               samovar status names what was found.",
+        doc: "Kinds of preflight findings that are errors (repeatable)",
+        long: "If such an object is open at the checkpoint, the start or the reload fails. \
+               Otherwise the server falls back to workers that boot individually, or to whole \
+               scripts. samovar status lists the findings.",
         ..PLAIN
     },
 ];

@@ -1,4 +1,4 @@
-//! The section Profile: how workers are looked at while they run requests, and what is kept of that.
+//! The section Profile: sampling and tracing of busy workers, and the storage of profiles.
 
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 
@@ -6,7 +6,7 @@ use super::exports::{header, is_collector};
 use super::row::{self, count, path};
 use crate::schema::notation;
 
-/// What its settings have in common: they count at the start.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Profile, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -16,9 +16,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(0, 1_000, |settings| &mut settings.profile.hertz),
         default: Preset::Text("49"),
-        doc: "Looks per second at the PHP stack of each busy worker; 0: none",
-        long: "From outside: no code runs in the worker for it. `samovar profile` and the dashboard show \
-               what was seen.",
+        doc: "Profiler samples per second of each busy worker; 0: none",
+        long: "The PHP stack is read from outside: no code runs in the worker. `samovar profile` \
+               and the dashboard show the samples.",
         on_reload: OnReload::Kept(|old, new| old.profile.hertz != new.profile.hertz),
         ..PLAIN
     },
@@ -28,9 +28,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 3_650, |settings| &mut settings.profile.days_max),
         default: Preset::Text("2"),
-        doc: "Days that what was seen is kept, minute by minute",
-        long: "In memory; where `insight.store` is set, in a file beside it, whose name ends with \
-               `.profiles` and which outlives the server. Two: yesterday at this time is there.",
+        doc: "Days for which profiles are kept, minute by minute",
+        long: "Profiles are kept in memory. If `insight.store` is set, they are kept in a file \
+               with its path and the suffix `.profiles`, which survives restarts. With two days, a \
+               comparison with the same time yesterday is possible.",
         on_reload: OnReload::Kept(|old, new| old.profile.days_max != new.profile.days_max),
         ..PLAIN
     },
@@ -44,8 +45,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.profile.bytes_max,
         },
         default: Preset::Text("32M"),
-        doc: "Most bytes of what is kept; the oldest hours are forgotten",
-        long: "A minute of one route takes 1 to 50 KB.",
+        doc: "Maximum size of stored profiles; the oldest hours are deleted",
+        long: "One minute of one route takes 1 to 50 KB.",
         on_reload: OnReload::Kept(|old, new| old.profile.bytes_max != new.profile.bytes_max),
         ..PLAIN
     },
@@ -58,10 +59,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, text, _| part(text).map(|ppm| settings.profile.trace_ppm = ppm),
         },
         default: Preset::Text("0"),
-        doc: "How many requests have their call graph taken down: who calls what, how often, for how long",
-        long: "By workers of their own, which run beside the others from a second template with PHP's observer \
-               on; the others pay nothing. A request that finds them busy is not traced. `samovar calls` and the \
-               dashboard show the graphs.",
+        doc: "Share of requests whose call graph is recorded: callers, callees, counts, times",
+        long: "Separate workers do this: they have their own template, with PHP's observer \
+               enabled. Other workers have no overhead. A request that finds them busy is not \
+               traced. `samovar calls` and the dashboard show the graphs.",
         on_reload: OnReload::Kept(|old, new| old.profile.trace_ppm != new.profile.trace_ppm),
         ..PLAIN
     },
@@ -78,8 +79,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("all paths"),
-        doc: "Paths whose requests `profile.trace` counts; can be given several times",
-        long: "",
+        doc: "Paths that `profile.trace` applies to (repeatable)",
         on_reload: OnReload::Kept(|old, new| old.profile.trace_paths != new.profile.trace_paths),
         ..PLAIN
     },
@@ -94,9 +94,10 @@ pub(super) const SETTINGS: &[Setting] = &[
                 is_long.then(|| settings.profile.trace_key = Some(text.to_owned()))
             },
         },
-        default: Preset::Derived("none: no request can ask for it"),
-        doc: "Key of the signature by which a request asks for its call graph",
-        long: "In the header `X-Samovar-Trace` or the cookie `samovar_trace`; `samovar calls --sign` makes one.",
+        default: Preset::Derived("none: requests cannot ask for it"),
+        doc: "Key for signatures with which a request can ask for its call graph",
+        long: "The signature is in the header `X-Samovar-Trace` or the cookie `samovar_trace`. \
+               `samovar calls --sign` creates one.",
         on_reload: OnReload::Kept(|old, new| old.profile.trace_key != new.profile.trace_key),
         ..PLAIN
     },
@@ -106,8 +107,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 64, |settings| &mut settings.profile.trace_workers),
         default: Preset::Text("1"),
-        doc: "Workers that take down call graphs, where `profile.trace` or `profile.trace_key` is set",
-        long: "",
+        doc: "Number of workers that record call graphs",
+        long: "They exist if `profile.trace` or `profile.trace_key` is set.",
         on_reload: OnReload::Kept(|old, new| {
             old.profile.trace_workers != new.profile.trace_workers
         }),
@@ -123,10 +124,10 @@ pub(super) const SETTINGS: &[Setting] = &[
                 is_collector(text).then(|| settings.profile.push.endpoint = Some(text.to_owned()))
             },
         },
-        default: Preset::Derived("none: nobody is sent profiles"),
-        doc: "Pyroscope that is sent what was seen of workers, each minute: its push API",
-        long: "Or what speaks that API in front of it: Alloy, Grafana Cloud. One that is away or hangs costs \
-               profiles, never a request.",
+        default: Preset::Derived("none: no profiles are sent"),
+        doc: "Pyroscope server that receives the profiles each minute, with its push API",
+        long: "Other servers with that API work too: Alloy, Grafana Cloud. If the server is \
+               unreachable or hangs, profiles are lost, and requests are not affected.",
         on_reload: OnReload::Kept(|old, new| {
             old.profile.push.endpoint != new.profile.push.endpoint
         }),
@@ -146,9 +147,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             unpaired: None,
         },
         default: Preset::Derived("none"),
-        doc: "Header of each request to Pyroscope; can be given several times",
-        long: "In the file: the table [profile.push_headers]. A tenant is `x-scope-orgid`. Secrets are best set in \
-               the environment: the command line is seen by all users of the machine.",
+        doc: "Header of each request to Pyroscope (repeatable)",
+        long: "In the file: the table [profile.push_headers]. The tenant is `x-scope-orgid`. Set \
+               secrets in the environment: the command line is visible to all users of the \
+               machine.",
         on_reload: OnReload::Kept(|old, new| old.profile.push.headers != new.profile.push.headers),
         ..PLAIN
     },
@@ -158,7 +160,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "NAME=VALUE",
         kind: Kind::Pairs {
             allowed: "`name=value` of a label, such as `env=prod`; service_name, route, model and \
-                      generation are the server's",
+                      generation are reserved",
             put: |settings, text| {
                 let (name, value) = label(text)?;
                 settings.profile.push.labels.insert(name, value);
@@ -167,9 +169,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             unpaired: None,
         },
         default: Preset::Derived("none"),
-        doc: "Label of each profile that is sent; can be given several times",
-        long: "In the file: the table [profile.push_labels]. All have `service_name` (`insight.service`), \
-               `hostname`, `route`, `model` and `generation`.",
+        doc: "Label of each profile that is sent (repeatable)",
+        long: "In the file: the table [profile.push_labels]. All profiles have `service_name` \
+               (`insight.service`), `hostname`, `route`, `model` and `generation`.",
         on_reload: OnReload::Kept(|old, new| old.profile.push.labels != new.profile.push.labels),
         ..PLAIN
     },
@@ -179,8 +181,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "TIME",
         kind: Kind::Timeout { zero: None, field: |settings| &mut settings.profile.push.timeout },
         default: Preset::Text("10s"),
-        doc: "How long each step of a request to Pyroscope may take",
-        long: "Connecting, sending, waiting for the answer.",
+        doc: "Timeout of each step of a request to Pyroscope",
+        long: "Steps are connecting, sending, and waiting for the response.",
         on_reload: OnReload::Kept(|old, new| old.profile.push.timeout != new.profile.push.timeout),
         ..PLAIN
     },
@@ -194,26 +196,29 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.profile.push.bytes_max,
         },
         default: Preset::Text("16M"),
-        doc: "Most bytes of profiles that wait for Pyroscope; the oldest make room",
-        long: "A route's minute takes 1 to 50 KB.",
+        doc: "Maximum size of profiles that wait for Pyroscope; the oldest are dropped",
+        long: "One minute of one route takes 1 to 50 KB.",
         on_reload: OnReload::Kept(|old, new| {
             old.profile.push.bytes_max != new.profile.push.bytes_max
         }),
         ..PLAIN
     },
     Setting {
-        key: "profile.push_roots",
-        flag: "profile-push-roots",
+        key: "profile.push_ca_file",
+        flag: "profile-push-ca-file",
+        former_flag: Some("profile-push-roots"),
+        former_key: Some("profile.push_roots"),
         value: "FILE",
-        kind: path(|settings, path| settings.profile.push.roots = Some(path), "a file in PEM"),
-        default: Preset::Derived("those that the machine trusts"),
-        doc: "Certificates to trust when Pyroscope's address is https://",
-        on_reload: OnReload::Kept(|old, new| old.profile.push.roots != new.profile.push.roots),
+        kind: path(|settings, path| settings.profile.push.ca_file = Some(path), "a file in PEM"),
+        default: Preset::Derived("the certificates that this machine trusts"),
+        doc: "CA certificates to trust for an https:// Pyroscope server",
+        on_reload: OnReload::Kept(|old, new| old.profile.push.ca_file != new.profile.push.ca_file),
         ..PLAIN
     },
 ];
 
-/// What a label may be called, and not as those that say whose a profile is.
+/// Reads a label whose name is valid and not one of the server's own, which identify the source of
+/// a profile.
 fn label(text: &str) -> Option<(String, String)> {
     const NAME_BYTES_MAX: usize = 1_024;
     const VALUE_BYTES_MAX: usize = 2_048;
@@ -231,7 +236,7 @@ fn label(text: &str) -> Option<(String, String)> {
     is_fine.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// Parts of a million: `1/1000`, `0.1%`, `0`.
+/// Reads a share, as millionths: `1/1000`, `0.1%`, `0`.
 fn part(text: &str) -> Option<u32> {
     if text == "0" {
         return Some(0);
@@ -239,7 +244,7 @@ fn part(text: &str) -> Option<u32> {
     if let Some((of, all)) = text.split_once('/') {
         let (of, all): (u64, u64) = (of.trim().parse().ok()?, all.trim().parse().ok()?);
         let ppm = (0 < of && of <= all).then(|| u128::from(of) * 1_000_000 / u128::from(all))?;
-        // Less than one of a million is none, which somebody would look for in vain.
+        // A share below one millionth would be rounded to 0 and trace nothing, so it is rejected.
         return u32::try_from(ppm).ok().filter(|ppm| *ppm > 0);
     }
     super::exports::share(text)
@@ -250,7 +255,7 @@ mod tests {
     use super::{label, part};
 
     #[test]
-    fn labels_that_would_say_whose_a_profile_is_are_refused() {
+    fn reserved_label_is_refused() {
         for (text, is_one) in [
             ("env=prod", true),
             ("hostname=a b=c", true),
@@ -268,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_parts_of_a_million() {
+    fn share_is_read_in_millionths() {
         for (text, expected) in [
             ("0", Some(0)),
             ("1/1", Some(1_000_000)),
@@ -279,7 +284,7 @@ mod tests {
             ("18446744073709551615/18446744073709551615", Some(1_000_000)),
             ("0.1%", Some(1_000)),
             ("100%", Some(1_000_000)),
-            // Less than one of a million is none, and nobody asks for none in such words.
+            // Below one millionth: rejected, as it would be rounded to 0.
             ("1/1000001", None),
             ("0/5", None),
             ("3/2", None),

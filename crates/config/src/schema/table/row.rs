@@ -1,15 +1,16 @@
-//! What a row of the table need not say.
+//! Default values of a row of the table.
 
 use std::path::PathBuf;
 
 use crate::schema::setting::{Field, Group, Kind, OnReload, Preset, Setting};
 use crate::schema::settings::Settings;
 
-/// What most settings have in common.
+/// Common values of most settings.
 pub(super) const PLAIN: Setting = Setting {
     key: "",
     flag: "",
-    formerly: None,
+    former_flag: None,
+    former_key: None,
     short: None,
     positional: false,
     bare: false,

@@ -1,4 +1,4 @@
-//! The section Serving: what is served, to whom, and where.
+//! The section Serving: served files and scripts, clients, and addresses.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use crate::schema::listener::Listener;
 use crate::schema::send_folder::SendFolder;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 use crate::schema::settings::EarlyHints;
-use crate::schema::{finish, notation};
+use crate::schema::{notation, resolve};
 
 use super::row::{self, count, path};
 
-/// The workers of so many cores, with pages of 100 µs, keep a thread of the front busy for two thirds of its time
-/// (`bench/scenarios/fronts.py`).
+/// Number of cores per front thread. The workers of that number of cores, with pages of 100 µs,
+/// keep one front thread busy for two thirds of its time (`bench/scenarios/fronts.py`).
 const CORES_PER_FRONT_THREAD: usize = 8;
-/// As many as a ring can have fronts.
+/// Maximum number of fronts of a ring.
 const FRONT_THREADS_MAX: usize = 16;
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Serving, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -27,10 +27,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "PATH",
         kind: path(|settings, path| settings.root = path, "a folder or a `.php` file"),
         default: Preset::Derived("`public` if that folder exists, else `.`"),
-        doc: "Folder to serve, or the .php file in it that answers",
-        long: "A folder is the document root, and its index.php, if there is one, answers what no \
-               file answers. A .php file is that script, and its folder is the root.",
-        finish: Some(finish::root),
+        doc: "Folder to serve, or the .php file in it that handles requests",
+        long: "A folder is the document root. Its index.php, if there is one, handles all requests \
+               for which no file exists. A .php file is the front controller, and its folder is \
+               the document root.",
+        finish: Some(resolve::root),
         ..PLAIN
     },
     Setting {
@@ -49,15 +50,16 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("127.0.0.1:8080; with acme.domains :80?redirect and https://:443"),
-        doc: "Address to listen on; can be given several times",
-        long: "HOST:PORT, where :PORT means all IPv4 interfaces and port 0 any free port; the line \
-               that says the server is ready names the port. https:// in front: TLS, by \
-               tls.certificates. unix:PATH: a socket in the file system. fcgi:// and fcgi-unix:PATH: FastCGI, \
-               for a web server in front. ?redirect behind it: the way \
-               to HTTPS and nothing else; ?redirect=443 names the port that visitors see. ?proxy: each connection begins with the PROXY protocol, whose \
-               word is believed. ?mode=0666: who may connect to a socket's file; 0660 without it.",
+        doc: "Address to listen on (repeatable)",
+        long: "HOST:PORT, where :PORT means all IPv4 interfaces and port 0 means any free port; \
+               the ready message names the port. https://: TLS, with the certificates of \
+               tls.certificates or acme.domains. unix:PATH: a Unix socket. fcgi:// and \
+               fcgi-unix:PATH: FastCGI, for a web server in front. Options follow a question mark. \
+               ?redirect: only redirects to HTTPS; ?redirect=443 sets the public HTTPS port. \
+               ?proxy: each connection begins with a PROXY protocol header, which is trusted. \
+               ?mode=0666: permissions of the socket's file; the default is 0660.",
         on_reload: OnReload::Kept(|old, new| old.listen != new.listen),
-        finish: Some(finish::listen),
+        finish: Some(resolve::listen),
         ..PLAIN
     },
     Setting {
@@ -66,9 +68,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "N",
         kind: count(1, 1 << 20, |settings| &mut settings.listen_backlog),
         default: Preset::Text("4096"),
-        doc: "Most connections that wait in the kernel to be accepted",
-        long: "The kernel's own limit, net.core.somaxconn, holds besides. Sockets that a service \
-               manager hands over keep the length it gave them.",
+        doc: "Maximum number of connections that wait in the kernel to be accepted",
+        long: "Capped by the kernel's net.core.somaxconn. Sockets from a service manager keep the \
+               backlog that it set.",
         on_reload: OnReload::Kept(|old, new| old.listen_backlog != new.listen_backlog),
         ..PLAIN
     },
@@ -82,10 +84,11 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.front_threads,
         },
         default: Preset::Text("auto"),
-        doc: "Threads that serve connections; auto: one, from 16 cores on one for each 8",
-        long: "TLS, HTTP, static files and the way to the workers of a connection are one thread's. One \
-               serves tens of thousands of requests a second; more are for machines with so many \
-               cores that it is busy all the time. With 16 pools and more there are fewer.",
+        doc: "Number of threads that serve connections; auto: one per 8 cores, at least 1",
+        long: "One thread does all the work of a connection: TLS, HTTP, static files and the \
+               exchange with workers. One thread serves tens of thousands of requests per second. \
+               More are useful if it is always busy, on machines with many cores. With 16 or more \
+               pools, fewer are used.",
         on_reload: OnReload::Kept(|old, new| old.front_threads != new.front_threads),
         ..PLAIN
     },
@@ -94,15 +97,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "user",
         value: "NAME",
         kind: Kind::Text {
-            allowed: "a user's name or number",
+            allowed: "a user name or number",
             set: |settings, text, _| {
                 notation::account(text).then(|| settings.user = Some(text.to_owned()))
             },
         },
-        default: Preset::Derived("who starts the server"),
-        doc: "User that a server started by root becomes once it listens",
-        long: "The whole server does, with all processes, and for good. Log, control socket and \
-               temporary files are this user's, who must be able to open them.",
+        default: Preset::Derived("the user that starts the server"),
+        doc: "User that a server started by root switches to after it has bound its addresses",
+        long: "The whole server switches, with all its processes, and cannot switch back. Log \
+               files, control socket and temporary files belong to this user, which must be able \
+               to open them.",
         on_reload: OnReload::Kept(|old, new| old.user != new.user),
         ..PLAIN
     },
@@ -111,15 +115,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "group",
         value: "NAME",
         kind: Kind::Text {
-            allowed: "a group's name or number",
+            allowed: "a group name or number",
             set: |settings, text, _| {
                 notation::account(text).then(|| settings.group = Some(text.to_owned()))
             },
         },
-        default: Preset::Derived("the user's own group"),
-        doc: "Group that goes with the user",
+        default: Preset::Derived("the primary group of the user"),
+        doc: "Group that the server switches to together with `user`",
         on_reload: OnReload::Kept(|old, new| old.group != new.group),
-        finish: Some(finish::group),
+        finish: Some(resolve::group),
         ..PLAIN
     },
     Setting {
@@ -129,9 +133,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.allow_root),
         default: Preset::Text("false"),
-        doc: "Let PHP run as root",
-        long: "Without it a server that root starts without another user refuses to: each hole in the \
-               application would be one in the machine.",
+        doc: "Whether PHP may run as root",
+        long: "Without it, a server that root starts without `user` exits with an error: a \
+               vulnerability in the application would compromise the machine.",
         on_reload: OnReload::Kept(|old, new| old.allow_root != new.allow_root),
         ..PLAIN
     },
@@ -142,10 +146,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.no_new_privileges),
         default: Preset::Text("true"),
-        doc: "Let no program that PHP starts have other rights than PHP",
-        long: "Programs with the bits setuid, setgid or capabilities run without what these give. mail() by a local Postfix \
-               or Exim, sudo and ping need them: set it to false for these. The server says at its start if it finds such a \
-               mail program.",
+        doc: "Whether programs that PHP starts are denied more privileges than PHP has",
+        long: "The setuid and setgid bits and file capabilities of programs then have no effect. \
+               mail() with a local Postfix or Exim, sudo and ping need them: set it to false for \
+               these. The server reports such a mail program when it starts.",
         ..PLAIN
     },
     Setting {
@@ -155,10 +159,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.control_from_php),
         default: Preset::Text("false"),
-        doc: "Let PHP's processes tell the server to reload, to stop or to be upgraded",
-        long: "They run as the server's user, so the control socket's mode does not keep them away. Without this the server asks \
-               the kernel who speaks: its own processes, and what they have left behind, are told how it is, and no more. \
-               For a deploy that a page starts.",
+        doc: "Whether PHP processes may order a reload, a stop or an upgrade of the server",
+        long: "PHP processes run as the server's user, so the permissions of the control socket do \
+               not keep them out. The server therefore asks the kernel which process has \
+               connected. Its own processes, and processes that they have started, may only query \
+               its state. Set it to true for a deploy that a page starts.",
         on_reload: OnReload::Kept(|old, new| old.control_from_php != new.control_from_php),
         ..PLAIN
     },
@@ -175,10 +180,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("anywhere"),
-        doc: "Folders and files that PHP may write to, and no others; can be given several times",
-        long: "The kernel sees to it (Landlock, Linux 6.2): PHP and all that it starts can write below these, into `temp_dir` and to devices, \
-               whatever their user may. PHP's sys_temp_dir is that folder then. Nor can they trace or (Linux 6.12) signal a process outside. Name the folders of sessions and \
-               uploads, too. A page that writes elsewhere is told that permission is denied.",
+        doc: "Folders and files that PHP may write to, and no others (repeatable)",
+        long: "Enforced by the kernel (Landlock, Linux 6.2), regardless of the user's permissions. \
+               PHP and all programs that it starts can write below these paths, in `temp_dir` and \
+               to devices. PHP's sys_temp_dir is then `temp_dir`. These processes cannot trace \
+               processes outside, or (Linux 6.12) send them signals. Include the folders for \
+               sessions and uploads. Writes to other paths fail with \"Permission denied\".",
         ..PLAIN
     },
     Setting {
@@ -194,24 +201,29 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("anywhere"),
-        doc: "Folders and files that PHP may read, and no others; can be given several times",
-        long: "Besides what `sandbox.write` names, the document root, and what every program needs: /usr, /lib, /bin, /etc, /dev, /proc and /sys. \
-               An application whose classes lie beside its document root needs its own folder here. Writing is as with \
-               `sandbox.write`.",
+        doc: "Folders and files that PHP may read, and no others (repeatable)",
+        long: "PHP may also read the paths in `sandbox.write` and the document root. The same is \
+               true for paths that every program needs: /usr, /lib, /bin, /etc, /dev, /proc and \
+               /sys. Include the application's folder if its classes are outside the document \
+               root. Writes are restricted as with `sandbox.write`, even if that is not set.",
         ..PLAIN
     },
     Setting {
-        key: "sandbox.apart",
-        flag: "sandbox-apart",
+        key: "sandbox.isolate_processes",
+        flag: "sandbox-isolate-processes",
+        former_flag: Some("sandbox-apart"),
+        former_key: Some("sandbox.apart"),
         bare: true,
         value: "BOOL",
-        kind: Kind::Switch(|settings| &mut settings.sandbox.apart),
+        kind: Kind::Switch(|settings| &mut settings.sandbox.isolate_processes),
         default: Preset::Text("true"),
-        doc: "Keep PHP's processes from reading the memory of processes outside their pool",
-        long: "The kernel refuses them to trace the server, another pool's workers and whatever else their user runs (Landlock, Linux \
-               5.19): debuggers, `process_vm_readv`, and /proc/PID/mem, fd and the like. No file is out of their reach for it. Programs \
-               that PHP starts cannot mount anything either; false is for those that build containers or have a sandbox of their own. With \
-               `sandbox.write` or `sandbox.read` it is so in any case; without `no_new_privileges` it is not.",
+        doc: "Whether PHP is prevented from reading the memory of processes outside its pool",
+        long: "The kernel (Landlock, Linux 5.19) forbids PHP processes to trace the server, \
+               workers of other pools and other processes of their user. This covers debuggers, \
+               `process_vm_readv`, and /proc/PID/mem, fd and similar files. Access to other files \
+               does not change. Programs that PHP starts cannot mount file systems either: set it \
+               to false if they build containers or have their own sandbox. With `sandbox.write` \
+               or `sandbox.read` it is always on. Without `no_new_privileges` it has no effect.",
         ..PLAIN
     },
     Setting {
@@ -225,7 +237,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                 plain.then(|| settings.server_name = Some(text.to_owned()))
             },
         },
-        default: Preset::Derived("the address that was connected to"),
+        default: Preset::Derived("the address that the client connected to"),
         doc: "SERVER_NAME of requests without a Host header",
         ..PLAIN
     },
@@ -235,8 +247,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.static_files),
         default: Preset::Text("true"),
-        doc: "Serve files that are not PHP",
-        long: "With false every request goes to a script, because something in front of Samovar \
+        doc: "Whether files other than PHP scripts are served",
+        long: "With false every request goes to a script. Use it if a server in front of Samovar \
                serves the files.",
         ..PLAIN
     },
@@ -252,10 +264,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "Files that are treated as absent; can be given several times",
-        long: "With `*` and `?`: a name such as `*.tpl`, or with a slash a path below the root such as \
-               `/data/*`. Hidden files, PHP source that would not run (`x.php.bak`) and what a \
-               project keeps beside its pages are treated so without being named.",
+        doc: "Files that are treated as missing (repeatable)",
+        long: "Patterns with `*` and `?`: a file name such as `*.tpl`, or with a slash a path \
+               below the root such as `/data/*`. Always treated as missing: hidden files, PHP \
+               source that would not run (`x.php.bak`), and project files such as composer.json.",
         ..PLAIN
     },
     Setting {
@@ -270,9 +282,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "Files that are served although their names speak against it; can be given several times",
-        long: "Patterns as those of deny_files, and stronger than these. Hidden files stay hidden, \
-               and so do the server's settings and logs.",
+        doc: "Files that are served although their names are denied by default (repeatable)",
+        long: "Patterns as in deny_files, which they override. Hidden files and the server's \
+               settings and logs are never served.",
         ..PLAIN
     },
     Setting {
@@ -281,9 +293,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.request_buffering),
         default: Preset::Text("true"),
-        doc: "Read a request's body completely before a worker is given the request",
-        long: "What is beyond 64 KiB goes into an unlinked temporary file, so a slow client costs \
-               no worker. With false the worker gets the body as it comes in.",
+        doc: "Whether a request's body is read completely before a worker gets the request",
+        long: "The part beyond 64 KiB goes to an unlinked temporary file, so a slow client \
+               occupies no worker. With false the worker receives the body as it arrives.",
         ..PLAIN
     },
     Setting {
@@ -299,9 +311,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "Folders outside the root that symlinks may lead to; can be given several times",
-        long: "A link that leaves the root is answered with 403 unless it leads below one of these. \
-               Laravel's public/storage needs its storage/app/public here.",
+        doc: "Folders outside the root that symlinks may lead to (repeatable)",
+        long: "Any other symlink that leaves the root gets a 403 response. Laravel's \
+               public/storage needs its storage/app/public here.",
         ..PLAIN
     },
     Setting {
@@ -318,15 +330,15 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
             unpaired: None,
         },
-        default: Preset::Derived(
-            "none: X-Accel-Redirect and X-Sendfile go to the client as any header",
-        ),
-        doc: "Folders that scripts may have files sent from; can be given several times",
-        long: "A script's header X-Accel-Redirect: /protected/a.zip has /srv/files/a.zip sent in place of its body, \
-               and so does X-Sendfile: /srv/files/a.zip. Ranges and conditions work as for any file. The folder may be \
-               named by a symlink; files elsewhere, and those that a symlink below it leads to, are refused. Where \
-               a web server asks by FastCGI, paths of no folder named here are for it.",
-        finish: Some(finish::sendfile),
+        default: Preset::Derived("none: X-Accel-Redirect and X-Sendfile are passed to the client"),
+        doc: "Folders with files that scripts may have the server send (repeatable)",
+        long: "With /protected/=/srv/files, a script's header X-Accel-Redirect: /protected/a.zip \
+               replaces its body with the file /srv/files/a.zip. X-Sendfile: /srv/files/a.zip does \
+               the same. Ranges and conditional requests work as for any file. The folder itself \
+               may be a symlink. Files outside it are refused, and so are files outside it that a \
+               symlink below it leads to. In FastCGI responses to a web server, headers with paths \
+               of other folders are passed to the web server.",
+        finish: Some(resolve::sendfile),
         ..PLAIN
     },
     Setting {
@@ -348,10 +360,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Derived("none"),
-        doc: "Peers whose X-Forwarded-* headers are believed; can be given several times",
-        long: "Anybody else's are passed to PHP as ordinary headers and change nothing about the \
-               client's address or the scheme. unix: means whoever connects to a socket in the file \
-               system.",
+        doc: "Peers whose X-Forwarded-* headers are trusted (repeatable)",
+        long: "From other peers these headers are passed to PHP unchanged, and do not affect the \
+               client's address or the scheme. unix: trusts every peer that connects to a Unix \
+               socket.",
         ..PLAIN
     },
     Setting {
@@ -360,8 +372,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.http2),
         default: Preset::Text("true"),
-        doc: "Speak HTTP/2 with clients that do",
-        long: "Over TLS they say so in the handshake (ALPN), without it by their first line.",
+        doc: "Whether HTTP/2 is enabled",
+        long: "With TLS, clients select it in the handshake (ALPN); without TLS, by the connection \
+               preface.",
         ..PLAIN
     },
     Setting {
@@ -373,10 +386,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.early_hints = EarlyHints::ALL[index],
         },
         default: Preset::Text("auto"),
-        doc: "Who is sent the early hints (103) of headers_send(103)",
-        long: "auto: clients that are no proxy. nginx before 1.29 takes such an answer for the final one, and the \
-               client waits in vain. A proxy is one of `trusted_proxies`, and whoever sends Via, Forwarded, \
-               X-Forwarded-For or X-Real-IP.",
+        doc: "Clients that receive early hints (103) from headers_send(103)",
+        long: "auto: clients that are not proxies. A proxy is one of `trusted_proxies`, or a \
+               client that sends Via, Forwarded, X-Forwarded-For or X-Real-IP. nginx before 1.29 \
+               takes a 103 response for the final one, and its client never gets the final one.",
         ..PLAIN
     },
     Setting {
@@ -385,8 +398,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "DIR",
         kind: path(|settings, path| settings.temp_dir = path, "a folder that exists"),
         default: Preset::Derived("`$TMPDIR`, else `/tmp`"),
-        doc: "Folder for request bodies that do not fit into memory",
-        finish: Some(finish::temp_dir),
+        doc: "Folder for request and response bodies that do not fit into memory",
+        finish: Some(resolve::temp_dir),
         ..PLAIN
     },
     Setting {
@@ -397,11 +410,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         default: Preset::Derived(
             "`samovar-PORT.sock` in `$XDG_RUNTIME_DIR`, else in `/tmp/samovar-UID`",
         ),
-        doc: "Socket on which the server answers samovar status, reload and stop",
-        long: "PORT is that of the first address. status, reload and stop find the socket by themselves \
-               while there is only one.",
+        doc: "Control socket for samovar status, reload and stop",
+        long: "PORT is the port of the first address. These commands find the socket automatically \
+               if only one server is running.",
         on_reload: OnReload::Kept(|old, new| old.control != new.control),
-        finish: Some(finish::control),
+        finish: Some(resolve::control),
         ..PLAIN
     },
     Setting {
@@ -416,9 +429,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("/"),
-        doc: "GET request that a reload's new workers must answer before they take over",
-        long: "If they answer it with a server error where the old ones do not, the old ones go on. \
-               off: no such request is made.",
+        doc: "GET request that new workers must pass before a reload switches to them",
+        long: "If the new workers respond with a server error and the old ones do not, the old \
+               ones stay in use. off: no probe.",
         ..PLAIN
     },
     Setting {
@@ -434,12 +447,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("Samovar (like nginx)"),
-        doc: "What PHP sees as SERVER_SOFTWARE",
-        long: "Applications look for nginx or Apache in it: WordPress writes links without \
+        doc: "Value of SERVER_SOFTWARE in PHP",
+        long: "Applications search it for nginx or Apache: WordPress writes links without \
                index.php only under these.",
         ..PLAIN
     },
 ];
 
-/// What [`notation::pattern`] takes.
-const PATTERNS: &str = "a file's name such as `*.sql`, or a path below the root such as `/data/*`";
+/// Description of the values that [`notation::pattern`] accepts.
+const PATTERNS: &str = "a file name such as `*.sql`, or a path below the root such as `/data/*`";

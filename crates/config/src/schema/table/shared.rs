@@ -1,11 +1,11 @@
-//! The section Shared memory: what workers have in common beside requests.
+//! The section Shared memory: memory shared by workers, except that for requests.
 
-use crate::schema::finish;
+use crate::schema::resolve;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 
 use super::row;
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Shared, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -15,9 +15,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "SIZE",
         kind: Kind::Size { min: 0, max: 1 << 40, field: |settings| &mut settings.shared.bytes_max },
         default: Preset::Text("64M"),
-        doc: "Most bytes of all tables and caches that workers share",
-        long: "Memory is taken when it is used. What does not fit is refused with an Error that says so. \
-           Counters need none of it.",
+        doc: "Maximum size of all shared tables and caches together",
+        long: "Memory is allocated when it is used. If there is no room, the call throws an Error \
+               that says so. Counters take none of it.",
         on_reload: OnReload::Kept(|old, new| old.shared.bytes_max != new.shared.bytes_max),
         ..PLAIN
     },
@@ -31,10 +31,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.shared.apcu_bytes,
         },
         default: Preset::Text("32M"),
-        doc: "Size of the cache behind apcu_fetch() and its like",
-        long: "Only with `compat = \"apcu\"`. It is of shared.bytes_max. A value takes at most a 32nd of it. When a \
-           reload changes it, the cache begins empty.",
-        finish: Some(finish::apcu_bytes),
+        doc: "Size of the cache for apcu_fetch() and the other APCu functions",
+        long: "Only with `compat = \"apcu\"`. It is part of shared.bytes_max. A value can take at \
+               most a 32nd of it. If a reload changes the size, the cache starts empty.",
+        finish: Some(resolve::apcu_bytes),
         ..PLAIN
     },
     Setting {
@@ -47,10 +47,11 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.shared.published_bytes_max,
         },
         default: Preset::Text("64M"),
-        doc: "Most bytes of all values that are published",
-        long: "Of what `Samovar\\publish()` was given, as PHP has it, and of values that were replaced while requests \
-           still read them. Memory is taken when it is used, and then kept for other values. Workers that hold what \
-           was replaced when half of it is such are replaced themselves, one after another.",
+        doc: "Maximum size of all published values together",
+        long: "Counts values of `Samovar\\publish()` as PHP represents them, and replaced values \
+               that requests still read. Memory is allocated when it is used, and then kept for \
+               other values. When replaced values take half of it, the workers that hold them are \
+               replaced, one after another.",
         on_reload: OnReload::Kept(|old, new| {
             old.shared.published_bytes_max != new.shared.published_bytes_max
         }),
@@ -66,9 +67,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.shared.published_value_bytes_max,
         },
         default: Preset::Text("16M"),
-        doc: "Most bytes of one value that is published",
-        long: "As PHP has it: 16 bytes for each element of a list, 32 to 48 for each of another array, 32 and its length for \
-           a string.",
+        doc: "Maximum size of one published value",
+        long: "The size is that of PHP's representation. An element of a list takes 16 bytes, an \
+               element of another array 32 to 48, a string 32 plus its length.",
         on_reload: OnReload::Kept(|old, new| {
             old.shared.published_value_bytes_max != new.shared.published_value_bytes_max
         }),
@@ -84,8 +85,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.shared.published_names_max,
         },
         default: Preset::Text("256"),
-        doc: "Most values that are published at a time",
-        long: "",
+        doc: "Maximum number of published values",
         on_reload: OnReload::Kept(|old, new| {
             old.shared.published_names_max != new.shared.published_names_max
         }),
@@ -96,7 +96,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "shared-publish",
         value: "NAME=FILE",
         kind: Kind::Pairs {
-            allowed: "`name=file`: the absolute path of a JSON file, such as `geo=/srv/app/geo.json`",
+            allowed: "`name=file`: the absolute path of a JSON file, such as \
+                      `geo=/srv/app/geo.json`",
             put: |settings, text| {
                 let (name, path) = text.split_once('=')?;
                 let is_name = !name.is_empty() && name.len() <= 256;
@@ -107,9 +108,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             unpaired: None,
         },
         default: Preset::Derived("none"),
-        doc: "JSON file that is published under a name; can be given several times",
-        long: "In the file: the table [shared.publish]. Scripts have it by `Samovar\\published()`, as `json_decode()` has it \
-           with arrays for objects. A reload reads the files again, and changes nothing when one is wrong.",
+        doc: "JSON file that is published under a name (repeatable)",
+        long: "In the file: the table [shared.publish]. `Samovar\\published()` returns the value \
+               as `json_decode()` does, with arrays for objects. A reload reads the files again; \
+               if one of them is invalid, nothing changes.",
         ..PLAIN
     },
 ];

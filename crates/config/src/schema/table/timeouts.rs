@@ -1,4 +1,4 @@
-//! The section Time-outs: after which the server gives up waiting.
+//! The section Timeouts: time limits for waiting.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::schema::setting::{Field, Group, Kind, Preset, Setting};
 
 use super::row;
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { value: "TIME", group: Group::Timeouts, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -16,7 +16,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "header-timeout",
         kind: timeout(|settings| &mut settings.timeouts.header),
         default: Preset::Text("30s"),
-        doc: "Most time for the head of a request to arrive",
+        doc: "Maximum time to wait for the head of a request; after that: 408",
         ..PLAIN
     },
     Setting {
@@ -24,7 +24,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "idle-timeout",
         kind: timeout(|settings| &mut settings.timeouts.idle),
         default: Preset::Text("75s"),
-        doc: "Most time between two requests on a connection",
+        doc: "Maximum time between two requests on a connection",
         ..PLAIN
     },
     Setting {
@@ -32,7 +32,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "body-timeout",
         kind: timeout(|settings| &mut settings.timeouts.body),
         default: Preset::Text("60s"),
-        doc: "Most time between two pieces of a request's body; beyond: 408",
+        doc: "Maximum time between two pieces of a request body; after that: 408",
         ..PLAIN
     },
     Setting {
@@ -40,7 +40,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "write-timeout",
         kind: timeout(|settings| &mut settings.timeouts.write),
         default: Preset::Text("60s"),
-        doc: "Most time in which the client takes no byte of the answer",
+        doc: "Maximum time during which the client accepts no byte of the response",
         ..PLAIN
     },
     Setting {
@@ -48,20 +48,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "queue-timeout",
         kind: timeout(|settings| &mut settings.timeouts.queue),
         default: Preset::Text("30s"),
-        doc: "Most time a request waits for a worker; beyond: 503",
+        doc: "Maximum time that a request waits for a worker; after that: 503",
         ..PLAIN
     },
     Setting {
-        key: "timeouts.answer",
-        flag: "answer-timeout",
+        key: "timeouts.response",
+        flag: "response-timeout",
+        former_flag: Some("answer-timeout"),
+        former_key: Some("timeouts.answer"),
         kind: Kind::Timeout {
             zero: Some("never"),
-            field: |settings| &mut settings.timeouts.answer,
+            field: |settings| &mut settings.timeouts.response,
         },
         default: Preset::Text("60s"),
-        doc: "Most time in which a worker gives no byte of the answer; beyond: 504",
-        long: "The script is ended, and its worker replaced. One that goes on when its client has gone (ignore_user_abort) owes no \
-               byte then. 0: a worker may be silent for ever.",
+        doc: "Maximum time during which a worker sends no byte of the response; after that: 504",
+        long: "The script is ended, and its worker is replaced. A script that continues without \
+               its client (ignore_user_abort) is not limited by it. 0: no limit.",
         ..PLAIN
     },
     Setting {
@@ -72,9 +74,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.timeouts.request,
         },
         default: Preset::Text("0"),
-        doc: "Most time for which a worker runs a request, however much it sends meanwhile; beyond: 504",
-        long: "When the answer has begun, the client's connection is cut. The time in the queue does not count. 0: as long as \
-               the answer time-out lets it, as downloads and event streams need.",
+        doc: "Maximum run time of a request in its worker; after that: 504",
+        long: "Data that the worker sends does not extend it. If the response has begun, the \
+               client's connection is closed. Time in the queue does not count. 0: limited by \
+               timeouts.response only, as downloads and event streams need.",
         ..PLAIN
     },
     Setting {
@@ -82,7 +85,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "path-timeout",
         value: "PATTERN=TIME",
         kind: Kind::Pairs {
-            allowed: "`pattern=time`, such as `/export/*=10m`: a pattern begins with `/`, `*` stands for any characters",
+            allowed: "`pattern=time`, such as `/export/*=10m`; a pattern begins with `/`, and \
+                      `*` matches any characters",
             put: |settings, text| {
                 let (pattern, time) = notation::path_time(text)?;
                 settings.timeouts.path.insert(pattern, time);
@@ -91,44 +95,54 @@ pub(super) const SETTINGS: &[Setting] = &[
             unpaired: None,
         },
         default: Preset::Derived("none"),
-        doc: "The same for requests of some paths; can be given several times",
-        long: "There it holds instead of the request time-out and of the answer time-out. Of several patterns that fit, the \
-               longest holds. In the file: the table [timeouts.path], patterns in quotes. 0: never.",
+        doc: "Maximum run time of requests for some paths (repeatable)",
+        long: "It replaces timeouts.request and timeouts.response for these paths. If several \
+               patterns match, the longest pattern applies. In the file: the table \
+               [timeouts.path], with patterns in quotes. 0: no limit.",
         ..PLAIN
     },
     Setting {
         key: "timeouts.extended",
         flag: "extended-timeout",
         kind: Kind::Timeout {
-            zero: Some("none gets more"),
+            zero: Some("no extension"),
             field: |settings| &mut settings.timeouts.extended,
         },
         default: Preset::Text("10m"),
-        doc: "Most time for a request that asks for more by Samovar\\extend_deadline()",
-        long: "What it asks for moves the deadlines of the answer, of the request, and of what goes on after it.",
+        doc: "Maximum run time of a request that calls Samovar\\extend_deadline()",
+        long: "The call moves the deadlines of timeouts.response, timeouts.request and \
+               timeouts.post_response.",
         ..PLAIN
     },
     Setting {
         key: "timeouts.grace",
         flag: "grace-timeout",
         kind: Kind::Timeout {
-            zero: Some("at once"),
+            zero: Some("immediately"),
             field: |settings| &mut settings.timeouts.grace,
         },
         default: Preset::Text("2s"),
-        doc: "Most time for a script whose time is over to end by itself, before its worker is killed",
-        long: "It is ended by a fatal error, so that its shutdown functions run. One that waits in a library does not notice.",
+        doc: "Maximum time between the timeout of a script and the end of its worker",
+        long: "The script is ended by a fatal error, so that its shutdown functions run. After \
+               this time its worker is killed. A script that waits inside a library does not \
+               notice the fatal error.",
         ..PLAIN
     },
     Setting {
-        key: "timeouts.after",
-        flag: "after-timeout",
-        kind: Kind::Timeout { zero: Some("never"), field: |settings| &mut settings.timeouts.after },
+        key: "timeouts.post_response",
+        flag: "post-response-timeout",
+        former_flag: Some("after-timeout"),
+        former_key: Some("timeouts.after"),
+        kind: Kind::Timeout {
+            zero: Some("never"),
+            field: |settings| &mut settings.timeouts.post_response,
+        },
         default: Preset::Text("5m"),
-        doc: "Most time for which a script goes on after its answer is complete, or its client has gone",
-        long: "Then it is ended, its worker replaced, and the request logged. Without its client, and with an answer that is not \
-               complete, the times of answer and request hold besides: fastcgi_finish_request() completes it. 0: for ever; each \
-               such script keeps a worker from all others.",
+        doc: "Maximum run time of a script after its response is complete or its client is gone",
+        long: "After that the script is ended, its worker is replaced, and the request is logged. \
+               If the client is gone and the response is not complete, timeouts.response and \
+               timeouts.request apply too; fastcgi_finish_request() completes the response. 0: no \
+               limit; each such script occupies a worker.",
         ..PLAIN
     },
     Setting {
@@ -139,9 +153,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.timeouts.watchdog,
         },
         default: Preset::Text("10s"),
-        doc: "Most time in which an idle worker, one that returns to its image, the template or the image process gives no sign of life",
-        long: "It was stopped, or hangs where nothing should: it is killed and replaced. At least 3s. 0: such processes are \
-               left alone, as for a debugger.",
+        doc: "Watchdog timeout of idle workers, rollbacks, templates and image processes",
+        long: "A process without a heartbeat for this time is stopped or hangs: it is killed and \
+               replaced. At least 3s. 0: no watchdog, for use with a debugger.",
         ..PLAIN
     },
     Setting {
@@ -149,8 +163,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "drain-timeout",
         kind: timeout(|settings| &mut settings.timeouts.drain),
         default: Preset::Text("30s"),
-        doc: "Most time for requests in flight to finish when the server is stopped or reloaded",
-        long: "Scripts that go on behind their answer, or without their client, have this time too. What is not done then is ended.",
+        doc: "Maximum time for requests in flight to finish on a stop or reload",
+        long: "Scripts that run after their response, or without their client, have the same time. \
+               After that they are ended.",
         ..PLAIN
     },
     Setting {
@@ -158,8 +173,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "boot-timeout",
         kind: timeout(|settings| &mut settings.timeouts.boot),
         default: Preset::Text("60s"),
-        doc: "Most time for the workers to start and boot the application",
-        long: "The server is called ready without them then. A reload is given up.",
+        doc: "Maximum time for workers to start and boot the application",
+        long: "After that the server is reported as ready without them. A reload is aborted.",
         ..PLAIN
     },
 ];

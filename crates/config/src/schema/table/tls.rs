@@ -1,19 +1,19 @@
-//! The section TLS: certificates, and what is asked of clients.
+//! The section TLS: certificates of the server and of clients.
 
 use std::path::PathBuf;
 
-use crate::schema::finish;
+use crate::schema::resolve;
 use crate::schema::setting::{Group, Kind, Preset, Setting};
 use crate::schema::settings::{ClientCertificates, TlsVersion};
 
 use super::row::{self, path};
 
-/// What its settings have in common.
+/// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Tls, ..row::PLAIN };
 
 const PEM: &str = "the absolute path of a PEM file";
 
-/// Longest value of a `Strict-Transport-Security` header.
+/// Maximum length of a `Strict-Transport-Security` header's value.
 const HSTS_BYTES_MAX: usize = 256;
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -27,11 +27,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             push: |settings, text| absolute(text).map(|path| settings.tls.certificates.push(path)),
         },
         default: Preset::Derived("none"),
-        doc: "Certificates of https:// addresses; can be given several times",
-        long: "PEM files, each with a certificate and its chain. Which one a client gets depends on the \
-               name that it asks for; the first is for all other names. FILE.ocsp beside it, if it is \
-               there, is stapled. The files are read again when they change, and on a reload.",
-        finish: Some(finish::certificates),
+        doc: "Certificates of https:// addresses (repeatable)",
+        long: "PEM files, each with a certificate and its chain. The server name in the client's \
+               handshake (SNI) selects one; the first is for all other names. FILE.ocsp in the \
+               same folder, if it exists, is stapled. The files are read again when they change, \
+               and on a reload.",
+        finish: Some(resolve::certificates),
         ..PLAIN
     },
     Setting {
@@ -44,10 +45,11 @@ pub(super) const SETTINGS: &[Setting] = &[
             push: |settings, text| absolute(text).map(|path| settings.tls.keys.push(path)),
         },
         default: Preset::Derived(
-            "in the certificate's file, else with the extension `.key`, else `privkey.pem` beside it",
+            "in the certificate's file, else with the extension `.key`, else `privkey.pem` in the \
+             same folder",
         ),
-        doc: "Keys of these certificates, in the same order",
-        finish: Some(finish::keys),
+        doc: "Private keys of tls.certificates, in the same order (repeatable)",
+        finish: Some(resolve::keys),
         ..PLAIN
     },
     Setting {
@@ -59,7 +61,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, index| settings.tls.min_version = TlsVersion::ALL[index],
         },
         default: Preset::Text("1.2"),
-        doc: "Oldest version of TLS that is spoken",
+        doc: "Minimum version of TLS",
         ..PLAIN
     },
     Setting {
@@ -77,9 +79,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("off"),
-        doc: "Strict-Transport-Security of answers over TLS that have none",
-        long: "Browsers then come by HTTPS alone for that many seconds, whatever happens to the \
-               certificate: begin with a short time.",
+        doc: "Strict-Transport-Security header of responses over TLS that have none",
+        long: "Browsers then use only HTTPS for that number of seconds, even if the certificate \
+               becomes invalid: start with a short time. off: no header.",
         ..PLAIN
     },
     Setting {
@@ -88,9 +90,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.tls.variables),
         default: Preset::Text("false"),
-        doc: "Tell PHP how a connection is encrypted",
-        long: "`$_SERVER` has SSL_PROTOCOL (`TLSv1.3`), SSL_CIPHER as OpenSSL names it, and SSL_TLS_SNI, the name that the client has asked \
-               for: as with Apache's `SSLOptions +StdEnvVars`. Without it `HTTPS` alone says that TLS is spoken, as behind nginx.",
+        doc: "Whether PHP gets variables that describe the TLS connection",
+        long: "`$_SERVER` then has SSL_PROTOCOL (`TLSv1.3`), SSL_CIPHER (OpenSSL's name), and \
+               SSL_TLS_SNI (the server name in the client's handshake), as with Apache's \
+               `SSLOptions +StdEnvVars`. Otherwise only `HTTPS` shows that TLS is used, as behind \
+               nginx.",
         ..PLAIN
     },
     Setting {
@@ -98,11 +102,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "tls-client-ca",
         value: "FILE",
         kind: path(|settings, path| settings.tls.client_ca = Some(path), "a PEM file"),
-        default: Preset::Derived("no client is asked for one"),
-        doc: "Authorities whose certificates clients may show",
-        long: "PHP sees SSL_CLIENT_VERIFY (SUCCESS or NONE), and of a certificate SSL_CLIENT_S_DN, \
-               SSL_CLIENT_I_DN, SSL_CLIENT_M_SERIAL, SSL_CLIENT_V_START and SSL_CLIENT_V_END in \
-               `$_SERVER`.",
+        default: Preset::Derived("none: no client certificate is requested"),
+        doc: "Authorities whose client certificates are accepted",
+        long: "`$_SERVER` then has SSL_CLIENT_VERIFY (SUCCESS or NONE). If the client has a \
+               certificate, it also has SSL_CLIENT_S_DN, SSL_CLIENT_I_DN, SSL_CLIENT_M_SERIAL, \
+               SSL_CLIENT_V_START and SSL_CLIENT_V_END.",
         ..PLAIN
     },
     Setting {
@@ -114,11 +118,12 @@ pub(super) const SETTINGS: &[Setting] = &[
             clear: |settings| settings.tls.client_crls.clear(),
             push: |settings, text| absolute(text).map(|path| settings.tls.client_crls.push(path)),
         },
-        default: Preset::Derived("none: what is revoked is not known"),
-        doc: "Lists of what the authorities of clients have revoked; can be given several times",
-        long: "PEM or DER. As with nginx each authority of a client's certificate, intermediate ones too, must then have a list that is \
-               not out of date: else the handshake fails. The files are read again when they change, and on a reload.",
-        finish: Some(finish::client_crls),
+        default: Preset::Derived("none: revocation is not checked"),
+        doc: "Certificate revocation lists of the clients' authorities (repeatable)",
+        long: "PEM or DER. As with nginx, each authority in a client's chain, including \
+               intermediate ones, must have a list that is not expired; otherwise the handshake \
+               fails. The files are read again when they change, and on a reload.",
+        finish: Some(resolve::client_crls),
         ..PLAIN
     },
     Setting {
@@ -132,7 +137,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         },
         default: Preset::Text("optional"),
-        doc: "Whether clients must show a certificate, where tls.client_ca is set",
+        doc: "Whether client certificates are required, if tls.client_ca is set",
         ..PLAIN
     },
 ];

@@ -1,33 +1,33 @@
-//! How the texts of a `[[location]]` are written: pure.
+//! The notations inside a `[[location]]`. Pure functions.
 
 use crate::schema::location::{
     HEADER_BYTES_MAX, PATTERN_BYTES_MAX, SERVERS_HEADERS, SERVERS_VARIABLES, VARIABLE_BYTES_MAX,
 };
 
-/// What is wrong with one, as the end of a sentence.
+/// A description of the mistake, as the end of a sentence.
 pub(crate) type Wrong = &'static str;
 
-/// `/uploads/*` or `*.css`.
+/// Reads `/uploads/*` or `*.css`.
 pub(crate) fn path(text: &str) -> Result<String, Wrong> {
     if text.is_empty() || text.len() > PATTERN_BYTES_MAX {
-        return Err("it has no bytes, or more than 256");
+        return Err("it is empty, or longer than 256 bytes");
     }
     if text.chars().any(char::is_control) {
         return Err("it has a control character");
     }
     if text.contains(['?', '#']) {
-        return Err("a path ends before the `?`, and queries are not compared");
+        return Err("a path has no `?` and no `#`: queries are not compared");
     }
     if has_escape(text) {
         return Err("paths are compared decoded: write the character, not `%` and digits");
     }
     if text.contains('/') && !text.starts_with('/') {
         return Err(
-            "a path begins with `/`, a file's name has none; regular expressions are not known",
+            "a path begins with `/`, a file name has none; regular expressions are not supported",
         );
     }
     if text.contains("//") || text.split('/').any(|part| part == "." || part == "..") {
-        return Err("no path has `//`, `/./` or `/../` when it is compared");
+        return Err("paths are compared without `//`, `/./` and `/../`");
     }
     Ok(text.to_owned())
 }
@@ -39,37 +39,39 @@ fn has_escape(text: &str) -> bool {
         .any(|at| bytes[at] == b'%' && is_digit(bytes.get(at + 1)) && is_digit(bytes.get(at + 2)))
 }
 
-/// `example.com`, `*.example.com` or `[::1]`, in lower case.
+/// Reads `example.com`, `*.example.com` or `[::1]`; returns it in lower case.
 pub(crate) fn host(text: &str) -> Result<String, Wrong> {
     let name = text.strip_prefix("*.").unwrap_or(text);
     if name.is_empty() || text.len() > PATTERN_BYTES_MAX {
-        return Err("it has no bytes, or more than 256");
+        return Err("it is empty, or longer than 256 bytes");
     }
     let is_address = name.starts_with('[') && name.ends_with(']');
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     if name.contains(':') && !is_address {
-        return Err("it is a name without scheme and port");
+        return Err("it must be a name without scheme and port");
     }
     if name.ends_with('.') || (!is_address && !name.chars().all(is_allowed)) {
-        return Err("it is no host's name (international ones are written `xn--…`)");
+        return Err("it is not a host name (write international names as `xn--…`)");
     }
     Ok(text.to_ascii_lowercase())
 }
 
-/// `/new/*` or `https://example.com/*`.
+/// Reads `/new/*` or `https://example.com/*`.
 pub(super) fn redirect(text: &str) -> Result<String, Option<Wrong>> {
     if text.len() > HEADER_BYTES_MAX || !text.bytes().all(|b| (b'!'..=b'~').contains(&b)) {
-        return Err(Some("it is ASCII without spaces: write others as `%` and digits"));
+        return Err(Some(
+            "it must be ASCII without spaces: write other characters as `%` and digits",
+        ));
     }
     if text.matches('*').count() > 1 {
         return Err(Some("it has more than one `*`"));
     }
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match rest {
-        // Whoever makes up the path must not make up the host.
+        // The client chooses the path, so the `*` must not be in the host.
         Some(rest) => match rest.split_once('/').unwrap_or((rest, "")) {
             ("", _) => Err(Some("it has no host")),
-            (authority, _) if authority.contains('*') => Err(Some("the `*` stands in its host")),
+            (authority, _) if authority.contains('*') => Err(Some("the `*` is in its host")),
             _ => Ok(text.to_owned()),
         },
         None if text.starts_with("//") || !text.starts_with('/') => Err(None),
@@ -77,7 +79,7 @@ pub(super) fn redirect(text: &str) -> Result<String, Option<Wrong>> {
     }
 }
 
-/// Whether what a pattern redirects would be redirected again.
+/// Whether the target of the redirect matches the pattern again, which would be a loop.
 pub(super) fn leads_back(pattern: &str, to: &str) -> bool {
     let to = to.split(['?', '#']).next().unwrap_or(to).replace('*', "x");
     match pattern.split_once('*') {
@@ -92,7 +94,7 @@ pub(super) fn leads_back(pattern: &str, to: &str) -> bool {
 pub(super) fn header(name: &str, value: &str) -> Result<(), Wrong> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err("a name has a character that no header's name has");
+        return Err("a name has a character that header names cannot have");
     }
     if SERVERS_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
         return Err("the server sets one of them itself");
@@ -103,14 +105,15 @@ pub(super) fn header(name: &str, value: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// `MAGE_RUN_CODE`. What begins with `HTTP_` is a header of the client's.
+/// Checks a variable, such as `MAGE_RUN_CODE`. Names that begin with `HTTP_` are the client's
+/// headers.
 pub(super) fn variable(name: &str, value: &str) -> Result<(), Wrong> {
     let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !is_word || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err("a name has letters, digits and `_`, and does not begin with a digit");
     }
     if name.starts_with("HTTP_") || name.starts_with("SSL_") {
-        return Err("names with `HTTP_` or `SSL_` in front are the client's");
+        return Err("names that begin with `HTTP_` or `SSL_` are reserved for client data");
     }
     if SERVERS_VARIABLES.contains(&name) {
         return Err("the server sets one of them itself");
@@ -121,7 +124,7 @@ pub(super) fn variable(name: &str, value: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// `404`, `5xx`.
+/// Reads `404` or `5xx`.
 pub(super) fn statuses(key: &str) -> Result<(u16, u16), Wrong> {
     match key {
         "4xx" => return Ok((400, 499)),
@@ -129,7 +132,9 @@ pub(super) fn statuses(key: &str) -> Result<(u16, u16), Wrong> {
         _ => {}
     }
     let status = key.parse().ok().filter(|status| key.len() == 3 && (400..600).contains(status));
-    status.map(|status| (status, status)).ok_or("a status is one from 400 to 599, `4xx` or `5xx`")
+    status
+        .map(|status| (status, status))
+        .ok_or("a status is a number from 400 to 599, `4xx` or `5xx`")
 }
 
 #[cfg(test)]
@@ -137,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn path_accepts_only_path_patterns() {
         for good in ["/", "/*", "/a", "/a/*", "*.css", "/a*b", "x", "/é", "/100%", "/a.b/c"] {
             assert_eq!(path(good).as_deref(), Ok(good));
         }
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts() {
+    fn host_accepts_only_host_patterns() {
         for (good, read) in
             [("A.example", "a.example"), ("*.a.example", "*.a.example"), ("[::1]", "[::1]")]
         {
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects() {
+    fn redirect_loop_is_detected() {
         for good in ["/", "/*", "/a/*?b=c", "https://a.example", "http://a.example:81/*"] {
             assert_eq!(redirect(good).as_deref(), Ok(good));
         }
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_headers() {
+    fn statuses_headers_and_variables_are_checked() {
         assert_eq!(statuses("404"), Ok((404, 404)));
         assert_eq!(statuses("5xx"), Ok((500, 599)));
         for bad in ["", "0404", "200", "600", "+404", "3xx"] {

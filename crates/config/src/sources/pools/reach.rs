@@ -1,10 +1,10 @@
-//! Which pools would never get a request, because earlier ones take all of it: pure.
+//! Finds pools that never get a request because earlier pools take all of them. Pure functions.
 
 use super::table::TypedPool;
 use crate::problem::Problem;
 use crate::schema::pool::KEY;
 
-/// What is said of each of them.
+/// Returns a problem for each such pool.
 pub(super) fn unreachable(pools: &[TypedPool]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (at, pool) in pools.iter().enumerate() {
@@ -13,21 +13,24 @@ pub(super) fn unreachable(pools: &[TypedPool]) -> Vec<Problem> {
             let (name, other, line) = (&pool.name, &earlier.name, earlier.line);
             let what = if is_same {
                 format!(
-                    "pool `{name}` has the same `match` and `host` as pool `{other}` of line {line}"
+                    "pool `{name}` has the same `match` and `host` as pool `{other}` in line {line}"
                 )
             } else {
                 format!(
-                    "pool `{name}` never gets a request: pool `{other}` of line {line} takes them all"
+                    "pool `{name}` never gets a request: pool `{other}` in line {line} matches all \
+                     of them"
                 )
             };
-            problems.push(
-                pool.problem(&what, "the first that fits counts: put the narrower one first"),
-            );
+            problems
+                .push(pool.problem(&what, "put the narrower pool first: the first match applies"));
         } else if takes(&pool.paths, &["/*".to_owned()]) && takes(&pool.hosts, &["*".to_owned()]) {
-            let what =
-                format!("pool `{}` takes all requests: the default pool would get none", pool.name);
+            let what = format!(
+                "pool `{}` matches all requests: the default pool would get none",
+                pool.name
+            );
             let hint = format!(
-                "write its settings outside of the tables `[[{KEY}]]`: they are the default pool's"
+                "move its settings outside the tables `[[{KEY}]]`: there they apply to the default \
+                 pool"
             );
             problems.push(pool.problem(&what, hint));
         }
@@ -39,7 +42,7 @@ fn takes_all_of(earlier: &TypedPool, pool: &TypedPool) -> bool {
     takes(&earlier.paths, &pool.paths) && takes(&earlier.hosts, &pool.hosts)
 }
 
-/// Whether all that one of `theirs` fits is fitted by one of `ours`; no patterns fit everything.
+/// Whether `ours` match everything that one of `theirs` matches. No patterns match everything.
 fn takes(ours: &[String], theirs: &[String]) -> bool {
     if ours.is_empty() {
         return true;
@@ -48,13 +51,14 @@ fn takes(ours: &[String], theirs: &[String]) -> bool {
     !theirs.is_empty() && theirs.iter().all(has)
 }
 
-/// A `*` of the narrower pattern is a byte that only a `*` of the wider one fits.
+/// Whether the wider pattern covers the narrower one. A `*` of the narrower pattern counts as a
+/// byte that only a `*` of the wider one matches.
 fn covers(wider: &[u8], narrower: &[u8]) -> bool {
     let folder = wider.strip_suffix(b"/*");
     folder == Some(narrower) || fits(wider, narrower)
 }
 
-/// The last `*` that was met takes one byte more whenever the rest does not fit.
+/// Matches a text. When the rest does not match, the last `*` seen takes one more byte.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -84,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pattern_covers() {
+    fn covers_compares_patterns() {
         for (wider, narrower, expected) in [
             ("/api/*", "/api/*", true),
             ("/api/*", "/api", true),
@@ -111,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_everything() {
+    fn empty_pattern_list_matches_everything() {
         let one = |text: &str| vec![text.to_owned()];
         assert!(takes(&[], &[]));
         assert!(takes(&[], &one("/a")));

@@ -1,12 +1,12 @@
-//! A `[[pool]]` as it was typed.
+//! A `[[pool]]` as typed.
 
 use std::path::PathBuf;
 
 use crate::problem::Problem;
 use crate::sources::consoles::TypedConsole;
-use crate::sources::typed::Typed;
+use crate::sources::typed_value::Typed;
 
-/// A table as it was typed: its settings are laid over the others' when these are known.
+/// A table as typed. Its settings are applied over the general ones when these are known.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedPool {
     pub(crate) file: PathBuf,
@@ -14,7 +14,7 @@ pub(crate) struct TypedPool {
     pub(crate) name: String,
     pub(crate) paths: Vec<String>,
     pub(crate) hosts: Vec<String>,
-    /// The rest of the table.
+    /// The settings of the table.
     pub(crate) typed: Vec<Typed>,
     /// Its `[[pool.console]]`.
     pub(crate) consoles: Vec<TypedConsole>,

@@ -1,4 +1,5 @@
-//! deliver: an answer as records, on its way to the socket. Small pieces are gathered, large ones are not copied.
+//! deliver: a response as records, on its way to the socket. Small pieces are joined, large ones
+//! are not copied.
 
 use crate::client::socket::AnySocket;
 use crate::upstream::record::{CONTENT_BYTES_MAX, Ended, STDOUT, put_end, put_header, put_stream};
@@ -11,9 +12,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// Pieces up to here are copied: one system call for many of them costs less.
+/// Pieces up to this size are copied, because one system call for many of them costs less.
 const COPIED_BYTES_MAX: usize = 8 * 1024;
-/// Pieces of one system call.
+/// Maximum number of pieces per system call.
 const PIECES_MAX: usize = 16;
 
 /// Bytes that wait for the socket.
@@ -33,17 +34,17 @@ impl Out {
         self.bytes
     }
 
-    /// Whole records.
+    /// Adds complete records.
     pub(super) fn put(&mut self, records: &[u8]) {
         self.adding(|tail| tail.extend_from_slice(records));
     }
 
-    /// Bytes of a stream.
+    /// Adds bytes of a stream.
     pub(super) fn stream(&mut self, kind: u8, id: u16, bytes: &[u8]) {
         self.adding(|tail| put_stream(tail, kind, id, bytes));
     }
 
-    /// Status and headers, as CGI has them. `length`: of a body that is all there.
+    /// Adds status and headers in CGI format. `length`: that of a complete body.
     pub(super) fn head(&mut self, id: u16, parts: &Parts, length: Option<u64>) {
         let mut head = Vec::with_capacity(512);
         if parts.status != StatusCode::OK {
@@ -69,8 +70,8 @@ impl Out {
         self.stream(STDOUT, id, &head);
     }
 
-    /// Bytes of the answer.
-    pub(super) fn answer(&mut self, id: u16, mut bytes: Bytes) {
+    /// Adds bytes of the response's body.
+    pub(super) fn respond(&mut self, id: u16, mut bytes: Bytes) {
         if bytes.len() <= COPIED_BYTES_MAX {
             return self.stream(STDOUT, id, &bytes);
         }
@@ -83,7 +84,7 @@ impl Out {
         }
     }
 
-    /// The end of the answer, and of its request.
+    /// Adds the end of the response, and of its request.
     pub(super) fn last(&mut self, id: u16) {
         self.adding(|tail| {
             put_header(tail, STDOUT, id, 0);
@@ -91,7 +92,7 @@ impl Out {
         });
     }
 
-    /// The end of a request without an answer.
+    /// Adds the end of a request without a response.
     pub(super) fn end(&mut self, id: u16, ended: Ended) {
         self.adding(|tail| put_end(tail, id, ended));
     }
@@ -102,7 +103,7 @@ impl Out {
         self.bytes += self.tail.len() - before;
     }
 
-    /// Gives the socket what it takes at once.
+    /// Writes the bytes that the socket takes immediately.
     pub(super) fn poll_write(
         &mut self,
         stream: &mut AnySocket,

@@ -1,4 +1,5 @@
-//! parse → submit: a request's body between the connection's task, which reads it, and whoever wants it.
+//! parse → submit: a request's body, between the connection's task, which reads it, and its
+//! consumer.
 
 use crate::runtime::waker::remember;
 use bytes::Bytes;
@@ -7,14 +8,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Bytes that wait for whoever wants them; no more are read meanwhile.
+/// Maximum number of bytes that wait for the consumer. Reading pauses at this limit.
 const WAITING_BYTES_MAX: usize = 128 * 1024;
 
-/// The connection's end.
+/// The connection's side.
 #[derive(Debug)]
 pub(super) struct Pipe(Rc<Inner>);
 
-/// The other end: the body as it is read.
+/// The consumer's side: the body as it arrives.
 #[derive(Debug)]
 pub(crate) struct Stdin(Rc<Inner>);
 
@@ -23,7 +24,7 @@ enum State {
     Open,
     Ended,
     Broken,
-    /// Nobody reads it.
+    /// The consumer was dropped.
     Unwanted,
 }
 
@@ -31,7 +32,7 @@ enum State {
 struct Inner {
     waiting: RefCell<VecDeque<Bytes>>,
     bytes: Cell<usize>,
-    /// What is still to come of the declared length.
+    /// Rest of the declared length, not received yet.
     left: Cell<Option<u64>>,
     declared: Option<u64>,
     state: Cell<State>,
@@ -39,7 +40,7 @@ struct Inner {
     writer: RefCell<Option<Waker>>,
 }
 
-/// Both ends of a body of this length; `None`: it is not known.
+/// Creates both sides of a body of this length. `None`: the length is unknown.
 pub(super) fn pipe(declared: Option<u64>) -> (Pipe, Stdin) {
     let inner = Rc::new(Inner {
         waiting: RefCell::default(),
@@ -54,7 +55,7 @@ pub(super) fn pipe(declared: Option<u64>) -> (Pipe, Stdin) {
 }
 
 impl Pipe {
-    /// Whether more may be read. If not, `cx` is woken when it may.
+    /// Whether more may be read. If not, `cx` is woken when there is room.
     pub(super) fn has_room(&self, cx: &Context<'_>) -> bool {
         let inner = &*self.0;
         if inner.state.get() == State::Unwanted || inner.bytes.get() < WAITING_BYTES_MAX {
@@ -64,7 +65,7 @@ impl Pipe {
         false
     }
 
-    /// The next bytes. Those behind the declared length are dropped, as php-fpm does.
+    /// Adds the next bytes. Bytes after the declared length are dropped, as in php-fpm.
     pub(super) fn put(&self, mut bytes: Bytes) {
         let inner = &*self.0;
         if inner.state.get() != State::Open {
@@ -81,7 +82,7 @@ impl Pipe {
         }
     }
 
-    /// All has come.
+    /// Marks the body as complete.
     pub(super) fn end(&self) {
         let is_short = self.0.left.get().is_some_and(|left| left > 0);
         self.leave(if is_short { State::Broken } else { State::Ended });
@@ -108,18 +109,18 @@ impl Drop for Pipe {
 }
 
 impl Stdin {
-    /// The length that was declared.
+    /// The declared length.
     pub(crate) fn declared(&self) -> Option<u64> {
         self.0.declared
     }
 
-    /// Whether nothing is to come.
+    /// Whether no more bytes follow.
     pub(crate) fn is_empty(&self) -> bool {
         let is_over = self.0.state.get() == State::Ended || self.0.declared == Some(0);
         is_over && self.0.bytes.get() == 0
     }
 
-    /// The next bytes; `None` at the end. Err: it has not come whole.
+    /// Returns the next bytes, or `None` at the end. `Err`: the body is incomplete.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, ()>>> {
         let inner = &*self.0;
         if let Some(bytes) = inner.waiting.borrow_mut().pop_front() {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_in_their_order_and_to_an_end() {
+    fn bytes_arrive_in_order_and_end_at_declared_length() {
         let (pipe, mut stdin) = pipe(Some(3));
         assert_eq!(poll(&mut stdin), Poll::Pending);
         pipe.put(Bytes::from("ab"));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_body_is_broken_and_so_is_one_that_breaks_off() {
+    fn short_or_aborted_body_is_an_error() {
         for ends in [true, false] {
             let (pipe, mut stdin) = pipe(if ends { Some(3) } else { None });
             pipe.put(Bytes::from("ab"));
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_not_read() {
+    fn full_pipe_pauses_reading_until_consumed_or_dropped() {
         let cx = Context::from_waker(Waker::noop());
         let (pipe, mut stdin) = pipe(None);
         assert!(pipe.has_room(&cx));
@@ -202,6 +203,6 @@ mod tests {
         assert!(pipe.has_room(&cx));
         pipe.put(vec![0; WAITING_BYTES_MAX].into());
         drop(stdin);
-        assert!(pipe.has_room(&cx), "nobody wants it: it is read and forgotten");
+        assert!(pipe.has_room(&cx), "unwanted bytes are read and discarded");
     }
 }

@@ -1,6 +1,7 @@
-//! parse: what a web server's records mean, one after another. A pure state machine.
+//! parse: interprets a web server's records in order. A pure state machine.
 //!
-//! One request at a time, as php-fpm has it: another one that begins meanwhile is told that connections are not shared.
+//! It accepts one request at a time, as php-fpm does. Another one that begins meanwhile gets the
+//! reply that connections are not multiplexed.
 
 use crate::runtime::hostile::Hostile;
 use crate::upstream::record::{
@@ -9,28 +10,29 @@ use crate::upstream::record::{
 };
 use bytes::{Bytes, BytesMut};
 
-/// Records that belong to no request, between two requests: those of one that was refused, mostly.
+/// Maximum number of records between two requests that belong to no request. Usually these are
+/// records of a refused request.
 const STRAYS_MAX: u32 = 1_024;
-/// Bytes of parameters that are read and forgotten once they are too many.
+/// Maximum number of bytes of parameters that are read and discarded after the limit was exceeded.
 const SKIPPED_BYTES_MAX: usize = 16 << 20;
-/// Names that a web server may ask for at once; there are three.
+/// Maximum number of names that a web server may query at once. Three are defined.
 const VALUES_MAX: usize = 64;
 const RESPONDER: u16 = 1;
 const KEEP_CONNECTION: u8 = 1;
 
-/// What follows from a record.
+/// Result of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
-    /// These bytes go back.
+    /// Send these bytes.
     Reply(BytesMut),
-    /// The same, and nothing after them.
+    /// Send these bytes and end the connection.
     Refuse(BytesMut),
-    /// All parameters are there; `None`: they are too long.
+    /// All parameters were received. `None`: they are too long.
     Request(Option<Bytes>),
     Body(Bytes),
     BodyEnd,
-    /// Nobody wants the answer any more.
+    /// The web server has aborted the request.
     Abort,
 }
 
@@ -38,7 +40,7 @@ pub(super) enum Step {
 enum Stage {
     Params,
     Stdin,
-    Answer,
+    ResponseReader,
 }
 
 #[derive(Debug)]
@@ -51,13 +53,13 @@ struct Current {
 
 #[derive(Debug, Default)]
 struct Params {
-    /// The first piece is not copied, and is mostly all.
+    /// The first piece is not copied. Usually it is the only one.
     first: Bytes,
     more: BytesMut,
     bytes: usize,
 }
 
-/// A web server's side of a connection.
+/// The web server's side of a connection.
 #[derive(Debug)]
 pub(super) struct Protocol {
     params_bytes_max: usize,
@@ -71,28 +73,30 @@ impl Protocol {
         Protocol { params_bytes_max, connections_max, current: None, strays: 0 }
     }
 
-    /// Whether a request has begun that is not all there.
+    /// Whether the parameters of a request have begun and are not complete.
     pub(super) fn is_inside_params(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.stage == Stage::Params)
     }
 
-    /// Of the request that is answered.
+    /// ID of the current request.
     pub(super) fn id(&self) -> u16 {
         self.current.as_ref().map_or(NO_REQUEST, |current| current.id)
     }
 
-    /// Whether all of the request's body has come.
+    /// Whether the whole body of the request has been received.
     pub(super) fn has_body(&self) -> bool {
-        self.current.as_ref().is_none_or(|current| current.stage == Stage::Answer)
+        self.current.as_ref().is_none_or(|current| current.stage == Stage::ResponseReader)
     }
 
-    /// The request is answered; whether the connection stays.
+    /// Ends the request. Returns whether the connection is kept.
     pub(super) fn finish(&mut self) -> bool {
         self.strays = 0;
-        self.current.take().is_some_and(|current| current.keeps && current.stage == Stage::Answer)
+        self.current
+            .take()
+            .is_some_and(|current| current.keeps && current.stage == Stage::ResponseReader)
     }
 
-    /// The next record.
+    /// Processes the next record.
     pub(super) fn step(&mut self, record: Record) -> Result<Step, Hostile> {
         let Record { kind, id, content } = record;
         if id == NO_REQUEST {
@@ -115,12 +119,12 @@ impl Protocol {
                 Ok(Step::Nothing)
             }
             (STDIN, Stage::Stdin) if content.is_empty() => {
-                current.stage = Stage::Answer;
+                current.stage = Stage::ResponseReader;
                 Ok(Step::BodyEnd)
             }
             (STDIN, Stage::Stdin) => Ok(Step::Body(content)),
-            // Some end it twice.
-            (STDIN, Stage::Answer) if content.is_empty() => self.stray(),
+            // Some clients end it twice.
+            (STDIN, Stage::ResponseReader) if content.is_empty() => self.stray(),
             (PARAMS | STDIN, _) => Err(Hostile::Order),
             (ABORT_REQUEST, Stage::Params) => {
                 let keeps = current.keeps;
@@ -134,7 +138,7 @@ impl Protocol {
     }
 
     fn begin(&mut self, id: u16, content: &[u8]) -> Result<Step, Hostile> {
-        // Eight bytes, of which five are reserved; php-fpm takes no fewer either.
+        // Eight bytes, of which five are reserved. php-fpm requires the same number.
         let &[role_high, role_low, flags, _, _, _, _, _, ..] = content else {
             return Err(Hostile::Short);
         };
@@ -245,7 +249,7 @@ mod tests {
         out
     }
 
-    /// What the records come to, one after another; the last may be hostile.
+    /// Expected results of the records, in order. The last may be an error.
     fn check<const N: usize>(records: [Record; N], expected: &[Result<Step, Hostile>]) {
         let mut protocol = Protocol::new(100, 7);
         let found = records.map(|record| protocol.step(record));
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request() {
+    fn request_records_become_steps() {
         check(
             [
                 begin(1, 1, 0),
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn another_one_meanwhile_and_other_roles() {
+    fn concurrent_requests_and_other_roles_are_refused() {
         let (reply, refuse) = (|bytes| Ok(Step::Reply(bytes)), |bytes| Ok(Step::Refuse(bytes)));
         check(
             [begin(1, 1, 1), begin(2, 1, 1), record(PARAMS, 2, b"x")],
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_the_connection() {
+    fn connection_queries_are_responded() {
         let mut asked = BytesMut::new();
         for name in ["FCGI_MPXS_CONNS", "FCGI_MAX_CONNS", "OTHER"] {
             put_pair(&mut asked, name.as_bytes(), b"");
@@ -314,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_come_there() {
+    fn records_out_of_order_or_too_short_are_hostile() {
         let parameters = |id| record(PARAMS, id, b"");
         check([begin(1, 1, 0), begin(1, 1, 0)], &[Ok(Step::Nothing), Err(Hostile::Order)]);
         check([begin(1, 1, 0), record(STDIN, 1, b"x")], &[Ok(Step::Nothing), Err(Hostile::Order)]);
@@ -327,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_are_too_long_are_skipped_to_their_end() {
+    fn too_long_parameters_are_skipped_to_their_end() {
         check(
             [
                 begin(1, 1, 1),
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn records_for_nothing_have_an_end() {
+    fn useless_records_become_a_flood() {
         for stray in [record(STDIN, 5, b"x"), begin(1, 3, 1), record(77, 0, b""), record(8, 5, b"")]
         {
             let mut protocol = Protocol::new(100, 7);
@@ -351,7 +355,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_records_do_harm(
+        fn arbitrary_records_keep_invariants(
             sent in prop::collection::vec(
                 (0..13u8, 0..3u16, prop::collection::vec(0..4u8, 0..10)), 0..60),
         ) {

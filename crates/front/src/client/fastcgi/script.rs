@@ -1,19 +1,21 @@
-//! parse: which script a web server asks for: its parameters put right as php-fpm does with `cgi.fix_pathinfo`.
+//! parse: finds the script that a web server requests, and corrects its parameters as php-fpm does
+//! with `cgi.fix_pathinfo`.
 //!
-//! A path of which no file is known is cut at its last slashes until there is one; what was cut off is `PATH_INFO`.
-//! What was there before goes on as `ORIG_…`. Apache's `mod_proxy_fcgi` writes a URL where the script's name belongs.
+//! A path without a file is cut at its last slash, repeatedly, until a file is found. The part that
+//! was cut off is `PATH_INFO`. Original values are kept as `ORIG_…`. Apache's `mod_proxy_fcgi`
+//! sends a URL in place of the script's name.
 
-use super::told::{Named, Told};
+use super::fastcgi_params::{FastcgiParams, Named};
 use crate::shared::Shared;
 use bytes::Bytes;
 
-/// What Apache puts before a script's name: with host and port, up to the next slash.
+/// Prefixes of a script's name from Apache. Host and port follow, up to the next slash.
 const APACHE: [&[u8]; 2] = [b"proxy:fcgi://", b"proxy:balancer://"];
-/// How many times a path is cut.
+/// Maximum number of cuts of a path.
 const CUTS_MAX: usize = 32;
 
-/// Does it, by what was known a moment ago or by what a disk says, and notes what was found.
-pub(super) async fn put_right(told: &mut Told, shared: &Shared) {
+/// Corrects the parameters, using recent lookups or the disk, and stores the script.
+pub(super) async fn put_right(told: &mut FastcgiParams, shared: &Shared) {
     if let Some(asked) = asked(told) {
         let now_ms = shared.clock.real_ms();
         if !asked.ends_with(b"/") && shared.known.has(&asked, now_ms) {
@@ -29,8 +31,8 @@ pub(super) async fn put_right(told: &mut Told, shared: &Shared) {
     name(told);
 }
 
-/// Notes what they name.
-fn name(told: &mut Told) {
+/// Stores the script that the parameters name.
+fn name(told: &mut FastcgiParams) {
     let of = |name| value(told, name).unwrap_or_default();
     told.script = Named {
         filename: of("SCRIPT_FILENAME"),
@@ -39,36 +41,36 @@ fn name(told: &mut Told) {
     };
 }
 
-/// The same, where every path of even length is a file: for fuzzing.
-pub(super) fn put_right_blindly(told: &mut Told) {
+/// As [`put_right`], but treats every path of even length as a file. For fuzzing.
+pub(super) fn put_right_blindly(told: &mut FastcgiParams) {
     put_right_by(told, |path| path.len().is_multiple_of(2));
     name(told);
 }
 
-fn value(told: &Told, name: &str) -> Option<Bytes> {
+fn value(told: &FastcgiParams, name: &str) -> Option<Bytes> {
     told.variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
 }
 
-/// The path whose file is looked for.
-fn asked(told: &Told) -> Option<Bytes> {
+/// Returns the path whose file must be found.
+fn asked(told: &FastcgiParams) -> Option<Bytes> {
     let filename = value(told, "SCRIPT_FILENAME");
     let bare = filename.as_ref().and_then(without_host);
     let translated = value(told, "PATH_TRANSLATED");
-    // Apache's `Action`: the script's name is that of the handler.
+    // With Apache's `Action`, the script's name is that of the handler.
     if bare.is_none() && translated.is_some() && value(told, "REDIRECT_URL").is_some() {
         return translated;
     }
     bare.or(filename).or(translated)
 }
 
-/// What may be its file: the path, and what stands before its last slashes.
+/// Candidates for the file: the path, and its parts before each of the last slashes.
 fn cuts(asked: &Bytes) -> impl Iterator<Item = Bytes> {
     let whole = (!asked.ends_with(b"/")).then(|| asked.clone());
     let slashes = memchr::memrchr_iter(b'/', asked).take(CUTS_MAX);
     whole.into_iter().chain(slashes.map(|at| asked.slice(..at)))
 }
 
-fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
+fn put_right_by(told: &mut FastcgiParams, is_file: impl Fn(&[u8]) -> bool) {
     let Some(asked) = asked(told) else { return };
     let mut filename = value(told, "SCRIPT_FILENAME");
     let translated = value(told, "PATH_TRANSLATED");
@@ -82,7 +84,7 @@ fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
     let mut name = value(told, "SCRIPT_NAME");
     let first_name = name.clone();
     if filename.as_ref().or(translated.as_ref()) != Some(&asked) {
-        // By Apache's `Action`.
+        // The case of Apache's `Action`.
         name.clone_from(&redirected);
     }
     let path_info = value(told, "PATH_INFO");
@@ -126,7 +128,7 @@ fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
     }
 }
 
-/// What of the parameters' names was cut off, and what they have said of it.
+/// The part cut off from the file name, and the related parameters.
 struct Cut {
     rest: Bytes,
     path_info: Option<Bytes>,
@@ -134,8 +136,8 @@ struct Cut {
     is_apache: bool,
 }
 
-/// Which part of the site's path is the script's name, and which is behind it.
-fn split(told: &mut Told, cut: &Cut) {
+/// Splits the site's path into the script's name and the part after it.
+fn split(told: &mut FastcgiParams, cut: &Cut) {
     let Cut { rest, path_info, name, is_apache } = cut;
     let found = if *is_apache {
         Some(rest.clone())
@@ -170,7 +172,7 @@ fn split(told: &mut Told, cut: &Cut) {
     }
 }
 
-fn keep_first(told: &mut Told, name: &str, first: &'static str) {
+fn keep_first(told: &mut FastcgiParams, name: &str, first: &'static str) {
     let old =
         told.variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
     if let Some(old) = old {
@@ -178,7 +180,7 @@ fn keep_first(told: &mut Told, name: &str, first: &'static str) {
     }
 }
 
-/// The path of Apache's URL, without a query.
+/// Returns the path of Apache's URL, without a query.
 fn without_host(name: &Bytes) -> Option<Bytes> {
     let is_of = |prefix: &&&[u8]| {
         name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
@@ -194,9 +196,9 @@ fn without_host(name: &Bytes) -> Option<Bytes> {
 mod tests {
     use super::*;
 
-    /// `NAME=value` before and after; `/w/a.php` is the only file.
+    /// Compares `NAME=value` pairs before and after. `/w/a.php` is the only file.
     fn check(params: &[(&'static str, &'static str)], expected: &[(&str, &str)]) {
-        let mut told = Told::default();
+        let mut told = FastcgiParams::default();
         for (name, value) in params {
             told.set(name, *value);
         }
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn as_nginx_tells_it() {
+    fn nginx_parameters_name_the_script() {
         let whole =
             [("SCRIPT_FILENAME", "/w/a.php"), ("SCRIPT_NAME", "/a.php"), ("PATH_INFO", "/x")];
         check(&whole, &whole);
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_behind_the_script_is_split_off() {
+    fn path_after_script_becomes_path_info() {
         check(
             &[
                 ("DOCUMENT_ROOT", "/w"),
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn as_apache_tells_it() {
+    fn apache_parameters_name_the_script() {
         check(
             &[
                 ("SCRIPT_FILENAME", "proxy:fcgi://127.0.0.1:9000/w/a.php?q"),

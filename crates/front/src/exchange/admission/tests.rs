@@ -1,4 +1,4 @@
-//! Cases of one newcomer, and whole floods, simulated.
+//! Tests of single requests, and simulations of overload.
 
 use super::*;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ const CALM: Places = Places {
 };
 
 #[test]
-fn newcomers() {
+fn admission_follows_queue_share_and_time_limits() {
     let mixed = Places { has_priority: true, ..CALM };
     let first = Places { is_priority: true, ..mixed };
     let fair = Places { share_percent: 25, ..CALM };
@@ -20,23 +20,23 @@ fn newcomers() {
     for (places, waiting, own, expected) in [
         (CALM, 0, 1000, Ok(())),
         (CALM, 99, 99, Ok(())),
-        (CALM, 100, 0, Err(Shed::Full)),
+        (CALM, 100, 0, Err(Rejection::Full)),
         (mixed, 89, 0, Ok(())),
-        (mixed, 90, 0, Err(Shed::Full)),
+        (mixed, 90, 0, Err(Rejection::Full)),
         (first, 99, 0, Ok(())),
-        (first, 100, 0, Err(Shed::Full)),
+        (first, 100, 0, Err(Rejection::Full)),
         (fair, 1, 24, Ok(())),
-        (fair, 1, 25, Err(Shed::Share)),
+        (fair, 1, 25, Err(Rejection::Share)),
         (fair, 99, 24, Ok(())),
         (fair, 0, 99, Ok(())),
         (slow, 39, 0, Ok(())),
-        (slow, 40, 0, Err(Shed::Late)),
+        (slow, 40, 0, Err(Rejection::Late)),
         (Places { has_priority: true, is_priority: true, ..slow }, 40, 0, Ok(())),
         (Places { queue_max: 1, has_priority: true, ..CALM }, 0, 0, Ok(())),
         (Places { queue_max: 1, share_percent: 1, ..CALM }, 0, 0, Ok(())),
     ] {
         assert_eq!(places.admit(waiting, own), expected, "{places:?} {waiting} {own}");
-        // What is calm is admitted whatever the details are.
+        // A request that `is_calm` lets pass is always admitted.
         for inside in [waiting, waiting + 7] {
             assert!(!places.is_calm(inside) || places.admit(waiting, own.min(inside)).is_ok());
         }
@@ -46,7 +46,7 @@ fn newcomers() {
 const LOOK: Duration = Duration::from_millis(100);
 
 #[test]
-fn a_rate_is_what_was_measured_of_late() {
+fn rate_follows_recent_measurements() {
     let mut rate = Rate::default();
     let limit = Duration::from_secs(10);
     assert_eq!(rate.in_time_max(limit), usize::MAX, "nothing is known");
@@ -68,7 +68,7 @@ fn a_rate_is_what_was_measured_of_late() {
 }
 
 #[test]
-fn an_old_rate_refuses_nobody_for_long() {
+fn outdated_rate_stops_rejecting_requests() {
     let limit = Duration::from_secs(5);
     let slow = || {
         let mut rate = Rate::default();
@@ -77,12 +77,12 @@ fn an_old_rate_refuses_nobody_for_long() {
         assert!(rate.retry_after_s(10) >= 7, "{rate:?}");
         rate
     };
-    // Bursts that are over before the second look.
+    // Bursts that end before the second measurement.
     let mut rate = slow();
     (0..10).for_each(|_| rate.look(500, LOOK, false));
     assert!(rate.in_time_max(limit) > 2_000, "it is known to be faster: {rate:?}");
     assert_eq!(rate.retry_after_s(100), 1);
-    // A quiet time says nothing of how fast it is.
+    // A quiet period does not show how fast the server is.
     let mut rate = slow();
     (0..50).for_each(|_| rate.look(0, LOOK, false));
     assert_eq!(rate.in_time_max(limit), usize::MAX, "nothing is known any more: {rate:?}");
@@ -91,10 +91,10 @@ fn an_old_rate_refuses_nobody_for_long() {
     assert_eq!(rate.in_time_max(limit), usize::MAX, "nobody has looked for an hour: {rate:?}");
 }
 
-/// A server of a few workers under an even flood.
+/// A server with a few workers under a constant overload.
 struct Flood {
     workers: usize,
-    /// How long each request takes, one after another, looks.
+    /// Duration of the n-th request, in looks.
     service: fn(u64) -> u64,
     arrivals_per_look: u64,
     queue_timeout: Duration,
@@ -103,7 +103,7 @@ struct Flood {
 
 #[derive(Debug, Default)]
 struct Outcome {
-    answered: u64,
+    responded: u64,
     expired: u64,
     shed: u64,
 }
@@ -118,7 +118,7 @@ impl Flood {
             let before = busy.len();
             busy.retain(|end| *end > now);
             let finished = (before - busy.len()) as u64;
-            outcome.answered += finished;
+            outcome.responded += finished;
             rate.look(finished, LOOK, was_waiting && !queue.is_empty());
             was_waiting = !queue.is_empty();
             let expired = queue.iter().take_while(|since| now - **since >= timeout).count();
@@ -143,8 +143,9 @@ impl Flood {
 }
 
 #[test]
-fn a_flood_is_refused_at_once_and_who_was_taken_in_is_answered() {
-    // Half a second each, but every tenth takes four: 1.18 per look at most with ten workers.
+fn overload_is_rejected_early_and_admitted_requests_finish() {
+    // Each request takes half a second, every tenth takes four: at most 1.18 per look with ten
+    // workers.
     let mixed = |n: u64| if n.is_multiple_of(10) { 40 } else { 5 };
     let flood = Flood {
         workers: 10,
@@ -155,15 +156,15 @@ fn a_flood_is_refused_at_once_and_who_was_taken_in_is_answered() {
     };
     let outcome = flood.run(6000);
     let capacity = 6000 * 10 * 10 / (9 * 5 + 40);
-    assert!(outcome.answered * 100 >= capacity * 95, "no worker is idle: {outcome:?}");
-    assert!(outcome.expired * 50 <= outcome.answered, "hardly any waits in vain: {outcome:?}");
+    assert!(outcome.responded * 100 >= capacity * 95, "no worker is idle: {outcome:?}");
+    assert!(outcome.expired * 50 <= outcome.responded, "hardly any waits in vain: {outcome:?}");
     let blind = Flood { sheds: false, ..flood }.run(6000);
     assert!(blind.expired > 10 * outcome.expired.max(1), "as all would: {blind:?}");
 }
 
 #[test]
-fn a_server_that_can_do_it_refuses_nobody() {
-    // It waits now and then, and for seconds, but for less than the limit.
+fn server_with_enough_capacity_rejects_no_request() {
+    // Requests wait now and then, also for seconds, but for less than the limit.
     let bursts = |n: u64| if n % 100 < 20 { 20 } else { 3 };
     let flood = Flood {
         workers: 10,
@@ -177,7 +178,7 @@ fn a_server_that_can_do_it_refuses_nobody() {
 }
 
 #[test]
-fn who_comes_while_nothing_moves_is_refused_and_not_for_longer() {
+fn hanging_workers_cause_rejections_only_until_they_recover() {
     // All workers hang for two minutes, once.
     let hang = |n: u64| if n <= 4 { 1200 } else { 1 };
     let flood = Flood {
@@ -189,5 +190,5 @@ fn who_comes_while_nothing_moves_is_refused_and_not_for_longer() {
     };
     let outcome = flood.run(4000);
     assert!(outcome.expired < 150 && outcome.shed > 900, "{outcome:?}");
-    assert!(outcome.answered > 2700, "all since it moves again: {outcome:?}");
+    assert!(outcome.responded > 2700, "all since it moves again: {outcome:?}");
 }

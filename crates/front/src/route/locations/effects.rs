@@ -1,14 +1,14 @@
-//! What locations do to answers: headers, and pages for the server's own failures.
+//! Effects of locations on responses: headers, and pages for the server's own errors.
 
-use super::said::Said;
+use super::positioned::Said;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use samovar_config::ErrorPage;
 use std::io;
 use std::path::PathBuf;
 
-/// Headers that say how long an answer may be kept. They are for answers that went well: an error that is kept for a
-/// year would be none the server can take back.
+/// Headers that control caching. They are not set on error responses: the server could not withdraw
+/// an error that is cached for a year.
 const OF_CACHES: [HeaderName; 5] = [
     header::CACHE_CONTROL,
     header::EXPIRES,
@@ -17,11 +17,12 @@ const OF_CACHES: [HeaderName; 5] = [
     HeaderName::from_static("surrogate-control"),
 ];
 
-/// Headers that say what the content is. They are for the content of the path, not for a page that tells of an error.
+/// Headers that describe the content. They are set only on successful responses, because they
+/// describe the content of the path and not an error page.
 const OF_CONTENT: [HeaderName; 3] =
     [header::CONTENT_TYPE, header::CONTENT_DISPOSITION, header::CONTENT_LANGUAGE];
 
-/// What is sent in place of an error page of our own.
+/// A page that replaces a built-in error page.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     statuses: (u16, u16),
@@ -29,7 +30,7 @@ pub(crate) struct Page {
     pub(crate) kind: HeaderValue,
 }
 
-/// What becomes of the answers for a path.
+/// Effects on the responses for a path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     headers: Vec<Header>,
@@ -39,7 +40,7 @@ pub(crate) struct Effects {
     intercept: Option<Said<bool>>,
 }
 
-/// What a table turns on or off.
+/// Features that a table turns on or off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Switches {
     pub(super) compression: Option<bool>,
@@ -51,7 +52,7 @@ pub(super) struct Switches {
 struct Header {
     line: usize,
     name: HeaderName,
-    /// `None`: it is taken out.
+    /// `None`: the header is removed.
     value: Option<HeaderValue>,
 }
 
@@ -64,13 +65,13 @@ impl Page {
     }
 }
 
-/// Whether an answer consists of several ranges.
+/// Whether a response consists of several ranges.
 fn is_in_parts(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"multipart/byteranges"))
 }
 
-/// A header as it is set; the settings have checked it.
+/// Parses a header to set; the settings have validated it.
 pub(super) fn header(of: &(String, String)) -> Option<(HeaderName, Option<HeaderValue>)> {
     let (name, value) = of;
     let value = match value.as_str() {
@@ -81,7 +82,8 @@ pub(super) fn header(of: &(String, String)) -> Option<(HeaderName, Option<Header
 }
 
 impl Effects {
-    /// What the table of a line adds; what is there already stays.
+    /// Adds the headers and pages of the table in this line. Headers that are present already are
+    /// kept.
     pub(super) fn add(
         &mut self,
         line: usize,
@@ -96,7 +98,7 @@ impl Effects {
         self.pages.extend_from_slice(pages);
     }
 
-    /// Of each, what the first table says counts.
+    /// Sets each switch that no earlier table has set.
     pub(super) fn switch(&mut self, line: usize, to: Switches) {
         let Switches { compression, access_log, intercept } = to;
         for (switch, to) in [
@@ -108,12 +110,12 @@ impl Effects {
         }
     }
 
-    /// Whether answers may be compressed.
+    /// Whether responses may be compressed.
     pub(crate) fn may_compress(&self) -> bool {
         self.compression.is_none_or(|said| said.what)
     }
 
-    /// Whether requests are in the access log.
+    /// Whether requests are written to the access log.
     pub(crate) fn is_logged(&self) -> bool {
         self.access_log.is_none_or(|said| said.what)
     }
@@ -124,25 +126,26 @@ impl Effects {
         self.headers.is_empty() && self.pages.is_empty() && is_unsaid
     }
 
-    /// The page for what an application has answered with this status, if it is to have ours.
+    /// Returns the page that replaces an application's response with this status, if responses of
+    /// applications are to be replaced.
     pub(crate) fn page_instead(&self, status: StatusCode) -> Option<&Page> {
         self.page(status).filter(|_| self.intercept.is_some_and(|said| said.what))
     }
 
-    /// The type that files have here; `None`: the one that their names say.
+    /// The type of files here; `None`: the type is derived from their names.
     pub(crate) fn content_type(&self) -> Option<&HeaderValue> {
         let header = self.headers.iter().find(|header| header.name == header::CONTENT_TYPE)?;
         header.value.as_ref()
     }
 
-    /// Sets and takes out headers of an answer.
+    /// Sets and removes headers of a response.
     pub(crate) fn apply(&self, status: StatusCode, headers: &mut HeaderMap) {
         let is_kept = status.is_success() || status.is_redirection();
         for Header { name, value, .. } in &self.headers {
             match value {
                 _ if !is_kept && OF_CACHES.contains(name) => {}
                 _ if !status.is_success() && OF_CONTENT.contains(name) => {}
-                // The parts have types of their own.
+                // Each part has its own type.
                 _ if *name == header::CONTENT_TYPE && is_in_parts(headers) => {}
                 Some(value) => {
                     headers.insert(name, value.clone());
@@ -154,21 +157,21 @@ impl Effects {
         }
     }
 
-    /// The page for a failure with this status.
+    /// Returns the page for an error with this status.
     pub(crate) fn page(&self, status: StatusCode) -> Option<&Page> {
         let status = status.as_u16();
         self.pages.iter().find(|page| (page.statuses.0..=page.statuses.1).contains(&status))
     }
 
-    /// Line and words of what else is not as everywhere, for people.
+    /// Line and description of each switch that is set, for display.
     pub(crate) fn switches(&self) -> impl Iterator<Item = (usize, &'static str)> {
         let words = [
-            (self.compression, "answers may be compressed", "answers are not compressed"),
-            (self.access_log, "requests are logged", "requests are not in the access log"),
+            (self.compression, "compression on", "compression off"),
+            (self.access_log, "access log on", "access log off"),
             (
                 self.intercept,
-                "error pages are for the application's answers, too",
-                "error pages are for the server's own failures",
+                "error pages also for the application's responses",
+                "error pages only for the server's own errors",
             ),
         ];
         words.into_iter().filter_map(|(said, on, off)| {
@@ -176,13 +179,13 @@ impl Effects {
         })
     }
 
-    /// Line, name and value of each header, for people.
+    /// Line, name and value of each header, for display.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (usize, String)> {
         self.headers.iter().map(|Header { line, name, value }| {
             let value = value.as_ref().and_then(|value| value.to_str().ok());
             (
                 *line,
-                value.map_or_else(|| format!("{name} is taken out"), |v| format!("{name}: {v}")),
+                value.map_or_else(|| format!("header {name} removed"), |v| format!("{name}: {v}")),
             )
         })
     }

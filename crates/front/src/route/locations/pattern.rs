@@ -2,11 +2,11 @@
 
 use crate::route::private::{glob, literal_folder};
 
-/// A path, or a file's name, with `*`.
+/// A path or a file name with `*`.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     text: Vec<u8>,
-    /// The same where neither case counts nor dots and spaces at the end of a name.
+    /// The same text, processed by [`fold`].
     folded: Vec<u8>,
 }
 
@@ -15,17 +15,17 @@ impl Pattern {
         Pattern { text: text.into(), folded: fold(text.as_bytes()) }
     }
 
-    /// Whether it fits a decoded, normal path.
+    /// Whether the pattern matches a decoded, normalized path.
     pub(crate) fn fits(&self, path: &[u8]) -> bool {
         fits(&self.text, path)
     }
 
-    /// Likewise, for a path of [`fold`].
+    /// Whether the pattern matches a path processed by [`fold`].
     pub(crate) fn fits_folded(&self, folded: &[u8]) -> bool {
         fits(&self.folded, folded)
     }
 
-    /// What its one `*` stands for, if it fits.
+    /// Returns the text that the pattern's only `*` matches, if the pattern matches `path`.
     pub(super) fn star<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         if !self.fits(path) {
             return None;
@@ -33,27 +33,27 @@ impl Pattern {
         let star = self.text.iter().position(|byte| *byte == b'*')?;
         let (before, after) = (&self.text[..star], &self.text[star + 1..]);
         let path = if before.first() == Some(&b'/') { path } else { last(path) };
-        // `/a/*` fits `/a`, too.
+        // `/a/*` also matches `/a`.
         Some(path.get(before.len()..path.len().saturating_sub(after.len())).unwrap_or_default())
     }
 
-    /// The folders that stand before what is any text: of `/a/b/c*.php` `/a/b`. `None`: there is none.
+    /// The folders before the first wildcard: `/a/b` for `/a/b/c*.php`. `None` if there are none.
     pub(super) fn literal_folder(&self) -> Option<&[u8]> {
         literal_folder(&self.text)
     }
 
-    /// Of `/a/*`: `/a`.
+    /// The folder of a pattern that ends with `/*`: `/a` for `/a/*`.
     pub(super) fn folder(&self) -> &[u8] {
         &self.text[..self.folder_bytes()]
     }
 
-    /// Likewise: how long that is.
+    /// Length of [`Self::folder`].
     pub(super) fn folder_bytes(&self) -> usize {
         self.text.len().saturating_sub(FOLDER.len())
     }
 }
 
-/// How a pattern ends that means a folder with all that is in it.
+/// End of a pattern that matches a folder and everything in it.
 const FOLDER: &[u8] = b"/*";
 
 fn fits(pattern: &[u8], path: &[u8]) -> bool {
@@ -68,7 +68,8 @@ fn last(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// `path` as the least exact file system sees it.
+/// Normalizes `path` for the least strict file systems: lower case, without dots and spaces at the
+/// end of names.
 pub(crate) fn fold(path: &[u8]) -> Vec<u8> {
     let mut folded = Vec::with_capacity(path.len());
     for (number, name) in path.split(|byte| *byte == b'/').enumerate() {
@@ -82,7 +83,7 @@ pub(crate) fn fold(path: &[u8]) -> Vec<u8> {
     folded
 }
 
-/// `host`: as the client wrote it, without port.
+/// `host` is as sent by the client, without port.
 pub(crate) fn hosts_fit(patterns: &[Vec<u8>], host: &[u8]) -> bool {
     if patterns.is_empty() {
         return true;

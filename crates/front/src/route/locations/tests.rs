@@ -1,17 +1,17 @@
-//! Tables in, what holds for a path out; then what routing makes of it.
+//! Tests of the settings that tables specify for a path, and of the resulting routes.
 
 use super::*;
 use crate::route::explain::Explained;
 use crate::route::files::{Files, Found};
+use crate::route::path_settings::TermsOfPaths;
 use crate::route::private::Private;
 use crate::route::site::{Elsewhere, Route, Site, Why};
-use crate::route::terms::TermsOfPaths;
 use proptest::prelude::*;
 use samovar_config::Location;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A tree of canonical files by folder and name; folders end with a slash.
+/// A tree of canonical files by folder and name; names of folders end with a slash.
 #[derive(Default)]
 struct Tree(HashMap<(usize, Vec<u8>), Found>);
 
@@ -147,7 +147,7 @@ fn refusing() -> Site {
 }
 
 #[test]
-fn what_is_refused() {
+fn denied_paths_and_scripts_are_refused() {
     check(
         &refusing(),
         "",
@@ -170,7 +170,7 @@ fn what_is_refused() {
                 "/uploads/public/run.php",
                 "script /site/uploads/public/run.php /uploads/public/run.php",
             ),
-            // What stands behind a script's name is what its application routes.
+            // The part after a script's name is routed by its application.
             ("/index.php/secret/users", "Denied(2)"),
             ("/index.php//SECRET./users", "Denied(2)"),
             ("/index.php/secret/open/b", APP),
@@ -178,7 +178,7 @@ fn what_is_refused() {
             ("/index.php/uploads/a.png", APP),
             ("/index.php/products/1", APP),
             ("/uploads/public/run.php/secret", "Denied(2)"),
-            // What a link leads to has a name, too.
+            // The target of a link has a name of its own.
             ("/link.php", "NoScripts(4)"),
             ("/link.txt", "Denied(2)"),
             ("/index.php", APP),
@@ -187,7 +187,7 @@ fn what_is_refused() {
 }
 
 #[test]
-fn no_way_of_writing_a_path_slips_past() {
+fn denied_path_in_other_spellings_is_refused() {
     let denied = ["Denied(2)", "BadRequest"];
     for path in [
         "/%73ecret/a.txt",
@@ -226,11 +226,15 @@ fn no_way_of_writing_a_path_slips_past() {
 }
 
 proptest! {
-    /// However a path below a denied folder is written: nobody gets anything of it.
+    /// Every spelling of a path below a denied folder is denied.
     #[test]
-    fn nothing_denied_is_served(
-        before in prop::sample::select(vec!["/", "//", "/./", "/x/../", "/%2e/", "/x/%2e%2E/", "/%2F"]),
-        name in prop::sample::select(vec!["secret", "%73ecret", "sec%72et", "SECRET", "secret.", "secret%20"]),
+    fn random_spelling_of_denied_path_is_refused(
+        before in prop::sample::select(
+            vec!["/", "//", "/./", "/x/../", "/%2e/", "/x/%2e%2E/", "/%2F"]
+        ),
+        name in prop::sample::select(
+            vec!["secret", "%73ecret", "sec%72et", "SECRET", "secret.", "secret%20"]
+        ),
         between in prop::sample::select(vec!["/", "//", "/./", "%2f", "/%2e%2f", "/a/../"]),
         file in "(a\\.txt|evil\\.php|[a-z]{0,3}|%00|;[a-z]?|\\.\\.?){1,2}",
     ) {
@@ -245,7 +249,7 @@ proptest! {
 }
 
 #[test]
-fn redirects() {
+fn redirect_replaces_star_and_encodes_it() {
     let moved = |path, to: &str, status| Location {
         redirect: Some(Redirect { to: to.to_owned(), status }),
         ..on(&[path])
@@ -288,7 +292,7 @@ fn redirects() {
 }
 
 #[test]
-fn folders_elsewhere() {
+fn alias_serves_files_of_another_folder() {
     let tool = Location { alias: Some("/tool".into()), ..on(&["/tools/db/*"]) };
     let site = site(vec![tool]);
     check(
@@ -309,7 +313,7 @@ fn folders_elsewhere() {
 }
 
 #[test]
-fn fall_backs_and_folders() {
+fn missing_files_use_fallback_and_folders_use_index() {
     let site = site(vec![
         Location { fallback: Some(Fallback::Nothing), ..on(&["/assets/*"]) },
         Location { fallback: Some(Fallback::Path("/app.html".into())), ..on(&["/spa/*"]) },
@@ -330,7 +334,7 @@ fn fall_backs_and_folders() {
 }
 
 #[test]
-fn headers_are_those_of_what_is_sent() {
+fn headers_match_name_of_sent_file() {
     let with = |path, value: &str| Location {
         headers: vec![("cache-control".into(), value.into()), ("x-a".into(), value.into())],
         ..on(&[path])
@@ -364,22 +368,22 @@ fn headers_are_those_of_what_is_sent() {
 }
 
 #[test]
-fn explained() {
+fn explanation_lists_tables_rules_and_response() {
     let site = refusing();
     let of = |path| Explained::new(&site, &Tree::new(TREE), "a.example", path);
     let said = of("/SECRET%2fa.txt");
     assert_eq!(said.path.as_deref(), Some("/SECRET/a.txt"));
     assert_eq!((said.tables, said.status), (vec![2], Some(403)));
-    assert_eq!(said.rules, [(2, "it is denied".to_owned())]);
-    assert_eq!(said.answer, "refused: denied by the location of line 2");
+    assert_eq!(said.rules, [(2, "access denied".to_owned())]);
+    assert_eq!(said.response, "rejected: access denied by the location in line 2");
     let said = of("/secret/open/b.txt");
     assert_eq!((said.tables, said.status), (vec![1, 2], None));
-    assert_eq!(said.answer, "the file /site/secret/open/b.txt");
+    assert_eq!(said.response, "the file /site/secret/open/b.txt");
     assert_eq!(of("/%zz").path, None);
 }
 
 #[test]
-fn what_a_location_answers_by_itself() {
+fn location_status_is_sent_for_its_paths() {
     let site = site(vec![
         Location { status: Some(410), ..on(&["/gone/*", "/uploads/*"]) },
         Location { deny: Some(true), ..on(&["/gone/secret"]) },
@@ -403,12 +407,12 @@ fn what_a_location_answers_by_itself() {
     );
     let said = Explained::new(&site, &Tree::new(TREE), "", "/gone/any");
     assert_eq!((said.tables, said.status), (vec![1], Some(410)));
-    assert_eq!(said.rules, [(1, "it is answered with 410".to_owned())]);
+    assert_eq!(said.rules, [(1, "response with status 410".to_owned())]);
 }
 
-/// Of each variable the first table counts, by the path or the script's name.
+/// The first table that sets a variable takes effect, matched by the path or the script's name.
 #[test]
-fn what_scripts_are_told_and_may_take() {
+fn script_variables_and_body_limit_use_first_table() {
     let told = |paths: &[&str], pairs: &[(&str, &str)], body_bytes_max| Location {
         variables: pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
         body_bytes_max,
@@ -440,13 +444,14 @@ fn what_scripts_are_told_and_may_take() {
     assert_eq!(said.tables, [2, 3]);
     let rules: Vec<_> = said.rules.iter().map(|(line, rule)| (*line, rule.as_str())).collect();
     let expected =
-        [(2, "PHP is told CODE=b"), (2, "PHP is told B=2"), (3, "bodies of up to 7 bytes")];
+        [(2, "PHP variable CODE=b"), (2, "PHP variable B=2"), (3, "request bodies up to 7 bytes")];
     assert_eq!(rules, expected);
 }
 
-/// `path = "*.php"` with `deny = true` leaves no script that a client can name, and the application works.
+/// With `path = "*.php"` and `deny = true`, clients cannot request any script by name, but the
+/// application works.
 #[test]
-fn the_front_controller_answers_although_its_name_is_refused() {
+fn front_controller_runs_although_its_name_is_denied() {
     for pattern in ["*.php", "/index.php/*"] {
         let site = site(vec![Location { deny: Some(true), ..on(&[pattern]) }]);
         check(
@@ -463,7 +468,7 @@ fn the_front_controller_answers_although_its_name_is_refused() {
 }
 
 #[test]
-fn scripts_have_the_runner_of_the_first_table_that_names_one() {
+fn script_is_passed_to_first_matching_fastcgi_pass() {
     let by = |port: u16| vec![Upstream::Tcp(([127, 0, 0, 1], port).into())];
     let site = site(vec![
         Location { index: Some(vec!["none.php".to_owned()]), ..on(&["/docs/*"]) },
@@ -485,7 +490,7 @@ fn scripts_have_the_runner_of_the_first_table_that_names_one() {
         ("old.example", "/uploads/%64ir/index.php", Some(1)),
         ("", "/uploads/public/run.php", Some(3)),
         ("", "/docs/missing", None),
-        // The script that answers has a name, too, as after nginx's `try_files`.
+        // The name of the script counts, too, as after nginx's `try_files`.
         ("by-name.example", "/", Some(4)),
         ("by-name.example", "/any/page", Some(4)),
         ("by-name.example", "/index.php/a", Some(4)),

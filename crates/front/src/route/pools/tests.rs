@@ -1,9 +1,10 @@
-//! Which pool has what.
+//! Tests of the pool selected for a request.
 
 use super::*;
 use samovar_config::Pool;
 
-/// `default` has `/srv/shop`; each pool is name, paths, hosts and front controller.
+/// The default pool has the root `/srv/shop`. Each pool is given by name, paths, hosts and front
+/// controller.
 fn pools(all: &[(&str, &[&str], &[&str], &str)]) -> Pools {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("index.php"), "").unwrap();
@@ -31,7 +32,7 @@ fn check(pools: &Pools, cases: &[(&str, &str, usize)]) {
 }
 
 #[test]
-fn no_way_of_writing_a_path_leads_round_a_pool() {
+fn path_in_other_spellings_selects_the_same_pool() {
     let pools = pools(&[("api", &["/api/*"], &[], "/srv/api/index.php")]);
     check(
         &pools,
@@ -56,14 +57,14 @@ fn no_way_of_writing_a_path_leads_round_a_pool() {
             ("", "/api/%", 0),
             ("", "api/x", 0),
             ("", "", 0),
-            // Its root is another: this is the shop's script.
+            // The pool has another root, so this is the shop's script.
             ("", "/index.php/api/x", 0),
         ],
     );
 }
 
 #[test]
-fn the_first_that_fits_has_it() {
+fn first_matching_pool_is_selected() {
     let pools = pools(&[
         ("export", &["/api/export/*", "*/export"], &[], "/srv/api/index.php"),
         ("api", &["/api/*"], &["api.example", "*.api.example"], "/srv/api/index.php"),
@@ -88,7 +89,7 @@ fn the_first_that_fits_has_it() {
 }
 
 #[test]
-fn a_web_server_may_have_made_another_script_of_the_path() {
+fn rewritten_script_name_selects_pool() {
     let pools = pools(&[("export", &["/export/*"], &[], "/srv/shop/export.php")]);
     for (path, script, expected) in [
         ("/export/1", "/index.php", 1),
@@ -102,7 +103,7 @@ fn a_web_server_may_have_made_another_script_of_the_path() {
 }
 
 #[test]
-fn of_one_root_a_pool_has_its_controller_and_what_stands_behind_the_others() {
+fn pool_with_shared_root_owns_controller_and_path_info() {
     let pools = pools(&[
         ("api", &["/api/*"], &[], "/srv/shop/api.php"),
         ("export", &["/export/*"], &[], "/srv/shop/index.php"),

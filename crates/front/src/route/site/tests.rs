@@ -1,10 +1,10 @@
-//! Which answer a path has, by a tree of files.
+//! Tests of the routes of paths, with a given tree of files.
 
 use super::*;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A tree: names with a trailing slash are directories, `!` in front means outside.
+/// A tree: names with a trailing slash are directories; a leading `!` means outside the root.
 struct Tree(HashMap<Vec<u8>, Found>);
 
 impl Tree {
@@ -74,7 +74,7 @@ const TREE: &[&str] = &[
     "/r%",
 ];
 
-/// A route in short: `static /x`, `script NAME PATH_INFO lane`, `301 …` or a word.
+/// A route in short form: `static /x`, `script NAME PATH_INFO lane`, `301 …` or a word.
 fn short(route: &Route) -> String {
     match route {
         Route::Static(path) => format!("static {}", path.display()),
@@ -96,7 +96,7 @@ fn check(site: &Site, files: &Tree, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_routes_of_try_files() {
+fn routes_follow_try_files() {
     let app = "script /index.php  App";
     check(
         &site(),
@@ -143,7 +143,7 @@ fn the_routes_of_try_files() {
 }
 
 #[test]
-fn what_is_never_served() {
+fn hidden_and_source_files_are_not_served() {
     let app = "script /index.php  App";
     check(
         &site(),
@@ -172,7 +172,7 @@ fn what_is_never_served() {
 }
 
 #[test]
-fn a_named_controller_takes_all_that_is_no_file() {
+fn explicit_controller_handles_paths_without_file() {
     let site = Site { controller: b"/app.php".to_vec(), is_explicit: true, ..site() };
     let app = "script /app.php  App";
     let tree = ["/app.php", "/dir/", "/dir/index.php", "/index.php", "/style.css"];
@@ -191,7 +191,7 @@ fn a_named_controller_takes_all_that_is_no_file() {
 }
 
 #[test]
-fn without_controller_what_is_not_there_is_404() {
+fn missing_file_without_controller_is_404() {
     check(
         &site(),
         &Tree::new(&["/a.txt", "/x.php"]),
@@ -206,7 +206,7 @@ fn without_controller_what_is_not_there_is_404() {
 }
 
 #[test]
-fn static_files_can_be_off() {
+fn disabled_static_files_are_not_served() {
     let site = Site { static_files: false, ..site() };
     check(
         &site,

@@ -1,7 +1,8 @@
 //! Spans and figures → collector: OTLP over HTTP, on a thread of its own.
 //!
-//! The thread that adds up only queues (`queue.rs`); this one batches, sends, and waits as the answers say
-//! (`reply.rs`, crates/outbound). A collector that is away, hangs or refuses costs spans, which are counted, and nothing else.
+//! The aggregation thread only queues data (`queue.rs`). The thread of this file makes batches,
+//! sends them, and waits as the responses request (`reply.rs`, crates/outbound). A collector that
+//! is away, hangs or rejects requests causes lost spans, which are counted, and no other harm.
 
 use super::measures::Measures;
 use super::message::Span;
@@ -12,7 +13,7 @@ use crate::aggregate::Aggregate;
 use crate::export::{metrics, ways};
 use crate::finished::Model;
 use crate::sink::{Fate, Seen, Sink, Tally};
-use crate::store::Trouble;
+use crate::store::ProblemSink;
 use samovar_outbound::{
     Address, Attempt, Desk, Next, Outbox, Patience, Post, Road, Teller, Unusable,
 };
@@ -20,43 +21,43 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a batch is tried; then others have their turn.
+/// Maximum time for the attempts to send one batch; after it the next batch is tried.
 const BATCH_AGE_MAX: Duration = Duration::from_mins(5);
-/// How long the end of the server waits for what is queued.
+/// Maximum time that the server's stop waits for queued data.
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
-/// The largest body of figures that is sent.
+/// Maximum size of a body with figures.
 const FIGURES_BYTES_MAX: usize = 16 << 20;
 
-/// Where spans and figures go, and how.
+/// Target of spans and figures, and its options.
 pub struct OtlpOptions {
-    /// `http://127.0.0.1:4318`: `/v1/traces` and `/v1/metrics` are added.
+    /// URL such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are appended.
     pub endpoint: String,
-    /// Sent with each request: `authorization` and what else a collector wants.
+    /// Headers sent with each request: `authorization` and others that a collector needs.
     pub headers: Vec<(String, String)>,
-    /// Whether bodies are packed.
+    /// Whether bodies are compressed with gzip.
     pub gzip: bool,
-    /// As whom.
+    /// Identity of this server.
     pub identity: Identity,
-    /// How long each step of a request may take: connect, send, wait for the answer.
+    /// Timeout for each step of a request: connect, send, wait for the response.
     pub timeout: Duration,
-    /// How long spans are collected before they are sent.
+    /// Time for which spans are collected before they are sent.
     pub every: Duration,
-    /// How often figures are sent; none if `None`.
+    /// Interval at which figures are sent; `None`: never.
     pub figures_every: Option<Duration>,
-    /// Bytes of spans that wait at most.
+    /// Maximum bytes of queued spans.
     pub bytes_max: usize,
-    /// The pause after the first failure; doubles with each.
+    /// Pause after the first failure; doubles with each further one.
     pub back_off: Duration,
-    /// A file with certificates to trust; those of the machine if `None`.
+    /// File with trusted certificates; `None`: those of the machine.
     pub roots: Option<PathBuf>,
-    /// Whom to tell what goes wrong: once, and once when it goes well again.
-    pub trouble: Trouble,
+    /// Called with a message once when sending fails, and once when it works again.
+    pub trouble: ProblemSink,
 }
 
 impl OtlpOptions {
-    /// With the usual times; figures each minute.
+    /// Creates options with the usual times; figures are sent each minute.
     #[must_use]
-    pub fn new(endpoint: &str, identity: Identity, trouble: Trouble) -> OtlpOptions {
+    pub fn new(endpoint: &str, identity: Identity, trouble: ProblemSink) -> OtlpOptions {
         OtlpOptions {
             endpoint: endpoint.to_owned(),
             headers: Vec::new(),
@@ -73,7 +74,7 @@ impl OtlpOptions {
     }
 }
 
-/// The sink: queues what the thread sends.
+/// Sink that queues data for the thread.
 pub struct Exporter {
     desk: Desk<Waiting>,
     spans: Arc<Tally>,
@@ -81,23 +82,23 @@ pub struct Exporter {
     figures_every: Option<Duration>,
     figures_due: Instant,
     begun_ns: u64,
-    /// What the figures say of it too.
+    /// Counters that are exported as figures too.
     tallies: Vec<Arc<Tally>>,
 }
 
-/// What waits to be sent.
+/// Queued data.
 #[derive(Debug)]
 struct Waiting {
     queue: Queue,
-    /// How long spans are collected.
+    /// Time for which spans are collected.
     every: Duration,
-    /// When the oldest in the queue came.
+    /// Time when the oldest queued span arrived.
     since: Option<Instant>,
-    /// The latest figures, encoded: older ones are of no use beside them.
+    /// The latest figures, encoded. They replace older ones.
     figures: Option<Vec<u8>>,
 }
 
-/// What is to be sent.
+/// Data of one request.
 enum Parcel {
     Spans(Vec<Span>),
     Figures(Vec<u8>),
@@ -122,7 +123,7 @@ impl Outbox for Waiting {
 }
 
 impl Exporter {
-    /// Whether anything could be sent with these; sends nothing.
+    /// Checks whether requests can be sent with these options; sends none.
     pub fn check(options: &OtlpOptions) -> Result<(), Unusable> {
         post(options).map(|_| ())
     }
@@ -194,7 +195,7 @@ impl Sink for Exporter {
         self.spans.add(Fate::Lost, dropped as u64);
     }
 
-    /// Spans are those of traces, and requests of traces are special.
+    /// Only traced requests have spans, and traced requests are never packed.
     fn wants_from_ns(&self) -> u64 {
         u64::MAX
     }
@@ -225,26 +226,26 @@ impl Sink for Exporter {
     }
 }
 
-/// What was told last.
+/// Kind of the last report.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum LastReport {
     Away,
     Refused,
     Partly,
 }
 
-/// What the thread does with a parcel.
+/// Sends data; owned by the thread.
 struct Courier {
     post: Post,
     endpoint: String,
     identity: Identity,
     spans: Arc<Tally>,
-    teller: Teller<Told>,
+    teller: Teller<LastReport>,
 }
 
-/// What the collector has made of a body in the end.
-enum Answered {
-    /// It was taken, but for so many records.
+/// Final result of a body.
+enum Delivery {
+    /// Accepted, except for this number of records.
     TakenBut(u64),
     Refused,
 }
@@ -256,57 +257,58 @@ impl Courier {
                 let count = spans.len() as u64;
                 let body = Spans(spans).encode(&self.identity);
                 match road.try_until_over(|| self.attempt("/v1/traces", &body)) {
-                    Some(Answered::TakenBut(rejected)) => {
+                    Some(Delivery::TakenBut(rejected)) => {
                         let rejected = rejected.min(count);
                         self.spans.add(Fate::Passed, count - rejected);
                         self.spans.add(Fate::Refused, rejected);
                     }
-                    Some(Answered::Refused) => self.spans.add(Fate::Refused, count),
+                    Some(Delivery::Refused) => self.spans.add(Fate::Refused, count),
                     None => self.spans.add(Fate::Lost, count),
                 }
             }
-            // The next are as good: nobody counts them.
+            // The next figures contain the same totals, so a loss is not counted.
             Parcel::Figures(body) => {
                 road.try_until_over(|| self.attempt("/v1/metrics", &body));
             }
         }
     }
 
-    fn attempt(&mut self, path: &str, body: &[u8]) -> Attempt<Answered> {
+    fn attempt(&mut self, path: &str, body: &[u8]) -> Attempt<Delivery> {
         let reply = match self.post.send(path, body) {
             Ok(reply) => reply,
             Err(error) => {
-                self.tell(Told::Away, &error);
+                self.tell(LastReport::Away, &error);
                 return Attempt::Later(None);
             }
         };
         match judge(&reply, SystemTime::now()) {
             Verdict::Taken { rejected: 0, .. } => {
                 let endpoint = &self.endpoint;
-                self.teller.well(|| format!("the collector at {endpoint} takes all again"));
-                Attempt::Over(Answered::TakenBut(0))
+                self.teller
+                    .well(|| format!("the collector at {endpoint} accepts all records again"));
+                Attempt::Over(Delivery::TakenBut(0))
             }
             Verdict::Taken { rejected, words } => {
-                self.tell(Told::Partly, &format!("it rejected {rejected} records: {words}"));
-                Attempt::Over(Answered::TakenBut(rejected))
+                self.tell(LastReport::Partly, &format!("rejected {rejected} records: {words}"));
+                Attempt::Over(Delivery::TakenBut(rejected))
             }
             Verdict::Refused(words) => {
-                self.tell(Told::Refused, &words);
-                Attempt::Over(Answered::Refused)
+                self.tell(LastReport::Refused, &words);
+                Attempt::Over(Delivery::Refused)
             }
             Verdict::Later(asked) => {
-                self.tell(Told::Away, &format!("it answers with status {}", reply.status));
+                self.tell(LastReport::Away, &format!("returned status {}", reply.status));
                 Attempt::Later(asked)
             }
         }
     }
 
-    fn tell(&mut self, what: Told, words: &str) {
+    fn tell(&mut self, what: LastReport, words: &str) {
         let endpoint = &self.endpoint;
         let does = match what {
-            Told::Away => "takes nothing",
-            Told::Refused => "refuses",
-            Told::Partly => "takes not all",
+            LastReport::Away => "is unavailable",
+            LastReport::Refused => "rejects the records",
+            LastReport::Partly => "accepted only part of the records",
         };
         let line = || {
             format!("the collector at {endpoint} {does}: {}", words.trim_end_matches([':', ' ']))

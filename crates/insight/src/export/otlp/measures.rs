@@ -1,4 +1,4 @@
-//! The same families as Prometheus', as OpenTelemetry's metrics: cumulative since the start of the server.
+//! Prometheus' families as OpenTelemetry metrics: cumulative since the server's start.
 
 mod message;
 
@@ -10,7 +10,7 @@ use message::{
 };
 use prost::Message as _;
 
-/// Metrics in the making, of one moment.
+/// Metrics of one point in time, being written.
 #[derive(Debug)]
 pub struct Measures {
     begun_ns: u64,
@@ -19,16 +19,16 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// None yet. Times are ns since 1970: when counting began, and now.
+    /// Creates an empty set. Times are ns since 1970: the start of counting, and now.
     #[must_use]
     pub fn new(begun_ns: u64, now_ns: u64) -> Measures {
         Measures { begun_ns, now_ns, metrics: Vec::new() }
     }
 
-    /// The body of the request to the collector.
+    /// Returns the body of a request to the collector.
     #[must_use]
     pub fn encode(self, identity: &Identity) -> Vec<u8> {
-        // A collector has no use for families without points.
+        // A family without points is of no use to a collector.
         let metrics = self.metrics.into_iter().filter(Metric::has_points).collect();
         let scope_metrics = vec![ScopeMetrics { scope: Some(identity.scope()), metrics }];
         let resource = Some(identity.resource());
@@ -103,7 +103,7 @@ mod tests {
     use prost::Message as _;
 
     #[test]
-    fn families_become_metrics() {
+    fn families_are_encoded_as_otlp_metrics() {
         let mut measures = Measures::new(1, 2);
         measures.family("samovar_waits", Kind::Counter, "Waits.");
         measures.sample(&[("route", "a")], 3.0);

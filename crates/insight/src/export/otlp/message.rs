@@ -1,6 +1,7 @@
-//! The messages on the wire, as far as they are used: `opentelemetry/proto/{collector/trace,trace,resource,common}/v1`.
+//! Protocol messages, with the used fields only:
+//! `opentelemetry/proto/{collector/trace,trace,resource,common}/v1`.
 
-// Names of fields are the protocol's too.
+// The protocol defines the names of the fields.
 #![allow(clippy::struct_field_names)]
 
 #[derive(Clone, PartialEq, prost::Message)]

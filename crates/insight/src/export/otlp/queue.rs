@@ -1,21 +1,20 @@
-//! Spans on their way to the collector: a queue with limits, whose oldest make room.
+//! Queue of spans for the collector, with limits; the oldest are dropped first.
 //!
-//! What was dropped while a collector was away is gone either way; when it is back, the latest requests are those that
-//! somebody looks for.
+//! After a collector was away, the latest requests are the ones that operators look for.
 
 use super::message::Span;
 use prost::Message as _;
 use std::collections::VecDeque;
 
-/// Spans that wait at most.
+/// Maximum number of queued spans.
 pub(super) const SPANS_MAX: usize = 20_000;
-/// Their bytes at most, as they are sent.
+/// Maximum bytes of queued spans, in encoded form.
 pub(in crate::export) const BYTES_MAX: usize = 16 << 20;
-/// Spans at which a batch is sent before its time, and bytes.
+/// Number of spans, and of bytes, at which a batch is sent early.
 pub(super) const BATCH_SPANS_MAX: usize = 2_000;
 pub(super) const BATCH_BYTES_MAX: usize = 2 << 20;
 
-/// The spans of one request.
+/// Spans of one request.
 #[derive(Debug)]
 struct Waiting {
     spans: Vec<Span>,
@@ -37,12 +36,12 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// An empty one for spans of so many bytes.
+    /// Creates an empty queue with this limit in bytes.
     pub(super) fn new(bytes_max: usize) -> Queue {
         Queue { requests: VecDeque::new(), spans: 0, bytes: 0, bytes_max }
     }
 
-    /// Adds a request's spans; how many had to go for them.
+    /// Adds a request's spans. Returns the number of spans dropped for them.
     pub(super) fn put(&mut self, spans: Vec<Span>) -> usize {
         let bytes = spans.iter().map(Span::encoded_len).sum();
         self.spans += spans.len();
@@ -62,7 +61,7 @@ impl Queue {
         Some(first.spans)
     }
 
-    /// Whether a batch is worth sending before its time.
+    /// Returns whether a batch should be sent early.
     pub(super) fn is_full(&self) -> bool {
         self.spans >= BATCH_SPANS_MAX || self.bytes >= BATCH_BYTES_MAX
     }
@@ -75,7 +74,8 @@ impl Queue {
         self.spans
     }
 
-    /// The oldest of them, a batch full, in whole requests: one more than the limits where the last goes beyond.
+    /// Removes and returns the oldest spans as one batch, in whole requests. The last request may
+    /// exceed the limits.
     pub(super) fn batch(&mut self) -> Vec<Span> {
         let mut batch = Vec::new();
         let begin = self.bytes;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn queue_beyond_span_limit_drops_oldest() {
         let mut queue = Queue::default();
         assert_eq!(queue.put(spans(5, "first")), 0);
         assert_eq!(queue.put(spans(SPANS_MAX - 5, "second")), 0);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_a_limit_too() {
+    fn queue_beyond_byte_limit_drops_oldest() {
         let mut queue = Queue::default();
         let long = "x".repeat(1 << 20);
         let dropped: usize = (0..40).map(|_| queue.put(spans(1, &long))).sum();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_whole_requests_and_a_limit() {
+    fn batch_has_whole_requests_and_a_limit() {
         let mut queue = Queue::default();
         for _ in 0..BATCH_SPANS_MAX {
             queue.put(spans(3, "x"));

@@ -1,25 +1,25 @@
-//! What a collector's answer means: pure.
+//! Interprets a collector's response: pure.
 //!
-//! [OTLP/HTTP](https://opentelemetry.io/docs/specs/otlp/#otlphttp-response): 429, 502, 503 and 504 may be tried again,
-//! other errors may not; a success may be a partial one.
+//! [OTLP/HTTP](https://opentelemetry.io/docs/specs/otlp/#otlphttp-response): requests can be
+//! retried after 429, 502, 503 and 504, but not after other errors. A success may be partial.
 
 use prost::Message as _;
 use samovar_outbound::Reply;
 use samovar_outbound::waits::{retry_after, words};
 use std::time::{Duration, SystemTime};
 
-/// What it means for the batch.
+/// Meaning of the response for the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was taken, but for so many records.
+    /// Accepted, except for this number of records.
     Taken { rejected: u64, words: String },
-    /// It will never be taken.
+    /// Rejected for good.
     Refused(String),
-    /// It may be taken later; not before that, if the collector says when.
+    /// May be accepted later, not before this duration if the response has it.
     Later(Option<Duration>),
 }
 
-/// `ExportTraceServiceResponse` and `ExportMetricsServiceResponse`, which are alike.
+/// `ExportTraceServiceResponse` and `ExportMetricsServiceResponse`, which have the same form.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Response {
     #[prost(message, optional, tag = "1")]
@@ -44,7 +44,7 @@ struct Status {
 pub(super) fn judge(reply: &Reply, now: SystemTime) -> Verdict {
     match reply.status {
         200..=299 => {
-            // Who answers success and garbage has taken it: nothing else can be known.
+            // A success with an unreadable body counts as accepted; nothing else is known.
             let response = Response::decode(&reply.body[..]).unwrap_or_default();
             let partial = response.partial_success.unwrap_or_default();
             let rejected = u64::try_from(partial.rejected).unwrap_or_default();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_as_the_protocol_has_it() {
+    fn verdict_follows_status_and_partial_success() {
         let partial = |rejected, text: &str| {
             let partial = PartialSuccess { rejected, error_message: text.to_owned() };
             Response { partial_success: Some(partial) }.encode_to_vec()

@@ -42,7 +42,7 @@ fn value(span: &Span, key: &str) -> Option<Value> {
 }
 
 #[test]
-fn a_request_is_a_server_span_with_queue_and_php_below() {
+fn request_is_server_span_with_queue_and_php_children() {
     let entries = [
         Entry::Wait(Wait { kind: WaitKind::Tcp, peer: "db:5432", times: 3, ns: 5_000 }),
         Entry::Timer {
@@ -75,7 +75,7 @@ fn a_request_is_a_server_span_with_queue_and_php_below() {
 }
 
 #[test]
-fn boots_and_rollbacks_are_spans_where_a_request_waited_for_them() {
+fn boots_and_rollbacks_within_request_are_spans() {
     let of = |numbers, boots: &[Boot]| {
         let entries: Vec<_> = boots.iter().map(|boot| Entry::Boot(*boot)).collect();
         let all = spans(numbers, &entries);
@@ -88,12 +88,13 @@ fn boots_and_rollbacks_are_spans_where_a_request_waited_for_them() {
         (named, php)
     };
     let server = SPAN.to_vec();
-    // The worker began to boot before the request was there; its script took the first 2 µs of its run.
+    // The worker began to boot before the request arrived. The script's boot took the first 2 µs of
+    // its run.
     let (all, php) =
         of(numbers(), &[Boot { ago_ns: 5_000, ns: 4_500 }, Boot { ago_ns: 0, ns: 2_000 }]);
     assert!(all.contains(&("boot".into(), (0, 500), server.clone())), "{all:?}");
     assert!(all.contains(&("boot".into(), (1_000, 3_000), php)), "{all:?}");
-    // It was over before.
+    // This boot ended before the request arrived.
     let (all, _) = of(numbers(), &[Boot { ago_ns: 9_000, ns: 4_500 }]);
     assert!(!all.iter().any(|(name, ..)| name == "boot"), "{all:?}");
     for (rollback_ns, place) in [(400, Some((600, 1_000))), (4_000, Some((0, 1_000))), (0, None)] {
@@ -101,7 +102,7 @@ fn boots_and_rollbacks_are_spans_where_a_request_waited_for_them() {
         let found = all.iter().find(|(name, ..)| name == "rollback").map(|(_, place, _)| *place);
         assert_eq!(found, place, "{all:?}");
     }
-    // What a worker says may be nonsense, and no reader's trouble.
+    // A worker's report may contain nonsense; the result must stay valid.
     let wild = [Boot { ago_ns: u64::MAX, ns: u64::MAX }; 50];
     let (all, _) = of(numbers(), &wild);
     assert_eq!(all.iter().filter(|(name, ..)| name == "boot").count(), BOOTS_MAX);
@@ -110,7 +111,7 @@ fn boots_and_rollbacks_are_spans_where_a_request_waited_for_them() {
 }
 
 #[test]
-fn only_sockets_have_a_server_and_only_known_methods_a_name() {
+fn attributes_follow_semantic_conventions() {
     for (kind, peer, address, port) in [
         (WaitKind::Udp, "[::1]:53", Some("::1"), Some(53)),
         (WaitKind::Unix, "/run/db.sock", Some("/run/db.sock"), None),
@@ -132,19 +133,19 @@ fn only_sockets_have_a_server_and_only_known_methods_a_name() {
 }
 
 #[test]
-fn a_request_without_a_trace_has_no_spans() {
+fn request_without_trace_has_no_spans() {
     assert!(spans(Numbers { is_sampled: false, ..numbers() }, &[]).is_empty());
 }
 
 #[test]
-fn what_no_worker_took_is_one_span() {
+fn request_without_worker_is_one_span() {
     let all = spans(Numbers { worker: 0, parent_span_id: [0; 8], ..numbers() }, &[]);
     assert_eq!(all.len(), 1);
     assert!(all[0].parent_span_id.is_empty());
 }
 
 #[test]
-fn children_have_a_limit_and_ids_of_their_own() {
+fn child_spans_are_limited_and_have_unique_ids() {
     let peers: Vec<String> = (0..2 * CHILDREN_MAX).map(|n| n.to_string()).collect();
     let entries: Vec<_> = peers
         .iter()

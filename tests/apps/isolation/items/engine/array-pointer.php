@@ -1,6 +1,6 @@
 <?php
 
-/** The inner pointer of an array that was made above. */
+/** The internal pointer of an array created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** What assert() does. */
+/** The behaviour of assert(). */
 
 declare(strict_types=1);
 

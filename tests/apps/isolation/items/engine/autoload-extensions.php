@@ -1,6 +1,6 @@
 <?php
 
-/** File extensions that the default loader looks for. */
+/** File extensions that the default autoloader tries. */
 
 declare(strict_types=1);
 

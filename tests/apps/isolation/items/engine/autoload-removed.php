@@ -1,6 +1,6 @@
 <?php
 
-/** A loader of the application's, removed. */
+/** An autoloader of the application, removed. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A loader of classes. */
+/** An autoloader. */
 
 declare(strict_types=1);
 

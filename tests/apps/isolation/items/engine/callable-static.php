@@ -1,6 +1,6 @@
 <?php
 
-/** A static variable behind a first-class callable. */
+/** A static variable of a first-class callable. */
 
 declare(strict_types=1);
 

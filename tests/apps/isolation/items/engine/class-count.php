@@ -1,6 +1,6 @@
 <?php
 
-/** How many classes, interfaces, traits there are. */
+/** The number of classes, interfaces and traits. */
 
 declare(strict_types=1);
 

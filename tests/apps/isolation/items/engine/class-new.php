@@ -1,6 +1,6 @@
 <?php
 
-/** A class that is declared at run time, below one of the application's. */
+/** A class that is declared at run time and extends a class of the application. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,9 @@
 <?php
 
-/** Static properties that nobody has used above: their values are constant expressions still. */
+/**
+ * Static properties that are not used above the checkpoint, so that their values are still constant
+ * expressions.
+ */
 
 declare(strict_types=1);
 

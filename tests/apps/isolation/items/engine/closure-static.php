@@ -1,6 +1,6 @@
 <?php
 
-/** A static variable of a closure that was made above. */
+/** A static variable of a closure created above the checkpoint. */
 
 declare(strict_types=1);
 

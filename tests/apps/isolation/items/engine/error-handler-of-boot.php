@@ -1,6 +1,6 @@
 <?php
 
-/** The application's handler of exceptions, taken away. */
+/** The application's exception handler, removed. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A handler of errors. */
+/** An error handler. */
 
 declare(strict_types=1);
 

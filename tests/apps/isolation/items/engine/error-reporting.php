@@ -1,6 +1,6 @@
 <?php
 
-/** Which errors are reported. */
+/** The error reporting level. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A fiber that was made above, and is begun and ended by a request. */
+/** A fiber created above the checkpoint, and is begun and ended by a request. */
 
 declare(strict_types=1);
 

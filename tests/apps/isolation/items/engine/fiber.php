@@ -1,6 +1,6 @@
 <?php
 
-/** A fiber that was begun above: its C stack is part of the image. */
+/** A fiber that was started above the checkpoint: its C stack is part of the image. */
 
 declare(strict_types=1);
 

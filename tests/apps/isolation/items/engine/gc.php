@@ -1,6 +1,6 @@
 <?php
 
-/** The cycle collector, switched off. */
+/** The cycle collector, disabled. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A generator that stands in the middle, ended by a request. */
+/** A suspended generator that a request ends. */
 
 declare(strict_types=1);
 

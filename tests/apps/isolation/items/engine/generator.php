@@ -1,6 +1,6 @@
 <?php
 
-/** A generator that was made above, advanced by a request. */
+/** A generator created above the checkpoint, advanced by a request. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A global variable that was not there. */
+/** A new global variable. */
 
 declare(strict_types=1);
 

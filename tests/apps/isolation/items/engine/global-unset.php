@@ -1,6 +1,6 @@
 <?php
 
-/** A global variable that is no more. */
+/** A removed global variable. */
 
 declare(strict_types=1);
 

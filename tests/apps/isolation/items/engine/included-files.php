@@ -1,6 +1,6 @@
 <?php
 
-/** A file that counts as included: include_once does nothing the next time. */
+/** The list of included files: a listed file is skipped by the next include_once. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Names that are new to the engine. */
+/** Interned strings. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Properties of an object that was made above. */
+/** Properties of an object created above the checkpoint. */
 
 declare(strict_types=1);
 

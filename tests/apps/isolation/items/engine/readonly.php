@@ -1,6 +1,6 @@
 <?php
 
-/** A readonly property that the first to come initializes. */
+/** A readonly property that the first request initializes. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A shutdown function: its header would be every answer's. */
+/** A shutdown function. If it leaked, its header would be in every response. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The text that strtok() cuts. */
+/** The text of strtok(). */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A weak map of the application's, and a request's entry for one of its objects. */
+/** A weak map of the application, and an entry by a request for one of its objects. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The last strong reference to an object that was made above. */
+/** The last strong reference to an object created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A timer that would end the process some day. */
+/** A timer that would later end the process. */
 
 declare(strict_types=1);
 

@@ -1,12 +1,12 @@
 <?php
 
-/** Processes that have ended, and that nobody has asked about: zombies. */
+/** Zombies: ended processes that were not waited for. */
 
 declare(strict_types=1);
 
 namespace Isolation\Items;
 
-/** Until all child processes have ended. */
+/** Waits until all child processes have ended. */
 function await_ends(): void
 {
     $file = '/proc/self/task/' . getmypid() . '/children';

@@ -1,6 +1,6 @@
 <?php
 
-/** A process that still runs when the request has ended. */
+/** A process that still runs after the request. */
 
 declare(strict_types=1);
 

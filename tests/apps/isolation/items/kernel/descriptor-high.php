@@ -1,6 +1,6 @@
 <?php
 
-/** A file with a high number. */
+/** A file with a high file descriptor. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Files that nobody closes. */
+/** Files that are not closed. */
 
 declare(strict_types=1);
 

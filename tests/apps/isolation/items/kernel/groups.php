@@ -1,6 +1,6 @@
 <?php
 
-/** Which groups the process is in. */
+/** The groups of the process. */
 
 declare(strict_types=1);
 

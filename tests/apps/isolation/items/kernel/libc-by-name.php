@@ -1,6 +1,6 @@
 <?php
 
-/** The working directory, changed behind PHP's back by the libc that FFI's manual opens. */
+/** The working directory, changed without PHP's knowledge by the libc that FFI's manual opens. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A limit that the kernel sets. */
+/** A resource limit of the kernel. */
 
 declare(strict_types=1);
 

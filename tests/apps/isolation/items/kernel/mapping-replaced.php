@@ -1,6 +1,9 @@
 <?php
 
-/** Shared memory that was mapped above, and that a request unmaps: the kernel has other memory at that place at once. */
+/**
+ * Shared memory that was mapped above the checkpoint, and that a request unmaps: the kernel has
+ * other memory at that place at once.
+ */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Shared memory that a request maps by itself. */
+/** Shared memory that a request maps directly. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A large string, which is a mapping of its own. Small ones are kept for the next request to use. */
+/** A large string, which is a separate mapping. Small strings are kept for the next request. */
 
 declare(strict_types=1);
 
@@ -10,7 +10,7 @@ final class Mapped
 {
     public static string $large = '';
 
-    /** Whether there is a private mapping that only the string can be in. */
+    /** Returns whether there is a private mapping large enough for the string. */
     public static function isLarge(): bool
     {
         preg_match_all('/^([0-9a-f]+)-([0-9a-f]+) rw-p/m', file_get_contents('/proc/self/maps'), $maps);

@@ -1,6 +1,6 @@
 <?php
 
-/** The process's name, and how dear it is when memory runs out. */
+/** The process's name and its OOM score. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Whose shared memory and semaphores the process sees. */
+/** The IPC namespace of the process: its shared memory and semaphores. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** What the process has given up for ever. */
+/** Privileges that the process has given up permanently. */
 
 declare(strict_types=1);
 

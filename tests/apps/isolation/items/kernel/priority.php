@@ -1,6 +1,6 @@
 <?php
 
-/** How nice the process is. */
+/** The nice value of the process. */
 
 declare(strict_types=1);
 

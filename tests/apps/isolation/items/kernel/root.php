@@ -1,6 +1,6 @@
 <?php
 
-/** What the process takes for the root of all files. */
+/** The root directory of the process. */
 
 declare(strict_types=1);
 

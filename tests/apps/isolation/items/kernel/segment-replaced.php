@@ -1,6 +1,9 @@
 <?php
 
-/** A segment of shared memory that was attached above, and that a request lets go of for another one. */
+/**
+ * A segment of shared memory that was attached above the checkpoint, and that a request lets go of
+ * for another one.
+ */
 
 declare(strict_types=1);
 
@@ -12,7 +15,7 @@ final class Segments
 
     public static ?\SysvSharedMemory $other = null;
 
-    /** It is gone when the last process lets go of it. */
+    /** The segment is destroyed when the last process detaches it. */
     public static function make(string $name, string $tea): \SysvSharedMemory
     {
         $segment = shm_attach(ftok(\Isolation\lines($name), 's'), self::BYTES);

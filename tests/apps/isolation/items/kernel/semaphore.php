@@ -1,6 +1,6 @@
 <?php
 
-/** A semaphore that was opened above; it is the kernel's, and all workers'. */
+/** A semaphore that was opened above the checkpoint; it is the kernel's, and all workers'. */
 
 declare(strict_types=1);
 

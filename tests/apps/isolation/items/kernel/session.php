@@ -1,6 +1,6 @@
 <?php
 
-/** A session of its own, or a group of processes. */
+/** A separate session or process group. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Shared memory that a request attaches and leaves. */
+/** Shared memory that a request attaches and does not detach. */
 
 declare(strict_types=1);
 

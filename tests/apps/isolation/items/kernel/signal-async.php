@@ -1,6 +1,6 @@
 <?php
 
-/** Whether signals are handled at once. */
+/** The mode of asynchronous signal handling. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A signal that is ignored. */
+/** An ignored signal. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Signals that are blocked. */
+/** Blocked signals. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A signal that waits, because it is blocked. */
+/** A pending signal, which is blocked. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A handler for a signal. */
+/** A signal handler. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Sockets, connected and listening, that nobody closes. */
+/** Connected and listening sockets that are not closed. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Whose rights the process has. */
+/** The user of the process. */
 
 declare(strict_types=1);
 

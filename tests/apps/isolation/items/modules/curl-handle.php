@@ -1,6 +1,6 @@
 <?php
 
-/** Options of a handle that was made above, and its last error. */
+/** Options of a handle created above the checkpoint, and its last error. */
 
 declare(strict_types=1);
 

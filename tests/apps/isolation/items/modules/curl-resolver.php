@@ -1,6 +1,6 @@
 <?php
 
-/** A name that curl resolves in a thread of its own. */
+/** A name that curl resolves in a thread. */
 
 declare(strict_types=1);
 

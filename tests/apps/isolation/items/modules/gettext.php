@@ -1,6 +1,6 @@
 <?php
 
-/** Where translations are. */
+/** The folder of translations. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A variable of libc's own. */
+/** A variable of libc. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A character set that libc loads a module for. */
+/** A character set for which libc loads a module. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A calendar and a break iterator that were made above. */
+/** A calendar and a break iterator created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A formatter that was made above. */
+/** A formatter created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Options of all connections to directories. */
+/** Options of all LDAP connections. */
 
 declare(strict_types=1);
 

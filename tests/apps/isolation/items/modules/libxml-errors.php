@@ -1,6 +1,6 @@
 <?php
 
-/** Who reports errors of XML, and those that were collected. */
+/** The handling of XML errors, and the collected errors. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Who loads what XML refers to, and how. */
+/** The loader of external XML entities, and its stream context. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The language of mails, and what encodings are looked for. */
+/** The language of mails, and the order of encoding detection. */
 
 declare(strict_types=1);
 

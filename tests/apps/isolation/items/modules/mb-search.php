@@ -1,6 +1,6 @@
 <?php
 
-/** A search that goes on from where the last one stopped. */
+/** A search that continues from the last match. */
 
 declare(strict_types=1);
 

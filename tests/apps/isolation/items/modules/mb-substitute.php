@@ -1,6 +1,6 @@
 <?php
 
-/** What stands for a character that an encoding lacks. */
+/** The substitute for a character that an encoding lacks. */
 
 declare(strict_types=1);
 

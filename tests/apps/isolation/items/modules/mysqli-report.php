@@ -1,6 +1,6 @@
 <?php
 
-/** What mysqli does about errors. */
+/** The error reporting mode of mysqli. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Opcache, switched off for the rest of the request. */
+/** Opcache, disabled for the rest of the request. */
 
 declare(strict_types=1);
 

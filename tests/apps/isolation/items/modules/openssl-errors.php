@@ -1,6 +1,6 @@
 <?php
 
-/** Errors that OpenSSL has queued. */
+/** The error queue of OpenSSL. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** What readline knows. */
+/** The settings of readline. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The last errors of sockets, of POSIX functions, of process control. */
+/** The last errors of sockets, POSIX functions and process control. */
 
 declare(strict_types=1);
 

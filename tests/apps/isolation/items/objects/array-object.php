@@ -1,6 +1,6 @@
 <?php
 
-/** Lists and maps of SPL that were made above. */
+/** Lists and maps of SPL created above the checkpoint. */
 
 declare(strict_types=1);
 

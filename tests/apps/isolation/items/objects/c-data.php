@@ -1,6 +1,6 @@
 <?php
 
-/** Memory of C that was allocated above. */
+/** Memory of C that was allocated above the checkpoint. */
 
 declare(strict_types=1);
 

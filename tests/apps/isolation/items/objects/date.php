@@ -1,6 +1,6 @@
 <?php
 
-/** A date that can change, and a period that has been begun. */
+/** A date that can change, and a period that was started. */
 
 declare(strict_types=1);
 

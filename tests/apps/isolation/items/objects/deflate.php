@@ -1,6 +1,6 @@
 <?php
 
-/** Compression that was begun above. */
+/** Compression that was started above the checkpoint. */
 
 declare(strict_types=1);
 

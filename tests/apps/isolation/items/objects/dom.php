@@ -1,6 +1,6 @@
 <?php
 
-/** A document that was made above. */
+/** A document created above the checkpoint. */
 
 declare(strict_types=1);
 

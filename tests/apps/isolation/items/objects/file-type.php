@@ -1,6 +1,6 @@
 <?php
 
-/** What a file's type is looked up by. */
+/** The flags of a finfo object. */
 
 declare(strict_types=1);
 

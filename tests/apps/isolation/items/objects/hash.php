@@ -1,6 +1,6 @@
 <?php
 
-/** A hash that was begun above. */
+/** A hash that was started above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A picture that was made above. */
+/** A picture created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** An iterator that was made above. */
+/** An iterator created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Queues of SPL that were made above. */
+/** Queues of SPL created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The same with SimpleXML. */
+/** An XML document, through SimpleXML. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Attributes, functions and the last error of a database that was opened above. */
+/** Attributes, functions and the last error of a database that was opened above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A statement that was prepared above, and stands in the middle of its rows. */
+/** A statement that was prepared above the checkpoint, with part of its rows read. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A database in memory, through PDO. */
+/** An SQLite database in memory, through PDO. */
 
 declare(strict_types=1);
 

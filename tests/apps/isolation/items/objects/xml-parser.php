@@ -1,6 +1,6 @@
 <?php
 
-/** A parser that was fed above. */
+/** A parser that was fed above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A reader and a writer of XML that were made above. */
+/** A reader and a writer of XML created above the checkpoint. */
 
 declare(strict_types=1);
 

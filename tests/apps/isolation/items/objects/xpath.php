@@ -1,6 +1,6 @@
 <?php
 
-/** Namespaces of an XPath that was made above. */
+/** Namespaces of an XPath created above the checkpoint. */
 
 declare(strict_types=1);
 

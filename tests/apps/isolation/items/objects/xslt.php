@@ -1,6 +1,6 @@
 <?php
 
-/** Parameters of a transformation that was loaded above. */
+/** Parameters of a transformation that was loaded above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** What a session says about caches. */
+/** The cache settings of sessions. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** What the session's cookie is like. */
+/** The parameters of the session cookie. */
 
 declare(strict_types=1);
 

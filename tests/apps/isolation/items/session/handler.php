@@ -1,6 +1,6 @@
 <?php
 
-/** Who stores sessions. */
+/** The session handler. */
 
 declare(strict_types=1);
 

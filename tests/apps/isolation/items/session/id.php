@@ -1,6 +1,6 @@
 <?php
 
-/** The id of the next session. */
+/** The ID of the next session. */
 
 declare(strict_types=1);
 

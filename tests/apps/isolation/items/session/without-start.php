@@ -1,6 +1,6 @@
 <?php
 
-/** Data of a session that never was. */
+/** $_SESSION without a started session. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The superglobal of the environment. */
+/** The superglobal $_ENV. */
 
 declare(strict_types=1);
 

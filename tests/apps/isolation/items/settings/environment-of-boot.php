@@ -1,6 +1,6 @@
 <?php
 
-/** A variable of the environment that the application has set, changed and removed. */
+/** An environment variable that the application has set, changed and removed. */
 
 declare(strict_types=1);
 

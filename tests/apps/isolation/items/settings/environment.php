@@ -1,6 +1,6 @@
 <?php
 
-/** A variable of the environment. */
+/** An environment variable. */
 
 declare(strict_types=1);
 

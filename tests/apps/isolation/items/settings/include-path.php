@@ -1,6 +1,6 @@
 <?php
 
-/** Where files are looked for. */
+/** The include path. */
 
 declare(strict_types=1);
 

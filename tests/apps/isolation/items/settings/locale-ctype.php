@@ -1,6 +1,6 @@
 <?php
 
-/** The locale of letters: what counts as one. */
+/** The locale for character classes: the set of letters. */
 
 declare(strict_types=1);
 

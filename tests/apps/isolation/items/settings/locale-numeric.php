@@ -1,6 +1,6 @@
 <?php
 
-/** The locale of numbers, alone. */
+/** The locale of numbers only. */
 
 declare(strict_types=1);
 

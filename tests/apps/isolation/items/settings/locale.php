@@ -1,6 +1,6 @@
 <?php
 
-/** The locale of everything. */
+/** The locale of all categories. */
 
 declare(strict_types=1);
 

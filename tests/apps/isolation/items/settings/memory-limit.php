@@ -1,6 +1,6 @@
 <?php
 
-/** How much memory a request may use. */
+/** The memory limit of a request. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Which files PHP may touch. */
+/** The folders that PHP may access. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** What a request pretends to have been sent. */
+/** Changes of a request to its own superglobals. */
 
 declare(strict_types=1);
 

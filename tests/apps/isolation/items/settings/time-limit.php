@@ -1,6 +1,6 @@
 <?php
 
-/** How long a request may run. */
+/** The time limit of a request. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Which rights new files lack. */
+/** The umask: rights that new files do not get. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Whether a request goes on when its client has gone. */
+/** Whether a request continues after its client has left. */
 
 declare(strict_types=1);
 

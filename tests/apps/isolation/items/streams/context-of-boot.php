@@ -1,6 +1,6 @@
 <?php
 
-/** A context that was made above. */
+/** A context created above the checkpoint. */
 
 declare(strict_types=1);
 

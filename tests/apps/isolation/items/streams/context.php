@@ -1,6 +1,6 @@
 <?php
 
-/** How all streams are opened that say nothing else. */
+/** The default stream context. */
 
 declare(strict_types=1);
 

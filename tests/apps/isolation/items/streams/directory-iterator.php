@@ -1,6 +1,6 @@
 <?php
 
-/** The same, as an iterator. */
+/** A directory iterator: the kernel's read position. */
 
 declare(strict_types=1);
 

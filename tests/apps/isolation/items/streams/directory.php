@@ -1,6 +1,6 @@
 <?php
 
-/** A directory that was opened above: how far the kernel has read it. */
+/** A directory that was opened above the checkpoint: how far the kernel has read it. */
 
 declare(strict_types=1);
 

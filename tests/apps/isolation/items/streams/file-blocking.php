@@ -1,6 +1,9 @@
 <?php
 
-/** A file that was opened above, switched to non-blocking: the kernel keeps that with the open file. */
+/**
+ * A file that was opened above the checkpoint, switched to non-blocking: the kernel keeps that with
+ * the open file.
+ */
 
 declare(strict_types=1);
 

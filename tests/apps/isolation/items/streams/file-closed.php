@@ -1,6 +1,6 @@
 <?php
 
-/** A file that was opened above, closed by a request. */
+/** A file that was opened above the checkpoint, closed by a request. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The end of a file that was opened above, reached by a request. */
+/** The end of a file that was opened above the checkpoint, reached by a request. */
 
 declare(strict_types=1);
 

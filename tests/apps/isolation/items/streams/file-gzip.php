@@ -1,6 +1,6 @@
 <?php
 
-/** A compressed file that was opened above. */
+/** A compressed file that was opened above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A lock on a file that was opened above; what others see of it. */
+/** A lock on a file that was opened above the checkpoint, as other processes see it. */
 
 declare(strict_types=1);
 

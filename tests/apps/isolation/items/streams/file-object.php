@@ -1,6 +1,6 @@
 <?php
 
-/** A file object that was made above. */
+/** A file object created above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** The same where the kernel's position moves: a long file, read in parts. */
+/** The position of a long file, read in parts: the kernel's position moves too. */
 
 declare(strict_types=1);
 

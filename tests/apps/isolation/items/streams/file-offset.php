@@ -1,6 +1,6 @@
 <?php
 
-/** The position of a file that was opened above, read through PHP's buffer. */
+/** The position of a file that was opened above the checkpoint, read through PHP's buffer. */
 
 declare(strict_types=1);
 

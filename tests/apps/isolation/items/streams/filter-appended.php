@@ -1,6 +1,6 @@
 <?php
 
-/** A filter that a request appends to a stream that was opened above. */
+/** A filter that a request appends to a stream that was opened above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A user filter on a stream that was opened above: its buckets, and what it has counted. */
+/** A user filter on a stream that was opened above the checkpoint: its buckets and its counter. */
 
 declare(strict_types=1);
 

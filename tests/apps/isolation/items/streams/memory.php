@@ -1,6 +1,6 @@
 <?php
 
-/** A stream in memory that was opened above. */
+/** A stream in memory that was opened above the checkpoint. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** What PHP remembers of paths. */
+/** PHP's cache of paths. */
 
 declare(strict_types=1);
 

@@ -1,13 +1,14 @@
 <?php
 
-/** What PHP remembers of a file's size. */
+/** PHP's cache of a file's size. */
 
 declare(strict_types=1);
 
 return [
     'boot' => static fn () => [Isolation\lines('size'), FFI::cdef('int truncate(const char *path, long length);')],
     'leak' => static function (array $state): void {
-        // Behind PHP's back: since 8.4 it forgets all sizes when it writes.
+        // Truncates without PHP's knowledge: since 8.4, PHP clears its cache of sizes when it
+        // writes.
         [$file, $libc] = $state;
         clearstatcache();
         $size = filesize($file);

@@ -1,6 +1,6 @@
 <?php
 
-/** A temporary file that nobody closes. */
+/** A temporary file that is not closed. */
 
 declare(strict_types=1);
 

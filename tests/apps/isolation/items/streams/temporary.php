@@ -1,6 +1,6 @@
 <?php
 
-/** A stream in memory that was opened above, and outgrows it. */
+/** A stream in memory that was opened above the checkpoint, and outgrows it. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A stream that was opened above through the application's own wrapper. */
+/** A stream that was opened above the checkpoint through the application's own wrapper. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A stream wrapper of PHP's, taken away. */
+/** A stream wrapper of PHP, removed. */
 
 declare(strict_types=1);
 

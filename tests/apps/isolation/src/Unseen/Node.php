@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Isolation\Unseen;
 
-/** One of many; its end runs no code. */
+/** One of many objects. Its destruction runs no code. */
 final class Node
 {
     /** @var array<int|string, object> */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Isolation\Unseen;
 
-/** A stream of the application's own, which is told when it is closed. */
+/** A user stream that reports when it is closed. */
 final class Sink
 {
     /** @var resource|null */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Isolation\Unseen;
 
-/** Tells at its end what is left of the boot's objects. */
+/** Reports in its destructor which of the boot's objects still exist. */
 final class Speaker
 {
     public static string $file = '';

@@ -11,7 +11,7 @@ use Illuminate\Foundation\Bus\Dispatchable;
 use Illuminate\Queue\InteractsWithQueue;
 use Illuminate\Queue\SerializesModels;
 
-/** Counts a note's words, in a worker of the queue. */
+/** Counts the words of a note, in a queue worker. */
 final class Summarise implements ShouldQueue
 {
     use Dispatchable;

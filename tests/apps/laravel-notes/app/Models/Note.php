@@ -9,7 +9,8 @@ use Illuminate\Database\Eloquent\Model;
 use Illuminate\Database\Eloquent\Relations\BelongsTo;
 
 /**
- * A user's note; `number` counts that user's notes, so that it is the same whoever else writes some.
+ * A note of a user. `number` counts the notes of one user, so that notes of other users do not
+ * change it.
  *
  * @property int $id
  * @property int $user_id
@@ -30,7 +31,7 @@ final class Note extends Model
         return $this->belongsTo(User::class);
     }
 
-    /** "2" is the visitor's own second note, "ann:2" that of Ann. */
+    /** "2" is the visitor's own second note, "ann:2" is Ann's. */
     public function resolveRouteBinding($value, $field = null): ?Model
     {
         [$owner, $number] = str_contains((string) $value, ':') ? explode(':', (string) $value, 2) : [null, $value];

@@ -10,7 +10,10 @@ use Laravel\Octane\Contracts\Worker;
 use Laravel\Octane\OctaneResponse;
 use Laravel\Octane\RequestContext;
 
-/** Octane's side of its contract, in short: a sandbox for each request, and what was printed beside the answer. */
+/**
+ * A short form of Octane's worker: a sandbox for each request, and output that was printed outside
+ * the response.
+ */
 final class OctaneStyleWorker implements Worker
 {
     public function __construct(private Sandbox $sandbox, private Client $client)

@@ -20,8 +20,9 @@ use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\VarDumper\VarDumper;
 
 /**
- * One booted application for many requests: each works with a clone of it. What the boot has resolved is shared by all
- * clones and is told which of them it works for; everything else is made by the clone and goes with it.
+ * One booted application for many requests, of which each uses a clone. All clones share the
+ * services that the boot has resolved, and these services get a reference to the current clone. All
+ * other services are created by the clone and destroyed with it.
  */
 final class Sandbox
 {
@@ -32,7 +33,7 @@ final class Sandbox
     public function __construct(private Application $application)
     {
         $this->kernel = $application->make(Kernel::class);
-        // Providers ask for a request while they boot; each real one takes this one's place.
+        // Providers need a request while they boot. Each real request replaces this one.
         $application->instance('request', Request::create($_SERVER['APP_URL'] ?? 'http://localhost'));
         $this->kernel->bootstrap();
         $application->make('auth');
@@ -41,7 +42,7 @@ final class Sandbox
         $this->timezone = date_default_timezone_get();
     }
 
-    /** Answers the request that the superglobals tell of. */
+    /** Handles the request in the superglobals. */
     public function answer(): void
     {
         $this->handle(Request::capture(), static fn (Response $response) => $response->send());
@@ -51,7 +52,7 @@ final class Sandbox
     public function handle(Request $request, Closure $send): void
     {
         $sandbox = $this->open();
-        // Not `finally`: exit() and dd() come by here, too.
+        // Not in `finally`, because exit() and dd() must also run it.
         register_shutdown_function(fn () => $this->close());
         $response = $this->kernel->handle($request);
         $send($response);
@@ -75,7 +76,10 @@ final class Sandbox
         return $sandbox;
     }
 
-    /** It remembers that it has sent its script and style. Versions after Laravel 8 have one of their own. */
+    /**
+     * The dumper remembers that it has sent its script and style. Laravel versions after 8 have
+     * their own dumper.
+     */
     private function forgetDumper(): void
     {
         VarDumper::setHandler(null);

@@ -40,7 +40,7 @@ final class InstallCommand extends Command
         $tool->dropDatabase();
         $metadata = $this->manager->getMetadataFactory()->getAllMetadata();
         $tool->createSchema($metadata);
-        // Doctrine fails where two processes make the proxies' folder at once.
+        // Doctrine fails if two processes create the proxies' folder at the same time.
         $this->manager->getProxyFactory()->generateProxyClasses($metadata);
         $this->getApplication()->find('messenger:setup-transports')->run(new ArrayInput([]), $output);
         $changed = new \DateTimeImmutable('2024-02-29 12:00:00', new \DateTimeZone('UTC'));

@@ -7,7 +7,7 @@ namespace App\Controller;
 use Symfony\Component\Form\FormInterface;
 use Symfony\Component\HttpFoundation\Response;
 
-/** What Symfony 5 has as `renderForm()` and Symfony 7 as `render()`. */
+/** The method `renderForm()` of Symfony 5, which is `render()` in Symfony 7. */
 trait RendersForms
 {
     /** @param array<string, mixed> $parameters */

@@ -15,7 +15,7 @@ use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\Routing\Annotation\Route;
 use Symfony\Contracts\Translation\TranslatorInterface;
 
-/** Products, the cart, the language. */
+/** Pages for products, the cart and the language. */
 final class ShopController extends AbstractController
 {
     use RendersForms;
@@ -50,7 +50,7 @@ final class ShopController extends AbstractController
         return $this->redirectToRoute('home');
     }
 
-    /** The same for everybody: it can be kept, and asked for again. */
+    /** The same for all visitors, so it can be cached and revalidated. */
     #[Route('/products', name: 'products', methods: ['GET'])]
     public function products(Request $request): Response
     {
@@ -92,7 +92,7 @@ final class ShopController extends AbstractController
     {
         $lines = [];
         foreach ($request->getSession()->get(self::CART, []) as $id => $count) {
-            // Without a query: the template's use of its name makes one.
+            // Runs no query. The template queries when it uses the name.
             $lines[] = ['product' => $this->manager->getReference(Product::class, $id), 'count' => $count];
         }
 

@@ -21,7 +21,7 @@ use Symfony\Component\Routing\Annotation\Route;
 use Symfony\Component\Security\Http\Authentication\AuthenticationUtils;
 use Symfony\Contracts\Translation\TranslatorInterface;
 
-/** Users and what is theirs alone. */
+/** Users and their private data. */
 final class UserController extends AbstractController
 {
     use RendersForms;

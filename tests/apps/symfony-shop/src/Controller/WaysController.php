@@ -14,14 +14,14 @@ use Symfony\Component\HttpFoundation\ResponseHeaderBag;
 use Symfony\Component\HttpFoundation\StreamedResponse;
 use Symfony\Component\Routing\Annotation\Route;
 
-/** Ways to answer, or not to. */
+/** Ways to respond, or not to respond. */
 #[Route('/ways', methods: ['GET'])]
 final class WaysController extends AbstractController
 {
     #[Route('/exit')]
     public function exits(Request $request): never
     {
-        // The manager keeps an entity, the session a change: nothing of either may be seen by others.
+        // The manager holds an entity and the session a change. Other visitors must see neither.
         $request->getSession()->set('left', $request->query->get('name'));
         header('X-Left: ' . $request->query->get('name', ''));
         echo 'left by ', $this->getUser()?->getUserIdentifier() ?? 'nobody';
@@ -34,7 +34,7 @@ final class WaysController extends AbstractController
         dd($this->getUser()?->getUserIdentifier(), $request->query->all());
     }
 
-    /** A page goes on: its toolbar has what was dumped. */
+    /** The page continues, and its toolbar shows the dumped data. */
     #[Route('/dump')]
     public function dump(Request $request): Response
     {
@@ -96,7 +96,7 @@ final class WaysController extends AbstractController
         return $response->setContentDisposition(ResponseHeaderBag::DISPOSITION_ATTACHMENT, 'ways.txt');
     }
 
-    /** Something is sent before the response is. */
+    /** Sends output before the response. */
     #[Route('/early')]
     public function early(): Response
     {

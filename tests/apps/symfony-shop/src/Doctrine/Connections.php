@@ -8,7 +8,7 @@ use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Tools\DsnParser;
 
-/** Makes the connection that a URL names. */
+/** Creates the connection for a URL. */
 final class Connections
 {
     private const DRIVERS = ['sqlite' => 'pdo_sqlite', 'pgsql' => 'pdo_pgsql'];

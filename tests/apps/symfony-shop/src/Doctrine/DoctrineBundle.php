@@ -8,7 +8,7 @@ use Symfony\Bridge\Doctrine\DependencyInjection\Security\UserProvider\EntityFact
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\HttpKernel\Bundle\Bundle;
 
-/** Doctrine's ORM as services, as far as this application needs it: Debian has no doctrine-bundle. */
+/** The services of Doctrine's ORM that this application needs. Debian has no doctrine-bundle. */
 final class DoctrineBundle extends Bundle
 {
     public function build(ContainerBuilder $container): void

@@ -10,7 +10,7 @@ use Symfony\Component\DependencyInjection\Extension\Extension;
 use Symfony\Component\DependencyInjection\Extension\PrependExtensionInterface;
 use Symfony\Component\DependencyInjection\Loader\PhpFileLoader;
 
-/** Loads services.php beside this file. */
+/** Loads services.php of this folder. */
 final class DoctrineExtension extends Extension implements PrependExtensionInterface
 {
     public function getAlias(): string
@@ -25,7 +25,7 @@ final class DoctrineExtension extends Extension implements PrependExtensionInter
 
     public function prepend(ContainerBuilder $container): void
     {
-        // The bundle has no configuration of its own; it is loaded all the same.
+        // The bundle has no configuration, but must still be loaded.
         $container->loadFromExtension('doctrine');
     }
 }

@@ -10,7 +10,7 @@ use Psr\Container\ContainerInterface;
 use Symfony\Bridge\Doctrine\ManagerRegistry;
 use Symfony\Contracts\Service\ResetInterface;
 
-/** The one connection and the one manager; after each request the manager forgets its entities. */
+/** Holds the one connection and the one manager. The manager is cleared after each request. */
 final class Registry extends ManagerRegistry implements ResetInterface
 {
     private const NAME = 'default';
@@ -36,7 +36,7 @@ final class Registry extends ManagerRegistry implements ResetInterface
         }
         $manager = $this->container->get(self::MANAGER);
         assert($manager instanceof EntityManagerInterface);
-        // A manager that an exception has closed would be closed for all requests to come.
+        // A manager that an exception has closed would stay closed for all later requests.
         $manager->isOpen() ? $manager->clear() : $this->resetManager();
     }
 }

@@ -42,13 +42,13 @@ return static function (ContainerConfigurator $container): void {
         ->call('setProxyNamespace', ['Proxies'])
         ->call('setAutoGenerateProxyClasses', [ProxyFactory::AUTOGENERATE_FILE_NOT_EXISTS]);
     if (PHP_VERSION_ID >= 80400 && method_exists(Configuration::class, 'enableNativeLazyObjects')) {
-        // PHP's own lazy objects, which Doctrine 4 will use alone, in place of proxies.
+        // PHP's own lazy objects replace proxies. Doctrine 4 will support only these.
         $configuration->call('enableNativeLazyObjects', [true]);
     }
     $services->set('doctrine.orm.naming_strategy', UnderscoreNamingStrategy::class)->args([CASE_LOWER, true]);
     $services->set('doctrine.orm.default_entity_manager', EntityManager::class)
         ->args([service('doctrine.dbal.default_connection'), service('doctrine.orm.default_configuration')])
-        // What asks for it keeps it, while the registry may put a new one behind it.
+        // Services keep the proxy, while the registry may replace the manager in it.
         ->lazy()
         ->public();
     $services->alias(EntityManagerInterface::class, 'doctrine.orm.default_entity_manager');
@@ -65,7 +65,7 @@ return static function (ContainerConfigurator $container): void {
     $services->set('form.type.entity', EntityType::class)
         ->args([service('doctrine')])
         ->tag('form.type')
-        // It keeps choices, and with them their manager.
+        // The type caches choices, and with them their manager.
         ->tag('kernel.reset', ['method' => 'reset']);
     $services->set('form.type_guesser.doctrine', DoctrineOrmTypeGuesser::class)
         ->args([service('doctrine')])

@@ -7,7 +7,7 @@ namespace App\Entity;
 use Doctrine\ORM\Mapping as ORM;
 use Symfony\Component\Validator\Constraints as Assert;
 
-/** What somebody thinks of a product; nobody else reads it. */
+/** A private note of a user on a product. Other users cannot read it. */
 #[ORM\Entity]
 class Note
 {

@@ -8,7 +8,10 @@ use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
 
-/** The language that the visitor has chosen, before Symfony's own listener tells the translator. */
+/**
+ * Sets the language that the visitor has chosen, before Symfony's own listener sets the
+ * translator's.
+ */
 final class SessionLocale implements EventSubscriberInterface
 {
     public const KEY = '_locale';

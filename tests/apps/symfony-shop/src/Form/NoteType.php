@@ -25,7 +25,7 @@ final class NoteType extends AbstractType
                 'placeholder' => 'note.choose',
                 'label' => 'note.product',
             ])
-            // Its type and length are guessed from Doctrine's metadata.
+            // Its type and length come from Doctrine's metadata.
             ->add('text', null, ['label' => 'note.text'])
             ->add('picture', FileType::class, [
                 'label' => 'note.picture',

@@ -25,7 +25,7 @@ final class Notes
         return $this->manager->getRepository(Note::class)->findOneBy(['author' => $author, 'number' => $number]);
     }
 
-    /** A new one, with the number after the last. */
+    /** Creates a note with the next number. */
     public function begin(User $author): Note
     {
         $last = $this->manager

@@ -9,7 +9,8 @@ use Illuminate\Contracts\Http\Kernel as HttpKernel;
 use Illuminate\Foundation\Application;
 
 $app = new Application(dirname(__DIR__));
-// Debian's package has not put the framework's own configuration where later versions look for it.
+// Debian's package installs the framework's configuration in another place than later versions
+// expect.
 if (method_exists($app, 'dontMergeFrameworkConfiguration')) {
     $app->dontMergeFrameworkConfiguration();
 }

@@ -1,8 +1,9 @@
-//! The messages on the wire, as far as they are used: `opentelemetry/proto/{collector/metrics,metrics}/v1`.
+//! Protocol messages, with the used fields only:
+//! `opentelemetry/proto/{collector/metrics,metrics}/v1`.
 
 use crate::export::otlp::message::{InstrumentationScope, KeyValue, Resource};
 
-/// Of `AggregationTemporality`.
+/// Value of `AggregationTemporality`.
 pub(super) const CUMULATIVE: i32 = 2;
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -97,7 +98,7 @@ pub(super) struct NumberPoint {
     pub(super) attributes: Vec<KeyValue>,
 }
 
-/// `HistogramDataPoint`: one count more than bounds.
+/// `HistogramDataPoint`; it has one count more than bounds.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct HistogramPoint {
     #[prost(fixed64, tag = "2")]

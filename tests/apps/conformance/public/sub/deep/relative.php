@@ -1,6 +1,9 @@
 <?php
 
-/** Relative includes start at the script's folder, and at the folder of the file that includes. */
+/**
+ * Relative includes are resolved from the script's folder, and from the folder of the including
+ * file.
+ */
 
 declare(strict_types=1);
 

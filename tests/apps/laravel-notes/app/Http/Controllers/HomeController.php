@@ -30,7 +30,7 @@ final class HomeController extends Controller
         return redirect()->back()->cookie('favourite_locale', $locale, 60);
     }
 
-    /** Everything that must be this visitor's and no other's. */
+    /** Returns all data that belongs to this visitor only. */
     public function whoami(Request $request): JsonResponse
     {
         return response()->json([

@@ -10,7 +10,7 @@ use Illuminate\Routing\Controller;
 use Symfony\Component\HttpFoundation\BinaryFileResponse;
 use Symfony\Component\HttpFoundation\StreamedResponse;
 
-/** The ways in which an answer leaves, and those in which a request ends. */
+/** Ways to send a response, and ways to end a request. */
 final class OutputController extends Controller
 {
     private const PIECES = 5;
@@ -44,7 +44,7 @@ final class OutputController extends Controller
         return 'rarely new';
     }
 
-    /** Output of its own, before Laravel's. */
+    /** Prints output before Laravel's response. */
     public function echo(): Response
     {
         echo 'echoed, ';

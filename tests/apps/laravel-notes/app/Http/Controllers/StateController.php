@@ -11,7 +11,10 @@ use Illuminate\Routing\Controller;
 use Illuminate\Support\Facades\DB;
 use Illuminate\Support\Facades\Event;
 
-/** What a request can leave in a process: soil it, then look whether the next request finds it. */
+/**
+ * State that a request can leave in a process. One request changes it, and the next request looks
+ * for it.
+ */
 final class StateController extends Controller
 {
     private static int $soiled = 0;
@@ -31,7 +34,7 @@ final class StateController extends Controller
         ]);
     }
 
-    /** The same, and what the resident model keeps by design. */
+    /** Changes the state that show() reports, and state that the resident model keeps by design. */
     public function soil(): JsonResponse
     {
         $before = ['static' => self::$soiled, 'listening' => Event::hasListeners('soil')];
@@ -50,7 +53,7 @@ final class StateController extends Controller
         return response()->json($before);
     }
 
-    /** The database must not stay locked, and nobody may find the ghost. */
+    /** Afterwards the database must not be locked, and the uncommitted user must not exist. */
     public function exitInTransaction(): never
     {
         DB::beginTransaction();

@@ -9,7 +9,10 @@ use Closure;
 use Illuminate\Http\Request;
 use Symfony\Component\HttpFoundation\Response;
 
-/** The visitor's language, which lives in the session. A visitor without one says nothing: the default must hold. */
+/**
+ * Sets the visitor's language, which is stored in the session. Visitors without one must get the
+ * default.
+ */
 final class SetLocale
 {
     public const LOCALES = ['en', 'de'];

@@ -9,7 +9,7 @@ use Illuminate\Cookie\Middleware\EncryptCookies;
 use Illuminate\Foundation\Http\Kernel as HttpKernel;
 use Illuminate\Session\Middleware\StartSession;
 
-/** Pages have a session; what programs ask for (`api/…`) has none. */
+/** Pages have a session; API routes (`api/…`) have none. */
 final class Kernel extends HttpKernel
 {
     protected $middlewareGroups = [

@@ -1,0 +1,121 @@
+//! Output for a command line that runs no command: help, and errors.
+
+use crate::{calls, compare, profile, spy, top};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use samovar_config::table::SETTINGS;
+use samovar_config::{Problems, names};
+use std::process::ExitCode;
+
+/// The command line runs no command.
+#[derive(Debug)]
+pub(crate) enum Early {
+    /// `--help`, `--version`, or no command at all.
+    Help(clap::Error),
+    /// The command line is wrong: message and hint, line by line.
+    Wrong(String),
+}
+
+/// Exit code for wrong flags or settings.
+const EXIT_USAGE: u8 = 2;
+
+impl Early {
+    /// Prints the text to the right stream.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Early::Help(help) => {
+                // A closed pipe (`samovar --help | head -1`) is not an error.
+                let _ = help.print();
+                if help.use_stderr() { ExitCode::from(EXIT_USAGE) } else { ExitCode::SUCCESS }
+            }
+            Early::Wrong(text) => {
+                crate::terminal::complain(text);
+                ExitCode::from(EXIT_USAGE)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Early {
+    /// Writes the text without the program's name, for use within a sentence.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Early::Help(_) => to.write_str("the command line asks for help"),
+            Early::Wrong(text) => to.write_str(&text.replace("samovar: ", "")),
+        }
+    }
+}
+
+impl From<Problems> for Early {
+    fn from(problems: Problems) -> Early {
+        let lines: Vec<_> = problems.iter().map(|problem| format!("samovar: {problem}")).collect();
+        Early::Wrong(lines.join("\n"))
+    }
+}
+
+/// Converts clap's errors to the form of all others: one line with the error, one hint.
+pub(super) fn early(error: clap::Error) -> Early {
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let meant = |kind| said(kind).map(|nearest| format!("did you mean `{nearest}`?"));
+    let typed = said(ContextKind::InvalidArg).unwrap_or_default();
+    let (message, hint) = match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return Early::Help(error),
+        ErrorKind::UnknownArgument if typed.starts_with('-') => (
+            format!("unknown flag `{typed}`"),
+            renamed(&typed).or(meant(ContextKind::SuggestedArg)),
+        ),
+        ErrorKind::UnknownArgument => (format!("unexpected argument `{typed}`"), None),
+        ErrorKind::InvalidSubcommand => {
+            let typed = said(ContextKind::InvalidSubcommand).unwrap_or_default();
+            (format!("unknown command `{typed}`"), meant(ContextKind::SuggestedSubcommand))
+        }
+        ErrorKind::ValueValidation => {
+            let value = said(ContextKind::InvalidValue).unwrap_or_default();
+            let hint = match typed.as_str() {
+                compare::TIMES => compare::TIMES_HINT,
+                top::EVERY_ARGUMENT => top::EVERY_HINT,
+                top::TABLE_ARGUMENT => top::TABLE_HINT,
+                flag if spy::hint(flag).is_some() => spy::hint(flag).unwrap_or_default(),
+                flag if profile::hint(flag).is_some() => profile::hint(flag).unwrap_or_default(),
+                flag if calls::hint(flag).is_some() => calls::hint(flag).unwrap_or_default(),
+                _ => "it takes a path with an optional query, such as `/` or `/health?full=1`",
+            };
+            (format!("`{typed}` cannot be `{value}`"), Some(hint.to_owned()))
+        }
+        ErrorKind::InvalidValue if spy::hint(&typed).is_some() => {
+            let value = said(ContextKind::InvalidValue).unwrap_or_default();
+            (format!("`{typed}` cannot be `{value}`"), spy::hint(&typed).map(str::to_owned))
+        }
+        ErrorKind::InvalidValue => (format!("`{typed}` takes a value"), takes(&typed)),
+        ErrorKind::MissingRequiredArgument if typed.contains("PID") => {
+            ("no process given".to_owned(), Some(spy::WHOM_HINT.to_owned()))
+        }
+        _ => (first_line(&error), None),
+    };
+    let hint = hint.unwrap_or_else(|| "see samovar --help and samovar serve --help".to_owned());
+    Early::Wrong(format!("samovar: {message}\nhint: {hint}"))
+}
+
+/// Returns a hint with the current name of a renamed flag.
+fn renamed(typed: &str) -> Option<String> {
+    let today = names::by_former_flag(typed.strip_prefix("--")?)?;
+    Some(format!("use the new name `--{}`", today.flag))
+}
+
+/// Returns the values that the flag takes; clap names the flag as `--workers <N>`.
+fn takes(typed: &str) -> Option<String> {
+    let flag = typed.strip_prefix("--")?.split_once(' ')?.0;
+    let setting = SETTINGS.iter().find(|setting| setting.flag == flag)?;
+    Some(format!("`--{flag}` takes {}", setting.kind.allowed()))
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let rendered = error.to_string();
+    let line = rendered.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}

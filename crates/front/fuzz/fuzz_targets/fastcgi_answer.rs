@@ -1,8 +1,0 @@
-//! `cargo +nightly fuzz run fastcgi_answer` in crates/front.
-#![no_main]
-
-use samovar_front::fastcgi_answer_bytes_in;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    assert!(fastcgi_answer_bytes_in(bytes) <= bytes.len());
-});

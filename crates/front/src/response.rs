@@ -1,0 +1,17 @@
+//! deliver: every outgoing response, in the form that hyper accepts.
+//!
+//! - `body` is the body of any response.
+//! - `worker` converts a worker's response, `files` a file (`file_body`).
+//! - `compress` compresses any response (`packed`).
+//! - `error_page` is the response to a failure, `own` are responses of the front itself.
+//!
+//! Imports the folders below it: `client`, `shared`, `log`, `exchange`, `setup`, `runtime`.
+
+pub(crate) mod body;
+pub(crate) mod compress;
+mod compressed_body;
+pub(crate) mod error_page;
+mod file_body;
+pub(crate) mod files;
+pub(crate) mod front_response;
+pub(crate) mod worker_response;

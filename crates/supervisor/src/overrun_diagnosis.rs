@@ -1,0 +1,144 @@
+//! Overrun diagnosis: when the deadline of a request has passed, finds out where its worker waits
+//! and logs it. Then the worker is signalled to end the request.
+//!
+//! Separate threads do this, because reading about a process that hangs in the kernel may hang,
+//! too. One thread waits for the result for a limited time; others read. The signal is sent after
+//! the inspection, which it would disturb, or after that time. Does not kill workers that ignore
+//! the signal: the supervisor does, independently of this module.
+
+pub(crate) mod blocked;
+mod place;
+mod readers;
+
+use crate::os;
+use place::Places;
+use readers::{NoResponse, Readers, Reading};
+use samovar_log::Throttle;
+use samovar_ring::Overrun;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// Maximum number of queued cases. Beyond it, workers are signalled without an inspection.
+const CASES_MAX: usize = 64;
+/// Maximum time for which a worker's signal waits for the inspection.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
+/// Maximum number of lines per period; further ones are counted.
+const LINES_MAX: u16 = 10;
+
+/// A request whose deadline has passed.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// Name of the worker's pool; empty if there is only one pool.
+    pub(crate) pool: String,
+    /// Process id and pidfd of the worker: the id may belong to another process when the signal is
+    /// sent. `None` if the script has ended meanwhile, for example because its client disconnected.
+    pub(crate) worker: Option<(i32, Arc<OwnedFd>)>,
+    pub(crate) overrun: Overrun,
+    /// Method and target.
+    pub(crate) request: String,
+    /// The request's id.
+    pub(crate) id: String,
+    /// Time since a worker took the request.
+    pub(crate) ran: Duration,
+}
+
+/// Queue of cases.
+#[derive(Debug)]
+pub(crate) struct OverrunDiagnosis(SyncSender<Case>);
+
+impl OverrunDiagnosis {
+    /// Starts the thread, which ends when this is dropped.
+    pub(crate) fn start() -> io::Result<OverrunDiagnosis> {
+        let (sender, cases) = sync_channel(CASES_MAX);
+        std::thread::Builder::new().name("inquest".into()).spawn(move || hold(&cases))?;
+        Ok(OverrunDiagnosis(sender))
+    }
+
+    /// Queues a case. Does not block.
+    pub(crate) fn hand_in(&self, case: Case) {
+        if let Err(TrySendError::Full(case) | TrySendError::Disconnected(case)) =
+            self.0.try_send(case)
+        {
+            case.tell_worker();
+        }
+    }
+}
+
+impl Case {
+    fn tell_worker(&self) {
+        if let Some((_, process)) = &self.worker {
+            os::have_look(process);
+        }
+    }
+}
+
+fn hold(cases: &Receiver<Case>) {
+    let (lines, mut readers) = (Throttle::of(LINES_MAX), Readers::new(reading, LOOK_LIMIT));
+    while let Ok(case) = cases.recv() {
+        let _named = samovar_log::pool::enter(&case.pool);
+        let said = lines.pass().map(|suppressed| {
+            let gone = || ("its script has ended".to_owned(), String::new());
+            let look = |worker| readers.ask(worker).unwrap_or_else(unseen);
+            (case.worker.clone().map_or_else(gone, look), suppressed)
+        });
+        case.tell_worker();
+        if let Some(((scene, place), suppressed)) = said {
+            say(&case, &scene, &place, suppressed);
+        } else {
+            info!(request_id = case.id, "a request exceeded its time limit");
+        }
+    }
+}
+
+/// Makes a function that finds the system call in which a process waits, and its PHP calls.
+fn reading() -> Reading<(i32, Arc<OwnedFd>), (String, String)> {
+    let mut places = Places::default();
+    Box::new(move |(pid, process)| (blocked::scene(*pid, process), places.of(*pid)))
+}
+
+fn unseen(why: NoResponse) -> (String, String) {
+    let scene = match why {
+        NoResponse::Late => {
+            "unknown: reading /proc hangs, for example during disk I/O in the kernel"
+        }
+        NoResponse::NoReader => "unknown: all readers hang",
+    };
+    (scene.to_owned(), "unknown".to_owned())
+}
+
+fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
+    let Case { worker, overrun, request, id, ran, .. } = case;
+    let pid = worker.as_ref().map(|(pid, _)| *pid);
+    let limit = overrun.name();
+    warn!(
+        pid,
+        request,
+        request_id = id,
+        limit,
+        ?ran,
+        blocked = scene,
+        php = place,
+        suppressed,
+        "a request exceeded its time limit: its script is signalled to end; after timeouts.grace \
+         its worker is killed\nhint: {}",
+        match overrun {
+            Overrun::Response =>
+                "the response made no progress within timeouts.response, or the client \
+                 disconnected; call Samovar\\extend_deadline() for more time, or \
+                 fastcgi_finish_request() to complete the response",
+            Overrun::Request =>
+                "give pages more time in [timeouts.path], or a single request with \
+                 Samovar\\extend_deadline()",
+            Overrun::After =>
+                "use a queue for work that takes more than timeouts.post_response after the \
+                 response",
+            Overrun::Drain =>
+                "the server stops and waits for timeouts.drain; use a queue for work that takes \
+                 longer",
+        }
+    );
+}

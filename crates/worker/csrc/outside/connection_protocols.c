@@ -1,0 +1,171 @@
+/* Use of the descriptors that a worker keeps and no rollback can restore: connections, pipes,
+ * datagram sockets, terminals.
+ *
+ * The rule: a request that has used one ends its worker, unless the use is proven to have left
+ * no change. interpose/traffic.c reports each use. The protocols of three databases are
+ * followed, far enough to know two facts: each query has its response, and no query has changed
+ * state that the server keeps for the session. For any other protocol the application may
+ * declare it (`Samovar\kept()`).
+ *
+ * All state is persistent: a rollback must not forget the traffic. */
+#define _GNU_SOURCE
+#include "outside/connection_protocols.h"
+#include "boundary.h"
+#include "outside/boot.h"
+#include "persistent.h"
+#include <poll.h>
+#include <sys/select.h>
+
+kept_state *samovar_talk_parents;
+
+void samovar_talk_forked(void) {
+    samovar_talk_parents = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
+}
+
+static kept_descriptor *find_kept(int fd) {
+    kept_state *s = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
+    for (uint32_t i = 0; s && i < s->count; i++) {
+        if (s->list[i].fd == fd) {
+            return s->list[i].kind == KEPT_FILE ? NULL : &s->list[i];
+        }
+    }
+    return NULL;
+}
+
+static void note_used(kept_descriptor *k) {
+    k->used = true;
+    k->settled = false;
+    if (k->talk && samovar_talk_parents) {
+        k->talk->changed = true;
+    }
+}
+
+/* Readers by protocol; NULL: unknown protocol. */
+static const talk_reading *const readings[] = {
+    [TALK_UNKNOWN] = NULL,
+    [TALK_MYSQL] = &samovar_reads_mysql,
+    [TALK_PGSQL] = &samovar_reads_pgsql,
+    [TALK_REDIS] = &samovar_reads_redis,
+};
+
+/* ---- reports of interposed functions ------------------------------------------------------- */
+
+void samovar_talk_sent(int fd, const void *from, size_t len) {
+    samovar_boot_sent(fd, from, len);
+    kept_descriptor *k = find_kept(fd);
+    if (!k) {
+        return;
+    }
+    if (k->kind == KEPT_DATAGRAM) {
+        k->asked = true;
+        return;
+    }
+    note_used(k);
+    if (k->talk && readings[k->talk->language]) {
+        readings[k->talk->language]->sent(k->talk, from, len);
+    }
+}
+
+void samovar_talk_received(int fd, const void *to, size_t len) {
+    kept_descriptor *k = find_kept(fd);
+    if (!k) {
+        return;
+    }
+    note_used(k);
+    if (k->talk && readings[k->talk->language]) {
+        readings[k->talk->language]->received(k->talk, to, len);
+    }
+}
+
+void samovar_talk_other(int fd) {
+    kept_descriptor *k = find_kept(fd);
+    if (k) {
+        note_used(k);
+        if (k->talk) {
+            k->talk->changed = true;
+        }
+    }
+}
+
+static bool keeps_datagrams(void) {
+    return samovar_persistent && samovar_persistent->kept.has_datagrams;
+}
+
+/* Waiting for a datagram counts as taking it, because the response may come after this request.
+ * Returns false if an earlier request has sent a query on this socket: incoming data may be the
+ * response to it. */
+bool samovar_talk_may_receive(int fd) {
+    if (!keeps_datagrams()) {
+        return true;
+    }
+    kept_descriptor *k = find_kept(fd);
+    if (!k || k->kind != KEPT_DATAGRAM) {
+        return true;
+    }
+    note_used(k);
+    return !k->asked_before;
+}
+
+void samovar_talk_waits(const void *fds, unsigned long count) {
+    const struct pollfd *p = fds;
+    for (unsigned long i = 0; keeps_datagrams() && i < count; i++) {
+        if (p[i].events & POLLIN) {
+            samovar_talk_may_receive(p[i].fd);
+        }
+    }
+}
+
+void samovar_talk_selects(int count, const void *set) {
+    for (int fd = 0; keeps_datagrams() && set && fd < count; fd++) {
+        if (FD_ISSET(fd, (const fd_set *)set)) {
+            samovar_talk_may_receive(fd);
+        }
+    }
+}
+
+/* ---- the end of a request ------------------------------------------------------------------ */
+
+bool samovar_talk_is_finished(int fd) {
+    const kept_descriptor *k = find_kept(fd);
+    const talk_state *t = k ? k->talk : NULL;
+    return t && !t->changed && t->statements == 0 && t->questions == 0 && !t->in_transaction &&
+           !t->prepares && t->sent.have == 0 && t->sent.items == 0;
+}
+
+void samovar_talk_settle(int fd) {
+    kept_descriptor *k = find_kept(fd);
+    if (k) {
+        k->settled = true;
+    }
+}
+
+bool samovar_talk_is_kept(int fd) {
+    return find_kept(fd) != NULL;
+}
+
+bool samovar_talk_begin(int fd, talk_language language) {
+    kept_descriptor *k = find_kept(fd);
+    if (!k || k->kind != KEPT_CONNECTION) {
+        return false;
+    }
+    k->talk = k->talk ? k->talk : samovar_shared_memory(sizeof *k->talk);
+    if (k->talk) {
+        k->talk->language = language;
+        k->talk->sent.bytes = k->talk->sent_bytes;
+        k->talk->sent.room = sizeof k->talk->sent_bytes;
+        k->talk->received.bytes = k->talk->received_bytes;
+        k->talk->received.room = sizeof k->talk->received_bytes;
+    }
+    return k->talk != NULL;
+}
+
+bool samovar_talk_ends(kept_state *s, bool unclean) {
+    bool at_rest = true;
+    for (uint32_t i = 0; i < s->count; i++) {
+        kept_descriptor *k = &s->list[i];
+        at_rest &= !k->used || (k->settled && !unclean);
+        k->used = k->settled = false;
+        k->asked_before |= k->asked;
+    }
+    return at_rest;
+}

@@ -1,0 +1,19 @@
+/* Taint: changes by requests to a process that does not roll back. */
+#ifndef SAMOVAR_ROLLBACK_TAINT_H
+#define SAMOVAR_ROLLBACK_TAINT_H
+
+#include "leave.h"
+
+/* Called by the interposed functions for a change that only a new process undoes. */
+void samovar_taint(leave_reason reason);
+/* Called when a timer was set or removed. */
+void samovar_taint_timers(void);
+/* Called before signals are blocked. */
+void samovar_taint_mask(void);
+
+/* Called when a request begins. */
+void samovar_taints_begin(void);
+/* Called when requests begin: changes by the boot are intended. */
+void samovar_taints_restart(void);
+
+#endif

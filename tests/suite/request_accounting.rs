@@ -1,0 +1,11 @@
+//! Request accounting: the figures of the admin listener in each execution model, compared with
+//! measurements by the request itself.
+
+mod behind;
+mod bench;
+mod endings;
+mod instrumented;
+mod sampled;
+mod truth;
+mod waits;
+mod ways;
