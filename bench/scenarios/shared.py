@@ -45,7 +45,8 @@ def measure_all(lab, results):
     try:
         for key, title, arguments in SERVERS:
             results[key] = {"title": title, "error": None, "operations": {}}
-            kind = scenario.samovar(key, title, "script", "--disable-checkpoint", "--shared-bytes-max", "256M", *arguments)
+            options = ["--disable-checkpoint", "--shared-bytes-max", "256M", *arguments]
+            kind = scenario.samovar(key, title, "script", *options)
             contestants[key] = lab.alone(found, kind)
             try:
                 contestants[key].start()

@@ -66,11 +66,11 @@ class Results(unittest.TestCase):
         self.raw["settings"]["rounds"], self.raw["complete"] = 1, False
         text = report.results(self.raw)
         self.assertIn("Interrupted", text)
-        self.assertIn("A trial", text)
+        self.assertIn("Trial run", text)
         self.raw["settings"]["rounds"], self.raw["complete"] = 3, True
         text = report.results(self.raw)
         self.assertNotIn("Interrupted", text)
-        self.assertNotIn("A trial", text)
+        self.assertNotIn("Trial run", text)
 
     def test_results_contain_command_to_repeat(self):
         text = report.results(self.raw)

@@ -111,7 +111,7 @@ class Tables(unittest.TestCase):
                   "image": {"bytes": 5 << 20, "mode": "shared", "boot_ms": 30.5}}
         table = growth.table(raw({"checkpoint": result, "script": {
             "title": "script", "error": "gone", "image": None, "readings": []}}))
-        self.assertIn("- checkpoint: nothing grows, 7 requests; image 5.0 MiB (shared), booted in 30.5 ms", table)
+        self.assertIn("- checkpoint: no growth, 7 requests; image 5.0 MiB (shared), booted in 30.5 ms", table)
         self.assertIn("- script: **error**: gone", table)
         self.assertEqual(cells(table, "checkpoint")[2:8], ["20.0", "9.0", "1.0", "9.0", "700.0", "70.0"])
         self.assertEqual(cells(table, "checkpoint")[8:], ["0", "20.5", "99.0"])

@@ -26,6 +26,8 @@ use tracing::{info, warn};
 const CASES_MAX: usize = 64;
 /// Maximum time for which a worker's signal waits for the inspection.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
+/// Maximum time for which the end of the server waits for the queued cases.
+const END_LIMIT: Duration = Duration::from_secs(3);
 /// Maximum number of lines per period; further ones are counted.
 const LINES_MAX: u16 = 10;
 
@@ -46,25 +48,44 @@ pub(crate) struct Case {
     pub(crate) ran: Duration,
 }
 
-/// Queue of cases.
+/// Queue of cases. When it is dropped, the queued cases are still logged, within a time limit: the
+/// server's last lines name the scripts that it did not wait for.
 #[derive(Debug)]
-pub(crate) struct OverrunDiagnosis(SyncSender<Case>);
+pub(crate) struct OverrunDiagnosis {
+    /// `None` only while this is dropped.
+    cases: Option<SyncSender<Case>>,
+    /// Disconnected when the thread has ended.
+    end: Receiver<()>,
+}
 
 impl OverrunDiagnosis {
     /// Starts the thread, which ends when this is dropped.
     pub(crate) fn start() -> io::Result<OverrunDiagnosis> {
         let (sender, cases) = sync_channel(CASES_MAX);
-        std::thread::Builder::new().name("inquest".into()).spawn(move || hold(&cases))?;
-        Ok(OverrunDiagnosis(sender))
+        let (ended, end) = sync_channel(0);
+        std::thread::Builder::new().name("overrun".into()).spawn(move || {
+            let _ended: SyncSender<()> = ended;
+            hold(&cases);
+        })?;
+        Ok(OverrunDiagnosis { cases: Some(sender), end })
     }
 
     /// Queues a case. Does not block.
     pub(crate) fn hand_in(&self, case: Case) {
+        let Some(cases) = &self.cases else { return case.tell_worker() };
         if let Err(TrySendError::Full(case) | TrySendError::Disconnected(case)) =
-            self.0.try_send(case)
+            cases.try_send(case)
         {
             case.tell_worker();
         }
+    }
+}
+
+impl Drop for OverrunDiagnosis {
+    fn drop(&mut self) {
+        drop(self.cases.take());
+        // Disconnected: all cases are logged.
+        let _ = self.end.recv_timeout(END_LIMIT);
     }
 }
 
