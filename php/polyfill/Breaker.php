@@ -125,7 +125,10 @@ final class Breaker
 
     private function refusal(float $seconds): BreakerOpenException
     {
-        $refusal = new BreakerOpenException(sprintf('The breaker is open, and allows the next call in %.1f seconds', $seconds));
+        $refusal = new BreakerOpenException(sprintf(
+            'The breaker is open, and allows the next call in %.1f seconds',
+            $seconds,
+        ));
         $refusal->retryAfter = $seconds;
 
         return $refusal;

@@ -73,7 +73,8 @@ final class Pool
     public function giveBack(mixed $object, bool $sound = true): void
     {
         $place = $this->place($object) ?? throw new \ValueError(
-            'Samovar\Pool::giveBack(): Argument #1 ($object) must be an object that take() returned, and can be given back only once',
+            'Samovar\Pool::giveBack(): Argument #1 ($object) must be an object that take() returned, '
+                . 'and can be given back only once',
         );
         $uses = $this->used[$place][1] + 1;
         array_splice($this->used, $place, 1);

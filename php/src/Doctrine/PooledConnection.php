@@ -144,8 +144,10 @@ final class PooledConnection implements ServerInfoAwareConnection
     {
         if (preg_match(self::STAYS, $sql) === 1) {
             $begin = strtoupper(trim(substr($sql, 0, 20)));
-            throw new Refused("Statements use different connections of a pool: instead of $begin, call beginTransaction() or "
-                . 'transactional(), or use a connection without a pool');
+            throw new Refused(
+                "Statements use different connections of a pool: instead of $begin, call "
+                . 'beginTransaction() or transactional(), or use a connection without a pool',
+            );
         }
 
         return new Lease($this->pool);

@@ -106,13 +106,17 @@ final class SimpleCache implements CacheInterface
     {
         return is_iterable($several)
             ? $several
-            : throw new InvalidArgument('keys and values must be an array or a Traversable, not ' . get_debug_type($several));
+            : throw new InvalidArgument(
+                'keys and values must be an array or a Traversable, not ' . get_debug_type($several),
+            );
     }
 
     private static function seconds(mixed $ttl): ?float
     {
         return $ttl === null || \is_int($ttl) || $ttl instanceof \DateInterval
             ? Keys::seconds($ttl)
-            : throw new InvalidArgument('a time to live must be an int, a DateInterval or null, not ' . get_debug_type($ttl));
+            : throw new InvalidArgument(
+                'a time to live must be an int, a DateInterval or null, not ' . get_debug_type($ttl),
+            );
     }
 }

@@ -49,7 +49,9 @@ final class Item implements CacheItemInterface
             $expiration === null => null,
             $expiration instanceof \DateTimeInterface => microtime(true) + Keys::until($expiration),
             default =>
-                throw new InvalidArgument('an expiration time must be a DateTimeInterface or null, not ' . get_debug_type($expiration)),
+                throw new InvalidArgument(
+                    'an expiration time must be a DateTimeInterface or null, not ' . get_debug_type($expiration),
+                ),
         };
 
         return $this;
@@ -58,7 +60,9 @@ final class Item implements CacheItemInterface
     public function expiresAfter($time): static
     {
         if ($time !== null && !\is_int($time) && !$time instanceof \DateInterval) {
-            throw new InvalidArgument('a time to live must be an int, a DateInterval or null, not ' . get_debug_type($time));
+            throw new InvalidArgument(
+                'a time to live must be an int, a DateInterval or null, not ' . get_debug_type($time),
+            );
         }
         $seconds = Keys::seconds($time);
         $this->until = $seconds === null ? null : microtime(true) + $seconds;

@@ -22,7 +22,8 @@ final class Keys
         return match (true) {
             !\is_string($key) => 'a key must be a string, not ' . get_debug_type($key),
             $key === '' => 'a key must have at least one byte',
-            strpbrk($key, self::RESERVED) !== false => "the key \"$key\" has a reserved character, one of " . self::RESERVED,
+            strpbrk($key, self::RESERVED) !== false => "the key \"$key\" has a reserved character, one of "
+                . self::RESERVED,
             \strlen($key) > self::BYTES_MAX => 'a key must have at most 1024 bytes, not ' . \strlen($key),
             default => null,
         };
