@@ -17,8 +17,8 @@ use samovar_log::Throttle;
 use samovar_ring::Overrun;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -54,8 +54,8 @@ pub(crate) struct Case {
 pub(crate) struct OverrunDiagnosis {
     /// `None` only while this is dropped.
     cases: Option<SyncSender<Case>>,
-    /// Disconnected when the thread has ended.
-    end: Receiver<()>,
+    /// Disconnected when the thread has ended. The lock only makes the struct shareable.
+    end: Mutex<Receiver<()>>,
 }
 
 impl OverrunDiagnosis {
@@ -67,7 +67,7 @@ impl OverrunDiagnosis {
             let _ended: SyncSender<()> = ended;
             hold(&cases);
         })?;
-        Ok(OverrunDiagnosis { cases: Some(sender), end })
+        Ok(OverrunDiagnosis { cases: Some(sender), end: Mutex::new(end) })
     }
 
     /// Queues a case. Does not block.
@@ -84,8 +84,10 @@ impl OverrunDiagnosis {
 impl Drop for OverrunDiagnosis {
     fn drop(&mut self) {
         drop(self.cases.take());
-        // Disconnected: all cases are logged.
-        let _ = self.end.recv_timeout(END_LIMIT);
+        if let Ok(end) = self.end.get_mut() {
+            // Disconnected: all cases are logged.
+            let _ = end.recv_timeout(END_LIMIT);
+        }
     }
 }
 
