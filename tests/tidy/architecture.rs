@@ -18,6 +18,25 @@ fn architecture_document_names_existing_files() {
     none("ARCHITECTURE.md names what is not there", &missing);
 }
 
+/// A renamed file leaves its old name in comments elsewhere.
+#[test]
+fn comments_name_existing_rust_files() {
+    let files = files();
+    let sources = files.iter().filter(|file| file.starts_with("crates/"));
+    let mut missing = Vec::new();
+    for file in sources.filter(|file| is_kind(file, &["rs", "c", "h"])) {
+        for (at, line) in read(file).lines().enumerate() {
+            let is_comment =
+                ["//", "/*", "*"].iter().any(|mark| line.trim_start().starts_with(mark));
+            let names = line.split(|c: char| !c.is_ascii_alphanumeric() && !"._-/".contains(c));
+            let names = names.map(|name| name.trim_end_matches('.'));
+            let gone = names.filter(|name| is_kind(name, &["rs"]) && !is_there(name, &files));
+            missing.extend(gone.filter(|_| is_comment).map(|n| format!("{file}:{}: {n}", at + 1)));
+        }
+    }
+    none("comments name what is not there", &missing);
+}
+
 /// Texts between single backticks, except in code blocks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").step_by(2).flat_map(|part| part.split('`').skip(1).step_by(2))
