@@ -6,14 +6,14 @@
  * headers describe our functions and methods (names, parameters, types) to the engine. So each
  * signature is defined only once, in its stub.
  *
- *   php scripts/arginfo.php            writes the headers
- *   php scripts/arginfo.php --check    lists the headers that differ from the stubs, and fails if
+ * php scripts/arginfo.php            writes the headers php scripts/arginfo.php --check    lists
+ * the headers that differ from the stubs, and fails if
  *                                      there are any
  *
  * A function's code is ZEND_FUNCTION(name), with `_` for `\`, in a C file that includes
- * prototypes.h. A method's code is ZEND_METHOD(Class, name), in the C file of the class. A stub with
- * `@implementation-alias other` has no code of its own. The headers are checked in, so that a build
- * does not need php.
+ * prototypes.h. A method's code is ZEND_METHOD(Class, name), in the C file of the class. A stub
+ * with `@implementation-alias other` has no code of its own. The headers are checked in, so that a
+ * build does not need php.
  */
 
 declare(strict_types=1);

@@ -17,7 +17,7 @@ export SAMOVAR_BIN=${SAMOVAR_BIN:-$PWD/target/tested/samovar}
 
 if [ ! -x "$SAMOVAR_BIN" ]; then
     echo "two-versions: no server at $SAMOVAR_BIN" >&2
-    echo "hint: run make tested, or set SAMOVAR_BIN" >&2
+    echo "hint: run make built, or set SAMOVAR_BIN" >&2
     exit 1
 fi
 scripts/second-root.sh "$suite" "$php" make setup

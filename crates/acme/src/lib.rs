@@ -10,11 +10,11 @@
 //! - `plan`: the wanted certificates
 //! - `validity`: times of renewals and retries
 //! - `store`: the files
-//! - `trouble`: errors and hints
+//! - `failure`: errors and hints
 //! - `http`: client for the authority
 //! - `account`: account at the authority
 //! - `order`: one certificate
-//! - `keeper`: the thread
+//! - `renewal_thread`: the thread
 
 mod account;
 mod failure;

@@ -18,9 +18,9 @@
 //! | `query.rs` | names from outside in links |
 //! | `figures.rs` | data of the pages: time series (the status is defined in crates/wire) |
 //! | `compare.rs` | data of the pages: changes since another time |
-//! | `well.rs` | health check |
+//! | `health.rs` | health check |
 //! | `chart.rs` | charts as SVG |
-//! | `human.rs` | figures formatted for people |
+//! | `format.rs` | figures formatted for people |
 //! | `assets/` | style sheet, scripts and icon |
 
 // Displayed values are floats and never negative. No server counts beyond 2⁵³.

@@ -1,4 +1,4 @@
-//! Handover from one server to the next: `words` are the messages, `predecessor` is the new
+//! Handover from one server to the next: `messages` are the messages, `predecessor` is the new
 //! server's side, `claim` decides which of the two serves.
 
 pub(crate) mod claim;

@@ -1,7 +1,7 @@
 //! `samovar leaks`: finds data that requests leave in the process that runs them, by name and
 //! source line.
 //!
-//! A separate server runs the application. Its only worker writes a heap walk (census) of its
+//! A separate server runs the application. Its only worker writes a heap walk of its
 //! process before the first request and after each one. A resident application runs in one process
 //! without rollbacks, so that growth is visible between requests. An application with a checkpoint
 //! is compared with its image.

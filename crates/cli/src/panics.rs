@@ -1,5 +1,5 @@
 //! Panics: logs where a panic happened. Its effect is decided where it is caught (front's
-//! `mishap.rs`).
+//! `panic_guard.rs`).
 
 use std::backtrace::Backtrace;
 use std::panic::{PanicHookInfo, set_hook};

@@ -2,8 +2,8 @@
 //! terminal, once elsewhere.
 //!
 //! Queries the control socket twice, and shows the differences. `sample.rs` queries, `rows.rs`
-//! subtracts and sorts, `table.rs` defines the tables, `screen.rs` draws for a terminal, `keys.rs`
-//! handles keys, `plain.rs` prints for a pipe.
+//! subtracts and sorts, `table.rs` defines the tables, `terminal_screen.rs` draws for a terminal,
+//! `keys.rs` handles keys, `plain.rs` prints for a pipe.
 
 mod keys;
 mod plain;

@@ -1,7 +1,7 @@
 //! The available settings. Reading order:
 //! - [`table`]: all settings, one row each
 //! - [`setting`]: the content of a row, and the allowed values
-//! - [`settings`]: the resulting types; `sheet` declares them
+//! - [`settings`]: the resulting types; `macros` declares them
 //! - [`address`] and [`listener`]: the entries of `listen`
 //! - `compression`: how responses are compressed
 //! - `console`: the tables `[[console]]`
@@ -11,7 +11,7 @@
 //! - [`send_folder`]: an entry of `[sendfile]`
 //! - `notation`: sizes, times, addresses
 //! - `domain`: names of the server, and the settings that follow from them
-//! - `finish`: checks that depend on the machine
+//! - `resolve`: checks that depend on the machine
 //! - [`names`]: corrections for mistyped names
 
 #[macro_use]

@@ -1,12 +1,12 @@
 //! accept, parse: client connections, from the listening socket to a parsed head.
 //!
-//! - `listeners` opens the addresses. `accept` accepts connections while there is room. `mates`
-//!   selects the thread of a connection if the front has several threads.
+//! - `listeners` opens the addresses. `accept` accepts connections while there is room.
+//!   `thread_balancer` selects the thread of a connection if the front has several threads.
 //! - `connection` is the state of one connection, `registry` has all of them.
 //! - `serve` determines the ends and the protocol of a connection, over a `socket`. `proxy_header`
-//!   reads the `ends` from a proxy's header.
-//! - `http1` runs hyper's HTTP/1.1 on top of `watched`, the socket that hyper gets, and `screen`,
-//!   which inspects the bytes of heads first.
+//!   reads the `peer_info` from a proxy's header.
+//! - `http1` runs hyper's HTTP/1.1 on top of `io_observer`, the socket that hyper gets, and
+//!   `head_filter`, which inspects the bytes of heads first.
 //! - `http2` does the same for HTTP/2, with `frames` and `streams`.
 //! - `fastcgi` accepts requests from web servers in place of php-fpm.
 //! - `request_body` is the request body for all of these protocols.

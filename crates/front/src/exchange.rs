@@ -4,15 +4,15 @@
 //! |---|---|
 //! | `table` | slots in flight, the tasks that wait for them, and when the ring is polled |
 //! | `slot` | one row of the table |
-//! | `wait`, `waiter` | queue of requests that wait for a free slot |
-//! | `deadlines`, `times` | time limits of queued and running requests |
+//! | `slot_queue`, `slot_waiter` | queue of requests that wait for a free slot |
+//! | `deadlines`, `time_limits` | time limits of queued and running requests |
 //! | `feed` | request body into the slot |
-//! | `response` | response out of the slot |
-//! | `relay`, `kept` | response to a client slower than the worker; its buffered bytes |
+//! | `response_reader` | response out of the slot |
+//! | `relay`, `spill_buffer` | response to a client slower than the worker; its buffered bytes |
 //! | `admission`, `shares` | decides whether a request may queue; counts requests per client |
-//! | `gathering` | decides when workers are woken for submitted requests |
-//! | `later` | usage of a request, reported when its worker has finished |
-//! | `lost` | reasons why a response is missing or incomplete |
+//! | `wake_batching` | decides when workers are woken for submitted requests |
+//! | `deferred_usage` | usage of a request, reported when its worker has finished |
+//! | `missing_response` | reasons why a response is missing or incomplete |
 //! | `deaths` | decides whether a request is retried after its worker died |
 //!
 //! Imports `setup` and `runtime`. Does not know HTTP or connections.

@@ -1,10 +1,10 @@
 //! The stages of one request: check, route, then a file or a worker, then deliver and record.
 //!
 //! - `context` is the state that the stages share.
-//! - `check`, `host` and `forwarded` decide which parts of the head are trusted.
+//! - `http_rules`, `host` and `forwarded` decide which parts of the head are trusted.
 //! - `upload` receives the body, `head` encodes the head for PHP, `submit` runs the request, and
 //!   `interim` forwards interim responses.
-//! - `welcome` gives hints until the first page is served.
+//! - `first_request_hints` gives hints until the first page is served.
 //! - `probe` is a request of the server itself.
 //!
 //! Imports all folders except `front`.

@@ -1,9 +1,9 @@
 //! deliver: every outgoing response, in the form that hyper accepts.
 //!
 //! - `body` is the body of any response.
-//! - `worker` converts a worker's response, `files` a file (`file_body`).
-//! - `compress` compresses any response (`packed`).
-//! - `error_page` is the response to a failure, `own` are responses of the front itself.
+//! - `worker_response` converts a worker's response, `files` a file (`file_body`).
+//! - `compress` compresses any response (`compressed_body`).
+//! - `error_page` is the response to a failure, `front_response` are responses of the front itself.
 //!
 //! Imports the folders below it: `client`, `shared`, `log`, `exchange`, `setup`, `runtime`.
 

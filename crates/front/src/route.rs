@@ -7,14 +7,14 @@
 //! | `site` | decides by the rules |
 //! | `files` | view of the file system |
 //! | `private` | files that are never served |
-//! | `refused` | refusals of the file or script that a path resolves to |
-//! | `terms`, `locations` | settings that apply to some paths only |
+//! | `refusal` | refusals of the file or script that a path resolves to |
+//! | `path_settings`, `locations` | settings that apply to some paths only |
 //! | `pools` | the pool of a request |
 //! | `explain` | describes a decision for `samovar routes` |
 //! | `cache` | recent decisions |
-//! | `known` | files that were found recently |
+//! | `file_cache` | files that were found recently |
 //!
-//! All but `files`, `cache` and `known` are pure functions. Imports `runtime`.
+//! All but `files`, `cache` and `file_cache` are pure functions. Imports `runtime`.
 
 pub(crate) mod cache;
 pub(crate) mod explain;

@@ -4,11 +4,11 @@
 //! - `certificate` reads the names of a certificate. `staple` reads the OCSP response of its
 //!   authority.
 //! - `revocation` reads the lists of revoked client certificates.
-//! - `files` reads the files of the settings, by `reading`. `stamp` detects when to read them
-//!   again.
+//! - `files` reads the files of the settings, by `file_reader`. `file_stamp` detects when to read
+//!   them again.
 //! - `watch` reports when a file expires.
 //! - `issued` has the certificates that an authority has issued at runtime.
-//! - `chooser` selects a certificate by the name that a client requests.
+//! - `certificate_selector` selects a certificate by the name that a client requests.
 //! - `client` sets the variables for PHP about a client's certificate and the connection.
 //!
 //! Knows no connections. Imports no other folder of this crate.

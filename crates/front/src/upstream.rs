@@ -4,18 +4,18 @@
 //! | module | role |
 //! |---|---|
 //! | `record` | FastCGI records; `client` reads and writes them too |
-//! | `reply` | response that a sequence of records contains; pure |
+//! | `response_parser` | response that a sequence of records contains; pure |
 //! | `choose` | selects one of several php-fpm servers; pure |
 //! | `names` | addresses of servers that are given by name |
 //! | `open` | opens one connection |
 //! | `pool` | connections to each server |
-//! | `places` | number of connections of all threads |
+//! | `endpoints` | number of connections of all threads |
 //! | `tally` | statistics of each server, and of each address of a name |
-//! | `remembered` | bounded map of recently used servers and addresses |
+//! | `lru` | bounded map of recently used servers and addresses |
 //! | `down` | servers that failed to accept a connection recently |
-//! | `talk` | one request on one connection, in a task of its own |
-//! | `course` | time limits of such a request, without the time spent waiting for the client |
-//! | `response` | response state shared by this task and the request's own task |
+//! | `roundtrip` | one request on one connection, in a task of its own |
+//! | `timing` | time limits of such a request, without the time spent waiting for the client |
+//! | `response_state` | response state shared by this task and the request's own task |
 //!
 //! Imports `setup`, `exchange` and `runtime`. Does not know HTTP, except for a response head as
 //! bytes.

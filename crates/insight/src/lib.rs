@@ -11,12 +11,12 @@
 //! | `batch.rs` | batches of requests on their way to the thread; most requests are packed |
 //! | `intake.rs` | front → thread: a bounded channel of batches that never blocks the front |
 //! | `report.rs` | a worker's report on its request: route, waits, timers; untrusted bytes |
-//! | `fold.rs` | a path without its numbers: `/users/42` → `/users/{n}` |
+//! | `path_folding.rs` | a path without its numbers: `/users/42` → `/users/{n}` |
 //! | `histogram.rs` | times with a bounded relative error |
-//! | `capped.rs` | map with a limited number of names from outside |
+//! | `bounded_map.rs` | map with a limited number of names from outside |
 //! | `route.rs` | sums of one route |
-//! | `saving.rs` | saving of a booted application |
-//! | `kept.rs` | details of the last slow and failed requests |
+//! | `checkpoint_savings.rs` | saving of a booted application |
+//! | `recent_requests.rs` | details of the last slow and failed requests |
 //! | `series.rs` | the last seconds and minutes |
 //! | `redaction.rs` | removal of secret values |
 //! | `sources.rs` | other machines that report their requests |
@@ -26,7 +26,7 @@
 //! | `pinba.rs` | Pinba's packets; sent by `sender.rs`, received by `listener.rs` |
 //! | `store.rs` | history on disk |
 //! | `handover_gate.rs` | wait for another server to release a resource |
-//! | `running.rs` | the aggregation thread |
+//! | `aggregator.rs` | the aggregation thread |
 //! | `export.rs` | export to Prometheus, OpenMetrics and OpenTelemetry |
 
 // Displayed values are floats. Counters stay below 2⁵³, so they are exact.

@@ -7,7 +7,7 @@
 //! | `calls/graph.rs` | graph of many requests, added up by name |
 //! | `calls/times.rs` | distribution of a function's durations |
 //! | `calls/store.rs` | days and routes, in memory or on disk, bounded |
-//! | `calls/keeper.rs` | thread that receives and stores graphs |
+//! | `calls/collector.rs` | thread that receives and stores graphs |
 //! | `calls/table.rs` | a graph as a table |
 //! | `calls/export.rs` | callgrind's and XHProf's formats |
 

@@ -7,14 +7,14 @@
 //! | file | content |
 //! |---|---|
 //! | `sample.rs` | one sample of a worker |
-//! | `running.rs` | the current minute, and the requests that still run |
+//! | `current_minute.rs` | the current minute, and the requests that still run |
 //! | `store.rs` | completed minutes, in memory or on disk, bounded |
-//! | `question.rs` | queries, answered from both |
+//! | `query.rs` | queries, answered from both |
 //! | `profiles.rs` | thread that stores minutes and answers queries |
 //! | `push.rs` | push of minutes to Pyroscope |
 //! | `calls.rs` | call graphs of traced requests, by day and route |
 //! | `loads.rs` | cost of boots, and files that requests still load |
-//! | `sealed.rs` | transport of graphs and load reports |
+//! | `memory_file.rs` | transport of graphs and load reports |
 
 pub mod calls;
 mod current_minute;

@@ -8,7 +8,7 @@
 //! | `loads/functions.rs` | functions of a boot, from the sampler |
 //! | `loads/lazy.rs` | loads of requests, and advice for warming up |
 //! | `loads/growth.rs` | causes of workers' memory growth, received the same way |
-//! | `loads/keeper.rs` | thread that receives the reports |
+//! | `loads/collector.rs` | thread that receives the reports |
 
 mod boot;
 mod collector;

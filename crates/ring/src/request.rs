@@ -2,7 +2,7 @@
 //!
 //! Every string is followed by a NUL that its length does not count, because PHP's request fields
 //! are C strings. The C view of these structs, `crates/worker/csrc/ring.h`, is generated from this
-//! file (`mirror.rs`).
+//! file (`c_header.rs`).
 
 use crate::c_header::mirrored;
 use crate::layout::REQUEST_BYTES;

@@ -1,4 +1,4 @@
-//! Run permits (*turns* in the code): a request begins only while fewer workers run than there are
+//! Run permits: a request begins only while fewer workers run than there are
 //! cores, no matter how many workers exist.
 //!
 //! A worker holds a permit, a bit of its own, while it runs. It gets the permit with the wake-up or

@@ -14,7 +14,7 @@
 //! Reading order:
 //!
 //! - [`lock`]: locks and their holders
-//! - [`seats`]: the process registry
+//! - [`process_registry`]: the process registry
 //! - [`chain`]: rows under keys
 //! - [`directory`]: objects by name
 //! - [`memory`]: the memory layout

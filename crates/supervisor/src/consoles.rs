@@ -1,4 +1,4 @@
-//! A pool's console workers (`[[console]]`). `places` decides; this module forks through the
+//! A pool's console workers (`[[console]]`). `plan` decides; this module forks through the
 //! template, sends signals, and logs the workers' output.
 
 mod plan;

@@ -180,7 +180,7 @@ fn left_of_others(server: &Server, item: &Item, all: &Value) -> Vec<String> {
 }
 
 /// Whether a worker of any model takes no further request after this item
-/// (crates/worker/csrc/rollback/stain.c).
+/// (crates/worker/csrc/rollback/taint.c).
 fn is_stain(item: &Item) -> bool {
     item.name.strip_prefix("kernel/").is_some_and(|name| STAINS.contains(&name))
 }

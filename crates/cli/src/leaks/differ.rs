@@ -35,7 +35,7 @@ pub(super) struct Change {
     pub(super) root: String,
 }
 
-/// Index for finding a node's counterpart in the other census.
+/// Index for finding a node's counterpart in the other heap walk.
 struct Index<'a> {
     roots: HashMap<(u8, &'a str, usize), usize>,
     members: HashMap<(usize, &'a str), usize>,
@@ -84,7 +84,7 @@ fn is_container(node: &Node) -> bool {
     node.value == ARRAY || node.value == OBJECT
 }
 
-/// Counterpart of each node of the later census in the earlier one: by name (`slots`), and for
+/// Counterpart of each node of the later heap walk in the earlier one: by name (`slots`), and for
 /// containers by identity (`bodies`).
 struct Matches {
     slots: Vec<Option<usize>>,
@@ -115,7 +115,7 @@ impl Matches {
     }
 }
 
-/// Added and removed members, by the container's index in the later census.
+/// Added and removed members, by the container's index in the later heap walk.
 #[derive(Default)]
 struct Moves {
     added: i64,
@@ -185,7 +185,7 @@ fn came(
     }
 }
 
-/// Counts members of the earlier census that have no counterpart in the later one.
+/// Counts members of the earlier heap walk that have no counterpart in the later one.
 fn went(
     before: &HeapWalk,
     matches: &Matches,
@@ -294,7 +294,7 @@ mod tests {
         Node { parent, kind, value, hash, key, text, bytes: 10, ..Node::default() }
     }
 
-    /// Returns a census with `A::$b`, an array of texts.
+    /// Returns a heap walk with `A::$b`, an array of texts.
     fn array(values: &[&str]) -> HeapWalk {
         let mut root = node(b's', ARRAY, "A::$b", "", None);
         root.count = values.len() as u64;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Timeout for a census. A worker writes it before it finishes its request; after an early end of
-/// the response it writes it later.
+/// Timeout for a heap walk. A worker writes it before it finishes its request; after an early end
+/// of the response it writes it later.
 const HEAP_WALK_LIMIT: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Maximum bytes of a file name, as in report.c.
@@ -45,7 +45,7 @@ impl Folder {
         &self.0
     }
 
-    /// Reads and removes the census of a request. Returns `None` if there is none within the
+    /// Reads and removes the heap walk of a request. Returns `None` if there is none within the
     /// timeout, or when `is_over` returns true.
     pub(super) fn take(
         &self,
@@ -66,7 +66,7 @@ impl Folder {
         Ok(Some(heap_walk))
     }
 
-    /// Reads the census that a worker wrote before its first request.
+    /// Reads the heap walk that a worker wrote before its first request.
     pub(super) fn image(&self, process: u32) -> Result<HeapWalk> {
         match self.take(&format!("begin-{process}"), || Ok(true))? {
             Some(heap_walk) => Ok(heap_walk),

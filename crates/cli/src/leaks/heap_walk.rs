@@ -1,5 +1,5 @@
-//! A census: the heap walk of a worker's process, node by node, as the worker wrote it
-//! (csrc/census/report.c).
+//! The heap walk of a worker's process, node by node, as the worker wrote it
+//! (`csrc/heap_walk/report.c`).
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;

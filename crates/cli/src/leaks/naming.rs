@@ -1,4 +1,4 @@
-//! Nodes of a census → names and values in PHP syntax.
+//! Nodes of a heap walk → names and values in PHP syntax.
 
 use super::heap_walk::{HeapWalk, Node};
 

@@ -25,7 +25,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Adds a census's data about calls, classes and files; the last one is the most complete.
+    /// Adds a heap walk's data about calls, classes and files; the last one is the most complete.
     pub(super) fn learn(&mut self, heap_walk: &HeapWalk) {
         for node in heap_walk.of_kind(CALL) {
             let place = format!("{}:{}", node.file, node.lines.0);

@@ -25,7 +25,7 @@ pub(super) struct Report {
     problems: usize,
     findings: Vec<Finding>,
     warmup: Vec<Warmup>,
-    /// Requests without a valid response or without a census.
+    /// Requests without a valid response or without a heap walk.
     failures: Vec<String>,
     /// Whether a limit was reached, so that data is missing.
     incomplete: bool,

@@ -1,4 +1,4 @@
-//! Requests in order, each with a census after it → changes by name.
+//! Requests in order, each with a heap walk after it → changes by name.
 
 use super::differ::{Change, changes};
 use super::heap_walk::HeapWalk;
@@ -37,7 +37,7 @@ impl Series {
         Series { script, ..Series::default() }
     }
 
-    /// Adds the census of a worker before its first request.
+    /// Adds the heap walk of a worker before its first request.
     pub(super) fn begin(&mut self, heap_walk: HeapWalk) {
         if self.boot.files.is_empty() {
             self.boot.files = heap_walk.of_kind(b'I').map(|node| node.key.clone()).collect();
@@ -51,7 +51,7 @@ impl Series {
         self.last.contains_key(&process)
     }
 
-    /// Adds the census after a request for the URL with this index.
+    /// Adds the heap walk after a request for the URL with this index.
     pub(super) fn add(&mut self, url: usize, heap_walk: HeapWalk) {
         let Some(last) = self.last.get(&heap_walk.process).cloned() else { return };
         self.resident = heap_walk.resident;

@@ -1,8 +1,8 @@
 //! parse, deliver: serves FastCGI to a web server over one connection, in place of php-fpm.
 //!
 //! - `record` encodes and decodes records, `protocol` is the state machine of a connection.
-//! - `params` converts parameters to a request. `script` finds the file that they name, `told`
-//!   stores them.
+//! - `params_decoder` converts parameters to a request. `script` finds the file that they name,
+//!   `fastcgi_params` stores them.
 //! - `pipe` is the request body, `out` the output of the connection.
 //!
 //! This file connects these parts. It processes one request at a time.

@@ -2,8 +2,8 @@
 //!
 //! The first thread also has the listeners and does the work common to all threads (probes, renewal
 //! of certificates). The other threads serve the connections that the first one hands over
-//! (`client/mates.rs`), until no more will arrive. If a task that all requests need panics in one
-//! thread, all threads end: [`Alarm`].
+//! (`client/thread_balancer.rs`), until no more will arrive. If a task that all requests need
+//! panics in one thread, all threads end: [`Alarm`].
 
 use super::handle::Control;
 use super::{drain, sweep};

@@ -1,8 +1,8 @@
 //! Interim responses of a worker (103 Early Hints, RFC 8297) on their way to the client.
 //!
 //! nginx before 1.29 mistakes them for the final response, so proxies get none unless the settings
-//! enable it. hyper does not support interim responses in servers. `client/watched.rs` writes them
-//! directly to the socket, between hyper's own bytes.
+//! enable it. hyper does not support interim responses in servers. `client/io_observer.rs` writes
+//! them directly to the socket, between hyper's own bytes.
 
 use super::context::ScriptRequest;
 use crate::response::worker_response::read_lines;

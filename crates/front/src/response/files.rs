@@ -1,6 +1,6 @@
-//! Static files: files that a route names, precompressed files next to them (`beside`), and files
-//! that scripts send (`sendfile`). `send` builds the response for all of them, with `validate`
-//! (conditions) and `range`.
+//! Static files: files that a route names, precompressed files next to them (`precompressed`), and
+//! files that scripts send (`sendfile`). `send` builds the response for all of them, with
+//! `validate` (conditions) and `range`.
 
 mod precompressed;
 mod range;

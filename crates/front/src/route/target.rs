@@ -1,5 +1,5 @@
-//! The target as the client sent it: hyper's, or the original that `client/screen.rs` stored in the
-//! request.
+//! The target as the client sent it: hyper's, or the original that `client/head_filter.rs` stored
+//! in the request.
 
 use bytes::Bytes;
 use http::request::Parts;

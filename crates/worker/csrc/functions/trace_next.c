@@ -1,6 +1,6 @@
 /* Samovar\trace_next(): sets a header that the front turns into a cookie
- * (front/src/request/traced.rs), because the front knows which clients may use it. No client
- * sees the header. */
+ * (front/src/request/trace_selection.rs), because the front knows which clients may use it. No
+ * client sees the header. */
 #include "boundary.h"
 #include "sapi/sapi.h"
 #include "functions/arginfo/prototypes.h"

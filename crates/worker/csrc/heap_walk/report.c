@@ -19,7 +19,8 @@ enum {
     ID_MAX = 64
 };
 
-/* A record, followed by the bytes of key, text and place. The CLI reads it in leaks/census.rs. */
+/* A record, followed by the bytes of key, text and place. The CLI reads it in
+ * leaks/heap_walk.rs. */
 typedef struct {
     char kind, type;
     uint8_t closed, spare;
@@ -27,7 +28,7 @@ typedef struct {
     uint32_t id, parent, count, handle, line, line_end;
     uint64_t hash, bytes;
 } record;
-_Static_assert(sizeof(record) == 56, "Record of leaks/census.rs");
+_Static_assert(sizeof(record) == 56, "Record of leaks/heap_walk.rs");
 
 typedef struct {
     int file;

@@ -14,7 +14,7 @@ typedef struct {
     size_t len;
 } heap_walk_text;
 
-/* Kind of a node, as one letter. Read by crates/cli/src/leaks/census.rs. */
+/* Kind of a node, as one letter. Read by crates/cli/src/leaks/heap_walk.rs. */
 enum {
     HEAP_WALK_STATIC_PROPERTY = 's',
     HEAP_WALK_STATIC_VARIABLE = 'v',

@@ -70,12 +70,12 @@ struct blocking_call {
 long samovar_make_call(const blocking_call *call);
 
 /* The watcher of this thread: makes the call, returns its result, and preserves its errno. Set
- * for the duration of a request (insight/ledger.c), never in a process that a request has
- * forked. */
+ * for the duration of a request (insight/request_accounting.c), never in a process that a
+ * request has forked. */
 typedef long samovar_blocking_watcher(const blocking_call *call);
 extern __thread samovar_blocking_watcher *samovar_watcher;
 
-/* True if waits of the request release its worker's run permit (crates/ring/src/turns.rs), so
+/* True if waits of the request release its worker's run permit (crates/ring/src/run_permits.rs), so
  * that another worker may run meanwhile. samovar_make_call() does that. Set and cleared with the
  * request. */
 extern __thread bool samovar_counts_turn;

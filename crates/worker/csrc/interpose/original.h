@@ -6,7 +6,7 @@
  * exports them). Calls inside libc are not seen; a rollback notices them by their effect.
  *
  * Until a worker rolls back, `samovar_persistent` is NULL, and each function acts like the
- * original. Changes that no other code undoes are then recorded in rollback/stain.c. The folder
+ * original. Changes that no other code undoes are then recorded in rollback/taint.c. The folder
  * includes from memory/, outside/ and rollback/, and from nothing above. */
 #ifndef SAMOVAR_INTERPOSE_ORIGINAL_H
 #define SAMOVAR_INTERPOSE_ORIGINAL_H

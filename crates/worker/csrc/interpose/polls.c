@@ -1,5 +1,5 @@
 /* poll, select, epoll_wait and related functions: waits for one of several descriptors. Waits
- * for a datagram on a socket of the image are reported to outside/talk.c. */
+ * for a datagram on a socket of the image are reported to outside/connection_protocols.c. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "outside/connection_protocols.h"

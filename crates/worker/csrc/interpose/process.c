@@ -1,5 +1,5 @@
 /* Folder, umask, signals, timers, semaphores: records changes that a rollback undoes
- * (rollback/process.c) and, for other models, changes that are not undone (rollback/stain.c). */
+ * (rollback/process.c) and, for other models, changes that are not undone (rollback/taint.c). */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"

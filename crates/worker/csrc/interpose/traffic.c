@@ -1,5 +1,5 @@
 /* read, write, send, recv and related functions: traffic on descriptors of the image is reported
- * to outside/talk.c, and during a boot to outside/data.c. */
+ * to outside/connection_protocols.c, and during a boot to outside/data.c. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"

@@ -18,8 +18,8 @@
 #include <signal.h>
 #include "functions/arginfo/prototypes.h"
 
-/* LOOK_SIGNAL of crates/supervisor/src/inquest.rs. Neither PHP nor a library known to us uses
- * it, and scripts cannot set a timer that sends it. */
+/* LOOK_SIGNAL of crates/supervisor/src/overrun_diagnosis.rs. Neither PHP nor a library known to
+ * us uses it, and scripts cannot set a timer that sends it. */
 enum { LOOK_SIGNAL = SIGVTALRM };
 
 /* Maximum extension: a year. */

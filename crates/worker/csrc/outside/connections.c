@@ -1,7 +1,7 @@
 /* Database connections that were opened above the checkpoint. The request's open transaction
  * ends with the request, as when php-fpm closes the connection. Then the driver is queried
- * whether the connection is idle, and talk.c whether the traffic has left the server's session
- * unchanged. If not, the worker leaves. */
+ * whether the connection is idle, and connection_protocols.c whether the traffic has left the
+ * server's session unchanged. If not, the worker leaves. */
 #include "outside/connections.h"
 #include "leave.h"
 #include "outside/connection_protocols.h"
@@ -27,7 +27,7 @@ static struct {
     void (*clear)(void *);
 } pq;
 
-/* Connections whose protocol talk.c can follow, by their descriptor. */
+/* Connections whose protocol connection_protocols.c can follow, by their descriptor. */
 static struct {
     int fd;
     talk_language language;
@@ -80,8 +80,8 @@ int samovar_connections_descriptor(php_stream *stream) {
     return stream && php_stream_cast(stream, how, (void **)&fd, 0) == SUCCESS ? fd : -1;
 }
 
-/* Returns true if talk.c reads quoted text like the server: no character ends with a byte that
- * is a backslash. */
+/* Returns true if connection_protocols.c reads quoted text like the server: no character ends
+ * with a byte that is a backslash. */
 static bool is_plain_charset(const char *name) {
     return name && (strncasecmp(name, "utf8", 4) == 0 || strncasecmp(name, "latin", 5) == 0 ||
                     strcasecmp(name, "ascii") == 0 || strcasecmp(name, "binary") == 0 ||

@@ -1,5 +1,5 @@
 /* Properties of a descriptor, for the code that judges the descriptors of the boot (preflight.c)
- * and the code that keeps them (kept.c).
+ * and the code that keeps them (inherited_fds.c).
  *
  * This folder handles objects outside the process, which a rollback of memory does not reach:
  * the objects that exist, those that may be shared, and those that are proven to be unchanged.

@@ -1,6 +1,6 @@
-/* Start of a worker: the descriptors that the boot has left open. The worker replaces descriptors
- * that it must not share with other workers. put_back.c restores them after each request; talk.c
- * follows their use by requests. */
+/* Start of a worker: the descriptors that the boot has left open. The worker replaces
+ * descriptors that it must not share with other workers. put_back.c restores them after each
+ * request; connection_protocols.c follows their use by requests. */
 #define _GNU_SOURCE
 #include "outside/inherited_fds.h"
 #include "memory/image.h"
@@ -68,7 +68,7 @@ static kept_kind kind_of_socket(int fd) {
     return samovar_is_connection(fd, &peer) ? KEPT_CONNECTION : KEPT_OTHER;
 }
 
-/* Has a descriptor watched that a rollback cannot restore (talk.c). */
+/* Has a descriptor watched that a rollback cannot restore (connection_protocols.c). */
 static void watch(kept_state *s, int fd, const struct stat *info) {
     char name[DESCRIPTOR_TEXT];
     samovar_descriptor_name(fd, name);

@@ -1,6 +1,6 @@
-/* Protocols of databases that are followed on connections of the image (talk.c): far enough to
- * know that each query has its response, and that none has changed state that the server keeps
- * for the session. */
+/* Protocols of databases that are followed on connections of the image (connection_protocols.c):
+ * far enough to know that each query has its response, and that none has changed state that the
+ * server keeps for the session. */
 #ifndef SAMOVAR_OUTSIDE_LANGUAGE_H
 #define SAMOVAR_OUTSIDE_LANGUAGE_H
 

@@ -1,5 +1,5 @@
-/* Checks whether a statement leaves the session of a database unchanged. talk.c checks each
- * statement that a request sends on a connection made above the checkpoint.
+/* Checks whether a statement leaves the session of a database unchanged. connection_protocols.c
+ * checks each statement that a request sends on a connection made above the checkpoint.
  *
  * It is a list of statements known to be safe. Text that is not understood, such as a comment or
  * a second statement, counts as unsafe. Effects of stored functions and triggers are not seen. */

@@ -1,4 +1,4 @@
-//! Tests of the screen, driven as in `watched.rs`, with a simple parser in place of hyper.
+//! Tests of the screen, driven as in `io_observer.rs`, with a simple parser in place of hyper.
 
 use super::*;
 use proptest::prelude::*;
