@@ -11,7 +11,9 @@ pub(crate) use libphp::{
     php_version, sessions,
 };
 
+use crate::bytes::slice;
 use crate::meter::Meter;
+use crate::request_head::Head;
 use crate::shared;
 use crate::tracing;
 use samovar_channel::EXIT_REPLACE;
@@ -23,12 +25,6 @@ use samovar_ring::{
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
-
-/// An opaque request head in the slot.
-#[repr(C)]
-pub(crate) struct Head {
-    _opaque: [u8; 0],
-}
 
 unsafe extern "C" {
     fn samovar_php_run(head: *const Head) -> c_int;
@@ -508,16 +504,6 @@ extern "C" fn samovar_cpu_ns() -> u64 {
 /// that a request has forked. Its response has no reader, and it continues.
 fn status_of(done: Option<bool>) -> c_int {
     if done.unwrap_or(true) { 0 } else { -1 }
-}
-
-/// # Safety
-/// `at` must have `len` readable bytes while the result is used.
-pub(crate) unsafe fn slice<'a>(at: *const c_char, len: usize) -> &'a [u8] {
-    if len == 0 {
-        return &[];
-    }
-    // SAFETY: promised by the caller.
-    unsafe { std::slice::from_raw_parts(at.cast(), len) }
 }
 
 #[cfg(test)]

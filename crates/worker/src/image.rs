@@ -9,6 +9,7 @@ use crate::boundary::{self, BootPlace, Outcome};
 use crate::life;
 use crate::log;
 use crate::os;
+use crate::request_head::Head;
 use crate::shared;
 use crate::tracing;
 use crate::warmup;
@@ -217,6 +218,6 @@ unsafe extern "C" fn samovar_finding(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_next_warmup() -> *const boundary::Head {
+extern "C" fn samovar_next_warmup() -> *const Head {
     warmup::next()
 }

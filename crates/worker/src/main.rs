@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // Fork, signals and the C boundary. Each block says why it is sound.
 
 mod boundary;
+mod bytes;
 mod console;
 mod engine;
 mod image;
@@ -17,6 +18,7 @@ mod options;
 mod os;
 mod php_options;
 mod relinking;
+mod request_head;
 mod sealed;
 mod shared;
 mod template;
@@ -63,5 +65,38 @@ fn main() -> ExitCode {
             log::write(&format!("samovar-php: {error}"), "");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The modules build on each other, from system calls to the template. The test is here because
+    /// a test with its own binary needs substitutes for functions that C calls.
+    #[test]
+    fn modules_import_only_lower_ones() {
+        let rooms = [
+            "bytes",
+            "request_head",
+            "os",
+            "log",
+            "sealed",
+            "meter",
+            "ini",
+            "php_options.in",
+            "php_options",
+            "loads",
+            "tracing",
+            "shared",
+            "boundary",
+            "engine",
+            "options",
+            "life",
+            "warmup",
+            "image",
+            "relinking",
+            "console",
+            "template",
+        ];
+        samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
     }
 }

@@ -4,100 +4,29 @@
 //! PHP. C may use their results until the next call.
 
 mod breaker;
+mod breaker_call;
 mod cache;
 mod counter;
 mod limiter;
 mod lock;
 mod noted;
+mod open_table;
+mod problem;
 mod published;
+mod published_state;
+mod state;
 mod table;
 
 use crate::log;
 use samovar_channel::EXIT_REPLACE;
-use samovar_published::Region;
-use samovar_shared::{
-    Breaker, BreakerOpenError, Cache, CacheError, CacheOpenError, Client, LimiterError,
-    LimiterOpenError, NamedLock, OpenError, Outcome, RateLimiter, RegistryFull, Shared, TableError,
-    TableOpenError,
-};
-use std::cell::UnsafeCell;
-use std::ffi::{CString, c_char, c_int};
-use std::os::fd::OwnedFd;
+use samovar_shared::Outcome;
+use state::{Problem, with};
 
-/// Class of the exception that PHP throws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-enum Thrown {
-    /// `Error`: the PHP code is wrong.
-    Error = 0,
-    /// `ValueError`: an argument is wrong.
-    Value = 1,
-    /// `RuntimeException`: there is no room, or another process does not make progress.
-    Runtime = 2,
-}
-
-/// `samovar_problem` of shared.h.
-#[repr(C)]
-struct Problem {
-    thrown: c_int,
-    text: *const c_char,
-}
-
-/// State of this process for the shared memory.
-struct SharedState {
-    client: Client,
-    published: published::PublishedState,
-    tables: Vec<table::Opened>,
-    limiters: Vec<RateLimiter>,
-    caches: Vec<Cache>,
-    breakers: Vec<Breaker>,
-    /// Calls that a breaker let through and that have not returned yet.
-    calling: Vec<breaker::Begun>,
-    /// Number of calls that breakers have let through.
-    calls: i64,
-    /// Values that the request is making: the cache, and the hash of the key.
-    making: Vec<(u32, u64)>,
-    /// Locks that the request or the boot holds.
-    held: Vec<NamedLock>,
-    /// Number of requests and boots that have released their locks and values, plus one.
-    turn: u64,
-    text: CString,
-    problem: Problem,
-}
+pub(crate) use state::attach;
 
 /// Message for a process whose parent read published values and has died at the moment of the fork.
 const NO_LONGER_THERE: &str =
     "PHP Samovar: a process exits, because its first published values are gone";
-
-struct Global(UnsafeCell<Option<SharedState>>);
-// SAFETY: the process has one thread. `with` hands out one reference at a time, because no function
-// called inside it calls back into this file (none calls PHP).
-unsafe impl Sync for Global {}
-// Next to the other variables that each request writes (boundary.h).
-#[unsafe(link_section = "samovar_of_request")]
-static PLACE: Global = Global(UnsafeCell::new(None));
-
-/// Attaches the shared memory: once, in the template.
-pub(crate) fn attach(shared: Shared, region: Region, publishing: OwnedFd) {
-    let generation = shared.begin_generation();
-    let place = SharedState {
-        client: Client::new(shared, generation),
-        published: published::PublishedState::new(region, publishing),
-        tables: Vec::new(),
-        limiters: Vec::new(),
-        caches: Vec::new(),
-        breakers: Vec::new(),
-        calling: Vec::new(),
-        calls: 0,
-        making: Vec::new(),
-        held: Vec::new(),
-        turn: 1,
-        text: CString::default(),
-        problem: Problem { thrown: 0, text: std::ptr::null() },
-    };
-    // SAFETY: see `Global`; PHP has not started yet.
-    unsafe { *PLACE.0.get() = Some(place) };
-}
 
 /// Called at the start of a worker, so that the state which a rollback restores already has its
 /// entry in the process registry. If that fails, the worker tries again when it needs the entry,
@@ -109,122 +38,6 @@ pub(crate) fn begin() {
         log::write(NO_LONGER_THERE, "");
         // SAFETY: ends the process, which has no request yet.
         unsafe { libc::_exit(EXIT_REPLACE) }
-    }
-}
-
-fn with<R>(f: impl FnOnce(&mut SharedState) -> R) -> Option<R> {
-    // SAFETY: see `Global`: single thread, not re-entered.
-    let place = unsafe { &mut *PLACE.0.get() };
-    place.as_mut().map(f)
-}
-
-/// Runs `f` in a process that has its entry in the process registry. `None`: it failed, and
-/// [`samovar_shared_problem`] returns the reason.
-fn act<R>(f: impl FnOnce(&mut SharedState) -> Result<R, Why>) -> Option<R> {
-    with(|place| {
-        let done = place.client.begin().map_err(Why::from).and_then(|()| f(place));
-        done.map_err(|why| place.note(why)).ok()
-    })
-    .flatten()
-}
-
-/// Error as PHP gets it.
-struct Why(Thrown, String);
-
-impl SharedState {
-    fn note(&mut self, Why(thrown, text): Why) {
-        self.text = CString::new(text.replace('\0', "?")).unwrap_or_default();
-        self.problem = Problem { thrown: thrown as c_int, text: self.text.as_ptr() };
-    }
-}
-
-impl From<RegistryFull> for Why {
-    fn from(error: RegistryFull) -> Why {
-        Why(Thrown::Runtime, error.to_string())
-    }
-}
-
-impl From<OpenError> for Why {
-    fn from(error: OpenError) -> Why {
-        let thrown = match error {
-            OpenError::Name(_) | OpenError::Definition(_) => Thrown::Value,
-            OpenError::Other { .. } => Thrown::Error,
-            OpenError::Memory { .. } | OpenError::Objects | OpenError::Io(_) | OpenError::Busy => {
-                Thrown::Runtime
-            }
-        };
-        Why(thrown, error.to_string())
-    }
-}
-
-impl From<TableOpenError> for Why {
-    fn from(error: TableOpenError) -> Why {
-        match error {
-            TableOpenError::Definition(error) => Why(Thrown::Value, error.to_string()),
-            TableOpenError::Open(error) => error.into(),
-        }
-    }
-}
-
-impl From<CacheOpenError> for Why {
-    fn from(error: CacheOpenError) -> Why {
-        match error {
-            CacheOpenError::Bytes(_) => Why(Thrown::Value, error.to_string()),
-            CacheOpenError::Open(error) => error.into(),
-        }
-    }
-}
-
-impl From<CacheError> for Why {
-    fn from(error: CacheError) -> Why {
-        let thrown = match error {
-            CacheError::Busy => Thrown::Runtime,
-            CacheError::Key(_) => Thrown::Value,
-        };
-        Why(thrown, error.to_string())
-    }
-}
-
-impl From<BreakerOpenError> for Why {
-    fn from(error: BreakerOpenError) -> Why {
-        match error {
-            BreakerOpenError::Wrong(error) => Why(Thrown::Value, error.to_string()),
-            BreakerOpenError::Open(error) => error.into(),
-        }
-    }
-}
-
-impl From<LimiterOpenError> for Why {
-    fn from(error: LimiterOpenError) -> Why {
-        match error {
-            LimiterOpenError::Wrong(error) => Why(Thrown::Value, error.to_string()),
-            LimiterOpenError::Open(error) => error.into(),
-        }
-    }
-}
-
-impl From<LimiterError> for Why {
-    fn from(error: LimiterError) -> Why {
-        let thrown = match error {
-            LimiterError::Busy => Thrown::Runtime,
-            LimiterError::Cost { .. } => Thrown::Value,
-        };
-        Why(thrown, error.to_string())
-    }
-}
-
-impl From<TableError> for Why {
-    fn from(error: TableError) -> Why {
-        let thrown = match error {
-            TableError::Full { .. } | TableError::Busy(_) | TableError::Overflow(_) => {
-                Thrown::Runtime
-            }
-            TableError::Key { .. }
-            | TableError::Text { .. }
-            | TableError::Column(_)
-            | TableError::Type { .. } => Thrown::Value,
-        };
-        Why(thrown, error.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A graph is sent as a sealed memory file (`sealed.rs`).
 
-use crate::boundary::Head;
+use crate::request_head::Head;
 use crate::{os, sealed};
 use samovar_channel::{GraphEnd, GraphNote};
 use samovar_ring::Lane;

@@ -1,7 +1,7 @@
 //! Warm-up requests: requests for the targets of the setting `warmup`, made before the image is
 //! taken.
 
-use crate::boundary::Head;
+use crate::request_head::Head;
 use samovar_channel::WorkerOptions;
 use samovar_ring::request::{self, FLAG_APP, RequestHead};
 use std::cell::UnsafeCell;

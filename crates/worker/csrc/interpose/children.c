@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
+#include "memory/hot.h"
 #include "outside/boot.h"
-#include "persistent.h"
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     ORIGINAL(posix_spawn)
-    NOTE(hot.others_wrote);
+    NOTE(samovar_hot_state()->others_wrote);
     samovar_boot_opened(BOOT_CHILD);
     return original(pid, path, actions, attributes, argv, envp);
 }
@@ -24,7 +24,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     ORIGINAL(posix_spawnp)
-    NOTE(hot.others_wrote);
+    NOTE(samovar_hot_state()->others_wrote);
     samovar_boot_opened(BOOT_CHILD);
     return original(pid, file, actions, attributes, argv, envp);
 }
@@ -32,7 +32,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
 /* libc's popen() makes its pipe and its process without a call of our functions. */
 FILE *popen(const char *command, const char *mode) {
     ORIGINAL(popen)
-    NOTE(hot.others_wrote);
+    NOTE(samovar_hot_state()->others_wrote);
     FILE *stream = original(command, mode);
     if (stream) {
         samovar_boot_opened(fileno(stream));
@@ -43,14 +43,14 @@ FILE *popen(const char *command, const char *mode) {
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {
     ORIGINAL(pthread_create)
-    NOTE(hot.threads_started);
+    NOTE(samovar_hot_state()->threads_started);
     samovar_boot_opened(BOOT_THREAD);
     return original(thread, attr, run, arg);
 }
 
 int thrd_create(thrd_t *thread, thrd_start_t run, void *arg) {
     ORIGINAL(thrd_create)
-    NOTE(hot.threads_started);
+    NOTE(samovar_hot_state()->threads_started);
     samovar_boot_opened(BOOT_THREAD);
     return original(thread, run, arg);
 }

@@ -3,9 +3,9 @@
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
+#include "memory/persistent.h"
 #include "outside/boot.h"
 #include "outside/connection_protocols.h"
-#include "persistent.h"
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 static bool is_images_descriptor(int fd) {
-    return samovar_persistent && samovar_set_has(&samovar_persistent->kept.open, fd);
+    return samovar_persistent && samovar_set_has(&samovar_kept_state()->open, fd);
 }
 
 static void note_lost(int fd) {
     if (is_images_descriptor(fd)) {
-        samovar_persistent->rollback.leave = LEAVE_DESCRIPTOR;
+        samovar_persistent->leave = LEAVE_DESCRIPTOR;
     }
 }
 
@@ -71,7 +71,7 @@ static void note_control(int fd, int what) {
     case F_SETLEASE:
     case F_NOTIFY:
         if (is_images_descriptor(fd)) {
-            samovar_persistent->rollback.leave = LEAVE_LOCK;
+            samovar_persistent->leave = LEAVE_LOCK;
         }
         return;
     case F_SETOWN:
@@ -80,7 +80,7 @@ static void note_control(int fd, int what) {
     case F_SETPIPE_SZ:
     case F_ADD_SEALS:
         if (is_images_descriptor(fd)) {
-            samovar_persistent->rollback.leave = LEAVE_DESCRIPTOR;
+            samovar_persistent->leave = LEAVE_DESCRIPTOR;
         }
         return;
     default:

@@ -3,12 +3,12 @@
  * write two pages for nothing. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
-#include "persistent.h"
+#include "rollback/process.h"
 #include <syslog.h>
 
 void closelog(void) {
     ORIGINAL(closelog)
-    if (!samovar_persistent || !samovar_persistent->process.modules_end) {
+    if (!samovar_persistent || !samovar_process_state()->modules_end) {
         original();
     }
 }

@@ -3,8 +3,11 @@
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "memory/arena.h"
-#include "persistent.h"
+#include "memory/hot.h"
+#include "memory/mappings.h"
+#include "memory/persistent.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -59,36 +62,36 @@ static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags
 
 /* Memory that existed when the image was taken is gone or was replaced. A check of the mapped
  * addresses would not detect that. */
-static void leave_if_base(persistent_state *s, const void *at, size_t len) {
-    if (samovar_mappings_had(&s->mappings, at, len)) {
-        s->rollback.leave = LEAVE_MAPPING;
+static void leave_if_base(const void *at, size_t len) {
+    if (samovar_mappings_had(samovar_mappings_state(), at, len)) {
+        samovar_persistent->leave = LEAVE_MAPPING;
     }
 }
 
-static void note_new_mapping(persistent_state *s, char *at, size_t len, int flags) {
+static void note_new_mapping(char *at, size_t len, int flags) {
     if (!(flags & MAP_FIXED)) {
-        samovar_mappings_made(&s->mappings, at, len);
+        samovar_mappings_made(samovar_mappings_state(), at, len);
         return;
     }
-    s->mappings.unknown = true;
-    leave_if_base(s, at, len);
+    samovar_mappings_state()->unknown = true;
+    leave_if_base(at, len);
 }
 
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
-    persistent_state *s = samovar_persistent;
+    const bool rolls_back = samovar_persistent != NULL;
     samovar_arena_called_from(__builtin_return_address(0));
-    if (s && prot == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS) &&
+    if (rolls_back && prot == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS) &&
         samovar_arena_is_caller(__builtin_return_address(0))) {
-        void *block = samovar_arena_take(&s->arena, at, len);
+        void *block = samovar_arena_take(samovar_arena_state(), at, len);
         if (block) {
             return block;
         }
     }
-    void *result = s && is_small(len, prot, flags, fd)
-                       ? filled_mmap(&s->hot, at, len, prot, flags, fd, offset)
+    void *result = rolls_back && is_small(len, prot, flags, fd)
+                       ? filled_mmap(samovar_hot_state(), at, len, prot, flags, fd, offset)
                        : raw_mmap(at, len, prot, flags, fd, offset);
-    if (s && result != MAP_FAILED) {
-        note_new_mapping(s, result, len, flags);
+    if (rolls_back && result != MAP_FAILED) {
+        note_new_mapping(result, len, flags);
     }
     return result;
 }
@@ -97,13 +100,12 @@ void *mmap64(void *at, size_t len, int prot, int flags, int fd, off_t offset)
     __attribute__((alias("mmap")));
 
 int munmap(void *at, size_t len) {
-    persistent_state *s = samovar_persistent;
-    if (s) {
-        if (samovar_arena_give_back(&s->arena, at, len) || samovar_image_has(at, len)) {
+    if (samovar_persistent) {
+        if (samovar_arena_give_back(samovar_arena_state(), at, len) || samovar_image_has(at, len)) {
             return 0; /* Memory of the image is needed again after the rollback: it stays. */
         }
-        samovar_mappings_gone(&s->mappings, at, len);
-        leave_if_base(s, at, len);
+        samovar_mappings_gone(samovar_mappings_state(), at, len);
+        leave_if_base(at, len);
     }
     return (int)syscall(SYS_munmap, at, len);
 }
@@ -113,22 +115,23 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
     va_start(more, flags);
     void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
-    persistent_state *s = samovar_persistent;
-    if (s) {
-        const bool is_arena = samovar_arena_has(&s->arena, at);
-        if (is_arena && flags == 0 && samovar_arena_resize(&s->arena, at, len, new_len)) {
+    const bool rolls_back = samovar_persistent != NULL;
+    if (rolls_back) {
+        arena_state *arena = samovar_arena_state();
+        const bool is_arena = samovar_arena_has(arena, at);
+        if (is_arena && flags == 0 && samovar_arena_resize(arena, at, len, new_len)) {
             return at;
         }
         if (is_arena || samovar_image_has(at, len)) {
             errno = ENOMEM; /* The caller copies instead. */
             return MAP_FAILED;
         }
-        s->mappings.unknown = true;
+        samovar_mappings_state()->unknown = true;
     }
     void *result = (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
-    if (s && result != MAP_FAILED) {
-        leave_if_base(s, at, len);
-        leave_if_base(s, result, new_len);
+    if (rolls_back && result != MAP_FAILED) {
+        leave_if_base(at, len);
+        leave_if_base(result, new_len);
     }
     return result;
 }
@@ -137,8 +140,8 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
  * libc maps. */
 void *shmat(int segment, const void *at, int flags) {
     if (samovar_persistent && flags & SHM_REMAP) {
-        samovar_persistent->rollback.leave =
-            LEAVE_MAPPING; /* The memory there is gone, without a record. */
+        /* The memory there is gone, without a record. */
+        samovar_persistent->leave = LEAVE_MAPPING;
     }
     return (void *)syscall(SYS_shmat, segment, at, flags);
 }
@@ -147,7 +150,7 @@ void *shmat(int segment, const void *at, int flags) {
  * segment into the gap. */
 int shmdt(const void *at) {
     if (samovar_persistent) {
-        leave_if_base(samovar_persistent, at, 1);
+        leave_if_base(at, 1);
     }
     return (int)syscall(SYS_shmdt, at);
 }
@@ -165,7 +168,7 @@ int madvise(void *at, size_t len, int advice) {
  * be dropped, a protected page cannot be written. */
 static void note_changed(const void *at, size_t len) {
     if (samovar_persistent && samovar_image_has(at, len)) {
-        samovar_persistent->rollback.leave = LEAVE_MAPPING;
+        samovar_persistent->leave = LEAVE_MAPPING;
     }
 }
 

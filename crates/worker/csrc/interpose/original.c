@@ -2,7 +2,6 @@
  * order: PHP loads extensions with RTLD_DEEPBIND, which would search libc first. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
-#include "persistent.h"
 #include "rollback/taint.h"
 #include <dlfcn.h>
 #include <string.h>
@@ -24,7 +23,7 @@ void samovar_look_up_originals(void) {
 
 void samovar_note_irreversible(leave_reason reason) {
     if (samovar_persistent) {
-        samovar_persistent->rollback.leave = reason;
+        samovar_persistent->leave = reason;
     } else {
         samovar_taint(reason);
     }

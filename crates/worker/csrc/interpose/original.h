@@ -11,7 +11,8 @@
 #ifndef SAMOVAR_INTERPOSE_ORIGINAL_H
 #define SAMOVAR_INTERPOSE_ORIGINAL_H
 
-#include "leave.h"
+#include "memory/persistent.h"
+#include <stddef.h>
 
 /* A function of libc, found by name. */
 typedef struct {
@@ -32,12 +33,12 @@ void *samovar_original(original_function *it);
 /* Called before there is an image. */
 void samovar_look_up_originals(void);
 
-/* Records a change for the rollback: sets a flag of process_state or hot_state, in a worker that
- * rolls back. */
+/* Records a change for the rollback: sets a flag of a unit's state in a worker that rolls back,
+ * as in NOTE(samovar_process_state()->cwd_changed). */
 #define NOTE(flag)                                                                                 \
     do {                                                                                           \
         if (samovar_persistent) {                                                                  \
-            samovar_persistent->flag = true;                                                       \
+            (flag) = true;                                                                         \
         }                                                                                          \
     } while (0)
 

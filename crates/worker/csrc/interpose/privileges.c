@@ -2,7 +2,6 @@
  * every model, the worker sends its response and leaves. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
-#include "persistent.h"
 #include <errno.h>
 #include <grp.h>
 #include <sched.h>

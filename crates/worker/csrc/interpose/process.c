@@ -4,8 +4,9 @@
 #include "interpose/blocking.h"
 #include "interpose/original.h"
 #include "outside/boot.h"
-#include "persistent.h"
+#include "rollback/process.h"
 #include "rollback/taint.h"
+#include "rollback/time_limit.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/sem.h>
@@ -16,24 +17,24 @@
 #include <unistd.h>
 
 int chdir(const char *path) {
-    NOTE(process.cwd_changed);
+    NOTE(samovar_process_state()->cwd_changed);
     return (int)syscall(SYS_chdir, path);
 }
 
 int fchdir(int fd) {
-    NOTE(process.cwd_changed);
+    NOTE(samovar_process_state()->cwd_changed);
     return (int)syscall(SYS_fchdir, fd);
 }
 
 mode_t umask(mode_t mask) {
-    NOTE(process.umask_changed);
+    NOTE(samovar_process_state()->umask_changed);
     return (mode_t)syscall(SYS_umask, mask);
 }
 
 /* No request begins with a blocked signal, so unblocking one leaves no change. */
 static void note_mask(int how, const sigset_t *set) {
     if (samovar_persistent) {
-        samovar_persistent->process.mask_changed = true;
+        samovar_process_state()->mask_changed = true;
     } else if (set && how != SIG_UNBLOCK) {
         samovar_taint_mask();
     }
@@ -41,7 +42,7 @@ static void note_mask(int how, const sigset_t *set) {
 
 static void note_timers(void) {
     if (samovar_persistent) {
-        samovar_persistent->process.timers_changed = true;
+        samovar_process_state()->timers_changed = true;
     } else {
         samovar_taint_timers();
     }
@@ -51,7 +52,7 @@ static void note_timers(void) {
 int sigaction(int number, const struct sigaction *action, struct sigaction *former) {
     ORIGINAL(sigaction)
     if (action) {
-        NOTE(process.signals_changed);
+        NOTE(samovar_process_state()->signals_changed);
     }
     return original(number, action, former);
 }
@@ -70,7 +71,7 @@ int pthread_sigmask(int how, const sigset_t *set, sigset_t *former) {
 
 __sighandler_t signal(int number, __sighandler_t handler) {
     ORIGINAL(signal)
-    NOTE(process.signals_changed);
+    NOTE(samovar_process_state()->signals_changed);
     return original(number, handler);
 }
 
@@ -92,7 +93,7 @@ int setitimer(__itimer_which_t which, const struct itimerval *value, struct itim
     } else if (samovar_persistent) {
         /* The timer of the time limit, which PHP itself sets, too: in set_time_limit(), and
          * after a timeout. */
-        samovar_persistent->time_limit.known = false;
+        samovar_time_limit_state()->known = false;
     }
     return (int)syscall(SYS_setitimer, which, value, former);
 }
@@ -101,7 +102,7 @@ int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
     ORIGINAL(timer_create)
     if (samovar_persistent) {
         /* In other models the timer belongs to an extension, which keeps track of it. */
-        samovar_persistent->rollback.leave = LEAVE_TIMER;
+        samovar_persistent->leave = LEAVE_TIMER;
     }
     return original(clock, event, timer);
 }
@@ -114,7 +115,7 @@ static void note_semaphore(process_state *s, int set, const struct sembuf *opera
         i++;
     }
     if (i == SEMAPHORES_MAX) {
-        samovar_persistent->rollback.leave = LEAVE_LOCK;
+        samovar_persistent->leave = LEAVE_LOCK;
         return;
     }
     if (i == s->semaphore_count) {
@@ -128,7 +129,7 @@ static void note_semaphore(process_state *s, int set, const struct sembuf *opera
 
 static void note_semaphores(int set, const struct sembuf *operations, size_t count) {
     for (size_t i = 0; samovar_persistent && i < count; i++) {
-        note_semaphore(&samovar_persistent->process, set, &operations[i]);
+        note_semaphore(samovar_process_state(), set, &operations[i]);
     }
 }
 

@@ -3,10 +3,10 @@
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
 #include "interpose/original.h"
+#include "memory/persistent.h"
 #include "outside/boot.h"
 #include "outside/data.h"
 #include "outside/connection_protocols.h"
-#include "persistent.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@
 
 /* Returns true if traffic must be reported. Most workers keep no connection of the boot. */
 static inline bool is_heard(void) {
-    const kept_state *s = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
+    const kept_state *s = samovar_persistent ? samovar_kept_state() : samovar_talk_parents;
     return samovar_booting || (s && s->count > 0);
 }
 

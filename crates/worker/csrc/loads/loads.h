@@ -7,6 +7,7 @@
 #define SAMOVAR_LOADS_LOADS_H
 
 #include "boundary.h"
+#include "memory/persistent.h"
 #include <php.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,11 +61,13 @@ typedef struct {
     char *text, *report;
 } load_table;
 
-/* State of a worker that rolls back (persistent.h). */
+/* State of a worker that rolls back. */
 typedef struct {
     load_table *table;
     uint32_t unchanged; /* recorded requests without loads that were not reported yet */
 } loads_state;
+
+PERSISTENT_STATE(loads_state, samovar_loads_state, loads);
 
 /* Called in MINIT, before opcache installs its hook in front of PHP's compiler; and when all
  * extensions have started. */

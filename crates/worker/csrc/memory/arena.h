@@ -3,6 +3,7 @@
 #ifndef SAMOVAR_MEMORY_ARENA_H
 #define SAMOVAR_MEMORY_ARENA_H
 
+#include "memory/persistent.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,8 @@ typedef struct {
     uint32_t turn;
     int64_t idle_since; /* seconds; 0: not idle */
 } arena_state;
+
+PERSISTENT_STATE(arena_state, samovar_arena_state, arena);
 
 /* Called when PHP has started: learns where in its code the heap calls mmap(). */
 void samovar_arena_learn(void);

@@ -4,6 +4,7 @@
 
 #include "memory/bulk.h"
 #include "memory/own.h"
+#include "memory/persistent.h"
 #include "memory/watch.h"
 
 /* State of a page of the image. */
@@ -31,6 +32,8 @@ typedef struct {
      * its exec(). */
     volatile bool threads_started, others_wrote;
 } hot_state;
+
+PERSISTENT_STATE(hot_state, samovar_hot_state, hot);
 
 /* Opens the descriptors for the search. Returns false if the kernel refuses. */
 bool samovar_hot_open(hot_state *s);

@@ -4,7 +4,7 @@
  * There are three kinds of memory:
  * - the image: every private writable mapping of the process. It is copied into a memory file
  *   once and mapped back from it, so that all forks share it. It is rolled back after a request.
- * - memory that survives a rollback: MAP_SHARED memory of a worker's own (persistent.h).
+ * - memory that survives a rollback: MAP_SHARED memory of a worker's own (memory/persistent.h).
  * - the rest: read-only mappings, and MAP_SHARED ones (the ring, opcache), which are not rolled
  *   back.
  *

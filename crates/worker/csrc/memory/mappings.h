@@ -3,6 +3,7 @@
 #define SAMOVAR_MEMORY_MAPPINGS_H
 
 #include "memory/image.h"
+#include "memory/persistent.h"
 
 enum {
     MAPPINGS_MAX = 512, /* made by one request and known by address */
@@ -25,6 +26,8 @@ typedef struct {
     address_range unseen[UNSEEN_MAX]; /* found by a check of all mappings */
     uint32_t unseen_count, unseen_next;
 } mappings_state;
+
+PERSISTENT_STATE(mappings_state, samovar_mappings_state, mappings);
 
 /* Opens the descriptors for a check of all mappings. Returns false if the kernel refuses. */
 bool samovar_mappings_open(mappings_state *s);

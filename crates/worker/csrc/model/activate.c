@@ -6,12 +6,12 @@
 #include "functions/timer_object.h"
 #include "functions/wrapped.h"
 #include "model/overrun.h"
-#include "model/reset.h"
-#include "model/time_limit.h"
+#include "model/session.h"
+#include "rollback/time_limit.h"
 #include "sapi/opcache.h"
 #include "sapi/sapi.h"
 
-static zend_module_entry *session, *filter, *zlib;
+static zend_module_entry *filter, *zlib;
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
@@ -41,22 +41,14 @@ static void stop_module(const zend_module_entry *module) {
 
 static void activate_modules(void) {
     start_module(zlib);
-    start_module(session);
+    samovar_session_begin();
 }
 
 void samovar_deactivate_modules(void) {
-    stop_module(session);
-    if (session) {
-        samovar_reset_session();
-        zend_hash_str_del(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1);
-    }
+    samovar_session_end();
     stop_module(filter);
     samovar_filter_input_filled = false;
     stop_module(zlib);
-}
-
-bool samovar_has_sessions(void) {
-    return session != NULL;
 }
 
 /* ---- a debugger ---------------------------------------------------------------------------- */
@@ -160,7 +152,7 @@ static void start_output(void) {
 /* ---- activate ------------------------------------------------------------------------------ */
 
 void samovar_activate_startup(void) {
-    session = module_named("session");
+    samovar_session_startup();
     filter = module_named("filter");
     zlib = module_named("zlib");
     debugger = zend_hash_str_find_ptr(CG(function_table), "xdebug_connect_to_client",

@@ -11,6 +11,5 @@ void samovar_activate(void);
 void samovar_activate_below(void);
 /* Closes the session, and forgets input filters and compression. */
 void samovar_deactivate_modules(void);
-bool samovar_has_sessions(void);
 
 #endif

@@ -10,9 +10,12 @@
 #include "leave.h"
 #include "insight/request_accounting.h"
 #include "loads/loads.h"
+#include "memory/arena.h"
 #include "memory/heap.h"
+#include "memory/hot.h"
 #include "memory/image.h"
 #include "memory/local.h"
+#include "memory/persistent.h"
 #include "model/activate.h"
 #include "model/collect.h"
 #include "model/end_below.h"
@@ -23,8 +26,8 @@
 #include "outside/paths.h"
 #include "outside/preflight.h"
 #include "outside/put_back.h"
-#include "persistent.h"
 #include "rollback/reseed.h"
+#include "rollback/rollback.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
 #include <zend_exceptions.h>
@@ -113,7 +116,7 @@ static bool take_image(void) {
                      "and statm are readable)");
         samovar_leave_for(LEAVE_FATAL);
     }
-    samovar_loads_begin(&samovar_persistent->loads, table);
+    samovar_loads_begin(samovar_loads_state(), table);
     return true;
 }
 
@@ -139,7 +142,7 @@ static void wait_for_request(void) {
     if (!samovar_current) {
         _exit(0); /* The server stops, or a connection has died (boundary.rs has reported it). */
     }
-    hot_state *hot = &samovar_persistent->hot;
+    hot_state *hot = samovar_hot_state();
     if (samovar_hot_wants_kind(hot)) {
         samovar_hot_expect(hot, samovar_request_kind(samovar_current));
     }
@@ -148,7 +151,7 @@ static void wait_for_request(void) {
 /* Begins each request below the checkpoint. */
 static void begin_below(void) {
     if (samovar_persistent) {
-        samovar_loads_open(&samovar_persistent->loads, samovar_persistent->rollback.count);
+        samovar_loads_open(samovar_loads_state(), samovar_rollback_state()->count);
     }
     samovar_resume_begin();
     samovar_activate_below();
@@ -188,7 +191,7 @@ void samovar_checkpoint(void) {
         samovar_leave_for(LEAVE_FATAL);
     }
     samovar_resident(true);
-    if (samovar_reports() && samovar_persistent->rollback.count == 0) {
+    if (samovar_reports() && samovar_rollback_state()->count == 0) {
         samovar_report_begin(&(heap_walk_waiting){NULL, NULL});
     }
     wait_for_request();
@@ -229,6 +232,6 @@ int samovar_may_take(void) {
     if (!samovar_persistent) {
         return !samovar_watch_is_due();
     }
-    samovar_arena_idle(&samovar_persistent->arena);
-    return samovar_put_back_are_quiet(&samovar_persistent->kept);
+    samovar_arena_idle(samovar_arena_state());
+    return samovar_put_back_are_quiet(samovar_kept_state());
 }

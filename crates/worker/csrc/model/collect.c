@@ -8,7 +8,7 @@
  * and when memory grows. */
 #include "model/collect.h"
 #include "heap_walk/walk.h"
-#include "persistent.h"
+#include "memory/persistent.h"
 #include "sapi/sapi.h"
 #include <php.h>
 #include <time.h>

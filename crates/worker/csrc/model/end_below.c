@@ -5,10 +5,13 @@
 #include "boundary.h"
 #include "heap_walk/report.h"
 #include "compat.h"
+#include "loads/loads.h"
+#include "memory/persistent.h"
 #include "model/skippable_destruction.h"
 #include "model/warmup.h"
 #include "outside/connections.h"
-#include "persistent.h"
+#include "rollback/process.h"
+#include "rollback/rollback.h"
 #include "sapi/opcache.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
@@ -138,7 +141,7 @@ static void end_modules(void) {
     }
     EG(current_execute_data) = NULL;
     if (samovar_persistent) {
-        samovar_persistent->process.modules_end = true;
+        samovar_process_state()->modules_end = true;
     }
     zend_try {
         for (zend_module_entry **module = ending; *module; module++) {
@@ -293,10 +296,10 @@ _Noreturn void samovar_end_below(void) {
         _exit(EG(exit_status)); /* A warm-up request, or a process that a request has forked. */
     }
     const size_t peak = zend_memory_peak_usage(0);
-    samovar_persistent->rollback.unclean = CG(unclean_shutdown);
-    samovar_loads_close(&samovar_persistent->loads, LOADS_TELL);
+    samovar_rollback_state()->unclean = CG(unclean_shutdown);
+    samovar_loads_close(samovar_loads_state(), LOADS_TELL);
     samovar_current = NULL;
     samovar_finish(peak);
-    samovar_loads_tell(&samovar_persistent->loads);
+    samovar_loads_tell(samovar_loads_state());
     samovar_roll_back();
 }

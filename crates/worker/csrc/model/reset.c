@@ -1,10 +1,9 @@
 /* The soft reset of the resident model. State of the request is restored to its value at the
  * call of Samovar\serve(). State of the application stays. */
 #include "model/reset.h"
-#include "compat.h"
 #include "functions/wrapped.h"
-#include "model/activate.h"
-#include "model/time_limit.h"
+#include "model/session.h"
+#include "rollback/time_limit.h"
 #include "sapi/sapi.h"
 #include <php_ini.h>
 #include <zend_smart_str.h>
@@ -34,8 +33,6 @@ static struct {
     handlers error, exception;
     int error_handler_reporting;
     HashTable *shutdown_functions;
-    zval session_handlers[SESSION_HANDLERS];
-    zend_string *session_handler_class;
     HashTable environment;
     char *locale;
     mode_t umask;
@@ -135,42 +132,6 @@ static void restore_handlers(const handlers *saved, zval *current, zend_stack *s
     }
 }
 
-/* A session_set_save_handler() at boot applies to all requests, although the end of each request
- * forgets it. */
-static void save_session_handlers(void) {
-    base.session_handler_class = NULL;
-    for (int i = 0; i < SESSION_HANDLERS; i++) {
-        ZVAL_UNDEF(&base.session_handlers[i]);
-    }
-    if (!samovar_has_sessions()) {
-        return;
-    }
-    for (int i = 0; i < SESSION_HANDLERS; i++) {
-        ZVAL_COPY(&base.session_handlers[i], SAMOVAR_SESSION_HANDLER(i));
-    }
-    if (PS(mod_user_class_name)) {
-        base.session_handler_class = zend_string_copy(PS(mod_user_class_name));
-    }
-}
-
-void samovar_reset_session(void) {
-    for (int i = 0; i < SESSION_HANDLERS; i++) {
-        ZVAL_COPY(SAMOVAR_SESSION_HANDLER(i), &base.session_handlers[i]);
-    }
-    if (base.session_handler_class && !PS(mod_user_class_name)) {
-        PS(mod_user_class_name) = zend_string_copy(base.session_handler_class);
-    }
-}
-
-static void drop_session_handlers(void) {
-    for (int i = 0; i < SESSION_HANDLERS; i++) {
-        zval_ptr_dtor(&base.session_handlers[i]);
-    }
-    if (base.session_handler_class) {
-        zend_string_release(base.session_handler_class);
-    }
-}
-
 static void forget_last_error(void) {
     PG(last_error_type) = 0;
     if (PG(last_error_message)) {
@@ -185,7 +146,7 @@ static void forget_last_error(void) {
 
 void samovar_reset_save(void) {
     forget_last_error();
-    save_session_handlers();
+    samovar_session_save_handlers();
     save_ini();
     save_handlers(&base.error, &EG(user_error_handler), &EG(user_error_handlers));
     save_handlers(&base.exception, &EG(user_exception_handler), &EG(user_exception_handlers));
@@ -262,7 +223,7 @@ void samovar_reset(void) {
 /* Called at the end of serve(): the script's own shutdown gets the state that it registered at
  * boot. */
 void samovar_reset_drop(void) {
-    drop_session_handlers();
+    samovar_session_drop_handlers();
     for (uint32_t i = 0; i < base.ini_count; i++) {
         if (base.ini[i].value) {
             zend_string_release(base.ini[i].value);

@@ -12,7 +12,5 @@ void samovar_reset_drop(void);
 void samovar_reset_undo_shutdown_functions(void);
 /* Makes samovar_reset_drop() restore the shutdown functions of the boot and of the request. */
 void samovar_reset_keep_shutdown_functions(void);
-/* Restores the boot's session handlers, which the end of each request forgets. */
-void samovar_reset_session(void);
 
 #endif

@@ -13,15 +13,16 @@
 #include "functions/timer_object.h"
 #include "insight/request_accounting.h"
 #include "loads/loads.h"
+#include "memory/persistent.h"
 #include "model/activate.h"
 #include "model/checkpoint.h"
 #include "model/collect.h"
 #include "model/end_below.h"
 #include "model/reset.h"
 #include "model/script.h"
-#include "model/time_limit.h"
-#include "persistent.h"
+#include "rollback/rollback.h"
 #include "rollback/taint.h"
+#include "rollback/time_limit.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
 #include <zend_exceptions.h>
@@ -104,7 +105,7 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
     zend_end_try();
     samovar_request_expire();
     if (samovar_persistent) {
-        samovar_loads_close(&samovar_persistent->loads, LOADS_TELL_ON);
+        samovar_loads_close(samovar_loads_state(), LOADS_TELL_ON);
     }
     size_t peak = zend_memory_peak_usage(0);
     zend_memory_reset_peak_usage();
@@ -112,7 +113,7 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
     samovar_current = NULL;
     samovar_finish(peak);
     if (samovar_persistent) {
-        samovar_loads_tell(&samovar_persistent->loads);
+        samovar_loads_tell(samovar_loads_state());
     }
     samovar_reset();
     /* Between requests no client receives headers, but the output layer must exist. */
@@ -244,7 +245,7 @@ static bool dispatch(samovar_handler *handler) {
     if (samovar_persistent) {
         /* All requests between two returns, or none: code that the first of them loads is there
          * for the others. */
-        samovar_loads_open(&samovar_persistent->loads, samovar_persistent->rollback.count);
+        samovar_loads_open(samovar_loads_state(), samovar_rollback_state()->count);
     }
     const bool intact = handle(handler);
     if (!dispatching) {

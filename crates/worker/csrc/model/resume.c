@@ -2,14 +2,13 @@
  * callable that was passed to Samovar\checkpoint(). They read data again that the boot has read.
  *
  * When one of them returns false, the image no longer fits. Then this process ends the booted
- * application silently, runs the request as a whole script, and leaves for a process that boots
- * again. The script must find the request's body. So the part of it that is read before the
- * decision is kept (body.c). */
+ * application silently, runs the request as a whole script (dispatch.c), and leaves for a process
+ * that boots again. The script must find the request's body. So the part of it that is read before
+ * the decision is kept (body.c). */
 #include "model/resume.h"
 #include "leave.h"
+#include "memory/persistent.h"
 #include "model/collect.h"
-#include "model/script.h"
-#include "persistent.h"
 #include "sapi/body.h"
 #include "sapi/sapi.h"
 #include <ext/standard/basic_functions.h>
@@ -115,7 +114,7 @@ void samovar_resume(void) {
     zend_bailout();
 }
 
-/* ---- the whole script ---------------------------------------------------------------------- */
+/* ---- the end of a stale image -------------------------------------------------------------- */
 
 /* Shutdown functions and destructors of the boot belong to no request. */
 static void silence_boot(void) {
@@ -133,13 +132,13 @@ bool samovar_is_stale(void) {
     return stale != NULL;
 }
 
-void samovar_end_stale(void) {
+const samovar_head *samovar_end_stale(void) {
     if (!stale) {
-        return;
+        return NULL;
     }
     const samovar_head *head = stale;
     stale = NULL;
-    samovar_persistent = NULL; /* It never rolls back again. */
+    samovar_persistent_end(); /* It never rolls back again. */
     samovar_below_checkpoint = false;
     samovar_place = SAMOVAR_RUNS_SCRIPTS;
     samovar_collect_end();
@@ -150,6 +149,5 @@ void samovar_end_stale(void) {
     php_request_shutdown(NULL);
     samovar_drop_early_output();
     samovar_forget_request_info();
-    samovar_php_run(head);
-    samovar_leave_for(LEAVE_STALE);
+    return head;
 }

@@ -3,6 +3,7 @@
 #ifndef SAMOVAR_MODEL_RESUME_H
 #define SAMOVAR_MODEL_RESUME_H
 
+#include "ring.h"
 #include <php.h>
 
 /* Keeps the callable that was passed to checkpoint(), for the life of the process. */
@@ -11,8 +12,9 @@ void samovar_resume_with(zend_fcall_info *info, zend_fcall_info_cache *cache);
 void samovar_resume_begin(void);
 /* Runs that code. Does not return if it finds that the image is stale. */
 void samovar_resume(void);
-/* If the image is stale: runs the request as a whole script, and leaves. */
-void samovar_end_stale(void);
+/* If the image is stale: ends the booted application without effects, so that this process can run
+ * a whole script. Returns the request that it must run. NULL: the image fits. */
+const samovar_head *samovar_end_stale(void);
 /* Returns true if the image does not fit the current request. */
 bool samovar_is_stale(void);
 

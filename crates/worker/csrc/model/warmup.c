@@ -5,6 +5,7 @@
 #include "compat.h"
 #include "loads/loads.h"
 #include "model/activate.h"
+#include "model/session.h"
 #include "sapi/sapi.h"
 #include <zend_exceptions.h>
 #include <ext/pcre/php_pcre.h>

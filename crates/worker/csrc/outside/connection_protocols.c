@@ -11,19 +11,19 @@
 #define _GNU_SOURCE
 #include "outside/connection_protocols.h"
 #include "boundary.h"
+#include "memory/persistent.h"
 #include "outside/boot.h"
-#include "persistent.h"
 #include <poll.h>
 #include <sys/select.h>
 
 kept_state *samovar_talk_parents;
 
 void samovar_talk_forked(void) {
-    samovar_talk_parents = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
+    samovar_talk_parents = samovar_persistent ? samovar_kept_state() : samovar_talk_parents;
 }
 
 static kept_descriptor *find_kept(int fd) {
-    kept_state *s = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
+    kept_state *s = samovar_persistent ? samovar_kept_state() : samovar_talk_parents;
     for (uint32_t i = 0; s && i < s->count; i++) {
         if (s->list[i].fd == fd) {
             return s->list[i].kind == KEPT_FILE ? NULL : &s->list[i];
@@ -88,7 +88,7 @@ void samovar_talk_other(int fd) {
 }
 
 static bool keeps_datagrams(void) {
-    return samovar_persistent && samovar_persistent->kept.has_datagrams;
+    return samovar_persistent && samovar_kept_state()->has_datagrams;
 }
 
 /* Waiting for a datagram counts as taking it, because the response may come after this request.

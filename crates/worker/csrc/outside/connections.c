@@ -4,8 +4,8 @@
  * server's session unchanged. If not, the worker leaves. */
 #include "outside/connections.h"
 #include "leave.h"
+#include "memory/persistent.h"
 #include "outside/connection_protocols.h"
-#include "persistent.h"
 #include <php.h>
 #include <dlfcn.h>
 #include <ext/mysqlnd/mysqlnd.h>
@@ -205,7 +205,7 @@ static bool is_in_transaction(pdo_dbh_t *dbh) {
 /* False if the request has closed one, which is then freed. The worker leaves, and the server
  * ends open transactions. */
 static bool are_all_there(void) {
-    return !samovar_persistent || samovar_persistent->rollback.leave == LEAVE_NOT;
+    return !samovar_persistent || samovar_persistent->leave == LEAVE_NOT;
 }
 
 void samovar_connections_end_transactions(void) {

@@ -6,12 +6,14 @@
 #include "memory/image.h"
 #include "outside/boot.h"
 #include "outside/locks.h"
-#include "outside/preflight.h"
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
+
+/* True if other workers are forked from the same image. */
+static bool shares_image;
 
 /* Opens the file again, because all workers would share the position of a shared file. Not where
  * each worker boots the application itself: closing any descriptor of a file releases the POSIX
@@ -88,7 +90,7 @@ static void watch(kept_state *s, int fd, const struct stat *info) {
                           .offset = -1,
                           .kind = kind,
                           /* Responses to all workers arrive on it. */
-                          .asked_before = samovar_preflight_shares() && samovar_boot_is_tuned(fd)};
+                          .asked_before = shares_image && samovar_boot_is_tuned(fd)};
 }
 
 static void keep(int fd, void *data) {
@@ -101,8 +103,7 @@ static void keep(int fd, void *data) {
         kept_descriptor *k = &s->list[s->count++];
         *k = (kept_descriptor){.fd = fd, .flags = fcntl(fd, F_GETFL)};
         k->locks = samovar_locks_in_short(fd);
-        if (!samovar_locks_range(fd, &k->locked_from, &k->locked_to) &&
-            samovar_preflight_shares()) {
+        if (!samovar_locks_range(fd, &k->locked_from, &k->locked_to) && shares_image) {
             reopen(fd);
         }
         k->offset = lseek(fd, 0, SEEK_CUR);
@@ -171,7 +172,8 @@ static void know(int fd, void *data) {
     s->known[s->known_count++] = k;
 }
 
-bool samovar_kept_begin(kept_state *s) {
+bool samovar_kept_begin(kept_state *s, bool is_shared) {
+    shares_image = is_shared;
     samovar_for_each_descriptor(keep, s);
     share_ranges(s);
     could_know = true;

@@ -2,6 +2,7 @@
 #ifndef SAMOVAR_OUTSIDE_INHERITED_FDS_H
 #define SAMOVAR_OUTSIDE_INHERITED_FDS_H
 
+#include "memory/persistent.h"
 #include "outside/descriptor.h"
 #include "outside/language.h"
 
@@ -51,9 +52,11 @@ typedef struct {
     uint32_t known_count;
 } kept_state;
 
+PERSISTENT_STATE(kept_state, samovar_kept_state, kept);
+
 /* Called when a worker begins, before it opens anything of its own: records the descriptors of
- * the boot. Replaces those that cannot be shared by the worker's own. Returns false if a file
- * could not be copied. */
-bool samovar_kept_begin(kept_state *s);
+ * the boot. Replaces those that cannot be shared by the worker's own. `is_shared`: other workers
+ * are forked from the same image. Returns false if a file could not be copied. */
+bool samovar_kept_begin(kept_state *s, bool is_shared);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef SAMOVAR_OUTSIDE_PATHS_H
 #define SAMOVAR_OUTSIDE_PATHS_H
 
+#include "memory/persistent.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -14,6 +15,8 @@ typedef struct {
     uint64_t moved[MOVED_MAX]; /* keys of paths with another target now */
     uint32_t moved_count;
 } paths_state;
+
+PERSISTENT_STATE(paths_state, samovar_paths_state, paths);
 
 /* Called before the image is taken. `keep`: entries do not expire in it. */
 void samovar_paths_settle(bool keep);

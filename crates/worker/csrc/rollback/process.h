@@ -4,6 +4,7 @@
 #define SAMOVAR_ROLLBACK_PROCESS_H
 
 #include "leave.h"
+#include "memory/persistent.h"
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,8 @@ typedef struct {
     } semaphores[SEMAPHORES_MAX]; /* of System V */
     uint32_t semaphore_count;
 } process_state;
+
+PERSISTENT_STATE(process_state, samovar_process_state, process);
 
 /* Called when a worker begins: records all of it. Returns false if the folder cannot be opened. */
 bool samovar_process_begin(process_state *s);

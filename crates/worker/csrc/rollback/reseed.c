@@ -18,7 +18,7 @@
 #include "rollback/reseed.h"
 #include "compat.h"
 #include "leave.h"
-#include "persistent.h"
+#include "memory/persistent.h"
 #include <dlfcn.h>
 #include <ext/standard/basic_functions.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static void draw(void *to, size_t len) {
         fill_from_kernel(to, len);
         return;
     }
-    reseed_state *s = &samovar_persistent->reseed;
+    reseed_state *s = samovar_reseed_state();
     if (s->entropy_left < len) {
         if (!fill_from_kernel(s->entropy, sizeof s->entropy)) {
             samovar_leave_for(LEAVE_FATAL);

@@ -2,6 +2,7 @@
 #ifndef SAMOVAR_ROLLBACK_RESEED_H
 #define SAMOVAR_ROLLBACK_RESEED_H
 
+#include "memory/persistent.h"
 #include <php.h>
 
 /* Entropy drawn for many rollbacks at once. */
@@ -9,6 +10,8 @@ typedef struct {
     uint8_t entropy[4096];
     size_t entropy_left;
 } reseed_state;
+
+PERSISTENT_STATE(reseed_state, samovar_reseed_state, reseed);
 
 /* Handles of random engines that were made with an explicit seed; NULL: none. */
 extern HashTable *samovar_seeded_engines;

@@ -6,10 +6,16 @@
 #define _GNU_SOURCE
 #include "rollback/rollback.h"
 #include "boundary.h"
-#include "outside/connections.h"
-#include "outside/put_back.h"
+#include "memory/arena.h"
+#include "memory/hot.h"
+#include "memory/mappings.h"
 #include "outside/connection_protocols.h"
-#include "persistent.h"
+#include "outside/connections.h"
+#include "outside/paths.h"
+#include "outside/preflight.h"
+#include "outside/put_back.h"
+#include "rollback/process.h"
+#include "rollback/reseed.h"
 #include <php.h>
 #include <zend_fibers.h>
 #include <signal.h>
@@ -21,8 +27,6 @@ enum {
     RED_ZONE = 128, /* below the stack pointer and still in use (x86-64 ABI) */
     STACK_BYTES_MAX = 8 << 20
 };
-
-persistent_state *samovar_persistent;
 
 static uint64_t now_ns(void) {
     struct timespec t;
@@ -41,35 +45,43 @@ static char *stack_pointer(const ucontext_t *context) {
 }
 
 /* Checks that must precede all restoring: a doubt ends the worker. The last reason counts. */
-static void leave_when_in_doubt(persistent_state *s) {
-    rollback_state *r = &s->rollback;
-    if (!samovar_talk_ends(&s->kept, r->unclean) || !samovar_put_back_are_quiet(&s->kept)) {
-        r->leave = LEAVE_CONNECTION;
+static void leave_when_in_doubt(void) {
+    volatile leave_reason *leave = &samovar_persistent->leave;
+    kept_state *kept = samovar_kept_state();
+    if (!samovar_talk_ends(kept, samovar_rollback_state()->unclean) ||
+        !samovar_put_back_are_quiet(kept)) {
+        *leave = LEAVE_CONNECTION;
     }
-    if (!samovar_put_back_are_known(&s->kept)) {
-        r->leave = LEAVE_DESCRIPTOR;
+    if (!samovar_put_back_are_known(kept)) {
+        *leave = LEAVE_DESCRIPTOR;
     }
-    const leave_reason doubt = samovar_process_doubt(&s->process, s->hot.threads_started);
+    const leave_reason doubt =
+        samovar_process_doubt(samovar_process_state(), samovar_hot_state()->threads_started);
     if (doubt != LEAVE_NOT) {
-        r->leave = doubt;
+        *leave = doubt;
     }
-    if (r->leave != LEAVE_NOT) {
-        samovar_leave_for(r->leave);
+    if (*leave != LEAVE_NOT) {
+        samovar_leave_for(*leave);
     }
 }
 
-/* Runs on a stack in shared memory. Must not rely on memory that is being restored. */
+/* Runs on a stack in shared memory. Must not rely on memory that is being restored, such as
+ * samovar_persistent. */
 static void restore(void) {
-    persistent_state *s = samovar_persistent;
-    rollback_state *r = &s->rollback;
+    rollback_state *r = samovar_rollback_state();
+    hot_state *hot = samovar_hot_state();
+    arena_state *arena = samovar_arena_state();
+    mappings_state *mappings = samovar_mappings_state();
+    process_state *process = samovar_process_state();
+    const kept_state *kept = samovar_kept_state();
     const uint64_t from = now_ns();
-    const bool touched = samovar_hot_touched(&s->hot);
-    leave_when_in_doubt(s);
-    samovar_put_back(&s->kept);
-    samovar_must(samovar_arena_restore(&s->arena), LEAVE_MAPPING);
-    samovar_mappings_restore(&s->mappings, touched, r->count);
-    samovar_process_restore(&s->process);
-    samovar_hot_restore(&s->hot, touched, r->count);
+    const bool touched = samovar_hot_touched(hot);
+    leave_when_in_doubt();
+    samovar_put_back(kept);
+    samovar_must(samovar_arena_restore(arena), LEAVE_MAPPING);
+    samovar_mappings_restore(mappings, touched, r->count);
+    samovar_process_restore(process);
+    samovar_hot_restore(hot, touched, r->count);
     memcpy(r->stack_low, r->stack_copy, r->stack_len);
     r->count++;
     r->last_ns = now_ns() - from;
@@ -79,8 +91,8 @@ static void restore(void) {
 
 _Noreturn void samovar_roll_back(void) {
     samovar_rolls_back();
-    samovar_paths_look(&samovar_persistent->paths);
-    setcontext(&samovar_persistent->rollback.restore);
+    samovar_paths_look(samovar_paths_state());
+    setcontext(&samovar_rollback_state()->restore);
     _exit(71);
 }
 
@@ -120,56 +132,59 @@ static bool save_stack(rollback_state *s) {
 
 /* The order matters. The descriptors of the boot are recorded before the worker opens any of its
  * own. The pages come last, because changes made by the worker so far are copied there. */
-static bool start(persistent_state *s) {
-    rollback_state *r = &s->rollback;
-    samovar_arena_start(&s->arena);
+static bool start(void) {
+    rollback_state *r = samovar_rollback_state();
+    hot_state *hot = samovar_hot_state();
+    mappings_state *mappings = samovar_mappings_state();
+    process_state *process = samovar_process_state();
+    kept_state *kept = samovar_kept_state();
+    samovar_arena_start(samovar_arena_state());
     r->stack_room = STACK_BYTES_MAX;
     r->stack_copy = samovar_shared_memory(r->stack_room);
-    if (!r->stack_copy || !samovar_kept_begin(&s->kept)) {
+    if (!r->stack_copy || !samovar_kept_begin(kept, samovar_preflight_shares())) {
         return false;
     }
     samovar_connections_begin();
-    if (!samovar_hot_open(&s->hot) || !samovar_mappings_open(&s->mappings) ||
-        !samovar_process_begin(&s->process) || !samovar_put_back_begin(&s->kept, s->process.cwd) ||
-        !prepare_restore(r) || !samovar_hot_start(&s->hot)) {
+    if (!samovar_hot_open(hot) || !samovar_mappings_open(mappings) ||
+        !samovar_process_begin(process) || !samovar_put_back_begin(kept, process->cwd) ||
+        !prepare_restore(r) || !samovar_hot_start(hot)) {
         return false;
     }
-    r->leave = LEAVE_NOT; /* Discards the records of this start. */
-    samovar_process_settle(&s->process);
-    return samovar_mappings_settle(&s->mappings);
+    samovar_persistent->leave = LEAVE_NOT; /* Discards the records of this start. */
+    samovar_process_settle(process);
+    return samovar_mappings_settle(mappings);
 }
 
 /* A process forked by a request is not a worker: it must reach neither the persistent state nor
  * the ring. */
 void samovar_forked(void) {
     samovar_talk_forked();
-    samovar_persistent = NULL;
+    samovar_persistent_end();
     samovar_detach();
 }
 
 bool samovar_rollback_here(void) {
-    persistent_state *s = samovar_shared_memory(sizeof *s);
-    if (!s) {
-        return false;
-    }
     samovar_reseed_prepare();
-    samovar_persistent = s;
-    if (!start(s)) {
-        samovar_persistent = NULL;
+    if (!samovar_persistent_begin()) {
         return false;
     }
-    getcontext(&s->rollback.resume);
-    s = samovar_persistent;
-    if (s->rollback.count == 0) {
-        if (!save_stack(&s->rollback)) {
-            samovar_persistent = NULL;
+    if (!start()) {
+        samovar_persistent_end();
+        return false;
+    }
+    getcontext(&samovar_rollback_state()->resume);
+    rollback_state *r = samovar_rollback_state();
+    if (r->count == 0) {
+        if (!save_stack(r)) {
+            samovar_persistent_end();
             return false;
         }
-        samovar_paths_look(&s->paths);
+        samovar_paths_look(samovar_paths_state());
     } else {
-        samovar_rolled_back(s->rollback.last_ns, s->hot.count, s->hot.searched);
+        const hot_state *hot = samovar_hot_state();
+        samovar_rolled_back(r->last_ns, hot->count, hot->searched);
     }
-    samovar_paths_forget(&s->paths);
+    samovar_paths_forget(samovar_paths_state());
     samovar_reseed();
     return true;
 }

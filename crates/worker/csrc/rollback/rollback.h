@@ -5,7 +5,7 @@
 #ifndef SAMOVAR_ROLLBACK_ROLLBACK_H
 #define SAMOVAR_ROLLBACK_ROLLBACK_H
 
-#include "leave.h"
+#include "memory/persistent.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
@@ -17,8 +17,9 @@ typedef struct {
     size_t stack_len, stack_room;
     uint64_t count, last_ns; /* rollbacks, and the duration of the last one */
     bool unclean;            /* the request ended in a fatal error */
-    volatile leave_reason leave;
 } rollback_state;
+
+PERSISTENT_STATE(rollback_state, samovar_rollback_state, rollback);
 
 /* Makes this the point to which each rollback returns. Returns false if this process cannot roll
  * back; the caller reports it. */

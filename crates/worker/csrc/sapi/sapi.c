@@ -16,13 +16,6 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-SAMOVAR_OF_REQUEST const samovar_head *samovar_current;
-SAMOVAR_OF_REQUEST bool samovar_responded;
-int samovar_place = SAMOVAR_RUNS_SCRIPTS;
-bool samovar_serving;
-bool samovar_below_checkpoint;
-const samovar_options *samovar_settings;
-
 /* opcache checks for a known name when extensions start. The real one is restored afterwards. */
 static const char OPCACHE_KNOWS[] = "fpm-fcgi";
 

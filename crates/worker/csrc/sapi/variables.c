@@ -3,7 +3,9 @@
  * Names and values are those of nginx's fastcgi_params with php-fpm. Keys are interned once at
  * startup, so that filling the array allocates only the values. */
 #include "sapi/variables.h"
-#include "sapi/sapi.h"
+#include "sapi/run_state.h"
+#include <SAPI.h>
+#include <php_variables.h>
 #include <ext/standard/basic_functions.h>
 
 extern char **environ;

@@ -1,13 +1,9 @@
-/* Blocking calls while tasks are in flight: each becomes a wait, and is made when it will not
- * block. Calls that cannot be awaited block the process, as without tasks: disks, signals,
- * record locks. */
+/* Parts of waiting calls while tasks are in flight: where code can be suspended, deadlines, waits
+ * for descriptors; and the calls that only wait: poll, select, epoll, sleep. */
 #define _GNU_SOURCE
 #include "tasks/calls.h"
 #include "compat.h"
 #include "insight/request_accounting.h"
-#include "insight/peer.h"
-#include "tasks/names.h"
-#include "tasks/sharing.h"
 #include <zend_signal.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +17,8 @@
 
 enum {
     KERNEL_SIGSET_BYTES = 8,
-    SELECTED_MAX = FD_SETSIZE,
     SECONDS_MAX = 10 * 366 * 24 * 3600 /* of a wait */
 };
-
-/* True during a name lookup: calls of libc's modules for it pass here, too. */
-static bool in_names;
 
 /* ---- where code can be suspended ----------------------------------------------------------- */
 
@@ -53,10 +45,6 @@ bool samovar_task_may_leave(void) {
 static uint64_t ns_of(const struct timespec *t) {
     const time_t seconds = t->tv_sec < SECONDS_MAX ? t->tv_sec : SECONDS_MAX;
     return (uint64_t)seconds * 1000000000 + (uint64_t)t->tv_nsec;
-}
-
-static bool is_time(const struct timespec *t) {
-    return t && t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
 }
 
 static struct timespec left_until(uint64_t deadline_ns) {
@@ -112,7 +100,7 @@ bool samovar_task_wait_for(task_wait *wait, int fd, short events, int late) {
 
 /* ---- poll, select, epoll, sleep ------------------------------------------------------------ */
 
-static long polls(const blocking_call *call, task_wait *wait) {
+long samovar_task_polls(const blocking_call *call, task_wait *wait) {
     const struct timespec *limit = (const struct timespec *)call->argument[2];
     const struct timespec now = {0};
     blocking_call look = *call;
@@ -130,7 +118,7 @@ static long polls(const blocking_call *call, task_wait *wait) {
 }
 
 typedef struct {
-    unsigned long bits[SELECTED_MAX / (8 * sizeof(unsigned long))];
+    unsigned long bits[TASK_SELECTED_MAX / (8 * sizeof(unsigned long))];
 } selected;
 
 static size_t bytes_of(size_t count) {
@@ -177,9 +165,9 @@ static long look_at_sets(const blocking_call *call, bool is_last) {
     return found;
 }
 
-static long selects(const blocking_call *call, task_wait *wait) {
+long samovar_task_selects(const blocking_call *call, task_wait *wait) {
     struct timespec *limit = (struct timespec *)call->argument[4];
-    struct pollfd fds[SELECTED_MAX];
+    struct pollfd fds[TASK_SELECTED_MAX];
     const uint32_t count = list_selected(call, fds);
     wait->deadline_ns = limit ? samovar_now_ns() + ns_of(limit) : 0;
     long found;
@@ -197,7 +185,7 @@ static long selects(const blocking_call *call, task_wait *wait) {
     return found;
 }
 
-static long epolls(const blocking_call *call, task_wait *wait) {
+long samovar_task_epolls(const blocking_call *call, task_wait *wait) {
     const long limit_ms = (int)call->argument[3];
     blocking_call look = *call;
     look.argument[3] = 0;
@@ -223,7 +211,7 @@ static uint64_t end_of_sleep(const blocking_call *call) {
     return samovar_now_ns() + (time > passed ? time - passed : 0);
 }
 
-static long sleeps(const blocking_call *call, task_wait *wait) {
+long samovar_task_sleeps(const blocking_call *call, task_wait *wait) {
     const bool is_plain = call->number == SYS_nanosleep;
     struct timespec *left = (struct timespec *)call->argument[is_plain ? 1 : 3];
     wait->deadline_ns = end_of_sleep(call);
@@ -236,102 +224,4 @@ static long sleeps(const blocking_call *call, task_wait *wait) {
         errno = error;
     }
     return -1;
-}
-
-/* ---- dispatch ------------------------------------------------------------------------------ */
-
-static long without_tasks(const blocking_call *call) {
-    const bool was_in_names = in_names;
-    in_names |= call->on == BLOCKS_NAMES;
-    const long result =
-        samovar_request_accounting_now() ? samovar_waits_watch(call) : samovar_make_call(call);
-    in_names = was_in_names;
-    return result;
-}
-
-static bool is_valid(const blocking_call *call) {
-    switch (call->on) {
-    case BLOCKS_POLL:
-        return (call->count > 0 || call->argument[2]) && samovar_task_has_room(call->count);
-    case BLOCKS_SELECT:
-        return call->count <= SELECTED_MAX && (call->count > 0 || call->argument[4]) &&
-               samovar_task_has_room(call->count);
-    case BLOCKS_SLEEP:
-        return is_time(
-            (const struct timespec *)call->argument[call->number == SYS_nanosleep ? 0 : 2]);
-    default:
-        return samovar_task_has_room(1);
-    }
-}
-
-/* While a cancelled task ends (`finally`), it makes its calls as if there were no other tasks. */
-static bool is_on_its_way_out(void) {
-    const samovar_task *task = samovar_task_current();
-    return task && task->is_cancelled && !EG(exception) && samovar_task_is_unwinding(task);
-}
-
-static bool uses_anothers(const blocking_call *call) {
-    switch (call->on) {
-    case BLOCKS_READ:
-    case BLOCKS_WRITE:
-    case BLOCKS_CONNECT:
-        return samovar_task_shares(call->fd);
-    case BLOCKS_POLL:
-        for (size_t i = 0; i < call->count; i++) {
-            if (samovar_task_shares(((const struct pollfd *)call->what)[i].fd)) {
-                return true;
-            }
-        }
-        return false;
-    default:
-        return false;
-    }
-}
-
-static long wait_and_make(const blocking_call *call, task_wait *wait) {
-    switch (call->on) {
-    case BLOCKS_READ:
-    case BLOCKS_ACCEPT:
-        return samovar_task_reads(call, wait);
-    case BLOCKS_WRITE:
-        return samovar_task_writes(call, wait);
-    case BLOCKS_CONNECT:
-        return samovar_task_connects(call, wait);
-    case BLOCKS_POLL:
-        return polls(call, wait);
-    case BLOCKS_SELECT:
-        return selects(call, wait);
-    case BLOCKS_EPOLL:
-        return epolls(call, wait);
-    case BLOCKS_SLEEP:
-        return sleeps(call, wait);
-    case BLOCKS_LOCK:
-    case BLOCKS_QUEUE:
-    case BLOCKS_CHILD:
-        return samovar_task_retries(call, wait);
-    case BLOCKS_NAMES:
-        return samovar_task_names(call, wait);
-    default:
-        return SAMOVAR_ONLY_BLOCKS;
-    }
-}
-
-long samovar_task_call(const blocking_call *call) {
-    const int before = errno;
-    if (in_names || !samovar_task_may_leave() || is_on_its_way_out() || !is_valid(call)) {
-        return without_tasks(call);
-    }
-    if (uses_anothers(call)) {
-        errno = EBUSY;
-        return -1;
-    }
-    errno = before;
-    task_wait wait = {.is_call = true};
-    const int only = call->on == BLOCKS_SELECT ? samovar_selected_alone(call) : -1;
-    const long result = wait_and_make(call, &wait);
-    if (result == SAMOVAR_ONLY_BLOCKS) {
-        return without_tasks(call);
-    }
-    samovar_waits_charge(call, result, only, wait.slept_ns);
-    return result;
 }

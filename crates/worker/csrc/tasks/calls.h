@@ -1,12 +1,12 @@
-/* Blocking calls of libc, made while tasks are in flight. */
+/* Kinds of blocking calls of libc, made while tasks are in flight: watcher.c selects one. */
 #ifndef SAMOVAR_TASKS_CALLS_H
 #define SAMOVAR_TASKS_CALLS_H
 
 #include "interpose/blocking.h"
 #include "tasks/task.h"
+#include <sys/select.h>
 
-/* The watcher of blocking calls (interpose/blocking.h). */
-samovar_blocking_watcher samovar_task_call;
+enum { TASK_SELECTED_MAX = FD_SETSIZE }; /* descriptors of one select() */
 
 /* Waits for the call's own descriptor. Returns false on failure, and sets errno. `late` is the
  * errno if the deadline of `wait` has passed. */
@@ -15,6 +15,12 @@ bool samovar_task_wait_for(task_wait *wait, int fd, short events, int late);
 uint64_t samovar_task_limit(int fd, int option);
 /* Returns true if the descriptor returns EAGAIN instead of waiting. */
 bool samovar_is_nonblocking(int fd);
+
+/* Each returns the call's result, after a wait for its event. */
+long samovar_task_polls(const blocking_call *call, task_wait *wait);
+long samovar_task_selects(const blocking_call *call, task_wait *wait);
+long samovar_task_epolls(const blocking_call *call, task_wait *wait);
+long samovar_task_sleeps(const blocking_call *call, task_wait *wait);
 
 /* ---- traffic.c ----------------------------------------------------------------------------- */
 

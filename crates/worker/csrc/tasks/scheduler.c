@@ -4,9 +4,9 @@
 #include "sapi/sapi.h"
 #include "boundary.h"
 #include "insight/request_accounting.h"
-#include "tasks/calls.h"
 #include "tasks/names.h"
 #include "tasks/sharing.h"
+#include "tasks/watcher.h"
 #include <zend_exceptions.h>
 #include <zend_signal.h>
 #include <errno.h>

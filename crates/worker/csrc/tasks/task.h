@@ -8,8 +8,9 @@
  *     new -> ready -> running -> waiting -> ready -> ... -> done
  *
  * scheduler.c holds the states and drives; context.c runs PHP on a task's stack and separates
- * the engine state that exists only once; calls.c turns blocking calls into waits, with
- * traffic.c for bytes; sharing.c rejects two tasks on one connection.
+ * the engine state that exists only once; watcher.c turns blocking calls into waits, with
+ * calls.c, traffic.c, retries.c and names.c for kinds of them; sharing.c rejects two tasks on one
+ * connection.
  *
  * While no task is in flight, no function of this folder is called, and samovar_watcher is
  * unchanged. */

@@ -1,6 +1,6 @@
 //! Log messages from PHP.
 
-use super::slice;
+use crate::bytes::slice;
 use crate::log;
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;

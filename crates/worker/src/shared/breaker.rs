@@ -1,8 +1,10 @@
 //! `Samovar\Breaker`. A call counts as failed if the request ends inside it.
 
-use super::{Thrown, Why, act, with};
-use crate::boundary::slice;
-use samovar_shared::{Breaker, Call, Outcome, Permission, Rules};
+use super::breaker_call::Begun;
+use super::problem::{Thrown, Why};
+use super::state::{act, with};
+use crate::bytes::slice;
+use samovar_shared::{Breaker, Outcome, Permission, Rules};
 use std::ffi::{c_char, c_int};
 
 /// `samovar_breaker_rules` of shared.h.
@@ -14,19 +16,6 @@ struct BreakerRules {
     calls_min: i64,
     window: f64,
     pause: f64,
-}
-
-/// A call that has not returned yet.
-pub(super) struct Begun {
-    number: i64,
-    breaker: Breaker,
-    call: Call,
-}
-
-impl Begun {
-    pub(super) fn end(self, client: &samovar_shared::Client, outcome: Outcome) {
-        self.breaker.report(client, self.call, outcome);
-    }
 }
 
 #[unsafe(no_mangle)]

@@ -1,8 +1,9 @@
 //! `Samovar\Cache`: values as C has them, and makers of values that are released at the end of
 //! their request.
 
-use super::{SharedState, Why, act, with};
-use crate::boundary::slice;
+use super::problem::Why;
+use super::state::{SharedState, act, with};
+use crate::bytes::slice;
 use samovar_shared::{Cache, CacheError, Client, Condition, FlightRole, Life, Look};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! `Samovar\Counter`: the number of the object is the process's handle for it.
 
-use super::{Why, act, with};
-use crate::boundary::slice;
+use super::problem::Why;
+use super::state::{act, with};
+use crate::bytes::slice;
 use samovar_shared::Counter;
 use std::ffi::c_char;
 

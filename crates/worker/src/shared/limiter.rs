@@ -1,7 +1,8 @@
 //! `Samovar\RateLimiter`.
 
-use super::{SharedState, Why, act};
-use crate::boundary::slice;
+use super::problem::Why;
+use super::state::{SharedState, act};
+use crate::bytes::slice;
 use samovar_shared::{Client, LimiterError, RateLimiter};
 use std::ffi::c_char;
 

@@ -1,7 +1,8 @@
 //! `Samovar\Lock`: locks that a request holds are released at its end.
 
-use super::{Why, act, with};
-use crate::boundary::slice;
+use super::problem::Why;
+use super::state::{act, with};
+use crate::bytes::slice;
 use samovar_shared::{Acquired, NamedLock};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;

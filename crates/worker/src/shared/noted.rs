@@ -1,8 +1,9 @@
 //! The cache of `apcu_fetch()` and the other APCu functions: its values include the time when
 //! they were stored.
 
-use super::{SharedState, Why, act, with};
-use crate::boundary::slice;
+use super::problem::Why;
+use super::state::{SharedState, act, with};
+use crate::bytes::slice;
 use samovar_shared::{Cache, CacheError, Client, Noted};
 use std::ffi::{c_char, c_int};
 

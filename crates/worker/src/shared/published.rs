@@ -1,72 +1,11 @@
 //! `Samovar\publish()` and `Samovar\published()`: reads values of the region, and sends values to
 //! the server.
 
-use super::{Thrown, Why, act, with};
-use crate::boundary::slice;
-use samovar_published::{Found, Outgoing, Reader, Region, SendError, ask};
-use samovar_shared::Client;
+use super::state::{act, with};
+use crate::bytes::slice;
+use samovar_published::{Found, Outgoing, SendError, ask};
 use std::ffi::{c_char, c_int};
-use std::os::fd::{AsFd, OwnedFd};
-
-/// State of this process for published values.
-pub(super) struct PublishedState {
-    reader: Reader,
-    socket: OwnedFd,
-    /// A value that is being written.
-    outgoing: Option<Outgoing>,
-    /// The process's memory stays after a request or is rolled back, so the end of a request
-    /// releases nothing.
-    stays: bool,
-}
-
-impl PublishedState {
-    pub(super) fn new(region: Region, socket: OwnedFd) -> PublishedState {
-        PublishedState { reader: Reader::new(region), socket, outgoing: None, stays: false }
-    }
-
-    pub(super) fn inherit(&mut self, client: &Client) -> bool {
-        self.reader.inherit(client)
-    }
-
-    pub(super) fn forked(&mut self, client: &Client) -> bool {
-        !self.reader.holds() || (client.begin().is_ok() && self.reader.inherit(client))
-    }
-
-    pub(super) fn end_request(&mut self, client: &Client) {
-        self.reader.end_request(client, !self.stays);
-    }
-
-    pub(super) fn resident(&mut self, client: &Client, rolls_back: bool) {
-        self.stays = true;
-        if rolls_back {
-            self.reader.keep(client);
-        } else {
-            self.reader.look_again();
-        }
-    }
-
-    pub(super) fn scripts(&mut self) {
-        self.stays = false;
-    }
-
-    pub(super) fn keep(&mut self, client: &Client) {
-        self.reader.keep(client);
-    }
-
-    pub(super) fn rolled_back(&mut self, client: &Client) {
-        self.reader.rolled_back(client);
-    }
-}
-
-impl From<SendError> for Why {
-    fn from(error: SendError) -> Why {
-        let thrown = match error {
-            SendError::Name(_) | SendError::Value(_) => Thrown::Value,
-            SendError::NoRoom(_) | SendError::Timeout | SendError::Io(_) => Thrown::Runtime,
-        };
-        Why(thrown, error.to_string())
-    }
-}
+use std::os::fd::AsFd;
 
 /// Returns 1 if `found` holds the value, 0 if there is none, -1 on failure.
 #[unsafe(no_mangle)]

@@ -1,33 +1,11 @@
 //! `Samovar\Table`: values as C has them, and rows that are lent to C.
 
-use super::{SharedState, Why, act};
-use crate::boundary::slice;
+use super::open_table::{FLOAT, INT, Opened, RawColumn};
+use super::problem::{Thrown, Why};
+use super::state::{SharedState, act};
+use crate::bytes::slice;
 use samovar_shared::{ColumnKind, Table, TableError, Value};
-use std::ffi::{CString, c_char, c_int};
-
-/// A table that this process has opened.
-pub(super) struct Opened {
-    table: Table,
-    columns: Vec<RawColumn>,
-    /// The strings that the columns' names point to.
-    _names: Vec<CString>,
-}
-
-const INT: c_int = 0;
-const FLOAT: c_int = 1;
-const TEXT: c_int = 2;
-
-/// `samovar_column` of shared.h.
-#[repr(C)]
-pub(super) struct RawColumn {
-    name: *const c_char,
-    len: usize,
-    kind: c_int,
-    /// Its first word in a row.
-    at: usize,
-    /// Maximum length of a text.
-    bytes: usize,
-}
+use std::ffi::{c_char, c_int};
 
 /// `samovar_definition` of shared.h.
 #[repr(C)]
@@ -68,27 +46,7 @@ fn keep(place: &mut SharedState, table: Table) -> usize {
     if let Some(at) = place.tables.iter().position(|kept| kept.table.object() == table.object()) {
         return at;
     }
-    let names: Vec<CString> = table
-        .columns()
-        .iter()
-        .map(|column| CString::new(column.name.as_str()).unwrap_or_default())
-        .collect();
-    let columns = table.columns().iter().zip(&names).map(|(column, name)| RawColumn {
-        name: name.as_ptr(),
-        len: column.name.len(),
-        kind: match column.kind {
-            ColumnKind::Int => INT,
-            ColumnKind::Float => FLOAT,
-            ColumnKind::Text(_) => TEXT,
-        },
-        at: column.at,
-        bytes: match column.kind {
-            ColumnKind::Text(bytes) => bytes,
-            ColumnKind::Int | ColumnKind::Float => 0,
-        },
-    });
-    let columns = columns.collect();
-    place.tables.push(Opened { table, columns, _names: names });
+    place.tables.push(Opened::new(table));
     place.tables.len() - 1
 }
 
@@ -135,13 +93,13 @@ unsafe extern "C" fn samovar_table_open(
 
 fn text(bytes: &[u8]) -> Result<&str, Why> {
     let wrong = || "columns have names and types of letters".to_owned();
-    std::str::from_utf8(bytes).map_err(|_| Why(super::Thrown::Value, wrong()))
+    std::str::from_utf8(bytes).map_err(|_| Why(Thrown::Value, wrong()))
 }
 
 fn kind_of(text: &str) -> Result<ColumnKind, Why> {
     let wrong = || {
         let text = format!("a column holds `int`, `float` or `string(40)`, not `{text}`");
-        Why(super::Thrown::Value, text)
+        Why(Thrown::Value, text)
     };
     ColumnKind::parse(text).ok_or_else(wrong)
 }

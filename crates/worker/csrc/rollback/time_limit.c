@@ -5,9 +5,8 @@
  * it need not be stopped while the worker waits. It is set to a 64th more than the limit, and
  * set again only when former requests have used up that 64th. So a request may run for its
  * limit, and for at most a 64th longer. */
-#include "model/time_limit.h"
+#include "rollback/time_limit.h"
 #include "boundary.h"
-#include "persistent.h"
 #include <php.h>
 #include <sys/time.h>
 
@@ -16,7 +15,7 @@ static time_limit_state own_timer;
 /* Returns the state of the timer. A rollback does not stop the timer, so the state is kept where
  * no rollback restores it. */
 static time_limit_state *time_limit(void) {
-    return samovar_persistent ? &samovar_persistent->time_limit : &own_timer;
+    return samovar_persistent ? samovar_time_limit_state() : &own_timer;
 }
 
 void samovar_time_limit_forget(void) {

@@ -1,7 +1,8 @@
 /* The time limit's timer of booted applications. */
-#ifndef SAMOVAR_MODEL_TIME_LIMIT_H
-#define SAMOVAR_MODEL_TIME_LIMIT_H
+#ifndef SAMOVAR_ROLLBACK_TIME_LIMIT_H
+#define SAMOVAR_ROLLBACK_TIME_LIMIT_H
 
+#include "memory/persistent.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,6 +13,8 @@ typedef struct {
     int64_t seconds;
     uint64_t at_ns; /* samovar_cpu_ns() when it was set */
 } time_limit_state;
+
+PERSISTENT_STATE(time_limit_state, samovar_time_limit_state, time_limit);
 
 /* Called when a request begins: it may run for max_execution_time. */
 void samovar_time_limit_arm(void);
