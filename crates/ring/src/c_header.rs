@@ -32,7 +32,7 @@ pub(crate) use mirrored;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::layout::REPORT_BYTES;
+    use crate::limits::REPORT_BYTES;
     use crate::report::{Ending, LeaveReason};
     use crate::request::{
         FLAG_APP, FLAG_FASTCGI, FLAG_HTTPS, FLAG_REQUEST_ACCOUNTING, FLAG_WHOLE, Head, Header, Str,

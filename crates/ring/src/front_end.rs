@@ -5,12 +5,12 @@
 //! keeps in its own memory the state that it must be able to rely on: free slots, positions,
 //! generations, the queue's tail. It only publishes copies of this state.
 
-mod waking;
-
+use crate::cells::SlotCell;
 use crate::front_group::{FrontGroup, Tails};
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
-use crate::layout::{
-    BODY_BYTES, HEAD_BYTES, Lane, REPORT_BYTES, REQUEST_BYTES, RESPONSE_BYTES, SlotCell, SlotIndex,
+use crate::layout::Lane;
+use crate::limits::{
+    BODY_BYTES, HEAD_BYTES, LANES, REPORT_BYTES, REQUEST_BYTES, RESPONSE_BYTES, SlotIndex,
 };
 use crate::map::{Part, Ring};
 use crate::os::monotonic_ns;
@@ -71,26 +71,26 @@ pub struct Run {
 
 /// The front's private copy of a slot's state.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shadow {
+pub(crate) struct Shadow {
     generation: u32,
-    in_use: bool,
-    lane: usize,
+    pub(crate) in_use: bool,
+    pub(crate) lane: usize,
     body_written: u64,
     response_read: u64,
-    queued_ns: u64,
+    pub(crate) queued_ns: u64,
 }
 
 /// The front's end of the ring.
 #[derive(Debug)]
 pub struct FrontEnd {
-    ring: Ring,
+    pub(crate) ring: Ring,
     /// Slots of this front.
-    part: Range<usize>,
+    pub(crate) part: Range<usize>,
     free: Vec<SlotIndex>,
     /// Indexed by slot. Entries before `part` belong to other fronts and stay empty.
-    shadows: Vec<Shadow>,
+    pub(crate) shadows: Vec<Shadow>,
     front_group: FrontGroup,
-    unrung: [bool; crate::LANES],
+    pub(crate) unrung: [bool; LANES],
 }
 
 /// A slot taken from the free list, to be filled and submitted.
@@ -129,7 +129,7 @@ impl FrontEnd {
         // all.
         let free = part.clone().rev().filter_map(|i| SlotIndex::new(i, part.end)).collect();
         let shadows = vec![Shadow::default(); part.end];
-        FrontEnd { ring, part, free, shadows, front_group, unrung: [false; crate::LANES] }
+        FrontEnd { ring, part, free, shadows, front_group, unrung: [false; LANES] }
     }
 
     /// The ring below this view.

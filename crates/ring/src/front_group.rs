@@ -9,7 +9,9 @@
 //! So all requests are in one order, regardless of the front that submits them. The workers see one
 //! queue, as with a single front.
 
-use crate::layout::{CacheLine, Control, LANES, Lane, SlotCell, SlotIndex};
+use crate::cells::{CacheLine, SlotCell};
+use crate::layout::{Control, Lane};
+use crate::limits::{LANES, SlotIndex};
 use crate::queue::QueueEntry;
 use crate::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

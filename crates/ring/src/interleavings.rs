@@ -4,51 +4,21 @@
 //! `make model` runs them.
 
 mod fronts;
+mod model;
 mod run_permits;
 
-use crate::layout::{Control, Lane, Parts, SLOTS_MAX, SlotIndex};
+use crate::layout::{Control, Lane, Parts};
+use crate::limits::SLOTS_MAX;
 use crate::os;
 use crate::protocol::Held;
-use crate::queue::QueueEntry;
 use crate::report::{Death, DesiredState};
 use crate::sync::Ordering;
-use crate::word::{Incarnation, State};
+use crate::word::State;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;
 use loom::thread;
+use model::{LANES, PROBES, bounded, run, slot, submit, submit_to, worker};
 use std::time::Duration;
-
-const LANES: &[Lane] = &[Lane::App];
-const PROBES: &[Lane] = &[Lane::AppProbe];
-
-fn slot(index: usize) -> SlotIndex {
-    SlotIndex::new(index, SLOTS_MAX).expect("a slot of the model")
-}
-fn worker(number: u32) -> Incarnation {
-    Incarnation::new(number).expect("not 0")
-}
-fn submit(control: &Control, index: usize, generation: u32, tail: u64) {
-    submit_to(Lane::App, control, index, generation, tail);
-}
-fn submit_to(lane: Lane, control: &Control, index: usize, generation: u32, tail: u64) {
-    control.slots[index].word.0.fill(generation);
-    let entry = QueueEntry::new(slot(index), generation, tail as u32);
-    control.submit(slot(index), generation, lane, tail, entry);
-}
-fn run(control: &Control, index: SlotIndex, me: Incarnation, rung: &AtomicU32) {
-    if control.finish(0, (index, 0), me) {
-        rung.store(1, Ordering::SeqCst);
-        os::futex_wake(rung);
-    }
-}
-fn bounded(check: impl Fn() + Sync + Send + 'static) {
-    bounded_by(3, check);
-}
-fn bounded_by(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(check);
-}
 
 #[test]
 fn two_workers_take_each_request_once() {

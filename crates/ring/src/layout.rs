@@ -1,68 +1,22 @@
-//! Layout of the memory file: the control block, then one payload area per slot.
+//! Layout of the memory file: the control block, then one payload area per slot. `cells` has the
+//! words of a slot and of a worker.
 //!
-//! `attach` rejects a file of another version. A change to a struct here must change [`VERSION`].
+//! `attach` rejects a file of another version. A change to a struct of the control block, here or
+//! in another file, must change [`VERSION`].
 
+use crate::cells::{CacheLine, SlotCell, WorkerCell};
+use crate::limits::{FRONTS_MAX, LANES, SLOTS_MAX, SlotIndex, WORKERS_MAX};
 use crate::notifier::{FrontNotifier, Pace, WorkerSet};
+use crate::permit_words::RunPermits;
 use crate::queue::Queue;
 use crate::report::RollbackTimes;
-use crate::run_permits::RunPermits;
-use crate::stream::Stream;
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::usage::{CELLS_MAX, Usage, UsageCell, UsageDetailsCell};
-use crate::word::Word;
 use std::ops::Range;
 
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
 pub const VERSION: u32 = 18;
-
-#[cfg(not(loom))]
-mod limits {
-    /// Cells for worker processes of all generations. A new generation needs its own cells while
-    /// the others still use theirs.
-    pub const WORKERS_MAX: usize = 4096;
-    /// Maximum number of requests queued or in flight.
-    pub const SLOTS_MAX: usize = 4096;
-    /// Entries of a lane's queue. Stale ones (withdrawn requests) need room in addition to the live
-    /// ones.
-    pub(crate) const QUEUE_LEN: usize = 4 * SLOTS_MAX;
-    /// Number of queues of a pool.
-    pub const LANES: usize = 6;
-    /// Maximum number of fronts of a ring: threads that fill slots and receive news of them.
-    pub const FRONTS_MAX: usize = 16;
-    /// Number of duration buckets: up to 4 s.
-    pub(crate) const ROLLBACK_BUCKETS: usize = 128;
-}
-#[cfg(loom)]
-// As few as still show every case: loom tries all interleavings of them.
-#[allow(missing_docs)]
-mod limits {
-    pub const WORKERS_MAX: usize = 2;
-    pub const SLOTS_MAX: usize = 2;
-    pub(crate) const QUEUE_LEN: usize = 8;
-    pub const LANES: usize = 2;
-    pub const FRONTS_MAX: usize = 2;
-    pub(crate) const ROLLBACK_BUCKETS: usize = 1;
-}
-pub use limits::{FRONTS_MAX, LANES, SLOTS_MAX, WORKERS_MAX};
-pub(crate) use limits::{QUEUE_LEN, ROLLBACK_BUCKETS};
-
-/// Bytes of the encoded request head: 64 KiB on the wire, plus the header table and the script's
-/// paths.
-pub const REQUEST_BYTES: usize = 96 * 1024;
-/// Bytes of the request body in flight.
-pub const BODY_BYTES: usize = 64 * 1024;
-/// Bytes of the status and header lines of a response.
-pub(crate) const HEAD_BYTES: usize = 32 * 1024;
-/// Bytes of the response body in flight.
-pub(crate) const RESPONSE_BYTES: usize = 128 * 1024;
-/// Bytes of a worker's report on a request, in addition to its usage: waits, timers, tags. The
-/// reader of the report knows its format.
-pub const REPORT_BYTES: usize = 8 * 1024;
-/// Bytes of one slot's payload area.
-pub(crate) const AREA_BYTES: usize =
-    REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + RESPONSE_BYTES + REPORT_BYTES;
 
 /// A queue of a pool. Determines the workers that may take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,22 +76,6 @@ impl Lane {
             Lane::App | Lane::AppProbe | Lane::AppTrace => Lane::AppProbe,
             Lane::Script | Lane::ScriptProbe | Lane::ScriptTrace => Lane::ScriptProbe,
         }
-    }
-}
-
-/// A slot's number, checked against the number of slots of the ring it was made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SlotIndex(u16);
-
-impl SlotIndex {
-    /// `None` if there is no such slot.
-    pub fn new(index: usize, slots: usize) -> Option<SlotIndex> {
-        (index < slots.min(SLOTS_MAX)).then_some(SlotIndex(index as u16))
-    }
-
-    /// The number.
-    pub fn get(self) -> usize {
-        usize::from(self.0)
     }
 }
 
@@ -205,11 +143,6 @@ impl Parts {
     }
 }
 
-/// Keeps data that different processes write on different cache lines.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub(crate) struct CacheLine<T>(pub T);
-
 /// Header that a reader of the file checks first.
 #[repr(C)]
 #[derive(Debug)]
@@ -218,117 +151,6 @@ pub(crate) struct Header {
     pub(crate) version: AtomicU32,
     pub(crate) slots: AtomicU32,
     pub(crate) fronts: AtomicU32,
-}
-
-/// One slot's control words, grouped by the process that writes them.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct SlotCell {
-    /// Written by all processes, by the transitions of [`Word`].
-    pub(crate) word: CacheLine<Word>,
-    /// Written by the front, before it submits.
-    pub(crate) request: CacheLine<RequestMeta>,
-    /// Request body: front → worker.
-    pub(crate) body: CacheLine<Stream>,
-    /// Written by the worker, before it begins the response or finishes.
-    pub(crate) response: CacheLine<ResponseMeta>,
-    /// Written by the worker, before it finishes.
-    pub(crate) details: CacheLine<UsageDetailsCell>,
-    /// Response body: worker → front.
-    pub(crate) response_stream: CacheLine<Stream>,
-    /// The worker sleeps here for bytes or room; the front wakes it.
-    pub(crate) notifier: CacheLine<SlotNotifier>,
-}
-
-// The usage of a request contains the number of its worker's cell.
-const _: () = assert!(WORKERS_MAX <= CELLS_MAX);
-
-impl SlotCell {
-    pub(crate) fn store_usage(&self, usage: &Usage) {
-        let response = &self.response.0;
-        response.usage.store(usage, &self.details.0, &response.ending);
-    }
-
-    pub(crate) fn load_usage(&self) -> Usage {
-        let response = &self.response.0;
-        response.usage.load(&self.details.0, &response.ending)
-    }
-}
-
-/// Metadata of a request, in addition to its bytes. Written by the front, except where noted.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct RequestMeta {
-    /// Start of the wait for a worker, `CLOCK_MONOTONIC`.
-    pub(crate) submitted_ns: AtomicU64,
-    /// An [`Overrun`](crate::Overrun): the script must end now; 0: it may continue.
-    pub(crate) overrun: AtomicU32,
-    /// Maximum run time of the script if it requests more time, ms; 0: it cannot.
-    pub(crate) extended_ms_max: AtomicU32,
-    /// Run time that the script requests, ms from its take; 0: none requested. Written by the
-    /// worker; it is here because the response's cache line is full.
-    pub(crate) wanted_ms: AtomicU32,
-    /// Whether the script continues when its client is gone; 0: it does not. Also written by the
-    /// worker.
-    pub(crate) outlives: AtomicU32,
-}
-
-/// Metadata of a response, in addition to its bytes. Written by the worker, except where noted.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct ResponseMeta {
-    pub(crate) status: AtomicU32,
-    pub(crate) head_bytes: AtomicU32,
-    pub(crate) usage: UsageCell,
-    /// Bytes of interim responses before the response body, in the same stream.
-    pub(crate) interim_bytes: AtomicU32,
-    /// A [`Death`](crate::Death). Written by the supervisor, before it orphans the slot.
-    pub(crate) death: AtomicU32,
-    /// Length of the worker's report; 0: there is none.
-    pub(crate) report_bytes: AtomicU32,
-    /// An [`Ending`](crate::Ending), and a flag for the presence of
-    /// [`UsageDetails`](crate::UsageDetails).
-    pub(crate) ending: AtomicU32,
-}
-
-// All words that most responses use are on one cache line.
-const _: () = assert!(cfg!(loom) || size_of::<CacheLine<ResponseMeta>>() == 64);
-
-/// A worker blocked on one slot. `rings` changes with every wake-up; `waiting` is 1 while it
-/// sleeps.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct SlotNotifier {
-    pub(crate) rings: AtomicU32,
-    pub(crate) waiting: AtomicU32,
-}
-
-/// One worker's cell: it sleeps on `awake`; the rest is for reports.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct WorkerCell {
-    pub(crate) awake: AtomicU32,
-    pub(crate) state: AtomicU32,
-    pub(crate) model: AtomicU32,
-    /// Incarnation of the process that uses the cell; 0: none.
-    pub(crate) incarnation: AtomicU32,
-    pub(crate) requests: AtomicU64,
-    /// Slot number + 1 of the request it runs; 0: none.
-    pub(crate) slot: AtomicU32,
-    /// Pages that a rollback copies.
-    pub(crate) hot_pages: AtomicU32,
-    pub(crate) rollbacks: AtomicU64,
-    /// A [`LeaveReason`](crate::LeaveReason); 0: none.
-    pub(crate) leave: AtomicU32,
-    /// A [`DesiredState`](crate::DesiredState). Written by the supervisor.
-    pub(crate) desired_state: AtomicU32,
-    /// Generation of the application that the worker runs. Written by the supervisor, before the
-    /// fork.
-    pub(crate) generation: AtomicU32,
-    /// Changes each time a worker without a request looks for one: at least once a second.
-    pub(crate) beat: AtomicU32,
-    /// Changes each time the worker begins to run: with a request, and after each wait within one.
-    pub(crate) stretch: AtomicU32,
 }
 
 /// The control block. All zero is its valid initial state, except for the header.
@@ -352,6 +174,10 @@ pub(crate) struct Control {
 #[cfg(loom)]
 impl Control {
     pub(crate) fn new() -> Control {
+        use crate::cells::{RequestMeta, ResponseMeta, SlotNotifier};
+        use crate::stream::Stream;
+        use crate::usage::{UsageCell, UsageDetailsCell};
+        use crate::word::Word;
         use std::array::from_fn;
         let zero32 = || AtomicU32::new(0);
         let zero64 = || AtomicU64::new(0);

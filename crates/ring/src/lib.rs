@@ -10,9 +10,9 @@
 //! - [`word`]: ownership of a slot
 //! - [`queue`]: the next slot
 //! - [`notifier`]: sleeping processes and their wake-ups
-//! - [`permits`]: run permits of the workers
+//! - [`permit_words`], [`run_permits`]: run permits of the workers
 //! - [`stream`]: bytes in flight
-//! - [`layout`]: the memory layout
+//! - [`limits`], [`cells`] and [`layout`]: the memory layout
 //! - [`protocol`]: the steps of each side, in order
 //! - [`front_group`]: several fronts
 //! - [`FrontEnd`], [`WorkerEnd`] and [`Supervision`]: the three views that add the bytes
@@ -21,19 +21,23 @@
 #![allow(unsafe_code)] // Raw pointers to shared memory: `os` maps it, `map` holds them.
 
 mod c_header;
+mod cells;
 mod codes;
 #[cfg(counted)]
 pub mod counting_atomics;
 mod front_end;
 mod front_group;
+mod front_waking;
 mod interim;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod layout;
+mod limits;
 mod map;
 mod notifier;
 pub mod offsets;
 mod os;
+mod permit_words;
 mod protocol;
 mod queue;
 mod report;
@@ -47,9 +51,9 @@ mod word;
 mod worker_end;
 
 pub use front_end::{Account, Filling, FrontEnd, Hostile, Progress, Run};
-pub use layout::{
-    BODY_BYTES, FRONTS_MAX, LANES, Lane, REPORT_BYTES, REQUEST_BYTES, SLOTS_MAX, SlotIndex,
-    VERSION, WORKERS_MAX,
+pub use layout::{Lane, VERSION};
+pub use limits::{
+    BODY_BYTES, FRONTS_MAX, LANES, REPORT_BYTES, REQUEST_BYTES, SLOTS_MAX, SlotIndex, WORKERS_MAX,
 };
 pub use map::{AttachError, Ring};
 pub use os::monotonic_ns;

@@ -1,9 +1,11 @@
 //! The memory file that the processes share. This is the only place that turns offsets into
 //! pointers.
 
-use crate::layout::{
-    AREA_BYTES, BODY_BYTES, Control, HEAD_BYTES, MAGIC, Parts, REPORT_BYTES, REQUEST_BYTES,
-    RESPONSE_BYTES, SLOTS_MAX, SlotCell, SlotIndex, VERSION,
+use crate::cells::SlotCell;
+use crate::layout::{Control, MAGIC, Parts, VERSION};
+use crate::limits::{
+    AREA_BYTES, BODY_BYTES, HEAD_BYTES, REPORT_BYTES, REQUEST_BYTES, RESPONSE_BYTES, SLOTS_MAX,
+    SlotIndex,
 };
 use crate::os::{self, Mapping};
 use crate::stream::Window;

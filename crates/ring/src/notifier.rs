@@ -5,7 +5,7 @@
 //! least one side sees the other (Dekker). A process that dies between clearing a flag and making
 //! the system call loses a wake-up. Therefore a repair wakes all fronts and workers.
 
-use crate::layout::{SLOTS_MAX, SlotIndex, WORKERS_MAX};
+use crate::limits::{SLOTS_MAX, SlotIndex, WORKERS_MAX};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, publish_before_look};
 use std::ops::Range;
 

@@ -2,7 +2,8 @@
 //! the server run outside the process and cannot access the words by name. Other code uses the
 //! structs.
 
-use crate::layout::{CacheLine, Control, ResponseMeta, SlotCell};
+use crate::cells::{CacheLine, ResponseMeta, SlotCell};
+use crate::layout::Control;
 use crate::queue::Queue;
 use crate::usage::UsageCell;
 use std::mem::offset_of;
@@ -17,13 +18,13 @@ pub const FRONT_BELL: usize = offset_of!(Control, notifiers);
 pub const WORKER_SETS: usize = offset_of!(Control, worker_sets);
 /// Bytes of all worker sets.
 pub const WORKER_SETS_BYTES: usize =
-    crate::LANES * size_of::<CacheLine<crate::notifier::WorkerSet>>();
+    crate::limits::LANES * size_of::<CacheLine<crate::notifier::WorkerSet>>();
 /// Duration of requests.
 pub const PACE: usize = offset_of!(Control, pace);
 /// Run permits: their limits, the number of cells, and the workers that run.
 pub const TURNS: usize = offset_of!(Control, permits);
 /// Bytes of the run permits.
-pub const TURNS_BYTES: usize = size_of::<crate::run_permits::RunPermits>();
+pub const TURNS_BYTES: usize = size_of::<crate::permit_words::RunPermits>();
 /// Tail of the first lane's queue.
 pub const QUEUE_TAIL: usize = offset_of!(Control, queues) + Queue::TAIL_AT;
 /// Head of the queue.
@@ -35,7 +36,7 @@ pub const QUEUE_ENTRIES: usize = offset_of!(Control, queues) + Queue::ENTRIES_AT
 /// Cells of the workers.
 pub const WORKERS: usize = offset_of!(Control, workers);
 /// Bytes from one worker's cell to the next.
-pub const WORKER_BYTES: usize = size_of::<CacheLine<crate::layout::WorkerCell>>();
+pub const WORKER_BYTES: usize = size_of::<CacheLine<crate::cells::WorkerCell>>();
 /// Cells of the slots.
 pub const SLOTS: usize = offset_of!(Control, slots);
 /// Bytes from one slot's cell to the next.

@@ -25,7 +25,9 @@
 //! sleepers. A process that is about to sleep announces it and then looks for work
 //! ([`publish_before_look`]). Both sides of each such pair are in this file.
 
-use crate::layout::{Control, LANES, Lane, Parts, QUEUE_LEN, SlotCell, SlotIndex};
+use crate::cells::SlotCell;
+use crate::layout::{Control, Lane, Parts};
+use crate::limits::{LANES, QUEUE_LEN, SlotIndex};
 use crate::os;
 use crate::queue::QueueEntry;
 use crate::report::{Death, DesiredState, WorkerState};

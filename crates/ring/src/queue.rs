@@ -5,7 +5,8 @@
 //! the head is a hint: any process may advance it past an entry whose slot is no longer queued. A
 //! worker that dies between taking the slot and advancing the head blocks no other worker.
 
-use crate::layout::{CacheLine, QUEUE_LEN, SLOTS_MAX, SlotCell, SlotIndex};
+use crate::cells::{CacheLine, SlotCell};
+use crate::limits::{QUEUE_LEN, SLOTS_MAX, SlotIndex};
 use crate::sync::{AtomicU64, Ordering};
 use crate::word::Incarnation;
 use std::mem::offset_of;

@@ -4,7 +4,7 @@
 //! A worker may write garbage. An unknown code reads as the harmless value or as no value.
 
 use crate::codes::codes;
-use crate::layout::{ROLLBACK_BUCKETS, WorkerCell};
+use crate::limits::ROLLBACK_BUCKETS;
 use crate::sync::{AtomicU64, Ordering};
 
 codes! {
@@ -148,34 +148,6 @@ pub struct WorkerReport {
     pub rollbacks: u64,
     /// Why it ended itself, if it reported a reason.
     pub leave: Option<LeaveReason>,
-}
-
-impl WorkerCell {
-    /// Contents of the cell, for the supervisor.
-    pub(crate) fn report(&self) -> WorkerReport {
-        let code = self.state.load(Ordering::Relaxed);
-        let returns = code == RETURNS;
-        let state = if returns { Some(WorkerState::Busy) } else { WorkerState::from_code(code) };
-        let model = Model::from_code(self.model.load(Ordering::Relaxed));
-        WorkerReport {
-            state: state.unwrap_or(WorkerState::Starting),
-            model: model.unwrap_or(Model::Script),
-            requests: self.requests.load(Ordering::Relaxed),
-            has_request: self.slot.load(Ordering::Relaxed) != 0,
-            returns,
-            beat: self.beat.load(Ordering::Relaxed),
-            hot_pages: self.hot_pages.load(Ordering::Relaxed),
-            rollbacks: self.rollbacks.load(Ordering::Relaxed),
-            leave: LeaveReason::from_code(self.leave.load(Ordering::SeqCst)),
-        }
-    }
-
-    /// Desired state of the worker. Garbage reads as [`DesiredState::Serve`]; the supervisor writes
-    /// the state again.
-    pub(crate) fn desired_state(&self) -> DesiredState {
-        let code = self.desired_state.load(Ordering::SeqCst);
-        DesiredState::from_code(code).unwrap_or(DesiredState::Serve)
-    }
 }
 
 /// How a worker that held a request ended: its `wait` status.

@@ -5,7 +5,7 @@
 //! file (`c_header.rs`).
 
 use crate::c_header::mirrored;
-use crate::layout::REQUEST_BYTES;
+use crate::limits::REQUEST_BYTES;
 use std::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 

@@ -1,8 +1,10 @@
 //! The supervisor's view of the protocol: cleans up after dead workers, controls and reports on
 //! live ones, stops them all.
 
+use crate::cells::WorkerCell;
 use crate::front_end::Run;
-use crate::layout::{Lane, QUEUE_LEN, SlotIndex, WorkerCell};
+use crate::layout::Lane;
+use crate::limits::{QUEUE_LEN, SlotIndex};
 use crate::map::{Part, Ring};
 use crate::os::monotonic_ns;
 use crate::report::{Death, DesiredState, RollbackReport, WorkerReport};

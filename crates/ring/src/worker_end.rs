@@ -4,10 +4,11 @@
 //! A worker trusts the front. It may be killed at any instruction. The order of its stores
 //! determines the state that other processes see then, and a repair cleans up the rest.
 
+use crate::cells::{SlotCell, WorkerCell};
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
-use crate::layout::{
-    BODY_BYTES, HEAD_BYTES, LANES, Lane, REPORT_BYTES, RESPONSE_BYTES, SlotCell, SlotIndex,
-    WORKERS_MAX, WorkerCell,
+use crate::layout::Lane;
+use crate::limits::{
+    BODY_BYTES, HEAD_BYTES, LANES, REPORT_BYTES, RESPONSE_BYTES, SlotIndex, WORKERS_MAX,
 };
 use crate::map::{Part, Ring};
 use crate::os;

@@ -1,9 +1,10 @@
 //! Several fronts under loom: all requests are in one order, each is taken once, and each front
 //! receives news of its own requests only.
 
-use super::{LANES, bounded, bounded_by, slot, worker};
+use super::model::{LANES, bounded, bounded_by, slot, worker};
 use crate::front_group::FrontGroup;
-use crate::layout::{Control, Lane, Parts, SLOTS_MAX};
+use crate::layout::{Control, Lane, Parts};
+use crate::limits::SLOTS_MAX;
 use crate::os;
 use crate::sync::{AtomicU32, Ordering};
 use loom::sync::Arc;

@@ -1,7 +1,8 @@
 //! Run permits under loom: one worker may run, and no request waits while a permit is free.
 
-use super::{LANES, bounded, bounded_by, submit, worker};
-use crate::layout::{Control, Lane, Parts, SLOTS_MAX, SlotIndex};
+use super::model::{LANES, bounded, bounded_by, submit, worker};
+use crate::layout::{Control, Lane, Parts};
+use crate::limits::{SLOTS_MAX, SlotIndex};
 use crate::report::Death;
 use crate::run_permits::PermitWatch;
 use crate::sync::{AtomicU32, Ordering};

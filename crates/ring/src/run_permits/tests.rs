@@ -1,6 +1,7 @@
 //! Wake-ups and run permits: the actions of the front and the workers, one step after the other.
 
-use crate::layout::{Lane, SlotIndex};
+use crate::layout::Lane;
+use crate::limits::SlotIndex;
 use crate::map::Ring;
 use crate::report::WorkerState;
 use crate::usage::Usage;

@@ -1,7 +1,8 @@
 //! The front's view of the protocol: chooses the workers to wake and those to leave asleep.
 
-use super::{FrontEnd, Progress, Shadow};
-use crate::layout::{Lane, SlotIndex, WORKERS_MAX};
+use crate::front_end::{FrontEnd, Progress, Shadow};
+use crate::layout::Lane;
+use crate::limits::{SlotIndex, WORKERS_MAX};
 use crate::os::monotonic_ns;
 use std::time::Duration;
 
