@@ -1,178 +1,39 @@
 //! One generation: a template, the workers and console workers forked from it, and the state
 //! machine that decides the next steps.
 
+mod ground;
 mod overdue;
 mod pending;
 mod recycling;
 mod scaling;
+mod state;
 #[cfg(test)]
 mod tests;
 mod watch;
 
+pub(crate) use ground::{Ground, LEAVE_LIMIT, Readiness};
 pub(crate) use pending::{Coming, Step};
+pub(crate) use state::Generation;
 
-use crate::consoles::Consoles;
 use crate::end::{Failed, describe};
-use crate::news::{KillWhy, Kills, Lines, News, NewsQueue};
+use crate::news::{KillWhy, News};
 use crate::os;
-use crate::recycle::Suspects;
-use crate::scale::Scale;
-use crate::settings::Settings;
 use crate::template::Template;
-use crate::workers::{Action, Event, Lives, Workers};
+use crate::workers::{Action, Event};
+use ground::is_waiting;
 use samovar_channel::{
-    self as channel, EXIT_REPLACE, Engine, Finding, Heard, Image, Linking, LinkingState, Role,
-    WorkerId,
+    self as channel, EXIT_REPLACE, Finding, Heard, LinkingState, Role, WorkerId,
 };
-use samovar_log::{Intake, Speaker};
-use samovar_published::Publishing;
-use samovar_ring::{
-    Death, DesiredState, Incarnation, Lane, LeaveReason, Model, Ring, Supervision, WorkerReport,
-    WorkerState,
-};
-use samovar_shared::Shared;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use samovar_ring::{Death, DesiredState, Incarnation, Lane, LeaveReason, Model};
 use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing::{info, warn};
-use watch::{Verdict, Watch};
+use watch::Verdict;
 
-/// Time for the workers to exit when the server ends, before SIGKILL.
-pub(crate) const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum number of findings kept for `samovar status`.
 const FINDINGS_MAX: usize = 32;
 
-/// State shared by all generations.
-pub(crate) struct Ground {
-    pub(crate) ring: Ring,
-    pub(crate) shared: Shared,
-    pub(crate) published: Publishing,
-    /// Receives the output of all processes.
-    pub(crate) intake: Intake,
-    pub(crate) supervision: Supervision,
-    pub(crate) lives: Lives,
-    /// The server is ending: all workers exit.
-    pub(crate) is_stopping: bool,
-    /// Number of workers that were replaced by a fresh fork, by reason.
-    pub(crate) refork_reasons: BTreeMap<&'static str, u64>,
-    /// News for the owner.
-    pub(crate) news: RefCell<NewsQueue>,
-    pub(crate) kills: Kills,
-    pub(crate) lines: Lines,
-}
-
-impl Ground {
-    fn kill(&self, pid: i32) {
-        self.news.borrow_mut().kills(pid);
-        os::kill(pid);
-    }
-
-    pub(crate) fn tell(&self, news: News) {
-        self.news.borrow_mut().put(news);
-    }
-}
-
-/// Progress of a generation's start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Readiness {
-    Starting,
-    TemplateReady,
-    /// Its workers wait for requests, or the time limit for that is over.
-    Ready,
-}
-
-#[expect(clippy::struct_excessive_bools, reason = "independent facts about one generation")]
-pub(crate) struct Generation {
-    /// Number of the generation, from 1; counts the templates that have served.
-    pub(crate) number: u64,
-    pub(crate) settings: Settings,
-    /// Its workers record call graphs, in addition to the generation with that number.
-    pub(crate) is_tracer: bool,
-    pub(crate) desired: DesiredState,
-    pub(crate) workers: Workers,
-    pub(crate) consoles: Consoles,
-    pub(crate) ready: Readiness,
-    /// Last model seen of its workers, if it was not the script model.
-    seen_model: Model,
-    pub(crate) started: Instant,
-    pub(crate) image: Option<Image>,
-    pub(crate) linking: Option<Linking>,
-    /// PHP's version; empty before PHP has started.
-    pub(crate) php: String,
-    /// The libphp that the settings name.
-    pub(crate) engine: Option<Engine>,
-    pub(crate) findings: Vec<Finding>,
-    /// The application's boot ended without waiting for requests; requests run the whole script.
-    pub(crate) boot_failed: bool,
-    /// Process in which the application is booting now.
-    pub(crate) booting: Option<i32>,
-    template: Option<Template>,
-    watch: Watch,
-    /// Guard of the output pipe of the worker in each cell.
-    outputs: BTreeMap<usize, Speaker>,
-    events: VecDeque<Event>,
-    /// Time at which workers that have not exited are killed.
-    stop_by: Option<Instant>,
-    has_gone: bool,
-    is_given_up: bool,
-    recycled_at: Instant,
-    recycle_looks: usize,
-    recycle_suspects: Suspects,
-    /// Scaling of the workers for any request, and of those for scripts.
-    scales: [Scale; 2],
-}
-
 impl Generation {
-    /// Creates a generation. `desired` is [`DesiredState::Hold`] until [`Self::serve`]. `busy`:
-    /// number of busy workers of its predecessor.
-    pub(crate) fn new(
-        number: u64,
-        settings: Settings,
-        busy: usize,
-        desired: DesiredState,
-        lives: Lives,
-        intake: &Intake,
-    ) -> Generation {
-        let now = Instant::now();
-        let count = settings.workers;
-        let begin = busy.clamp(count.min, count.max);
-        Generation {
-            number,
-            desired,
-            workers: Workers::new(begin, count.min, lives, now),
-            consoles: Consoles::new(settings.consoles.clone(), intake.clone()),
-            watch: Watch::new(
-                settings.watchdog_limit,
-                settings.after_limit,
-                settings.boot_limit,
-                now,
-            ),
-            is_tracer: settings.command.options.traces,
-            settings,
-            ready: Readiness::Starting,
-            seen_model: Model::Script,
-            started: now,
-            image: None,
-            linking: None,
-            php: String::new(),
-            engine: None,
-            findings: Vec::new(),
-            boot_failed: false,
-            booting: None,
-            template: None,
-            outputs: BTreeMap::new(),
-            events: VecDeque::from([Event::Tick]),
-            stop_by: None,
-            has_gone: false,
-            is_given_up: false,
-            recycled_at: now,
-            recycle_looks: 0,
-            recycle_suspects: Suspects::default(),
-            scales: [Scale::new(&count, false), Scale::new(&count, true)],
-        }
-    }
-
     /// Returns the template's channel, while there is one.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.template.as_ref().and_then(Template::fd)
@@ -586,9 +447,4 @@ impl Generation {
     pub(crate) fn drain_end(&self) -> Instant {
         Instant::now() + self.settings.drain_limit
     }
-}
-
-/// Whether the worker has started and can take requests.
-fn is_waiting(report: &WorkerReport) -> bool {
-    matches!(report.state, WorkerState::Idle | WorkerState::Busy)
 }

@@ -3,248 +3,39 @@
 //!
 //! Usually there is one generation; during a reload there are two (`reload`).
 
+mod hooks;
+mod pool;
 mod pools;
+mod prepared;
 mod reload;
 mod tracer;
 
+pub use hooks::{Boot, Hooks};
 pub use pools::run;
+pub use prepared::Running;
 
-use crate::consoles::{ConsoleSnapshot, Elsewhere};
+use crate::consoles::ConsoleSnapshot;
 use crate::end::Failed;
-use crate::generation::{Coming, Generation, Ground, LEAVE_LIMIT, Readiness};
-use crate::handle::{Command, Handle, Process, Reload};
-use crate::news::{KillWhy, Kills, Lines, News};
-use crate::os::{self, Signals};
-use crate::overrun_diagnosis::{Case, OverrunDiagnosis};
-use crate::settings::Settings;
-use crate::workers::{Event, Lives, WorkerPlace};
-use samovar_log::Intake;
-use samovar_published::Publishing;
-use samovar_ring::{DesiredState, PermitWatch, Ring, Run, Supervision, WORKERS_MAX};
-use samovar_shared::Shared;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::io;
+use crate::generation::{Generation, LEAVE_LIMIT, Readiness};
+use crate::handle::{Command, Process};
+use crate::news::{KillWhy, News};
+use crate::os;
+use crate::overrun_diagnosis::Case;
+use crate::workers::{Event, WorkerPlace};
+use pool::{Counts, Supervisor};
+use samovar_ring::{DesiredState, Run, WORKERS_MAX};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// Interval at which the state machines run without an event: backoffs end, models change.
-const TICK: Duration = Duration::from_millis(100);
-/// Interval while a new generation boots, so that a reload is not delayed.
-const TICK_COMING: Duration = Duration::from_millis(5);
-/// Interval while requests wait and workers may be added for them.
-const TICK_URGENT: Duration = Duration::from_millis(25);
 /// Maximum time for which a worker holds its run permit without waiting. After it, other workers
 /// may run too: this one computes for long, or waits without having reported it.
 const TURN_LIMIT: Duration = Duration::from_millis(100);
-/// Maximum number of generations: one serves, one may be starting, the others finish requests.
-const GENERATIONS_MAX: usize = 8;
-/// Maximum number of generations that record call graphs.
-const TRACERS_MAX: usize = 4;
-const PLACES_MAX: usize = GENERATIONS_MAX + TRACERS_MAX;
-
-/// Callbacks to the owner. Called on the supervisor's thread; must not block.
-pub trait Hooks {
-    /// The workers wait for requests, or the time limit for that is over.
-    fn ready(&mut self, boot: Boot);
-    /// SIGTERM, SIGINT or SIGHUP was received: drain the front, then send [`Command::Stop`].
-    fn stop_requested(&mut self);
-    /// SIGUSR1 was received: log files were moved away.
-    fn reopen_logs(&mut self);
-    /// SIGUSR2 was received: send [`Command::Reload`].
-    fn reload_requested(&mut self);
-    /// SIGRTMIN was received: start a [`Successor`](crate::successor::Successor).
-    fn upgrade_requested(&mut self);
-    /// A child that the supervisor did not start has ended, with that status.
-    fn child_ended(&mut self, pid: i32, status: i32);
-    /// The supervisor has done its due work. Called at least ten times a second.
-    fn turned(&mut self);
-    /// An event of a worker of that pool. The name is empty if there is only one pool.
-    fn news(&mut self, pool: &str, news: News);
-}
-
-/// Result of the first boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Boot {
-    /// All workers are up.
-    Up,
-    /// Not all workers are up after `boot_limit`.
-    Late,
-    /// All workers are up, but the application could not be booted in advance: they run it as whole
-    /// scripts.
-    Failed,
-}
-
-/// A supervisor that has blocked its signals, and has started nothing yet.
-pub struct Running {
-    signals: Signals,
-    /// The pools, the default pool first.
-    posts: Vec<Post>,
-}
-
-/// The parts of a pool that exist before it runs.
-pub(crate) struct Post {
-    /// Name of the pool; empty if it is the only one.
-    name: String,
-    ring: Ring,
-    shared: Shared,
-    published: Publishing,
-    intake: Intake,
-    handle: Handle,
-    commands: Receiver<Command>,
-    diagnosis: Arc<OverrunDiagnosis>,
-    /// Console workers of the previous server.
-    before: Elsewhere,
-}
-
-impl Post {
-    fn new(
-        name: &str,
-        ring: Ring,
-        (shared, published): (Shared, Publishing),
-        intake: Intake,
-        diagnosis: Arc<OverrunDiagnosis>,
-    ) -> io::Result<Post> {
-        let (handle, commands) = Handle::new(&ring)?;
-        let (name, before) = (name.to_owned(), Elsewhere::These(Vec::new()));
-        Ok(Post { name, ring, shared, published, intake, handle, commands, diagnosis, before })
-    }
-}
-
-impl Running {
-    /// Prepares the supervisor. Must be called on the main thread before any other thread starts:
-    /// threads inherit the signal mask. The template is bound to the life of the thread that starts
-    /// it.
-    ///
-    /// - `memory`: shared memory of the workers, except that for requests, and the published
-    ///   values, which workers only read
-    /// - `intake`: receives the output of all processes
-    pub fn prepare(
-        ring: Ring,
-        memory: (Shared, Publishing),
-        intake: Intake,
-    ) -> io::Result<Running> {
-        let signals = os::block_signals()?;
-        os::adopt_orphans();
-        let diagnosis = Arc::new(OverrunDiagnosis::start()?);
-        let posts = vec![Post::new("", ring, memory, intake, diagnosis)?];
-        Ok(Running { signals, posts })
-    }
-
-    /// Delays the console workers of all pools added so far, until [`Command::Consoles`] informs
-    /// each pool of those that another server still runs.
-    pub fn hold_consoles(&mut self) {
-        self.posts.iter_mut().for_each(|post| post.before = Elsewhere::All);
-    }
-
-    /// Returns the default pool's handle.
-    pub fn handle(&self) -> Handle {
-        self.posts[0].handle.clone()
-    }
-}
-
-/// Counters of generations that have ended.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    grown: u64,
-    shrunk: u64,
-    restarts: u64,
-    reforks: u64,
-    recycled: u64,
-}
-
-impl Counts {
-    fn with(self, generation: &Generation) -> Counts {
-        let lines = generation.scale_lines();
-        Counts {
-            grown: self.grown + lines.iter().map(|line| line.grown).sum::<u64>(),
-            shrunk: self.shrunk + lines.iter().map(|line| line.shrunk).sum::<u64>(),
-            restarts: self.restarts + generation.workers.restarts(),
-            reforks: self.reforks + generation.workers.reforks(),
-            recycled: self.recycled + generation.workers.recycled(),
-        }
-    }
-}
-
-/// The supervisor of one pool.
-struct Supervisor {
-    post: Post,
-    /// Settings for the next template after the pool has failed.
-    settings: Settings,
-    /// Time of the next attempt, if the pool has failed.
-    fallen_until: Option<Instant>,
-    /// Result of the first boot.
-    boot: Option<Boot>,
-    ground: Ground,
-    /// At most one generation has [`DesiredState::Serve`], and one [`DesiredState::Hold`].
-    generations: Vec<Generation>,
-    /// Number of templates that have served so far.
-    number: u64,
-    gone: Counts,
-    /// The reload in progress.
-    coming: Option<Coming>,
-    /// A reload that was requested before the server itself was up.
-    awaited: Option<Reload>,
-    /// Number of reloads started.
-    attempts: u64,
-    /// The front is draining or drained: nothing new is started.
-    is_ending: bool,
-    /// The front has ended unexpectedly.
-    is_broken: bool,
-    /// Holders of run permits at the last check, and its time.
-    turns: PermitWatch,
-    turns_seen: Instant,
-    /// Cores of the machine, or those that this process may use.
-    cores: usize,
-    /// Earliest start of the next tracer generation after a failed one.
-    tracer_after: Instant,
-}
-
 /// Wait before a pool that could not start is tried again.
 const FALLEN: Duration = Duration::from_secs(5);
 
 impl Supervisor {
-    fn new(post: Post, settings: Settings) -> Supervisor {
-        let lives = Lives::default();
-        let ground = Ground {
-            ring: post.ring.clone(),
-            shared: post.shared.clone(),
-            published: post.published.clone(),
-            intake: post.intake.clone(),
-            supervision: Supervision::new(post.ring.clone()),
-            lives: lives.clone(),
-            is_stopping: false,
-            refork_reasons: BTreeMap::new(),
-            news: RefCell::default(),
-            kills: Kills::default(),
-            lines: Lines::default(),
-        };
-        let (serve, intake) = (DesiredState::Serve, &ground.intake);
-        let generation = Generation::new(1, settings.clone(), 0, serve, lives, intake);
-        Supervisor {
-            post,
-            settings,
-            fallen_until: None,
-            boot: None,
-            ground,
-            generations: vec![generation],
-            number: 1,
-            gone: Counts::default(),
-            coming: None,
-            awaited: None,
-            attempts: 0,
-            is_ending: false,
-            is_broken: false,
-            turns: PermitWatch::default(),
-            turns_seen: Instant::now(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            tracer_after: Instant::now(),
-        }
-    }
-
     /// Whether all generations are gone and none will follow.
     fn is_over(&self, is_first: bool) -> bool {
         self.generations.is_empty() && (is_first || self.is_ending)

@@ -6,19 +6,24 @@
 
 mod beat;
 mod boots;
+mod counters;
+mod observer;
 mod peers;
 mod readers;
 mod worker;
 
+pub use counters::SamplerReport;
+pub use observer::{Look, Observer, Sampling, Scene, SlowScene};
+
 use crate::handle::{Handle, Process};
 use beat::Beat;
 use boots::Boots;
+use counters::Counters;
 use readers::Readers;
-use samovar_ring::{Model, RequestLine, Run};
-use samovar_spy::{Account, Activity, Stack};
+use samovar_spy::Account;
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -41,115 +46,6 @@ pub fn sampled_descriptors(workers: usize) -> usize {
 
 /// Interval at which data of ended processes is removed.
 const SWEEP: Duration = Duration::from_secs(1);
-
-/// Settings of the sampler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sampling {
-    /// Samples of each busy worker per second; 0: none.
-    pub hertz: u32,
-    /// Time after which a request counts as slow, measured from its queueing; `None`: slow requests
-    /// are not reported.
-    pub slow: Option<Duration>,
-    /// Whether files of workers may stay open between samples: enough descriptors are available.
-    pub keeps_files: bool,
-}
-
-/// Activity of a busy worker in a sample.
-#[derive(Clone, Copy, Debug)]
-pub enum Scene<'a> {
-    /// PHP code is active; the second value shows whether the worker runs or waits.
-    Php(&'a Stack, &'a Activity),
-    /// The worker has a request, but no PHP code is active.
-    NoCode,
-    /// The worker returns to its image.
-    Rollback,
-    /// The worker cleans up after a request.
-    Reset,
-}
-
-/// One sample of a busy worker.
-#[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
-    /// Index of its pool, among those that the sampler was started with.
-    pub pool: usize,
-    /// Generation that forked it.
-    pub generation: u64,
-    /// Model that its application chose.
-    pub model: Model,
-    /// The worker is booting the application.
-    pub is_boot: bool,
-    /// Request that it runs.
-    pub request: Option<(Run, &'a RequestLine)>,
-    /// Its activity.
-    pub scene: Scene<'a>,
-    /// Wall-clock time that the sample represents.
-    pub wall_ns: u64,
-    /// CPU time used since the worker was last seen running.
-    pub cpu_ns: u64,
-}
-
-/// State of a request that has become slow and is still running.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SlowScene {
-    /// Text such as `in flock of descriptor 7: /srv/lock`.
-    pub blocked: String,
-    /// PHP's calls, the innermost first; or one line with the reason why they are unknown.
-    pub calls: Vec<String>,
-}
-
-/// Receives the samples. Called on the sampler's thread; must not wait for a disk.
-pub trait Observer: Send {
-    /// The worker of that pool with this incarnation belongs to that generation.
-    fn knows(&mut self, pool: usize, life: u32, generation: u64);
-    /// A busy worker was sampled.
-    fn saw(&mut self, look: &Look<'_>);
-    /// A request of that pool has become slow.
-    fn is_slow(&mut self, pool: usize, request: &RequestLine, scene: SlowScene);
-    /// All workers were sampled once.
-    fn turned(&mut self);
-}
-
-/// State of the sampler.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SamplerReport {
-    /// Samples per second.
-    pub hertz: u32,
-    /// Number of samples of busy workers so far.
-    pub samples: u64,
-    /// Number of these samples whose stack changed while it was read.
-    pub torn: u64,
-    /// CPU time used by the thread.
-    pub cpu: Duration,
-    /// Reason why stacks cannot be read now; empty if they can.
-    pub trouble: String,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    samples: AtomicU64,
-    torn: AtomicU64,
-    cpu_ns: AtomicU64,
-    trouble: Mutex<String>,
-    ends: AtomicBool,
-}
-
-impl Counters {
-    fn add(&self, torn: bool) {
-        self.samples.fetch_add(1, Ordering::Relaxed);
-        self.torn.fetch_add(u64::from(torn), Ordering::Relaxed);
-    }
-
-    /// Stores why stacks cannot be read, or an empty text if they can. Returns whether that has
-    /// changed.
-    fn note(&self, trouble: &str) -> bool {
-        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = *known != trouble;
-        if is_news {
-            trouble.clone_into(&mut known);
-        }
-        is_news
-    }
-}
 
 /// Controls the sampler's thread.
 #[derive(Debug)]

@@ -6,16 +6,16 @@
 
 mod cpu;
 mod decide;
+mod machine;
 mod memory;
-#[cfg(test)]
-mod simulation;
 #[cfg(test)]
 mod tests;
 
 use crate::backoff::Backoff;
 use crate::settings::WorkerCount;
-use cpu::{CpuMeter, Ticks};
-use decide::{Bounds, Change, Counters, Memory, Reason, decide};
+use cpu::CpuMeter;
+use decide::{Bounds, Change, Counters, Reason, decide};
+use machine::{Machine, Memory, Ticks};
 use memory::Pool;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,20 +31,6 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which the same limit is logged again.
 const LIMIT_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The kernel's data about processes.
-pub(crate) trait Machine {
-    /// Time for which a process ran or was runnable, in ns.
-    fn times(&self, pid: i32) -> Option<u64>;
-    /// The machine's CPU time.
-    fn ticks(&self) -> Option<Ticks>;
-    /// Whether a process is running or runnable now.
-    fn is_runnable(&self, pid: i32) -> bool;
-    /// Private memory of a process in bytes.
-    fn own_bytes(&self, pid: i32) -> Option<u64>;
-    /// Total and free memory.
-    fn memory(&self) -> Option<Memory>;
-}
 
 /// The kernel of this process.
 pub(crate) struct Kernel;

@@ -2,17 +2,18 @@
 //! events come in, actions go out. Does not execute the actions.
 
 mod events;
+mod state;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use events::{Action, Event};
+pub(crate) use state::{Lives, WorkerPlace, Workers};
 
 use crate::backoff::Backoff;
 use samovar_channel::Role;
 use samovar_ring::{Death, Incarnation};
-use std::cell::Cell;
-use std::rc::Rc;
+use state::{Life, Recycling, Stopping, Template};
 use std::time::{Duration, Instant};
 
 /// A worker that took no request and had a shorter life failed immediately, so its successor waits.
@@ -20,242 +21,7 @@ const SHORT_LIFE: Duration = Duration::from_secs(1);
 /// Wait of that successor.
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_secs(5) };
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Life {
-    /// No process; the next one may start at this time.
-    Waiting { until: Instant },
-    /// A fork was ordered from the template.
-    Asked { incarnation: Incarnation },
-    /// The worker's process runs.
-    Alive { incarnation: Incarnation, pid: i32, since: Instant },
-}
-
-/// Numbers the incarnations of all workers in the ring, across all generations.
-#[derive(Clone, Debug)]
-pub(crate) struct Lives(Rc<Cell<Incarnation>>);
-
-impl Default for Lives {
-    fn default() -> Lives {
-        Lives(Rc::new(Cell::new(Incarnation::FIRST)))
-    }
-}
-
-impl Lives {
-    fn next(&self) -> Incarnation {
-        let life = self.0.get();
-        self.0.set(life.next());
-        life
-    }
-}
-
-/// A place for a worker. The place stays; its processes change.
-#[derive(Clone, Debug)]
-pub(crate) struct WorkerPlace {
-    cell: usize,
-    script: bool,
-    life: Life,
-    short_lives: u32,
-    /// The worker is retiring, and gets no successor.
-    is_unneeded: bool,
-}
-
-impl WorkerPlace {
-    /// Returns its cell in the ring.
-    pub(crate) fn cell(&self) -> usize {
-        self.cell
-    }
-
-    /// Returns process id, incarnation and start time, if there is a process.
-    pub(crate) fn process(&self) -> Option<(i32, Incarnation, Instant)> {
-        match self.life {
-            Life::Alive { incarnation, pid, since } => Some((pid, incarnation, since)),
-            _ => None,
-        }
-    }
-
-    /// Whether it is for scripts other than a resident front controller.
-    pub(crate) fn is_script(&self) -> bool {
-        self.script
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Template {
-    Waiting {
-        until: Instant,
-    },
-    Starting {
-        since: Instant,
-    },
-    Ready {
-        since: Instant,
-    },
-    /// The template died. Its workers are dying too, and must be gone before the next template
-    /// starts.
-    Ending {
-        until: Instant,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stopping {
-    No,
-    /// No more workers are started.
-    Asked,
-    /// The workers' time is over. A pending fork, whose worker may still be booting, is not waited
-    /// for.
-    Now,
-}
-
-/// Replacement of a worker that has reached a recycling limit. Its successor starts before it
-/// exits, so that the number of workers never falls.
-#[derive(Clone, Copy, Debug)]
-struct Recycling {
-    old: usize,
-    new: Option<usize>,
-    /// The old worker is retiring.
-    is_leaving: bool,
-}
-
-/// State machine of a generation's workers.
-#[derive(Debug)]
-pub(crate) struct Workers {
-    places: Vec<WorkerPlace>,
-    /// Wanted number of workers for any request, and of workers for scripts.
-    count: usize,
-    script_count: usize,
-    /// Minimum number of workers of each kind.
-    least: usize,
-    fork_failures: u64,
-    template: Template,
-    short_templates: u32,
-    resident: bool,
-    told_resident: bool,
-    scripts: bool,
-    lives: Lives,
-    stopping: Stopping,
-    restarts: u64,
-    reforks: u64,
-    template_restarts: u64,
-    /// At most one replacement at a time.
-    recycling: Option<Recycling>,
-    recycled: u64,
-}
-
 impl Workers {
-    /// Creates the state for `count` workers, and for `least` after a template's death. At first
-    /// all their cells are missing ([`Workers::lacks`]). The first [`Event::Tick`] starts the
-    /// template.
-    pub(crate) fn new(count: usize, least: usize, lives: Lives, now: Instant) -> Workers {
-        Workers {
-            places: Vec::new(),
-            count,
-            script_count: least,
-            least,
-            fork_failures: 0,
-            template: Template::Waiting { until: now },
-            short_templates: 0,
-            resident: false,
-            told_resident: false,
-            scripts: false,
-            lives,
-            stopping: Stopping::No,
-            restarts: 0,
-            reforks: 0,
-            template_restarts: 0,
-            recycling: None,
-            recycled: 0,
-        }
-    }
-
-    /// Returns the places of all workers, with or without a process.
-    pub(crate) fn places(&self) -> &[WorkerPlace] {
-        &self.places
-    }
-
-    /// Returns the cells reserved for this generation. When it stops, they are released one by one.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = usize> {
-        let is_left =
-            |p: &&WorkerPlace| !self.is_stopping() || !matches!(p.life, Life::Waiting { .. });
-        self.places.iter().filter(is_left).map(WorkerPlace::cell)
-    }
-
-    /// Returns the number of cells that are still missing.
-    pub(crate) fn lacks(&self) -> usize {
-        if self.is_stopping() {
-            return 0;
-        }
-        let successor = usize::from(self.recycling.is_some_and(|r| r.new.is_none()));
-        self.missing(false) + self.missing(true) + successor
-    }
-
-    /// Whether it has or needs workers for scripts other than a resident front controller.
-    pub(crate) fn has_scripts(&self) -> bool {
-        self.scripts
-    }
-
-    /// Returns the number of workers that died and were replaced.
-    pub(crate) fn restarts(&self) -> u64 {
-        self.restarts
-    }
-
-    /// Returns the number of workers that exited to be replaced by a fresh fork.
-    pub(crate) fn reforks(&self) -> u64 {
-        self.reforks
-    }
-
-    /// Returns the number of workers that were replaced because of a recycling limit.
-    pub(crate) fn recycled(&self) -> u64 {
-        self.recycled
-    }
-
-    /// Whether a worker is being replaced because of a recycling limit.
-    pub(crate) fn is_recycling(&self) -> bool {
-        self.recycling.is_some()
-    }
-
-    /// Returns the cell of a successor whose predecessor still serves.
-    pub(crate) fn awaited_successor(&self) -> Option<usize> {
-        self.recycling.filter(|recycling| !recycling.is_leaving)?.new
-    }
-
-    /// Whether the worker in that cell is retiring, because of a recycling limit or because it is
-    /// not needed.
-    pub(crate) fn is_leaving(&self, cell: usize) -> bool {
-        let is_unneeded = |place: &WorkerPlace| place.cell == cell && place.is_unneeded;
-        self.recycling.is_some_and(|recycling| recycling.is_leaving && recycling.old == cell)
-            || self.places.iter().any(is_unneeded)
-    }
-
-    /// Returns the number of template starts after the first one.
-    pub(crate) fn template_restarts(&self) -> u64 {
-        self.template_restarts
-    }
-
-    /// Whether the application is known to be resident.
-    pub(crate) fn is_resident(&self) -> bool {
-        self.resident
-    }
-
-    /// Whether the text of the front controller shows that it is resident.
-    pub(crate) fn is_told_resident(&self) -> bool {
-        self.told_resident
-    }
-
-    /// Whether the template is starting PHP.
-    pub(crate) fn has_starting_template(&self) -> bool {
-        matches!(self.template, Template::Starting { .. })
-    }
-
-    /// Whether the template is waiting for orders.
-    pub(crate) fn has_template(&self) -> bool {
-        matches!(self.template, Template::Ready { .. })
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping != Stopping::No
-    }
-
     /// Processes one event and returns the actions.
     #[must_use]
     pub(crate) fn step(&mut self, event: &Event, now: Instant) -> Vec<Action> {

@@ -1,6 +1,7 @@
 //! Workers that have not exited in time, and their current requests.
 
-use super::{Generation, Ground, LEAVE_LIMIT};
+use super::ground::{Ground, LEAVE_LIMIT};
+use super::state::Generation;
 use crate::news::{KillWhy, News};
 use tracing::warn;
 

@@ -1,7 +1,8 @@
 //! Replaces workers that have reached a recycling limit, one after another; `recycle.rs` selects
 //! them.
 
-use super::{Generation, Ground, Readiness, is_waiting};
+use super::ground::{Ground, Readiness, is_waiting};
+use super::state::Generation;
 use crate::recycle::{Seen, own_bytes};
 use crate::workers::Event;
 use samovar_ring::{DesiredState, WorkerState};

@@ -1,7 +1,8 @@
 //! Scales a generation's workers with the load: collects their state for `scale`, and executes its
 //! decisions.
 
-use super::{Generation, Ground, Readiness, is_waiting};
+use super::ground::{Ground, Readiness, is_waiting};
+use super::state::Generation;
 use crate::scale::{Kernel, Queued, ScaleLine, Seen, Step};
 use crate::workers::{Event, WorkerPlace};
 use samovar_ring::{DesiredState, Lane, WorkerState};

@@ -2,15 +2,22 @@
 
 use super::*;
 use crate::limits::AS_IT_IS;
+use crate::news::{Kills, Lines};
 use crate::sandbox::Sandbox;
+use crate::settings::Settings;
 use crate::settings::{ConsoleSettings, TemplateCommand};
+use crate::workers::Lives;
+use samovar_channel::Image;
 use samovar_channel::{
     ConsoleOrder, ImageMode, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, Order, TemplateEnd, WorkerOptions,
 };
+use samovar_log::Intake;
 use samovar_log::{Log, Notice, Target};
 use samovar_published::{Limits, Publishing};
+use samovar_ring::{Ring, Supervision};
 use samovar_shared::Shared;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Above all real process ids, in case a test kills one.

@@ -4,9 +4,12 @@
 //! A pool is a [`Supervisor`] with its own ring, templates and workers. A fatal error of the first
 //! pool ends the server. Another pool that cannot start is tried again, while the others continue.
 
-use super::{Boot, Hooks, PLACES_MAX, Post, Running, Supervisor, TICK, TICK_COMING, TICK_URGENT};
+use super::hooks::{Boot, Hooks};
+use super::pool::{PLACES_MAX, Supervisor};
+use super::prepared::{Post, Running};
 use crate::end::{Ended, Failed};
 use crate::generation::Generation;
+use crate::handle::Handle;
 use crate::os::{self, Signal, Signals};
 use crate::settings::Settings;
 use crate::workers::Event;
@@ -14,6 +17,12 @@ use samovar_ring::Death;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+/// Interval at which the state machines run without an event: backoffs end, models change.
+const TICK: Duration = Duration::from_millis(100);
+/// Interval while a new generation boots, so that a reload is not delayed.
+const TICK_COMING: Duration = Duration::from_millis(5);
+/// Interval while requests wait and workers may be added for them.
+const TICK_URGENT: Duration = Duration::from_millis(25);
 /// Supervises until [`Command::Stop`](crate::Command::Stop) has been executed for every pool, or a
 /// second signal arrives. `settings`: one per pool, in the order in which the pools were added.
 pub fn run(
@@ -188,7 +197,7 @@ impl Running {
         name: &str,
         ring: samovar_ring::Ring,
         (shared, published): (samovar_shared::Shared, samovar_published::Publishing),
-    ) -> std::io::Result<crate::Handle> {
+    ) -> std::io::Result<Handle> {
         let first = &self.posts[0];
         let (diagnosis, intake) = (first.diagnosis.clone(), first.intake.clone());
         let post = Post::new(name, ring, (shared, published), intake, diagnosis)?;

@@ -5,7 +5,7 @@
 //! result than that of the old generation, or another model, counts as a failure. At the change,
 //! the old workers finish their requests and exit.
 
-use super::{GENERATIONS_MAX, Supervisor};
+use super::pool::{GENERATIONS_MAX, Supervisor};
 use crate::end::Failed;
 use crate::generation::{Coming, Generation, Readiness, Step};
 use crate::handle::{Command, Reload};

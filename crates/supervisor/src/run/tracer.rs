@@ -4,7 +4,7 @@
 //! It starts when the serving generation is up, and follows it through reloads. Nothing depends on
 //! it: its failures only lose graphs.
 
-use super::{Supervisor, TRACERS_MAX};
+use super::pool::{Supervisor, TRACERS_MAX};
 use crate::end::Failed;
 use crate::generation::{Generation, Readiness};
 use samovar_ring::DesiredState;

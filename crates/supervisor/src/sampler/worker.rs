@@ -1,8 +1,9 @@
 //! Samples one worker, and keeps its state between samples.
 
+use super::counters::Counters;
+use super::observer::{Look, Observer, Sampling, Scene, SlowScene};
 use super::peers::Peers;
 use super::readers::{Readers, Unreadable};
-use super::{Counters, Look, Observer, Sampling, Scene, SlowScene};
 use crate::handle::Process;
 use crate::os;
 use crate::overrun_diagnosis::blocked;

@@ -5,7 +5,7 @@
 //! for a database, a timer, or a request. Other programs on the machine that make workers wait for
 //! a core are therefore not mistaken for a slow database.
 
-use super::Machine;
+use super::machine::{Machine, Ticks};
 use std::collections::HashMap;
 use std::fs::read_to_string;
 use std::time::{Duration, Instant};
@@ -50,13 +50,6 @@ pub(crate) struct CpuUse {
     pub(crate) wanted: u64,
     /// Idle share of the machine's cores, in thousandths.
     pub(crate) idle: u64,
-}
-
-/// The machine's CPU time so far, in kernel ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticks {
-    pub(crate) idle: u64,
-    pub(crate) all: u64,
 }
 
 /// Measures windows; holds the times at the beginning of the current one.

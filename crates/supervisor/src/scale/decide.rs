@@ -4,6 +4,7 @@
 //! CPU. A worker is removed when it was idle for long enough.
 
 use super::cpu::CpuUse;
+use super::machine::Memory;
 use std::time::Duration;
 
 /// Minimum wait: a request with a shorter wait is about to be taken.
@@ -56,13 +57,6 @@ pub(crate) struct Counters {
     pub(crate) memory: Option<Memory>,
     /// A fork has failed, and its backoff is not over.
     pub(crate) fork_failed: bool,
-}
-
-/// Memory of the machine or of the control group, whichever has less free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
-    pub(crate) total: u64,
-    pub(crate) free: u64,
 }
 
 /// A decision.

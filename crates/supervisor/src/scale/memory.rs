@@ -1,6 +1,6 @@
 //! Measures the private memory of workers, and the memory that is left.
 
-use super::decide::Memory;
+use super::machine::Memory;
 use crate::recycle::own_bytes;
 use std::collections::HashMap;
 use std::fs::read_to_string;

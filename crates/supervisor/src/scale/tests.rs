@@ -1,7 +1,10 @@
 //! The table of decisions, and the state kept between them.
 
+mod simulation;
+
 use super::cpu::CpuUse;
-use super::decide::{Bounds, Change, Counters, Memory, Reason, decide};
+use super::decide::{Bounds, Change, Counters, Reason, decide};
+use super::machine::Memory;
 use super::*;
 
 const BOUNDS: Bounds = Bounds { min: 2, max: 64, memory_max: 0, cores: 2 };

@@ -1,6 +1,7 @@
 //! Number of workers: places to add or remove when the wanted number changes.
 
-use super::{Action, Life, WorkerPlace, Workers};
+use super::events::Action;
+use super::state::{Life, WorkerPlace, Workers};
 
 impl Workers {
     /// Returns the wanted number of workers of that kind.

@@ -7,7 +7,7 @@ use super::*;
 use std::cell::RefCell;
 
 const STEP: Duration = Duration::from_millis(1);
-/// The same values as `TICK` and `TICK_URGENT` of `run`.
+/// The same values as `TICK` and `TICK_URGENT` of `run::pools`.
 const TICKS: [u64; 2] = [100, 25];
 
 /// Load of a period: the number of clients, which send requests continuously, and the work of each

@@ -1,0 +1,29 @@
+//! The modules of this crate build on each other, from system calls to the loop: none imports a
+//! higher one, and no files import each other in a circle.
+
+#[test]
+fn modules_import_only_lower_ones() {
+    let rooms = [
+        "backoff",
+        "limits",
+        "sandbox",
+        "identity",
+        "peer",
+        "os",
+        "news",
+        "end",
+        "recycle",
+        "settings",
+        "workers",
+        "scale",
+        "template",
+        "consoles",
+        "overrun_diagnosis",
+        "handle",
+        "generation",
+        "sampler",
+        "successor",
+        "run",
+    ];
+    samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
+}
