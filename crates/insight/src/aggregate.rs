@@ -5,14 +5,13 @@ use crate::bounded_map::{Capped, OTHER};
 use crate::checkpoint_savings::Saving;
 use crate::finished::{Finished, Model};
 use crate::histogram::Counting;
+use crate::observation::{Seen, Witness};
 use crate::path_folding::fold;
-use crate::pinba::Packet;
 use crate::recent_requests::{RecentRequest, RecentRequests};
 use crate::redaction::Redaction;
 use crate::report::{Entry, Report};
 use crate::route::{Costs, RouteFigures};
 use crate::series::Series;
-use crate::sink::{Seen, Witness};
 use crate::sources::{SourceFigures, Sources};
 use crate::store::Minute;
 use std::borrow::Cow;
@@ -190,20 +189,21 @@ impl Aggregate {
         }
     }
 
-    /// Adds a request of another machine from its packet. The route is the script's name. The
-    /// caller handles packets within the packet.
-    pub fn take_packet(&mut self, packet: &Packet, now: u64) {
-        let numbers = packet.numbers();
-        let path = packet.script();
-        let mut entries = packet.entries();
+    /// Adds a request of another machine, given as (host, site). The route is the request's path.
+    pub(crate) fn take_elsewhere(
+        &mut self,
+        source: (&str, &str),
+        finished: &Finished,
+        mut entries: Vec<Entry>,
+        now: u64,
+    ) {
         for entry in &mut entries {
             self.redaction.apply(entry);
         }
-        let finished = Finished { numbers, path, ..Finished::default() };
-        let folded = fold(path);
+        let folded = fold(finished.path);
         let route = if self.has_room_elsewhere(&folded) { &*folded } else { OTHER };
-        self.add(&Seen { finished: &finished, route, entries: &entries, now, scene: None });
-        self.sources.add(&packet.sender(), &numbers, now);
+        self.add(&Seen { finished, route, entries: &entries, now, scene: None });
+        self.sources.add(source, &finished.numbers, now);
     }
 
     /// Returns whether a route of another machine gets separate figures.

@@ -4,9 +4,10 @@
 use crate::aggregate::{Aggregate, Limits};
 use crate::handover_gate::HandoverGate;
 use crate::intake::Outlet;
+use crate::observation::Witness;
 use crate::pinba::listener::{Listening, PinbaIn};
 use crate::redaction::Redaction;
-use crate::sink::{Sink, Tally, Witness};
+use crate::sink::{Sink, Tally};
 use crate::store::{Event, EventKind, Historian, History, Minute, ProblemSink, StoreLimits};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

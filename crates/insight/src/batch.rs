@@ -6,8 +6,9 @@
 //! work. Requests with more data are stored whole.
 
 use crate::finished::{End, Finished, Model, Numbers};
+use crate::heat_map::{HEAT_ROWS, heat_row};
 use crate::histogram::{Counted, Counting};
-use crate::series::{HEAT_ROWS, heat_row};
+use crate::report::REPORT_BYTES_MAX;
 use foldhash::quality::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
@@ -255,7 +256,7 @@ impl Batch {
 
     fn report(&mut self, report: &[u8]) -> Part {
         let begin = self.reports.len() as u32;
-        self.reports.extend_from_slice(&report[..report.len().min(super::REPORT_BYTES_MAX)]);
+        self.reports.extend_from_slice(&report[..report.len().min(REPORT_BYTES_MAX)]);
         Part { begin, end: self.reports.len() as u32 }
     }
 

@@ -17,13 +17,15 @@
 //! | `route.rs` | sums of one route |
 //! | `checkpoint_savings.rs` | saving of a booted application |
 //! | `recent_requests.rs` | details of the last slow and failed requests |
+//! | `heat_map.rs` | rows of the latency heat map |
 //! | `series.rs` | the last seconds and minutes |
 //! | `redaction.rs` | removal of secret values |
 //! | `sources.rs` | other machines that report their requests |
+//! | `observation.rs` | one finished request for sinks and the sampler |
 //! | `aggregate.rs` | all of these figures, and access for readers |
 //! | `sink.rs` | receivers of each single request |
 //! | `slow_log.rs` | a record of each slow request |
-//! | `pinba.rs` | Pinba's packets; sent by `sender.rs`, received by `listener.rs` |
+//! | `pinba.rs` | Pinba's packets (`packet.rs`); sent by `sender.rs`, received by `listener.rs` |
 //! | `store.rs` | history on disk |
 //! | `handover_gate.rs` | wait for another server to release a resource |
 //! | `aggregator.rs` | the aggregation thread |
@@ -40,8 +42,10 @@ mod checkpoint_savings;
 pub mod export;
 mod finished;
 mod handover_gate;
+mod heat_map;
 mod histogram;
 mod intake;
+mod observation;
 mod path_folding;
 pub mod pinba;
 mod recent_requests;
@@ -61,13 +65,15 @@ pub use bounded_map::OTHER;
 pub use checkpoint_savings::Saving;
 pub use finished::{End, Finished, Model, Numbers};
 pub use handover_gate::HandoverGate;
+pub use heat_map::{HEAT_ROWS, heat_row};
 pub use histogram::Histogram;
 pub use intake::{Ended, Intake, Outlet, intake};
+pub use observation::{Seen, Witness};
 pub use path_folding::fold;
 pub use recent_requests::{RecentRequest, RecentRequests, RecentTimer, Scene};
 pub use redaction::{BLOT, Redaction};
 pub use report::{Boot, Entry, Malformed, REPORT_BYTES_MAX, Report, Tags, Wait, WaitKind};
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
-pub use series::{HEAT_ROWS, Moment, Series, heat_row};
-pub use sink::{Fate, Seen, Sink, Tally, Witness};
+pub use series::{Moment, Series};
+pub use sink::{Fate, Sink, Tally};
 pub use sources::SourceFigures;

@@ -313,13 +313,9 @@ impl<'a> Fields<'a> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::{Boot, Entry, Malformed, Report, Wait, WaitKind};
     use proptest::prelude::*;
-
-    pub(crate) fn encode(entry: &Entry) -> Vec<u8> {
-        entry.encode()
-    }
 
     fn examples() -> Vec<Entry<'static>> {
         vec![
@@ -342,14 +338,14 @@ pub(crate) mod tests {
 
     #[test]
     fn encoded_entries_are_parsed() {
-        let bytes: Vec<u8> = examples().iter().flat_map(encode).collect();
+        let bytes: Vec<u8> = examples().iter().flat_map(Entry::encode).collect();
         let read: Result<Vec<_>, _> = Report::new(&bytes).collect();
         assert_eq!(read, Ok(examples()));
     }
 
     #[test]
     fn malformed_entry_ends_the_report() {
-        let route = encode(&Entry::Route("a"));
+        let route = Entry::Route("a").encode();
         for broken in [
             &[9, 0, 0][..],                                      // an unknown tag
             &[1, 200, 0, b'a'],                                  // longer than the rest

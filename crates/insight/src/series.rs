@@ -2,12 +2,8 @@
 
 use crate::batch::Sums;
 use crate::finished::Numbers;
+use crate::heat_map::{HEAT_ROWS, heat_row};
 use std::collections::VecDeque;
-
-/// Rows of the latency heat map: row n is for times below 100 µs × 2ⁿ, the last row for all longer
-/// times.
-pub const HEAT_ROWS: usize = 20;
-const HEAT_FIRST_NS: u64 = 100_000;
 
 /// Figures of one second or one minute. Times in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,13 +60,6 @@ impl Moment {
     }
 }
 
-/// Returns the heat map's row for a wall time.
-#[must_use]
-pub fn heat_row(ns: u64) -> usize {
-    let doublings = u64::BITS - (ns / HEAT_FIRST_NS).leading_zeros();
-    (doublings as usize).min(HEAT_ROWS - 1)
-}
-
 /// Moments of equal length, latest last. A period without activity has no moment.
 #[derive(Clone, Debug)]
 pub struct Series {
@@ -120,16 +109,8 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEAT_ROWS, Series, heat_row};
+    use super::Series;
     use crate::finished::Numbers;
-
-    #[test]
-    fn heat_map_rows_double() {
-        for (us, row) in [(0, 0), (99, 0), (100, 1), (199, 1), (200, 2), (399, 2), (400, 3)] {
-            assert_eq!(heat_row(us * 1_000), row, "{us} µs");
-        }
-        assert_eq!(heat_row(u64::MAX), HEAT_ROWS - 1);
-    }
 
     #[test]
     fn series_keeps_its_last_moments() {

@@ -5,8 +5,9 @@
 
 mod record;
 
+use crate::observation::Seen;
 use crate::recent_requests::RecentRequest;
-use crate::sink::{Fate, Seen, Sink, Tally};
+use crate::sink::{Fate, Sink, Tally};
 use std::sync::Arc;
 
 /// Default for the maximum number of records per second.

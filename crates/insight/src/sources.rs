@@ -2,7 +2,6 @@
 
 use crate::bounded_map::Capped;
 use crate::finished::Numbers;
-use crate::pinba::Sender;
 
 /// Maximum number of separate senders.
 const SOURCES_MAX: usize = 100;
@@ -35,8 +34,8 @@ impl Default for Sources {
 }
 
 impl Sources {
-    pub(crate) fn add(&mut self, sender: &Sender, numbers: &Numbers, now: u64) {
-        let of = self.0.entry(&format!("{}{SEPARATOR}{}", sender.host, sender.server));
+    pub(crate) fn add(&mut self, (host, site): (&str, &str), numbers: &Numbers, now: u64) {
+        let of = self.0.entry(&format!("{host}{SEPARATOR}{site}"));
         of.requests += 1;
         of.errors += u64::from(numbers.status >= 500);
         of.wall_ns = of.wall_ns.saturating_add(numbers.wall_ns);

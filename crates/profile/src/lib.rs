@@ -28,13 +28,9 @@ mod sample;
 mod store;
 
 pub use current_minute::{BETWEEN, BOOT};
-pub use profiles::{Options, ProblemSink, Profiles};
+pub use profiles::{Options, Profiles};
 pub use push::{PushOptions, Pusher};
 pub use query::{ProfileResult, Side};
+pub use samovar_insight::now;
+pub use samovar_outbound::ProblemSink;
 pub use sample::{At, Sample};
-
-/// Returns the current time in seconds since 1970.
-#[must_use]
-pub fn now() -> u64 {
-    samovar_insight::now()
-}

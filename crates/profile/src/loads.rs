@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `loads/report.rs` | loads of one boot or request, as its process wrote them |
 //! | `loads/boot.rs` | cost of a boot by part, folder and file |
+//! | `loads/boot_details.rs` | a boot with the loads of its requests and its functions |
 //! | `loads/functions.rs` | functions of a boot, from the sampler |
 //! | `loads/lazy.rs` | loads of requests, and advice for warming up |
 //! | `loads/growth.rs` | causes of workers' memory growth, received the same way |
 //! | `loads/collector.rs` | thread that receives the reports |
 
 mod boot;
+mod boot_details;
 mod collector;
 mod functions;
 mod growth;
@@ -18,7 +20,7 @@ mod lazy;
 mod report;
 
 pub use boot::{Boot, File, Folder, Part, Rehearsal};
-pub use collector::{Explained, Loads};
-pub use functions::BootFunction;
+pub use boot_details::{BootFunction, Explained};
+pub use collector::Loads;
 pub use lazy::{Advice, Lazy, LazyFile};
 pub use report::Cost;

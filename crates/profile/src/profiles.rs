@@ -9,6 +9,7 @@ use crate::query::{ProfileResult, Sources};
 use crate::sample::Sample;
 use crate::store::{Store, StoreError, StoreLimits};
 use samovar_insight::{Finished, HandoverGate, Scene, Witness};
+use samovar_outbound::ProblemSink;
 use samovar_wire::ProfileQuestion;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +25,6 @@ const RESPONSE_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum time that the server's stop waits for the last minute.
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
 const FINISH_LOOK: Duration = Duration::from_millis(2);
-
-/// Called with a message when the file fails or recovers.
-pub type ProblemSink = Box<dyn Fn(&str) + Send>;
 
 /// Size and location of the stored data.
 pub struct Options {
@@ -75,7 +73,7 @@ impl Profiles {
     /// Starts the thread, which opens the file. A failure is reported once, and again only after a
     /// recovery.
     pub fn start(options: Options) -> std::io::Result<Profiles> {
-        let now = crate::now();
+        let now = samovar_insight::now();
         let running =
             Arc::new(Mutex::new(Running::new(options.is_told, options.default_pool, now)));
         let (sender, jobs) = sync_channel(JOBS_MAX);
@@ -101,18 +99,18 @@ impl Profiles {
 
     /// Adds a sample.
     pub fn add(&self, sample: &Sample<'_>) {
-        lock(&self.running).add(sample, crate::now());
+        lock(&self.running).add(sample, samovar_insight::now());
     }
 
     /// Notes the state of a request (id, script, path) of this pool at the time it became slow.
     pub fn is_slow(&self, pool: &str, request: (&str, &str, &str), scene: Scene) {
-        lock(&self.running).is_slow(pool, request, scene, crate::now());
+        lock(&self.running).is_slow(pool, request, scene, samovar_insight::now());
     }
 
     /// Closes the minute that is over, if there is one, and passes it to the thread. Called
     /// regularly.
     pub fn handover_gate(&self) {
-        let minute = lock(&self.running).close_minute(crate::now());
+        let minute = lock(&self.running).close_minute(samovar_insight::now());
         if let Some(minute) = minute {
             self.keep(minute);
         }
@@ -222,7 +220,7 @@ impl Keeper {
             match job {
                 Job::Keep(minute) => {
                     if let Some(push) = &self.options.push {
-                        push.put(&minute, crate::now());
+                        push.put(&minute, samovar_insight::now());
                     }
                     self.keep(&minute);
                     if let Some(waiting) = self.waiting.as_mut().filter(|w| w.len() < JOBS_MAX) {
@@ -276,7 +274,7 @@ impl Keeper {
         let default_pool = self.options.default_pool;
         match self.open() {
             Ok(store) => {
-                let now = crate::now();
+                let now = samovar_insight::now();
                 Sources { store, running: &running, now, run, hertz, default_pool }
                     .respond(question)
             }

@@ -9,11 +9,10 @@ mod bodies;
 mod verdict;
 
 use crate::current_minute::Minute;
-use crate::profiles::ProblemSink;
 use samovar_insight::{Fate, Tally};
 use samovar_outbound::waits::chance;
 use samovar_outbound::{
-    Address, Attempt, Desk, Next, Outbox, Patience, Post, Road, Teller, Unusable,
+    Address, Attempt, Desk, Next, Outbox, Patience, Post, ProblemSink, Road, Teller, Unusable,
 };
 use std::collections::VecDeque;
 use std::path::PathBuf;

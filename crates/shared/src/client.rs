@@ -1,11 +1,14 @@
 //! A process that uses the shared memory. It registers (takes a *seat*) when it first needs one,
 //! and repairs the changes that dead processes left unfinished.
 
+use crate::buckets;
+use crate::chain::Chains;
+use crate::columns::Definition;
 use crate::directory::{self, Entry, Kind, OpenError, Wanted};
+use crate::limits::SEATS;
 use crate::lock::{ActingProcess, Owner, noted};
 use crate::memory::{AT_SEED, Shared};
-use crate::process_registry::{self, SEATS};
-use crate::{limiter, table};
+use crate::process_registry;
 use std::cell::Cell;
 use std::hash::BuildHasher;
 use std::io;
@@ -75,10 +78,15 @@ impl Client {
     fn repair(&self, note: u64) {
         let Some((object, row)) = noted(note) else { return };
         let entry = Entry::of(&self.shared, object);
-        match entry.kind() {
-            Some(Kind::Table) => table::settle(self, object, row),
-            Some(Kind::RateLimiter) => limiter::settle(self, object, row),
-            Some(Kind::Counter | Kind::Lock | Kind::Cache | Kind::Breaker) | None => {}
+        let is = match entry.kind() {
+            Some(Kind::Table) => Definition::parse(&entry.definition()).map(|is| is.dimensions),
+            Some(Kind::RateLimiter) => buckets::parse(&entry.definition()),
+            Some(Kind::Counter | Kind::Lock | Kind::Cache | Kind::Breaker) | None => None,
+        };
+        if let Some(is) = is
+            && let Some(words) = entry.words(&self.shared).filter(|words| words.len() >= is.words())
+        {
+            Chains::new(words, is).settle(self.me(object), row);
         }
     }
 

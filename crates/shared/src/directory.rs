@@ -9,20 +9,18 @@
 //! The entries alone define the use of memory: words that no entry covers are free. Entries change
 //! under one lock, by one store of their state.
 
+use crate::limits::{ENTRY_WORDS, OBJECTS_MAX};
 use crate::lock::{ActingProcess, Busy, Owner, acquire, is_abandoned};
 use crate::memory::{AT_ENTRIES, AT_LOCK, AT_REFUSED, AT_TOP, HEAP_AT, PAGE_WORDS, Shared};
 use crate::process_registry;
 use crate::sync::{holds_bytes, load_bytes, store_bytes, words_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Maximum number of objects of all kinds together.
-pub const OBJECTS_MAX: usize = 1024;
 /// Maximum length of an object's name, bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 /// Maximum length of a definition, bytes.
 pub const DEFINITION_BYTES_MAX: usize = (ENTRY_WORDS - DEFINITION) * 8;
 
-pub(crate) const ENTRY_WORDS: usize = 512;
 const STATE: usize = 0;
 const KIND: usize = 1;
 const START: usize = 2;

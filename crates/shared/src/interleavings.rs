@@ -4,34 +4,17 @@
 //! to be dead.
 
 mod cache;
+mod model;
 mod published;
 
-use crate::chain::{Chains, Dimensions, Refused};
-use crate::lock::{ActingProcess, Living, Owner};
+use crate::chain::Chains;
+use crate::lock::{ActingProcess, Owner};
 use crate::named_lock::{self, Acquired, LOCK_WORDS};
 use crate::sync::AtomicU64;
 use loom::sync::Arc;
 use loom::thread;
+use model::{AllLive, Dead, ONE, SMALL, TWO, act, add, bounded, count, get, set, words};
 use std::time::Duration;
-
-const SMALL: Dimensions = Dimensions { rows: 2, key_words: 1, data_words: 2 };
-/// Owner numbers, far from `IN_USE`.
-const ONE: Owner = 1024;
-const TWO: Owner = 1025;
-
-struct AllLive;
-impl Living for AllLive {
-    fn is_alive(&self, _owner: Owner) -> bool {
-        true
-    }
-}
-
-struct Dead(Owner);
-impl Living for Dead {
-    fn is_alive(&self, owner: Owner) -> bool {
-        owner != self.0
-    }
-}
 
 #[test]
 fn lock_has_one_holder_and_wakes_waiter() {
@@ -56,62 +39,6 @@ fn lock_has_one_holder_and_wakes_waiter() {
         other.join().unwrap();
         assert!(!named_lock::release(&lock, ONE));
     });
-}
-
-fn words() -> Arc<Vec<AtomicU64>> {
-    Arc::new((0..SMALL.words() + 3).map(|_| AtomicU64::new(0)).collect())
-}
-
-/// Runs `f` with the chains in these words and with one process's journal, which follows them.
-fn act<R>(
-    words: &[AtomicU64],
-    owner: Owner,
-    living: &dyn Living,
-    f: impl FnOnce(Chains<'_>, ActingProcess<'_>) -> R,
-) -> R {
-    let (chains, journals) = words.split_at(SMALL.words());
-    let journal = &journals[owner as usize % 3];
-    f(Chains::new(chains, SMALL), ActingProcess { owner, living, journal, object: 0 })
-}
-
-fn set(words: &[AtomicU64], owner: Owner, key: u8, value: u64) -> Result<(), Refused> {
-    act(words, owner, &AllLive, |chains, me| {
-        chains.update(me, (u64::from(key), &[key]), &mut [0; 2], |row, _| {
-            row.fill(value);
-            (true, ())
-        })
-    })
-}
-
-fn add(words: &[AtomicU64], owner: Owner, key: u8) {
-    let added = act(words, owner, &AllLive, |chains, me| {
-        chains.update(me, (u64::from(key), &[key]), &mut [0; 2], |row, _| {
-            row[0] += 1;
-            row[1] += 1;
-            (true, ())
-        })
-    });
-    added.expect("there is room");
-}
-
-/// The value of a key. The row must not be torn.
-fn get(words: &[AtomicU64], owner: Owner, key: u8) -> Option<u64> {
-    let mut row = [0; 2];
-    let found =
-        act(words, owner, &AllLive, |chains, me| chains.read(me, u64::from(key), &[key], &mut row));
-    assert_eq!(row[0], row[1], "a torn row");
-    found.expect("no process is stopped").then_some(row[0])
-}
-
-fn count(words: &[AtomicU64]) -> usize {
-    act(words, ONE, &AllLive, |chains, _| chains.count())
-}
-
-fn bounded(check: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
-    builder.max_branches = 20_000;
-    builder.check(check);
 }
 
 #[test]

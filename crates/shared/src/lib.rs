@@ -18,6 +18,7 @@
 //! - [`chain`]: rows under keys
 //! - [`directory`]: objects by name
 //! - [`memory`]: the memory layout
+//! - [`columns`], [`buckets`]: the rows of tables and limiters
 //! - [`client`]: one process
 //! - [`counter`], [`table`], [`named_lock`], [`limiter`], [`cache`], [`breaker`]: the objects
 //! - [`pins`]: processes that may still read replaced values (crates/published)
@@ -29,10 +30,13 @@
 #[cfg(not(loom))]
 mod breaker;
 #[cfg(not(loom))]
+mod buckets;
 mod cache;
 mod chain;
 #[cfg(not(loom))]
 mod client;
+#[cfg(not(loom))]
+mod columns;
 #[cfg(not(loom))]
 mod counter;
 #[cfg(not(loom))]
@@ -43,6 +47,8 @@ mod figures;
 mod interleavings;
 #[cfg(not(loom))]
 mod limiter;
+#[cfg(not(loom))]
+mod limits;
 mod lock;
 #[cfg(not(loom))]
 mod memory;
@@ -51,12 +57,11 @@ mod os;
 mod pins;
 #[cfg(not(loom))]
 mod process_registry;
-#[cfg(loom)]
-#[path = "cache/store.rs"]
-mod store;
 mod sync;
 #[cfg(not(loom))]
 mod table;
+#[cfg(not(loom))]
+mod table_error;
 
 #[cfg(not(loom))]
 pub use breaker::{
@@ -71,20 +76,25 @@ pub use cache::{
 #[cfg(not(loom))]
 pub use client::{Client, RegistryFull};
 #[cfg(not(loom))]
+pub use columns::{
+    COLUMNS_MAX, Column, ColumnKind, KEY_BYTES_MAX, ROW_BYTES_MAX, Value, WrongDefinition,
+};
+#[cfg(not(loom))]
 pub use counter::Counter;
 #[cfg(not(loom))]
-pub use directory::{DEFINITION_BYTES_MAX, Kind, NAME_BYTES_MAX, OBJECTS_MAX, OpenError};
+pub use directory::{DEFINITION_BYTES_MAX, Kind, NAME_BYTES_MAX, OpenError};
 #[cfg(not(loom))]
 pub use figures::{Figures, ObjectFigures};
 #[cfg(not(loom))]
 pub use limiter::{LimiterError, LimiterOpenError, RateLimiter, WrongRate};
+#[cfg(not(loom))]
+pub use limits::OBJECTS_MAX;
 #[cfg(not(loom))]
 pub use memory::{AttachError, PUBLISHED_MAX, Shared};
 #[cfg(not(loom))]
 pub use named_lock::{Acquired, NamedLock};
 pub use pins::{NO_PIN, NO_SPAN, Pin, holds, joined, raise_floor, span};
 #[cfg(not(loom))]
-pub use table::{
-    COLUMNS_MAX, Column, ColumnKind, KEY_BYTES_MAX, ROW_BYTES_MAX, Table, TableError,
-    TableOpenError, Value, WrongDefinition,
-};
+pub use table::{Table, TableOpenError};
+#[cfg(not(loom))]
+pub use table_error::TableError;

@@ -5,18 +5,15 @@
 //! ITU-T I.371). A full bucket needs no row. When rows run out, the rows of full buckets are
 //! removed first, and then those of the buckets that are nearest to full.
 
+use crate::buckets::{self, KEY_BYTES, KEYS_MAX};
 use crate::chain::{Chains, Dimensions, Refused};
 use crate::client::Client;
 use crate::directory::{Entry, Kind, OpenError, Wanted};
 use crate::os;
-use crate::sync::words_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const KEYS_MAX: usize = 1 << 20;
 const BURST_MAX: u64 = 1_000_000_000;
 const RATE_MAX: f64 = 1e9;
-/// Maximum length of a stored key, bytes. A longer key is replaced by its hash.
-const KEY_BYTES: usize = 64;
 /// Indexes of an entry's own words: numbers of allowed and denied operations.
 const ALLOWED: usize = 0;
 const DENIED: usize = 1;
@@ -75,10 +72,6 @@ pub struct RateLimiter {
     is: Dimensions,
 }
 
-fn dimensions(keys: usize) -> Dimensions {
-    Dimensions { rows: keys, key_words: words_of(KEY_BYTES), data_words: 1 }
-}
-
 impl RateLimiter {
     /// Opens the limiter of that name. Each bucket receives `rate` tokens per second and holds
     /// `burst`.
@@ -98,7 +91,7 @@ impl RateLimiter {
         if !(1..=KEYS_MAX).contains(&keys) {
             return Err(WrongRate::Keys(keys).into());
         }
-        let is = dimensions(keys);
+        let is = buckets::dimensions(keys);
         let definition = format!("rate={rate} burst={burst} keys={keys}");
         let words = is.words();
         let wanted = Wanted { kind: Kind::RateLimiter, name, definition: &definition, words };
@@ -214,24 +207,9 @@ fn now_ns() -> u64 {
     os::monotonic().as_nanos() as u64
 }
 
-fn keys_of(definition: &str) -> Option<usize> {
-    let keys = definition.rsplit_once("keys=")?.1.parse().ok()?;
-    (1..=KEYS_MAX).contains(&keys).then_some(keys)
-}
-
-/// Completes a dead process's change of a row.
-pub(crate) fn settle(client: &Client, object: u32, row: u32) {
-    let entry = Entry::of(client.shared(), object);
-    if let Some(is) = keys_of(&entry.definition()).map(dimensions)
-        && let Some(words) = entry.words(client.shared()).filter(|words| words.len() >= is.words())
-    {
-        Chains::new(words, is).settle(client.me(object), row);
-    }
-}
-
 /// Number of keys that have a row, and the maximum.
 pub(crate) fn fill(words: &[AtomicU64], definition: &str) -> Option<(u64, u64)> {
-    let is = dimensions(keys_of(definition)?);
+    let is = buckets::parse(definition)?;
     let chains = (words.len() >= is.words()).then(|| Chains::new(words, is))?;
     Some((chains.count() as u64, is.rows as u64))
 }

@@ -1,9 +1,8 @@
 //! The memory file that the processes share: its layout, and the only place that turns it into
 //! words.
 
-use crate::directory::{self, OBJECTS_MAX};
+use crate::limits::{ENTRY_WORDS, OBJECTS_MAX, SEAT_WORDS, SEATS};
 use crate::os::{self, Mapping};
-use crate::process_registry::{SEAT_WORDS, SEATS};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -39,7 +38,7 @@ const READS_AT: usize = PAGE_WORDS;
 const SEATS_AT: usize = READS_AT + PUBLISHED_MAX;
 const ENTRIES_AT: usize = SEATS_AT + SEATS * SEAT_WORDS;
 /// Start of the objects.
-pub(crate) const HEAP_AT: usize = ENTRIES_AT + OBJECTS_MAX * directory::ENTRY_WORDS;
+pub(crate) const HEAP_AT: usize = ENTRIES_AT + OBJECTS_MAX * ENTRY_WORDS;
 
 /// Why a memory file is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -154,8 +153,8 @@ impl Shared {
     }
 
     pub(crate) fn entry(&self, index: usize) -> &[AtomicU64] {
-        let at = ENTRIES_AT + index * directory::ENTRY_WORDS;
-        &self.words()[at..at + directory::ENTRY_WORDS]
+        let at = ENTRIES_AT + index * ENTRY_WORDS;
+        &self.words()[at..at + ENTRY_WORDS]
     }
 
     /// Clears whole pages and gives their memory back to the system.

@@ -6,16 +6,12 @@
 //! The number of a seat and the count of its processes so far make the *owner* number that is
 //! stored in locks. So the next process on a seat is never mistaken for the last one.
 
+use crate::limits::SEATS;
 use crate::lock::{Living, Owner};
 use crate::memory::{AT_SEATS, Shared};
 use crate::os;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Maximum number of processes of all generations at once: workers, console workers, templates, and
-/// processes that scripts fork.
-pub(crate) const SEATS: usize = 1024;
-pub(crate) const SEAT_WORDS: usize = 8;
 
 const OWNER: usize = 0;
 const JOURNAL: usize = 1;

@@ -1,13 +1,10 @@
 //! Rows of fixed columns under keys. [`Table`] adds the columns to the chains below it.
 
-mod columns;
-
-pub use columns::{COLUMNS_MAX, Column, ColumnKind, KEY_BYTES_MAX, ROW_BYTES_MAX, WrongDefinition};
-
 use crate::chain::{Chains, Dimensions, Refused};
 use crate::client::Client;
+use crate::columns::{Column, ColumnKind, Definition, Value, WrongDefinition};
 use crate::directory::{Entry, Kind, OpenError, Wanted};
-use columns::Definition;
+use crate::table_error::TableError;
 
 /// Why a table cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -18,70 +15,6 @@ pub enum TableOpenError {
     /// The object cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-}
-
-/// Why an operation failed.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum TableError {
-    /// All rows are in use.
-    #[error(
-        "the table `{name}` is full: it has {rows} rows\nhint: delete rows, or define the table \
-         with more rows"
-    )]
-    Full {
-        /// The table's name.
-        name: String,
-        /// Its number of rows.
-        rows: usize,
-    },
-    /// A process that holds a row does not continue.
-    #[error("a stopped process holds a row of the table `{0}`")]
-    Busy(String),
-    /// The key is empty or too long.
-    #[error("a key of the table `{name}` has 1 to {max} bytes, not {found}")]
-    Key {
-        /// The table's name.
-        name: String,
-        /// Maximum length of a key, bytes.
-        max: usize,
-        /// Length of the key, bytes.
-        found: usize,
-    },
-    /// A text is too long for its column.
-    #[error("the column `{column}` holds {max} bytes, not {found}")]
-    Text {
-        /// The column's name.
-        column: String,
-        /// Its size, bytes.
-        max: usize,
-        /// Length of the text, bytes.
-        found: usize,
-    },
-    /// There is no such column.
-    #[error("there is no column {0}")]
-    Column(usize),
-    /// The column is of another type.
-    #[error("the column `{column}` holds {holds}")]
-    Type {
-        /// The column's name.
-        column: String,
-        /// The type that it holds.
-        holds: String,
-    },
-    /// The sum does not fit an integer of 64 bits.
-    #[error("the sum in column `{0}` does not fit into an integer")]
-    Overflow(String),
-}
-
-/// Value of a column.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
-    /// For [`ColumnKind::Int`].
-    Int(i64),
-    /// For [`ColumnKind::Float`].
-    Float(f64),
-    /// For [`ColumnKind::Text`].
-    Text(&'a [u8]),
 }
 
 /// A process's handle of a table, with a buffer for the row that it works on.
@@ -266,16 +199,6 @@ impl Table {
 fn chains(client: &Client, object: u32, is: Dimensions) -> Option<Chains<'_>> {
     let words = Entry::of(client.shared(), object).words(client.shared())?;
     (words.len() >= is.words()).then(|| Chains::new(words, is))
-}
-
-/// Completes a dead process's change of a row.
-pub(crate) fn settle(client: &Client, object: u32, row: u32) {
-    let definition = Entry::of(client.shared(), object).definition();
-    if let Some(is) = Definition::parse(&definition)
-        && let Some(chains) = chains(client, object, is.dimensions)
-    {
-        chains.settle(client.me(object), row);
-    }
 }
 
 /// Numbers of rows in use and of all rows, for a process that only reads.

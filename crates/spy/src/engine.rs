@@ -5,7 +5,7 @@ use crate::image::{self, Build, Image};
 use crate::layout::{self, LAYOUTS, Layout};
 use crate::maps::{self, Mapping};
 use crate::memory::Process;
-use crate::threads;
+use crate::threads::{self, Context};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -41,17 +41,6 @@ pub struct Engine {
     pub(crate) permanent: Vec<Range<u64>>,
     /// GNU's build id of the file that contains PHP.
     pub build_id: String,
-}
-
-/// A thread that runs PHP, or may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Context {
-    /// Thread id; the process id if PHP has no threads.
-    pub(crate) thread: u32,
-    /// `executor_globals`.
-    pub(crate) executor: u64,
-    /// `sapi_globals`.
-    pub(crate) sapi: Option<u64>,
 }
 
 impl Engine {

@@ -1,12 +1,13 @@
 //! A process under observation: tries to read its stacks until one holds still.
 
-use crate::engine::{self, Context, Engine, Files};
+use crate::engine::{self, Engine, Files};
 use crate::error::Error;
 use crate::frames::{Look, Walker};
 use crate::layout::request_info;
 use crate::memory::{Memory, Process};
 use crate::names::Names;
 use crate::stack::Stack;
+use crate::threads::Context;
 
 /// Maximum number of attempts until a stack holds still. Each costs a few microseconds.
 const LOOKS_MAX: u32 = 16;

@@ -1,12 +1,13 @@
 //! Misleading memory: regardless of the bytes that a process writes where it is read, an attempt
 //! ends in bounded time and memory, and never panics.
 
-use crate::engine::{Context, Engine};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::frames::{FRAMES_MAX, Look, Walker};
 use crate::layout::{LAYOUTS, execute_data, function, op};
 use crate::memory::{Memory, Piece};
 use crate::names::Names;
+use crate::threads::Context;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

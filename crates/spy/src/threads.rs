@@ -8,7 +8,6 @@
 //! by its entries: their `thread_id` leads to a thread's control block, which points to itself and
 //! holds a thread's number.
 
-use crate::engine::Context;
 use crate::error::Error;
 use crate::maps::Mapping;
 use crate::memory::{Memory, Piece, word_at};
@@ -26,6 +25,17 @@ const VARIABLES_BYTES_MAX: u64 = 16 << 20;
 /// Bytes of a thread's control block that are searched for its number: glibc has it at 720, musl at
 /// about 48.
 const CONTROL_BLOCK_BYTES: usize = 1024;
+
+/// A thread that runs PHP, or may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Context {
+    /// Thread id; the process id if PHP has no threads.
+    pub(crate) thread: u32,
+    /// `executor_globals`.
+    pub(crate) executor: u64,
+    /// `sapi_globals`.
+    pub(crate) sapi: Option<u64>,
+}
 
 /// Addresses in the process's memory.
 pub(crate) struct PhpAddresses {

@@ -5,12 +5,11 @@ use crate::batch::{Batch, Marks, id_mark, mark};
 use crate::bounded_map::OTHER;
 use crate::finished::{End, Finished, Model, Numbers};
 use crate::histogram::Histogram;
+use crate::observation::Witness;
 use crate::pinba::{self, Packet, Sender};
 use crate::recent_requests::Scene;
-use crate::report::tests::encode;
 use crate::report::{Entry, Wait, WaitKind};
 use crate::route::Costs;
-use crate::sink::Witness;
 use crate::store::RouteMinute;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -160,7 +159,7 @@ fn packed_and_whole_requests_give_equal_figures() {
                 let (script, pool) =
                     (["", "i.php"][random(2) as usize], ["", "x"][random(2) as usize]);
                 let id = format!("id{}", random(100));
-                let report = encode(&Entry::Route("named"));
+                let report = Entry::Route("named").encode();
                 let report = if random(9) == 0 { &report[..] } else { &[] };
                 let one = Finished {
                     numbers,
@@ -193,7 +192,7 @@ fn packed_and_whole_requests_give_equal_figures() {
 
 #[test]
 fn route_is_name_from_application_or_folded_path() {
-    let named = encode(&Entry::Route("shop_show"));
+    let named = Entry::Route("shop_show").encode();
     let found = aggregate([
         Finished { path: "/p/1", report: &named, script: "index.php", ..Finished::default() },
         Finished { path: "/p/1", script: "index.php", ..Finished::default() },
@@ -235,7 +234,7 @@ fn routes_of_other_machines_leave_room_for_own_routes() {
 #[test]
 fn waits_are_added_to_route_total_model_and_series() {
     let wait = Wait { kind: WaitKind::Unix, peer: "/run/db", times: 2, ns: 500 };
-    let report = encode(&Entry::Wait(wait));
+    let report = Entry::Wait(wait).encode();
     let numbers = Numbers { model: Model::Resident, worker: 9, ..Numbers::default() };
     let found = aggregate([Finished { numbers, report: &report, ..Finished::default() }]);
     let of_route = found.routes().next().map(|(_, route)| route.costs.waiting_ns);
@@ -290,7 +289,7 @@ fn minute_is_closed_once_with_its_figures() {
 
 #[test]
 fn garbage_in_report_loses_its_rest() {
-    let report = [encode(&Entry::Route("r")), encode(&Entry::Dropped(4)), vec![77]].concat();
+    let report = [Entry::Route("r").encode(), Entry::Dropped(4).encode(), vec![77]].concat();
     let found = aggregate([Finished { report: &report, ..Finished::default() }]);
     assert_eq!(found.lost_entries(), (1, 4));
     assert_eq!(names(&found), [("r".to_owned(), 1)]);

@@ -279,7 +279,6 @@ mod tests {
     use crate::batch::Batch;
     use crate::export::exposition::{Exposition, Format};
     use crate::finished::{End, Finished, Model, Numbers};
-    use crate::report::tests::encode;
     use crate::report::{Entry, Wait, WaitKind};
     use std::collections::HashSet;
 
@@ -292,8 +291,10 @@ mod tests {
             system_ns: 0,
             tags: vec![("group", "mysql"), ("server", "a")],
         };
-        let report: Vec<u8> =
-            [Entry::Route("shop"), Entry::Wait(wait), timer].iter().flat_map(encode).collect();
+        let report: Vec<u8> = [Entry::Route("shop"), Entry::Wait(wait), timer]
+            .iter()
+            .flat_map(Entry::encode)
+            .collect();
         let numbers = Numbers {
             status: 200,
             worker: 1,

@@ -6,7 +6,7 @@
 //! Beyond a second limit they are left to the kernel, which drops packets when its buffer is full.
 
 use crate::handover_gate::HandoverGate;
-use crate::pinba::{PACKET_BYTES_MAX, Packet};
+use crate::pinba::packet::{PACKET_BYTES_MAX, Packet};
 use crate::sink::{Fate, Tally};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};

@@ -5,8 +5,9 @@
 //! may be slow.
 
 use crate::finished::Model;
-use crate::pinba::{Sender, encode};
-use crate::sink::{Fate, Seen, Sink, Tally};
+use crate::observation::Seen;
+use crate::pinba::packet::{Sender, encode};
+use crate::sink::{Fate, Sink, Tally};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};

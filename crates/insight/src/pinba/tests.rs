@@ -1,5 +1,5 @@
 use super::message::Request;
-use super::{PACKET_BYTES_MAX, Packet, Refused, Sender, TIMERS_MAX, encode};
+use super::packet::{PACKET_BYTES_MAX, Packet, Refused, Sender, TIMERS_MAX, encode};
 use crate::finished::{Finished, Model, Numbers};
 use crate::report::Entry;
 use proptest::prelude::*;

@@ -1,7 +1,8 @@
 use super::{Form, SlowLog, SlowLogOptions};
 use crate::finished::{Finished, Model, Numbers};
+use crate::observation::Seen;
 use crate::report::{Entry, Wait, WaitKind};
-use crate::sink::{Fate, Seen, Sink};
+use crate::sink::{Fate, Sink};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

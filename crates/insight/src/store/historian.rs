@@ -1,7 +1,7 @@
 //! Thread that writes the history.
 
+use super::history_file::{Store, StoreError, StoreLimits};
 use super::rows::Minute;
-use super::{Store, StoreError, StoreLimits};
 use crate::handover_gate::HandoverGate;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

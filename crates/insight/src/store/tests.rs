@@ -1,6 +1,7 @@
+use super::history_file::PAGE_BYTES;
 use super::{
-    Event, EventKind, Historian, Minute, MinuteTotal, PAGE_BYTES, RouteMinute, Store, StoreLimits,
-    StoredTimer, StoredWait,
+    Event, EventKind, Historian, Minute, MinuteTotal, RouteMinute, Store, StoreLimits, StoredTimer,
+    StoredWait,
 };
 use crate::finished::{Finished, Numbers};
 use crate::histogram::Histogram;

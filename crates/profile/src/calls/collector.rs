@@ -201,7 +201,7 @@ impl Calls {
         let report = CallsReport::default();
         let (names, graphs): (Vec<String>, Vec<GraphEnd>) = graphs.into_iter().unzip();
         let pools = names.into_iter().map(Today::of).collect();
-        let state = State { store, pools, day: crate::now() / DAY_S, report };
+        let state = State { store, pools, day: samovar_insight::now() / DAY_S, report };
         let state = Arc::new(Mutex::new(state));
         let ends = Arc::new(AtomicBool::new(false));
         let keeper = Keeper {
@@ -333,7 +333,7 @@ impl Keeper {
             let mut state = lock(&self.state);
             match trace {
                 Some(trace) => {
-                    let outcome = state.add(at, &trace, crate::now());
+                    let outcome = state.add(at, &trace, samovar_insight::now());
                     drop(state);
                     self.tell(&outcome);
                 }

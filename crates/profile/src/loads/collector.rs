@@ -2,15 +2,14 @@
 //! lock. All data is in memory only: the next boot reports again.
 
 use super::boot::Boot;
-use super::functions::BootFunction;
+use super::boot_details::Explained;
 use super::growth::{Growth, Growths};
-use super::lazy::{Lazy, Looks};
+use super::lazy::Looks;
 use super::report::{Report, ReportKind};
 use crate::memory_file;
 use rustix::event::{PollFd, PollFlags, poll};
 use samovar_channel::{Heard, LoadsEnd};
 use samovar_wire::GrowthStatus;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,18 +21,6 @@ const REPORT_BYTES_MAX: u64 = 16 << 20;
 const BOOTS_MAX: usize = 4;
 /// Pause after an error of a socket, to avoid a busy loop.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// A boot, and the loads of requests below its checkpoint.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Explained {
-    /// Cost of the boot.
-    pub boot: Boot,
-    /// Loads of its requests.
-    pub lazy: Lazy,
-    /// Functions of the boot, highest cost first; filled if the sampler runs.
-    pub functions: Vec<BootFunction>,
-}
 
 /// Data of one template.
 #[derive(Debug, Default)]
@@ -125,7 +112,7 @@ impl OfPool {
             Ok(Some(Heard::Message(note, file))) => {
                 let text =
                     file.and_then(|file| memory_file::read(file, note.bytes, REPORT_BYTES_MAX));
-                self.take(text.as_deref().unwrap_or_default(), crate::now());
+                self.take(text.as_deref().unwrap_or_default(), samovar_insight::now());
             }
             Ok(Some(Heard::Garbled(_))) => self.lock().refused += 1,
             Ok(Some(Heard::End)) | Err(_) => return false,

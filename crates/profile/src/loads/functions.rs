@@ -1,35 +1,16 @@
 //! Functions of a boot, as sampled from outside: shows the expensive ones without tracing any
 //! request.
 
-use super::collector::Explained;
+use super::boot_details::{BootFunction, Explained};
 use crate::current_minute::{BOOT, named};
 use crate::query::ProfileResult;
 use samovar_wire::ProfileQuestion;
-use serde::{Deserialize, Serialize};
 
 /// Maximum number of listed functions.
 const FUNCTIONS_MAX: usize = 50;
 /// Profiles are stored in whole minutes, so the query includes one more on each side.
 const MINUTE_S: u64 = 60;
 const NS_PER_S: i64 = 1_000_000_000;
-
-/// A function of a boot and of the prewarm boot before it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BootFunction {
-    /// Name such as `App\Kernel::boot`.
-    pub function: String,
-    /// File of the declaration.
-    pub file: String,
-    /// Line of the declaration.
-    pub line: u32,
-    /// Number of samples in the function itself.
-    pub samples: u64,
-    /// Time in the function itself, ns.
-    pub own_ns: u64,
-    /// Time in the function, callees included, ns.
-    pub total_ns: u64,
-}
 
 impl Explained {
     /// Returns the profile query for the functions of this boot, which belongs to this pool and

@@ -3,8 +3,11 @@
 //! The notes are before the value's own bytes, and a bit of the kind marks them. A reader of plain
 //! values that reads such a value finds an unknown kind, and vice versa.
 
-use super::{Cache, CacheError, EVICTED, HITS, MISSES, TOO_LARGE, count, now_ns, parts, times};
-use super::{CacheOpenError, Found, Life, Times};
+use super::handle::{
+    Cache, CacheError, CacheOpenError, EVICTED, HITS, Life, MISSES, TOO_LARGE, count, now_ns,
+    parts, times,
+};
+use super::store::{Found, Times};
 use crate::client::Client;
 use crate::directory::Entry;
 use crate::os;

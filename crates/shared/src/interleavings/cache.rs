@@ -3,9 +3,9 @@
 //!
 //! Two segments with room for two values each, so every third value makes room.
 
-use super::{AllLive, Dead, ONE, TWO, bounded};
+use super::model::{AllLive, Dead, ONE, TWO, bounded};
+use crate::cache::store::{Found, Room, Store, Stored, Times};
 use crate::lock::{ActingProcess, Living, Owner};
-use crate::store::{Found, Room, Store, Stored, Times};
 use crate::sync::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;

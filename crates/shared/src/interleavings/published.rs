@@ -1,6 +1,6 @@
 //! Pins and replaced values under loom: no process reads a freed value.
 
-use super::bounded;
+use super::model::bounded;
 use crate::pins::{
     NO_PIN, NO_SPAN, holds, keep, keep_again, pin_again, pin_newest, raise_floor, span, spans,
 };

@@ -2,10 +2,12 @@
 
 #![allow(clippy::cast_precision_loss)] // Shares of a whole; their last bits do not matter.
 
-use super::svg::Measure;
+use super::measure::Measure;
+use super::stacks::{Profile, Weight};
 use super::tree::{self, Node};
-use super::{Profile, Weight};
 use std::collections::BTreeMap;
+
+pub use super::measure::of;
 
 /// Maximum number of rows of a picture; deeper calls are not drawn.
 pub const ROWS_MAX: usize = 600;
@@ -25,14 +27,6 @@ pub struct FlameBox {
     pub weight: Weight,
     /// Previous weight, in the present measure and scale; `None` without a comparison.
     pub before: Option<f64>,
-}
-
-/// Value of a weight in a measure.
-pub fn of(weight: Weight, measure: Measure) -> u64 {
-    match measure {
-        Measure::Wall => weight.wall_ns,
-        Measure::Cpu => weight.cpu_ns,
-    }
 }
 
 /// The boxes, each before those above it. Boxes narrower than `narrowest` of the whole are left

@@ -1,6 +1,6 @@
 //! A profile as lines `outer;inner 12`, the input of flame graph scripts.
 
-use super::Profile;
+use super::stacks::Profile;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,9 +2,8 @@
 
 #![allow(clippy::cast_precision_loss)] // Means of samples; their last bits do not matter.
 
-use super::boxes::of;
-use super::svg::Measure;
-use super::{Profile, Share};
+use super::measure::{Measure, of};
+use super::stacks::{Profile, Share};
 use std::collections::HashMap;
 
 /// A profile, and the divisor of its time.
@@ -82,7 +81,7 @@ pub fn changes(before: Side<'_>, now: Side<'_>, measure: Measure) -> Vec<Change>
 mod tests {
     use super::*;
     use crate::activity::Activity;
-    use crate::profile::Weight;
+    use crate::profile::stacks::Weight;
     use crate::stack::{Frame, Function};
     use std::sync::Arc;
 

@@ -3,13 +3,13 @@
 //! Stacks are sorted, and each contains only its difference from the previous one: neighbours share
 //! most of their calls.
 
-use super::{Call, FUNCTIONS_MAX, Profile, STACKS_MAX, Weight};
+use super::stacks::{Call, DEPTH_MAX, FUNCTIONS_MAX, Profile, STACKS_MAX, Weight};
 use crate::stack::Function;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Maximum number of calls of one stack: no packed stack has more.
-const CALLS_MAX: usize = super::DEPTH_MAX + 2;
+const CALLS_MAX: usize = DEPTH_MAX + 2;
 
 /// The document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +135,7 @@ mod tests {
         sum.merge(&profile(&[(&["main", "a"], 2), (&["main", "b"], 4)]), 2);
         sum.merge(&profile(&[(&["main", "c"], 8)]), 2);
         assert_eq!(sum.total().samples, 15);
-        let left_out = (vec![crate::profile::LEFT_OUT.to_owned()], 8);
+        let left_out = (vec![crate::profile::stacks::LEFT_OUT.to_owned()], 8);
         let all: Vec<_> = told(&sum).into_iter().map(|(s, w)| (s, w.samples)).collect();
         assert!(all.contains(&left_out) && all.len() == 3, "{all:?}");
     }

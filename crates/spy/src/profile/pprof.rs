@@ -3,7 +3,7 @@
 //! The messages are those of github.com/google/pprof/proto/profile.proto, without the fields that
 //! have no counterpart here.
 
-use super::{Call, Profile, Weight};
+use super::stacks::{Call, Profile, Weight};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;

@@ -1,6 +1,6 @@
 //! A profile in speedscope's format: <https://www.speedscope.app/file-format-schema.json>.
 
-use super::Profile;
+use super::stacks::Profile;
 use serde_json::{Value, json};
 
 /// The profile as JSON, with `name` as its title.

@@ -1,12 +1,17 @@
 //! A profile as a flame graph: one self-contained SVG file that opens in a browser, zooms and
 //! searches.
 
-use super::boxes::{FlameBox, boxes_against, of};
-use super::{Profile, Weight};
+use super::boxes::{FlameBox, boxes_against};
+use super::measure::of;
+use super::stacks::{Profile, Weight};
 use std::fmt::Write as _;
 
-/// The page's script, for clicks.
-const SCRIPT: &str = include_str!("flame.js");
+pub use super::measure::Measure;
+
+/// Script of a flame graph, for a page that shows boxes of this crate: `flameGraph()`.
+pub const FLAME_SCRIPT: &str = include_str!("flame.js");
+/// Connects that script with the file's buttons.
+const OWN_SCRIPT: &str = include_str!("flame_svg.js");
 
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
@@ -18,15 +23,6 @@ const NARROWEST: f64 = 0.2;
 
 /// Approximate width of a letter.
 const LETTER: f64 = 7.0;
-
-/// Measure of the width of a box.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// Wall time.
-    Wall,
-    /// CPU time.
-    Cpu,
-}
 
 struct Picture {
     out: String,
@@ -59,7 +55,10 @@ pub fn render_against(
     for one in &boxes {
         picture.one(one);
     }
-    let _ = write!(picture.out, "</g>\n<script>//<![CDATA[\n{SCRIPT}//]]></script>\n</svg>\n");
+    let _ = write!(
+        picture.out,
+        "</g>\n<script>//<![CDATA[\n{FLAME_SCRIPT}{OWN_SCRIPT}//]]></script>\n</svg>\n"
+    );
     picture.out
 }
 

@@ -1,6 +1,6 @@
 //! A profile as a tree of calls, from which flame graphs are drawn.
 
-use super::{Profile, Weight};
+use super::stacks::{Profile, Weight};
 use std::collections::BTreeMap;
 
 /// Maximum number of nodes of a tree; further ones are left out, the lightest stacks first.

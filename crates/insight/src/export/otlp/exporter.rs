@@ -4,15 +4,17 @@
 //! sends them, and waits as the responses request (`reply.rs`, crates/outbound). A collector that
 //! is away, hangs or rejects requests causes lost spans, which are counted, and no other harm.
 
+use super::identity::Identity;
 use super::measures::Measures;
 use super::message::Span;
 use super::queue::{BYTES_MAX, Queue};
 use super::reply::{Verdict, judge};
-use super::{Identity, Spans};
+use super::spans::Spans;
 use crate::aggregate::Aggregate;
-use crate::export::{metrics, ways};
+use crate::export::metrics::{metrics, ways};
 use crate::finished::Model;
-use crate::sink::{Fate, Seen, Sink, Tally};
+use crate::observation::Seen;
+use crate::sink::{Fate, Sink, Tally};
 use crate::store::ProblemSink;
 use samovar_outbound::{
     Address, Attempt, Desk, Next, Outbox, Patience, Post, Road, Teller, Unusable,

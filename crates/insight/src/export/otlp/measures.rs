@@ -2,7 +2,8 @@
 
 mod message;
 
-use super::{Identity, text};
+use super::attributes::text;
+use super::identity::Identity;
 use crate::export::exposition::{Buckets, Families, Kind, Labels};
 use message::{
     CUMULATIVE, ExportMetricsServiceRequest, Gauge, Histogram, HistogramPoint, Metric, NumberPoint,

@@ -5,86 +5,86 @@
 #![allow(clippy::struct_field_names)]
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct ExportTraceServiceRequest {
+pub(super) struct ExportTraceServiceRequest {
     #[prost(message, repeated, tag = "1")]
-    pub(in crate::export::otlp) resource_spans: Vec<ResourceSpans>,
+    pub(super) resource_spans: Vec<ResourceSpans>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct ResourceSpans {
+pub(super) struct ResourceSpans {
     #[prost(message, optional, tag = "1")]
-    pub(in crate::export::otlp) resource: Option<Resource>,
+    pub(super) resource: Option<Resource>,
     #[prost(message, repeated, tag = "2")]
-    pub(in crate::export::otlp) scope_spans: Vec<ScopeSpans>,
+    pub(super) scope_spans: Vec<ScopeSpans>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct Resource {
+pub(super) struct Resource {
     #[prost(message, repeated, tag = "1")]
-    pub(in crate::export::otlp) attributes: Vec<KeyValue>,
+    pub(super) attributes: Vec<KeyValue>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct ScopeSpans {
+pub(super) struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
-    pub(in crate::export::otlp) scope: Option<InstrumentationScope>,
+    pub(super) scope: Option<InstrumentationScope>,
     #[prost(message, repeated, tag = "2")]
-    pub(in crate::export::otlp) spans: Vec<Span>,
+    pub(super) spans: Vec<Span>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct InstrumentationScope {
+pub(super) struct InstrumentationScope {
     #[prost(string, tag = "1")]
-    pub(in crate::export::otlp) name: String,
+    pub(super) name: String,
     #[prost(string, tag = "2")]
-    pub(in crate::export::otlp) version: String,
+    pub(super) version: String,
 }
 
 /// Times are ns since 1970.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct Span {
+pub(super) struct Span {
     #[prost(bytes = "vec", tag = "1")]
-    pub(in crate::export::otlp) trace_id: Vec<u8>,
+    pub(super) trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
-    pub(in crate::export::otlp) span_id: Vec<u8>,
+    pub(super) span_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "4")]
-    pub(in crate::export::otlp) parent_span_id: Vec<u8>,
+    pub(super) parent_span_id: Vec<u8>,
     #[prost(string, tag = "5")]
-    pub(in crate::export::otlp) name: String,
+    pub(super) name: String,
     #[prost(int32, tag = "6")]
-    pub(in crate::export::otlp) kind: i32,
+    pub(super) kind: i32,
     #[prost(fixed64, tag = "7")]
-    pub(in crate::export::otlp) start_time_unix_nano: u64,
+    pub(super) start_time_unix_nano: u64,
     #[prost(fixed64, tag = "8")]
-    pub(in crate::export::otlp) end_time_unix_nano: u64,
+    pub(super) end_time_unix_nano: u64,
     #[prost(message, repeated, tag = "9")]
-    pub(in crate::export::otlp) attributes: Vec<KeyValue>,
+    pub(super) attributes: Vec<KeyValue>,
     #[prost(message, optional, tag = "15")]
-    pub(in crate::export::otlp) status: Option<Status>,
+    pub(super) status: Option<Status>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct Status {
+pub(super) struct Status {
     #[prost(int32, tag = "3")]
-    pub(in crate::export::otlp) code: i32,
+    pub(super) code: i32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct KeyValue {
+pub(super) struct KeyValue {
     #[prost(string, tag = "1")]
-    pub(in crate::export::otlp) key: String,
+    pub(super) key: String,
     #[prost(message, optional, tag = "2")]
-    pub(in crate::export::otlp) value: Option<AnyValue>,
+    pub(super) value: Option<AnyValue>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::export::otlp) struct AnyValue {
+pub(super) struct AnyValue {
     #[prost(oneof = "Value", tags = "1, 3")]
-    pub(in crate::export::otlp) value: Option<Value>,
+    pub(super) value: Option<Value>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub(in crate::export::otlp) enum Value {
+pub(super) enum Value {
     #[prost(string, tag = "1")]
     Text(String),
     #[prost(int64, tag = "3")]

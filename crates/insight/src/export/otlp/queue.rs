@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Maximum number of queued spans.
 pub(super) const SPANS_MAX: usize = 20_000;
 /// Maximum bytes of queued spans, in encoded form.
-pub(in crate::export) const BYTES_MAX: usize = 16 << 20;
+pub(super) const BYTES_MAX: usize = 16 << 20;
 /// Number of spans, and of bytes, at which a batch is sent early.
 pub(super) const BATCH_SPANS_MAX: usize = 2_000;
 pub(super) const BATCH_BYTES_MAX: usize = 2 << 20;

@@ -1,5 +1,6 @@
+use super::identity::Identity;
 use super::message::{ExportTraceServiceRequest, Span, Value};
-use super::{CHILDREN_MAX, ERROR, Identity, Spans, derived};
+use super::spans::{CHILDREN_MAX, ERROR, Spans, derived};
 use crate::finished::{Finished, Numbers};
 use crate::report::{BOOTS_MAX, Boot, Entry, Wait, WaitKind};
 use prost::Message as _;

@@ -1,8 +1,9 @@
-//! Columns of a table: their types, their positions in a row, and their text form.
+//! Columns of a table: their types and values, their positions in a row, and their text form. The
+//! rows are in `chain`.
 
-use super::{TableError, Value};
 use crate::chain::Dimensions;
 use crate::sync::words_of;
+use crate::table_error::TableError;
 use std::fmt;
 
 /// Maximum number of columns of a table.
@@ -58,6 +59,17 @@ impl fmt::Display for ColumnKind {
     }
 }
 
+/// Value of a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// For [`ColumnKind::Int`].
+    Int(i64),
+    /// For [`ColumnKind::Float`].
+    Float(f64),
+    /// For [`ColumnKind::Text`].
+    Text(&'a [u8]),
+}
+
 /// A column and its place in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -71,7 +83,7 @@ pub struct Column {
 
 impl Column {
     /// Writes `value`, which must fit ([`Definition::fits`]).
-    pub(super) fn put(&self, row: &mut [u64], value: &Value<'_>) {
+    pub(crate) fn put(&self, row: &mut [u64], value: &Value<'_>) {
         match value {
             Value::Int(number) => row[self.at] = number.cast_unsigned(),
             Value::Float(number) => row[self.at] = number.to_bits(),
@@ -86,7 +98,7 @@ impl Column {
         }
     }
 
-    pub(super) fn holds(&self, row: &[u64], value: &Value<'_>) -> bool {
+    pub(crate) fn holds(&self, row: &[u64], value: &Value<'_>) -> bool {
         match value {
             Value::Int(number) => row[self.at] == number.cast_unsigned(),
             // Compared as numbers: -0.0 equals 0.0.
@@ -102,7 +114,7 @@ impl Column {
     }
 
     /// Sum of the row's number and `by`. `None` if it is too large or not a number.
-    pub(super) fn sum(&self, row: &[u64], by: &Value<'_>) -> Option<Value<'static>> {
+    pub(crate) fn sum(&self, row: &[u64], by: &Value<'_>) -> Option<Value<'static>> {
         match by {
             Value::Int(by) => row[self.at].cast_signed().checked_add(*by).map(Value::Int),
             Value::Float(by) => Some(Value::Float(f64::from_bits(row[self.at]) + by)),
@@ -139,14 +151,14 @@ pub enum WrongDefinition {
 
 /// The data that determines the layout of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Definition {
-    pub(super) key_bytes: usize,
-    pub(super) columns: Vec<Column>,
-    pub(super) dimensions: Dimensions,
+pub(crate) struct Definition {
+    pub(crate) key_bytes: usize,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) dimensions: Dimensions,
 }
 
 impl Definition {
-    pub(super) fn new(
+    pub(crate) fn new(
         rows: usize,
         key_bytes: usize,
         columns: &[(&str, ColumnKind)],
@@ -179,7 +191,7 @@ impl Definition {
     }
 
     /// Parses the text that [`fmt::Display`] writes.
-    pub(super) fn parse(text: &str) -> Option<Definition> {
+    pub(crate) fn parse(text: &str) -> Option<Definition> {
         let (mut rows, mut key, mut columns) = (0, 0, Vec::new());
         for word in text.split(' ') {
             if let Some(number) = word.strip_prefix("rows=") {
@@ -195,7 +207,7 @@ impl Definition {
     }
 
     /// Checks whether a value can be written to the column.
-    pub(super) fn fits(&self, column: usize, value: &Value<'_>) -> Result<(), TableError> {
+    pub(crate) fn fits(&self, column: usize, value: &Value<'_>) -> Result<(), TableError> {
         let column = self.columns.get(column).ok_or(TableError::Column(column))?;
         match (column.kind, value) {
             (ColumnKind::Int, Value::Int(_)) | (ColumnKind::Float, Value::Float(_)) => Ok(()),

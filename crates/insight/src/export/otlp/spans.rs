@@ -1,0 +1,243 @@
+//! Spans of sampled requests, and the body of a request with them.
+
+use super::attributes::{number, text};
+use super::identity::Identity;
+use super::message::{
+    ExportTraceServiceRequest, KeyValue, ResourceSpans, ScopeSpans, Span, Status,
+};
+use crate::finished::{Finished, Numbers};
+use crate::report::{BOOTS_MAX, Boot, Entry, Wait, WaitKind};
+use prost::Message as _;
+
+/// Maximum number of spans for waits and timers of one request.
+pub(super) const CHILDREN_MAX: usize = 100;
+/// Values of `SpanKind`.
+const INTERNAL: i32 = 1;
+const SERVER: i32 = 2;
+const CLIENT: i32 = 3;
+/// Methods that the conventions define. Other methods may be arbitrary text of a client.
+const METHODS: [&str; 9] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+/// Value of `StatusCode`.
+pub(super) const ERROR: i32 = 2;
+
+/// Spans that wait for export.
+#[derive(Debug, Default)]
+pub struct Spans(pub(super) Vec<Span>);
+
+impl Spans {
+    /// Adds the spans of a request; none if it does not belong to a sampled trace.
+    pub fn add(&mut self, finished: &Finished, route: &str, entries: &[Entry]) {
+        let numbers = &finished.numbers;
+        if !numbers.is_sampled {
+            return;
+        }
+        let mut family = Family { numbers, born: 0 };
+        self.0.push(server(finished, route));
+        let begin = numbers.began_unix_us.saturating_mul(1_000);
+        if numbers.worker == 0 {
+            return;
+        }
+        let taken = begin.saturating_add(numbers.queue_ns);
+        self.0.push(family.child("queue", INTERNAL, numbers.span_id, begin, numbers.queue_ns));
+        self.0.extend(family.rollback(taken));
+        let of_worker = entries.iter().filter_map(|entry| match entry {
+            Entry::Boot(boot) if !boot.is_of_run() => family.boot(*boot, numbers.span_id),
+            _ => None,
+        });
+        self.0.extend(of_worker.take(BOOTS_MAX));
+        let mut php = family.child("php", INTERNAL, numbers.span_id, taken, numbers.run_ns);
+        php.attributes = vec![
+            text("samovar.model", numbers.model.name()),
+            number("samovar.worker", numbers.worker.into()),
+            number("samovar.cell", numbers.cell.into()),
+            number("samovar.generation", numbers.generation.into()),
+            number("samovar.cpu_ns", numbers.cpu_ns),
+            number("samovar.rollback_ns", numbers.rollback_ns),
+            number("samovar.memory_peak_bytes", numbers.peak_bytes),
+        ];
+        let parent: [u8; 8] = php.span_id.clone().try_into().unwrap_or_default();
+        self.0.push(php);
+        let below = entries.iter().filter_map(|entry| family.below_php(entry, parent, taken));
+        self.0.extend(below.take(CHILDREN_MAX));
+    }
+
+    /// Returns the number of spans.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether there are no spans.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns all spans as the body of a request to the collector.
+    #[must_use]
+    pub fn encode(self, identity: &Identity) -> Vec<u8> {
+        let spans = vec![ScopeSpans { scope: Some(identity.scope()), spans: self.0 }];
+        let resource = Some(identity.resource());
+        let request = ExportTraceServiceRequest {
+            resource_spans: vec![ResourceSpans { resource, scope_spans: spans }],
+        };
+        request.encode_to_vec()
+    }
+}
+
+fn server(finished: &Finished, route: &str) -> Span {
+    let n = &finished.numbers;
+    let begin = n.began_unix_us.saturating_mul(1_000);
+    let has_parent = n.parent_span_id != [0; 8];
+    let is_known = METHODS.contains(&finished.method);
+    let method = if is_known { finished.method } else { "HTTP" };
+    Span {
+        trace_id: n.trace_id.to_vec(),
+        span_id: n.span_id.to_vec(),
+        parent_span_id: if has_parent { n.parent_span_id.to_vec() } else { Vec::new() },
+        name: format!("{method} {route}"),
+        kind: SERVER,
+        start_time_unix_nano: begin,
+        end_time_unix_nano: begin.saturating_add(n.wall_ns),
+        attributes: of_request(finished, route, is_known),
+        status: (n.status >= 500).then_some(Status { code: ERROR }),
+    }
+}
+
+/// Returns the attributes that the conventions define for HTTP servers, and ours.
+fn of_request(finished: &Finished, route: &str, is_known: bool) -> Vec<KeyValue> {
+    let n = &finished.numbers;
+    let mut all = vec![
+        text("http.request.method", if is_known { finished.method } else { "_OTHER" }),
+        text("http.route", route),
+        text("url.scheme", if n.is_https { "https" } else { "http" }),
+        text("url.path", finished.path),
+        number("http.response.status_code", n.status.into()),
+        number("http.request.body.size", n.bytes_in),
+        number("http.response.body.size", n.bytes_out),
+        number("http.request.resend_count", n.retries.into()),
+        text("samovar.request_id", finished.id),
+        text("samovar.end", n.end.name()),
+    ];
+    if !is_known {
+        all.push(text("http.request.method_original", finished.method));
+    }
+    if n.status >= 500 {
+        all.push(text("error.type", &n.status.to_string()));
+    }
+    all
+}
+
+/// Returns the attributes of a wait. In the conventions, only sockets have a server.
+fn of_wait(kind: WaitKind, peer: &str, times: u32) -> Vec<KeyValue> {
+    let mut all = vec![
+        text("samovar.wait.kind", kind.name()),
+        text("samovar.wait.peer", peer),
+        number("samovar.times", times.into()),
+    ];
+    let (address, port) = match kind {
+        WaitKind::Tcp | WaitKind::Udp => peer.rsplit_once(':').unwrap_or((peer, "")),
+        WaitKind::Unix => (peer, ""),
+        _ => return all,
+    };
+    all.push(text("network.transport", kind.name()));
+    all.push(text("server.address", address.trim_start_matches('[').trim_end_matches(']')));
+    if let Ok(port) = port.parse::<u16>() {
+        all.push(number("server.port", port.into()));
+    }
+    all
+}
+
+/// Creates the child spans of a request.
+struct Family<'a> {
+    numbers: &'a Numbers,
+    born: u64,
+}
+
+impl Family<'_> {
+    fn child(&mut self, name: &str, kind: i32, parent: [u8; 8], begin: u64, ns: u64) -> Span {
+        self.born += 1;
+        Span {
+            trace_id: self.numbers.trace_id.to_vec(),
+            span_id: derived(self.numbers.span_id, self.born).to_vec(),
+            parent_span_id: parent.to_vec(),
+            name: name.to_owned(),
+            kind,
+            start_time_unix_nano: begin,
+            end_time_unix_nano: begin.saturating_add(ns),
+            ..Span::default()
+        }
+    }
+
+    /// Creates the span of the rollback that prepared the worker. It ends where PHP begins, because
+    /// a worker takes a waiting request at once after its rollback. It begins no earlier than the
+    /// request.
+    fn rollback(&mut self, taken: u64) -> Option<Span> {
+        let n = self.numbers;
+        let seen_ns = n.rollback_ns.min(n.queue_ns);
+        if seen_ns == 0 {
+            return None;
+        }
+        let mut span =
+            self.child("rollback", INTERNAL, n.span_id, taken.saturating_sub(seen_ns), seen_ns);
+        span.attributes = vec![
+            number("samovar.rollback_ns", n.rollback_ns),
+            number("samovar.rollback_pages", n.rollback_pages.into()),
+        ];
+        Some(span)
+    }
+
+    /// Creates the span of the part of a boot that is within the request. The attribute has the
+    /// whole duration.
+    fn boot(&mut self, boot: Boot, parent: [u8; 8]) -> Option<Span> {
+        let n = self.numbers;
+        let (from_ns, ns) = boot.within(n.queue_ns)?;
+        let begin = n.began_unix_us.saturating_mul(1_000).saturating_add(from_ns);
+        let mut span = self.child(
+            "boot",
+            INTERNAL,
+            parent,
+            begin,
+            ns.min(n.queue_ns.saturating_add(n.run_ns)),
+        );
+        span.attributes = vec![number("samovar.boot_ns", boot.ns)];
+        Some(span)
+    }
+
+    fn below_php(&mut self, entry: &Entry, parent: [u8; 8], begin: u64) -> Option<Span> {
+        match entry {
+            Entry::Wait(Wait { kind, peer, times, ns }) => {
+                let name = format!("wait {} {peer}", kind.name());
+                let is_call = matches!(kind, WaitKind::Tcp | WaitKind::Udp | WaitKind::Unix);
+                let side = if is_call { CLIENT } else { INTERNAL };
+                let mut span = self.child(name.trim_end(), side, parent, begin, *ns);
+                span.attributes = of_wait(*kind, peer, *times);
+                Some(span)
+            }
+            Entry::Timer { hits, wall_ns, user_ns, system_ns, tags } => {
+                let name = tags.first().map_or("timer", |(_, value)| value);
+                let mut span = self.child(name, INTERNAL, parent, begin, *wall_ns);
+                span.attributes = tags.iter().map(|(name, value)| text(name, value)).collect();
+                span.attributes.push(number("samovar.times", u64::from(*hits)));
+                span.attributes.push(number("samovar.cpu_ns", user_ns.saturating_add(*system_ns)));
+                Some(span)
+            }
+            Entry::Boot(boot) if boot.is_of_run() => self.boot(*boot, parent),
+            Entry::Route(_)
+            | Entry::Tag(..)
+            | Entry::Place(_)
+            | Entry::Dropped(_)
+            | Entry::Boot(_) => None,
+        }
+    }
+}
+
+/// Returns the span id of a request's nth child. It is as random as the request's own id
+/// (`SplitMix64`, Steele et al. 2014), and not zero.
+pub(super) fn derived(id: [u8; 8], n: u64) -> [u8; 8] {
+    let mut z = u64::from_be_bytes(id).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)).max(1).to_be_bytes()
+}

@@ -1,0 +1,403 @@
+//! File of the history: writes minutes within the limits, and answers queries.
+
+use super::rows::{Event, EventKind, Minute, MinuteTotal, RouteMinute, RouteSum, decode, encode};
+use super::schema;
+use crate::recent_requests::RecentRequest;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SECONDS_PER_HOUR: u64 = 3_600;
+const SECONDS_PER_DAY: u64 = 86_400;
+pub(super) const PAGE_BYTES: u64 = 4_096;
+/// Maximum time that a write waits for a tool that reads the file.
+const BUSY_LIMIT: Duration = Duration::from_secs(2);
+/// Maximum number of hours deleted at once to make room.
+const FORGOTTEN_HOURS_MAX: u32 = 24;
+/// Maximum number of rows in the result of a query.
+const ROWS_MAX: u32 = 100_000;
+
+/// Limits of a store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreLimits {
+    /// Maximum size of the file in bytes, without its write-ahead log.
+    pub bytes_max: u64,
+    /// Maximum age in days.
+    pub days_max: u32,
+}
+
+/// Reason why the history cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Error of `SQLite`.
+    #[error("cannot use the history `{}`: {source}", path.display())]
+    Sqlite {
+        /// Path of the file.
+        path: PathBuf,
+        /// Message of `SQLite`.
+        source: rusqlite::Error,
+    },
+    /// A file that is not a valid history could not be renamed.
+    #[error("cannot read the history `{}`, and cannot rename it: {source}", path.display())]
+    Aside {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+}
+
+/// An open history.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+    limits: StoreLimits,
+}
+
+impl Store {
+    /// Opens or creates a file for writing. The flag is true if an unreadable file was renamed
+    /// first.
+    pub fn open(path: &Path, limits: StoreLimits) -> Result<(Store, bool), StoreError> {
+        match Store::open_as_it_is(path, limits) {
+            Ok(store) => Ok((store, false)),
+            Err(source) if schema::is_unreadable(&source) => {
+                let aside = path.with_extension("unreadable");
+                std::fs::rename(path, aside)
+                    .map_err(|source| StoreError::Aside { path: path.to_owned(), source })?;
+                for suffix in ["-wal", "-shm"] {
+                    let mut beside = path.as_os_str().to_owned();
+                    beside.push(suffix);
+                    // Often there is no such file.
+                    let _ = std::fs::remove_file(beside);
+                }
+                let fresh = Store::open_as_it_is(path, limits);
+                fresh.map(|store| (store, true)).map_err(failed(path))
+            }
+            Err(source) => Err(failed(path)(source)),
+        }
+    }
+
+    fn open_as_it_is(path: &Path, limits: StoreLimits) -> rusqlite::Result<Store> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY_LIMIT)?;
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        connection.pragma_update(None, "journal_size_limit", limits.bytes_max / 8)?;
+        schema::make(&connection)?;
+        let pages = (limits.bytes_max / PAGE_BYTES).max(schema::PAGES_MIN);
+        connection.pragma_update(None, "max_page_count", pages)?;
+        Ok(Store { connection, path: path.to_owned(), limits })
+    }
+
+    /// Opens a file for reading while another thread or process writes to it.
+    pub fn reader(path: &Path) -> Result<Store, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(failed(path))?;
+        connection.busy_timeout(BUSY_LIMIT).map_err(failed(path))?;
+        let limits = StoreLimits { bytes_max: u64::MAX, days_max: u32::MAX };
+        Ok(Store { connection, path: path.to_owned(), limits })
+    }
+
+    /// Stores a minute, completely or not at all, and deletes data that exceeds the limits.
+    pub fn put(&mut self, minute: &Minute) -> Result<(), StoreError> {
+        self.make_room(minute.at).map_err(failed(&self.path))?;
+        self.insert(minute).map_err(failed(&self.path))
+    }
+
+    fn insert(&mut self, minute: &Minute) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for (route, figures) in &minute.routes {
+            insert_route(&transaction, minute.at, route, figures)?;
+        }
+        for event in &minute.events {
+            transaction
+                .prepare_cached("INSERT INTO events (at, kind, text) VALUES (?1, ?2, ?3)")?
+                .execute(params![event.at, event.kind.name(), event.text])?;
+        }
+        for kept in &minute.kept {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO requests (at, id, route, details) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![
+                    kept.numbers.began_unix_us / 1_000_000,
+                    &*kept.id,
+                    &*kept.route,
+                    encode(&**kept)
+                ])?;
+        }
+        transaction.commit()
+    }
+
+    /// Deletes data that is too old, then whole hours from the oldest on until a tenth of the file
+    /// is free.
+    fn make_room(&mut self, now: u64) -> rusqlite::Result<()> {
+        let oldest_kept = now.saturating_sub(u64::from(self.limits.days_max) * SECONDS_PER_DAY);
+        self.forget_before(oldest_kept)?;
+        for _ in 0..FORGOTTEN_HOURS_MAX {
+            if self.used_bytes()? <= self.limits.bytes_max / 10 * 9 {
+                break;
+            }
+            let Some(oldest) = self.oldest()? else { break };
+            self.forget_before(oldest - oldest % SECONDS_PER_HOUR + SECONDS_PER_HOUR)?;
+        }
+        Ok(())
+    }
+
+    fn forget_before(&mut self, at: u64) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for table in ["minutes", "events", "requests"] {
+            transaction.execute(&format!("DELETE FROM {table} WHERE at < ?1"), [at])?;
+        }
+        transaction.execute(
+            "DELETE FROM routes WHERE NOT EXISTS (SELECT 1 FROM minutes WHERE route = routes.id)
+             AND ?1 > 0",
+            [at],
+        )?;
+        transaction.commit()
+    }
+
+    fn oldest(&self) -> rusqlite::Result<Option<u64>> {
+        self.connection.query_row(
+            "SELECT MIN(at) FROM (SELECT MIN(at) AS at FROM minutes UNION ALL
+             SELECT MIN(at) FROM events UNION ALL SELECT MIN(at) FROM requests)",
+            [],
+            |row| row.get(0),
+        )
+    }
+
+    /// Returns the number of bytes in use.
+    fn used_bytes(&self) -> rusqlite::Result<u64> {
+        let read =
+            |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+        Ok((read("page_count")? - read("freelist_count")?) * PAGE_BYTES)
+    }
+
+    /// Returns (minute, route, figures) of the minutes that began in `from..to`, in order.
+    pub fn minutes(
+        &self,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<(u64, String, RouteMinute)>, StoreError> {
+        let rows = self.rows(
+            "SELECT at, name, figures FROM minutes JOIN routes ON id = route
+             WHERE at >= ?1 AND at < ?2 ORDER BY at, route LIMIT ?3",
+            (from, to),
+        );
+        rows.map_err(failed(&self.path))
+    }
+
+    /// Returns (minute, figures) of one route's minutes that began in `from..to`, in order.
+    pub fn minutes_of(
+        &self,
+        route: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<(u64, RouteMinute)>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<(u64, RouteMinute)>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT at, figures FROM minutes JOIN routes ON id = route
+                 WHERE name = ?1 AND at >= ?2 AND at < ?3 ORDER BY at LIMIT ?4",
+            )?;
+            let rows = statement.query_map(params![route, from, to, ROWS_MAX], |row| {
+                Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?))
+            })?;
+            let readable = |row: rusqlite::Result<(u64, Vec<u8>)>| {
+                row.map(|(at, bytes)| decode(&bytes).map(|one| (at, one))).transpose()
+            };
+            rows.filter_map(readable).collect()
+        };
+        read().map_err(failed(&self.path))
+    }
+
+    /// Returns the totals of all routes for the minutes that began in `from..to`, in order.
+    pub fn totals(&self, from: u64, to: u64) -> Result<Vec<MinuteTotal>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<MinuteTotal>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT at, SUM(requests), SUM(errors) FROM minutes
+                 WHERE at >= ?1 AND at < ?2 GROUP BY at ORDER BY at LIMIT ?3",
+            )?;
+            let rows = statement.query_map(params![from, to, ROWS_MAX], |row| {
+                Ok(MinuteTotal { at: row.get(0)?, requests: row.get(1)?, errors: row.get(2)? })
+            })?;
+            rows.collect()
+        };
+        read().map_err(failed(&self.path))
+    }
+
+    /// Returns the sums of each route over the minutes that began in `from..to`, most requests
+    /// first.
+    pub fn sums(&self, from: u64, to: u64) -> Result<Vec<(String, RouteSum)>, StoreError> {
+        let rows: Vec<(u64, String, RouteSum)> = self
+            .rows(
+                "SELECT at, name, figures FROM minutes JOIN routes ON id = route
+                 WHERE at >= ?1 AND at < ?2 ORDER BY at, route LIMIT ?3",
+                (from, to),
+            )
+            .map_err(failed(&self.path))?;
+        let mut sums = std::collections::HashMap::<String, RouteSum>::new();
+        for (_, route, minute) in rows {
+            sums.entry(route).or_default().merge(&minute);
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by(|a, b| b.1.requests.cmp(&a.1.requests).then_with(|| a.0.cmp(&b.0)));
+        Ok(sums)
+    }
+
+    /// Returns (route, requests, errors) over the minutes that began in `from..to`, for the `most`
+    /// busiest routes, busiest first.
+    pub fn busiest(
+        &self,
+        from: u64,
+        to: u64,
+        most: u32,
+    ) -> Result<Vec<(String, u64, u64)>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<(String, u64, u64)>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT name, SUM(requests) AS all_of_it, SUM(errors)
+                 FROM minutes JOIN routes ON id = route WHERE at >= ?1 AND at < ?2
+                 GROUP BY route ORDER BY all_of_it DESC, name LIMIT ?3",
+            )?;
+            let rows = statement.query_map(params![from, to, most.min(ROWS_MAX)], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+            rows.collect()
+        };
+        read().map_err(failed(&self.path))
+    }
+
+    /// Returns the slow and failed requests that began in `from..to`, latest first, at most `most`.
+    pub fn latest_requests(
+        &self,
+        from: u64,
+        to: u64,
+        most: u32,
+    ) -> Result<Vec<RecentRequest>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<RecentRequest>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT details FROM requests
+                 WHERE at >= ?1 AND at < ?2 ORDER BY at DESC LIMIT ?3",
+            )?;
+            let rows = statement
+                .query_map(params![from, to, most.min(ROWS_MAX)], |row| row.get::<_, Vec<u8>>(0))?;
+            rows.filter_map(|row| row.map(|bytes| decode(&bytes)).transpose()).collect()
+        };
+        read().map_err(failed(&self.path))
+    }
+
+    /// Returns (second, id, request) of the slow and failed requests that began in `from..to`.
+    pub fn requests(
+        &self,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<(u64, String, RecentRequest)>, StoreError> {
+        let rows = self.rows(
+            "SELECT at, id, details FROM requests
+             WHERE at >= ?1 AND at < ?2 ORDER BY at LIMIT ?3",
+            (from, to),
+        );
+        rows.map_err(failed(&self.path))
+    }
+
+    /// Skips rows whose third column cannot be read.
+    fn rows<T: serde::de::DeserializeOwned>(
+        &self,
+        sql: &str,
+        (from, to): (u64, u64),
+    ) -> rusqlite::Result<Vec<(u64, String, T)>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params![from, to, ROWS_MAX], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?))
+        })?;
+        let mut all = Vec::new();
+        for row in rows {
+            let (at, name, bytes) = row?;
+            if let Some(one) = decode(&bytes) {
+                all.push((at, name, one));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the request with this id, if it was slow or failed.
+    pub fn request(&self, id: &str) -> Result<Option<RecentRequest>, StoreError> {
+        let sql = "SELECT details FROM requests WHERE id = ?1 ORDER BY at DESC LIMIT 1";
+        let found = self.connection.query_row(sql, [id], |row| row.get::<_, Vec<u8>>(0));
+        match found {
+            Ok(bytes) => Ok(decode(&bytes)),
+            Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
+            Err(source) => Err(failed(&self.path)(source)),
+        }
+    }
+
+    /// Returns the last events in `from..to`, at most `most`, in order.
+    pub fn latest_events(&self, from: u64, to: u64, most: u32) -> Result<Vec<Event>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Event>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT at, kind, text FROM events
+                 WHERE at >= ?1 AND at < ?2 ORDER BY at DESC, rowid DESC LIMIT ?3",
+            )?;
+            let rows = statement.query_map(params![from, to, most.min(ROWS_MAX)], |row| {
+                let kind = EventKind::of_name(&row.get::<_, String>(1)?);
+                Ok(Event { at: row.get(0)?, kind, text: row.get(2)? })
+            })?;
+            let mut events = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+            events.reverse();
+            Ok(events)
+        };
+        read().map_err(failed(&self.path))
+    }
+
+    /// Returns the events in `from..to`, in order.
+    pub fn events(&self, from: u64, to: u64) -> Result<Vec<Event>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Event>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT at, kind, text FROM events WHERE at >= ?1 AND at < ?2 ORDER BY at LIMIT ?3",
+            )?;
+            let rows = statement.query_map(params![from, to, ROWS_MAX], |row| {
+                let kind = EventKind::of_name(&row.get::<_, String>(1)?);
+                Ok(Event { at: row.get(0)?, kind, text: row.get(2)? })
+            })?;
+            rows.collect()
+        };
+        read().map_err(failed(&self.path))
+    }
+}
+
+/// Adds a route's minute to the stored one, which exists if the server was restarted in that
+/// minute.
+fn insert_route(
+    transaction: &Transaction,
+    at: u64,
+    name: &str,
+    figures: &RouteMinute,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("INSERT OR IGNORE INTO routes (name) VALUES (?1)")?
+        .execute([name])?;
+    let route: i64 = transaction
+        .prepare_cached("SELECT id FROM routes WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))?;
+    let known = transaction
+        .prepare_cached("SELECT figures FROM minutes WHERE at = ?1 AND route = ?2")?
+        .query_row(params![at, route], |row| row.get::<_, Vec<u8>>(0))
+        .optional()?;
+    let mut figures = figures.clone();
+    if let Some(known) = known.and_then(|bytes| decode::<RouteMinute>(&bytes)) {
+        figures.merge(known);
+    }
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO minutes (at, route, requests, errors, figures)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![at, route, figures.requests, figures.errors, encode(&figures)])?;
+    Ok(())
+}
+
+fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Sqlite { path: path.clone(), source }
+}

@@ -1,0 +1,32 @@
+//! The modules of this crate follow a finished request to the exporters: none imports a higher one,
+//! and no files import each other in a circle.
+
+#[test]
+fn modules_import_only_lower_ones() {
+    let rooms = [
+        "finished",
+        "report",
+        "heat_map",
+        "histogram",
+        "batch",
+        "intake",
+        "path_folding",
+        "bounded_map",
+        "recent_requests",
+        "redaction",
+        "checkpoint_savings",
+        "handover_gate",
+        "store",
+        "route",
+        "series",
+        "sources",
+        "observation",
+        "aggregate",
+        "sink",
+        "slow_log",
+        "pinba",
+        "export",
+        "aggregator",
+    ];
+    samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
+}
