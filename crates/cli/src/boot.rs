@@ -4,11 +4,14 @@
 
 mod show;
 
-use crate::control::client::{self, understand};
-use crate::terminal;
+use crate::arguments::{ONE_POOL, control, control_argument, json_argument, pool_argument};
+use crate::control_client::{self, understand};
+use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use samovar_config::Sources;
 use samovar_profile::loads::Explained;
+use samovar_server::{Predecessor, terminal};
 use samovar_wire::{BootResponse, Request};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,9 +32,11 @@ Examples:
 
 Exit codes: 0 done, 1 nothing to show, 2 wrong flags.";
 
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: no_hint };
+
 /// Options of the command.
 #[derive(Debug)]
-pub(crate) struct BootOptions {
+struct BootOptions {
     /// Socket of the server; `None`: discover it.
     control: Option<PathBuf>,
     pool: Option<String>,
@@ -39,8 +44,7 @@ pub(crate) struct BootOptions {
     json: bool,
 }
 
-/// Returns the command's definition.
-pub(crate) fn command() -> Command {
+fn define() -> Command {
     let all = Arg::new("all").long("all").action(ArgAction::SetTrue).overrides_with("all");
     Command::new("boot")
         .about(
@@ -48,20 +52,30 @@ pub(crate) fn command() -> Command {
         )
         .after_help(HELP)
         .arg(all.help("List all folders and files, not only the most expensive ones"))
+        .arg(pool_argument(ONE_POOL))
+        .arg(control_argument())
+        .arg(json_argument())
 }
 
-/// Converts the flags to options.
-pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> BootOptions {
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    let control = control(matches, sources)?;
     let (all, json) = (matches.get_flag("all"), matches.get_flag("json"));
-    BootOptions { control, pool: matches.get_one("pool").cloned(), all, json }
+    Ok(Box::new(BootOptions { control, pool: matches.get_one("pool").cloned(), all, json }))
 }
 
-pub(crate) fn run(asked: &BootOptions) -> Result<ExitCode> {
-    let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
+impl Run for BootOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(asked: &BootOptions) -> Result<ExitCode> {
+    let path = control_client::path(asked.control.as_ref())?;
     let question = Request::Boot { pool: asked.pool.clone() };
-    let response: BootResponse = understand(&client::ask(&path, &question, RESPONSE_LIMIT)?)?;
+    let response: BootResponse =
+        understand(&control_client::ask(&path, &question, RESPONSE_LIMIT)?)?;
     if let Some(why) = response.error {
-        bail!("{}", client::printable(&why));
+        bail!("{}", control_client::printable(&why));
     }
     let why = "the response is not a boot report\nhint: check that `samovar` and the server have \
                the same version";
@@ -75,7 +89,7 @@ pub(crate) fn run(asked: &BootOptions) -> Result<ExitCode> {
         if !response.pool.is_empty() {
             text.insert_str(0, &format!("pool {}\n", response.pool));
         }
-        terminal::print(&client::printable(&text))?;
+        terminal::print(&control_client::printable(&text))?;
     }
     Ok(ExitCode::SUCCESS)
 }

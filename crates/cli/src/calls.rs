@@ -6,12 +6,15 @@
 mod options;
 mod show;
 
-use crate::control::client::{self, understand};
-use crate::terminal;
+use crate::arguments::{ONE_POOL, control, control_argument, json_argument, pool_argument};
+use crate::control_client::{self, understand};
+use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Context, Result, bail};
-use options::Format;
-pub(crate) use options::{CallsOptions, command, hint, parse};
+use clap::{ArgMatches, Command};
+use options::{CallsOptions, Format};
+use samovar_config::Sources;
 use samovar_profile::calls::{Graph, export};
+use samovar_server::{Predecessor, terminal};
 use samovar_wire::{CallsQuestion, CallsResponse, Request};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,21 +22,38 @@ use std::time::Duration;
 /// Timeout for the response: the server reads a week of graphs for it.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(15);
 
-pub(crate) fn run(asked: &CallsOptions) -> Result<ExitCode> {
-    let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: options::hint };
+
+fn define() -> Command {
+    let pool = pool_argument(ONE_POOL);
+    options::command().arg(pool).arg(control_argument()).arg(json_argument())
+}
+
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    Ok(Box::new(options::parse(matches, control(matches, sources)?)?))
+}
+
+impl Run for CallsOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(asked: &CallsOptions) -> Result<ExitCode> {
+    let path = control_client::path(asked.control.as_ref())?;
     let question = CallsQuestion {
         pool: asked.pool.clone(),
         route: asked.route.clone(),
         day: asked.day,
         sign_s: asked.sign.map(|span| span.as_secs().max(1)),
     };
-    let line = client::ask(&path, &Request::Calls(Box::new(question)), RESPONSE_LIMIT)?;
+    let line = control_client::ask(&path, &Request::Calls(Box::new(question)), RESPONSE_LIMIT)?;
     let response: CallsResponse = understand(&line)?;
     if let Some(why) = response.error {
-        bail!("{}", client::printable(&why));
+        bail!("{}", control_client::printable(&why));
     }
     if let Some(signature) = response.signature {
-        terminal::print(&show::signature(&client::printable(&signature)))?;
+        terminal::print(&show::signature(&control_client::printable(&signature)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let read = |value| serde_json::from_value::<Graph>(value);

@@ -1,9 +1,9 @@
-//! Commands other than `serve`: each inspects settings or queries a server, prints the result, and
-//! ends.
+//! Commands of one file each.
 
 pub(crate) mod check;
 pub(crate) mod reload;
 pub(crate) mod routes;
+pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod upgrade;

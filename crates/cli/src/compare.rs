@@ -12,7 +12,8 @@ mod page;
 mod report;
 mod servers;
 
-use crate::terminal;
+use crate::arguments::{json_argument, settings, with_settings};
+use crate::subcommand::{Prepared, Run, Subcommand};
 use crate::trial::model::Model;
 use crate::trial::progress::Progress;
 use crate::trial::server;
@@ -21,7 +22,8 @@ use crate::trial::visitor::Visitor;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use page::Page;
-use samovar_config::Settings;
+use samovar_config::Sources;
+use samovar_server::{Predecessor, terminal};
 use servers::Pair;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -29,8 +31,8 @@ use std::process::ExitCode;
 const ROUNDS: u32 = 10;
 const ROUNDS_MAX: u32 = 10_000;
 /// Flag as clap names it when its value is wrong, and its allowed values.
-pub(crate) const TIMES: &str = "--times <N>";
-pub(crate) const TIMES_HINT: &str = "it takes a whole number from 2 to 10000";
+const TIMES: &str = "--times <N>";
+const TIMES_HINT: &str = "it takes a whole number from 2 to 10000";
 /// Exit code if responses differ or are missing.
 const EXIT_DIFFERENT: u8 = 1;
 /// Exit code if there is nothing to compare: the application is not booted.
@@ -59,7 +61,7 @@ application cannot be booted before its requests.";
 
 /// Options of the command.
 #[derive(Debug)]
-pub(crate) struct CompareOptions {
+struct CompareOptions {
     targets: Vec<Target>,
     rounds: u32,
     json: bool,
@@ -68,9 +70,10 @@ pub(crate) struct CompareOptions {
     workers: usize,
 }
 
-/// Returns the definition of the command with its own flags.
-pub(crate) fn command() -> Command {
-    Command::new("compare")
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint };
+
+fn define() -> Command {
+    let command = Command::new("compare")
         .about("Compares the responses of an application as a script and after its checkpoint")
         .after_help(HELP)
         .arg(targets::argument())
@@ -81,20 +84,32 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(u32).range(2..=i64::from(ROUNDS_MAX)))
                 .overrides_with("times")
                 .help(format!("Rounds: number of requests per URL [default: {ROUNDS}]")),
-        )
+        );
+    with_settings(command).arg(json_argument())
 }
 
-pub(crate) fn parse(matches: &ArgMatches, settings: &Settings) -> Result<CompareOptions> {
-    Ok(CompareOptions {
+fn hint(flag: &str) -> Option<&'static str> {
+    (flag == TIMES).then_some(TIMES_HINT)
+}
+
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    let settings = settings(matches, sources).resolve()?;
+    Ok(Box::new(CompareOptions {
         targets: targets::typed(matches)?,
         rounds: matches.get_one("times").copied().unwrap_or(ROUNDS),
         json: matches.get_flag("json"),
         flags: server::flags(matches),
         workers: settings.workers.max,
-    })
+    }))
 }
 
-pub(crate) fn run(asked: &CompareOptions) -> Result<ExitCode> {
+impl Run for CompareOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(asked: &CompareOptions) -> Result<ExitCode> {
     let pair = Pair::start(&asked.flags, asked.workers)?;
     let mut progress = Progress::new();
     warm_up(asked, &pair, &mut progress)?;

@@ -16,8 +16,8 @@ mod place;
 mod report;
 mod series;
 
-use crate::companion;
-use crate::terminal;
+use crate::arguments::{json_argument, settings, with_settings};
+use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use crate::trial::model::Model;
 use crate::trial::progress::Progress;
 use crate::trial::server::{self, Server};
@@ -26,7 +26,8 @@ use crate::trial::visitor::Visitor;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use folder::Folder;
-use samovar_config::Settings;
+use samovar_config::{Settings, Sources};
+use samovar_server::{Predecessor, companion, terminal};
 use series::Series;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,7 +62,7 @@ the application cannot be booted before its requests.";
 
 /// Options of the command.
 #[derive(Debug)]
-pub(crate) struct LeaksOptions {
+struct LeaksOptions {
     targets: Vec<Target>,
     times: u32,
     json: bool,
@@ -70,9 +71,10 @@ pub(crate) struct LeaksOptions {
     settings: Box<Settings>,
 }
 
-/// Returns the definition of the command with its own flags.
-pub(crate) fn command() -> Command {
-    Command::new("leaks")
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: no_hint };
+
+fn define() -> Command {
+    let command = Command::new("leaks")
         .about(
             "Finds state that requests leave in a process, to check whether the application \
                 can be resident",
@@ -89,20 +91,28 @@ pub(crate) fn command() -> Command {
                     "Number of requests per URL, at least {TIMES_MIN} [default: \
                                {TIMES}]"
                 )),
-        )
+        );
+    with_settings(command).arg(json_argument())
 }
 
-pub(crate) fn parse(matches: &ArgMatches, settings: Settings) -> Result<LeaksOptions> {
-    Ok(LeaksOptions {
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    let settings = settings(matches, sources).resolve()?;
+    Ok(Box::new(LeaksOptions {
         targets: targets::typed(matches)?,
         times: matches.get_one("times").copied().unwrap_or(TIMES),
         json: matches.get_flag("json"),
         flags: server::flags(matches),
         settings: Box::new(settings),
-    })
+    }))
 }
 
-pub(crate) fn run(asked: &LeaksOptions) -> Result<ExitCode> {
+impl Run for LeaksOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(asked: &LeaksOptions) -> Result<ExitCode> {
     let folder = Folder::new(&asked.settings)?;
     let heap_walk: OsString = format!("--{}", companion::HEAP_WALK_FLAG).into();
     let more = [heap_walk, folder.path().into()];

@@ -2,51 +2,31 @@
 //!
 //! Modules by layer; a layer uses only the ones before it (`tests/rooms.rs`):
 //!
-//! - output of commands (`terminal`) and the server's log (`logging`, `panics`)
-//! - the process and its rights (`service`, `descriptors`, `rights`, `binary`, `companion`)
-//! - settings of other crates (`convert`)
-//! - sampling of workers (`sampling`)
-//! - the `control` socket
-//! - `reload`, the server's side of it
-//! - `serve`
-//! - the other `commands`, `top`, `spy` and `profile`
+//! - errors of the command line (`usage_error`), arguments of several commands (`arguments`), the
+//!   declaration of a command (`subcommand`)
+//! - the commands' end of the control socket (`control_client`)
+//! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`
 //! - `trial`: servers that `compare` and `leaks` start for themselves
 //! - `args`: the command line
+//!
+//! The server itself is in crates/server.
 
 mod args;
-mod binary;
+mod arguments;
 mod boot;
 mod calls;
-mod certificates;
 mod commands;
-mod companion;
 mod compare;
-mod control;
-mod convert;
-mod descriptors;
-mod engine;
-mod graphs;
-mod handover;
+mod control_client;
 mod leaks;
-mod loads;
-mod logging;
-mod panics;
-mod pools;
 mod profile;
-mod publish;
-mod reload;
-mod rights;
-mod sampling;
-mod serve;
-mod service;
 mod spy;
-mod terminal;
+mod subcommand;
 mod top;
 mod trial;
-mod upgrade;
+mod usage_error;
 
-use args::Invocation;
-use handover::predecessor::Predecessor;
+use samovar_server::{Predecessor, terminal};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -61,29 +41,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let result = match args::parse() {
-        Ok(Invocation::Serve { settings, sources }) => {
-            serve::run(*settings, *sources, predecessor.as_ref())
-        }
-        Ok(Invocation::Check { sources, json }) => return commands::check::run(&sources, json),
-        Ok(Invocation::Routes { settings, asked }) => {
-            succeed(commands::routes::run(&settings, &asked))
-        }
-        Ok(Invocation::Compare(asked)) => compare::run(&asked),
-        Ok(Invocation::Leaks(asked)) => leaks::run(&asked),
-        Ok(Invocation::Spy(asked)) => spy::run(&asked),
-        Ok(Invocation::Profile(asked)) => profile::run(&asked),
-        Ok(Invocation::Calls(asked)) => calls::run(&asked),
-        Ok(Invocation::Boot(asked)) => boot::run(&asked),
-        Ok(Invocation::Status { json, control }) => succeed(commands::status::run(control, json)),
-        Ok(Invocation::Top(options)) => succeed(top::run(options)),
-        Ok(Invocation::Reload { control, options }) => {
-            succeed(commands::reload::run(control, options))
-        }
-        Ok(Invocation::Upgrade { control, binary }) => {
-            succeed(commands::upgrade::run(control, binary))
-        }
-        Ok(Invocation::Stop { control }) => succeed(commands::stop::run(control)),
+    let command = match args::parse() {
+        Ok(command) => command,
         Err(refused) => {
             if let Some(predecessor) = predecessor {
                 predecessor.failed(&refused.to_string());
@@ -91,15 +50,11 @@ fn main() -> ExitCode {
             return refused.report();
         }
     };
-    match result {
+    match command.run(predecessor.as_ref()) {
         Ok(code) => code,
         Err(error) => {
             terminal::complain(&format!("samovar: {}", terminal::words(&error)));
             ExitCode::FAILURE
         }
     }
-}
-
-fn succeed(done: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
-    done.map(|()| ExitCode::SUCCESS)
 }

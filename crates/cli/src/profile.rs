@@ -8,11 +8,15 @@ mod picture;
 mod shown;
 mod table;
 
-use crate::control::client::{self, understand};
-use crate::terminal;
+use crate::arguments::{control, control_argument, json_argument, pool_argument};
+use crate::control_client::{self, understand};
+use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Result, bail};
-pub(crate) use options::{OF_POOL, ProfileOptions, command, hint, parse};
+use clap::{ArgMatches, Command};
+use options::ProfileOptions;
+use samovar_config::Sources;
 use samovar_profile::now;
+use samovar_server::{Predecessor, terminal};
 use samovar_spy::profile::Part;
 use samovar_wire::{ProfileQuestion, ProfileResponse, Request};
 use shown::Shown;
@@ -22,8 +26,25 @@ use std::time::Duration;
 /// Timeout for the response: the server reads a day of profiles for it.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(15);
 
-pub(crate) fn run(asked: &ProfileOptions) -> Result<ExitCode> {
-    let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: options::hint };
+
+fn define() -> Command {
+    let pool = pool_argument(options::OF_POOL);
+    options::command().arg(pool).arg(control_argument()).arg(json_argument())
+}
+
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    Ok(Box::new(options::parse(matches, control(matches, sources)?)?))
+}
+
+impl Run for ProfileOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(asked: &ProfileOptions) -> Result<ExitCode> {
+    let path = control_client::path(asked.control.as_ref())?;
     let to = now() + 1;
     let question = ProfileQuestion {
         pool: asked.pool.clone(),
@@ -33,10 +54,10 @@ pub(crate) fn run(asked: &ProfileOptions) -> Result<ExitCode> {
         generation: asked.generation,
         against: asked.against,
     };
-    let line = client::ask(&path, &Request::Profile(Box::new(question)), RESPONSE_LIMIT)?;
+    let line = control_client::ask(&path, &Request::Profile(Box::new(question)), RESPONSE_LIMIT)?;
     let response: ProfileResponse = understand(&line)?;
     if let Some(why) = response.error {
-        bail!("{}", client::printable(&why));
+        bail!("{}", control_client::printable(&why));
     }
     let shown = Shown::of(asked, &response)?;
     if shown.now.profile.total().samples == 0 {

@@ -11,13 +11,30 @@ mod stacks;
 mod ticker;
 mod top;
 
+use crate::arguments::json_argument;
+use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Result, anyhow};
-pub(crate) use options::{SpyOptions, WHOM_HINT, command, hint, parse};
-use options::{SpyTarget, Task};
+use clap::ArgMatches;
+use options::{SpyOptions, SpyTarget, Task};
+use samovar_config::Sources;
+use samovar_server::Predecessor;
 use samovar_spy::Watch;
 use std::process::ExitCode;
 
-pub(crate) fn run(asked: &SpyOptions) -> Result<ExitCode> {
+pub(crate) const SUBCOMMAND: Subcommand =
+    Subcommand { define: || options::command().arg(json_argument()), prepare, hint: options::hint };
+
+fn prepare(matches: &ArgMatches, _: Sources) -> Prepared {
+    Ok(Box::new(options::parse(matches)?))
+}
+
+impl Run for SpyOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(asked: &SpyOptions) -> Result<ExitCode> {
     let mut watch = match &asked.whom {
         SpyTarget::These(pids) => Watch::of(pids).map_err(|error| anyhow!("{error}"))?,
         SpyTarget::All => Watch::all(),

@@ -12,44 +12,109 @@ mod sample;
 mod table;
 mod terminal_screen;
 
-use crate::terminal;
+use crate::arguments::{control, control_argument, json_argument};
+use crate::control_client;
+use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, Command};
 use keys::{Step, View};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rows::Rows;
+use samovar_config::Sources;
+use samovar_server::{Predecessor, terminal};
 use sample::Sample;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
-pub(crate) use table::Kind;
+use table::Kind;
 
 /// Options of the command.
 #[derive(Debug)]
-pub(crate) struct TopOptions {
+struct TopOptions {
     /// Socket of the server; `None`: discover it.
-    pub(crate) control: Option<PathBuf>,
+    control: Option<PathBuf>,
     /// Whether the output is JSON, printed once.
-    pub(crate) json: bool,
+    json: bool,
     /// Interval between two samples.
-    pub(crate) every: Duration,
+    every: Duration,
     /// The table that is shown first.
-    pub(crate) first: Kind,
+    first: Kind,
 }
 
 /// Minimum and maximum interval between two samples.
-pub(crate) const EVERY: (Duration, Duration) =
-    (Duration::from_millis(100), Duration::from_mins(10));
+const EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mins(10));
 
-/// Flag as clap names it, and the hint for a wrong value.
-pub(crate) const EVERY_ARGUMENT: &str = "--every <TIME>";
-pub(crate) const EVERY_HINT: &str =
-    "it takes a time from `100ms` to `10m`, such as `500ms` or `2s`";
-/// Same for the other flag.
-pub(crate) const TABLE_ARGUMENT: &str = "--table <TABLE>";
-pub(crate) const TABLE_HINT: &str = "it takes `routes`, `workers` or `waits`";
+/// Default interval between two samples.
+const EVERY_DEFAULT: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(options: TopOptions) -> Result<()> {
-    let path = options.control.map_or_else(samovar_config::discover_control, Ok)?;
+const HELP: &str = "\
+Keys: q quits, Tab or 1 to 3 select the table, left and right select the sort column, r reverses
+the order, up and down scroll, p pauses. Rates cover the time between two samples, percentiles the
+time since the start. If the output is not a terminal, the table is printed once; --json prints one
+line. See docs/guide/observability.md.";
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint };
+
+fn define() -> Command {
+    Command::new("top")
+        .about("Shows live tables of the running server: routes, workers, waits")
+        .after_help(HELP)
+        .arg(control_argument())
+        .arg(json_argument())
+        .arg(
+            Arg::new("every")
+                .long("every")
+                .value_name("TIME")
+                .overrides_with("every")
+                .value_parser(every)
+                .help("Interval between two samples [default: 2s]"),
+        )
+        .arg(
+            Arg::new("table")
+                .long("table")
+                .value_name("TABLE")
+                .overrides_with("table")
+                .value_parser(table)
+                .help("First table: routes, workers or waits [default: routes]"),
+        )
+}
+
+fn hint(flag: &str) -> Option<&'static str> {
+    match flag {
+        "--every <TIME>" => Some("it takes a time from `100ms` to `10m`, such as `500ms` or `2s`"),
+        "--table <TABLE>" => Some("it takes `routes`, `workers` or `waits`"),
+        _ => None,
+    }
+}
+
+fn every(text: &str) -> Result<Duration, String> {
+    let (min, max) = EVERY;
+    let span = samovar_config::duration(text).filter(|span| (min..=max).contains(span));
+    span.ok_or_else(String::new)
+}
+
+fn table(text: &str) -> Result<Kind, String> {
+    Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(String::new)
+}
+
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    Ok(Box::new(TopOptions {
+        json: matches.get_flag("json"),
+        every: matches.get_one("every").copied().unwrap_or(EVERY_DEFAULT),
+        first: matches.get_one("table").copied().unwrap_or_default(),
+        control: control(matches, sources)?,
+    }))
+}
+
+impl Run for TopOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        show(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn show(options: &TopOptions) -> Result<()> {
+    let path = control_client::path(options.control.as_ref())?;
     let is_watched = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if !options.json && is_watched {
         return watch(&path, options.every, options.first);

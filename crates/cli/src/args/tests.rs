@@ -1,21 +1,20 @@
 //! Tests of whole command lines: the parsed command, or the error message.
 
-use super::command::command;
 use super::*;
 use samovar_config::Settings;
+use samovar_config::table::SETTINGS;
 use std::path::Path;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-fn parse_line(line: &str) -> Result<Invocation, Early> {
+fn parse_line(line: &str) -> Prepared {
     parse_from(line.split_whitespace(), Sources::new(ROOT))
 }
 
 fn serve_line(line: &str) -> Settings {
-    match parse_line(line) {
-        Ok(Invocation::Serve { settings, .. }) => *settings,
-        other => panic!("{line}: {other:?}"),
-    }
+    let matches = command().get_matches_from(line.split_whitespace());
+    let (_, matches) = matches.subcommand().expect("a command");
+    serve::parse(matches, Sources::new(ROOT)).expect("valid settings").settings
 }
 
 fn wrong(line: &str) -> String {
@@ -70,10 +69,10 @@ fn status_reload_and_stop_are_parsed() {
     let check = |line: &str, expected: &str| {
         assert_eq!(format!("{:?}", parse_line(line).unwrap()), expected);
     };
-    check("samovar status", "Status { json: false, control: None }");
+    check("samovar status", "ShowStatus { json: false, control: None }");
     check(
         "samovar status --json --json --control /a.sock",
-        "Status { json: true, control: Some(\"/a.sock\") }",
+        "ShowStatus { json: true, control: Some(\"/a.sock\") }",
     );
     check(
         "samovar reload --control /a",

@@ -4,7 +4,7 @@
 // The casts are of means of times.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
-use crate::control::client::printable;
+use crate::control_client::printable;
 use anyhow::{Context, Result};
 use samovar_profile::calls::Graph;
 use samovar_profile::calls::table::{Neighbour, Order, Row, neighbours, rows};

@@ -1,20 +1,48 @@
 //! `samovar routes`: shows the rules that apply to a path, and the result. Reads settings and
 //! checks files. Does not query a server or run PHP.
 
-use crate::terminal;
+use crate::arguments::{json_argument, settings, with_settings};
+use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::{Result, anyhow};
-use samovar_config::{DEFAULT_POOL, Pool, Settings};
+use clap::{Arg, ArgMatches, Command};
+use samovar_config::{DEFAULT_POOL, Pool, Settings, Sources};
 use samovar_front::{Explained, ValidSettings};
+use samovar_server::{Predecessor, terminal};
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::process::ExitCode;
 
-/// Options of the command.
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: no_hint };
+
+const HELP: &str = "\
+Accepts the flags of samovar serve after the URL, and reads the same file. Each `match` line is a
+[[location]] that matches, with its line in the file. Each `rule` line is a setting that applies.
+See docs/guide/locations.md.";
+
 #[derive(Debug)]
-pub(crate) struct RoutesOptions {
+struct Routes {
+    /// Settings with the rules.
+    settings: Settings,
     /// A path, or a URL whose host and path are used.
-    pub(crate) url: String,
+    url: String,
     /// Whether the output is JSON.
-    pub(crate) json: bool,
+    json: bool,
+}
+
+fn define() -> Command {
+    let url = Arg::new("url").value_name("URL").required(true);
+    let command = Command::new("routes")
+        .about("Shows the rules that match a path, and the response; starts nothing")
+        .arg(url.help("A path such as /a/b, or a URL (only its host and path are used)"));
+    with_settings(command.after_help(HELP)).arg(json_argument())
+}
+
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    Ok(Box::new(Routes {
+        settings: settings(matches, sources).resolve()?,
+        url: matches.get_one::<String>("url").cloned().unwrap_or_default(),
+        json: matches.get_flag("json"),
+    }))
 }
 
 #[derive(Debug, Serialize)]
@@ -35,13 +63,16 @@ struct Report<'a> {
     response: &'a str,
 }
 
-/// Prints the rules and the result.
-pub(crate) fn run(settings: &Settings, asked: &RoutesOptions) -> Result<()> {
-    let (host, path) = parts(&asked.url).ok_or_else(|| {
-        anyhow!(
-            "`{}` is neither a path nor a URL\nhint: pass /a/b or https://example.com/a/b",
-            asked.url
-        )
+impl Run for Routes {
+    /// Prints the rules and the result.
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        show(&self.settings, &self.url, self.json).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn show(settings: &Settings, url: &str, is_json: bool) -> Result<()> {
+    let (host, path) = parts(url).ok_or_else(|| {
+        anyhow!("`{url}` is neither a path nor a URL\nhint: pass /a/b or https://example.com/a/b")
     })?;
     let host = host.or(settings.server_name.as_deref()).unwrap_or("localhost");
     let all = ValidSettings::new(settings.clone())?;
@@ -50,7 +81,7 @@ pub(crate) fn run(settings: &Settings, asked: &RoutesOptions) -> Result<()> {
         Some(pool) => ValidSettings::new(pool.settings.clone())?.explain(host, path),
         None => all.explain(host, path),
     };
-    let text = if asked.json {
+    let text = if is_json {
         json(settings, own, host, &explained)
     } else {
         text(settings, own, host, path, &explained)

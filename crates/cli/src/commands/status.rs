@@ -3,10 +3,14 @@
 mod phrases;
 mod upstreams;
 
-use crate::control::client::{self, printable};
-use crate::terminal;
+use crate::arguments::{control, control_argument, json_argument};
+use crate::control_client::{self, printable};
+use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::Result;
+use clap::{ArgMatches, Command};
 use phrases::{age, whose};
+use samovar_config::Sources;
+use samovar_server::{Predecessor, terminal};
 use samovar_wire::{
     Application, CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, PoolStatus, Request,
     SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
@@ -14,17 +18,42 @@ use samovar_wire::{
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Prints the status for people, or the server's JSON unchanged.
-pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
-    let path = control.map_or_else(samovar_config::discover_control, Ok)?;
-    let line = client::ask(&path, &Request::Status, client::RESPONSE_LIMIT)?;
-    if json {
-        return terminal::print(&line);
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: no_hint };
+
+#[derive(Debug)]
+struct ShowStatus {
+    json: bool,
+    control: Option<PathBuf>,
+}
+
+fn define() -> Command {
+    Command::new("status")
+        .about("Shows the state of the running server")
+        .arg(control_argument())
+        .arg(json_argument())
+}
+
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    let json = matches.get_flag("json");
+    Ok(Box::new(ShowStatus { json, control: control(matches, sources)? }))
+}
+
+impl Run for ShowStatus {
+    /// Prints the status for people, or the server's JSON unchanged.
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        let path = control_client::path(self.control.as_ref())?;
+        let line = control_client::ask(&path, &Request::Status, control_client::RESPONSE_LIMIT)?;
+        if self.json {
+            terminal::print(&line)?;
+        } else {
+            let status: Status = control_client::understand(&line)?;
+            terminal::print(&printable(&render(&status)))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    let status: Status = client::understand(&line)?;
-    terminal::print(&printable(&render(&status)))
 }
 
 fn render(status: &Status) -> String {

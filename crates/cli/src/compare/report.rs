@@ -2,7 +2,7 @@
 
 use super::diff::Difference;
 use super::page::{Page, Side};
-use crate::control::client::printable;
+use crate::control_client::printable;
 use samovar_wire::ImageStatus;
 use serde::Serialize;
 use std::fmt::Write as _;

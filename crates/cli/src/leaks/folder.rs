@@ -2,9 +2,9 @@
 
 use super::heap_walk::HeapWalk;
 use super::holdings;
-use crate::rights;
 use anyhow::{Context, Result, bail};
 use samovar_config::Settings;
+use samovar_server::rights;
 use samovar_supervisor::identity::effective_uid;
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};

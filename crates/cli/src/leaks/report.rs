@@ -2,7 +2,7 @@
 
 use super::judge::{Verdict, verdict};
 use super::series::Series;
-use crate::control::client::printable;
+use crate::control_client::printable;
 use crate::trial::targets::Target;
 use serde::Serialize;
 use std::collections::HashMap;

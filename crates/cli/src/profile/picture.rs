@@ -3,8 +3,8 @@
 use super::options::ProfileOptions;
 use super::shown::{Shown, against_words};
 use crate::spy::options::Format;
-use crate::terminal;
 use anyhow::{Context, Result};
+use samovar_server::terminal;
 use samovar_spy::profile::difference::{Side, factor};
 use samovar_spy::profile::{collapsed, pprof, speedscope, svg};
 use std::io::Write;

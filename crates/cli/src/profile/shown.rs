@@ -1,7 +1,7 @@
 //! The selected part of the server's response.
 
 use super::options::ProfileOptions;
-use crate::control::client;
+use crate::control_client;
 use anyhow::{Context, Result, anyhow};
 use samovar_spy::profile::svg::Measure;
 use samovar_spy::profile::{Part, Profile, packed};
@@ -52,7 +52,7 @@ impl Shown {
             Part::OnCpu => ", on CPU",
             Part::Waiting => ", waiting",
         };
-        let of_pool = match client::printable(&response.pool) {
+        let of_pool = match control_client::printable(&response.pool) {
             none if none.is_empty() => none,
             pool => format!(" of pool {pool}"),
         };

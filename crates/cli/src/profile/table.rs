@@ -3,7 +3,7 @@
 #![allow(clippy::cast_precision_loss)] // Means and shares of samples.
 
 use super::shown::{Shown, Side};
-use crate::control::client::printable;
+use crate::control_client::printable;
 use samovar_spy::profile::Weight;
 use samovar_spy::profile::boxes::of;
 use samovar_spy::profile::difference::{self, Change, changes};

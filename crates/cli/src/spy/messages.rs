@@ -1,6 +1,6 @@
 //! Messages about samples, in addition to their results.
 
-use crate::terminal;
+use samovar_server::terminal;
 use samovar_spy::{Counts, Watch};
 use std::fmt::Write as _;
 

@@ -13,9 +13,6 @@ const DURATION_SECONDS_MAX: f64 = 86_400.0;
 /// Sampling time for a table that is printed only once.
 const PLAIN_TOP: Duration = Duration::from_secs(3);
 
-/// Hint for a command without a process.
-pub(crate) const WHOM_HINT: &str = "pass a PID, or --all for all PHP processes of this machine";
-
 /// Returns the values that a flag takes, by clap's name of the flag.
 pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     Some(match flag {

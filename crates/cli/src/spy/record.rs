@@ -3,8 +3,8 @@
 use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
 use super::options::{Format, SpyOptions, SpyTarget};
 use super::ticker::Beat;
-use crate::terminal;
 use anyhow::{Context, Result};
+use samovar_server::terminal;
 use samovar_spy::profile::{Profile, Weight, collapsed, pprof, speedscope, svg};
 use samovar_spy::{Watch, title};
 use std::io::{ErrorKind, Write};

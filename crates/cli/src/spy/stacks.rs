@@ -2,8 +2,8 @@
 
 use super::messages::{EXIT_INCOMPLETE, refusals, tell};
 use super::options::{SpyOptions, SpyTarget};
-use crate::terminal;
 use anyhow::Result;
+use samovar_server::terminal;
 use samovar_spy::{Sample, Watch, title};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -18,7 +18,7 @@ pub(super) fn headline(rows: &Rows) -> String {
         troubles => format!("unhealthy: {}", troubles.join("; ")),
     };
     let line = format!("samovar {version} on {listen}, generation {generation}: {verdict}");
-    crate::control::client::printable(&line)
+    crate::control_client::printable(&line)
 }
 
 /// Returns the summary in one line.

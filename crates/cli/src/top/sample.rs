@@ -1,6 +1,6 @@
 //! One sample of the server: its status and its figures.
 
-use crate::control::client;
+use crate::control_client;
 use anyhow::Result;
 use samovar_wire::{Figures, Request, Status};
 use std::path::Path;
@@ -14,10 +14,10 @@ pub(super) struct Sample {
 
 impl Sample {
     pub(super) fn take(path: &Path) -> Result<Sample> {
-        let ask = |request| client::ask(path, &request, client::RESPONSE_LIMIT);
-        let status = client::understand(&ask(Request::Status)?)?;
+        let ask = |request| control_client::ask(path, &request, control_client::RESPONSE_LIMIT);
+        let status = control_client::understand(&ask(Request::Status)?)?;
         // A server that does not know `figures` sends an error instead, which gives empty figures.
-        let figures = client::understand(&ask(Request::Figures)?).unwrap_or_default();
+        let figures = control_client::understand(&ask(Request::Figures)?).unwrap_or_default();
         Ok(Sample { status, figures })
     }
 }

@@ -1,6 +1,6 @@
 //! Progress messages of a command.
 
-use crate::terminal;
+use samovar_server::terminal;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 

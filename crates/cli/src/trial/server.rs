@@ -1,13 +1,13 @@
 //! A server that a command starts for itself, with the application's settings; it is queried and
 //! stopped by the command.
 
-use crate::companion;
-use crate::control::client;
-use crate::service::VARIABLES;
+use crate::control_client;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
 use rustix::process::{Pid, Signal, kill_process};
 use samovar_config::table::SETTINGS;
+use samovar_server::SERVICE_VARIABLES;
+use samovar_server::companion;
 use samovar_wire::{Request, Status};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -85,7 +85,7 @@ impl Server {
         command.arg("--workers").arg(workers.to_string());
         command.arg("--control").arg(&control).args(more);
         command.arg(format!("--{}", companion::FLAG)).arg(parent.to_string());
-        for name in VARIABLES {
+        for name in SERVICE_VARIABLES {
             command.env_remove(name);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -123,7 +123,8 @@ impl Server {
 
     /// Queries the server's status.
     pub(crate) fn status(&self) -> Result<Status> {
-        let line = client::ask(&self.control, &Request::Status, client::RESPONSE_LIMIT)?;
+        let line =
+            control_client::ask(&self.control, &Request::Status, control_client::RESPONSE_LIMIT)?;
         serde_json::from_str(&line).context("cannot parse the server's response")
     }
 
@@ -186,7 +187,7 @@ impl Log {
                     // Only the first address is used.
                     let _ = tell.try_send(address);
                 }
-                log.add(client::printable(&line));
+                log.add(control_client::printable(&line));
             }
         };
         std::thread::Builder::new().name("log".into()).spawn(read)?;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::io::{self, ErrorKind, Write};
 
 /// Prints to standard output. A closed pipe is not an error.
-pub(crate) fn print(text: &str) -> Result<()> {
+pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -15,12 +15,12 @@ pub(crate) fn print(text: &str) -> Result<()> {
 }
 
 /// Prints a line to standard error. An error is ignored, because it cannot be reported.
-pub(crate) fn complain(text: &str) {
+pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Formats an error with its causes for people; all hints come last.
-pub(crate) fn words(error: &anyhow::Error) -> String {
+pub fn words(error: &anyhow::Error) -> String {
     let (mut what, mut hints) = (Vec::new(), String::new());
     for cause in error.chain() {
         let text = cause.to_string();

@@ -24,7 +24,7 @@ const HANDED_MAX: usize = 256;
 
 /// The server that this one replaces, while it exists. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Predecessor(Arc<Inner>);
+pub struct Predecessor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -64,7 +64,7 @@ pub(crate) trait Entry: Send {
 impl Predecessor {
     /// Returns the server that has started this process as its successor, if there is one. Must be
     /// called on the main thread, before any descriptor is opened.
-    pub(crate) fn of_environment() -> io::Result<Option<Predecessor>> {
+    pub fn of_environment() -> io::Result<Option<Predecessor>> {
         let variable = std::env::var(successor::CHANNEL_VARIABLE).ok();
         let Some(channel) = successor::channel_of_predecessor(variable.as_deref())? else {
             return Ok(None);
@@ -153,7 +153,7 @@ impl Predecessor {
     }
 
     /// Reports that this server will not serve.
-    pub(crate) fn failed(&self, why: &str) {
+    pub fn failed(&self, why: &str) {
         self.say(&Reply::Failed { why: shortened(why) });
     }
 

@@ -7,7 +7,7 @@ use samovar_supervisor::identity::{self, Identity, effective_uid};
 use std::path::Path;
 
 /// Returns the user to switch to; `None`: the server keeps the user that started it.
-pub(crate) fn identity(settings: &Settings) -> Result<Option<Identity>> {
+pub fn identity(settings: &Settings) -> Result<Option<Identity>> {
     let now = effective_uid();
     let Some(user) = &settings.user else {
         if now == 0 && !settings.allow_root {

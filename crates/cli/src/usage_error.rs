@@ -1,6 +1,5 @@
 //! Output for a command line that runs no command: help, and errors.
 
-use crate::{calls, compare, profile, spy, top};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use samovar_config::table::SETTINGS;
 use samovar_config::{Problems, names};
@@ -28,7 +27,7 @@ impl Early {
                 if help.use_stderr() { ExitCode::from(EXIT_USAGE) } else { ExitCode::SUCCESS }
             }
             Early::Wrong(text) => {
-                crate::terminal::complain(text);
+                samovar_server::terminal::complain(text);
                 ExitCode::from(EXIT_USAGE)
             }
         }
@@ -45,6 +44,12 @@ impl std::fmt::Display for Early {
     }
 }
 
+impl From<anyhow::Error> for Early {
+    fn from(error: anyhow::Error) -> Early {
+        Early::Wrong(format!("samovar: {error:#}"))
+    }
+}
+
 impl From<Problems> for Early {
     fn from(problems: Problems) -> Early {
         let lines: Vec<_> = problems.iter().map(|problem| format!("samovar: {problem}")).collect();
@@ -52,8 +57,9 @@ impl From<Problems> for Early {
     }
 }
 
-/// Converts clap's errors to the form of all others: one line with the error, one hint.
-pub(super) fn early(error: clap::Error) -> Early {
+/// Converts clap's errors to the form of all others: one line with the error, one hint. `hint`
+/// returns the values that a flag takes, by clap's name of the flag.
+pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static str>) -> Early {
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => texts.first().cloned(),
@@ -76,25 +82,18 @@ pub(super) fn early(error: clap::Error) -> Early {
         }
         ErrorKind::ValueValidation => {
             let value = said(ContextKind::InvalidValue).unwrap_or_default();
-            let hint = match typed.as_str() {
-                compare::TIMES => compare::TIMES_HINT,
-                top::EVERY_ARGUMENT => top::EVERY_HINT,
-                top::TABLE_ARGUMENT => top::TABLE_HINT,
-                flag if spy::hint(flag).is_some() => spy::hint(flag).unwrap_or_default(),
-                flag if profile::hint(flag).is_some() => profile::hint(flag).unwrap_or_default(),
-                flag if calls::hint(flag).is_some() => calls::hint(flag).unwrap_or_default(),
-                _ => "it takes a path with an optional query, such as `/` or `/health?full=1`",
-            };
-            (format!("`{typed}` cannot be `{value}`"), Some(hint.to_owned()))
+            (format!("`{typed}` cannot be `{value}`"), hint(&typed).map(str::to_owned))
         }
-        ErrorKind::InvalidValue if spy::hint(&typed).is_some() => {
+        ErrorKind::InvalidValue if hint(&typed).is_some() => {
             let value = said(ContextKind::InvalidValue).unwrap_or_default();
-            (format!("`{typed}` cannot be `{value}`"), spy::hint(&typed).map(str::to_owned))
+            (format!("`{typed}` cannot be `{value}`"), hint(&typed).map(str::to_owned))
         }
         ErrorKind::InvalidValue => (format!("`{typed}` takes a value"), takes(&typed)),
-        ErrorKind::MissingRequiredArgument if typed.contains("PID") => {
-            ("no process given".to_owned(), Some(spy::WHOM_HINT.to_owned()))
-        }
+        // Only spy has a required argument with a hint: a process.
+        ErrorKind::MissingRequiredArgument if typed.contains("PID") => (
+            "no process given".to_owned(),
+            Some("pass a PID, or --all for all PHP processes of this machine".to_owned()),
+        ),
         _ => (first_line(&error), None),
     };
     let hint = hint.unwrap_or_else(|| "see samovar --help and samovar serve --help".to_owned());

@@ -48,7 +48,7 @@ use std::time::Instant;
 use succession::{Beginning, Entrances, Stage, Succession};
 
 /// Serves until SIGTERM, SIGINT or `samovar stop`.
-pub(crate) fn run(
+pub fn run(
     settings: Settings,
     sources: Sources,
     predecessor: Option<&Predecessor>,

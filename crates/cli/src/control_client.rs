@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Timeout of `status` and `stop` for the response.
@@ -16,6 +16,11 @@ pub(crate) const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
 /// user.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+}
+
+/// Returns the control socket: the given one, or that of the only server of this user.
+pub(crate) fn path(given: Option<&PathBuf>) -> Result<PathBuf> {
+    given.cloned().map_or_else(|| Ok(samovar_config::discover_control()?), Ok)
 }
 
 /// Sends a request to the server at `path`; returns its response line, which must arrive within

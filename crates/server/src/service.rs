@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Environment variables from the service manager. They are removed for child processes, which
 /// would take them for their own.
-pub(crate) const VARIABLES: [&str; 7] = [
+pub const VARIABLES: [&str; 7] = [
     CHANNEL_VARIABLE,
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",

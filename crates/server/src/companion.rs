@@ -8,12 +8,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Flag of `serve`: process id of the command that uses the companion.
-pub(crate) const FLAG: &str = "companion-of";
+pub const FLAG: &str = "companion-of";
 
 /// Flag of `serve`: the folder for the workers' heap walks.
-pub(crate) const HEAP_WALK_FLAG: &str = "census-into";
+pub const HEAP_WALK_FLAG: &str = "census-into";
 
-pub(crate) fn arguments() -> [Arg; 2] {
+/// Hidden flags of `serve` for the commands that start a companion.
+pub fn arguments() -> [Arg; 2] {
     [
         Arg::new(FLAG).long(FLAG).value_parser(value_parser!(i32)).hide(true),
         Arg::new(HEAP_WALK_FLAG)
@@ -28,13 +29,13 @@ static IS_COMPANION: AtomicBool = AtomicBool::new(false);
 static HEAP_WALK: OnceLock<PathBuf> = OnceLock::new();
 
 /// Returns the folder for the workers' heap walks; only a companion has one.
-pub(crate) fn heap_walk() -> Option<PathBuf> {
+pub fn heap_walk() -> Option<PathBuf> {
     HEAP_WALK.get().cloned()
 }
 
 /// Changes the settings to those of a companion: everything that a real server does besides
 /// answering requests is off.
-pub(crate) fn become_one(settings: &mut Settings, of: i32, heap_walk: Option<&PathBuf>) {
+pub fn become_one(settings: &mut Settings, of: i32, heap_walk: Option<&PathBuf>) {
     settings.consoles.clear();
     if let Some(folder) = heap_walk {
         let _only_once = HEAP_WALK.set(folder.clone());
@@ -48,13 +49,13 @@ pub(crate) fn become_one(settings: &mut Settings, of: i32, heap_walk: Option<&Pa
 }
 
 /// Returns whether this process is a companion.
-pub(crate) fn is_one() -> bool {
+pub fn is_one() -> bool {
     IS_COMPANION.load(Ordering::Relaxed)
 }
 
 /// Makes this process end with its parent. Must be called again after a change of user, which
 /// clears the kernel's setting.
-pub(crate) fn end_with_parent() {
+pub fn end_with_parent() {
     if is_one() {
         // If setting it fails, the parent still stops the server, unless the parent is killed.
         let signal = Some(rustix::process::Signal::TERM);

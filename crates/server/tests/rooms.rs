@@ -1,0 +1,31 @@
+//! Checks the layers of this crate: no module uses a higher one, and no files import each other in
+//! a circle.
+
+#[test]
+fn modules_use_only_lower_layers() {
+    let rooms = [
+        "terminal",
+        "logging",
+        "panics",
+        "service",
+        "descriptors",
+        "rights",
+        "binary",
+        "engine",
+        "companion",
+        "handover",
+        "convert",
+        "certificates",
+        "pools",
+        "sampling",
+        "graphs",
+        "loads",
+        "publish",
+        "control",
+        "reload",
+        "upgrade",
+        "serve",
+        "check",
+    ];
+    samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
+}
