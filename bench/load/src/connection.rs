@@ -1,6 +1,7 @@
 //! One connection: sends a request and reads its complete response. It is used again if both sides
 //! allow it.
 
+use crate::failure::Failure;
 use crate::input::Input;
 use crate::request::Request;
 use crate::response::Asked;
@@ -13,19 +14,6 @@ use tokio::time::timeout;
 
 /// Maximum wait for a server that closes after its response.
 const CLOSE_WAIT: Duration = Duration::from_millis(100);
-
-/// Why a request has no good response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// No connection could be opened.
-    Connect,
-    /// The connection ended before any byte of a response.
-    Io,
-    /// The response is incomplete or invalid.
-    Incomplete,
-    /// The response would be too late; `drive` sets this.
-    Timeout,
-}
 
 /// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,9 @@
 //! counters, arrivals) are in cells, borrowed between two awaits and never across one.
 
 use crate::arrivals::{Arrivals, Timer};
-use crate::connection::{Connection, Failure};
+use crate::connection::Connection;
 use crate::deadline::Deadline;
+use crate::failure::Failure;
 use crate::measure::{Measure, Outcome};
 use crate::options::Options;
 use crate::report::{Facts, Report};

@@ -1,7 +1,7 @@
 //! Input of a connection: reads until a response is complete, and keeps no more than one read of
 //! it.
 
-use crate::connection::Failure;
+use crate::failure::Failure;
 use crate::response::{Asked, Framing, Head};
 use std::io::{self, ErrorKind};
 use tokio::io::AsyncReadExt;

@@ -13,6 +13,7 @@ mod arrivals;
 mod connection;
 mod deadline;
 mod drive;
+mod failure;
 mod input;
 mod measure;
 mod options;

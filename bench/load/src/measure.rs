@@ -1,6 +1,7 @@
 //! Measured values: counters, and a histogram of latency per class.
 
-use crate::connection::{Failure, Reply};
+use crate::connection::Reply;
+use crate::failure::Failure;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -118,7 +119,8 @@ fn histogram() -> Histogram<u64> {
 #[cfg(test)]
 mod tests {
     use super::{Errors, Measure, Outcome};
-    use crate::connection::{Failure, Reply};
+    use crate::connection::Reply;
+    use crate::failure::Failure;
     use std::collections::BTreeMap;
     use std::time::Duration;
 

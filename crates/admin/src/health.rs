@@ -1,8 +1,9 @@
 //! Health check of the dashboard: one line with a verdict, and the problems.
 
 use crate::figures::Piece;
+use crate::format;
 use crate::query::link;
-use crate::{Sources, format};
+use crate::sources::Sources;
 use samovar_insight::store::EventKind;
 use samovar_wire::{About, Status};
 

@@ -17,7 +17,8 @@
 //! | `frame.rs` | frame around every page of the dashboard |
 //! | `query.rs` | names from outside in links |
 //! | `figures.rs` | data of the pages: time series (the status is defined in crates/wire) |
-//! | `compare.rs` | data of the pages: changes since another time |
+//! | `host.rs`, `sources.rs` | interface to the server; all data sources of the pages |
+//! | `compare.rs`, `comparisons.rs` | data of the pages: changes since another time; its cache |
 //! | `health.rs` | health check |
 //! | `chart.rs` | charts as SVG |
 //! | `format.rs` | figures formatted for people |
@@ -29,10 +30,12 @@
 mod access;
 mod chart;
 mod compare;
+mod comparisons;
 mod figures;
 mod format;
 mod frame;
 mod health;
+mod host;
 mod listener;
 mod live;
 mod memory;
@@ -40,97 +43,8 @@ mod pages;
 mod query;
 mod reader;
 mod response;
+mod sources;
 
 pub use access::Access;
+pub use host::Host;
 pub use listener::{Admin, AdminError};
-
-use compare::Comparisons;
-use memory::Kernel;
-use samovar_insight::Insight;
-use samovar_insight::export::exposition::Exposition;
-use samovar_insight::store::{Event, Store};
-use samovar_profile::Profiles;
-use samovar_profile::calls::Selected;
-use samovar_profile::loads::Explained;
-use samovar_wire::Status;
-use std::sync::Arc;
-
-/// Interface to the server.
-pub trait Host: Send + Sync {
-    /// Returns the status, as `samovar status --json` prints it.
-    fn status(&self) -> Status;
-
-    /// Returns whether requests should be sent to this server now, as text; `Err` if they should
-    /// not. For one pool, or for all.
-    fn ready(&self, pool: Option<&str>) -> Result<String, String>;
-
-    /// Writes the server's own metrics: workers, connections, queue, image.
-    fn metrics(&self, page: &mut Exposition);
-
-    /// Returns the call graph of a pool's route on a day (since 1970). Arguments that are `None`
-    /// have the usual defaults. Returns `None` if requests are not traced.
-    fn calls(
-        &self,
-        _pool: Option<&str>,
-        _day: Option<u64>,
-        _route: Option<&str>,
-    ) -> Option<Result<Selected, String>> {
-        None
-    }
-
-    /// Returns the cost of a pool's boot (`None`: the default pool) and the files that its requests
-    /// still load. Returns `None` if no application was booted.
-    fn boot(&self, _pool: Option<&str>) -> Option<Explained> {
-        None
-    }
-
-    /// Returns the profiles of the workers; `None` if the sampler is off.
-    fn profiles(&self) -> Option<Arc<Profiles>> {
-        None
-    }
-}
-
-/// Maximum number of events on a page; the latest ones are shown.
-const EVENTS_MAX: u32 = 2_000;
-
-/// Data sources of all pages.
-pub(crate) struct Sources {
-    pub(crate) host: Box<dyn Host>,
-    pub(crate) insight: Option<Arc<Insight>>,
-    pub(crate) comparisons: Comparisons,
-    pub(crate) kernel: Kernel,
-}
-
-impl Sources {
-    pub(crate) fn new(host: Box<dyn Host>, insight: Option<Arc<Insight>>) -> Sources {
-        Sources { host, insight, comparisons: Comparisons::default(), kernel: Kernel::default() }
-    }
-
-    /// Reads the processes' memory from the kernel, if a new reading is due.
-    pub(crate) fn look_at_memory(&self) {
-        self.kernel.look(|| {
-            let status = self.host.status();
-            (status.pid, status.workers.iter().map(|worker| worker.pid.into()).collect())
-        });
-    }
-
-    /// Returns the history; `None` if there is none or it cannot be read.
-    pub(crate) fn store(&self) -> Option<Store> {
-        // Opened for each query, so that a file that was moved away is not kept open.
-        Store::reader(self.insight.as_ref()?.history_path()?).ok()
-    }
-
-    /// Returns the events in `from..to`. With a history, this includes events before the server's
-    /// start.
-    pub(crate) fn events(&self, from: u64, to: u64) -> Vec<Event> {
-        let recent = self.insight.as_ref().map(|insight| insight.events()).unwrap_or_default();
-        let stored = self.store().and_then(|store| store.latest_events(from, to, EVENTS_MAX).ok());
-        let mut events = stored.unwrap_or_default();
-        // The latest events are not on disk yet.
-        let inside = recent.into_iter().filter(|event| (from..to).contains(&event.at));
-        let fresh: Vec<_> = inside.filter(|event| !events.contains(event)).collect();
-        events.extend(fresh);
-        events.sort_by_key(|event| event.at);
-        events
-    }
-}

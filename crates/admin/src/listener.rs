@@ -1,11 +1,13 @@
 //! Thread of the listener: connections, their limits, the end.
 
 use crate::access::Access;
-use crate::live::{Live, STREAMS_MAX};
+use crate::host::Host;
+use crate::live::STREAMS_MAX;
+use crate::pages;
 use crate::query::Query;
 use crate::reader::{Reader, Unread};
 use crate::response::{self, AdminResponse};
-use crate::{Host, Sources, pages};
+use crate::sources::Sources;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -249,7 +251,7 @@ impl Service {
             return response::text(StatusCode::SERVICE_UNAVAILABLE, "too many live pages\n");
         };
         let of = query.get("of").unwrap_or_default();
-        Live::new(&of, self.reader.clone(), permit).map_or_else(response::not_found, response::live)
+        pages::live(&of, self.reader.clone(), permit)
     }
 }
 

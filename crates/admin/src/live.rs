@@ -4,11 +4,12 @@
 //! after a while and the browser opens another one. So a client that disappeared without closing
 //! its connection holds a permit only for that long.
 
-use crate::pages::dashboard;
 use crate::query::Query;
 use crate::reader::{Reader, Unread};
+use crate::sources::Sources;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
+use maud::Markup;
 use std::convert::Infallible;
 use std::future::Future as _;
 use std::pin::Pin;
@@ -24,9 +25,13 @@ const STEP: Duration = Duration::from_secs(2);
 /// Number of updates in a stream; the connection's own timeout is a minute.
 const STEPS_MAX: u32 = 25;
 
+/// Renders the main part of a page; `None` if there is no page with this path.
+pub(crate) type Renderer = fn(&str, &Query, &Sources) -> Option<Markup>;
+
 /// Body of a stream.
 pub(crate) struct Live {
     reader: Reader,
+    renderer: Renderer,
     /// The page that is being rendered.
     awaited: Option<oneshot::Receiver<Option<String>>>,
     path: String,
@@ -37,33 +42,34 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Creates a stream of the page `of` (for example `/routes?sort=p99`). Returns `None` if the
-    /// page is not a live one.
-    pub(crate) fn new(of: &str, reader: Reader, permit: OwnedSemaphorePermit) -> Option<Live> {
-        let (path, query) = of.split_once('?').unwrap_or((of, ""));
-        if !dashboard::is_live(path) {
-            return None;
-        }
+    /// Creates a stream of a page, rendered by `renderer`.
+    pub(crate) fn new(
+        (path, query): (&str, Query),
+        renderer: Renderer,
+        reader: Reader,
+        permit: OwnedSemaphorePermit,
+    ) -> Live {
         let mut interval = tokio::time::interval(STEP);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Some(Live {
+        Live {
             reader,
+            renderer,
             awaited: None,
             path: path.to_owned(),
-            query: Query::new(query),
+            query,
             interval,
             steps_left: STEPS_MAX,
             _permit: permit,
-        })
+        }
     }
 }
 
 impl Live {
     /// Requests the page from the reader.
     fn next(&self) -> Result<oneshot::Receiver<Option<String>>, Unread> {
-        let (path, query) = (self.path.clone(), self.query.clone());
+        let (path, query, renderer) = (self.path.clone(), self.query.clone(), self.renderer);
         self.reader.ask(move |sources| {
-            let page = dashboard::main(&path, &query, sources);
+            let page = renderer(&path, &query, sources);
             page.map(|page| event(&page.into_string()))
         })
     }

@@ -1,14 +1,18 @@
 //! Maps paths to pages.
 
 mod api;
-pub(crate) mod dashboard;
+mod dashboard;
 mod health;
 mod metrics;
 
-use crate::Sources;
+use crate::live::Live;
 use crate::query::Query;
+use crate::reader::Reader;
 use crate::response::{self, AdminResponse};
+use crate::sources::Sources;
 use http::{HeaderMap, StatusCode};
+use samovar_spy::profile::svg::FLAME_SCRIPT;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Returns whether a path needs the token. A load balancer has none, and its pages reveal nothing.
 pub(crate) fn needs_token(path: &str) -> bool {
@@ -30,7 +34,8 @@ pub(crate) fn at_once(
         "/ready" => health::ready(sources, query),
         "/assets/style.css" => asset(response::CSS, include_str!("assets/style.css")),
         "/assets/live.js" => asset(response::SCRIPT, include_str!("assets/live.js")),
-        "/assets/flame.js" => asset(response::SCRIPT, include_str!("assets/flame.js")),
+        "/assets/flame.js" => asset(response::SCRIPT, FLAME_SCRIPT),
+        "/assets/flame_page.js" => asset(response::SCRIPT, include_str!("assets/flame_page.js")),
         "/assets/icon.svg" => asset(response::SVG, include_str!("assets/icon.svg")),
         _ => return None,
     })
@@ -42,4 +47,14 @@ pub(crate) fn made(path: &str, query: &Query, sources: &Sources) -> AdminRespons
         Some(rest) => api::respond(rest, sources),
         None => dashboard::respond(path, query, sources),
     }
+}
+
+/// Returns a stream of the page `of` (for example `/routes?sort=p99`), or an error if the page is
+/// not a live one.
+pub(crate) fn live(of: &str, reader: Reader, permit: OwnedSemaphorePermit) -> AdminResponse {
+    let (path, query) = of.split_once('?').unwrap_or((of, ""));
+    if !dashboard::is_live(path) {
+        return response::not_found();
+    }
+    response::live(Live::new((path, Query::new(query)), dashboard::main, reader, permit))
 }

@@ -4,8 +4,8 @@
 //! Pages are rendered one after another. The queue has a limit; requests beyond it are rejected
 //! with an error. Between pages the thread reads the processes' memory, as long as a page needs it.
 
-use crate::Sources;
 use crate::memory;
+use crate::sources::Sources;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

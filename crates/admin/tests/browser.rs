@@ -103,7 +103,7 @@ fn flame_graph_zooms_and_marks_functions() {
     assert_eq!(browser.ask(&width("Prices::discounts")), 1200, "it fills the picture");
     assert_eq!(browser.ask(&width("Kernel::handle")), 1200, "and so does who has called it");
     let hidden =
-        "document.querySelector('.flame g[data-name=\"Router::match\"]').hasAttribute('hidden')";
+        "document.querySelector('.flame g[data-name=\"Router::match\"]').style.display === 'none'";
     assert_eq!(browser.ask(hidden), true);
     let told = browser.ask(said);
     assert!(told.as_str().is_some_and(|told| told.starts_with("Prices::discounts — ")), "{told}");

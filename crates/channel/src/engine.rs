@@ -1,7 +1,7 @@
 //! Identity of a worker's libphp: the facts that it reports before PHP starts, and the check that
 //! it is the intended one.
 
-use crate::encoding::lossless;
+use crate::lossless;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

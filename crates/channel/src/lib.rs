@@ -30,6 +30,7 @@ mod encoding;
 mod engine;
 mod event;
 mod exit;
+mod lossless;
 mod options;
 mod order;
 mod socket;

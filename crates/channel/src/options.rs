@@ -1,7 +1,7 @@
 //! Start data of a template: its descriptors and the settings of its workers, in a sealed memory
 //! file.
 
-use crate::encoding::lossless;
+use crate::lossless;
 use rustix::fs::{MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Orders to processes, from the supervisor and from the template.
 
-use crate::encoding::{self, lossless};
+use crate::encoding;
+use crate::lossless;
 use samovar_ring::{Incarnation, WORKERS_MAX};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ffi::OsString;

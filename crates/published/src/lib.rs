@@ -20,6 +20,7 @@ pub mod encoding;
 mod index;
 mod json;
 pub mod layout;
+mod limits;
 mod publisher;
 mod publishing;
 mod reader;
@@ -28,11 +29,9 @@ mod room;
 mod service;
 
 pub use json::from_json;
+pub use limits::NAME_BYTES_MAX;
 pub use publisher::{Figures, Limits, PublishError, Publisher, ValueFigures};
 pub use publishing::Publishing;
 pub use reader::{Found, Reader};
 pub use region::{Region, RegionError};
 pub use service::{Asked, Ends, Outgoing, SendError, Service, ask};
-
-/// Maximum length of a value's name, bytes.
-pub const NAME_BYTES_MAX: usize = 256;

@@ -1,10 +1,10 @@
 //! The server's side: lays values out, replaces the root, and frees values that no process can see
 //! any more.
 
-use crate::NAME_BYTES_MAX;
 use crate::index::{self, Named};
 use crate::layout::{self, LayoutError, Top};
-use crate::region::{FIRST_EPOCH, HEADER_BYTES, Region, root_of};
+use crate::limits::NAME_BYTES_MAX;
+use crate::region::{FIRST_EPOCH, HEADER_BYTES, Region, RegionError, root_of};
 use crate::room::{Piece, Room};
 use foldhash::quality::RandomState;
 use samovar_shared::{PUBLISHED_MAX, Shared, holds, raise_floor};
@@ -173,7 +173,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// Creates a publisher with its own region. `shared` holds the pins of the readers.
-    pub fn new(shared: Shared, limits: Limits) -> Result<Publisher, crate::RegionError> {
+    pub fn new(shared: Shared, limits: Limits) -> Result<Publisher, RegionError> {
         let region = Region::create(limits.bytes_max)?;
         let whole = Piece { at: HEADER_BYTES, bytes: region.bytes() - HEADER_BYTES };
         let state = State {

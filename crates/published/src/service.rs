@@ -8,7 +8,7 @@
 //! The system calls go through rustix. So they use neither libc's state, which a rollback restores,
 //! nor the functions that a worker interposes.
 
-use crate::NAME_BYTES_MAX;
+use crate::limits::NAME_BYTES_MAX;
 use crate::publisher::Publisher;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};

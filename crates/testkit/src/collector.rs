@@ -1,7 +1,7 @@
 //! A collector with scripted responses: sends the next response from its list for each request,
 //! then success.
 
-use crate::eventually;
+use crate::wait::eventually;
 use flate2::read::GzDecoder;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,6 +1,7 @@
 //! Cleartext HTTP/2, frame by frame (RFC 9113), for bytes that a library would not send or would
 //! not show.
 
+use crate::wait::WATCHDOG;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -67,7 +68,7 @@ impl Connection {
     pub fn open(address: SocketAddr) -> io::Result<Connection> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(crate::WATCHDOG))?;
+        stream.set_read_timeout(Some(WATCHDOG))?;
         stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, b"")].concat())?;
         Ok(Connection(stream))
     }

@@ -55,6 +55,7 @@ mod tap;
 pub mod visitor;
 mod wait;
 pub mod walk;
+mod workspace;
 
 pub use authority::{Authority, AuthorityBehaviour};
 pub use binary::binary;
@@ -80,11 +81,4 @@ pub use server::{Held, Server, Start, front_threads, ini};
 pub use ssh::Ssh;
 pub use tap::{Reader, Tap};
 pub use wait::{WATCHDOG, eventually};
-
-use std::path::PathBuf;
-
-/// The workspace's folder.
-pub fn workspace() -> PathBuf {
-    let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    crates.ancestors().nth(2).expect("crates/testkit lies two folders deep").to_owned()
-}
+pub use workspace::workspace;

@@ -1,6 +1,6 @@
 //! Request and response of `samovar calls`: call graphs of traced requests.
 
-use crate::Misunderstood;
+use crate::rejection::Misunderstood;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Health check: finds the problems in a server's status, for all programs that show one.
 
-use crate::{ImageStatus, Status};
+use crate::status::{ImageStatus, Status};
 
 /// Fraction of a script's CPU time above which booting ahead is not worth its cost.
 pub const SAVES_MAX: f64 = 0.8;

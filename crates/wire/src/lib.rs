@@ -17,6 +17,7 @@
 //! | `calls.rs` | call graphs of requests |
 //! | `boot.rs` | cost of the boot |
 //! | `upgrade.rs` | replacement of the server by a new process |
+//! | `rejection.rs` | reasons why a request is invalid |
 
 mod boot;
 mod calls;
@@ -24,6 +25,7 @@ mod counters;
 mod figures;
 mod health;
 mod profile;
+mod rejection;
 mod resources;
 mod shared;
 mod status;
@@ -36,6 +38,7 @@ pub use counters::{CounterKind, CounterMetric, PoolCounters, ServerCounters};
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use health::{About, HealthProblem, SAVES_MAX, dear, troubles};
 pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
+pub use rejection::Misunderstood;
 pub use resources::{Descriptors, Resources};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
@@ -73,21 +76,6 @@ pub enum Request {
     },
     /// Drains the server and ends it; the response is [`Stopping`].
     Stop,
-}
-
-/// Reason why a line is not a valid [`Request`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misunderstood {
-    /// The first word is not a command, or a command without options is followed by more words.
-    Command,
-    /// The options of `reload` are invalid.
-    ReloadOptions,
-    /// The options of `profile` are invalid.
-    Profile,
-    /// The options of `calls` are invalid.
-    Calls,
-    /// The options of `upgrade` are invalid.
-    Upgrade,
 }
 
 /// Options of a reload.

@@ -1,6 +1,6 @@
 //! Request and response of `samovar profile`: samples of the workers.
 
-use crate::Misunderstood;
+use crate::rejection::Misunderstood;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

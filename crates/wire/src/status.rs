@@ -1,6 +1,9 @@
 //! State of the server: the response to `status`, and the JSON output of `samovar status`.
 
-use crate::{PoolCounters, Resources, ServerCounters, SharedStatus, UpstreamStatus};
+use crate::counters::{PoolCounters, ServerCounters};
+use crate::resources::Resources;
+use crate::shared::SharedStatus;
+use crate::upstreams::UpstreamStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

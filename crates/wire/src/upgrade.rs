@@ -1,6 +1,6 @@
 //! Request and response of `samovar upgrade`.
 
-use crate::Misunderstood;
+use crate::rejection::Misunderstood;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

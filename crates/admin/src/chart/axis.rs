@@ -1,6 +1,6 @@
 //! Axes with few, round numbers.
 
-use super::{Along, LEFT, TALL, TOP, WIDE, WIDTH};
+use super::area::{Along, LEFT, RIGHT, TALL, TOP, WIDE, WIDTH};
 use crate::format;
 use maud::{Markup, html};
 
@@ -36,7 +36,7 @@ pub(super) fn values(top: f64, step: f64, unit: fn(f64) -> String) -> Markup {
             @for line in 0..=lines {
                 @let value = line as f64 * step;
                 @let y = TOP + TALL * (1.0 - value / top);
-                path d=(format!("M{LEFT} {y:.1}H{:.1}", WIDTH - super::RIGHT)) {}
+                path d=(format!("M{LEFT} {y:.1}H{:.1}", WIDTH - RIGHT)) {}
                 text.end x=(format!("{:.1}", LEFT - 6.0)) y=(format!("{:.1}", y + 4.0)) {
                     (unit(value))
                 }

@@ -1,6 +1,7 @@
 //! Bars: shares of a whole, a histogram, a section of a request's time.
 
-use super::{HEIGHT, LEFT, RIGHT, TALL, TOP, WIDE, WIDTH, axis, figure};
+use super::area::{HEIGHT, LEFT, RIGHT, TALL, TOP, WIDE, WIDTH, empty, figure};
+use super::axis;
 use crate::format;
 use maud::{Markup, html};
 use samovar_insight::Histogram;
@@ -78,7 +79,7 @@ pub(crate) fn histogram(title: &str, times: &Histogram) -> Markup {
         }
     }
     let (Some(&(first, _)), Some(&(last, _))) = (bars.first(), bars.last()) else {
-        return super::empty(title, "No requests yet.");
+        return empty(title, "No requests yet.");
     };
     let (first, last) = (first.max(last - BARS_MAX + 2) - 1, last + 2);
     let wide = WIDE / f64::from(last - first);

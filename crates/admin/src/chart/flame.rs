@@ -1,9 +1,9 @@
 //! Flame graph: one box per function, as wide as its time, below the box of its caller.
 //!
-//! crates/spy computes the boxes. Without the script `assets/flame.js`, everything works except
+//! crates/spy computes the boxes. Without the script `assets/flame_page.js`, everything works except
 //! zoom and search.
 
-use super::without_controls;
+use super::area::without_controls;
 use crate::format;
 use maud::{Markup, html};
 use samovar_spy::profile::Profile;

@@ -1,6 +1,7 @@
 //! Heat map: distribution of durations over time; a darker cell has more requests.
 
-use super::{Along, HEIGHT, LEFT, TALL, TOP, WIDTH, axis, figure};
+use super::area::{Along, HEIGHT, LEFT, RIGHT, TALL, TOP, WIDTH, figure};
+use super::axis;
 use crate::figures::{Pieces, row_bounds_ns};
 use crate::format;
 use maud::{Markup, html};
@@ -37,7 +38,7 @@ impl Heat<'_> {
             g.grid {
                 @for (ns, edge) in labels(&rows) {
                     @let y = TOP + TALL - (edge - rows.start as f64) * tall;
-                    path d=(format!("M{LEFT} {y:.1}H{:.1}", WIDTH - super::RIGHT)) {}
+                    path d=(format!("M{LEFT} {y:.1}H{:.1}", WIDTH - RIGHT)) {}
                     text.end x=(LEFT - 6.0) y=(format!("{:.1}", y + 4.0)) { (format::time(ns)) }
                 }
             }

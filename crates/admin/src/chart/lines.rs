@@ -1,6 +1,7 @@
 //! Values over time: lines, or stacked areas.
 
-use super::{Along, HEIGHT, TALL, TOP, axis, figure};
+use super::area::{Along, HEIGHT, TALL, TOP, figure};
+use super::axis;
 use crate::format;
 use maud::{Markup, html};
 use samovar_insight::store::Event;

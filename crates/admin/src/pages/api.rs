@@ -1,7 +1,7 @@
 //! `/api/…`: figures as JSON. Times in ns, sizes in bytes.
 
-use crate::Sources;
 use crate::response::{self, AdminResponse};
+use crate::sources::Sources;
 use percent_encoding::percent_decode_str;
 use samovar_insight::{Aggregate, Costs, Histogram, Model, RecentRequest, RouteFigures, Series};
 use serde_json::{Value, json};

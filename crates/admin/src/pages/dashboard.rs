@@ -18,39 +18,15 @@ mod route;
 mod routes;
 mod tables;
 mod upstreams;
+mod view;
 mod workers;
 
+use crate::frame;
 use crate::query::Query;
 use crate::response::{self, AdminResponse};
-use crate::{Sources, frame};
-use http::StatusCode;
-use maud::{Markup, html};
-
-/// Input of a page.
-struct View<'a> {
-    sources: &'a Sources,
-    query: &'a Query,
-    /// Current time in seconds since 1970.
-    now: u64,
-}
-
-/// A rendered page.
-struct Shown {
-    title: String,
-    main: Markup,
-    status: StatusCode,
-}
-
-impl Shown {
-    fn new(title: impl Into<String>, main: Markup) -> Shown {
-        Shown { title: title.into(), main, status: StatusCode::OK }
-    }
-
-    fn not_found(title: &str, why: &str) -> Shown {
-        let main = html! { h1 { (title) } p.empty { (why) } };
-        Shown { title: title.to_owned(), main, status: StatusCode::NOT_FOUND }
-    }
-}
+use crate::sources::Sources;
+use maud::Markup;
+use view::{Shown, View};
 
 struct Page {
     path: &'static str,
@@ -80,12 +56,12 @@ fn page_of(path: &str) -> Option<&'static Page> {
 }
 
 /// Returns whether a page supports live updates.
-pub(crate) fn is_live(path: &str) -> bool {
+pub(super) fn is_live(path: &str) -> bool {
     page_of(path).is_some_and(|page| page.is_live)
 }
 
 /// Returns the page's main part, for streams.
-pub(crate) fn main(path: &str, query: &Query, sources: &Sources) -> Option<Markup> {
+pub(super) fn main(path: &str, query: &Query, sources: &Sources) -> Option<Markup> {
     let view = View { sources, query, now: samovar_insight::now() };
     page_of(path).map(|page| (page.show)(&view).main)
 }
@@ -108,9 +84,6 @@ pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResp
     let whole = frame::page(&around, &shown.main).into_string();
     response::of_type(shown.status, response::HTML, whole)
 }
-
-/// Shown in place of figures.
-const NOT_MEASURED: &str = "Requests are not measured: insight is disabled in the settings.";
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! Health checks for load balancers and container supervisors.
 
-use crate::Sources;
 use crate::query::Query;
 use crate::response::{self, AdminResponse};
+use crate::sources::Sources;
 use http::StatusCode;
 
 /// Liveness: any response means that the process is alive.

@@ -1,8 +1,8 @@
 //! `/metrics`: the server's own metrics, then those of its requests.
 
-use crate::Sources;
 use crate::memory::Memories;
 use crate::response::{self, AdminResponse};
+use crate::sources::Sources;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use samovar_insight::export::exposition::{Exposition, Format, Kind};
 use samovar_insight::export::{events, metrics, ways};

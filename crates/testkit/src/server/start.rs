@@ -1,7 +1,9 @@
 //! Start of a server, and its options.
 
+use super::defaults::{front_threads, ini};
 use super::heir::Heir;
-use super::{Server, ask_status, front_threads, ini, logged};
+use super::running::{Server, logged};
+use super::status::ask_status;
 use crate::binary;
 use crate::confine::{Cgroup, Confinement, Disk};
 use crate::process::{Process, is_root};

@@ -2,7 +2,7 @@
 //! load, and the lines that would avoid these loads.
 
 use super::pools::Pools;
-use super::{Shown, View};
+use super::view::{Shown, View};
 use crate::chart::{bar, without_controls};
 use crate::format;
 use crate::frame::{moment, nothing, part, tile};

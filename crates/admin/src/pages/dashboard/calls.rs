@@ -5,7 +5,7 @@
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use super::pools::{KEY, Pools};
-use super::{Shown, View};
+use super::view::{Shown, View};
 use crate::chart::without_controls;
 use crate::format;
 use crate::frame::{nothing, part};

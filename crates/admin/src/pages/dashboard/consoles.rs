@@ -1,7 +1,7 @@
 //! `/consoles`: console workers, such as queue consumers.
 
 use super::tables::state_class;
-use super::{Shown, View};
+use super::view::{Shown, View};
 use crate::format;
 use crate::frame::{nothing, part};
 use maud::{Markup, html};

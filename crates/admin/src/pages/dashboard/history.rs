@@ -1,6 +1,7 @@
 //! `/history`: the last hours or days by minute, of all routes or one, with their events.
 
-use super::{Shown, View, tables};
+use super::tables;
+use super::view::{Shown, View};
 use crate::chart::{Layer, Lines, empty};
 use crate::format;
 use crate::frame::{nothing, part, route_link};

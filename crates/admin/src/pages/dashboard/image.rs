@@ -2,7 +2,7 @@
 //! sharing.
 
 use super::pools::Pools;
-use super::{Shown, View};
+use super::view::{Shown, View};
 use crate::chart::bar;
 use crate::format;
 use crate::frame::{nothing, part, tile};

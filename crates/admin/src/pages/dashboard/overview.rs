@@ -1,6 +1,7 @@
 //! `/`: health, current activity, and requests or routes to look at.
 
-use super::{NOT_MEASURED, Shown, View, tables};
+use super::tables;
+use super::view::{NOT_MEASURED, Shown, View};
 use crate::chart::{Heat, Layer, Lines, empty};
 use crate::figures::{Piece, Pieces};
 use crate::format;

@@ -1,6 +1,6 @@
 //! Selection of one of several pools on a page: the control, and the page for an unknown name.
 
-use super::{Shown, View};
+use super::view::{Shown, View};
 use maud::{Markup, html};
 use samovar_wire::Status;
 

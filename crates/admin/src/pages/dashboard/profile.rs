@@ -2,7 +2,7 @@
 //! compared with another time.
 
 use super::pools::Pools;
-use super::{Shown, View};
+use super::view::{Shown, View};
 use crate::chart::{Flames, flames, without_controls};
 use crate::format;
 use crate::frame::{nothing, part};
@@ -114,6 +114,7 @@ pub(super) fn show(view: &View) -> Shown {
             (found(&asked, &response))
         }
         script src="/assets/flame.js" defer {}
+        script src="/assets/flame_page.js" defer {}
     };
     Shown::new(title, main)
 }

@@ -1,6 +1,7 @@
 //! `/request?id=`: one request, from its head to its last byte.
 
-use super::{NOT_MEASURED, Shown, View, tables};
+use super::tables;
+use super::view::{NOT_MEASURED, Shown, View};
 use crate::chart::span_bar;
 use crate::format;
 use crate::frame::{moment, nothing, part, route_link, tile};

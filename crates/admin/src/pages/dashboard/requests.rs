@@ -1,6 +1,7 @@
 //! `/requests`: slow and failed requests, latest first.
 
-use super::{NOT_MEASURED, Shown, View, tables};
+use super::tables;
+use super::view::{NOT_MEASURED, Shown, View};
 use crate::frame::{nothing, part};
 use maud::html;
 use samovar_insight::RecentRequest;

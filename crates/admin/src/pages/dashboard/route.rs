@@ -1,6 +1,7 @@
 //! `/route?name=`: one route: durations, waits, and individual requests to look at.
 
-use super::{NOT_MEASURED, Shown, View, history, tables};
+use super::view::{NOT_MEASURED, Shown, View};
+use super::{history, tables};
 use crate::chart::{Part, bar, histogram, parts};
 use crate::format;
 use crate::frame::{named, nothing, part, tile};

@@ -1,8 +1,9 @@
 //! `/routes`: all routes in a table, sorted by the selected column.
 
-use super::{NOT_MEASURED, Shown, View};
+use super::view::{NOT_MEASURED, Shown, View};
 use crate::chart::bar;
-use crate::compare::{Base, Change};
+use crate::compare::comparison;
+use crate::comparisons::{Base, Change};
 use crate::format;
 use crate::frame::{nothing, part, route_link};
 use crate::query::link;
@@ -145,7 +146,7 @@ pub(super) fn show(view: &View) -> Shown {
         return Shown::new("Routes", html! { h1 { "Routes" } (nothing(NOT_MEASURED)) });
     };
     let asked = Asked::of(view);
-    let changes = view.sources.comparisons.get(asked.base, view.sources, view.now);
+    let changes = comparison(asked.base, view.sources, view.now);
     let (mut rows, beyond) = {
         let figures = insight.figures();
         let rows = figures.routes().filter(|(name, _)| name.contains(&asked.find));

@@ -1,6 +1,8 @@
-use super::{NOT_MEASURED, is_live, page_of};
+use super::view::{NOT_MEASURED, View};
+use super::{is_live, page_of};
+use crate::host::Host;
 use crate::query::{Query, link};
-use crate::{Host, Sources};
+use crate::sources::Sources;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::EventKind;
 use samovar_insight::{
@@ -61,7 +63,7 @@ fn show(sources: &Sources, address: &str) -> String {
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     let page = page_of(path).unwrap_or_else(|| panic!("{path}"));
     let query = Query::new(query);
-    let view = super::View { sources, query: &query, now: samovar_insight::now() };
+    let view = View { sources, query: &query, now: samovar_insight::now() };
     let shown = (page.show)(&view);
     let around = crate::frame::Around {
         title: &shown.title,

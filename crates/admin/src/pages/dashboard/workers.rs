@@ -1,7 +1,8 @@
 //! `/workers`: the worker processes.
 
 use super::tables::{self, state_class};
-use super::{Shown, View, upstreams};
+use super::upstreams;
+use super::view::{Shown, View};
 use crate::chart::{bar, without_controls};
 use crate::format;
 use crate::frame::{moment, nothing, part, tile};

@@ -1,0 +1,9 @@
+//! The modules of this crate build on each other, from the encoding to the socket: none imports a
+//! higher one, and no files import each other in a circle.
+
+#[test]
+fn modules_import_only_lower_ones() {
+    let rooms =
+        ["encoding", "lossless", "exit", "engine", "options", "asked", "order", "event", "socket"];
+    samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
+}
