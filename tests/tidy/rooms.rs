@@ -1,8 +1,9 @@
 //! Checks the layers ("rooms") of the worker's C code: includes point one way. A room may include
-//! the rooms below it, never one above.
+//! the rooms below it, never one above. In a room, too, no two units include each other, directly
+//! or through others. A unit is a C file with the header of the same name.
 
 use crate::tree::{files, is_kind, none, read};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const CSRC: &str = "crates/worker/csrc/";
 /// From the lowest up: each room includes only itself and the rooms listed before it.
@@ -20,9 +21,6 @@ const ROOMS: [&str; 12] = [
     "heap_walk",
     "model",
 ];
-/// The header that composes the parts of all rooms. It may include every room; only C files may
-/// include it.
-const COMPOSED: &str = "persistent.h";
 /// The only file that distinguishes PHP versions.
 const VERSIONS: &str = "compat.h";
 
@@ -37,6 +35,13 @@ fn rooms_include_only_lower_rooms() {
         );
     }
     none(&format!("includes that point up: rooms are in the order {ROOMS:?}"), &wrong);
+}
+
+#[test]
+fn units_include_each_other_in_one_direction() {
+    let sources = sources();
+    let found = circle(&dependencies(&sources)).map(|units| units.join(" → "));
+    none("circles of units that include each other", &found.into_iter().collect::<Vec<_>>());
 }
 
 #[test]
@@ -62,22 +67,81 @@ fn upward_includes_are_rejected() {
     for (file, included) in [
         ("outside/kept.c", "outside/kept.h"),
         ("outside/kept.c", "memory/image.h"),
-        ("outside/talk.c", "persistent.h"),
+        ("outside/talk.h", "memory/persistent.h"),
         ("model/script.h", "boundary.h"),
         ("startup.c", "model/script.h"),
-        ("persistent.h", "model/time_limit.h"),
     ] {
         assert!(may_include(file, included), "{file}: {included}");
     }
     for (file, included) in [
         ("memory/hot.c", "outside/kept.h"),
         ("sapi/sapi.c", "model/script.h"),
-        ("outside/talk.h", "persistent.h"),
+        ("leave.h", "memory/persistent.h"),
         ("sapi/sapi.c", "startup.h"),
         ("boundary.h", "memory/image.h"),
     ] {
         assert!(!may_include(file, included), "{file}: {included}");
     }
+}
+
+#[test]
+fn circle_is_found_through_headers() {
+    let source = |file: &str, text: &str| (file.to_owned(), text.to_owned());
+    let mut sources = vec![
+        source("rollback/back.c", "#include \"rollback/back.h\"\n#include \"memory/state.h\""),
+        source("rollback/back.h", ""),
+        source("memory/state.h", "#include \"memory/page.h\"\n#include <stdint.h>"),
+        source("memory/page.h", ""),
+    ];
+    assert_eq!(circle(&dependencies(&sources)), None);
+    sources.push(source("memory/page.c", "#include \"rollback/back.h\""));
+    assert_eq!(
+        circle(&dependencies(&sources)).expect("page.c closes it"),
+        ["memory/page", "rollback/back", "memory/state", "memory/page"]
+    );
+}
+
+/// The units that each unit includes, by their paths without extension. A unit's own header is not
+/// listed.
+fn dependencies(sources: &[(String, String)]) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (file, text) in sources {
+        let own = unit(file);
+        let others = includes(text).map(unit).filter(|other| *other != own);
+        found.entry(own).or_default().extend(others);
+    }
+    found
+}
+
+fn unit(file: &str) -> &str {
+    file.rsplit_once('.').map_or(file, |(unit, _)| unit)
+}
+
+/// A circle of dependencies, if there is one; its first unit is also its last.
+fn circle<'a>(dependencies: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
+    let mut checked = BTreeSet::new();
+    dependencies.keys().find_map(|unit| circle_from(unit, dependencies, &mut vec![], &mut checked))
+}
+
+/// `path` leads to the unit. Units in `checked` are part of no circle and lead to none.
+fn circle_from<'a>(
+    unit: &'a str,
+    dependencies: &BTreeMap<&'a str, BTreeSet<&'a str>>,
+    path: &mut Vec<&'a str>,
+    checked: &mut BTreeSet<&'a str>,
+) -> Option<Vec<&'a str>> {
+    if let Some(begin) = path.iter().position(|passed| *passed == unit) {
+        return Some([&path[begin..], &[unit]].concat());
+    }
+    if checked.contains(unit) {
+        return None;
+    }
+    path.push(unit);
+    let mut others = dependencies.get(unit).into_iter().flatten();
+    let found = others.find_map(|other| circle_from(other, dependencies, path, checked));
+    path.pop();
+    checked.insert(unit);
+    found
 }
 
 /// The index of the file's room in the order; `None` for files outside the rooms.
@@ -89,9 +153,7 @@ fn rank(file: &str) -> Option<usize> {
 /// Headers outside the rooms are available to all rooms. C files outside the rooms and `module.h`
 /// are above all rooms.
 fn may_include(file: &str, included: &str) -> bool {
-    let is_header = is_kind(file, &["h"]);
     match (rank(file), rank(included)) {
-        _ if included == COMPOSED => !is_header,
         (_, None) => {
             matches!(
                 included,
@@ -99,7 +161,7 @@ fn may_include(file: &str, included: &str) -> bool {
             ) || (rank(file).is_none() && included == "module.h")
         }
         (Some(here), Some(there)) => there <= here,
-        (None, Some(_)) => !is_header || file == COMPOSED,
+        (None, Some(_)) => is_kind(file, &["c"]),
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Where families are declared: a name, a `Kind` and a help text, in any order of the last two.
 const SOURCES: [&str; 3] = [
     "crates/admin/src/pages/metrics.rs",
-    "crates/cli/src/serve/operators",
+    "crates/server/src/serve/operators",
     "crates/insight/src/export/metrics.rs",
 ];
 
