@@ -52,6 +52,9 @@ pub struct WorkerOptions {
     pub task_stack_bytes: u64,
     /// Number of requests after which a `FrankenPHP` worker script rolls back; 0: never.
     pub rollback_every: usize,
+    /// Treatment of database connections that were opened above the checkpoint: `prove`, `reset` or
+    /// `leave`.
+    pub checkpoint_connections: String,
     /// Folder for heap walks of objects that requests leave; without it there are none.
     #[serde(with = "lossless")]
     pub heap_walk: Option<PathBuf>,
@@ -111,6 +114,7 @@ impl WorkerOptions {
             tasks_max: 256,
             task_stack_bytes: 512 << 10,
             rollback_every: 0,
+            checkpoint_connections: "prove".to_owned(),
             heap_walk: None,
             traces: false,
             may_trace: false,

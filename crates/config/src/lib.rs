@@ -39,8 +39,8 @@ pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
 pub use schema::send_folder::SendFolder;
 pub use schema::settings::{
     AccessLogFormat, Acme, AcmeChallenge, ClientCertificates, Compat, EarlyHints, FastCgi, Insight,
-    Limits, LogFormat, LogLevel, Otlp, Pool, Profile, Scheduling, Settings, Timeouts, Tls,
-    TlsVersion, TraceFrom, Workers,
+    KeptConnections, Limits, LogFormat, LogLevel, Otlp, Pool, Profile, Scheduling, Settings,
+    Timeouts, Tls, TlsVersion, TraceFrom, Workers,
 };
 pub use schema::table::needs_restart;
 pub use schema::upstream::Upstream;

@@ -26,6 +26,8 @@ php_options! { |options, frankenphp_worker|
     task_stack_bytes: u64 = options.task_stack_bytes;
     /// number of requests between rollbacks of a FrankenPHP worker script, 0: never
     rollback_every: usize = options.rollback_every;
+    /// database connections of the image: "prove", "reset" or "leave"
+    checkpoint_connections: Text = Text::of(options.checkpoint_connections.as_str())?;
     /// the front controller is a FrankenPHP worker script
     frankenphp_worker: bool = frankenphp_worker;
     /// frankenphp_log() also writes messages below the level "info"

@@ -45,7 +45,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// Settings that a pool can override.
-pub(crate) const OWN: [&str; 67] = [
+pub(crate) const OWN: [&str; 68] = [
     "root",
     "reload_probe",
     "server_name",
@@ -67,6 +67,7 @@ pub(crate) const OWN: [&str; 67] = [
     "relink",
     "disable_checkpoint",
     "rollback_every",
+    "checkpoint_connections",
     "compat",
     "image_errors",
     "limits.body_bytes_max",

@@ -116,6 +116,8 @@ pub struct Settings {
     pub disable_checkpoint: bool,
     /// Number of requests after which a `FrankenPHP` worker script is rolled back; 0: never.
     pub rollback_every: usize,
+    /// Treatment of database connections that were opened above the checkpoint.
+    pub checkpoint_connections: KeptConnections,
     /// Function sets of other products that the application calls.
     pub compat: Vec<Compat>,
     /// Kinds of findings that end the server in place of a fallback: words of [`FINDING_KINDS`], or
@@ -436,6 +438,20 @@ pub enum Compat {
     FrankenPhp = "frankenphp",
     /// The functions of the apcu extension are available without it.
     Apcu = "apcu",
+}
+}
+
+words! {
+/// Treatment of database connections that were opened above the checkpoint.
+pub enum KeptConnections {
+    /// Kept if every statement is proven to leave the session unchanged; else reset, or the worker
+    /// leaves.
+    #[default]
+    Prove = "prove",
+    /// Reset after each request that used them.
+    Reset = "reset",
+    /// A request that used one ends its worker.
+    Leave = "leave",
 }
 }
 

@@ -140,6 +140,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         tasks_max: settings.limits.tasks_max,
         task_stack_bytes: settings.limits.task_stack_bytes,
         rollback_every: settings.rollback_every,
+        checkpoint_connections: settings.checkpoint_connections.word().to_owned(),
         heap_walk: companion::heap_walk(),
         traces: false,
         frankenphp: settings.compat.contains(&Compat::FrankenPhp),

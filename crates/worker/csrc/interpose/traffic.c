@@ -5,6 +5,7 @@
 #include "interpose/original.h"
 #include "memory/persistent.h"
 #include "outside/boot.h"
+#include "outside/boot_traffic.h"
 #include "outside/data.h"
 #include "outside/connection_protocols.h"
 #include <errno.h>
@@ -40,6 +41,7 @@ static void note_sent(int fd, const void *from, size_t len) {
 static void note_got(int fd, const void *to, size_t len) {
     if (samovar_booting) {
         samovar_data_responded(fd, to, (ssize_t)len);
+        samovar_boot_traffic_received(fd, to, len);
     }
     samovar_talk_received(fd, to, len);
 }

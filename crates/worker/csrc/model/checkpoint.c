@@ -86,7 +86,7 @@ static int preflight(void) {
     }
     const uint32_t look = samovar_load_begin(LOAD_LOOK, "", 0);
     close_scripts();
-    samovar_connections_remember();
+    samovar_connections_remember(samovar_settings->checkpoint_connections);
     const int fall = samovar_preflight();
     samovar_load_end(look);
     if (fall == FALL_SCRIPT) {

@@ -85,7 +85,7 @@ void samovar_end_below_prepare(void) {
     list_modules();
     samovar_skippable_prepare();
     hold_resources();
-    samovar_connections_remember();
+    samovar_connections_remember(samovar_settings->checkpoint_connections);
     first_resource = (zend_ulong)EG(regular_list).nNextFreeElement;
 }
 

@@ -2,6 +2,7 @@
  * PHP that opened each. They are part of the image, so every worker has them. */
 #define _GNU_SOURCE
 #include "outside/boot.h"
+#include "outside/boot_traffic.h"
 #include "outside/data.h"
 #include "outside/descriptor.h"
 #include <php.h>
@@ -32,6 +33,7 @@ void samovar_boot_begin(void) {
     samovar_for_each_descriptor(note_before, NULL);
     place_count = 0;
     samovar_data_begin();
+    samovar_boot_traffic_begin();
     samovar_booting = true;
 }
 
@@ -46,6 +48,7 @@ void samovar_boot_sent(int fd, const void *from, size_t len) {
     if (!samovar_booting) {
         return;
     }
+    samovar_boot_traffic_sent(fd, from, len);
     const bool tls = len > 5 && at[0] == 0x16 && at[1] == 3 && at[2] <= 4 && at[5] == 1;
     if (tls || (len >= 4 && memcmp(at, "SSH-", 4) == 0)) {
         samovar_set_add(&ciphers, fd);
@@ -91,6 +94,7 @@ void samovar_boot_opened(int fd) {
         return;
     }
     forget(fd);
+    samovar_boot_traffic_opened(fd);
     if (fd == -1 || !EG(current_execute_data)) {
         return;
     }

@@ -4,8 +4,8 @@
  * The rule: a request that has used one ends its worker, unless the use is proven to have left
  * no change. interpose/traffic.c reports each use. The protocols of three databases are
  * followed, far enough to know two facts: each query has its response, and no query has changed
- * state that the server keeps for the session. For any other protocol the application may
- * declare it (`Samovar\kept()`).
+ * state that the server keeps for the session. A session that may have changed is reset
+ * (db_session.c). For any other protocol the application may declare it (`Samovar\kept()`).
  *
  * All state is persistent: a rollback must not forget the traffic. */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ static void note_used(kept_descriptor *k) {
     k->used = true;
     k->settled = false;
     if (k->talk && samovar_talk_parents) {
-        k->talk->changed = true;
+        k->talk->lost = true;
     }
 }
 
@@ -82,7 +82,7 @@ void samovar_talk_other(int fd) {
     if (k) {
         note_used(k);
         if (k->talk) {
-            k->talk->changed = true;
+            k->talk->lost = true;
         }
     }
 }
@@ -125,11 +125,52 @@ void samovar_talk_selects(int count, const void *set) {
 
 /* ---- the end of a request ------------------------------------------------------------------ */
 
-bool samovar_talk_is_finished(int fd) {
+void samovar_talk_note(talk_state *t, unsigned effects) {
+    const db_session *s = t->session;
+    t->changed |= !s || (effects & SQL_CHANGES) != 0 ||
+                  ((effects & SQL_WRITES) != 0 && !s->has_proven_writes);
+    t->inserted |= (effects & SQL_INSERTS) != 0;
+    if ((effects & SQL_OBSERVES) && !t->has_asked) {
+        /* The result would be that of the previous visitor's last statement. */
+        t->lost |= !samovar_db_session_clear_results(t->fd);
+    }
+    t->has_asked = true;
+}
+
+static bool is_at_rest(const talk_state *t) {
+    return !t->lost && t->questions == 0 && !t->in_transaction && !t->prepares &&
+           t->pending_count == 0 && t->sent.have == 0 && t->sent.items == 0;
+}
+
+static void forget_changes(talk_state *t) {
+    t->changed = t->inserted = false;
+    t->statements = 0;
+    t->long_data_count = 0;
+}
+
+/* A proven connection stays as it is, apart from the last id. Any other one is reset. */
+static bool returns_to_image(talk_state *t) {
+    db_session *s = t->session;
+    if (!t->changed && t->statements == 0 && t->long_data_count == 0 && !(t->always_resets && s)) {
+        return !s || ((!t->inserted || samovar_db_session_clear_ids(s, t->fd)) &&
+                      samovar_db_session_refresh(s, t->fd));
+    }
+    if (!s || !samovar_db_session_reset(s, t->fd)) {
+        return false;
+    }
+    forget_changes(t);
+    return true;
+}
+
+bool samovar_talk_return(int fd) {
     const kept_descriptor *k = find_kept(fd);
-    const talk_state *t = k ? k->talk : NULL;
-    return t && !t->changed && t->statements == 0 && t->questions == 0 && !t->in_transaction &&
-           !t->prepares && t->sent.have == 0 && t->sent.items == 0;
+    talk_state *t = k ? k->talk : NULL;
+    if (!t || !is_at_rest(t)) {
+        return false;
+    }
+    const bool is_good = !k->used || returns_to_image(t);
+    t->inserted = t->has_asked = false;
+    return is_good;
 }
 
 void samovar_talk_settle(int fd) {
@@ -143,7 +184,7 @@ bool samovar_talk_is_kept(int fd) {
     return find_kept(fd) != NULL;
 }
 
-bool samovar_talk_begin(int fd, talk_language language) {
+bool samovar_talk_begin(int fd, talk_language language, bool always_resets) {
     kept_descriptor *k = find_kept(fd);
     if (!k || k->kind != KEPT_CONNECTION) {
         return false;
@@ -151,6 +192,11 @@ bool samovar_talk_begin(int fd, talk_language language) {
     k->talk = k->talk ? k->talk : samovar_shared_memory(sizeof *k->talk);
     if (k->talk) {
         k->talk->language = language;
+        k->talk->fd = fd;
+        k->talk->always_resets = always_resets;
+        if (language != TALK_REDIS) {
+            k->talk->session = samovar_db_session_begin(fd, language == TALK_MYSQL);
+        }
         k->talk->sent.bytes = k->talk->sent_bytes;
         k->talk->sent.room = sizeof k->talk->sent_bytes;
         k->talk->received.bytes = k->talk->received_bytes;

@@ -20,10 +20,12 @@ bool samovar_talk_may_receive(int fd);
 void samovar_talk_waits(const void *fds, unsigned long count);
 void samovar_talk_selects(int count, const void *set);
 
-/* From now on the protocol is followed. Returns false if this is no connection of the image. */
-bool samovar_talk_begin(int fd, talk_language language);
-/* Returns true if each query has its response, and the session on the server is unchanged. */
-bool samovar_talk_is_finished(int fd);
+/* From now on the protocol is followed. Returns false if this is no connection of the image.
+ * `always_resets`: no statement is proven. */
+bool samovar_talk_begin(int fd, talk_language language, bool always_resets);
+/* Called at the end of a request. Returns true if each query has its response, and the session on
+ * the server is as it was when the image was taken. Resets the session if necessary. */
+bool samovar_talk_return(int fd);
 /* Declares that its use so far has left no change. */
 void samovar_talk_settle(int fd);
 /* Returns true if it belongs to the image, and is not a file. */

@@ -1,10 +1,11 @@
 /* Database connections that were opened above the checkpoint. The request's open transaction
  * ends with the request, as when php-fpm closes the connection. Then the driver is queried
- * whether the connection is idle, and connection_protocols.c whether the traffic has left the
- * server's session unchanged. If not, the worker leaves. */
+ * whether the connection is idle, and connection_protocols.c whether the server's session is as
+ * it was. If not, the worker leaves. */
 #include "outside/connections.h"
 #include "leave.h"
 #include "memory/persistent.h"
+#include "outside/boot_traffic.h"
 #include "outside/connection_protocols.h"
 #include <php.h>
 #include <dlfcn.h>
@@ -34,6 +35,7 @@ static struct {
     const void *driver; /* MYSQLND, pg_conn; Redis has no state beyond its traffic */
 } known[CONNECTIONS_MAX];
 static uint32_t known_count;
+static const char *mode = "";
 
 static pg_conn *pgsql[CONNECTIONS_MAX];
 static uint32_t pgsql_count;
@@ -162,13 +164,14 @@ static bool is_a(const zend_object *object, const zend_class_entry *class) {
     return class && instanceof_function(object->ce, class);
 }
 
-void samovar_connections_remember(void) {
+void samovar_connections_remember(const char *treatment) {
     const zend_class_entry *pdo_class = class_named("pdo"), *mysqli_class = class_named("mysqli"),
                            *redis = class_named("redis"),
                            *pgsql_class = class_named("pgsql\\connection");
     mysqlnd_of *const mysqlnd_of_mysqli = find_conversion("mysqli"), *const mysqlnd_of_pdo =
                                                                          find_conversion(
                                                                              "pdo_mysql");
+    mode = treatment;
     pdo_count = mysql_count = pgsql_count = known_count = 0;
     for (uint32_t i = 1; i < EG(objects_store).top; i++) {
         zend_object *object = EG(objects_store).object_buckets[i];
@@ -243,9 +246,11 @@ bool samovar_connections_know(int fd) {
 }
 
 void samovar_connections_begin(void) {
-    for (uint32_t i = 0; i < known_count; i++) {
-        samovar_talk_begin(known[i].fd, known[i].language);
+    const bool leaves = strcmp(mode, "leave") == 0, resets = strcmp(mode, "reset") == 0;
+    for (uint32_t i = 0; !leaves && i < known_count; i++) {
+        samovar_talk_begin(known[i].fd, known[i].language, resets);
     }
+    samovar_boot_traffic_begin(); /* It has been read. */
 }
 
 static bool is_driver_idle(talk_language language, const void *driver) {
@@ -262,8 +267,8 @@ static bool is_driver_idle(talk_language language, const void *driver) {
 /* Called before memory is restored, while the drivers have the state that the request has left. */
 void samovar_connections_settle(void) {
     for (uint32_t i = 0; samovar_persistent && are_all_there() && i < known_count; i++) {
-        if (samovar_talk_is_finished(known[i].fd) &&
-            is_driver_idle(known[i].language, known[i].driver)) {
+        if (is_driver_idle(known[i].language, known[i].driver) &&
+            samovar_talk_return(known[i].fd)) {
             samovar_talk_settle(known[i].fd);
         }
     }

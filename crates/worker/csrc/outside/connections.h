@@ -6,8 +6,9 @@
 
 /* Returns the descriptor of a PHP stream, -1 if it has none. */
 int samovar_connections_descriptor(php_stream *stream);
-/* Called before the image is taken: records the existing connections. */
-void samovar_connections_remember(void);
+/* Called before the image is taken: records the existing connections. `treatment`: the setting
+ * checkpoint_connections. */
+void samovar_connections_remember(const char *treatment);
 /* Returns true if a known driver uses the connection, and its protocol can be followed. */
 bool samovar_connections_know(int fd);
 /* From now on the connections of known drivers are followed in this worker. */

@@ -4,13 +4,13 @@
 #ifndef SAMOVAR_OUTSIDE_LANGUAGE_H
 #define SAMOVAR_OUTSIDE_LANGUAGE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "outside/db_session.h"
 
 enum {
     TALK_BYTES_MAX = 1 << 20, /* of a statement */
-    TALK_LINE_BYTES_MAX = 64  /* of the start of a response */
+    TALK_LINE_BYTES_MAX = 64, /* of the start of a response */
+    TALK_PENDING_MAX = 128,   /* PostgreSQL: messages sent without a response yet */
+    TALK_LONG_DATA_MAX = 8    /* MySQL: statements with parameters sent in advance */
 };
 
 /* A message that is not complete yet. */
@@ -24,14 +24,30 @@ typedef struct {
 
 typedef enum { TALK_UNKNOWN, TALK_MYSQL, TALK_PGSQL, TALK_REDIS } talk_language;
 
-/* State of a connection of the image, since the image was taken. */
+/* PostgreSQL: a message whose response decides what the server has done. */
+typedef struct {
+    enum { PENDING_PARSE, PENDING_CLOSE, PENDING_DEALLOCATE, PENDING_SYNC } kind;
+    uint64_t statement; /* hash of its name; 0: none */
+} talk_pending;
+
+/* State of a connection of the image, since the image was taken or the session was reset. */
 typedef struct {
     talk_language language;
-    bool changed;  /* the server's session has changed, or may have */
-    bool prepares; /* MySQL: the response will name a statement */
+    db_session *session; /* NULL: statements cannot be proven (Redis: have no need) */
+    int fd;
+    bool always_resets; /* the session is reset after each use */
+    bool changed;       /* the server's session has changed, or may have */
+    bool lost;          /* the protocol can no longer be followed */
+    bool inserted;      /* this request may have set the last id */
+    bool has_asked;     /* this request has sent a statement */
+    bool prepares;      /* MySQL: the response will name a statement */
     bool in_transaction, queues;
-    int64_t questions;                     /* queries without a response */
-    uint64_t statements, statements_asked; /* prepared on the server, XOR of hashes; 0: none */
+    int64_t questions;   /* queries without a response */
+    uint64_t statements; /* prepared by requests, XOR of hashes; 0: none */
+    talk_pending pending[TALK_PENDING_MAX];
+    uint32_t pending_count;
+    uint32_t long_data[TALK_LONG_DATA_MAX]; /* numbers of statements */
+    uint32_t long_data_count;
     talk_reader sent, received;
     char received_bytes[TALK_LINE_BYTES_MAX], sent_bytes[TALK_BYTES_MAX];
 } talk_state;
@@ -41,6 +57,9 @@ typedef void talk_read(talk_state *t, const uint8_t *at, size_t len);
 typedef struct {
     talk_read *sent, *received;
 } talk_reading;
+
+/* Notes the effects of a statement that is being sent (sql.h). */
+void samovar_talk_note(talk_state *t, unsigned effects);
 
 /* mysql.c, pgsql.c, redis.c */
 extern const talk_reading samovar_reads_mysql, samovar_reads_pgsql, samovar_reads_redis;

@@ -3,6 +3,7 @@
 #include "outside/language.h"
 #include "outside/hash.h"
 #include "outside/sql.h"
+#include <string.h>
 
 /* dev.mysql.com, Client/Server Protocol: Command Phase. */
 enum {
@@ -20,33 +21,102 @@ static uint64_t id_hash(const uint8_t *id) {
     return samovar_hash(id, 4);
 }
 
+static uint32_t id_at(const char *at) {
+    uint32_t id;
+    memcpy(&id, at, sizeof id);
+    return id;
+}
+
+static void note_statement(talk_state *t, const char *text, size_t len) {
+    const sql_rules rules = {
+        .mysql = true, .unsafe = t->session ? samovar_db_session_rules(t->session).unsafe : NULL};
+    samovar_talk_note(t, samovar_sql_read(text, len, &rules).effects);
+}
+
+/* Parameters that were sent in advance stay until the statement is executed or reset. */
+static void note_long_data(talk_state *t, uint32_t id, bool is_sent) {
+    uint32_t i = 0;
+    while (i < t->long_data_count && t->long_data[i] != id) {
+        i++;
+    }
+    if (!is_sent && i < t->long_data_count) {
+        t->long_data[i] = t->long_data[--t->long_data_count];
+    } else if (is_sent && i == TALK_LONG_DATA_MAX) {
+        t->changed = true;
+    } else if (is_sent && i == t->long_data_count) {
+        t->long_data[t->long_data_count++] = id;
+    }
+}
+
+/* COM_STMT_EXECUTE: number (4), flags (1), 1 (4), bits of NULL parameters, whether types follow.
+ * The server keeps the types. Those of the boot must not change, because the driver does not send
+ * them again. */
+static bool sends_types(const db_statement *statement, const char *text, size_t len) {
+    const size_t at = 9 + (statement->parameters + 7u) / 8;
+    return statement->parameters > 0 && (at >= len || text[at] != 0);
+}
+
+static void note_execution(talk_state *t, const char *text, size_t len) {
+    if (len < 5 || text[4] != 0) { /* The flags may request a cursor on the server. */
+        t->changed = true;
+        return;
+    }
+    const uint32_t id = id_at(text);
+    const db_statement *statement =
+        t->session ? samovar_db_session_statement(t->session, id) : NULL;
+    note_long_data(t, id, false);
+    if (statement) {
+        samovar_talk_note(t, statement->effects);
+        t->changed |= statement->is_typed && sends_types(statement, text, len);
+    } else {
+        t->changed |= !t->session || !t->session->knows_statements;
+        t->has_asked = true;
+    }
+}
+
+static void note_close(talk_state *t, const char *text) {
+    note_long_data(t, id_at(text), false);
+    t->statements ^= id_hash((const uint8_t *)text);
+    t->changed |= t->session && samovar_db_session_statement(t->session, id_at(text)) != NULL;
+}
+
 /* mysqlnd sends each packet with one call. */
 static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
     if (len < MYSQL_HEADER + 1 || at[3] != 0 ||
         ((size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16) + MYSQL_HEADER != len) {
-        t->changed = true;
+        t->lost = true;
         return;
     }
     const char *text = (const char *)at + MYSQL_HEADER + 1;
     const size_t text_len = len - MYSQL_HEADER - 1;
+    const uint8_t command = at[MYSQL_HEADER];
+    const bool names_statement = command >= COM_STMT_SEND_LONG_DATA && command <= COM_STMT_RESET;
     t->prepares = false;
-    switch (at[MYSQL_HEADER]) {
+    if (names_statement && text_len < 4) {
+        t->lost = true;
+        return;
+    }
+    switch (command) {
     case COM_QUERY:
-        t->changed |= !samovar_sql_is_plain(text, text_len, true);
+        note_statement(t, text, text_len);
         return;
     case COM_STMT_PREPARE:
-        t->changed |= !samovar_sql_is_plain(text, text_len, true);
+        note_statement(t, text, text_len);
         t->prepares = true;
         return;
     case COM_STMT_CLOSE:
-        t->statements ^= text_len >= 4 ? id_hash((const uint8_t *)text) : 1;
+        note_close(t, text);
         return;
-    case COM_STMT_EXECUTE: /* Its flags may request a cursor on the server. */
-        t->changed |= text_len < 5 || text[4] != 0;
+    case COM_STMT_EXECUTE:
+        note_execution(t, text, text_len);
+        return;
+    case COM_STMT_SEND_LONG_DATA:
+        note_long_data(t, id_at(text), true);
+        return;
+    case COM_STMT_RESET:
+        note_long_data(t, id_at(text), false);
         return;
     case COM_PING:
-    case COM_STMT_SEND_LONG_DATA:
-    case COM_STMT_RESET:
         return;
     default:
         t->changed = true;
@@ -60,7 +130,7 @@ static void mysql_received(talk_state *t, const uint8_t *at, size_t len) {
     }
     t->prepares = false;
     if (len < MYSQL_HEADER + 5) {
-        t->changed = true;
+        t->lost = true;
     } else if (at[MYSQL_HEADER] == 0) {
         t->statements ^= id_hash(at + MYSQL_HEADER + 1);
     }

@@ -4,7 +4,6 @@
 #include "outside/hash.h"
 #include "outside/sql.h"
 #include <string.h>
-#include <strings.h>
 
 /* postgresql.org, Frontend/Backend Protocol: a letter, then a length (4) that includes itself
  * and the rest. */
@@ -14,41 +13,93 @@ static uint32_t big_endian(const uint8_t *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Adds or removes the name of a prepared statement. A server that refuses reports an error
- * ('E'). */
-static void pg_toggle(talk_state *t, const char *name, size_t len) {
-    t->statements_asked ^= samovar_hash(name, len);
+static void pg_expect(talk_state *t, int kind, uint64_t statement) {
+    if (t->pending_count == TALK_PENDING_MAX) {
+        t->lost = true;
+        return;
+    }
+    t->pending[t->pending_count].kind = kind;
+    t->pending[t->pending_count++].statement = statement;
+}
+
+static bool pg_is_next(const talk_state *t, int kind) {
+    return t->pending_count > 0 && (int)t->pending[0].kind == kind;
+}
+
+static void pg_drop(talk_state *t) {
+    t->pending_count--;
+    memmove(t->pending, t->pending + 1, t->pending_count * sizeof t->pending[0]);
+}
+
+/* The server has prepared or closed the statement of the oldest message. */
+static void pg_done(talk_state *t, int kind) {
+    if (!pg_is_next(t, kind)) {
+        t->lost = true;
+        return;
+    }
+    const uint64_t statement = t->pending[0].statement;
+    t->statements ^= statement;
+    t->changed |= statement != 0 && (!t->session || !t->session->knows_statements ||
+                                     samovar_db_session_statement(t->session, statement));
+    pg_drop(t);
+}
+
+/* After an error the server skips all messages up to the next Sync. */
+static void pg_failed(talk_state *t) {
+    while (t->pending_count > 0 && !pg_is_next(t, PENDING_SYNC)) {
+        pg_drop(t);
+    }
+}
+
+static sql_statement pg_read(const talk_state *t, const char *text, size_t len) {
+    const sql_rules rules = {
+        .mysql = false, .unsafe = t->session ? samovar_db_session_rules(t->session).unsafe : NULL};
+    return samovar_sql_read(text, len, &rules);
 }
 
 static void pg_query(talk_state *t, const char *text, size_t len) {
-    static const char deallocate[] = "DEALLOCATE ";
-    const size_t prefix = sizeof deallocate - 1;
-    len = strnlen(text, len);
+    const sql_statement statement = pg_read(t, text, strnlen(text, len));
     t->questions++;
-    if (!samovar_sql_is_plain(text, len, false)) {
-        t->changed = true;
-    } else if (len > prefix && strncasecmp(text, deallocate, prefix) == 0) {
-        const char *name = text + prefix;
-        len -= prefix;
-        if (len > 2 && name[0] == '"' && name[len - 1] == '"') {
-            name++;
-            len -= 2;
-        }
-        pg_toggle(t, name, len);
+    samovar_talk_note(t, statement.effects);
+    if (statement.deallocates) {
+        pg_expect(t, PENDING_DEALLOCATE, statement.deallocates);
     }
+    pg_expect(t, PENDING_SYNC, 0);
 }
 
 static void pg_parse(talk_state *t, const char *name, size_t len) {
     const size_t name_len = strnlen(name, len);
     if (name_len == len) {
-        t->changed = true;
+        t->lost = true;
         return;
     }
     const char *text = name + name_len + 1;
-    t->changed |= !samovar_sql_is_plain(text, strnlen(text, len - name_len - 1), false);
-    if (name_len > 0) {
-        pg_toggle(t, name, name_len);
+    const sql_statement statement = pg_read(t, text, strnlen(text, len - name_len - 1));
+    samovar_talk_note(t, statement.effects);
+    t->changed |= statement.deallocates != 0;
+    pg_expect(t, PENDING_PARSE, name_len > 0 ? samovar_hash(name, name_len) : 0);
+}
+
+/* Bind: portal, statement. A statement of a request was read when it was prepared. */
+static void pg_bind(talk_state *t, const char *portal, size_t len) {
+    const size_t portal_len = strnlen(portal, len);
+    const char *name = portal + portal_len + 1;
+    const size_t room = len > portal_len ? len - portal_len - 1 : 0, name_len = strnlen(name, room);
+    if (name_len == room) {
+        t->lost = true;
+    } else if (name_len > 0) {
+        const db_statement *statement =
+            t->session ? samovar_db_session_statement(t->session, samovar_hash(name, name_len))
+                       : NULL;
+        t->changed |= !t->session || !t->session->knows_statements;
+        samovar_talk_note(t, statement ? statement->effects : 0);
     }
+}
+
+static void pg_close(talk_state *t, const char *body, size_t len) {
+    const size_t name_len = len > 1 ? strnlen(body + 1, len - 1) : 0;
+    const bool is_statement = len > 0 && body[0] == 'S' && name_len > 0;
+    pg_expect(t, PENDING_CLOSE, is_statement ? samovar_hash(body + 1, name_len) : 0);
 }
 
 /* Handles a whole message, or the start of one that is too long to be kept. */
@@ -62,21 +113,32 @@ static void pg_asked(talk_state *t, char kind, const char *body, size_t len, boo
         pg_parse(t, body, len);
         t->changed |= !whole;
         return;
+    case 'B':
+        pg_bind(t, body, len);
+        return;
     case 'C':
-        if (len > 2 && body[0] == 'S' && body[1]) {
-            pg_toggle(t, body + 1, strnlen(body + 1, len - 1));
-        }
+        pg_close(t, body, len);
         return;
     case 'S':
         t->questions++;
+        pg_expect(t, PENDING_SYNC, 0);
         return;
-    case 'B':
+    case 'F': /* FunctionCall */
+        t->questions++;
+        t->changed = true;
+        pg_expect(t, PENDING_SYNC, 0);
+        return;
+    case 'c': /* COPY */
+    case 'd':
+    case 'f':
+        t->changed = true;
+        return;
     case 'D':
     case 'E':
     case 'H':
         return;
     default:
-        t->changed = true;
+        t->lost = true;
     }
 }
 
@@ -90,7 +152,7 @@ static void pg_sent(talk_state *t, const uint8_t *at, size_t len) {
         if (r->have == PG_HEADER) {
             r->left = big_endian((const uint8_t *)r->bytes + 1);
             if (r->left < 4) {
-                t->changed = true;
+                t->lost = true;
                 r->left = 4;
             }
         }
@@ -104,12 +166,23 @@ static void pg_sent(talk_state *t, const uint8_t *at, size_t len) {
 
 static void pg_responded(talk_state *t, char kind, char first) {
     switch (kind) {
+    case '1':
+        pg_done(t, PENDING_PARSE);
+        return;
+    case '3':
+        pg_done(t, PENDING_CLOSE);
+        return;
+    case 'C': /* CommandComplete */
+        if (pg_is_next(t, PENDING_DEALLOCATE)) {
+            pg_done(t, PENDING_DEALLOCATE);
+        }
+        return;
     case 'E':
-        t->statements_asked = 0;
+        pg_failed(t);
         return;
     case 'Z':
-        t->statements ^= t->statements_asked;
-        t->statements_asked = 0;
+        pg_failed(t);
+        pg_done(t, PENDING_SYNC);
         t->questions--;
         t->in_transaction = first != 'I';
         return;

@@ -1,20 +1,35 @@
-/* Checks whether a statement leaves the session of a database unchanged. connection_protocols.c
- * checks each statement that a request sends on a connection made above the checkpoint.
+/* Proves that a statement leaves the session of its connection unchanged. pgsql.c and mysql.c
+ * check each statement that is sent on a connection made above the checkpoint.
  *
- * It is a list of statements known to be safe. Text that is not understood, such as a comment or
- * a second statement, counts as unsafe. Effects of stored functions and triggers are not seen. */
+ * It is a proof by allow-list. A statement is plain if all of the following is true:
+ * - It begins with a known keyword, and every token is understood as the server understands it.
+ * - PostgreSQL: it contains none of the names that the server lists as unsafe (db_session_pgsql.c):
+ *   functions with side effects, and relations whose use may call one or that are temporary.
+ * - MySQL: it calls only native functions of an allow-list (mysql_functions.c), and contains no
+ *   user variable and none of the unsafe names (db_session_mysql.c).
+ * Text that is not understood counts as a change, for example U&"…" and dollar quotes. */
 #define _GNU_SOURCE
 #include "outside/sql.h"
+#include "outside/hash.h"
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
-enum { WORD_BYTES_MAX = 32 };
+enum {
+    WORD_BYTES_MAX = 40, /* of a word as text; no keyword or native function is longer */
+    PGSQL_NAME_BYTES_MAX = 63
+};
+
+typedef enum { T_END, T_WORD, T_NAME, T_STRING, T_NUMBER, T_MARK, T_UNKNOWN } token_kind;
 
 typedef struct {
     const char *at, *end;
     bool mysql;
-    char word[WORD_BYTES_MAX], former[WORD_BYTES_MAX]; /* lower case, truncated */
+    token_kind kind;
+    char mark;                 /* of T_MARK */
+    char word[WORD_BYTES_MAX]; /* T_WORD, T_NAME: lower case, truncated */
+    uint64_t hash;             /* of the whole word, as unsafe_names.h computes it */
+    const char *from;          /* bytes of the word, without quotes */
+    size_t len;
 } sql_text;
 
 /* `words`: each with a space before and after it. */
@@ -29,31 +44,39 @@ static bool is_among(const char *word, const char *words) {
     return memmem(words, strlen(words), wanted, len + 2) != NULL;
 }
 
+/* ---- tokens -------------------------------------------------------------------------------- */
+
 static bool is_word_char(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-static void begin_word(sql_text *t) {
-    memcpy(t->former, t->word, sizeof t->former);
-    t->word[0] = 0;
+static char peek(const sql_text *t, size_t ahead) {
+    return (size_t)(t->end - t->at) > ahead ? t->at[ahead] : 0;
 }
 
-static void add_to_word(sql_text *t, char c) {
-    const size_t len = strlen(t->word);
-    if (len + 1 < sizeof t->word) {
-        t->word[len] = (char)tolower((unsigned char)c);
-        t->word[len + 1] = 0;
+static void set_word(sql_text *t, const char *from, const char *to) {
+    t->from = from;
+    t->len = (size_t)(to - from);
+    t->hash = NAME_HASH_START;
+    size_t kept = 0;
+    for (; from < to; from++) {
+        t->hash = samovar_name_hash(t->hash, *from);
+        if (kept + 1 < sizeof t->word) {
+            t->word[kept++] = (char)tolower((unsigned char)*from);
+        }
     }
+    t->word[kept] = 0;
 }
 
 /* Moves past the closing quote. Returns false if there is none. */
-static bool skip_quoted(sql_text *t, char quote, bool with_backslash) {
+static bool skip_quoted(sql_text *t, bool with_backslash) {
+    const char quote = *t->at;
     for (t->at++; t->at < t->end; t->at++) {
         if (with_backslash && *t->at == '\\') {
             t->at++;
         } else if (*t->at == quote) {
             t->at++;
-            if (t->at == t->end || *t->at != quote) {
+            if (t->at >= t->end || *t->at != quote) {
                 return true;
             }
         }
@@ -61,104 +84,398 @@ static bool skip_quoted(sql_text *t, char quote, bool with_backslash) {
     return false;
 }
 
-/* A quoted name may be the name of a function. */
-static bool read_quoted_name(sql_text *t, char quote) {
-    begin_word(t);
-    const char *from = t->at + 1;
-    if (!skip_quoted(t, quote, false)) {
-        return false;
-    }
-    for (; from < t->at - 1; from++) {
-        add_to_word(t, *from);
+static bool skip_line(sql_text *t) {
+    while (t->at < t->end && *t->at != '\n' && (t->mysql || *t->at != '\r')) {
+        t->at++;
     }
     return true;
 }
 
-static void read_word(sql_text *t) {
-    begin_word(t);
-    for (; t->at < t->end && is_word_char(*t->at); t->at++) {
-        add_to_word(t, *t->at);
+/* PostgreSQL's comments nest, MySQL's may be executed: both count as not understood. */
+static bool skip_comment(sql_text *t) {
+    if (t->mysql && (peek(t, 2) == '!' || peek(t, 2) == 'M' || peek(t, 2) == '+')) {
+        return false;
     }
+    for (t->at += 2; t->end - t->at >= 2; t->at++) {
+        if (t->at[0] == '*' && t->at[1] == '/') {
+            t->at += 2;
+            return true;
+        }
+        if (t->at[0] == '/' && t->at[1] == '*') {
+            return false;
+        }
+    }
+    return false;
+}
+
+static bool begins_line_comment(const sql_text *t) {
+    const char c = peek(t, 0), after = peek(t, 2);
+    if (c == '#') {
+        return t->mysql;
+    }
+    if (c != '-' || peek(t, 1) != '-') {
+        return false;
+    }
+    return !t->mysql || t->end - t->at == 2 || isspace((unsigned char)after) ||
+           iscntrl((unsigned char)after);
+}
+
+/* Moves past white space and comments. Returns false if a comment is not understood. */
+static bool skip_space(sql_text *t) {
+    while (t->at < t->end) {
+        if (isspace((unsigned char)*t->at)) {
+            t->at++;
+        } else if (begins_line_comment(t)) {
+            skip_line(t);
+        } else if (*t->at == '/' && peek(t, 1) == '*') {
+            if (!skip_comment(t)) {
+                return false;
+            }
+        } else {
+            return true;
+        }
+    }
+    return true;
+}
+
+/* MySQL's names may begin with a digit; PostgreSQL reads `1into` as a number and a word. */
+static token_kind read_number(sql_text *t) {
+    const char *from = t->at;
+    bool digits_only = true;
+    for (; t->at < t->end && is_word_char(*t->at); t->at++) {
+        digits_only = digits_only && isdigit((unsigned char)*t->at);
+    }
+    if (digits_only) {
+        return T_NUMBER;
+    }
+    const char *exponent = from;
+    while (exponent < t->at && isdigit((unsigned char)*exponent)) {
+        exponent++;
+    }
+    bool is_exponent = (*exponent | 0x20) == 'e';
+    for (const char *c = exponent + 1; c < t->at; c++) {
+        is_exponent = is_exponent && isdigit((unsigned char)*c);
+    }
+    if (is_exponent) {
+        return T_NUMBER;
+    }
+    set_word(t, from, t->at);
+    return t->mysql ? T_WORD : T_UNKNOWN;
+}
+
+/* PostgreSQL joins strings that a line break separates, and the first one decides whether a
+ * backslash escapes. */
+static bool is_continued(const sql_text *t) {
+    const char *at = t->at;
+    while (at < t->end && isspace((unsigned char)*at)) {
+        at++;
+    }
+    return at < t->end && *at == '\'';
+}
+
+static token_kind read_string(sql_text *t, bool with_backslash) {
+    if (!skip_quoted(t, with_backslash)) {
+        return T_UNKNOWN;
+    }
+    return with_backslash && !t->mysql && is_continued(t) ? T_UNKNOWN : T_STRING;
+}
+
+static token_kind read_name(sql_text *t) {
+    const char *from = t->at + 1;
+    if (!skip_quoted(t, false)) {
+        return T_UNKNOWN;
+    }
+    set_word(t, from, t->at - 1);
+    return T_NAME;
+}
+
+static token_kind read_word(sql_text *t) {
+    const char *from = t->at;
+    while (t->at < t->end && is_word_char(*t->at)) {
+        t->at++;
+    }
+    set_word(t, from, t->at);
+    if (!t->mysql && t->len == 1 && (*from | 0x20) == 'e' && peek(t, 0) == '\'') {
+        return read_string(t, true);
+    }
+    if (!t->mysql && t->len == 1 && (*from | 0x20) == 'u' && peek(t, 0) == '&' &&
+        (peek(t, 1) == '"' || peek(t, 1) == '\'')) {
+        return T_UNKNOWN;
+    }
+    return T_WORD;
+}
+
+static token_kind read_token(sql_text *t) {
+    const char c = peek(t, 0);
+    if (c == '\'') {
+        return read_string(t, t->mysql);
+    }
+    if (c == '"') {
+        return t->mysql ? read_string(t, true) : read_name(t);
+    }
+    if (c == '`' && t->mysql) {
+        return read_name(t);
+    }
+    if (isdigit((unsigned char)c)) {
+        return read_number(t);
+    }
+    if (c == '$' && !t->mysql) { /* A parameter, or a dollar-quoted string. */
+        t->at++;
+        return isdigit((unsigned char)peek(t, 0)) ? read_number(t) : T_UNKNOWN;
+    }
+    if (is_word_char(c)) {
+        return read_word(t);
+    }
+    t->at++;
+    t->mark = c;
+    return isprint((unsigned char)c) && c != '\\' ? T_MARK : T_UNKNOWN;
+}
+
+static token_kind next_token(sql_text *t) {
+    if (!skip_space(t)) {
+        t->kind = T_UNKNOWN;
+    } else if (t->at >= t->end || *t->at == 0) { /* libpq and mysqlnd may send the end's NUL. */
+        t->kind = T_END;
+    } else {
+        t->kind = read_token(t);
+    }
+    return t->kind;
+}
+
+/* ---- rules --------------------------------------------------------------------------------- */
+
+typedef struct {
+    sql_text text;
+    const sql_rules *rules;
+    unsigned effects;
+    bool is_target; /* the name after INTO, which a list of columns may follow */
+    bool after_dot;
+    bool is_show;
+    char former[WORD_BYTES_MAX];
+} sql_reading;
+
+static bool is_known_start(const char *word, bool mysql) {
+    return is_among(word, " select insert update delete with values table show begin start commit "
+                          "end rollback savepoint release truncate ") ||
+           is_among(word, mysql ? " replace describe desc explain " : " merge abort lock ");
+}
+
+static bool is_followed_by_parenthesis(const sql_text *t) {
+    sql_text ahead = *t;
+    return skip_space(&ahead) && peek(&ahead, 0) == '(';
 }
 
 /* last_insert_id(n) sets the value; without an argument it only reads it. */
 static bool is_called_without_argument(const sql_text *t) {
-    return t->end - t->at >= 2 && t->at[0] == '(' && t->at[1] == ')';
+    sql_text ahead = *t;
+    return next_token(&ahead) == T_MARK && ahead.mark == '(' && next_token(&ahead) == T_MARK &&
+           ahead.mark == ')';
 }
 
-static bool changes_session(const sql_text *t) {
-    const char *const prefixes[] = {"pg_advisory", "pg_try_advisory", "dblink"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-        if (strncmp(t->word, prefixes[i], strlen(prefixes[i])) == 0) {
+static unsigned effects_of_mysql_call(const sql_reading *r) {
+    const char *name = r->text.word;
+    if (r->is_target) {
+        return 0; /* A table with its columns. */
+    }
+    if (r->text.kind == T_NAME || r->after_dot) {
+        return SQL_CHANGES; /* A stored function. */
+    }
+    if (strcmp(name, "last_insert_id") == 0) {
+        return is_called_without_argument(&r->text) ? 0 : SQL_CHANGES;
+    }
+    if (is_among(name, " found_rows row_count ")) {
+        return SQL_OBSERVES;
+    }
+    return samovar_mysql_function_is_pure(name) ? 0 : SQL_CHANGES;
+}
+
+/* Statements may be nested: WITH x AS (INSERT …). */
+static unsigned effects_of_verb(const char *word) {
+    if (is_among(word, " insert replace merge nextval setval ")) {
+        return SQL_INSERTS | SQL_WRITES;
+    }
+    return is_among(word, " update delete truncate ") ? SQL_WRITES : 0;
+}
+
+static unsigned effects_of_keyword(sql_reading *r) {
+    const char *word = r->text.word;
+    if (strcmp(word, "into") == 0) { /* SELECT … INTO makes a table or sets a variable. */
+        r->is_target = is_among(r->former, " insert replace merge ignore delayed low_priority "
+                                           "high_priority ");
+        return r->is_target ? 0 : SQL_CHANGES | SQL_HIDES;
+    }
+    if (is_among(word, " temp temporary atomic ") || strncmp(word, "pg_temp", 7) == 0) {
+        return SQL_CHANGES | SQL_HIDES;
+    }
+    if (r->rules->mysql && strcmp(word, "for") == 0 && strcmp(r->former, "value") == 0) {
+        return SQL_CHANGES; /* NEXT VALUE FOR, PREVIOUS VALUE FOR */
+    }
+    if (r->is_show && is_among(word, " warnings errors count ")) {
+        return SQL_OBSERVES;
+    }
+    return effects_of_verb(word);
+}
+
+static unsigned effects_of_word(sql_reading *r) {
+    sql_text *t = &r->text;
+    const bool was_target = r->is_target, mysql = r->rules->mysql;
+    unsigned effects = 0;
+    if (!mysql && t->len > PGSQL_NAME_BYTES_MAX) {
+        return SQL_CHANGES; /* The server truncates it to another name. */
+    }
+    if (r->rules->unsafe && samovar_names_have(r->rules->unsafe, t->hash)) {
+        effects |= SQL_CHANGES | SQL_HIDES;
+    }
+    if (mysql && is_followed_by_parenthesis(t)) {
+        effects |= effects_of_mysql_call(r);
+        if (effects & SQL_CHANGES) {
+            effects |= SQL_HIDES;
+        }
+    } else if (t->kind == T_WORD && !r->after_dot) {
+        effects |= effects_of_keyword(r);
+    }
+    if (was_target && !(t->at < t->end && *t->at == '.')) {
+        r->is_target = false;
+    }
+    memcpy(r->former, t->word, sizeof r->former);
+    return effects;
+}
+
+/* @name is a variable of the user, @@name one of the session, which is only read here. */
+static unsigned effects_of_variable(sql_reading *r) {
+    if (*r->text.at != '@') {
+        return SQL_CHANGES | SQL_HIDES;
+    }
+    r->text.at++;
+    while (next_token(&r->text) == T_WORD && is_among(r->text.word, " session local global ") &&
+           peek(&r->text, 0) == '.') {
+        r->text.at++;
+    }
+    if (r->text.kind != T_WORD) {
+        return SQL_CHANGES;
+    }
+    return is_among(r->text.word, " warning_count error_count ") ? SQL_OBSERVES : 0;
+}
+
+static unsigned effects_of_mark(sql_reading *r) {
+    sql_text *t = &r->text;
+    if (t->mark == ';') {
+        return next_token(t) == T_END ? 0 : SQL_CHANGES | SQL_HIDES;
+    }
+    if (t->mark == '@' && r->rules->mysql) {
+        return effects_of_variable(r);
+    }
+    return 0;
+}
+
+static unsigned effects_of_rest(sql_reading *r) {
+    unsigned effects = 0;
+    token_kind before = r->text.kind;
+    while (next_token(&r->text) != T_END) {
+        switch (r->text.kind) {
+        case T_WORD:
+        case T_NAME:
+            effects |= effects_of_word(r);
+            break;
+        case T_MARK:
+            effects |= effects_of_mark(r);
+            break;
+        case T_UNKNOWN:
+            return SQL_CHANGES | SQL_HIDES;
+        default:
+            break;
+        }
+        /* After a number the dot is part of it: `1.into` */
+        r->after_dot = r->text.kind == T_MARK && r->text.mark == '.' && before != T_NUMBER;
+        before = r->text.kind;
+        if (r->text.kind == T_END) {
+            break;
+        }
+    }
+    return effects;
+}
+
+/* DEALLOCATE name; */
+static sql_statement read_deallocate(sql_text *t) {
+    sql_statement statement = {.effects = SQL_CHANGES};
+    char name[PGSQL_NAME_BYTES_MAX];
+    const token_kind kind = next_token(t);
+    if ((kind != T_WORD && kind != T_NAME) || t->len > sizeof name ||
+        memchr(t->from, '"', t->len) || (kind == T_WORD && is_among(t->word, " all prepare "))) {
+        return statement;
+    }
+    for (size_t i = 0; i < t->len; i++) {
+        const char c = t->from[i];
+        name[i] = (char)(kind == T_WORD ? tolower((unsigned char)c) : c);
+    }
+    const uint64_t hash = samovar_hash(name, t->len);
+    if (next_token(t) == T_END || (t->kind == T_MARK && t->mark == ';' && next_token(t) == T_END)) {
+        statement = (sql_statement){.deallocates = hash};
+    }
+    return statement;
+}
+
+/* The definition of a permanent object leaves nothing in the session. */
+static bool is_hidden_definition(sql_text t) {
+    while (next_token(&t) != T_END) {
+        if (t.kind == T_UNKNOWN || (t.kind == T_MARK && t.mark == '@') ||
+            (t.kind == T_WORD && is_among(t.word, " temp temporary select do call execute "))) {
             return true;
         }
     }
-    if (strcmp(t->word, "into") == 0) { /* SELECT … INTO makes a table or sets a variable. */
-        return !is_among(t->former, " insert replace merge ignore delayed low_priority "
-                                    "high_priority ");
-    }
-    if (strcmp(t->word, "last_insert_id") == 0) {
-        return !is_called_without_argument(t);
-    }
-    return is_among(t->word, " get_lock release_lock release_all_locks set_config setseed "
-                             "query_to_xml atomic temp temporary ");
+    return false;
 }
 
-static bool is_known_start(const sql_text *t) {
-    return is_among(t->word, " select insert update delete replace with values merge show describe "
-                             "desc start begin commit end rollback abort savepoint release "
-                             "truncate ") ||
-           (!t->mysql && strcmp(t->word, "deallocate") == 0);
-}
-
-/* Reads one token. Returns false if it is not understood, or changes the session. */
-static bool next_token(sql_text *t) {
-    const char c = *t->at, next = t->at + 1 < t->end ? t->at[1] : 0;
-    if (c == '\'') {
-        const bool escapes = t->mysql || ((t->at[-1] | 0x20) == 'e' && strcmp(t->word, "e") == 0);
-        return skip_quoted(t, c, escapes);
-    }
-    if (c == '"' && t->mysql) {
-        return skip_quoted(t, c, true);
-    }
-    if (c == '"' || (c == '`' && t->mysql)) {
-        return read_quoted_name(t, c) && !changes_session(t);
-    }
-    if (c == '$' && !t->mysql && !isdigit((unsigned char)next)) {
-        return false; /* a dollar-quoted string */
-    }
-    if (is_word_char(c)) {
-        read_word(t);
-        return !changes_session(t);
-    }
-    if (c == '@' && t->mysql) {
-        t->at += 2; /* @@name reads; @name may set */
-        return next == '@';
-    }
-    if (c == ';') {
-        while (++t->at < t->end && (isspace((unsigned char)*t->at) || *t->at == 0)) {
+/* A variable of the session is shown by queries. */
+static bool is_hidden_setting(sql_text t) {
+    while (next_token(&t) != T_END) {
+        if (t.kind == T_MARK && t.mark == ';') {
+            return next_token(&t) != T_END;
         }
-        return t->at == t->end;
-    }
-    const bool comment =
-        (c == '-' && next == '-') || (c == '/' && next == '*') || (c == '#' && t->mysql);
-    t->at++;
-    return !comment;
-}
-
-bool samovar_sql_is_plain(const char *text, size_t len, bool mysql) {
-    sql_text t = {.at = text, .end = text + len, .mysql = mysql};
-    while (t.at < t.end && (isspace((unsigned char)*t.at) || *t.at == '(')) {
-        t.at++;
-    }
-    read_word(&t);
-    if (!is_known_start(&t)) {
-        return t.at == t.end && t.word[0] == 0; /* libpq checks a connection with it */
-    }
-    while (t.at < t.end) {
-        if (!next_token(&t)) {
-            return false;
+        const bool is_word = t.kind == T_WORD || t.kind == T_NAME;
+        if (t.kind == T_UNKNOWN ||
+            (is_word &&
+             is_among(t.word, " role authorization local timestamp insert_id last_insert_id "
+                              "identity rand_seed1 rand_seed2 sql_log_bin profiling ")) ||
+            (t.kind == T_MARK && !strchr("=,-+", t.mark))) {
+            return true;
         }
     }
-    return true;
+    return false;
+}
+
+sql_statement samovar_sql_read(const char *text, size_t len, const sql_rules *rules) {
+    sql_reading r = {.text = {.at = text, .end = text + len, .mysql = rules->mysql},
+                     .rules = rules};
+    sql_text *t = &r.text;
+    while (next_token(t) == T_MARK && t->mark == '(') {
+    }
+    if (t->kind == T_END) {
+        return (sql_statement){0}; /* libpq checks a connection with it. */
+    }
+    const sql_statement changes = {.effects = SQL_CHANGES | SQL_HIDES};
+    if (t->kind != T_WORD) {
+        return changes;
+    }
+    if (!rules->mysql && strcmp(t->word, "deallocate") == 0) {
+        return read_deallocate(t);
+    }
+    const bool sets = strcmp(t->word, "set") == 0;
+    if (sets || is_among(t->word, " create alter drop use ")) {
+        const bool hides = sets ? is_hidden_setting(*t) : is_hidden_definition(*t);
+        return hides ? changes : (sql_statement){.effects = SQL_CHANGES};
+    }
+    if (!is_known_start(t->word, rules->mysql)) {
+        return changes;
+    }
+    const bool needs_names = is_among(t->word, " select insert update delete with values table "
+                                               "merge replace truncate ");
+    r.is_show = strcmp(t->word, "show") == 0;
+    r.effects = effects_of_verb(t->word);
+    memcpy(r.former, t->word, sizeof r.former);
+    r.effects |= effects_of_rest(&r);
+    if (needs_names && (!rules->unsafe || rules->unsafe->is_full)) {
+        return changes;
+    }
+    return (sql_statement){.effects = r.effects};
 }

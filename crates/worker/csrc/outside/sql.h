@@ -1,11 +1,34 @@
-/* Detects statements that leave a database's session unchanged. */
+/* Effects of an SQL statement on the session of its connection. */
 #ifndef SAMOVAR_OUTSIDE_SQL_H
 #define SAMOVAR_OUTSIDE_SQL_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "outside/unsafe_names.h"
 
-/* Returns true if the statement changes no state that the server keeps for the session. */
-bool samovar_sql_is_plain(const char *text, size_t len, bool mysql);
+enum {
+    SQL_CHANGES = 1,  /* may change the session, or is not understood */
+    SQL_INSERTS = 2,  /* may set the last inserted id, or the last value of a sequence */
+    SQL_OBSERVES = 4, /* MySQL: reads what the statement before it has left, e.g. warnings */
+    SQL_WRITES = 8,   /* changes rows: triggers may run */
+    SQL_HIDES = 16    /* may leave state that no query of the session shows, e.g. SET @x */
+};
+
+typedef struct {
+    bool mysql;
+    /* Names whose use may change the session. NULL: not known. */
+    const unsafe_names *unsafe;
+} sql_rules;
+
+typedef struct {
+    unsigned effects; /* SQL_… */
+    /* PostgreSQL's DEALLOCATE: hash (hash.h) of the statement's name; else 0. */
+    uint64_t deallocates;
+} sql_statement;
+
+sql_statement samovar_sql_read(const char *text, size_t len, const sql_rules *rules);
+
+/* Returns true if a native function of MySQL or MariaDB depends on its arguments, the tables, the
+ * clock or settings only, and changes nothing. `name` is in lower case. Also true for keywords
+ * that may precede a parenthesis. */
+bool samovar_mysql_function_is_pure(const char *name);
 
 #endif

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::schema::setting::{Group, Kind, Preset, Setting};
-use crate::schema::settings::{Compat, FINDING_KINDS};
+use crate::schema::settings::{Compat, FINDING_KINDS, KeptConnections};
 use crate::schema::{notation, resolve};
 
 use super::row::{self, count, path};
@@ -252,6 +252,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "The script returns to its first call of frankenphp_handle_request(). 1: no state is \
                left between requests. 0: no rollbacks. Only for worker scripts that call \
                frankenphp_handle_request(); Samovar\\serve() has an argument for it.",
+        ..PLAIN
+    },
+    Setting {
+        key: "checkpoint_connections",
+        flag: "checkpoint-connections",
+        value: "MODE",
+        kind: Kind::Word {
+            words: KeptConnections::WORDS,
+            set: |settings, index| {
+                settings.checkpoint_connections = KeptConnections::ALL[index];
+            },
+        },
+        default: Preset::Text("prove"),
+        doc: "Treatment of database connections that were opened above the checkpoint",
+        long: "prove: the worker keeps a connection if every statement is proven to leave the \
+               session unchanged; otherwise the session is reset, or the worker leaves. reset: the \
+               session is reset after each request that used it. leave: a request that used one \
+               ends its worker.",
         ..PLAIN
     },
     Setting {
