@@ -16,7 +16,7 @@ use std::ops::Range;
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 
 /// A queue of a pool. Determines the workers that may take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,6 +238,7 @@ impl Control {
                 buckets: from_fn(|_| zero64()),
                 total_ns: zero64(),
                 searches: zero64(),
+                connection_resets: zero64(),
             }),
         }
     }

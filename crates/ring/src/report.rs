@@ -193,6 +193,8 @@ pub(crate) struct RollbackTimes {
     pub(crate) total_ns: AtomicU64,
     /// Rollbacks that searched memory for written pages.
     pub(crate) searches: AtomicU64,
+    /// Database connections whose session was reset.
+    pub(crate) connection_resets: AtomicU64,
 }
 
 /// Durations of all workers' returns to the image.
@@ -208,6 +210,8 @@ pub struct RollbackReport {
     pub total_ns: u64,
     /// Returns that searched memory for written pages.
     pub searches: u64,
+    /// Resets of the session of a database connection of the image.
+    pub connection_resets: u64,
 }
 
 impl RollbackTimes {
@@ -241,6 +245,7 @@ impl RollbackTimes {
             p99_ns: quantile(99),
             total_ns: self.total_ns.load(Ordering::Relaxed),
             searches: self.searches.load(Ordering::Relaxed),
+            connection_resets: self.connection_resets.load(Ordering::Relaxed),
         }
     }
 }

@@ -138,6 +138,11 @@ impl WorkerEnd {
         self.ring.control().rollback_times.0.record(ns, searched);
     }
 
+    /// Counts a reset of the session of a database connection for `samovar status`.
+    pub fn report_connection_reset(&self) {
+        self.ring.control().rollback_times.0.connection_resets.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Reports to the supervisor why this process ends now.
     pub fn report_leave(&self, reason: LeaveReason) {
         self.cell().leave.store(reason.code(), Ordering::SeqCst);

@@ -252,6 +252,8 @@ pub struct ImageStatus {
     pub rollback_us_p50: f64,
     /// 99th percentile of the duration of a rollback.
     pub rollback_us_p99: f64,
+    /// Database connections opened above the checkpoint whose session was reset after a request.
+    pub connection_resets_total: u64,
     /// Workers that exited to be replaced by a fresh fork.
     pub refork_total: u64,
     /// These exits by reason.

@@ -135,6 +135,8 @@ void samovar_shared_memory_end(void *at, size_t len);
 void samovar_rolls_back(void);
 /* Reports that a rollback has taken `ns` and copied `pages` pages. */
 void samovar_rolled_back(uint64_t ns, size_t pages, bool searched);
+/* Reports that the session of a database connection of the image was reset. */
+void samovar_connection_was_reset(void);
 /* Reports that a script that runs as a whole has called checkpoint(). Its worker leaves after
  * the request, unless it runs such scripts to measure their cost. */
 void samovar_met_checkpoint(bool is_sample);

@@ -358,6 +358,11 @@ extern "C" fn samovar_leave(reason: c_int) {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn samovar_connection_was_reset() {
+    with(|x| x.ring.report_connection_reset());
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn samovar_rolls_back() {
     with(|x| x.ring.report_return());
 }

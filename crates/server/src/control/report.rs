@@ -466,6 +466,7 @@ fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<Image
         searches_total: report.rollbacks.searches,
         rollback_us_p50: us(report.rollbacks.p50_ns),
         rollback_us_p99: us(report.rollbacks.p99_ns),
+        connection_resets_total: report.rollbacks.connection_resets,
         refork_total: report.reforks,
         refork_reasons: reasons.collect(),
         saving: insight.and_then(|insight| saving(pool, report, image, insight)),

@@ -159,6 +159,7 @@ static bool returns_to_image(talk_state *t) {
         return false;
     }
     forget_changes(t);
+    samovar_connection_was_reset();
     return true;
 }
 

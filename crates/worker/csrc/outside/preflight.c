@@ -58,9 +58,10 @@ static void look_at_socket(int fd, int *fall) {
     report(
         fall, "connection", FALL_WORKER, what, samovar_boot_where(fd),
         samovar_connections_know(fd)
-            ? "each worker boots separately and has its own connection; a request that changes "
-              "its session (variables, temporary tables, locks) ends its worker. Open it after "
-              "the checkpoint if many requests do, or if few need it: then workers share an image"
+            ? "each worker boots separately and has its own connection. After a request that may "
+              "have changed its session (settings, variables, temporary tables, locks), the "
+              "session is reset or the worker leaves (checkpoint_connections). For workers that "
+              "share an image, open it after the checkpoint"
             : "open it after the checkpoint: Samovar does not know its protocol, so each request "
               "that uses it ends its worker, unless the application calls Samovar\\kept() with it");
 }

@@ -68,6 +68,11 @@ fn tiles(image: &Image) -> Markup {
             @if let Some(saving) = image.saving {
                 (tile("CPU per request", &us(saving.ahead_us), &beside_scripts(&saving)))
             }
+            (tile(
+                "Connection resets",
+                &format::count(image.connection_resets_total),
+                "of sessions kept above the checkpoint",
+            ))
             (tile("Fresh forks", &format::count(image.refork_total), ""))
         }
     }
