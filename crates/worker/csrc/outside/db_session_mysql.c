@@ -85,7 +85,10 @@ bool samovar_db_session_ask_mysql(db_session *s, int fd) {
                                 "SELECT 1 FROM information_schema.USER_PRIVILEGES "
                                 "WHERE PRIVILEGE_TYPE = 'TRIGGER' "
                                 "UNION ALL SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES "
-                                "WHERE PRIVILEGE_TYPE = 'TRIGGER' AND DATABASE() LIKE TABLE_SCHEMA",
+                                "WHERE PRIVILEGE_TYPE = 'TRIGGER' AND DATABASE() LIKE TABLE_SCHEMA "
+                                /* The server was started with --skip-grant-tables. */
+                                "UNION ALL SELECT 1 FROM DUAL WHERE CURRENT_USER() IN "
+                                "('@', 'skip-grants user@skip-grants host')",
                                 is_allowed, &sees_triggers) ||
         !samovar_db_query_mysql(
             fd,
