@@ -125,16 +125,29 @@ void samovar_talk_selects(int count, const void *set) {
 
 /* ---- the end of a request ------------------------------------------------------------------ */
 
+/* Warnings, errors and row counts of the previous visitor's statements stay until a statement of
+ * this request replaces them. A statement that is not proven may read them as well. */
+static void keep_results_apart(talk_state *t, unsigned effects) {
+    const bool reads_messages = (effects & (SQL_OBSERVES | SQL_CHANGES)) != 0;
+    const bool reads_counts = (effects & SQL_COUNTS) != 0;
+    const bool are_replaced =
+        (!reads_messages || t->has_used_table) && (!reads_counts || t->has_asked);
+    if (!t->began_clear && !are_replaced) {
+        t->lost |= !t->session || !samovar_db_session_clear_results(t->session, t->fd);
+    }
+    t->observes |= (effects & (SQL_OBSERVES | SQL_COUNTS)) != 0;
+}
+
 void samovar_talk_note(talk_state *t, unsigned effects) {
     const db_session *s = t->session;
     t->changed |= !s || (effects & SQL_CHANGES) != 0 ||
                   ((effects & SQL_WRITES) != 0 && !s->has_proven_writes);
     t->inserted |= (effects & SQL_INSERTS) != 0;
-    if ((effects & SQL_OBSERVES) && !t->has_asked) {
-        /* The result would be that of the previous visitor's last statement. */
-        t->lost |= !samovar_db_session_clear_results(t->fd);
+    if (t->language == TALK_MYSQL) {
+        keep_results_apart(t, effects);
     }
     t->has_asked = true;
+    t->has_used_table |= (effects & SQL_TABLES) != 0;
 }
 
 static bool is_at_rest(const talk_state *t) {
@@ -152,9 +165,12 @@ static void forget_changes(talk_state *t) {
 static bool returns_to_image(talk_state *t) {
     db_session *s = t->session;
     if (!t->changed && t->statements == 0 && t->long_data_count == 0 && !(t->always_resets && s)) {
+        t->began_clear = s && t->observes;
         return !s || ((!t->inserted || samovar_db_session_clear_ids(s, t->fd)) &&
+                      (!t->observes || samovar_db_session_clear_results(s, t->fd)) &&
                       samovar_db_session_refresh(s, t->fd));
     }
+    t->began_clear = true;
     if (!s || !samovar_db_session_reset(s, t->fd)) {
         return false;
     }
@@ -170,7 +186,7 @@ bool samovar_talk_return(int fd) {
         return false;
     }
     const bool is_good = !k->used || returns_to_image(t);
-    t->inserted = t->has_asked = false;
+    t->inserted = t->has_asked = t->has_used_table = false;
     return is_good;
 }
 
@@ -195,6 +211,7 @@ bool samovar_talk_begin(int fd, talk_language language, bool always_resets) {
         k->talk->language = language;
         k->talk->fd = fd;
         k->talk->always_resets = always_resets;
+        k->talk->began_clear = true;
         if (language != TALK_REDIS) {
             k->talk->session = samovar_db_session_begin(fd, language == TALK_MYSQL);
         }

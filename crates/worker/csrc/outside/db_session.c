@@ -72,7 +72,7 @@ db_session *samovar_db_session_begin(int fd, bool mysql) {
         return NULL;
     }
     s->mysql = mysql;
-    s->is_resettable = true;
+    s->is_resettable = !mysql || samovar_db_session_note_results(s, fd);
     ask(s, fd);
     const bool is_captured = capture(s, fd, &s->fingerprint);
     if (mysql) {
@@ -83,6 +83,9 @@ db_session *samovar_db_session_begin(int fd, bool mysql) {
     /* MySQL numbers statements, so the driver would not find those that are prepared again. */
     s->is_resettable = s->is_resettable && is_captured && !s->has_hidden_state &&
                        !(mysql && (s->statement_count > 0 || !s->knows_statements));
+    if (mysql) {
+        samovar_db_session_clear_results(s, fd);
+    }
     return s;
 }
 
@@ -94,12 +97,16 @@ bool samovar_db_session_refresh(db_session *s, int fd) {
 }
 
 bool samovar_db_session_clear_ids(const db_session *s, int fd) {
-    return s->mysql ? samovar_db_query_mysql(fd, "DO LAST_INSERT_ID(0)", NULL, NULL)
+    return s->mysql ? samovar_db_query_mysql(fd, s->clear_ids, NULL, NULL)
                     : samovar_db_query_pgsql(fd, "DISCARD SEQUENCES", NULL, NULL);
 }
 
-bool samovar_db_session_clear_results(int fd) {
-    return samovar_db_query_mysql(fd, "DO 0", NULL, NULL);
+/* Only a statement that uses a table removes warnings. */
+bool samovar_db_session_clear_results(const db_session *s, int fd) {
+    return samovar_db_query_mysql(fd,
+                                  s->returned_rows ? "SELECT 1 FROM (SELECT 1) AS t"
+                                                   : "DO (SELECT 1 FROM (SELECT 1) AS t)",
+                                  NULL, NULL);
 }
 
 /* The first reset is checked: the server must show the state that it showed for the image. */
@@ -120,5 +127,5 @@ bool samovar_db_session_reset(db_session *s, int fd) {
                                       : samovar_db_query_pgsql_raw(fd, s->restore, s->restore_len,
                                                                    s->restore_ends, NULL, NULL);
     s->is_resettable = is_restored && check(s, fd);
-    return s->is_resettable;
+    return s->is_resettable && (!s->mysql || samovar_db_session_clear_results(s, fd));
 }

@@ -28,6 +28,9 @@ typedef struct {
     bool is_resettable;     /* `restore` is complete */
     bool is_checked;        /* a reset has led to the state of the image */
     bool knows_statements;  /* `statements` is complete */
+    /* MySQL: what the boot's last statement has left: its id, and whether it returned rows. */
+    char clear_ids[64];
+    bool returned_rows;
     int64_t asked_ms;
     uint64_t fingerprint; /* of the state of the image */
     unsafe_names unsafe;
@@ -52,12 +55,13 @@ const db_statement *samovar_db_session_statement(const db_session *s, uint64_t k
  *
  * refresh: asks the server again, if the last time is long ago. */
 bool samovar_db_session_refresh(db_session *s, int fd);
-/* Removes the last id and the last values of sequences that a request has left. */
+/* Replaces the last id that a request has left by that of the boot. PostgreSQL: discards the last
+ * values of sequences. */
 bool samovar_db_session_clear_ids(const db_session *s, int fd);
 /* Returns the session to the state of the image. */
 bool samovar_db_session_reset(db_session *s, int fd);
 /* MySQL: removes warnings and row counts that the statement before has left. */
-bool samovar_db_session_clear_results(int fd);
+bool samovar_db_session_clear_results(const db_session *s, int fd);
 
 /* db_session_pgsql.c, db_session_mysql.c. ask: fills `unsafe` and the fields about it. capture:
  * fills `statements`, `restore` and the fields about them, and returns the fingerprint of the
@@ -67,6 +71,8 @@ bool samovar_db_session_ask_mysql(db_session *s, int fd);
 bool samovar_db_session_capture_pgsql(db_session *s, int fd, uint64_t *fingerprint);
 bool samovar_db_session_capture_mysql(db_session *s, int fd, uint64_t *fingerprint);
 bool samovar_db_session_restore_mysql(const db_session *s, int fd);
+/* Called before any other query. */
+bool samovar_db_session_note_results(db_session *s, int fd);
 /* read_boot: reads the statements that the boot has sent. */
 void samovar_db_session_read_boot_pgsql(db_session *s, int fd);
 void samovar_db_session_read_boot_mysql(db_session *s, int fd);

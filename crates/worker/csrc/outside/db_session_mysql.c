@@ -101,6 +101,23 @@ bool samovar_db_session_ask_mysql(db_session *s, int fd) {
     return ask_views(s, fd);
 }
 
+/* ROW_COUNT() is -1 after a statement that returned rows. */
+static bool add_results(void *data, const query_value *values, unsigned count) {
+    db_session *s = data;
+    if (count != 2 || !values[0].at || !values[1].at || values[1].len > 20) {
+        return false;
+    }
+    s->returned_rows = values[0].len > 0 && values[0].at[0] == '-';
+    snprintf(s->clear_ids, sizeof s->clear_ids, "DO LAST_INSERT_ID(%.*s)", (int)values[1].len,
+             values[1].at);
+    return true;
+}
+
+bool samovar_db_session_note_results(db_session *s, int fd) {
+    snprintf(s->clear_ids, sizeof s->clear_ids, "DO LAST_INSERT_ID(0)");
+    return samovar_db_query_mysql(fd, "SELECT ROW_COUNT(), LAST_INSERT_ID()", add_results, s);
+}
+
 /* ---- the state of the image ---------------------------------------------------------------- */
 
 static const char variables_mariadb[] =

@@ -21,8 +21,8 @@
  * relations, reached: relations whose use calls an unsafe function or that are temporary or
  * foreign; and the relations whose use leads there: views, parents of partitions, targets of
  * foreign keys.
- * unproven: an operator, cast, index or type that calls an unsafe function has no name in the
- * statement. */
+ * unproven: a cast, index or type that calls an unsafe function has no name in the statement, and
+ * neither has the operator of IN, BETWEEN or LIKE. */
 static const char facts[] =
     "WITH RECURSIVE unsafe AS ("
     "SELECT p.oid, p.proname FROM pg_catalog.pg_proc p WHERE NOT ("
@@ -70,8 +70,10 @@ static const char facts[] =
     ") "
     "SELECT proname FROM unsafe "
     "UNION SELECT relname FROM reached JOIN pg_catalog.pg_class c ON c.oid = rel "
+    "UNION SELECT oprname FROM pg_catalog.pg_operator WHERE oprcode IN (SELECT oid FROM unsafe) "
     "UNION SELECT NULL WHERE EXISTS (SELECT FROM pg_catalog.pg_operator "
-    "WHERE oprcode IN (SELECT oid FROM unsafe)) "
+    "WHERE oprcode IN (SELECT oid FROM unsafe) AND oprname IN ('=', '<>', '<', '<=', '>', '>=', "
+    "'~~', '~~*', '!~~', '!~~*', '~', '!~')) "
     "OR EXISTS (SELECT FROM pg_catalog.pg_cast WHERE castfunc IN (SELECT oid FROM unsafe)) "
     "OR EXISTS (SELECT FROM pg_catalog.pg_amproc WHERE amproc IN (SELECT oid FROM unsafe)) "
     "OR EXISTS (SELECT FROM pg_catalog.pg_type WHERE typinput IN (SELECT oid FROM unsafe) "

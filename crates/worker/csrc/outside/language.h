@@ -39,8 +39,12 @@ typedef struct {
     bool changed;       /* the server's session has changed, or may have */
     bool lost;          /* the protocol can no longer be followed */
     bool inserted;      /* this request may have set the last id */
-    bool has_asked;     /* this request has sent a statement */
-    bool prepares;      /* MySQL: the response will name a statement */
+    bool has_used_table;
+    /* MySQL: a request has read warnings or counts, so they are cleared after each request; they
+     * were cleared before this one. */
+    bool observes, began_clear;
+    bool has_asked; /* this request has sent a statement */
+    bool prepares;  /* MySQL: the response will name a statement */
     bool in_transaction, queues;
     int64_t questions;   /* queries without a response */
     uint64_t statements; /* prepared by requests, XOR of hashes; 0: none */

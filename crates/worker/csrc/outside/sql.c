@@ -19,14 +19,23 @@ enum {
     PGSQL_NAME_BYTES_MAX = 63
 };
 
-typedef enum { T_END, T_WORD, T_NAME, T_STRING, T_NUMBER, T_MARK, T_UNKNOWN } token_kind;
+typedef enum {
+    T_END,
+    T_WORD,
+    T_NAME,
+    T_STRING,
+    T_NUMBER,
+    T_OPERATOR, /* PostgreSQL */
+    T_MARK,
+    T_UNKNOWN
+} token_kind;
 
 typedef struct {
     const char *at, *end;
     bool mysql;
     token_kind kind;
     char mark;                 /* of T_MARK */
-    char word[WORD_BYTES_MAX]; /* T_WORD, T_NAME: lower case, truncated */
+    char word[WORD_BYTES_MAX]; /* T_WORD, T_NAME, T_OPERATOR: lower case, truncated */
     uint64_t hash;             /* of the whole word, as unsafe_names.h computes it */
     const char *from;          /* bytes of the word, without quotes */
     size_t len;
@@ -205,6 +214,39 @@ static token_kind read_word(sql_text *t) {
     return T_WORD;
 }
 
+/* $tag$ … $tag$ */
+static token_kind read_dollar_quoted(sql_text *t) {
+    const char *from = t->at++;
+    while (t->at < t->end && *t->at != '$' && is_word_char(*t->at)) {
+        t->at++;
+    }
+    if (peek(t, 0) != '$') {
+        return T_UNKNOWN;
+    }
+    const size_t len = (size_t)(++t->at - from);
+    const char *close = memmem(t->at, (size_t)(t->end - t->at), from, len);
+    if (!close) {
+        return T_UNKNOWN;
+    }
+    t->at = close + len;
+    return T_STRING;
+}
+
+static bool is_operator_char(char c) {
+    return c != 0 && strchr("+-*/<>=~!@#%^&|`?", c) != NULL;
+}
+
+/* An operator ends before a comment. */
+static token_kind read_operator(sql_text *t) {
+    const char *from = t->at;
+    do {
+        t->at++;
+    } while (is_operator_char(peek(t, 0)) && !begins_line_comment(t) &&
+             !(peek(t, 0) == '/' && peek(t, 1) == '*'));
+    set_word(t, from, t->at);
+    return T_OPERATOR;
+}
+
 static token_kind read_token(sql_text *t) {
     const char c = peek(t, 0);
     if (c == '\'') {
@@ -220,8 +262,14 @@ static token_kind read_token(sql_text *t) {
         return read_number(t);
     }
     if (c == '$' && !t->mysql) { /* A parameter, or a dollar-quoted string. */
+        if (!isdigit((unsigned char)peek(t, 1))) {
+            return read_dollar_quoted(t);
+        }
         t->at++;
-        return isdigit((unsigned char)peek(t, 0)) ? read_number(t) : T_UNKNOWN;
+        return read_number(t);
+    }
+    if (!t->mysql && is_operator_char(c)) {
+        return read_operator(t);
     }
     if (is_word_char(c)) {
         return read_word(t);
@@ -251,6 +299,8 @@ typedef struct {
     bool is_target; /* the name after INTO, which a list of columns may follow */
     bool after_dot;
     bool is_show;
+    bool after_from; /* at the top level */
+    unsigned depth;  /* of parentheses */
     char former[WORD_BYTES_MAX];
 } sql_reading;
 
@@ -284,7 +334,7 @@ static unsigned effects_of_mysql_call(const sql_reading *r) {
         return is_called_without_argument(&r->text) ? 0 : SQL_CHANGES;
     }
     if (is_among(name, " found_rows row_count ")) {
-        return SQL_OBSERVES;
+        return SQL_COUNTS;
     }
     return samovar_mysql_function_is_pure(name) ? 0 : SQL_CHANGES;
 }
@@ -316,10 +366,17 @@ static unsigned effects_of_keyword(sql_reading *r) {
     return effects_of_verb(word);
 }
 
+/* A table follows a FROM that is not an argument, as in TRIM(x FROM y). */
+static unsigned effects_of_table(sql_reading *r) {
+    const bool is_table = r->after_from && strcmp(r->text.word, "dual") != 0;
+    r->after_from = r->text.kind == T_WORD && r->depth == 0 && strcmp(r->text.word, "from") == 0;
+    return is_table ? SQL_TABLES : 0;
+}
+
 static unsigned effects_of_word(sql_reading *r) {
     sql_text *t = &r->text;
     const bool was_target = r->is_target, mysql = r->rules->mysql;
-    unsigned effects = 0;
+    unsigned effects = mysql ? effects_of_table(r) : 0;
     if (!mysql && t->len > PGSQL_NAME_BYTES_MAX) {
         return SQL_CHANGES; /* The server truncates it to another name. */
     }
@@ -365,6 +422,8 @@ static unsigned effects_of_mark(sql_reading *r) {
     if (t->mark == '@' && r->rules->mysql) {
         return effects_of_variable(r);
     }
+    r->depth += t->mark == '(';
+    r->depth -= t->mark == ')' && r->depth > 0;
     return 0;
 }
 
@@ -376,6 +435,11 @@ static unsigned effects_of_rest(sql_reading *r) {
         case T_WORD:
         case T_NAME:
             effects |= effects_of_word(r);
+            break;
+        case T_OPERATOR:
+            if (r->rules->unsafe && samovar_names_have(r->rules->unsafe, r->text.hash)) {
+                effects |= SQL_CHANGES | SQL_HIDES;
+            }
             break;
         case T_MARK:
             effects |= effects_of_mark(r);
@@ -415,11 +479,30 @@ static sql_statement read_deallocate(sql_text *t) {
     return statement;
 }
 
+/* The body of a routine, a trigger or a view is not executed now. */
+static bool is_definition_of_code(const char *word) {
+    return is_among(word, " function procedure trigger event view package ");
+}
+
 /* The definition of a permanent object leaves nothing in the session. */
-static bool is_hidden_definition(sql_text t) {
+static bool is_hidden_definition(sql_text t, const sql_rules *rules) {
+    bool is_code = false;
     while (next_token(&t) != T_END) {
+        const bool is_word = t.kind == T_WORD;
+        if (is_word && is_among(t.word, " temp temporary ") && !is_code) {
+            return true;
+        }
+        if (t.kind == T_MARK && t.mark == ';' && !(is_code && t.mysql)) {
+            return next_token(&t) != T_END;
+        }
+        if (is_code) {
+            continue;
+        }
+        is_code = is_word && is_definition_of_code(t.word);
         if (t.kind == T_UNKNOWN || (t.kind == T_MARK && t.mark == '@') ||
-            (t.kind == T_WORD && is_among(t.word, " temp temporary select do call execute "))) {
+            (is_word && is_among(t.word, " select do call execute ")) ||
+            ((is_word || t.kind == T_NAME) && rules->unsafe &&
+             samovar_names_have(rules->unsafe, t.hash))) {
             return true;
         }
     }
@@ -437,7 +520,8 @@ static bool is_hidden_setting(sql_text t) {
             (is_word &&
              is_among(t.word, " role authorization local timestamp insert_id last_insert_id "
                               "identity rand_seed1 rand_seed2 sql_log_bin profiling ")) ||
-            (t.kind == T_MARK && !strchr("=,-+", t.mark))) {
+            (t.kind == T_MARK && !strchr("=,-+", t.mark)) ||
+            (t.kind == T_OPERATOR && !is_among(t.word, " = - + "))) {
             return true;
         }
     }
@@ -462,7 +546,7 @@ sql_statement samovar_sql_read(const char *text, size_t len, const sql_rules *ru
     }
     const bool sets = strcmp(t->word, "set") == 0;
     if (sets || is_among(t->word, " create alter drop use ")) {
-        const bool hides = sets ? is_hidden_setting(*t) : is_hidden_definition(*t);
+        const bool hides = sets ? is_hidden_setting(*t) : is_hidden_definition(*t, rules);
         return hides ? changes : (sql_statement){.effects = SQL_CHANGES};
     }
     if (!is_known_start(t->word, rules->mysql)) {
@@ -472,6 +556,7 @@ sql_statement samovar_sql_read(const char *text, size_t len, const sql_rules *ru
                                                "merge replace truncate ");
     r.is_show = strcmp(t->word, "show") == 0;
     r.effects = effects_of_verb(t->word);
+    r.effects |= rules->mysql && (r.effects & SQL_WRITES) ? SQL_TABLES : 0;
     memcpy(r.former, t->word, sizeof r.former);
     r.effects |= effects_of_rest(&r);
     if (needs_names && (!rules->unsafe || rules->unsafe->is_full)) {

@@ -7,9 +7,11 @@
 enum {
     SQL_CHANGES = 1,  /* may change the session, or is not understood */
     SQL_INSERTS = 2,  /* may set the last inserted id, or the last value of a sequence */
-    SQL_OBSERVES = 4, /* MySQL: reads what the statement before it has left, e.g. warnings */
+    SQL_OBSERVES = 4, /* MySQL: reads warnings or errors of earlier statements */
     SQL_WRITES = 8,   /* changes rows: triggers may run */
-    SQL_HIDES = 16    /* may leave state that no query of the session shows, e.g. SET @x */
+    SQL_HIDES = 16,   /* may leave state that no query of the session shows, e.g. SET @x */
+    SQL_COUNTS = 32,  /* MySQL: reads the row counts of the statement before it */
+    SQL_TABLES = 64   /* MySQL: uses a table, and so replaces warnings and errors */
 };
 
 typedef struct {
