@@ -16,8 +16,7 @@ final class Cycle
     /** Whether the script is already handling a request. It can then handle no other one. */
     private bool $isInRequest = false;
 
-    /** @param BootState $state created before the boot */
-    public function __construct(private Model $model, private BootState $state)
+    public function __construct(private Model $model)
     {
     }
 
@@ -41,12 +40,7 @@ final class Cycle
     /** Sets the checkpoint. The code after it handles a request. */
     public function checkpoint(): void
     {
-        $boots = Sapi::boots();
-        $this->state->keep();
         \Samovar\checkpoint();
-        if ($boots) {
-            $this->state->apply();
-        }
         $this->isInRequest = true;
     }
 
@@ -67,7 +61,7 @@ final class Cycle
             return;
         }
         $session = new SessionSettings();
-        $this->serve(static function () use ($answer, $reset, $session): void {
+        \Samovar\serve(static function () use ($answer, $reset, $session): void {
             $session->apply();
             try {
                 $answer();
@@ -76,31 +70,5 @@ final class Cycle
                 $reset === null || $reset();
             }
         });
-    }
-
-    /**
-     * Calls Samovar\serve() with the boot's entries of $_SERVER and $_ENV.
-     *
-     * @param callable(): mixed|callable(\Samovar\Request): mixed $handler
-     */
-    public function serve(callable $handler, int $rollbackEvery = 0): void
-    {
-        $state = Sapi::boots() ? $this->state : null;
-        $this->state->keep();
-        $wantsRequest = (new \ReflectionFunction($handler(...)))->getNumberOfParameters() > 0;
-        \Samovar\serve(
-            $wantsRequest
-                ? static function (\Samovar\Request $request) use ($handler, $state): mixed {
-                    $state?->apply();
-
-                    return $handler($request);
-                }
-                : static function () use ($handler, $state): mixed {
-                    $state?->apply();
-
-                    return $handler();
-                },
-            $rollbackEvery,
-        );
     }
 }

@@ -38,7 +38,6 @@ use Symfony\Component\Runtime\SymfonyRuntime as BaseRuntime;
 class SymfonyRuntime extends BaseRuntime
 {
     private Cycle $cycle;
-    private BootState $state;
     /** @var \Closure(): ?object|null creates the application again */
     private ?\Closure $remake = null;
     /** @var list<string>|null null: not configured */
@@ -51,9 +50,8 @@ class SymfonyRuntime extends BaseRuntime
      */
     public function __construct(array $options = [])
     {
-        $this->state = new BootState($_SERVER, $_ENV);
         parent::__construct($options);
-        $this->cycle = new Cycle(Model::chosen($options['model'] ?? null), $this->state);
+        $this->cycle = new Cycle(Model::chosen($options['model'] ?? null));
         $listed = $_SERVER['APP_SAMOVAR_WARMUP'] ?? $_ENV['APP_SAMOVAR_WARMUP'] ?? null;
         $this->warmup = $options['warmup']
             ?? ($listed === null ? null : array_values(array_filter(array_map(trim(...), explode(',', $listed)))));

@@ -8,7 +8,6 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RunInSeparateProcess;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseFactoryInterface;
-use Samovar\Runtime\BootState;
 use Samovar\Runtime\Cycle;
 use Samovar\Runtime\Model;
 use Samovar\Runtime\SessionSettings;
@@ -117,28 +116,14 @@ final class SymfonyRuntimeTest extends TestCase
         $reset = static function () use (&$calls): void {
             $calls[] = 'reset';
         };
-        (new Cycle(Model::Checkpoint, new BootState([], [])))->run($answer, $reset);
+        (new Cycle(Model::Checkpoint))->run($answer, $reset);
         self::assertSame([['checkpoint'], ['answer']], [FakeServer::$calls, $calls]);
 
         FakeServer::reset([], []);
         $calls = [];
-        (new Cycle(Model::Resident, new BootState([], [])))->run($answer, $reset);
+        (new Cycle(Model::Resident))->run($answer, $reset);
         self::assertSame(['serve 0'], FakeServer::$calls);
         self::assertSame(['answer', 'reset', 'answer', 'reset'], $calls);
-    }
-
-    public function testBootStateKeepsWhatTheBootHasMade(): void
-    {
-        $_SERVER = ['A' => 'before', 'B' => 'before', 'REQUEST_TIME' => 1];
-        $state = new BootState($_SERVER, $_ENV);
-        $_SERVER['B'] = 'changed';
-        $_SERVER['C'] = 'new';
-        $state->keep();
-        $_SERVER = ['A' => 'request', 'B' => 'request', 'REQUEST_TIME' => 2];
-        $state->apply();
-        ksort($_SERVER);
-
-        self::assertSame(['A' => 'request', 'B' => 'changed', 'C' => 'new', 'REQUEST_TIME' => 2], $_SERVER);
     }
 
     /** @runInSeparateProcess */

@@ -328,3 +328,19 @@ fn traced_boot_yields_call_graph() {
     assert_eq!((number(function("boots"), "/calls"), number(function("busy"), "/calls")), (1, 2));
     assert!(number(function("boots"), "/wall") >= number(function("busy"), "/wall"));
 }
+
+#[test]
+fn boot_report_lists_findings() {
+    let app = app(&[("index.php", "<?php\n$a = $_GET['page'] ?? 1;\nSamovar\\checkpoint();")]);
+    let server = Server::at(app.path().join("index.php")).workers(1).start();
+    assert_eq!(server.get("/").status, 200);
+    explained(&server);
+    let shown = text(&server);
+    assert!(
+        shown.contains("findings of the boot:\n  request: reads of request data: $_GET"),
+        "{shown}"
+    );
+    let json: Value = serde_json::from_slice(&boot(&server, &["--json"]).stdout).expect("JSON");
+    assert_eq!(json["findings"][0]["kind"], "request", "{json}");
+    assert!(of(&json["findings"], "where", "index.php:2").is_some(), "{json}");
+}

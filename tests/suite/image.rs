@@ -3,8 +3,11 @@
 //! State that requests must not leak is the subject of isolation.rs. These tests cover the creation
 //! of an image, and the reasons that end a worker.
 
+mod boot_globals;
+mod extensions;
 mod findings;
 mod leaving;
+mod request_reads;
 mod requests;
 
 use samovar_testkit::{Server, Start, eventually};

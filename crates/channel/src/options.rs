@@ -35,6 +35,8 @@ pub struct WorkerOptions {
     /// The file that each request below a checkpoint includes first.
     #[serde(with = "lossless")]
     pub checkpoint_resume: Option<PathBuf>,
+    /// Request data that the boot reads on purpose.
+    pub boot_reads: Vec<String>,
     /// Targets of the requests that are made before the image is taken.
     pub warmup: Vec<String>,
     /// Number of boots ahead, for an application that supports them.
@@ -106,6 +108,7 @@ impl WorkerOptions {
             app: None,
             checkpoint_after: None,
             checkpoint_resume: None,
+            boot_reads: Vec::new(),
             warmup: Vec::new(),
             boots: Boots::Rehearsed,
             engine: None,

@@ -86,6 +86,7 @@ fn run(asked: &BootOptions) -> Result<ExitCode> {
         terminal::print(&text)?;
     } else {
         let mut text = show::text(&explained, response.image_ms, asked.all);
+        text.push_str(&show::findings(&response.findings));
         if !response.pool.is_empty() {
             text.insert_str(0, &format!("pool {}\n", response.pool));
         }

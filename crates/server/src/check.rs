@@ -4,6 +4,9 @@
 //! When run as root, it switches to the user in the settings, as the server would, and checks files
 //! as that user.
 
+mod boot_reads;
+
+use crate::check::boot_reads::BootRead;
 use crate::convert::{push_options, sandbox};
 use crate::serve::listen::{bind_hint, socket_hint};
 use crate::serve::{advice, exporters, operators};
@@ -406,6 +409,28 @@ fn look_at_root(settings: &Settings, found: &mut Report) {
         Some(file) => {
             let text = format!("`{root}`; `{}` serves all paths without a file", file.display());
             found.add(Level::Ok, "root", text);
+            look_at_boot(settings, file, found);
+        }
+    }
+}
+
+/// Checks whether the front controller reads a request above its checkpoint.
+fn look_at_boot(settings: &Settings, file: &Path, found: &mut Report) {
+    let is_intended = |name: &str| {
+        let listed = |entry: &String| entry == name || file.ends_with(entry);
+        settings.boot_reads.iter().any(listed)
+    };
+    if settings.disable_checkpoint {
+        return;
+    }
+    for BootRead { name, line } in boot_reads::of_file(file) {
+        if !is_intended(&name) {
+            let text = format!(
+                "`{}` reads {name} in line {line}, where the boot has no request\nhint: read it \
+                 after the checkpoint, or name it in `boot_reads` if this is intended",
+                file.display()
+            );
+            found.add(Level::Warning, "boot", text);
         }
     }
 }

@@ -185,7 +185,8 @@ impl Generation {
     fn found(&mut self, finding: Finding) -> Result<(), Failed> {
         let Finding { kind, action, what: object, place, advice } = &finding;
         let errors = &self.settings.image_errors;
-        let forbidden = action != "note" && errors.iter().any(|e| e == kind || e == "all");
+        let forbidden =
+            errors.iter().any(|error| error == kind || (error == "all" && action != "note"));
         if forbidden && self.ready != Readiness::Ready {
             return Err(Failed::Finding(finding));
         }

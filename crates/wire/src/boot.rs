@@ -1,5 +1,6 @@
 //! Response to `boot`: the cost of the application's boot.
 
+use crate::status::ImageFinding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,4 +17,6 @@ pub struct BootResponse {
     /// Time from the start of the boot until workers can be forked, image creation included. 0:
     /// unknown.
     pub image_ms: f64,
+    /// Findings of the boot's preflight.
+    pub findings: Vec<ImageFinding>,
 }

@@ -15,6 +15,7 @@
 #include "model/frankenphp.h"
 #include "model/script.h"
 #include "model/skippable_destruction.h"
+#include "outside/request_reads.h"
 #include "rollback/reseed.h"
 #include "sapi/name.h"
 #include "sapi/sapi.h"
@@ -52,6 +53,7 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_skippable_startup();
     samovar_loads_minit();
     samovar_sapi_minit();
+    samovar_request_reads_startup();
     samovar_sapi_name_varies(); /* Preloading compiles before the first request. */
     return SUCCESS;
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "boundary.h"
 #include "module.h"
+#include "functions/engine_settings.h"
 #include "functions/wrapped.h"
 #include "heap_walk/calls.h"
 #include "heap_walk/report.h"
@@ -93,6 +94,7 @@ int samovar_php_startup(const samovar_options *options) {
     }
     samovar_sapi_started();
     samovar_wrap_functions();
+    samovar_engine_settings_startup();
     samovar_loads_startup();
     samovar_overrun_startup();
     if (samovar_reports()) {

@@ -18,6 +18,8 @@ php_options! { |options, frankenphp_worker|
     checkpoint_after: Text = Text::of_path(options.checkpoint_after.as_deref())?.or_empty();
     /// file that each request below a checkpoint includes first, "" for none
     checkpoint_resume: Text = Text::of_path(options.checkpoint_resume.as_deref())?.or_empty();
+    /// request data that the boot reads on purpose, one per line
+    boot_reads: Text = Text::of(options.boot_reads.join("\n"))?;
     /// growth of PHP's heap after which a resident worker rolls back
     growth_bytes_max: u64 = options.growth_bytes_max;
     /// maximum number of tasks of one request in flight

@@ -8,8 +8,6 @@ use Laravel\Octane\ApplicationFactory;
 use Laravel\Octane\Contracts\Worker as WorkerContract;
 use Laravel\Octane\RequestContext;
 use Laravel\Octane\Worker;
-use Samovar\Runtime\BootState;
-use Samovar\Runtime\Sapi;
 
 /**
  * The implementation of public/samovar-worker.php: boots Octane's worker once, then passes each
@@ -20,7 +18,6 @@ final class OctaneWorker
     private function __construct(
         private WorkerContract $worker,
         private SamovarClient $client,
-        private ?BootState $state,
     ) {
     }
 
@@ -35,17 +32,14 @@ final class OctaneWorker
     /** Boots $worker, which communicates through $client. */
     public static function of(WorkerContract $worker, SamovarClient $client): self
     {
-        $state = Sapi::boots() ? new BootState($_SERVER, $_ENV) : null;
         $worker->boot();
-        $state?->keep();
 
-        return new self($worker, $client, $state);
+        return new self($worker, $client);
     }
 
     /** The handler for Samovar\serve(). */
     public function answer(): void
     {
-        $this->state?->apply();
         [$request, $context] = $this->client->marshalRequest(new RequestContext());
         $this->worker->handle($request, $context);
     }

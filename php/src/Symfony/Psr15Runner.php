@@ -34,7 +34,7 @@ final class Psr15Runner implements RunnerInterface
                 }
             });
         }
-        $this->cycle->serve(
+        \Samovar\serve(
             (new Runner($this->handler))->answer(...),
             $this->cycle->model() === Model::Checkpoint ? 1 : 0,
         );

@@ -20,10 +20,21 @@ chdir(__DIR__);
 session_name('BOOTSESSION');
 session_set_cookie_params(['path' => '/boot', 'httponly' => true]);
 mb_internal_encoding('ISO-8859-1');
+mb_substitute_character(0x2a);
+date_default_timezone_set('Europe/Berlin');
+libxml_use_internal_errors(true);
+libxml_set_external_entity_loader(nothing(...));
+stream_context_set_default(['http' => ['user_agent' => 'boot']]);
+spl_autoload_extensions('.boot');
+assert_options(ASSERT_CALLBACK, 'strlen');
 $log = getenv('HYGIENE_LOG');
 register_shutdown_function(function () use ($log): void {
     file_put_contents($log, "boot's shutdown function\n", FILE_APPEND);
 });
+function nothing(): ?string
+{
+    return null;
+}
 function bootErrors(int $level, string $message): bool
 {
     header('X-Boot-Error: ' . $message);
@@ -81,6 +92,14 @@ function report(): array
         'include_path' => get_include_path(),
         'timezone' => date_default_timezone_get(),
         'encoding' => mb_internal_encoding(),
+        'substitute' => mb_substitute_character(),
+        'libxml' => [libxml_use_internal_errors(), count(libxml_get_errors())],
+        'loader' => nameOf(libxml_get_external_entity_loader()),
+        'context' => stream_context_get_options(stream_context_get_default()),
+        'extensions' => spl_autoload_extensions(),
+        'assert' => @assert_options(ASSERT_CALLBACK),
+        'strtok' => @strtok('/'),
+        'last_errors' => [json_last_error(), preg_last_error()],
         'error_handler' => $errors,
         'exception_handler' => $exceptions,
         'locale' => setlocale(LC_ALL, '0'),
@@ -137,6 +156,19 @@ function dirt(): array
         'error_handler:none' => fn () => restore_error_handler(),
         'exception_handler' => fn () => set_exception_handler(fn () => true),
         'exception_handler:none' => fn () => restore_exception_handler(),
+        'timezone' => fn () => date_default_timezone_set('Asia/Tokyo'),
+        'encoding' => fn () => mb_internal_encoding('SJIS'),
+        'substitute' => fn () => mb_substitute_character('entity'),
+        'libxml' => fn () => libxml_use_internal_errors(false),
+        'libxml:errors' => fn () => (new \DOMDocument())->loadXML('<tea><broken>'),
+        'loader' => fn () => libxml_set_external_entity_loader(null),
+        'context' => fn () => stream_context_set_default(['http' => ['user_agent' => 'dirt']]),
+        'context:added' => fn () => stream_context_set_default(['ssl' => ['verify_peer' => false]]),
+        'extensions' => fn () => spl_autoload_extensions('.dirt'),
+        'assert' => fn () => @assert_options(ASSERT_CALLBACK, 'trim'),
+        'assert:none' => fn () => @assert_options(ASSERT_CALLBACK, null),
+        'strtok' => fn () => strtok('a/b/c', '/'),
+        'last_errors' => fn () => json_decode('{') ?? preg_match('/(?:\D+|<\d+>)*[!?]/', 'foobar foobar'),
         'locale' => fn () => setlocale(LC_ALL, 'C'),
         'umask' => fn () => umask(0),
         'putenv' => fn () => putenv('DIRT=1'),

@@ -117,7 +117,7 @@ pub(crate) const LEAKS: &[Leak] = &[
         "timezone",
         "",
         "date_default_timezone_set('Asia/Tokyo');",
-        ("date_default_timezone_get", "stays", "date_default_timezone_set"),
+        ("date_default_timezone_get", "put_back", "date_default_timezone_set"),
     ),
     leak(
         "error handler",
@@ -206,13 +206,13 @@ pub(crate) const LEAKS: &[Leak] = &[
         "mb_internal_encoding",
         "",
         "mb_internal_encoding('ISO-8859-1');",
-        ("mb_internal_encoding", "stays", "mb_internal_encoding("),
+        ("mb_internal_encoding", "put_back", "mb_internal_encoding("),
     ),
     leak(
-        "libxml errors",
+        "libxml's mode",
         "",
-        "libxml_use_internal_errors(true); simplexml_load_string('<a><b></a>');",
-        ("libxml_get_errors", "grows", "libxml_use_internal_errors"),
+        "libxml_use_internal_errors(true);",
+        ("libxml_use_internal_errors", "put_back", "libxml_use_internal_errors"),
     ),
     leak(
         "autoloader",
@@ -224,7 +224,7 @@ pub(crate) const LEAKS: &[Leak] = &[
         "stream context",
         "",
         "stream_context_set_default(['http' => ['user_agent' => 'me']]);",
-        ("default stream context", "stays", "stream_context_set_default"),
+        ("default stream context", "put_back", "stream_context_set_default"),
     ),
     leak(
         "temporary files",

@@ -4,6 +4,7 @@
 #![allow(clippy::cast_precision_loss)] // Times and sizes.
 
 use samovar_profile::loads::{BootFunction, Cost, Explained, Lazy};
+use samovar_wire::ImageFinding;
 use std::fmt::Write as _;
 
 /// Maximum number of rows of a table, unless all are requested.
@@ -94,6 +95,19 @@ pub(super) fn text(explained: &Explained, image_ms: f64, all: bool) -> String {
     out
 }
 
+/// Formats the findings of the boot's preflight; empty if there are none.
+pub(super) fn findings(all: &[ImageFinding]) -> String {
+    let mut out = String::new();
+    if !all.is_empty() {
+        line!(out, "\nfindings of the boot:");
+    }
+    for f in all {
+        let place = if f.place.is_empty() { String::new() } else { format!(" ({})", f.place) };
+        line!(out, "  {}: {}{place}\n    hint: {}", f.kind, f.what, f.advice);
+    }
+    out
+}
+
 fn functions(out: &mut String, all: &[BootFunction], rows: usize) {
     if all.is_empty() {
         return;
@@ -171,6 +185,23 @@ fn requests(out: &mut String, lazy: &Lazy, rows: usize) {
 mod tests {
     use super::*;
     use samovar_profile::loads::{Boot, File, LazyFile};
+
+    #[test]
+    fn findings_have_place_and_hint() {
+        assert_eq!(findings(&[]), "");
+        let finding = ImageFinding {
+            kind: "request".into(),
+            what: "reads of request data: $_GET".into(),
+            place: "/srv/index.php:3".into(),
+            advice: "read it after the checkpoint".into(),
+            ..ImageFinding::default()
+        };
+        assert_eq!(
+            findings(&[finding]),
+            "\nfindings of the boot:\n  request: reads of request data: $_GET \
+             (/srv/index.php:3)\n    hint: read it after the checkpoint\n"
+        );
+    }
 
     #[test]
     fn boot_text_contains_all_known_data() {

@@ -165,15 +165,27 @@ fn declared(steps: &[Step], changes: &[(usize, &Change)], boot: &Boot) -> Verdic
     if from_boot || file.contains(" : eval()'d code") { Verdict::Declares } else { Verdict::Lazy }
 }
 
-/// Settings that php.ini has too, or that reset.c resets explicitly.
-const PUT_BACK: [&str; 7] = [
+/// Settings that php.ini has too, or that reset.c and `engine_settings.c` reset explicitly.
+const PUT_BACK: [&str; 19] = [
     "umask",
     "working directory",
     "get_include_path",
     "ignore_user_abort",
     "gc_enabled",
     "locale_get_default",
+    "iconv_get_encoding",
+    "date_default_timezone_get",
     "mb_language",
+    "mb_internal_encoding",
+    "mb_http_output",
+    "mb_detect_order",
+    "mb_substitute_character",
+    "mb_regex_encoding",
+    "mb_regex_set_options",
+    "libxml_use_internal_errors",
+    "libxml_get_errors",
+    "libxml_get_external_entity_loader",
+    "pcntl_async_signals",
 ];
 
 /// Judges a setting; Samovar's resident model resets some after each request (csrc/model/reset.c).
@@ -181,7 +193,11 @@ fn setting(steps: &[Step], changes: &[(usize, &Change)]) -> Verdict {
     let change = changes[0].1;
     let is_put_back = match change.kind {
         b'i' | b'e' | b'H' => true,
-        b'h' => change.root.ends_with("handler") || change.root.contains("handlers below"),
+        b'h' => {
+            change.root.ends_with("handler")
+                || change.root.contains("handlers below")
+                || change.root.contains("default stream context")
+        }
         b'x' => {
             change.root.starts_with("locale (")
                 || change.root.starts_with("session_")

@@ -69,6 +69,7 @@ pub(crate) const OWN: [&str; 68] = [
     "rollback_every",
     "checkpoint_connections",
     "compat",
+    "boot_reads",
     "image_errors",
     "limits.body_bytes_max",
     "limits.body_rate_min",
@@ -118,13 +119,14 @@ pub(crate) const OWN: [&str; 68] = [
 
 /// Settings that describe the application. A pool with its own root runs another application and
 /// does not inherit them.
-pub(crate) const OF_APPLICATION: [&str; 9] = [
+pub(crate) const OF_APPLICATION: [&str; 10] = [
     "checkpoint_after",
     "checkpoint_resume",
     "warmup",
     "reload_probe",
     "rollback_every",
     "compat",
+    "boot_reads",
     "image_errors",
     "disable_checkpoint",
     "shared.publish",

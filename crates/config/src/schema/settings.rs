@@ -120,6 +120,9 @@ pub struct Settings {
     pub checkpoint_connections: KeptConnections,
     /// Function sets of other products that the application calls.
     pub compat: Vec<Compat>,
+    /// Request data that the boot reads on purpose: names as in the finding, or ends of the paths
+    /// of files that read it.
+    pub boot_reads: Vec<String>,
     /// Kinds of findings that end the server in place of a fallback: words of [`FINDING_KINDS`], or
     /// `all`.
     pub image_errors: Vec<String>,
@@ -330,8 +333,19 @@ impl Limits {
 
 /// Kinds of findings in the preflight of a booted application
 /// (crates/worker/csrc/outside/preflight.c).
-pub const FINDING_KINDS: &[&str] =
-    &["connection", "tls", "pipe", "child", "lock", "thread", "timer", "kernel-object", "image"];
+pub const FINDING_KINDS: &[&str] = &[
+    "connection",
+    "tls",
+    "pipe",
+    "child",
+    "lock",
+    "session",
+    "thread",
+    "timer",
+    "kernel-object",
+    "image",
+    "request",
+];
 
 sheet! {
 /// Number of worker processes, and of those that run at the same time.

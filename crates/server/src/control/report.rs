@@ -65,6 +65,8 @@ pub(crate) struct Booted {
     pub(crate) explained: Explained,
     /// Time from the start of the boot until workers can be forked; 0: unknown.
     pub(crate) image_ms: f64,
+    /// Findings of its preflight.
+    pub(crate) findings: Vec<ImageFinding>,
     /// Profile query for the functions of the boot.
     pub(crate) question: ProfileQuestion,
 }
@@ -81,7 +83,8 @@ impl StatusSources {
         let question = explained.asks(kept, report.generation);
         let image_ms = report.image.as_ref().map_or(0.0, boot_ms);
         let pool = if self.pools.is_empty() { String::new() } else { name };
-        Ok(Some(Booted { pool, explained, image_ms, question }))
+        let findings = findings(&report);
+        Ok(Some(Booted { pool, explained, image_ms, findings, question }))
     }
 }
 
@@ -443,8 +446,7 @@ fn saving(pool: &str, report: &Report, image: &Image, insight: &Insight) -> Opti
     Some(SavingStatus { ahead_us, script_us, scripts: found.whole })
 }
 
-/// Returns the state of a pool's image. `pool` is empty if the server has one pool.
-fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
+fn findings(report: &Report) -> Vec<ImageFinding> {
     let finding = |f: &samovar_supervisor::Finding| ImageFinding {
         kind: f.kind.clone(),
         action: f.action.clone(),
@@ -452,6 +454,11 @@ fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<Image
         place: f.place.clone(),
         advice: f.advice.clone(),
     };
+    report.findings.iter().map(finding).collect()
+}
+
+/// Returns the state of a pool's image. `pool` is empty if the server has one pool.
+fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
     let reasons = report.refork_reasons.iter().map(|(reason, n)| ((*reason).to_owned(), *n));
     let us = |ns: u64| (Duration::from_nanos(ns).as_secs_f64() * 1e7).round() / 10.0;
     report.image.as_ref().map(|image| ImageStatus {
@@ -470,7 +477,7 @@ fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<Image
         refork_total: report.reforks,
         refork_reasons: reasons.collect(),
         saving: insight.and_then(|insight| saving(pool, report, image, insight)),
-        findings: report.findings.iter().map(finding).collect(),
+        findings: findings(report),
     })
 }
 

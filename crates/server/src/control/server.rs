@@ -246,10 +246,11 @@ impl Server {
             }
             Err(why) => return refused(why),
         };
-        let Booted { pool, mut explained, image_ms, question } = booted;
+        let Booted { pool, mut explained, image_ms, findings, question } = booted;
+        let known = BootResponse { pool, image_ms, findings, ..BootResponse::default() };
         let of = move |explained: &Explained| {
             let explained = serde_json::to_value(explained).unwrap_or_default();
-            line_of(&BootResponse { error: None, pool: pool.clone(), explained, image_ms })
+            line_of(&BootResponse { explained, ..known.clone() })
         };
         let Some(sampling) = &self.sources.sampling else {
             return Reply::Now(of(&explained));

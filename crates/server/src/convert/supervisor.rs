@@ -128,6 +128,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         app: settings.front_controller.clone(),
         checkpoint_after: settings.checkpoint_after.clone(),
         checkpoint_resume: settings.checkpoint_resume.clone(),
+        boot_reads: settings.boot_reads.clone(),
         warmup: settings.warmup.clone(),
         boots: match (settings.disable_checkpoint, settings.prewarm_boot) {
             (true, _) => Boots::Never,

@@ -5,9 +5,11 @@
 #include "compat.h"
 #include "functions/timer_object.h"
 #include "functions/wrapped.h"
+#include "model/debugger.h"
 #include "model/overrun.h"
 #include "model/session.h"
 #include "rollback/time_limit.h"
+#include "sapi/boot_globals.h"
 #include "sapi/opcache.h"
 #include "sapi/sapi.h"
 
@@ -49,58 +51,6 @@ void samovar_deactivate_modules(void) {
     stop_module(filter);
     samovar_filter_input_filled = false;
     stop_module(zlib);
-}
-
-/* ---- a debugger ---------------------------------------------------------------------------- */
-
-/* Xdebug checks whether a session is requested when a process calls its first function, which
- * was during the boot. Running its request startup again would forget the functions that still
- * run. But it has a function with which code requests a session. That is called for each request
- * with a trigger. */
-static zend_function *debugger;
-
-/* As in Xdebug: any value is a trigger, unless the setting lists the valid ones. */
-static bool is_trigger(const zval *value) {
-    const char *listed =
-        zend_ini_string("xdebug.trigger_value", sizeof("xdebug.trigger_value") - 1, 0);
-    if (!listed || !*listed) {
-        return true;
-    }
-    if (Z_TYPE_P(value) != IS_STRING || !Z_STRLEN_P(value)) {
-        return false;
-    }
-    const size_t length = Z_STRLEN_P(value);
-    for (const char *from = listed; from; from = strchr(from, ',')) {
-        from += strspn(from, ", ");
-        const size_t until = strcspn(from, ", ");
-        if (until == length && memcmp(from, Z_STRVAL_P(value), length) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_triggered(void) {
-    static const char *const names[] = {"XDEBUG_TRIGGER", "XDEBUG_SESSION", "XDEBUG_SESSION_START"};
-    static const int sources[] = {TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE};
-    for (size_t s = 0; s < sizeof sources / sizeof sources[0]; s++) {
-        const zval *source = &PG(http_globals)[sources[s]];
-        for (size_t n = 0; n < sizeof names / sizeof names[0] && Z_TYPE_P(source) == IS_ARRAY;
-             n++) {
-            const zval *value = zend_hash_str_find(Z_ARRVAL_P(source), names[n], strlen(names[n]));
-            if (value && is_trigger(value)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static void ask_debugger(void) {
-    if (debugger && is_triggered()) {
-        zval asked;
-        zend_call_known_function(debugger, NULL, NULL, &asked, 0, NULL, NULL);
-    }
 }
 
 /* ---- superglobals and output --------------------------------------------------------------- */
@@ -155,8 +105,7 @@ void samovar_activate_startup(void) {
     samovar_session_startup();
     filter = module_named("filter");
     zlib = module_named("zlib");
-    debugger = zend_hash_str_find_ptr(CG(function_table), "xdebug_connect_to_client",
-                                      sizeof("xdebug_connect_to_client") - 1);
+    samovar_debugger_startup();
     find_superglobals();
     samovar_opcache_find();
 }
@@ -181,9 +130,10 @@ static void begin(void) {
 static void begun(void) {
     samovar_opcache_tick();
     fill_superglobals();
+    samovar_boot_globals_add();
     activate_modules();
     PG(modules_activated) = 1;
-    ask_debugger();
+    samovar_debugger_begin();
     PG(during_request_startup) = 0;
     SG(sapi_started) = 1;
 }

@@ -26,8 +26,10 @@
 #include "outside/paths.h"
 #include "outside/preflight.h"
 #include "outside/put_back.h"
+#include "outside/request_reads.h"
 #include "rollback/reseed.h"
 #include "rollback/rollback.h"
+#include "sapi/boot_globals.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
 #include <zend_exceptions.h>
@@ -179,7 +181,9 @@ void samovar_checkpoint(void) {
         return;
     }
     samovar_tasks_end(); /* With checkpoint_after: a waiting task cannot be part of an image. */
+    samovar_request_reads_end();
     samovar_activate_startup();
+    samovar_boot_globals_save();
     samovar_below_checkpoint = true;
     const int fall = preflight();
     if (fall == FALL_SHARED && samovar_warm_up()) {

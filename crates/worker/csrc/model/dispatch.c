@@ -19,6 +19,7 @@
 #include "model/resume.h"
 #include "model/script.h"
 #include "outside/boot.h"
+#include "outside/request_reads.h"
 #include "rollback/taint.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
@@ -88,8 +89,10 @@ int samovar_php_boot(int place) {
     SG(sapi_headers).http_response_code = 200;
     SG(request_info).path_translated = (char *)samovar_settings->app_script;
     samovar_boot_begin();
+    samovar_request_reads_begin(samovar_settings->boot_reads);
     samovar_loads_boot();
     const int outcome = run(samovar_settings->app_script, true);
+    samovar_request_reads_end();
     samovar_loads_booted(); /* It has reached no checkpoint. */
     samovar_place = SAMOVAR_RUNS_SCRIPTS;
     return outcome;

@@ -1,9 +1,11 @@
 /* The soft reset of the resident model. State of the request is restored to its value at the
  * call of Samovar\serve(). State of the application stays. */
 #include "model/reset.h"
+#include "functions/engine_settings.h"
 #include "functions/wrapped.h"
 #include "model/session.h"
 #include "rollback/time_limit.h"
+#include "sapi/boot_globals.h"
 #include "sapi/sapi.h"
 #include <php_ini.h>
 #include <zend_smart_str.h>
@@ -146,6 +148,8 @@ static void forget_last_error(void) {
 
 void samovar_reset_save(void) {
     forget_last_error();
+    samovar_boot_globals_save();
+    samovar_engine_settings_save();
     samovar_session_save_handlers();
     save_ini();
     save_handlers(&base.error, &EG(user_error_handler), &EG(user_error_handlers));
@@ -216,6 +220,7 @@ void samovar_reset(void) {
         }
         samovar_cwd_changed = false;
     }
+    samovar_engine_settings_restore();
     forget_last_error();
     EG(exit_status) = 0;
 }
@@ -223,6 +228,8 @@ void samovar_reset(void) {
 /* Called at the end of serve(): the script's own shutdown gets the state that it registered at
  * boot. */
 void samovar_reset_drop(void) {
+    samovar_boot_globals_drop();
+    samovar_engine_settings_drop();
     samovar_session_drop_handlers();
     for (uint32_t i = 0; i < base.ini_count; i++) {
         if (base.ini[i].value) {

@@ -17,9 +17,11 @@
 #include "model/activate.h"
 #include "model/checkpoint.h"
 #include "model/collect.h"
+#include "model/debugger.h"
 #include "model/end_below.h"
 #include "model/reset.h"
 #include "model/script.h"
+#include "outside/request_reads.h"
 #include "rollback/rollback.h"
 #include "rollback/taint.h"
 #include "rollback/time_limit.h"
@@ -71,6 +73,10 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
     }
     zend_try {
         samovar_tasks_end(); /* Tasks of shutdown functions. */
+    }
+    zend_end_try();
+    zend_try {
+        samovar_debugger_end();
     }
     zend_end_try();
     zend_try {
@@ -312,6 +318,7 @@ static void take_image(void) {
 void samovar_serving_begin(samovar_handler *handler, zend_long every) {
     /* Without rollbacks where heap walks are made, so that growth is visible. */
     rollback_every = samovar_reports() ? 0 : every;
+    samovar_request_reads_end();
     drop_early_response();
     samovar_tasks_end(); /* Tasks of a script with its own loop. */
     samovar_activate_startup();

@@ -6,6 +6,8 @@
 #include "loads/loads.h"
 #include "model/activate.h"
 #include "model/session.h"
+#include "outside/request_reads.h"
+#include "sapi/boot_globals.h"
 #include "sapi/sapi.h"
 #include <zend_exceptions.h>
 #include <ext/pcre/php_pcre.h>
@@ -241,6 +243,10 @@ ZEND_FUNCTION(Samovar_warmup) {
         return;
     }
     samovar_activate_startup();
+    const bool was_paused = samovar_request_reads_pause;
+    samovar_request_reads_pause = true;
+    boot_globals superglobals;
+    samovar_boot_globals_note(&superglobals);
     const sapi_headers_struct headers = SG(sapi_headers);
     zend_llist_init(&SG(sapi_headers).headers, sizeof(sapi_header_struct), headers.headers.dtor, 0);
     zval returned;
@@ -259,6 +265,8 @@ ZEND_FUNCTION(Samovar_warmup) {
         php_output_discard();
     }
     abort_session();
+    samovar_boot_globals_restore(&superglobals);
+    samovar_request_reads_pause = was_paused;
     zend_llist_destroy(&SG(sapi_headers).headers);
     SG(sapi_headers) = headers;
 }

@@ -12,6 +12,8 @@
 #include "outside/descriptor.h"
 #include "outside/inherited_fds.h"
 #include "outside/locks.h"
+#include "outside/request_reads.h"
+#include "outside/request_starts.h"
 #include "outside/tls.h"
 #include <php.h>
 #include <fcntl.h>
@@ -72,6 +74,12 @@ static bool is_kernel_object(const char *name) {
     return strncmp(name, "anon_inode:", 11) == 0 && !strstr(name, "pidfd");
 }
 
+/* The file of a session that session_start() has opened (ext/session/mod_files.c). */
+static bool is_session(const char *path) {
+    const char *name = strrchr(path, '/');
+    return strncmp(name ? name + 1 : path, "sess_", 5) == 0;
+}
+
 /* A lock that others wait for indicates that the process has its own copy of the protected data.
  * A rollback would restore that copy when the file has changed long ago (SQLite's exclusive
  * mode, dba). Returns false if there is no lock. */
@@ -81,6 +89,13 @@ static bool look_at_locks(int fd, const char *name, int *fall) {
         return false;
     }
     const bool exclusive = strstr(text, " WRITE ") != NULL;
+    if (is_session(name)) {
+        report(fall, "session", exclusive ? FALL_SCRIPT : FALL_WORKER, "the session of no visitor",
+               samovar_boot_where(fd),
+               "the boot has started it and holds the lock of its file: call session_start() "
+               "after the checkpoint, in each request");
+        return true;
+    }
     report(fall, "lock", exclusive ? FALL_SCRIPT : FALL_WORKER, name, samovar_boot_where(fd),
            exclusive ? "lock files after the checkpoint: a rollback would restore the data that "
                        "this lock protects in memory, but not in the file"
@@ -231,6 +246,8 @@ int samovar_preflight(void) {
     look_at_dba(&fall);
     is_shared = fall == FALL_SHARED;
     samovar_data_report();
+    samovar_request_reads_report();
+    samovar_request_starts_report();
     return fall;
 }
 

@@ -3,6 +3,7 @@
  * Names and values are those of nginx's fastcgi_params with php-fpm. Keys are interned once at
  * startup, so that filling the array allocates only the values. */
 #include "sapi/variables.h"
+#include "outside/request_reads.h"
 #include "sapi/run_state.h"
 #include <SAPI.h>
 #include <php_variables.h>
@@ -252,6 +253,15 @@ static bool is_frankenphp_worker(const samovar_head *r) {
     return samovar_settings->frankenphp_worker && (!r || r->flags & SAMOVAR_APP);
 }
 
+const zend_string *samovar_environment_value(const zend_string *key) {
+    for (size_t i = 0; i < environment_count; i++) {
+        if (zend_string_equals(environment[i].key, (zend_string *)key)) {
+            return environment[i].value;
+        }
+    }
+    return NULL;
+}
+
 static void put_environment(HashTable *to) {
     for (size_t i = 0; i < environment_count; i++) {
         put(to, environment[i].key, environment[i].value);
@@ -268,6 +278,8 @@ typedef struct {
     uint32_t content_type, content_length, remote_port, server_port, user;
 } shape;
 enum { LATER = 6 /* PHP_SELF, and entries added by PHP */ };
+
+uint32_t samovar_server_entries_added;
 
 /* Indexed by three flags: HTTPS, worker of FrankenPHP, many headers. */
 static shape shapes[2][2][2];
@@ -347,7 +359,7 @@ static void set_field(const samovar_head *r, HashTable *in, const shape *s, int 
 }
 
 static void put_shaped(const samovar_head *r, HashTable *to) {
-    const shape *s = shape_for(r, r->headers + r->variables);
+    const shape *s = shape_for(r, r->headers + r->variables + samovar_server_entries_added);
     copy_shape(to, &s->array);
     for (int i = 0; i < FIELD_COUNT; i++) {
         set_field(r, to, s, i);
@@ -489,6 +501,7 @@ char *samovar_getenv(const char *name, size_t len) {
         return ZSTR_VAL(value_one);
     }
     if (!r) {
+        samovar_request_reads_getenv(name, len);
         return NULL;
     }
     const bool is_told = r->flags & SAMOVAR_FASTCGI;

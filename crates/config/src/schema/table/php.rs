@@ -294,12 +294,31 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "boot_reads",
+        flag: "boot-reads",
+        value: "NAME",
+        kind: Kind::List {
+            allowed: "a name such as `$_GET`, `$_SERVER['HTTP_HOST']` or `php://input`, or the end \
+                      of the path of a .php file",
+            clear: |settings| settings.boot_reads.clear(),
+            push: |settings, text| {
+                let allowed = !text.is_empty() && !text.contains(char::is_control);
+                allowed.then(|| settings.boot_reads.push(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "Request data that the boot reads on purpose (repeatable)",
+        long: "Such reads are no finding: those of the named data, and those by code of the named \
+               file. The names are those of the finding `request`.",
+        ..PLAIN
+    },
+    Setting {
         key: "image_errors",
         flag: "image-errors",
         value: "KIND",
         kind: Kind::List {
-            allowed: "`all`, `connection`, `tls`, `pipe`, `child`, `lock`, `thread`, `timer`, \
-                      `kernel-object` or `image`",
+            allowed: "`all`, `connection`, `tls`, `pipe`, `child`, `lock`, `session`, \
+                      `thread`, `timer`, `kernel-object`, `image` or `request`",
             clear: |settings| settings.image_errors.clear(),
             push: |settings, text| {
                 let known = text == "all" || FINDING_KINDS.contains(&text);
@@ -310,7 +329,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "Kinds of preflight findings that are errors (repeatable)",
         long: "If such an object is open at the checkpoint, the start or the reload fails. \
                Otherwise the server falls back to workers that boot individually, or to whole \
-               scripts. samovar status lists the findings.",
+               scripts. `request` has no fallback and is not part of `all`. samovar status lists \
+               the findings.",
         ..PLAIN
     },
 ];

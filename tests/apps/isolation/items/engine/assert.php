@@ -7,5 +7,5 @@ declare(strict_types=1);
 return [
     'leak' => static fn () => assert_options(ASSERT_CALLBACK, 'strlen'),
     'look' => static fn () => assert_options(ASSERT_CALLBACK),
-    'resident' => 'kept',
+    'resident' => 'reset',
 ];

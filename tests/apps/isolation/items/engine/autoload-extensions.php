@@ -7,5 +7,5 @@ declare(strict_types=1);
 return [
     'leak' => static fn () => spl_autoload_extensions('.dirt'),
     'look' => static fn () => spl_autoload_extensions(),
-    'resident' => 'kept',
+    'resident' => 'reset',
 ];

@@ -27,5 +27,5 @@ return [
 
         return Ticks::$n > 0;
     },
-    'resident' => 'kept',
+    'resident' => 'reset',
 ];

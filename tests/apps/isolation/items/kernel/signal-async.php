@@ -7,6 +7,6 @@ declare(strict_types=1);
 return [
     'leak' => static fn () => pcntl_async_signals(true),
     'look' => static fn () => pcntl_async_signals(),
-    'resident' => 'kept',
+    'resident' => 'reset',
     'needs' => ['pcntl'],
 ];

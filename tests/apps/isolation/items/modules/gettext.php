@@ -8,6 +8,6 @@ return [
     'boot' => static fn () => Isolation\subfolder('translations'),
     'leak' => static fn (string $folder) => [bindtextdomain('dirt', $folder), textdomain('dirt')],
     'look' => static fn () => textdomain(null),
-    'resident' => 'kept',
+    'resident' => 'reset',
     'needs' => ['gettext'],
 ];

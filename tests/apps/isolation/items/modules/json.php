@@ -7,5 +7,5 @@ declare(strict_types=1);
 return [
     'leak' => static fn () => json_decode('{'),
     'look' => static fn () => json_last_error_msg(),
-    'resident' => 'kept',
+    'resident' => 'reset',
 ];

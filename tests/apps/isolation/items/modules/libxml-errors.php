@@ -16,6 +16,6 @@ return [
 
         return [$errors, $internal];
     },
-    'resident' => 'kept',
+    'resident' => 'reset',
     'needs' => ['dom'],
 ];

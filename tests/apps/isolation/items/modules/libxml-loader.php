@@ -10,6 +10,6 @@ return [
         libxml_set_streams_context(stream_context_create(['http' => ['method' => 'DIRT']]));
     },
     'look' => static fn () => libxml_get_external_entity_loader() !== null,
-    'resident' => 'kept',
+    'resident' => 'reset',
     'needs' => ['libxml'],
 ];

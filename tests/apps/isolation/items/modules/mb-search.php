@@ -10,6 +10,6 @@ return [
         mb_ereg_search();
     },
     'look' => static fn () => mb_ereg_search_getpos(),
-    'resident' => 'kept',
+    'resident' => 'reset',
     'needs' => ['mbstring'],
 ];

@@ -7,6 +7,6 @@ declare(strict_types=1);
 return [
     'leak' => static fn () => mb_substitute_character('entity'),
     'look' => static fn () => mb_substitute_character(),
-    'resident' => 'kept',
+    'resident' => 'reset',
     'needs' => ['mbstring'],
 ];

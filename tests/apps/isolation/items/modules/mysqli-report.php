@@ -7,6 +7,6 @@ declare(strict_types=1);
 return [
     'leak' => static fn () => mysqli_report(MYSQLI_REPORT_OFF),
     'look' => static fn () => (new mysqli_driver())->report_mode,
-    'resident' => 'kept',
+    'resident' => 'reset',
     'needs' => ['mysqli'],
 ];

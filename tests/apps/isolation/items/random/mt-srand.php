@@ -12,5 +12,5 @@ return [
     },
     'leak' => static fn () => mt_srand(5),
     'look' => static fn (array $known) => in_array(mt_rand(), $known, true),
-    'resident' => 'kept',
+    'resident' => 'reset',
 ];
