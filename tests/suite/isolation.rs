@@ -5,6 +5,7 @@
 
 mod beside;
 mod clients;
+mod descendants;
 mod ends;
 mod files;
 mod kinds;
@@ -12,6 +13,7 @@ mod large;
 mod leaks;
 mod memory;
 mod outside;
+mod signals;
 mod snmp;
 mod stage;
 mod tokens;

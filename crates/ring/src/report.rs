@@ -76,7 +76,7 @@ codes! {
 codes! {
     /// Why a worker requested a fresh fork as its replacement. `leave_reason` in C.
     pub enum LeaveReason {
-        /// A request left a child process.
+        /// A request left a child process, or a process that holds descriptors of the image.
         Child = 1, "child";
         /// A request left a thread.
         Thread = 2, "thread";

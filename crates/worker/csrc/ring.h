@@ -76,7 +76,7 @@ _Static_assert(sizeof(samovar_head) == 160, "as in Rust");
 /* Why a worker requested a fresh fork as its replacement. */
 typedef enum {
     LEAVE_NOT = 0,
-    /* A request left a child process. */
+    /* A request left a child process, or a process that holds descriptors of the image. */
     LEAVE_CHILD = 1,
     /* A request left a thread. */
     LEAVE_THREAD = 2,

@@ -13,6 +13,7 @@
 #include "memory/heap.h"
 #include "model/overrun.h"
 #include "outside/boot.h"
+#include "outside/descendants.h"
 #include "outside/tls.h"
 #include "rollback/reseed.h"
 #include "rollback/rollback.h"
@@ -101,6 +102,7 @@ int samovar_php_startup(const samovar_options *options) {
         samovar_calls_watch();
     }
     pthread_atfork(samovar_boot_forks, NULL, samovar_forked);
+    pthread_atfork(samovar_descendants_fork, NULL, NULL);
     pthread_atfork(NULL, NULL, samovar_tasks_forked);
     samovar_reseed_startup();
     samovar_tls_startup();

@@ -8,7 +8,7 @@
 use crate::boundary::{self, BootPlace, Outcome};
 use crate::life;
 use crate::log;
-use crate::os;
+use crate::os::{self, BlockedSignals};
 use crate::request_head::Head;
 use crate::shared;
 use crate::tracing;
@@ -109,6 +109,7 @@ impl ImageProcess {
 
     /// Forks as ordered until the template closes the channel. Returns in each worker.
     fn serve(&self) -> io::Result<()> {
+        let signals = os::blocked_signals();
         let children = os::block_sigchld()?;
         let mut workers = HashMap::new();
         let parent = os::own_pid();
@@ -145,7 +146,7 @@ impl ImageProcess {
                 0 => {
                     drop(children);
                     os::print_there(output);
-                    self.become_worker(parent, worker);
+                    self.become_worker(parent, worker, &signals);
                     return Ok(());
                 }
                 pid => {
@@ -157,11 +158,12 @@ impl ImageProcess {
         }
     }
 
-    fn become_worker(&self, parent: i32, me: WorkerId) {
+    /// `signals`: the mask that the application has set during its boot.
+    fn become_worker(&self, parent: i32, me: WorkerId, signals: &BlockedSignals) {
         os::die_with_parent(parent);
         os::close(self.template.as_raw_fd());
         os::close(self.supervisor.as_raw_fd());
-        os::unblock_signals();
+        os::block_signals(signals);
         let lanes = tracing::lanes(&[Lane::App]);
         boundary::install(WorkerEnd::new(self.ring.clone(), me.cell, me.life), lanes);
     }

@@ -45,9 +45,22 @@ pub(crate) fn drain(signals: &SignalFd) {
     while let Ok(Some(_)) = signals.read_signal() {}
 }
 
-pub(crate) fn unblock_signals() {
+/// The signals that a process has blocked.
+pub(crate) struct BlockedSignals(SigSet);
+
+pub(crate) fn blocked_signals() -> BlockedSignals {
     // Fails only for an unknown first argument.
-    let _ = SigSet::empty().thread_set_mask();
+    BlockedSignals(SigSet::thread_get_mask().unwrap_or_else(|_| SigSet::empty()))
+}
+
+/// Blocks these signals and no others.
+pub(crate) fn block_signals(signals: &BlockedSignals) {
+    // Fails only for an unknown first argument.
+    let _ = signals.0.thread_set_mask();
+}
+
+pub(crate) fn unblock_signals() {
+    block_signals(&BlockedSignals(SigSet::empty()));
 }
 
 /// Closes all inherited descriptors except the standard streams and `keep`. Requests and the

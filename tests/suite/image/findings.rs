@@ -46,6 +46,26 @@ fn unshareable_state_is_a_finding_with_action() {
         ("pcntl_alarm(1000);", "timer", "script", "script"),
         (&format!("{FFI} $c->epoll_create1(0);"), "kernel-object", "script", "script"),
         (&thread, "thread", "script", "script"),
+        (
+            "pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1]); posix_kill(getmypid(), SIGUSR1);",
+            "signal",
+            "script",
+            "script",
+        ),
+        (
+            "$c = FFI::cdef('void *mmap(void *, size_t, int, int, int, long);');
+             $c->mmap(null, 4096, 3, 0x21, -1, 0);",
+            "memory",
+            "note",
+            "shared",
+        ),
+        (
+            "$c = FFI::cdef('long syscall(long, const char *, const char *, char *, long, int);');
+             $c->syscall(php_uname('m') === 'aarch64' ? 217 : 248, 'user', 'tea', 'x', 1, -2);",
+            "key",
+            "note",
+            "shared",
+        ),
     ] {
         let php = format!("$n = 0;\n{boot}\nSamovar\\checkpoint(); echo ++$n, ' ', $_GET['a'];");
         let server = script(&php).define("ffi.enable", "1").start();
@@ -58,8 +78,8 @@ fn unshareable_state_is_a_finding_with_action() {
             .unwrap_or_else(|| panic!("{boot}: {status}"));
         assert_eq!(found["action"], action, "{boot}");
         assert!(!found["advice"].as_str().unwrap_or_default().is_empty(), "{boot}");
-        // Resources opened through FFI are found without their place in the code.
-        if kind != "kernel-object" {
+        // Resources opened through FFI, and signals, are found without their place in the code.
+        if kind != "kernel-object" && kind != "signal" {
             let place = found["where"].as_str().unwrap_or_default();
             assert!(
                 place.ends_with("index.php:3") || place.ends_with("index.php:4"),

@@ -342,6 +342,7 @@ pub const FINDING_KINDS: &[&str] = &[
     "session",
     "thread",
     "timer",
+    "signal",
     "kernel-object",
     "image",
     "request",

@@ -1,6 +1,9 @@
 /* Wraps functions of PHP itself whose calls must be noticed. */
 #include "functions/wrapped.h"
+#include "rollback/process.h"
 #include "rollback/reseed.h"
+#include "rollback/signals.h"
+#include "rollback/taint.h"
 #include "sapi/sapi.h"
 #include "sapi/variables.h"
 #include <ext/random/php_random.h>
@@ -55,6 +58,32 @@ static ZEND_NAMED_FUNCTION(wrapped_engine) {
     call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
+/* The end of a request in ext/pcntl: each signal that had a handler gets its default disposition
+ * back, and is unblocked. A pending signal, or an alarm, would then end the process before the
+ * response is complete, and the front would run the request again. No handler can be called any
+ * more, so both are dropped before. On the console a process ends as with PHP's command line. */
+static zend_result (*end_of_pcntl)(SHUTDOWN_FUNC_ARGS);
+
+static zend_result end_pcntl(SHUTDOWN_FUNC_ARGS) {
+    if (samovar_place != SAMOVAR_RUNS_CONSOLE) {
+        if (samovar_persistent) {
+            samovar_process_end_timers(samovar_process_state());
+        } else {
+            samovar_taint_end_timers();
+        }
+        samovar_signals_end();
+    }
+    return end_of_pcntl(SHUTDOWN_FUNC_ARGS_PASSTHRU);
+}
+
+static void wrap_pcntl(void) {
+    zend_module_entry *pcntl = zend_hash_str_find_ptr(&module_registry, "pcntl", strlen("pcntl"));
+    if (pcntl && pcntl->request_shutdown_func) {
+        end_of_pcntl = pcntl->request_shutdown_func;
+        pcntl->request_shutdown_func = end_pcntl;
+    }
+}
+
 static void wrap(const zend_class_entry *scope, const char *name, zif_handler outer) {
     const HashTable *table = scope ? &scope->function_table : CG(function_table);
     zend_function *f = zend_hash_str_find_ptr(table, name, strlen(name));
@@ -67,6 +96,7 @@ static void wrap(const zend_class_entry *scope, const char *name, zif_handler ou
 }
 
 void samovar_wrap_functions(void) {
+    wrap_pcntl();
     wrap(NULL, "chdir", wrapped_chdir);
     wrap(NULL, "filter_input", wrapped_filter);
     wrap(NULL, "filter_input_array", wrapped_filter);

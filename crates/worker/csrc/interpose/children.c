@@ -5,6 +5,7 @@
 #include "interpose/original.h"
 #include "memory/hot.h"
 #include "outside/boot.h"
+#include "outside/descendants.h"
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     ORIGINAL(posix_spawn)
     NOTE(samovar_hot_state()->others_wrote);
+    samovar_descendants_spawn();
     samovar_boot_opened(BOOT_CHILD);
     return original(pid, path, actions, attributes, argv, envp);
 }
@@ -25,6 +27,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
                  const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     ORIGINAL(posix_spawnp)
     NOTE(samovar_hot_state()->others_wrote);
+    samovar_descendants_spawn();
     samovar_boot_opened(BOOT_CHILD);
     return original(pid, file, actions, attributes, argv, envp);
 }
@@ -33,6 +36,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
 FILE *popen(const char *command, const char *mode) {
     ORIGINAL(popen)
     NOTE(samovar_hot_state()->others_wrote);
+    samovar_descendants_spawn();
     FILE *stream = original(command, mode);
     if (stream) {
         samovar_boot_opened(fileno(stream));

@@ -6,6 +6,7 @@
 #include "memory/persistent.h"
 #include "outside/boot.h"
 #include "outside/connection_protocols.h"
+#include "outside/descendants.h"
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -39,15 +40,20 @@ int close(int fd) {
     return (int)samovar_system_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-/* The use of a copy is not observed. */
-int dup(int from) {
+/* The use of a copy is not observed, and programs that a request starts have it, too. */
+static void note_copy(int from) {
     samovar_talk_other(from);
+    samovar_descendants_share(from);
+}
+
+int dup(int from) {
+    note_copy(from);
     return (int)syscall(SYS_dup, from);
 }
 
 int dup3(int from, int to, int flags) {
     note_closing(to);
-    samovar_talk_other(from);
+    note_copy(from);
     return (int)syscall(SYS_dup3, from, to, flags);
 }
 
@@ -64,7 +70,10 @@ static void note_control(int fd, int what) {
     switch (what) {
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
-        samovar_talk_other(fd);
+        note_copy(fd);
+        return;
+    case F_SETFD:
+        samovar_descendants_share(fd);
         return;
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
@@ -118,6 +127,9 @@ int ioctl(int fd, unsigned long what, ...) {
     if (!is_harmless(what)) {
         samovar_talk_other(fd);
     }
+    if (what == FIONCLEX) {
+        samovar_descendants_share(fd);
+    }
     return (int)syscall(SYS_ioctl, fd, what, argument);
 }
 
@@ -134,7 +146,7 @@ static void note_copied(const char *path) {
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         const size_t len = strlen(folders[i]);
         if (strncmp(path, folders[i], len) == 0) {
-            samovar_talk_other(atoi(path + len));
+            note_copy(atoi(path + len));
         }
     }
 }

@@ -6,6 +6,7 @@
 #include "memory/hot.h"
 #include "memory/mappings.h"
 #include "memory/persistent.h"
+#include "outside/boot.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -92,6 +93,9 @@ void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
                        : raw_mmap(at, len, prot, flags, fd, offset);
     if (rolls_back && result != MAP_FAILED) {
         note_new_mapping(result, len, flags);
+    }
+    if (samovar_booting && result != MAP_FAILED && flags & MAP_SHARED && prot & PROT_WRITE) {
+        samovar_boot_mapped(result, flags & MAP_ANONYMOUS ? -1 : fd);
     }
     return result;
 }

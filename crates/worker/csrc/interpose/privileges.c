@@ -2,8 +2,10 @@
  * every model, the worker sends its response and leaves. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
+#include "outside/boot.h"
 #include <errno.h>
 #include <grp.h>
+#include <linux/keyctl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/fsuid.h>
@@ -155,6 +157,12 @@ static bool is_irreversible(long number) {
     }
 }
 
+/* Keys of the kernel belong to the process, its session or its user. */
+static bool adds_key(long number, long operation) {
+    return number == SYS_add_key ||
+           (number == SYS_keyctl && operation == KEYCTL_JOIN_SESSION_KEYRING);
+}
+
 long syscall(long number, ...) {
     ORIGINAL(syscall)
     va_list more;
@@ -163,6 +171,10 @@ long syscall(long number, ...) {
     long d = va_arg(more, long), e = va_arg(more, long), f = va_arg(more, long);
     va_end(more);
     if (is_irreversible(number)) {
+        samovar_note_irreversible(LEAVE_PRIVILEGES);
+    }
+    if (adds_key(number, a)) {
+        samovar_boot_opened(BOOT_KEY);
         samovar_note_irreversible(LEAVE_PRIVILEGES);
     }
     return original(number, a, b, c, d, e, f);

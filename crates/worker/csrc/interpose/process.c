@@ -5,6 +5,7 @@
 #include "interpose/original.h"
 #include "outside/boot.h"
 #include "rollback/process.h"
+#include "rollback/signals.h"
 #include "rollback/taint.h"
 #include "rollback/time_limit.h"
 #include <fcntl.h>
@@ -31,12 +32,16 @@ mode_t umask(mode_t mask) {
     return (mode_t)syscall(SYS_umask, mask);
 }
 
-/* No request begins with a blocked signal, so unblocking one leaves no change. */
+/* PHP unblocks signals in each request, which changes nothing if the boot has blocked none. */
 static void note_mask(int how, const sigset_t *set) {
+    const bool unblocks = how == SIG_UNBLOCK;
+    if (set && !unblocks) {
+        samovar_signals_block();
+    }
     if (samovar_persistent) {
         samovar_process_state()->mask_changed = true;
-    } else if (set && how != SIG_UNBLOCK) {
-        samovar_taint_mask();
+    } else if (set) {
+        samovar_taint_mask(unblocks);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "outside/boot_traffic.h"
 #include "outside/data.h"
 #include "outside/connection_protocols.h"
+#include "outside/descendants.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -84,6 +85,7 @@ ssize_t send(int fd, const void *from, size_t len, int flags) {
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
     note_parts_sent(fd, message->msg_iov, message->msg_iovlen);
+    samovar_descendants_sent(message);
     return BLOCKING(BLOCKS_WRITE, fd, SYS_sendmsg, fd, message, flags, 0, 0, 0);
 }
 
@@ -173,6 +175,7 @@ ssize_t __recvfrom_chk(int fd, void *to, size_t room, size_t size, int flags, __
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
     for (unsigned i = 0; i < count; i++) {
         note_parts_sent(fd, messages[i].msg_hdr.msg_iov, messages[i].msg_hdr.msg_iovlen);
+        samovar_descendants_sent(&messages[i].msg_hdr);
     }
     return (int)BLOCKING(BLOCKS_WRITE, fd, SYS_sendmmsg, fd, messages, count, flags, 0, 0);
 }

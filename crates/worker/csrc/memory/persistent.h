@@ -26,6 +26,7 @@ typedef struct {
     PERSISTENT_ROOM time_limit[32];
     PERSISTENT_ROOM loads[32];
     PERSISTENT_ROOM process[512];
+    PERSISTENT_ROOM descendants[32];
     PERSISTENT_ROOM arena[640];
     PERSISTENT_ROOM rollback[10 << 10]; /* two contexts, which are largest on aarch64 */
     PERSISTENT_ROOM hot[3584];

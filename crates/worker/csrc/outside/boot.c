@@ -6,8 +6,10 @@
 #include "outside/data.h"
 #include "outside/descriptor.h"
 #include <php.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { WHERE = 256, PLACES_MAX = 128 };
+enum { WHERE = 256, PLACES_MAX = 128, MAPPINGS_MAX = 16 };
 
 bool samovar_booting;
 
@@ -23,6 +25,9 @@ static struct {
 } places[PLACES_MAX];
 static uint32_t place_count;
 
+static const void *mappings[MAPPINGS_MAX];
+static uint32_t mapping_count;
+
 static void note_before(int fd, void *data) {
     (void)data;
     samovar_set_add(&before, fd);
@@ -31,7 +36,7 @@ static void note_before(int fd, void *data) {
 void samovar_boot_begin(void) {
     before = ciphers = bound = tuned = (descriptor_set){{0}};
     samovar_for_each_descriptor(note_before, NULL);
-    place_count = 0;
+    place_count = mapping_count = 0;
     samovar_data_begin();
     samovar_boot_traffic_begin();
     samovar_booting = true;
@@ -113,6 +118,16 @@ void samovar_boot_forks(void) {
     samovar_boot_opened(BOOT_CHILD);
 }
 
+/* The data of a file with a name is not part of the process. */
+void samovar_boot_mapped(const void *at, int fd) {
+    struct stat info;
+    const bool has_name = fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink > 0;
+    if (samovar_booting && !has_name && mapping_count < MAPPINGS_MAX) {
+        mappings[mapping_count++] = at;
+        samovar_boot_opened(BOOT_MAPPING);
+    }
+}
+
 /* ---- queries ------------------------------------------------------------------------------- */
 
 bool samovar_boot_was_there(int fd) {
@@ -133,6 +148,16 @@ bool samovar_boot_is_bound(int fd) {
 
 bool samovar_boot_is_tuned(int fd) {
     return samovar_set_has(&tuned, fd);
+}
+
+bool samovar_boot_shares_memory(void) {
+    unsigned char resident;
+    for (uint32_t i = 0; i < mapping_count; i++) {
+        if (syscall(SYS_mincore, mappings[i], 1, &resident) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const char *samovar_boot_where(int fd) {

@@ -172,8 +172,19 @@ static void know(int fd, void *data) {
     s->known[s->known_count++] = k;
 }
 
+/* A program in the background would keep a connection open when its worker leaves, together with
+ * the locks of its session, and could read the responses to later requests. The copies that
+ * proc_open() makes of its descriptors stay open. */
+static void close_on_exec(int fd, void *data) {
+    (void)data;
+    if (fd > STDERR_FILENO && !samovar_boot_was_there(fd)) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+}
+
 bool samovar_kept_begin(kept_state *s, bool is_shared) {
     shares_image = is_shared;
+    samovar_for_each_descriptor(close_on_exec, NULL);
     samovar_for_each_descriptor(keep, s);
     share_ranges(s);
     could_know = true;

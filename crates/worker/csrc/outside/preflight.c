@@ -17,6 +17,7 @@
 #include "outside/tls.h"
 #include <php.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -203,6 +204,37 @@ static void look_at_timers(int *fall) {
     }
 }
 
+/* A signal that was raised while it was blocked. Signals without a default action are
+ * left out: SIGCHLD of the boot's programs, for example. */
+static void look_at_signals(int *fall) {
+    sigset_t pending;
+    sigpending(&pending);
+    const int harmless[] = {SIGCHLD, SIGCONT, SIGURG, SIGWINCH};
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
+        sigdelset(&pending, harmless[i]);
+    }
+    if (!sigisemptyset(&pending)) {
+        report(fall, "signal", FALL_SCRIPT, "a pending signal", "",
+               "unblock and handle it before the checkpoint: a fork does not inherit it");
+    }
+}
+
+static void look_at_memory(int *fall) {
+    if (samovar_boot_shares_memory()) {
+        report(fall, "memory", FALL_SHARED, "shared memory without a name",
+               samovar_boot_where(BOOT_MAPPING),
+               "no rollback restores it: each request sees the writes of all earlier ones");
+    }
+}
+
+static void look_at_keys(int *fall) {
+    const char *line = samovar_boot_where(BOOT_KEY);
+    if (*line) {
+        report(fall, "key", FALL_SHARED, "a key in a keyring of the kernel", line,
+               "all requests share it, and no rollback restores it: add keys after the checkpoint");
+    }
+}
+
 static bool is_dba(const char *type) {
     return type && strncasecmp(type, "dba", 3) == 0;
 }
@@ -243,6 +275,9 @@ int samovar_preflight(void) {
     look_at_threads(&fall);
     look_at_children(&fall);
     look_at_timers(&fall);
+    look_at_signals(&fall);
+    look_at_memory(&fall);
+    look_at_keys(&fall);
     look_at_dba(&fall);
     is_shared = fall == FALL_SHARED;
     samovar_data_report();

@@ -6,6 +6,7 @@
  * change cannot be undone, the worker ends. */
 #define _GNU_SOURCE
 #include "rollback/process.h"
+#include "rollback/signals.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -24,17 +25,6 @@ static struct sigaction dispositions[SIGNALS];
 static void note_signals(void) {
     for (int i = 1; i < SIGNALS; i++) {
         syscall(SYS_rt_sigaction, i, NULL, &dispositions[i], 8);
-    }
-}
-
-/* Drops signals that were sent to the request, and that it has blocked and not handled. */
-static void drop_pending_signals(void) {
-    sigset_t all;
-    sigfillset(&all);
-    for (int i = 0; i < SIGNALS; i++) {
-        if (syscall(SYS_rt_sigtimedwait, &all, NULL, &(struct timespec){0}, 8) < 0) {
-            return;
-        }
     }
 }
 
@@ -97,6 +87,12 @@ bool samovar_process_begin(process_state *s) {
     return s->cwd >= 0;
 }
 
+void samovar_process_end_timers(const process_state *s) {
+    if (s->timers_changed) {
+        stop_timers();
+    }
+}
+
 void samovar_process_settle(process_state *s) {
     s->cwd_changed = s->umask_changed = s->signals_changed = s->timers_changed = false;
     s->mask_changed = s->modules_end = false;
@@ -128,7 +124,7 @@ void samovar_process_restore(process_state *s) {
         stop_timers();
     }
     if (s->mask_changed || s->signals_changed) {
-        drop_pending_signals();
+        samovar_signals_drop();
     }
     samovar_process_settle(s);
 }

@@ -29,6 +29,9 @@ PERSISTENT_STATE(process_state, samovar_process_state, process);
 bool samovar_process_begin(process_state *s);
 /* Discards the records so far, which are those of the worker's own start. */
 void samovar_process_settle(process_state *s);
+/* Called when the request's code has ended, before its signal handlers are gone: an alarm would
+ * end the process. */
+void samovar_process_end_timers(const process_state *s);
 /* Called after a request, before anything is restored. Returns the reason if something cannot be
  * restored, else LEAVE_NOT. `threads_started`: the request may have left threads. */
 leave_reason samovar_process_doubt(const process_state *s, bool threads_started);

@@ -11,6 +11,7 @@
 #include "memory/mappings.h"
 #include "outside/connection_protocols.h"
 #include "outside/connections.h"
+#include "outside/descendants.h"
 #include "outside/paths.h"
 #include "outside/preflight.h"
 #include "outside/put_back.h"
@@ -52,8 +53,15 @@ static void leave_when_in_doubt(void) {
         !samovar_put_back_are_quiet(kept)) {
         *leave = LEAVE_CONNECTION;
     }
-    if (!samovar_put_back_are_known(kept)) {
+    const bool are_known = samovar_put_back_are_known(kept);
+    if (!are_known) {
         *leave = LEAVE_DESCRIPTOR;
+    }
+    if (samovar_descendants_remain()) {
+        *leave = *leave == LEAVE_NOT ? LEAVE_CHILD : *leave;
+        if (are_known) {
+            samovar_descendants_hang_up(kept);
+        }
     }
     const leave_reason doubt =
         samovar_process_doubt(samovar_process_state(), samovar_hot_state()->threads_started);
@@ -152,6 +160,7 @@ static bool start(void) {
     }
     samovar_persistent->leave = LEAVE_NOT; /* Discards the records of this start. */
     samovar_process_settle(process);
+    *samovar_descendants_state() = (descendants_state){0};
     return samovar_mappings_settle(mappings);
 }
 
@@ -159,6 +168,7 @@ static bool start(void) {
  * the ring. */
 void samovar_forked(void) {
     samovar_talk_forked();
+    samovar_descendants_forked();
     samovar_persistent_end();
     samovar_detach();
 }

@@ -30,7 +30,14 @@ static struct {
 static struct {
     uint64_t mask;
     bool mask_known;
+    bool blocks; /* the boot has blocked signals: a request may unblock them */
 } original;
+
+static uint64_t current_mask(void) {
+    uint64_t mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, SIGSET_BYTES);
+    return mask;
+}
 
 void samovar_taint(leave_reason reason) {
     taints.reason = reason;
@@ -40,13 +47,13 @@ void samovar_taint_timers(void) {
     taints.timers = true;
 }
 
-void samovar_taint_mask(void) {
-    if (syscall(SYS_gettid) != getpid()) {
+void samovar_taint_mask(bool unblocks) {
+    if ((unblocks && !original.blocks) || syscall(SYS_gettid) != getpid()) {
         return; /* each thread has its own mask */
     }
     if (!original.mask_known) {
-        original.mask_known =
-            syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &original.mask, SIGSET_BYTES) == 0;
+        original.mask = current_mask();
+        original.mask_known = true;
     }
     taints.mask = true;
 }
@@ -58,10 +65,13 @@ static bool has_timer(void) {
     return timerisset(&real.it_value) || timerisset(&own.it_value);
 }
 
-static bool has_other_mask(void) {
-    uint64_t now = 0;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &now, SIGSET_BYTES);
-    return now != original.mask;
+void samovar_taint_end_timers(void) {
+    const struct itimerval off = {0};
+    if (taints.timers && has_timer()) {
+        taints.reason = taints.reason == LEAVE_NOT ? LEAVE_TIMER : taints.reason;
+        syscall(SYS_setitimer, ITIMER_REAL, &off, NULL);
+        syscall(SYS_setitimer, ITIMER_VIRTUAL, &off, NULL);
+    }
 }
 
 int samovar_tainted(void) {
@@ -71,7 +81,7 @@ int samovar_tainted(void) {
     if (taints.timers && has_timer()) {
         return LEAVE_TIMER;
     }
-    return taints.mask && has_other_mask() ? LEAVE_SIGNAL : LEAVE_NOT;
+    return taints.mask && current_mask() != original.mask ? LEAVE_SIGNAL : LEAVE_NOT;
 }
 
 void samovar_taints_begin(void) {
@@ -82,4 +92,5 @@ void samovar_taints_begin(void) {
 void samovar_taints_restart(void) {
     samovar_taints_begin();
     original.mask_known = false;
+    original.blocks = current_mask() != 0;
 }

@@ -8,8 +8,11 @@
 void samovar_taint(leave_reason reason);
 /* Called when a timer was set or removed. */
 void samovar_taint_timers(void);
-/* Called before signals are blocked. */
-void samovar_taint_mask(void);
+/* Called before signals are blocked or unblocked. */
+void samovar_taint_mask(bool unblocks);
+/* Called when the request's code has ended, before its signal handlers are gone: an alarm would
+ * end the process. */
+void samovar_taint_end_timers(void);
 
 /* Called when a request begins. */
 void samovar_taints_begin(void);

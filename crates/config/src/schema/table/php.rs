@@ -318,7 +318,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "KIND",
         kind: Kind::List {
             allowed: "`all`, `connection`, `tls`, `pipe`, `child`, `lock`, `session`, \
-                      `thread`, `timer`, `kernel-object`, `image` or `request`",
+                      `thread`, `timer`, `signal`, `kernel-object`, `image` or `request`",
             clear: |settings| settings.image_errors.clear(),
             push: |settings, text| {
                 let known = text == "all" || FINDING_KINDS.contains(&text);
