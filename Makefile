@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit model whole php php-tests \
-	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors interrupted upgrades built engine accounting \
+	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
 	reads spies collector pebble caddy nightly deny fuzz hostile clean php-engine pgo peers
 
 help:
@@ -139,6 +139,11 @@ visitors: export OUTSIDE_REQUESTS ?= 100000
 visitors: built ## 100,000 visitors on connections that were opened before the checkpoint (OUTSIDE_REQUESTS, OUTSIDE_SEED)
 	$(SHOW) visitors_in_random_order_are_isolated
 
+connections: export CONNECTION_SECONDS ?= 900
+connections: built ## random visits on kept connections, and on new ones, for an hour (CONNECTION_SECONDS for each database, CONNECTION_SEED)
+	$(SHOW) --only-ignored suite::isolation::connections::
+	$(SHOW) suite::isolation::connection_fuzzer::
+
 interrupted: export TASKS_REQUESTS ?= 100000
 interrupted: built ## 100,000 requests that end at arbitrary points while their tasks wait (TASKS_REQUESTS, TASKS_SEED)
 	$(SHOW) tasks_ended_at_random_points_leave_no_state
@@ -185,6 +190,7 @@ caddy: built ## Caddy in front, over FastCGI and over HTTP, built from its Go mo
 #   - crowds of 500 instead of 200 requests
 #   - three threads of the front (all of its tests again)
 #   - minutes of chaos
+#   - an hour of random visits on kept connections
 #   - 100,000 visitors, interrupted requests and reads; a hundred upgrades
 #   - all 5,000 tests of php-src's engine
 #   - Go programs (they are built first)
@@ -195,7 +201,7 @@ nightly: export FASTCGI = all
 nightly: export HTTP2 = all
 nightly: export CROWD_REQUESTS = 500
 # The targets that fetch Go modules come last.
-NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors interrupted upgrades engine accounting reads \
+NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades engine accounting reads \
 	spies hostile pebble caddy
 nightly: $(NIGHTLY) ## the tests that are too slow for every run
 

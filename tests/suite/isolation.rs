@@ -6,6 +6,8 @@
 mod beside;
 mod clients;
 mod descendants;
+mod connection_fuzzer;
+mod connections;
 mod ends;
 mod files;
 mod kinds;
