@@ -127,7 +127,7 @@ impl Case {
 
     /// Documents that a fatal error ends the request before any output is sent.
     pub(crate) fn fails(self) -> Case {
-        let why = "a handler that fails is 500, where php-fpm leaves the status that was set";
+        let why = "a handler that fails without a status is 500, where php-fpm shows it with 200";
         self.differs_in_resident(why, Is::Status(500))
     }
 }

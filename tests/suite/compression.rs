@@ -167,7 +167,9 @@ fn unsuitable_responses_are_not_compressed() {
             "{target}"
         );
         assert_eq!(response.header("content-length"), plain.header("content-length"), "{target}");
-        assert_eq!(response.header("vary"), None, "{target}");
+        // A cache may combine a part with the whole content, which may be compressed.
+        let vary = if response.status == 206 { Some("Accept-Encoding") } else { None };
+        assert_eq!(response.header("vary"), vary, "{target}");
     }
     let head = Request::new("HEAD", "/").header("Accept-Encoding", "gzip");
     let head = server.client().request(&head);

@@ -2,6 +2,7 @@
 
 mod lengths;
 mod refusals;
+mod statuses;
 mod targets;
 mod variables;
 

@@ -202,7 +202,7 @@ fn invalid_value_in_file_is_reported() {
     check(
         "[limits]\nheaders_max = \"100\"",
         "2: `limits.headers_max = \"100\"`",
-        "`limits.headers_max` takes a whole number from 1 to 200, without quotes",
+        "`limits.headers_max` takes a whole number from 1 to 1000, without quotes",
     );
     check(
         "limits.head_bytes_max = '65K'",
@@ -318,7 +318,7 @@ fn invalid_value_in_environment_or_flag_is_reported() {
         "",
         &["SAMOVAR_HEADERS_MAX=none"],
         "`SAMOVAR_HEADERS_MAX=none` is not allowed",
-        "`SAMOVAR_HEADERS_MAX` takes a whole number from 1 to 200",
+        "`SAMOVAR_HEADERS_MAX` takes a whole number from 1 to 1000",
     );
     check_problem(
         "",

@@ -26,6 +26,7 @@ mod io_observer;
 pub mod listeners;
 pub(crate) mod peer_info;
 pub mod proxy_header;
+mod refused_head;
 pub(crate) mod registry;
 pub(crate) mod request_body;
 pub(crate) mod serve;

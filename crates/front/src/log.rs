@@ -6,6 +6,7 @@
 //! requests of other servers. Imports `route` (targets as received) and `runtime`.
 
 mod access;
+mod basic_user;
 mod entry;
 mod line;
 pub(crate) mod request_id;
@@ -14,5 +15,6 @@ pub(crate) mod trace;
 
 pub(crate) use access::{AccessLog, Recorder};
 pub use access::{in_words, target_of};
+pub(crate) use basic_user::basic_user;
 pub(crate) use entry::RequestLogEntry;
 pub(crate) use line::Client;

@@ -49,8 +49,9 @@ use samovar_config::{Role, TraceFrom};
 use std::rc::Rc;
 use upload::{Source, Upload};
 
-/// Path that is served even by listeners that redirect to HTTPS, because a certificate authority
-/// may use it to validate the domain.
+/// Folder whose files are sent even by listeners that redirect to HTTPS, because a certificate
+/// authority may use them to validate the domain. Requests without a file are redirected, which
+/// authorities follow.
 const ACME_FOLDER: &[u8] = b"/.well-known/acme-challenge/";
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -224,27 +225,34 @@ async fn respond(
     {
         return Ok(front_response::text(response));
     }
-    if let Role::Redirect(port) = context.connection.role
-        && !is_challenge(path)
-    {
-        return front_response::to_https(
-            port.unwrap_or_else(|| context.https_port()),
-            parts,
-            whole,
-        );
+    let https_port = match context.connection.role {
+        Role::Redirect(port) => Some(port.unwrap_or_else(|| context.https_port())),
+        Role::Site => None,
+    };
+    if let Some(port) = https_port.filter(|_| !is_challenge(path)) {
+        return front_response::to_https(port, parts, whole);
     }
     let RequestContext { setup, .. } = *context;
     // A web server in front, connected by FastCGI, compresses responses itself.
     let is_direct = context.told.is_none();
     let wish = compress::Wish::of(&setup.settings.compression, parts).filter(|_| is_direct);
     let routed = context.route(parts, path).await?;
+    if let Some(port) = https_port.filter(|_| !matches!(routed.route, Route::Static(_))) {
+        return front_response::to_https(port, parts, whole);
+    }
     let routed = found.insert(routed);
     if routed.effects.as_ref().is_some_and(|effects| !effects.is_logged()) {
         entry.keep_out_of_log();
     }
     let may_compress = routed.effects.as_ref().is_none_or(|effects| effects.may_compress());
     let responded = match &routed.route {
-        Route::Script(script) => run(context, parts, body, script, entry).await,
+        Route::Script(script) => {
+            let responded = run(context, parts, body, script, entry).await;
+            if responded.as_ref().is_ok_and(|response| response.body().may_break_off()) {
+                entry.names(parts, context.id);
+            }
+            responded
+        }
         Route::Static(file) => {
             let asked = files::Asked { method: &parts.method, headers: &parts.headers };
             let compression = Some(&setup.settings.compression).filter(|_| may_compress);
@@ -319,6 +327,7 @@ async fn refuse(
     failure.count(&context.shared().counters);
     let advice = first_request_hints::advice(context, parts, failure);
     let mut response = error_page::response(&failure, parts, context.id, advice);
+    worker_response::set_reason(&mut response, None);
     let routed = match routed {
         None if failure == Failure::Busy(Rejection::Files, 1) => None,
         None => Box::pin(context.route(parts, Target::of(parts).path)).await.ok(),
@@ -378,15 +387,28 @@ async fn run(
     if folders.is_empty() {
         let recycled = std::mem::take(&mut parts.headers);
         let response = worker_response::respond(
-            connection, setup, recycled, response, exchange, is_head, entry,
+            connection,
+            setup,
+            recycled,
+            response,
+            exchange,
+            is_head,
+            (context.id, entry),
         );
         return response.map(|response| promised(context, response));
     }
     // A file sent in place of the body depends on the request's headers, so their map is not reused
     // here.
     let headers = HeaderMap::new();
-    let response =
-        worker_response::respond(connection, setup, headers, response, exchange, is_head, entry)?;
+    let response = worker_response::respond(
+        connection,
+        setup,
+        headers,
+        response,
+        exchange,
+        is_head,
+        (context.id, entry),
+    )?;
     let response = promised(context, response);
     Box::pin(sendfile::instead(context.shared(), folders, parts, is_told, response)).await
 }

@@ -14,6 +14,7 @@ pub(crate) mod memory;
 mod mounts;
 pub(crate) mod panic_guard;
 pub(crate) mod peaks;
+pub(crate) mod presence;
 pub(crate) mod random_sampling;
 pub(crate) mod rejection;
 pub(crate) mod scheduling;

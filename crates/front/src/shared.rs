@@ -20,6 +20,7 @@ use crate::setup::Setup;
 use crate::tls::Tls;
 use crate::upstream::{Names, Upstreams};
 use common::Common;
+use http::HeaderValue;
 use jiff::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
@@ -195,11 +196,16 @@ impl Shared {
     }
 
     /// Logs a response header that cannot be sent.
-    pub(crate) fn report_dropped(&self, name: &[u8]) {
+    pub(crate) fn report_dropped(&self, name: &[u8], id: &HeaderValue) {
         let mut names = self.dropped_names.borrow_mut();
         if names.len() < DROPPED_NAMES_MAX && names.insert(name[..name.len().min(128)].to_vec()) {
             let name = String::from_utf8_lossy(name);
-            tracing::warn!(name = %name.escape_debug(), "dropped an invalid response header");
+            tracing::warn!(
+                name = %name.escape_debug(),
+                request_id = id.to_str().unwrap_or_default(),
+                "dropped an invalid response header\nhint: names consist of ASCII letters, digits \
+                 and hyphens, and values have no control characters"
+            );
         }
     }
 }

@@ -468,6 +468,15 @@ impl FrontEnd {
         true
     }
 
+    /// Requests the end of a script whose response is not needed any more. The script notices at
+    /// its next output. The slot stays with its worker.
+    pub fn end_run(&self, slot: SlotIndex) {
+        let cell = self.cell(slot);
+        if cell.word.0.cancel(self.shadows[slot.get()].generation) {
+            cell.ring_worker();
+        }
+    }
+
     /// Whether a worker may still touch the slot.
     pub fn is_workers(&self, slot: SlotIndex) -> bool {
         matches!(self.progress(slot), Ok(Progress::Running | Progress::Responding))

@@ -21,6 +21,9 @@ use crate::usage::{Usage, WorkerName};
 use crate::word::Incarnation;
 use zerocopy::IntoBytes;
 
+/// php-fpm buffers as many bytes before it writes, and notices only then that the client is gone.
+const CHECK_BYTES: u64 = 8 * 1024;
+
 /// The request was cancelled: the client is gone or the deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aborted;
@@ -375,7 +378,14 @@ impl WorkerEnd {
     }
 
     /// Appends to the response body. Blocks until the front has made room.
+    ///
+    /// Checks after every [`CHECK_BYTES`] whether the client waits, because a script may never
+    /// flush.
     pub fn write_body(&mut self, slot: SlotIndex, mut bytes: &[u8]) -> Result<(), Aborted> {
+        let end = self.response_written + bytes.len() as u64;
+        if self.response_written / CHECK_BYTES != end / CHECK_BYTES && self.is_cancelled(slot) {
+            return Err(Aborted);
+        }
         while !bytes.is_empty() {
             let stream = &self.slot(slot).response_stream.0;
             let room =

@@ -19,6 +19,8 @@ pub struct Client {
 pub struct Response {
     /// The status code.
     pub status: u16,
+    /// The rest of the status line.
+    pub reason: String,
     /// Names in lower case and values, in the order of arrival, with repeated ones.
     pub headers: Vec<(String, String)>,
     /// The body without its framing.
@@ -231,7 +233,8 @@ impl Client {
             Some((name.to_ascii_lowercase(), value.trim().to_owned()))
         };
         let headers = lines.filter_map(header).collect();
-        Ok(Response { status, headers, body: Vec::new(), complete: false })
+        let reason = status_line.splitn(3, ' ').nth(2).unwrap_or_default().to_owned();
+        Ok(Response { status, reason, headers, body: Vec::new(), complete: false })
     }
 
     fn read_body(&mut self, mut response: Response, head: bool) -> io::Result<Response> {

@@ -85,6 +85,8 @@ macro_rules! server_counters {
         connections_refused_total: Counter, "connections_refused";
         /// Idle connections closed to make room for new ones.
         connections_reclaimed_total: Counter, "connections_reclaimed";
+        /// Request heads refused before routing: invalid, too large, or late.
+        heads_refused_total: Counter, "heads_refused";
         /// Requests ended by a panic of the server: status 500.
         panics_total: Counter, "panics";
         /// Requests received over FastCGI.

@@ -101,6 +101,27 @@ function stream(): void
     file_put_contents($_GET['file'] . '.on', (string) connection_aborted());
 }
 
+/** Flushes until it is stopped, although its client may need no body. Ends like `stream`. */
+function serve_on(): void
+{
+    ignore_user_abort(isset($_GET['ignore']));
+    register_shutdown_function(function (): void {
+        file_put_contents($_GET['file'], 'status ' . connection_status());
+    });
+    http_response_code((int) ($_GET['status'] ?? 200));
+    if (isset($_GET['length'])) {
+        header("Content-Length: {$_GET['length']}");
+    }
+    echo "ten bytes\n";
+    flush();
+    while (!connection_aborted()) {
+        echo isset($_GET['more']) ? 'more' : '';
+        flush();
+        usleep(5000);
+    }
+    file_put_contents($_GET['file'] . '.on', (string) connection_aborted());
+}
+
 /**
  * Sends nothing until the file exists, even if the client has left. Writes a second file at its
  * end.
@@ -201,6 +222,9 @@ switch ($path) {
         break;
     case '/resize':
         resize();
+        break;
+    case '/serve-on':
+        serve_on();
         break;
     case '/stream':
         stream();

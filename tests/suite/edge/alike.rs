@@ -72,6 +72,8 @@ fn ask(version: &str, url: &str, asked: &[&str]) -> Seen {
     let mut headers = BTreeMap::<String, Vec<String>>::new();
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
         let name = name.to_lowercase();
+        // Each response has its own boundary.
+        let value = value.split_once("; boundary=").map_or(value, |(kind, _)| kind);
         if !OF_THE_CONNECTION.contains(&name.as_str()) {
             headers.entry(name).or_default().push(value.to_owned());
         }

@@ -151,8 +151,10 @@ fn hsts_header_is_sent_over_tls_only() {
 #[test]
 fn redirecting_address_serves_only_redirects_and_acme_challenges() {
     let folder = folder();
-    let (start, _) = secure(folder.path());
-    let server = start.args(["--listen", "127.0.0.1:0?redirect"]).start();
+    let chain = Certificate::own(folder.path(), "own", NAMES).chain.display().to_string();
+    let start = Server::script("<?php echo 'application';").args(["--tls-certificates", &chain]);
+    let listen = ["--listen", "https://127.0.0.1:0", "--listen", "127.0.0.1:0?redirect"];
+    let server = start.args(listen).start();
     let plain = server.addresses("http://")[1];
     let port = server.addresses("https://")[0].port();
     let head = |args: &[&str]| curl(&[&["-D", "-", "-o", "/dev/null"], args].concat()).1;
@@ -163,10 +165,16 @@ fn redirecting_address_serves_only_redirects_and_acme_challenges() {
     let response = head(&["-d", "x", &format!("http://{plain}/")]);
     assert!(response.starts_with("HTTP/1.1 308"), "{response}");
     // ACME challenges are requested in the clear.
+    let challenges = server.folder().join("root/.well-known/acme-challenge");
+    std::fs::create_dir_all(&challenges).expect("our own folder");
+    std::fs::write(challenges.join("x"), "proof").expect("our own folder");
     let response = head(&[&format!("http://{plain}/.well-known/acme-challenge/x")]);
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
-    // Other paths are redirected, in each spelling.
-    for path in ["..%2f..%2fx", "%2e%2e/%2e%2e/x", "../../x", "x/../../../x", "x%2f..", "a.php"] {
+    // Other paths are redirected, in each spelling, and so are challenges without a file: the front
+    // controller does not run in the clear.
+    for path in
+        ["y", "..%2f..%2fx", "%2e%2e/%2e%2e/x", "../../x", "x/../../../x", "x%2f..", "a.php"]
+    {
         let url = format!("http://{plain}/.well-known/acme-challenge/{path}");
         let response = head(&["--path-as-is", &url]);
         assert!(response.starts_with("HTTP/1.1 301"), "{path}: {response}");

@@ -4,8 +4,9 @@ use crate::faults::stage::{
     Load, app, assert_serves, create, file_of, is_hello, read_when_there, wait_for_busy,
     wait_for_in_flight,
 };
-use samovar_testkit::eventually;
-use samovar_testkit::http::Request;
+use samovar_testkit::http::{Client, Request};
+use samovar_testkit::{Server, eventually, http2};
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[test]
@@ -92,6 +93,67 @@ fn script_ends_when_client_disconnects() {
 #[test]
 fn script_ignoring_user_abort_continues_after_disconnect() {
     assert_eq!(abort_stream("&ignore=1"), ("status 1".to_owned(), Some("1".to_owned())));
+}
+
+/// Requests a script that flushes without end, after a response that `complete` says is complete.
+/// Returns the client, and the file that the script writes at its end.
+fn serve_on(server: &Server, method: &str, query: &str) -> (Client, PathBuf) {
+    let file = file_of(server, "served");
+    let _ = std::fs::remove_file(&file);
+    let target = format!("/serve-on?file={}{query}", file.display());
+    let mut client = server.client();
+    client.send(&Request::new(method, &target).bytes());
+    let response = client.read(method == "HEAD");
+    assert!(response.complete, "{method} {query}: {response:?}");
+    (client, file)
+}
+
+#[test]
+fn script_ends_when_its_response_needs_no_more_body() {
+    let server = app().workers(1).start();
+    for (method, query) in
+        [("HEAD", ""), ("GET", "&status=204"), ("GET", "&status=304"), ("GET", "&length=10&more")]
+    {
+        let (client, file) = serve_on(&server, method, query);
+        assert_eq!(read_when_there(&file), "status 1", "{method} {query}");
+        assert!(!file.with_extension("on").exists(), "{method} {query}");
+        drop(client);
+        assert_serves(&server, query);
+    }
+    assert_eq!(server.status()["worker_restarts_total"], 0);
+}
+
+#[test]
+fn script_after_declared_length_ends_when_client_disconnects() {
+    let server = app().workers(2).start();
+    let (client, file) = serve_on(&server, "GET", "&length=10");
+    wait_for_busy(&server);
+    assert_serves(&server, "while it runs");
+    assert!(!file.exists(), "the client is still there");
+    client.abort();
+    assert_eq!(read_when_there(&file), "status 1");
+    let mut client = http2::Connection::open(server.address()).expect("a connection");
+    let (again, target) = (file_of(&server, "http2"), "/serve-on?length=10&file=");
+    client.get(1, &format!("{target}{}", again.display())).expect("a request");
+    let data = client.wait_for(http2::DATA).expect("a body");
+    assert_eq!((data.payload.as_slice(), data.flags), (&b"ten bytes\n"[..], http2::END_STREAM));
+    wait_for_busy(&server);
+    assert!(!again.exists(), "the client is still there");
+    drop(client);
+    assert_eq!(read_when_there(&again), "status 1");
+    assert_eq!(server.status()["worker_restarts_total"], 0);
+}
+
+#[test]
+fn script_ignoring_user_abort_continues_after_response_without_body() {
+    let server = app().workers(1).start();
+    for (method, query) in [("HEAD", "&ignore=1"), ("GET", "&ignore=1&status=204")] {
+        let (_client, file) = serve_on(&server, method, query);
+        assert_eq!(read_when_there(&file), "status 1", "{method} {query}");
+        let on = std::fs::read_to_string(file.with_extension("on"));
+        assert_eq!(on.ok().as_deref(), Some("1"), "{method} {query}");
+        std::fs::remove_file(file.with_extension("on")).expect("a file");
+    }
 }
 
 #[test]

@@ -262,7 +262,7 @@ sheet! {
 pub struct Limits {
     /// Maximum bytes of a request line and its headers, 4096 to 65536.
     pub head_bytes_max: u64,
-    /// Maximum number of header lines of a request, 1 to 200.
+    /// Maximum number of header lines of a request, 1 to 1000.
     pub headers_max: usize,
     /// Maximum bytes of a request's body.
     pub body_bytes_max: u64,

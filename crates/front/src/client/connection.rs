@@ -10,6 +10,7 @@ use super::peer_info::Ends;
 use super::streams::{GOODBYE, Streams};
 use crate::exchange::relay::Relay;
 use crate::runtime::clock::is_over;
+use crate::runtime::presence::ClientPresence;
 use crate::shared::Shared;
 use http::Request;
 use hyper::body::{Body, Incoming};
@@ -75,6 +76,12 @@ pub(crate) struct ConnectionState {
     /// Concurrent streams of an HTTP/2 connection.
     pub(super) streams: Streams,
     pub(super) waker: RefCell<Option<Waker>>,
+    /// Status with which hyper refused the last head. Its response was not sent.
+    pub(super) refusal: Cell<Option<u16>>,
+    /// Shared with scripts that run on after their response. Most connections have none.
+    presence: OnceCell<ClientPresence>,
+    /// The server has ordered the end of the connection.
+    is_ordered: Cell<bool>,
 }
 
 impl ConnectionState {
@@ -101,6 +108,22 @@ impl ConnectionState {
             idle_timeout: Cell::new(None),
             streams: Streams::default(),
             waker: RefCell::default(),
+            refusal: Cell::new(None),
+            presence: OnceCell::new(),
+            is_ordered: Cell::default(),
+        }
+    }
+
+    /// Shows whether the client has left.
+    pub(crate) fn presence(&self) -> &ClientPresence {
+        self.presence.get_or_init(ClientPresence::default)
+    }
+
+    /// Called when the connection has ended. After an order of the server it is not known whether
+    /// the client wanted to leave.
+    pub(super) fn ended(&self) {
+        if let Some(presence) = self.presence.get().filter(|_| !self.is_ordered.get()) {
+            presence.leave();
         }
     }
 
@@ -127,6 +150,11 @@ impl ConnectionState {
             None => Framing::Chunks(self.shared.setup().body_bytes_max),
         };
         self.screen.borrow_mut().parsed(framing)
+    }
+
+    /// Whether a request is being processed, or its response is not with hyper yet.
+    pub(super) fn is_busy(&self) -> bool {
+        self.active.get() > 0
     }
 
     /// Whether the body was aborted because a chunk of it is too large.
@@ -276,6 +304,7 @@ impl ConnectionState {
     }
 
     fn order(&self, close: Close) {
+        self.is_ordered.set(true);
         self.close.set(Some(close));
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake_by_ref();

@@ -19,14 +19,20 @@ const HEADER_BYTES: usize = 9;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
 const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+const ACK: u8 = 1;
 const PADDED: u8 = 8;
 /// The highest bit of a stream number has no meaning (RFC 9113, 4.1).
 const STREAM_MASK: u32 = 0x7fff_ffff;
+const FRAME_SIZE_ERROR: u32 = 0x06;
 const ENHANCE_YOUR_CALM: u32 = 0x0b;
 const GOODBYE_BYTES: usize = HEADER_BYTES + 8;
 
@@ -74,7 +80,21 @@ pub(super) struct Frames {
 
 /// The client behaves as no real client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flood;
+pub(super) enum Offence {
+    /// Too many frames without effect.
+    Flood,
+    /// A frame of fixed length has another one. h2 would report a protocol error (RFC 9113, 4.2).
+    FrameSize,
+}
+
+impl Offence {
+    fn code(self) -> u32 {
+        match self {
+            Offence::Flood => ENHANCE_YOUR_CALM,
+            Offence::FrameSize => FRAME_SIZE_ERROR,
+        }
+    }
+}
 
 impl Frames {
     pub(super) fn new(now_ms: u64) -> Frames {
@@ -93,7 +113,7 @@ impl Frames {
 
     /// Inspects received bytes and removes empty body pieces that are complete in them. Returns the
     /// number of bytes that remain, from the start of `bytes`.
-    pub(super) fn pass(&mut self, bytes: &mut [u8], now_ms: u64) -> Result<usize, Flood> {
+    pub(super) fn pass(&mut self, bytes: &mut [u8], now_ms: u64) -> Result<usize, Offence> {
         self.resets.wait(now_ms);
         self.credit.wait(now_ms);
         let mut last_stream = self.last_stream;
@@ -171,16 +191,19 @@ impl Frames {
 
     /// Builds a last frame, which shows the client the requests that were not started. `None`: it
     /// would be inside another frame.
-    pub(super) fn goodbye(&self) -> Option<[u8; GOODBYE_BYTES]> {
+    pub(super) fn goodbye(&self, offence: Offence) -> Option<[u8; GOODBYE_BYTES]> {
         let mut frame = [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         frame[HEADER_BYTES..][..4].copy_from_slice(&self.last_stream.to_be_bytes());
-        frame[HEADER_BYTES + 4..].copy_from_slice(&ENHANCE_YOUR_CALM.to_be_bytes());
+        frame[HEADER_BYTES + 4..].copy_from_slice(&offence.code().to_be_bytes());
         self.leaving.is_between().then_some(frame)
     }
 
-    fn frame(&mut self, header: Header, last_stream: &mut u32) -> Result<(), Flood> {
+    fn frame(&mut self, header: Header, last_stream: &mut u32) -> Result<(), Offence> {
         let [a, b, c, kind, flags, stream @ ..] = header;
         let length = u32::from_be_bytes([0, a, b, c]);
+        if !has_valid_length(kind, flags, length) {
+            return Err(Offence::FrameSize);
+        }
         match kind {
             HEADERS | CONTINUATION => {
                 self.is_head_open = flags & END_HEADERS == 0;
@@ -203,6 +226,19 @@ impl Frames {
 }
 
 type Header = [u8; HEADER_BYTES];
+
+/// Whether a frame has the length of its type (RFC 9113, 6.3 to 6.9).
+fn has_valid_length(kind: u8, flags: u8, length: u32) -> bool {
+    match kind {
+        PRIORITY => length == 5,
+        RST_STREAM | WINDOW_UPDATE => length == 4,
+        SETTINGS if flags & ACK != 0 => length == 0,
+        SETTINGS => length.is_multiple_of(6),
+        PING => length == 8,
+        GOAWAY => length >= 8,
+        _ => true,
+    }
+}
 
 /// Finds the start of frames in the bytes of one direction.
 #[derive(Debug)]
@@ -270,8 +306,8 @@ impl Allowance {
         self.left = self.left.saturating_add(more).min(self.most);
     }
 
-    fn spend(&mut self) -> Result<(), Flood> {
-        self.left = self.left.checked_sub(1).ok_or(Flood)?;
+    fn spend(&mut self) -> Result<(), Offence> {
+        self.left = self.left.checked_sub(1).ok_or(Offence::Flood)?;
         Ok(())
     }
 }
@@ -289,7 +325,7 @@ mod tests {
     }
 
     /// Most tests ignore the bytes that remain for h2.
-    fn pass(frames: &mut Frames, bytes: &[u8], now_ms: u64) -> Result<(), Flood> {
+    fn pass(frames: &mut Frames, bytes: &[u8], now_ms: u64) -> Result<(), Offence> {
         frames.pass(&mut bytes.to_vec(), now_ms).map(drop)
     }
 
@@ -365,6 +401,31 @@ mod tests {
     }
 
     #[test]
+    fn frame_of_wrong_length_is_refused() {
+        for (kind, flags, length, is_valid) in [
+            (PRIORITY, 0, 5, true),
+            (PRIORITY, 0, 4, false),
+            (RST_STREAM, 0, 5, false),
+            (SETTINGS, 0, 12, true),
+            (SETTINGS, 0, 5, false),
+            (SETTINGS, ACK, 0, true),
+            (SETTINGS, ACK, 6, false),
+            (PING, 0, 7, false),
+            (GOAWAY, 0, 8, true),
+            (GOAWAY, 0, 7, false),
+            (WINDOW_UPDATE, 0, 3, false),
+            (HEADERS, END_HEADERS, 1, true),
+            (0x20, 0, 3, true),
+        ] {
+            let passed = pass(&mut begun(), &frame(kind, flags, &[0; 16][..length]), NOW_MS);
+            let expected = if is_valid { Ok(()) } else { Err(Offence::FrameSize) };
+            assert_eq!(passed, expected, "{kind} {flags} {length}");
+        }
+        let said = begun().goodbye(Offence::FrameSize).expect("nothing was begun");
+        assert_eq!(said[13..], [0, 0, 0, 6]);
+    }
+
+    #[test]
     fn goodbye_is_between_frames_and_names_last_request() {
         let mut frames = begun();
         let asked = |stream: u32| {
@@ -374,16 +435,16 @@ mod tests {
         };
         assert_eq!(pass(&mut frames, &asked(5), NOW_MS), Ok(()));
         let flood = [asked(7), frame(6, 0, &[0; 8]).repeat(20_000)].concat();
-        assert_eq!(pass(&mut frames, &flood, NOW_MS), Err(Flood));
-        let said = frames.goodbye().expect("nothing was begun");
+        assert_eq!(pass(&mut frames, &flood, NOW_MS), Err(Offence::Flood));
+        let said = frames.goodbye(Offence::Flood).expect("nothing was begun");
         assert_eq!(said, [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 11]);
         let response = [frame(0, 0, b"answer"), frame(6, 1, &[0; 8])].concat();
         for (at, byte) in response.iter().enumerate() {
             let is_between = at == 0 || at == HEADER_BYTES + 6;
-            assert_eq!(frames.goodbye().is_some(), is_between, "{at}");
+            assert_eq!(frames.goodbye(Offence::Flood).is_some(), is_between, "{at}");
             frames.wrote(&[*byte]);
         }
-        assert!(frames.goodbye().is_some());
+        assert!(frames.goodbye(Offence::Flood).is_some());
     }
 
     #[test]

@@ -17,6 +17,8 @@
 //! * A line of chunks or trailers that contains a CR or LF other than the CR LF at its end is not
 //!   passed on ([`Position::Broken`]): hyper reads a line feed there as part of a trailer, other
 //!   servers read it as the end.
+//! * A head with more headers than hyper has room for is stopped before them. `http1` then lets a
+//!   hyper with more room continue.
 //! * A first line that starts HTTP/2 is kept, with all bytes after it. `watched` then ends hyper's
 //!   HTTP/1.1.
 
@@ -86,6 +88,10 @@ pub(super) struct Screen {
     lengths: u32,
     has_coding: bool,
     is_too_large: bool,
+    /// Number of headers of the head that arrives.
+    headers: usize,
+    /// Number of headers that hyper can hold in this head.
+    headers_room: usize,
     head_bytes: usize,
     head_bytes_max: usize,
     /// No line has arrived yet, so the first one may be that of HTTP/2.
@@ -101,10 +107,28 @@ impl Screen {
             lengths: 0,
             has_coding: false,
             is_too_large: false,
+            headers: 0,
+            headers_room: usize::MAX,
             head_bytes: 0,
             head_bytes_max,
             may_be_preface: has_http2,
         }
+    }
+
+    /// Sets the number of headers that hyper can hold. A head that has more is stopped before them.
+    pub(super) fn limit_headers(&mut self, room: usize) {
+        self.headers = self.headers.min(self.headers_room);
+        self.headers_room = room;
+    }
+
+    /// Whether the head has more headers than hyper can hold.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.headers > self.headers_room
+    }
+
+    /// Number of headers of the head that arrives, or of the last one.
+    pub(super) fn headers(&self) -> usize {
+        self.headers
     }
 
     /// Covers bytes of `bytes` where necessary, and returns how many of them may pass now. `bytes`
@@ -149,6 +173,7 @@ impl Screen {
                             self.position = Position::Broken;
                             return at;
                         }
+                        Some(end) if self.exceeds_room(&rest[..=end]) => return at,
                         Some(end) => self.line(&mut rest[..=end]),
                         // Together with the bytes that hyper has, no more than the maximum size of
                         // a head is held.
@@ -159,6 +184,18 @@ impl Screen {
             };
         }
         at
+    }
+
+    /// Counts a header that hyper has no room for. Such a header is counted again when it is
+    /// offered again.
+    fn exceeds_room(&mut self, line: &[u8]) -> bool {
+        let exceeds = self.position == Position::Headers
+            && self.headers >= self.headers_room
+            && !matches!(line, b"\n" | b"\r\n");
+        if exceeds {
+            self.headers = self.headers_room + 1;
+        }
+        exceeds
     }
 
     /// Only the first line can start HTTP/2.
@@ -180,6 +217,21 @@ impl Screen {
     /// Whether the client speaks HTTP/2. No byte has passed then.
     pub(super) fn has_preface(&self) -> bool {
         self.position == Position::Preface
+    }
+
+    /// Whether hyper has got a whole head and has not accepted it.
+    pub(super) fn has_given_head(&self) -> bool {
+        self.position == Position::Given
+    }
+
+    /// Whether hyper has bytes of a head and has not accepted it.
+    pub(super) fn awaits_result(&self) -> bool {
+        matches!(self.position, Position::Headers | Position::Given | Position::Through)
+    }
+
+    /// Whether the connection continues with HTTP/2, or with another hyper.
+    pub(super) fn is_continued(&self) -> bool {
+        self.has_preface() || self.is_crowded()
     }
 
     /// Called when hyper has parsed the head that it got.
@@ -232,12 +284,13 @@ impl Screen {
     }
 
     fn begin(&mut self, line: &mut [u8]) {
-        (self.lengths, self.has_coding) = (0, false);
+        (self.lengths, self.has_coding, self.headers) = (0, false, 0);
         self.note = Note { target: cover_target(line), ..Note::default() };
         self.position = Position::Headers;
     }
 
     fn header(&mut self, line: &mut [u8]) {
+        self.headers += 1;
         match line[0] {
             b'c' | b'C' if is_named(line, b"content-length") => {
                 self.lengths += 1;

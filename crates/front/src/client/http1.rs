@@ -7,6 +7,7 @@
 use super::connection::{Close, ConnectionState};
 use super::handler::Handler;
 use super::io_observer::Watched;
+use super::refused_head::{RefusedHead, refuse};
 use super::socket::Socket;
 use crate::runtime::waker::remember;
 use bytes::Bytes;
@@ -31,13 +32,9 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1024 * 1024;
 /// Minimum size of hyper's buffer.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
-/// hyper keeps room for this many headers on the stack. More headers cost an allocation per
-/// request.
+/// hyper keeps room for this many headers on the stack. More room costs two allocations per
+/// request, so only connections that need it have it.
 const HYPER_HEADERS: usize = 100;
-
-const SLOW_HEAD_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\
-    Content-Type: text/plain\r\nContent-Length: 41\r\n\r\nThe request head did not arrive in \
-    time.\n";
 
 /// Continuation of a connection after HTTP/1.1.
 pub(super) enum After<S> {
@@ -55,26 +52,48 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let shared = &state.shared;
-    let io = TokioIo::new(Watched::new(stream, Rc::clone(state)));
-    let for_requests = Rc::clone(state);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let note = for_requests.note(&request);
-        let pending = handler(Rc::clone(&for_requests), request.map(Into::into), note);
-        Unfailing { pending }
-    });
-    let mut connection = protocol(&shared.setup().settings.limits).serve_connection(io, service);
-    let ended = poll_fn(|cx| {
-        shared.turn_if_due();
-        remember(&mut state.waker.borrow_mut(), cx);
-        poll_once(state, &mut connection, http1::Connection::graceful_shutdown, cx)
-    })
-    .await;
-    let (stream, unread) = connection.into_parts().io.into_inner().into_parts();
-    if state.screen.borrow().has_preface() {
-        return After::Http2(stream, unread);
+    let mut io = Watched::new(stream, Rc::clone(state));
+    let mut room = HYPER_HEADERS.min(shared.setup().settings.limits.headers_max);
+    loop {
+        let for_requests = Rc::clone(state);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let note = for_requests.note(&request);
+            let pending = handler(Rc::clone(&for_requests), request.map(Into::into), note);
+            Unfailing { pending }
+        });
+        let protocol = {
+            let limits = &shared.setup().settings.limits;
+            let is_all_room = room >= limits.headers_max;
+            let stop_at = if is_all_room { usize::MAX } else { room };
+            state.screen.borrow_mut().limit_headers(stop_at);
+            protocol(limits, room)
+        };
+        let mut connection = protocol.serve_connection(TokioIo::new(io), service);
+        let ended = poll_fn(|cx| {
+            shared.turn_if_due();
+            remember(&mut state.waker.borrow_mut(), cx);
+            poll_once(state, &mut connection, http1::Connection::graceful_shutdown, cx)
+        })
+        .await;
+        let parts = connection.into_parts();
+        let (stream, unread) = parts.io.into_inner().into_parts();
+        if state.screen.borrow().has_preface() {
+            return After::Http2(stream, unread);
+        }
+        if matches!(ended, Ended::Error(_)) && state.screen.borrow().is_crowded() {
+            room = shared.setup().settings.limits.headers_max;
+            io = Watched::resume(stream, Rc::clone(state), &parts.read_buf, &unread);
+            continue;
+        }
+        let begun = match parts.read_buf {
+            // hyper has taken a whole head out of its buffer; the other bytes come after it.
+            empty if empty.is_empty() && state.screen.borrow().has_given_head() => empty,
+            empty if empty.is_empty() => unread,
+            begun => begun,
+        };
+        conclude(&ended, state, stream, &begun).await;
+        return After::Nothing;
     }
-    conclude(&ended, state, stream).await;
-    After::Nothing
 }
 
 pin_project_lite::pin_project! {
@@ -128,7 +147,7 @@ fn poll_once<C: Future<Output = hyper::Result<()>> + Unpin>(
     ended.map(Ended::from)
 }
 
-fn protocol(limits: &Limits) -> http1::Builder {
+fn protocol(limits: &Limits, room: usize) -> http1::Builder {
     let head_bytes_max = limits.head_bytes_max as usize;
     let mut builder = http1::Builder::new();
     builder
@@ -136,8 +155,8 @@ fn protocol(limits: &Limits) -> http1::Builder {
         .header_read_timeout(None)
         .max_header_size(head_bytes_max)
         .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
-    if limits.headers_max != HYPER_HEADERS {
-        builder.max_headers(limits.headers_max);
+    if room != HYPER_HEADERS {
+        builder.max_headers(room);
     }
     builder
 }
@@ -157,17 +176,25 @@ impl From<hyper::Result<()>> for Ended {
 
 /// The last writes are boxed. Otherwise each connection would reserve memory for them, and few need
 /// it.
-async fn conclude(ended: &Ended, state: &ConnectionState, stream: impl Socket) {
+async fn conclude(ended: &Ended, state: &ConnectionState, stream: impl Socket, begun: &[u8]) {
+    let peer = &state.ends().peer_text;
     match ended {
         Ended::SlowHead => {
-            Box::pin(linger(stream, SLOW_HEAD_RESPONSE)).await;
+            let response = refuse(state, peer, RefusedHead::Slow, begun);
+            Box::pin(linger(stream, &response)).await;
         }
         Ended::Error(error) if error.is_parse() => {
-            tracing::debug!(%error, peer = state.ends().peer_text, "request is not valid HTTP");
-            Box::pin(linger(stream, b"")).await;
+            tracing::debug!(%error, peer, "request is not valid HTTP");
+            let headers_max = state.shared.setup().settings.limits.headers_max;
+            let has_too_many = state.screen.borrow().headers() > headers_max;
+            // `None`: these are the bytes after a request whose response closes the connection.
+            let response = state.refusal.take().map_or_else(Vec::new, |status| {
+                refuse(state, peer, RefusedHead::of(status, has_too_many), begun)
+            });
+            Box::pin(linger(stream, &response)).await;
         }
         Ended::Error(error) => {
-            tracing::debug!(%error, peer = state.ends().peer_text, "connection error");
+            tracing::debug!(%error, peer, "connection error");
         }
         Ended::Done if state.lingers.get() => Box::pin(linger(stream, b"")).await,
         Ended::Done => {}

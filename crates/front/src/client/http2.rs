@@ -5,15 +5,16 @@
 //! them in servers.
 
 use super::connection::{Close, ConnectionState};
-use super::frames::{Frames, RESET_BY_US_MAX};
+use super::frames::{Frames, Offence, RESET_BY_US_MAX};
 use super::handler::Handler;
 use super::head_filter::Note;
 use super::socket::AnySocket;
 use super::streams::Stream;
 use crate::runtime::waker::remember;
 use bytes::Bytes;
+use http::header::Entry;
 use http::uri::{Parts, Scheme};
-use http::{HeaderValue, Method, Request, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use http_body::Frame;
 use hyper::body::{Body, Incoming, SizeHint};
 use hyper::rt::Executor;
@@ -117,6 +118,9 @@ fn as_http1(mut request: Request<Incoming>) -> (Request<Incoming>, Note) {
         note.doubt = Some("invalid scheme");
     }
     if let Some(path) = path_and_query {
+        if !path.as_str().is_ascii() {
+            note.doubt = Some("bytes in the request target that are not ASCII");
+        }
         *request.uri_mut() = Uri::from(path);
     }
     let headers = request.headers_mut();
@@ -124,17 +128,44 @@ fn as_http1(mut request: Request<Incoming>) -> (Request<Incoming>, Note) {
         let is_same = |host: &HeaderValue| {
             host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes())
         };
-        let is_other = !headers.get_all(header::HOST).iter().all(is_same);
+        let hosts = headers.get_all(header::HOST);
+        let is_other = !hosts.iter().all(is_same);
+        let are_many = hosts.iter().nth(1).is_some();
         match HeaderValue::from_str(authority.as_str()) {
             Ok(_) if is_other => note.doubt = Some("Host and authority differ"),
+            Ok(_) if are_many => note.doubt = Some("more than one Host header"),
             Ok(host) => drop(headers.insert(header::HOST, host)),
             Err(_) => note.doubt = Some("invalid authority"),
         }
     }
-    if headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
-        note.doubt = Some("more than one Content-Length");
+    if headers.values().any(|value| has_outer_blank(value.as_bytes())) {
+        note.doubt = Some("white space around a header value");
+    }
+    if headers.len() > headers.keys_len() {
+        if headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
+            note.doubt = Some("more than one Content-Length");
+        }
+        join_cookies(headers);
     }
     (request, note)
+}
+
+/// White space at an end of a value, which HTTP/1.1 would remove (RFC 9113, 8.2.1).
+fn has_outer_blank(value: &[u8]) -> bool {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    is_blank(value.first()) || is_blank(value.last())
+}
+
+/// Joins the parts into which clients split `Cookie` for compression (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let Entry::Occupied(mut cookies) = headers.entry(header::COOKIE) else { return };
+    if cookies.iter().nth(1).is_none() {
+        return;
+    }
+    let parts: Vec<&[u8]> = cookies.iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&parts.join(&b"; "[..])) {
+        cookies.insert(joined);
+    }
 }
 
 /// Spawns the tasks that hyper runs in parallel to the connection: one for each request.
@@ -276,15 +307,18 @@ impl Counted {
         }
     }
 
-    /// Ends a connection that sends a flood. hyper does not see the requests in its last bytes.
-    fn refuse(&mut self, cx: &mut Context<'_>) -> io::Error {
+    /// Ends a connection after an offence. hyper does not see the requests in its last bytes.
+    fn refuse(&mut self, offence: Offence, cx: &mut Context<'_>) -> io::Error {
         // A client that reads nothing does not get this frame.
-        if let Some(frame) = self.frames.goodbye()
+        if let Some(frame) = self.frames.goodbye(offence)
             && Pin::new(&mut self.stream).poll_write(cx, &frame).is_ready()
         {
             let _ = Pin::new(&mut self.stream).poll_flush(cx);
         }
-        io::Error::other("too many frames without effect")
+        io::Error::other(match offence {
+            Offence::Flood => "too many frames without effect",
+            Offence::FrameSize => "frame of a wrong length",
+        })
     }
 }
 
@@ -304,8 +338,9 @@ impl AsyncRead for Counted {
         let responded = self.state.streams.take_responded();
         self.frames.responded(responded);
         let came = buffer.filled().len() - before;
-        let Ok(kept) = self.frames.pass(&mut buffer.filled_mut()[before..], now_ms) else {
-            return Poll::Ready(Err(self.refuse(cx)));
+        let kept = match self.frames.pass(&mut buffer.filled_mut()[before..], now_ms) {
+            Ok(kept) => kept,
+            Err(offence) => return Poll::Ready(Err(self.refuse(offence, cx))),
         };
         buffer.set_filled(before + kept);
         if self.frames.is_worn() && !self.is_worn {

@@ -38,6 +38,13 @@ impl<S: Socket> Watched<S> {
         Watched { stream, state, is_behind: false, held: Held::default() }
     }
 
+    /// Continues after another hyper that got the first bytes of a head, `begun`, and stopped.
+    pub(super) fn resume(stream: S, state: Rc<ConnectionState>, begun: &[u8], rest: &[u8]) -> Self {
+        let bytes = [begun, rest].concat();
+        let held = Held { bytes, given: 0, passed: begun.len() };
+        Watched { stream, state, is_behind: false, held }
+    }
+
     /// Returns the socket, and the received bytes that hyper has not got.
     pub(super) fn into_parts(mut self) -> (S, Bytes) {
         self.held.bytes.drain(..self.held.given);
@@ -55,6 +62,20 @@ impl<S: Socket> Watched<S> {
             ahead.drain(..written);
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Whether hyper responds to a head that it refuses. Its response has no body, so
+    /// `refused_head` sends another one.
+    fn takes_refusal(&self, bytes: &[u8]) -> bool {
+        if self.is_behind || self.state.is_busy() {
+            return false;
+        }
+        let Some(status) = status_of_refusal(bytes) else { return false };
+        let is_refusal = self.state.screen.borrow().awaits_result();
+        if is_refusal {
+            self.state.refusal.set(Some(status));
+        }
+        is_refusal
     }
 
     /// Records the result of a write by hyper.
@@ -125,6 +146,14 @@ impl<S: Socket> Watched<S> {
                     // hyper's HTTP/1.1 must end without a response.
                     return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
                 }
+                if screen.is_crowded() {
+                    // The last response must be sent first. hyper reads again after that.
+                    return if self.is_behind || self.state.is_busy() {
+                        Poll::Pending
+                    } else {
+                        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+                    };
+                }
             }
             ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
             let has_ended = buffer.filled().len() == before;
@@ -176,6 +205,9 @@ impl<S: Socket> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_ahead(cx))?;
+        if self.takes_refusal(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.offered(bytes.len(), result)
     }
@@ -192,8 +224,9 @@ impl<S: Socket> AsyncWrite for Watched<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.state.screen.borrow().has_preface() {
-            // The connection continues with HTTP/2.
+        let is_used_later =
+            self.state.refusal.get().is_some() || self.state.screen.borrow().is_continued();
+        if is_used_later {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.stream).poll_shutdown(cx)
@@ -206,6 +239,9 @@ impl<S: Socket> AsyncWrite for Watched<S> {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_ahead(cx))?;
         let len = pieces.iter().map(|piece| piece.len()).sum();
+        if pieces.first().is_some_and(|piece| self.takes_refusal(piece)) {
+            return Poll::Ready(Ok(len));
+        }
         let result = if len <= SMALL_BYTES {
             let mut memory = [0; SMALL_BYTES];
             let whole = joined(pieces, &mut memory);
@@ -219,6 +255,19 @@ impl<S: Socket> AsyncWrite for Watched<S> {
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
+}
+
+/// The status of a response that hyper makes itself. The front's own responses have an id.
+fn status_of_refusal(bytes: &[u8]) -> Option<u16> {
+    let status = match bytes.get(..12)? {
+        b"HTTP/1.1 400" | b"HTTP/1.0 400" => 400,
+        b"HTTP/1.1 414" | b"HTTP/1.0 414" => 414,
+        b"HTTP/1.1 431" | b"HTTP/1.0 431" => 431,
+        _ => return None,
+    };
+    let has = |text| memchr::memmem::find(bytes, text).is_some();
+    let is_empty = has(b"\r\ncontent-length: 0\r\n".as_slice()) && bytes.ends_with(b"\r\n\r\n");
+    (is_empty && !has(b"\r\nx-request-id: ".as_slice())).then_some(status)
 }
 
 /// Joins all `pieces`, which fit `memory`.

@@ -156,6 +156,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        self.state.ended();
         let mut list = self.connections.list.borrow_mut();
         let index = self.state.index.get();
         list.swap_remove(index);

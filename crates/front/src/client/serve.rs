@@ -12,6 +12,7 @@ use super::http1::{self, After};
 use super::http2;
 use super::peer_info::Ends;
 use super::proxy_header::{self, ProxyHeader, Unfinished};
+use super::refused_head::{RefusedHead, refuse};
 use super::registry::{Registered, hold_place};
 use super::socket::{AnySocket, Prefixed, Socket};
 use crate::exchange::shares::Held;
@@ -153,7 +154,8 @@ async fn open(
         let (asks_client, tells_how) = (session.asks_client, session.tells_how);
         if unless_closed(state, is_in_the_clear(&stream)).await? {
             tracing::debug!(peer = ends.peer_text, "plain HTTP on a TLS port");
-            let _ = unless_closed(state, ask_for_https(stream)).await;
+            let response = refuse(state, &ends.peer_text, RefusedHead::InTheClear, b"");
+            let _ = unless_closed(state, ask_for_https(stream, response)).await;
             return None;
         }
         match unless_closed(state, secure(stream, session)).await? {
@@ -195,16 +197,8 @@ async fn is_in_the_clear(stream: &AnySocket) -> bool {
 /// Sends an error to a client that used `http://` with the port of `https://`. The bytes of its
 /// request are read, because a client that is still sending when the connection closes does not
 /// read the response.
-async fn ask_for_https(mut stream: AnySocket) -> io::Result<()> {
-    const SENTENCE: &str = "400 Bad Request: This port accepts only HTTPS. Use an address that \
-                            starts with https://.\n";
-    let response = format!(
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
-         Content-Length: {}\r\n\
-         Connection: close\r\n\r\n{SENTENCE}",
-        SENTENCE.len()
-    );
-    stream.write_all(response.as_bytes()).await?;
+async fn ask_for_https(mut stream: AnySocket, response: Vec<u8>) -> io::Result<()> {
+    stream.write_all(&response).await?;
     stream.shutdown().await?;
     let mut request = BytesMut::with_capacity(IN_THE_CLEAR_PIECE_BYTES);
     for _ in 0..IN_THE_CLEAR_PIECES_MAX {

@@ -28,6 +28,7 @@ impl Exchanges {
                 SlotUse::Quarantined { until_ms } if until_ms > self.clock.now_ms() => {}
                 SlotUse::Quarantined { .. } => self.release(slot),
                 SlotUse::Awaited | SlotUse::Dying | SlotUse::Background => {
+                    self.end_unneeded(slot);
                     self.check_deadlines(slot, timeouts, events);
                 }
             }

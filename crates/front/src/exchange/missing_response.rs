@@ -34,6 +34,26 @@ pub(crate) enum BodyFailure {
     Incomplete,
 }
 
+impl Lost {
+    /// Advice for the operator about a response that broke off.
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Lost::Short => {
+                "the script sent fewer bytes than its `Content-Length` header declares; look for \
+                 an early end of the script, or for output that is changed after the header is set"
+            }
+            Lost::Aborted => {
+                "PHP ended before its response was complete; see the messages of this request in \
+                 the log"
+            }
+            Lost::QueueTimeout | Lost::Overrun(_) => "see the overrun diagnosis in the log",
+            Lost::Orphaned(_) | Lost::Broken(_) => "see the worker's end in the log",
+            Lost::Body(_) => "the client did not send its whole request",
+            Lost::Disk => "check the disk of `temp_dir`",
+        }
+    }
+}
+
 impl From<Hostile> for Lost {
     fn from(hostile: Hostile) -> Lost {
         Lost::Broken(hostile.what)

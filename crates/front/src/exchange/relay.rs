@@ -13,6 +13,7 @@ use super::missing_response::Lost;
 use super::response_reader::{Exchange, Piece};
 use super::spill_buffer::{self, Next, Room, SpillBuffer, Written};
 use crate::runtime::disk::{DiskJob, DiskThreads, Reading};
+use crate::runtime::presence::ClientPresence;
 use crate::setup::Setup;
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -102,8 +103,13 @@ impl Relay {
     }
 
     /// The client has received the whole promised response; the script may continue to run.
-    pub(crate) fn let_go(&self) -> Cost {
-        self.state.borrow_mut().part(Exchange::let_go)
+    pub(crate) fn let_go(&self, client: &ClientPresence) -> Cost {
+        self.state.borrow_mut().part(|exchange| exchange.let_go(client))
+    }
+
+    /// Another body is sent instead of this one.
+    pub(crate) fn dismiss(&self) -> Cost {
+        self.state.borrow_mut().part(Exchange::dismiss)
     }
 
     /// The client has disconnected.
@@ -139,7 +145,7 @@ impl Relay {
 
 impl State {
     /// Detaches from the worker, which may have finished already.
-    fn part(&mut self, how: fn(&mut Exchange) -> Cost) -> Cost {
+    fn part(&mut self, how: impl FnOnce(&mut Exchange) -> Cost) -> Cost {
         match (&mut self.exchange, self.end.take()) {
             (Some(exchange), _) => how(exchange),
             (None, Some(Ok(cost))) => cost,

@@ -4,6 +4,7 @@ use super::deferred_usage::Cost;
 use super::feed::Feed;
 use super::missing_response::Lost;
 use super::table::SharedExchanges;
+use crate::runtime::presence::ClientPresence;
 use crate::runtime::waker::remember;
 use bytes::Bytes;
 use samovar_ring::{End, Progress, SlotIndex};
@@ -108,14 +109,19 @@ impl Exchange {
             return Poll::Ready(Err(Lost::Broken("empty response")));
         }
         let is_bodiless = is_head_only || matches!(status, 204 | 304);
-        let end = if is_bodiless { End::Complete } else { table.front.read_body(slot, scratch)? };
+        let end = table.front.read_body(slot, scratch)?;
+        if is_bodiless {
+            scratch.truncate(head_bytes);
+        }
         let bytes = Bytes::copy_from_slice(scratch);
-        let is_open = end != End::Complete;
+        let is_open = end != End::Complete && !is_bodiless;
         self.is_settled = !is_open;
         let cost = match progress {
             _ if is_open => Cost::Unknown,
             Progress::Responded => table.settle(slot),
-            _ => table.leave(slot),
+            _ if end == End::Complete => table.leave(slot),
+            // nginx closes its connection to php-fpm here.
+            _ => table.dismiss(slot),
         };
         let response = ResponseReader { status, bytes, head_bytes, is_open, cost };
         Poll::Ready(Ok(WorkerMessage::ResponseReader(response)))
@@ -164,12 +170,21 @@ impl Exchange {
     }
 
     /// Detaches from the worker: the client has the whole promised response, but the script still
-    /// runs to its end.
-    pub(crate) fn let_go(&mut self) -> Cost {
+    /// runs to its end, or until the client leaves.
+    pub(crate) fn let_go(&mut self, client: &ClientPresence) -> Cost {
         if std::mem::replace(&mut self.is_settled, true) {
             return Cost::Unknown;
         }
-        self.table.borrow_mut().leave(self.slot)
+        self.table.borrow_mut().leave_with(self.slot, client)
+    }
+
+    /// Detaches from the worker: the rest of the response is not needed, so the script ends at its
+    /// next output.
+    pub(crate) fn dismiss(&mut self) -> Cost {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return Cost::Unknown;
+        }
+        self.table.borrow_mut().dismiss(self.slot)
     }
 
     /// Cancels the request: no client waits for the response any more, so the script is to end.

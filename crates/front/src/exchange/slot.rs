@@ -4,6 +4,7 @@ use super::deferred_usage::Later;
 use super::missing_response::Lost;
 use super::shares::Held;
 use super::time_limits::{Audience, Course};
+use crate::runtime::presence::ClientPresence;
 use samovar_ring::Overrun;
 use std::task::Waker;
 use std::time::Duration;
@@ -16,6 +17,14 @@ pub(super) enum SlotUse {
     Dying,
     Background,
     Quarantined { until_ms: u64 },
+}
+
+/// A response that needs nothing more from its script.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) since_ms: u64,
+    /// The script may run on until this client leaves. `None`: its output is not needed at all.
+    pub(super) client: Option<ClientPresence>,
 }
 
 /// State that the front keeps for one slot.
@@ -49,6 +58,8 @@ pub(super) struct SlotEntry {
     pub(super) killed: bool,
     /// The client's place, if requests are counted per client.
     pub(super) held: Option<Held>,
+    /// Set while the script runs on although its response needs nothing more.
+    pub(super) served: Option<Served>,
     /// Receiver of the request's usage when no task awaits the response any more.
     pub(super) later: Option<Later>,
 }
@@ -71,6 +82,7 @@ impl SlotEntry {
         overrun: None,
         killed: false,
         held: None,
+        served: None,
         later: None,
     };
 

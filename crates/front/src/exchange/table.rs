@@ -9,19 +9,21 @@
 //! ```text
 //! Free ──submit──▶ Awaited ──release──▶ Free
 //!                     │ cancel (client gone, deadline)     ──▶ Dying ──worker done or dead──▶ Free
-//!                     │ let_go (client has all it wanted)  ──▶ Background ──worker done─────▶ Free
+//!                     │ let_go (client has all it wanted),
+//!                     │ dismiss (rest is not needed)       ──▶ Background ──worker done─────▶ Free
 //!                     │ impossible content                 ──▶ Quarantined ──time───────────▶ Free
 //! ```
 
 use super::admission::{Places, Rate};
 use super::deferred_usage::{Cost, Later};
 use super::shares::Held;
-use super::slot::{SlotEntry, SlotUse};
+use super::slot::{Served, SlotEntry, SlotUse};
 use super::slot_waiter::Waiter;
 use super::wake_batching::{Gathering, Rest};
 use crate::route::path_settings::Terms;
-use crate::runtime::clock::Clock;
+use crate::runtime::clock::{Clock, is_over};
 use crate::runtime::link::{FrontEvent, KillReason, Link};
+use crate::runtime::presence::ClientPresence;
 use crate::runtime::rejection::Rejection;
 use crate::runtime::wakeup_fd;
 use samovar_config::{Limits, Scheduling};
@@ -47,6 +49,9 @@ pub(crate) type SharedExchanges = Rc<RefCell<Exchanges>>;
 const POLLS_PER_TURN: u32 = 32;
 /// Number of times that events may keep the front awake before it signals its own notifier instead.
 const PARK_ROUNDS: usize = 3;
+/// Time that a script has to end normally after its response needs nothing more. Its end at an
+/// output costs a resident worker its application.
+const SERVED_GRACE: Duration = Duration::from_secs(1);
 /// Time for which a slot with invalid content is not reused, so that its worker is certainly killed
 /// before.
 const QUARANTINE_MS: u64 = 2_000;
@@ -428,6 +433,8 @@ impl Exchanges {
         self.scratch.clear();
         match self.front.read_body(slot, &mut self.scratch) {
             Ok(_) if !self.front.is_workers(slot) => self.release(slot),
+            // The script writes more than it declared.
+            Ok(End::Open) if !self.scratch.is_empty() => self.serve(slot, None),
             Ok(_) => {}
             Err(_) => self.quarantine(slot),
         }
@@ -457,6 +464,7 @@ impl Exchanges {
         if used == SlotUse::Free {
             entry.held = None;
             entry.later = None;
+            entry.served = None;
         }
         if let Some(pump) = entry.pump.take() {
             pump.wake();
@@ -497,6 +505,45 @@ impl Exchanges {
         let cost = self.later(slot);
         self.discard(slot);
         cost
+    }
+
+    /// Does the same as [`Self::leave`]. If the client leaves, the script ends at its next output.
+    pub(super) fn leave_with(&mut self, slot: SlotIndex, client: &ClientPresence) -> Cost {
+        let cost = self.leave(slot);
+        let entry = &self.entries[slot.get()];
+        if entry.used == SlotUse::Background && entry.served.is_none() {
+            self.serve(slot, Some(client.clone()));
+        }
+        cost
+    }
+
+    /// Does the same as [`Self::leave`]. The script ends at its next output. The time limits of a
+    /// script without a client apply until then.
+    pub(super) fn dismiss(&mut self, slot: SlotIndex) -> Cost {
+        let cost = self.leave(slot);
+        if self.entries[slot.get()].used == SlotUse::Background {
+            self.serve(slot, None);
+        }
+        cost
+    }
+
+    fn serve(&mut self, slot: SlotIndex, client: Option<ClientPresence>) {
+        let served = &mut self.entries[slot.get()].served;
+        let since_ms = served.as_ref().map_or(self.clock.now_ms(), |served| served.since_ms);
+        *served = Some(Served { since_ms, client });
+    }
+
+    /// Requests the end of a script that runs on although its output is not needed, or its client
+    /// has left.
+    pub(super) fn end_unneeded(&mut self, slot: SlotIndex) {
+        let now_ms = self.clock.now_ms();
+        let is_unneeded = |served: &mut Served| {
+            is_over(SERVED_GRACE, served.since_ms, now_ms)
+                && served.client.as_ref().is_none_or(ClientPresence::has_left)
+        };
+        if self.entries[slot.get()].served.take_if(is_unneeded).is_some() {
+            self.front.end_run(slot);
+        }
     }
 
     /// Releases the slot after the worker has finished and the rest of the response is not needed.

@@ -7,8 +7,8 @@
 use super::line::{Client, LogLine};
 use crate::exchange::Later;
 use crate::runtime::counters::Counters;
-use http::HeaderValue;
 use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use samovar_config::{AccessLogFormat, LogTarget};
 use samovar_insight::{End, Intake};
 use samovar_log::Throttle;
@@ -201,6 +201,25 @@ impl Recorder {
             line.note_for_log(parts, client);
         }
         line
+    }
+
+    /// Writes the line of a head that was refused before there was a request.
+    pub(crate) fn refused(
+        &self,
+        remote: &str,
+        line: &[u8],
+        id: &HeaderValue,
+        (status, bytes): (StatusCode, u64),
+    ) {
+        let Some(log) = &self.log.0 else { return };
+        let started = Instant::now();
+        let text =
+            LogLine::refused(started, self.wall_clock.at(started), (remote, line, id), bytes).text(
+                self.format,
+                status.as_u16(),
+                false,
+            );
+        log.put(text);
     }
 
     /// Whether lines are needed, for the access log or the statistics. Counters do not need them.

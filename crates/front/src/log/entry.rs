@@ -4,6 +4,7 @@ use super::access::{Over, Recorder};
 use super::line::{Client, LogLine};
 use crate::exchange::{Cost, Later};
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
 use samovar_config::Upstream;
 use samovar_insight::End;
@@ -23,6 +24,8 @@ pub(crate) struct RequestLogEntry {
     /// How the request ended, if not normally.
     failed: Option<End>,
     line: Option<Box<LogLine>>,
+    /// Method with target, and id: for a message, if there is no line.
+    named: Option<Box<[String; 2]>>,
     /// Receiver of the request's usage, if its worker is still running.
     later: Option<Later>,
 }
@@ -44,7 +47,17 @@ impl RequestLogEntry {
             is_complete: false,
             failed: None,
             line,
+            named: None,
             later: None,
+        }
+    }
+
+    /// Keeps the request's names, because its response may break off later.
+    pub(crate) fn names(&mut self, parts: &Parts, id: &HeaderValue) {
+        if self.line.is_none() {
+            let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+            let request = format!("{} {}", parts.method, target.escape_debug());
+            self.named = Some(Box::new([request, id.to_str().unwrap_or_default().to_owned()]));
         }
     }
 
@@ -107,15 +120,21 @@ impl RequestLogEntry {
         self.is_complete = true;
     }
 
-    /// Records and logs that the response is incomplete, with the reason.
-    pub(crate) fn cut(&mut self, lost: impl Debug) {
+    /// Records and logs that the response is incomplete, with the reason and a hint.
+    pub(crate) fn cut(&mut self, lost: impl Debug, hint: &str) {
         self.failed = Some(End::Cut);
         if let Some(suppressed) = self.recorder.cut.pass() {
+            let [request, request_id] = match (&self.line, &self.named) {
+                (Some(line), _) => line.request_and_id(),
+                (None, Some(named)) => (**named).clone(),
+                (None, None) => Default::default(),
+            };
             tracing::warn!(
                 ?lost,
+                request,
+                request_id,
                 suppressed,
-                "incomplete response; the client's connection is closed (hint: see the worker's \
-                 log)"
+                "incomplete response; the client's connection is closed\nhint: {hint}"
             );
         }
     }

@@ -1,5 +1,6 @@
 //! One line of the access log.
 
+use super::basic_user::basic_user;
 use super::time;
 use super::trace::Trace;
 use crate::route::target::AsItCame;
@@ -36,7 +37,8 @@ pub(super) struct LogLine {
     at: SystemTime,
     /// Time from the head to the last byte.
     wall: Duration,
-    method: Method,
+    /// `None`: there is no request, and the target is a whole request line.
+    method: Option<Method>,
     /// Target as received. Copied, like the id: sharing the head's buffer would make it unavailable
     /// for reading the next head.
     target: Vec<u8>,
@@ -62,9 +64,11 @@ pub(super) struct LogLine {
 
 /// Data that only the access log needs. Kept apart, so that requests that are only counted do not
 /// carry it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Logged {
     version: Version,
+    host: Option<HeaderValue>,
+    authorization: Option<HeaderValue>,
     referer: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
     remote: String,
@@ -76,7 +80,7 @@ impl Default for LogLine {
             started: Instant::now(),
             at: SystemTime::UNIX_EPOCH,
             wall: Duration::ZERO,
-            method: Method::GET,
+            method: Some(Method::GET),
             target: Vec::new(),
             id: Vec::new(),
             head_mark: None,
@@ -108,7 +112,7 @@ impl LogLine {
         client: Client<'_>,
     ) {
         (self.started, self.at) = (started, at);
-        self.method.clone_from(&parts.method);
+        self.method = Some(parts.method.clone());
         let path_and_query = || parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         put(
             &mut self.target,
@@ -125,6 +129,27 @@ impl LogLine {
         self.upstream.clear();
     }
 
+    /// The line of a head that was refused: the request line as it came, instead of a method and a
+    /// target.
+    pub(super) fn refused(
+        started: Instant,
+        at: SystemTime,
+        (remote, line, id): (&str, &[u8], &HeaderValue),
+        bytes: u64,
+    ) -> LogLine {
+        let logged = Logged { remote: remote.to_owned(), ..Logged::default() };
+        LogLine {
+            started,
+            at,
+            method: None,
+            target: if line.is_empty() { b"-".to_vec() } else { line.to_vec() },
+            id: id.as_bytes().to_vec(),
+            bytes,
+            logged: Some(Box::new(logged)),
+            ..LogLine::default()
+        }
+    }
+
     /// Records the script that runs.
     pub(super) fn runs(&mut self, script: &[u8]) {
         put(&mut self.script, script);
@@ -137,7 +162,7 @@ impl LogLine {
     /// available.
     pub(super) fn note_for_figures(&mut self) {
         let pool = self.pool.as_deref().unwrap_or_default();
-        let texts = [self.method.as_str().as_bytes(), path_of(&self.target), pool.as_bytes()];
+        let texts = [self.method().as_bytes(), path_of(&self.target), pool.as_bytes()];
         let head = mark(0, &texts);
         self.head_mark = Some(head);
         self.marks = Marks { texts: head, id: id_mark(&self.id) };
@@ -147,10 +172,24 @@ impl LogLine {
     pub(super) fn note_for_log(&mut self, parts: &Parts, client: Client<'_>) {
         self.logged = Some(Box::new(Logged {
             version: parts.version,
+            host: parts.headers.get(header::HOST).cloned(),
+            authorization: parts.headers.get(header::AUTHORIZATION).cloned(),
             referer: parts.headers.get(header::REFERER).cloned(),
             user_agent: parts.headers.get(header::USER_AGENT).cloned(),
             remote: client.claimed.map_or_else(|| client.peer.to_owned(), |a| a.to_string()),
         }));
+    }
+
+    fn method(&self) -> &str {
+        self.method.as_ref().map_or("", Method::as_str)
+    }
+
+    /// Method and target, and the id, for a message.
+    pub(super) fn request_and_id(&self) -> [String; 2] {
+        let [mut target, mut id] = [String::new(), String::new()];
+        escape(&self.target, Quoting::Combined, &mut target);
+        escape(&self.id, Quoting::Combined, &mut id);
+        [format!("{} {target}", self.method()), id]
     }
 
     pub(super) fn keep_out_of_log(&mut self) {
@@ -169,7 +208,7 @@ impl LogLine {
 
     /// Releases the data of a finished request that it shared with its head, and large buffers.
     pub(super) fn let_go(&mut self) {
-        (self.method, self.account, self.logged) = (Method::GET, None, None);
+        (self.method, self.account, self.logged) = (Some(Method::GET), None, None);
         for text in [&mut self.script, &mut self.target, &mut self.id] {
             text.shrink_to(TEXT_ROOM_MAX);
         }
@@ -225,7 +264,7 @@ impl LogLine {
         }
         let finished = Finished {
             numbers,
-            method: self.method.as_str(),
+            method: self.method(),
             path: &String::from_utf8_lossy(path_of(&self.target)),
             script: &String::from_utf8_lossy(&self.script),
             id: std::str::from_utf8(&self.id).unwrap_or_default(),
@@ -249,11 +288,21 @@ impl LogLine {
 
     /// Writes Apache's combined format, followed by fields that readers of that format ignore.
     fn combined(&self, logged: &Logged, status: u16, out: &mut String) -> std::fmt::Result {
-        let Logged { remote, version, referer, user_agent } = logged;
-        let LogLine { method, bytes, .. } = self;
-        write!(out, "{remote} - - [{}] \"{method} ", time::common(self.at))?;
+        let Logged { remote, version, authorization, referer, user_agent, .. } = logged;
+        write!(out, "{remote} - ")?;
+        match authorization.as_ref().and_then(|value| basic_user(value.as_bytes())) {
+            Some(user) if !user.is_empty() => escape(&user, Quoting::Word, out),
+            _ => out.push('-'),
+        }
+        write!(out, " [{}] \"", time::common(self.at))?;
+        if let Some(method) = &self.method {
+            write!(out, "{method} ")?;
+        }
         escape(&self.target, Quoting::Combined, out);
-        write!(out, " {version:?}\" {status} {bytes}")?;
+        if self.method.is_some() {
+            write!(out, " {version:?}")?;
+        }
+        write!(out, "\" {status} {}", self.bytes)?;
         for value in [referer, user_agent] {
             out.push_str(" \"");
             match value {
@@ -289,13 +338,30 @@ impl LogLine {
         is_aborted: bool,
         out: &mut String,
     ) -> std::fmt::Result {
-        let Logged { remote, version, referer, user_agent } = logged;
+        let Logged { remote, version, host, authorization, referer, user_agent } = logged;
         let at = time::rfc3339(self.at);
-        write!(out, "{{\"time\":\"{at}\",\"remote\":\"{remote}\",\"method\":\"")?;
-        escape(self.method.as_str().as_bytes(), Quoting::Json, out);
-        out.push_str("\",\"uri\":\"");
-        escape(&self.target, Quoting::Json, out);
-        write!(out, "\",\"protocol\":\"{version:?}\",\"status\":{status}")?;
+        write!(out, "{{\"time\":\"{at}\",\"remote\":\"{remote}\",\"")?;
+        if self.method.is_some() {
+            out.push_str("method\":\"");
+            escape(self.method().as_bytes(), Quoting::Json, out);
+            out.push_str("\",\"uri\":\"");
+            escape(&self.target, Quoting::Json, out);
+            write!(out, "\",\"protocol\":\"{version:?}\"")?;
+        } else {
+            out.push_str("refused\":\"");
+            escape(&self.target, Quoting::Json, out);
+            out.push('"');
+        }
+        write!(out, ",\"status\":{status}")?;
+        let user = authorization.as_ref().and_then(|value| basic_user(value.as_bytes()));
+        let host = host.as_ref().map(HeaderValue::as_bytes);
+        for (key, value) in [("host", host), ("user", user.as_deref())] {
+            if let Some(value) = value {
+                write!(out, ",\"{key}\":\"")?;
+                escape(value, Quoting::Json, out);
+                out.push('"');
+            }
+        }
         write!(out, ",\"bytes\":{}", self.bytes)?;
         for (key, value) in [("referer", referer), ("user_agent", user_agent)] {
             if let Some(value) = value {
@@ -359,6 +425,8 @@ fn ms(span: Duration) -> String {
 enum Quoting {
     /// `\xHH`, as nginx does.
     Combined,
+    /// The same without spaces, for a field without quotes.
+    Word,
     /// `\u00HH`.
     Json,
 }
@@ -370,7 +438,7 @@ fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
         for character in chunk.valid().chars() {
             match (character, quoting) {
                 ('"' | '\\', Quoting::Json) => out.extend(['\\', character]),
-                ('"' | '\\' | '\0'..='\x1f' | '\x7f'..='\u{9f}', _) => {
+                ('"' | '\\' | '\0'..='\x1f' | '\x7f'..='\u{9f}', _) | (' ', Quoting::Word) => {
                     escape_code(character as u32, quoting, out);
                 }
                 _ => out.push(character),
@@ -378,7 +446,9 @@ fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
         }
         for byte in chunk.invalid() {
             match quoting {
-                Quoting::Combined => escape_code(u32::from(*byte), quoting, out),
+                Quoting::Combined | Quoting::Word => {
+                    escape_code(u32::from(*byte), quoting, out);
+                }
                 Quoting::Json => out.push(char::REPLACEMENT_CHARACTER),
             }
         }
@@ -387,7 +457,7 @@ fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
 
 fn escape_code(code: u32, quoting: Quoting, out: &mut String) {
     let result = match quoting {
-        Quoting::Combined => write!(out, "\\x{code:02X}"),
+        Quoting::Combined | Quoting::Word => write!(out, "\\x{code:02X}"),
         Quoting::Json => write!(out, "\\u{code:04x}"),
     };
     result.expect("writing to a string cannot fail");

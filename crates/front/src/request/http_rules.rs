@@ -11,7 +11,7 @@ use samovar_config::Limits;
 pub(super) fn check(parts: &Parts, limits: &Limits) -> Result<(), Failure> {
     // For HTTP/1.1, hyper enforces this limit.
     if parts.version == Version::HTTP_2 && parts.headers.len() > limits.headers_max {
-        return Err(Failure::HeadTooLarge);
+        return Err(Failure::TooManyHeaders);
     }
     if parts.method == Method::TRACE || parts.method == Method::CONNECT {
         return Err(Failure::MethodNotAllowed(ALLOWED));

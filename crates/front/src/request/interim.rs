@@ -25,7 +25,7 @@ pub(crate) fn send(request: &ScriptRequest<'_>, status: u16, lines: &Bytes) {
     let mut headers = HeaderMap::new();
     // Leaves out the length and the headers of the connection.
     read_lines(lines, lines.len(), &mut headers, |name| {
-        request.shared().report_dropped(name);
+        request.shared().report_dropped(name, request.context.id);
     });
     request.context.connection.send_ahead(&encode(status, &headers));
 }

@@ -8,10 +8,10 @@
 use super::context::{RequestContext, ScriptRequest};
 use super::upload::{Pieces, Upload};
 use crate::exchange::BodyFailure;
-use crate::log::RequestLogEntry;
+use crate::log::{RequestLogEntry, basic_user};
 use crate::response::body::ResponseBody;
 use crate::response::error_page::Failure;
-use crate::response::worker_response::read_lines;
+use crate::response::worker_response::{Declared, read_lines, set_reason};
 use crate::route::locations::Pass;
 use crate::route::site::Script;
 use crate::route::target::Target;
@@ -182,21 +182,28 @@ fn respond(
 ) -> Option<Response<ResponseBody>> {
     let mut headers = HeaderMap::new();
     let shared = request.shared();
-    let length = read_lines(lines, lines.len(), &mut headers, |name| shared.report_dropped(name));
+    let id = request.context.id;
+    let Declared { length, reason } =
+        read_lines(lines, lines.len(), &mut headers, |name| shared.report_dropped(name, id));
     let status = status(lines, &headers)?;
     let is_bodiless = is_head || matches!(status.as_u16(), 204 | 304);
     if let Some(length) = length.filter(|_| is_head || !is_bodiless) {
         headers.insert(header::CONTENT_LENGTH, length.into());
     }
-    let body = if is_bodiless || length == Some(0) {
-        pending.let_go();
-        ResponseBody::empty()
-    } else {
-        ResponseBody::passed(pending, length)
+    let connection = request.context.connection;
+    let body = match length {
+        // nginx closes its connection to php-fpm here, too.
+        _ if is_bodiless => ResponseBody::empty(),
+        Some(0) => {
+            pending.let_go(connection.presence());
+            ResponseBody::empty()
+        }
+        _ => ResponseBody::passed(connection, pending, length),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
+    set_reason(&mut response, reason);
     Some(response)
 }
 
@@ -279,40 +286,12 @@ fn own<'a>(head: &RequestHead<'a>, software: &'a [u8], params: &mut Vec<Param<'a
     ] {
         put(params, name, value);
     }
-    put(params, b"REMOTE_USER", head.authorization.and_then(user).unwrap_or_default());
+    put(params, b"REMOTE_USER", head.authorization.and_then(basic_user).unwrap_or_default());
     put(params, b"REMOTE_PORT", head.remote_port.to_string().into_bytes());
     put(params, b"SERVER_PORT", head.server_port.to_string().into_bytes());
     if is_https {
         put(params, b"HTTPS", &b"on"[..]);
     }
-}
-
-/// Returns the user name of Basic authentication. The password is not verified.
-fn user(authorization: &[u8]) -> Option<Vec<u8>> {
-    let (scheme, told) = authorization.split_at_checked(b"Basic ".len())?;
-    let told = told.trim_ascii().split(|byte| *byte == b'=').next()?;
-    if !scheme.eq_ignore_ascii_case(b"Basic ") {
-        return None;
-    }
-    let (mut bits, mut count, mut out) = (0u32, 0, Vec::with_capacity(told.len()));
-    for byte in told {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        (bits, count) = (bits << 6 | u32::from(six), count + 6);
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
-    let colon = out.iter().position(|byte| *byte == b':')?;
-    out.truncate(colon);
-    Some(out)
 }
 
 /// Adds or replaces a parameter.
@@ -341,22 +320,6 @@ fn below<'a>(request: &ScriptRequest<'_>, filename: &'a [u8]) -> &'a [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn basic_authorization_names_the_user() {
-        for (authorization, expected) in [
-            ("Basic dTpw", Some("u")),
-            ("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", Some("Aladdin")),
-            ("Basic Og==", Some("")),
-            ("Basic dQ==", None),
-            ("Basic d*pw", None),
-            ("Bearer dTpw", None),
-            ("Basic", None),
-        ] {
-            let found = user(authorization.as_bytes());
-            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{authorization}");
-        }
-    }
 
     #[test]
     fn status_follows_the_rules_of_nginx() {

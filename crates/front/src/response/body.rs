@@ -38,7 +38,7 @@ enum Kind {
     Cut,
     File(Box<FileBody>),
     /// Body from a location's php-fpm, with the rest of the declared length.
-    Passed(PendingResponse, Option<u64>),
+    Passed(Rc<ConnectionState>, PendingResponse, Option<u64>),
     Packed(Box<Packed<ResponseBody>>),
 }
 
@@ -100,12 +100,21 @@ impl ResponseBody {
     }
 
     /// A body that a location's php-fpm writes. `left`: its declared length.
-    pub(crate) fn passed(pending: PendingResponse, left: Option<u64>) -> ResponseBody {
-        ResponseBody::of(Kind::Passed(pending, left))
+    pub(crate) fn passed(
+        connection: &Rc<ConnectionState>,
+        pending: PendingResponse,
+        left: Option<u64>,
+    ) -> ResponseBody {
+        ResponseBody::of(Kind::Passed(Rc::clone(connection), pending, left))
     }
 
     pub(super) fn packed(packed: Packed<ResponseBody>) -> ResponseBody {
         ResponseBody::of(Kind::Packed(Box::new(packed)))
+    }
+
+    /// Whether it can end before its declared or announced end.
+    pub(crate) fn may_break_off(&self) -> bool {
+        matches!(self.kind, Kind::Short(_) | Kind::Stream(_) | Kind::Passed(..))
     }
 
     /// Returns the bytes if all of them are present, or else the body itself.
@@ -116,12 +125,11 @@ impl ResponseBody {
         }
     }
 
-    /// Replaces another body, which is not needed any more. The script that writes it may continue.
+    /// Replaces another body, which is not needed any more. The script that writes it ends at its
+    /// next output, as behind nginx.
     pub(super) fn replace(&mut self, other: &ResponseBody) {
-        match &other.kind {
-            Kind::Stream(stream) => self.cost = Some(Box::new(stream.relay.let_go())),
-            Kind::Passed(pending, _) => pending.let_go(),
-            _ => {}
+        if let Kind::Stream(stream) = &other.kind {
+            self.cost = Some(Box::new(stream.relay.dismiss()));
         }
     }
 
@@ -176,10 +184,11 @@ impl ResponseBody {
     fn cut(
         &mut self,
         why: impl Debug,
+        hint: &str,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if let Some((_, entry)) = &mut self.request {
-            entry.cut(why);
+            entry.cut(why, hint);
         }
         self.break_off(cx)
     }
@@ -205,17 +214,22 @@ impl Stream {
     /// hyper drops a body that has delivered its declared length. The response is then complete,
     /// and the script may continue.
     fn part(&self) -> Cost {
-        if self.left == Some(0) { self.relay.let_go() } else { self.relay.give_up() }
+        if self.left == Some(0) {
+            self.relay.let_go(self.connection.presence())
+        } else {
+            self.relay.give_up()
+        }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
-        let piece = if self.first.is_empty() {
+        let mut piece = if self.first.is_empty() {
             ready!(self.relay.poll_piece(cx))
         } else {
             Ok(Piece::Bytes(std::mem::take(&mut self.first)))
         };
-        if let Ok(Piece::Bytes(bytes)) = &piece {
-            self.left = self.left.map(|left| left.saturating_sub(bytes.len() as u64));
+        if let (Ok(Piece::Bytes(bytes)), Some(left)) = (&mut piece, &mut self.left) {
+            bytes.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= bytes.len() as u64;
         }
         Poll::Ready(piece)
     }
@@ -232,13 +246,14 @@ impl Body for ResponseBody {
         let this = self.get_mut();
         match &mut this.kind {
             // A body longer than declared is truncated, as in nginx.
-            Kind::Empty | Kind::Passed(_, Some(0)) => this.ended(),
+            Kind::Empty | Kind::Passed(.., Some(0)) => this.ended(),
+            Kind::Stream(stream) if stream.left == Some(0) => this.ended(),
             Kind::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.kind = Kind::Empty;
                 this.gave(bytes)
             }
-            Kind::Short(bytes) if bytes.is_empty() => this.cut(Lost::Short, cx),
+            Kind::Short(bytes) if bytes.is_empty() => this.cut(Lost::Short, Lost::Short.hint(), cx),
             Kind::Short(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.gave(bytes)
@@ -252,7 +267,7 @@ impl Body for ResponseBody {
                     this.gave(bytes)
                 }
                 Ok(Piece::End(_)) if stream.left.is_some_and(|left| left > 0) => {
-                    this.cut(Lost::Short, cx)
+                    this.cut(Lost::Short, Lost::Short.hint(), cx)
                 }
                 Ok(Piece::End(cost)) => {
                     match &mut this.request {
@@ -265,15 +280,15 @@ impl Body for ResponseBody {
                     cx.waker().wake_by_ref();
                     this.ended()
                 }
-                Err(lost) => this.cut(lost, cx),
+                Err(lost) => this.cut(lost, lost.hint(), cx),
             },
-            Kind::Passed(pending, left) => match ready!(pending.poll_piece(cx)) {
+            Kind::Passed(connection, pending, left) => match ready!(pending.poll_piece(cx)) {
                 Ok(Some(mut bytes)) => {
                     if let Some(left) = left {
                         bytes.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
                         *left -= bytes.len() as u64;
                         if *left == 0 {
-                            pending.let_go();
+                            pending.let_go(connection.presence());
                             if let Some((_, entry)) = &mut this.request {
                                 entry.complete();
                             }
@@ -281,7 +296,7 @@ impl Body for ResponseBody {
                     }
                     this.gave(bytes)
                 }
-                Ok(None) if left.is_some() => this.cut(Lost::Short, cx),
+                Ok(None) if left.is_some() => this.cut(Lost::Short, Lost::Short.hint(), cx),
                 Ok(None) => {
                     cx.waker().wake_by_ref();
                     this.ended()
@@ -296,7 +311,9 @@ impl Body for ResponseBody {
             },
             Kind::Packed(packed) => match ready!(packed.poll_given(cx)) {
                 Given::Bytes(bytes) => this.gave(bytes),
-                Given::Broken(error) => this.cut(error, cx),
+                Given::Broken(error) => {
+                    this.cut(error, "see the messages of this request in the log", cx)
+                }
                 Given::End => {
                     cx.waker().wake_by_ref();
                     this.ended()
@@ -316,7 +333,7 @@ impl Body for ResponseBody {
             Kind::Empty => true,
             // With HTTP/2 this ends the stream; the script may continue.
             Kind::Stream(stream) => stream.left == Some(0),
-            Kind::Passed(_, left) => *left == Some(0),
+            Kind::Passed(.., left) => *left == Some(0),
             _ => false,
         }
     }

@@ -86,6 +86,11 @@ pub(crate) fn pack(
         name_as_held(response.headers_mut(), &wish.held);
         return response;
     }
+    if response.status() == StatusCode::PARTIAL_CONTENT && is_part_of_packable(settings, &response)
+    {
+        vary(response.headers_mut());
+        return response;
+    }
     if !is_packable(settings, &response, wish.is_head) {
         return response;
     }
@@ -165,6 +170,20 @@ fn is_packable(settings: &Compression, response: &Response<ResponseBody>, is_hea
     }
     let is_listed = headers.get(header::CONTENT_TYPE).is_some_and(|kind| is_listed(settings, kind));
     is_listed && !forbids(headers) && !DIGESTS.iter().any(has)
+}
+
+/// Whether a script's response with the whole content would be compressed. Both depend on the same
+/// headers of the request (RFC 9110, 15.3.7).
+fn is_part_of_packable(settings: &Compression, response: &Response<ResponseBody>) -> bool {
+    let headers = response.headers();
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let whole =
+        text(header::CONTENT_RANGE).and_then(|range| range.rsplit_once('/')?.1.parse().ok());
+    let is_listed = headers.get(header::CONTENT_TYPE).is_some_and(|kind| is_listed(settings, kind));
+    is_listed
+        && whole.is_none_or(|bytes: u64| bytes >= settings.bytes_min)
+        && !headers.contains_key(header::CONTENT_ENCODING)
+        && !forbids(headers)
 }
 
 /// Length of the body, or, for a HEAD, of the body a GET would return. `None` if unknown.

@@ -27,6 +27,7 @@ pub(crate) enum Failure {
     BodyTimeout,
     BodyTooLarge,
     HeadTooLarge,
+    TooManyHeaders,
     WorkerDied,
     BrokenResponse,
     /// The reason, and the number of seconds after which the client may retry.
@@ -65,7 +66,9 @@ impl Failure {
             Failure::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Failure::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Failure::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Failure::HeadTooLarge | Failure::TooManyHeaders => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
             Failure::WorkerDied | Failure::BrokenResponse => StatusCode::BAD_GATEWAY,
             Failure::Busy(..) => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Overrun => StatusCode::GATEWAY_TIMEOUT,
@@ -102,6 +105,9 @@ impl Failure {
             Failure::BodyTooLarge => "The request is larger than this server accepts.",
             Failure::HeadTooLarge => {
                 "The headers of the request are larger than this server accepts."
+            }
+            Failure::TooManyHeaders => {
+                "The request has more headers than this server accepts (limits.headers_max)."
             }
             Failure::WorkerDied | Failure::BrokenResponse => {
                 "The application stopped while it was working on this page."

@@ -84,10 +84,11 @@ pub(crate) async fn respond(
         }
     }
     let mut response = send(disk, opened, &kind, asked)?;
-    // A 304 must carry the same `Vary` as the 200 would (RFC 9110, 15.4.5), although it has no
-    // media type.
-    let is_unchanged = response.status() == StatusCode::NOT_MODIFIED;
-    if depends || is_unchanged && is_packed_for_some {
+    // A 304 and a 206 must carry the same `Vary` as the 200 would (RFC 9110, 15.4.5 and 15.3.7).
+    // The 304 has no media type, and the 206 may have that of its parts.
+    let replaces_whole =
+        matches!(response.status(), StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT);
+    if depends || replaces_whole && is_packed_for_some {
         vary(response.headers_mut());
     }
     Ok(response)

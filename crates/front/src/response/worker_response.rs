@@ -14,6 +14,7 @@ use crate::response::error_page::Failure;
 use crate::setup::Setup;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use hyper::ext::ReasonPhrase;
 use std::rc::Rc;
 
 /// Builds the response for a worker's response. `headers` is a map whose memory is reused; its
@@ -25,7 +26,7 @@ pub(crate) fn respond(
     response: ResponseReader,
     exchange: Option<Exchange>,
     is_head: bool,
-    entry: &mut RequestLogEntry,
+    (id, entry): (&HeaderValue, &mut RequestLogEntry),
 ) -> Result<Response<ResponseBody>, Failure> {
     let ResponseReader { status: code, bytes, head_bytes, cost, .. } = response;
     entry.costs(cost);
@@ -35,9 +36,10 @@ pub(crate) fn respond(
         return Err(Failure::BrokenResponse);
     }
     headers.clear();
-    let declared = read_lines(&bytes, head_bytes, &mut headers, |name| {
-        connection.shared.report_dropped(name);
-    });
+    let Declared { length: declared, reason } =
+        read_lines(&bytes, head_bytes, &mut headers, |name| {
+            connection.shared.report_dropped(name, id);
+        });
     let is_bodiless = is_head || matches!(code, 204 | 304);
     if let Some(length) = declared.filter(|_| is_head || !is_bodiless) {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -54,7 +56,20 @@ pub(crate) fn respond(
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
+    set_reason(&mut response, reason);
     Ok(response)
+}
+
+/// Sets the reason phrase of HTTP/1 if the status does not imply it. A status without a known
+/// phrase has an empty one.
+pub(crate) fn set_reason<B>(response: &mut Response<B>, reason: Option<Bytes>) {
+    let usual = response.status().canonical_reason();
+    let own = reason.filter(|reason| usual.is_none_or(|usual| usual.as_bytes() != reason));
+    let own = own.and_then(|reason| ReasonPhrase::try_from(reason).ok());
+    let unknown = || usual.is_none().then(|| ReasonPhrase::from_static(b""));
+    if let Some(reason) = own.or_else(unknown) {
+        response.extensions_mut().insert(reason);
+    }
 }
 
 /// Compares a complete body with the length that its script declared. A longer body is truncated,
@@ -70,15 +85,23 @@ fn whole(bytes: Bytes, declared: Option<u64>) -> ResponseBody {
     }
 }
 
-/// Reads `Name: value\n` lines into `headers`. Returns a valid `Content-Length` and leaves it out
-/// of `headers`.
+/// Values of a head that are not copied to the headers of the response.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Declared {
+    /// A valid `Content-Length`.
+    pub(crate) length: Option<u64>,
+    /// Reason phrase after the code of `Status`; empty ones are left out.
+    pub(crate) reason: Option<Bytes>,
+}
+
+/// Reads `Name: value\n` lines into `headers`.
 pub(crate) fn read_lines(
     bytes: &Bytes,
     head_bytes: usize,
     headers: &mut HeaderMap,
     report: impl Fn(&[u8]),
-) -> Option<u64> {
-    let mut length = None;
+) -> Declared {
+    let mut declared = Declared::default();
     let mut at = 0;
     while at < head_bytes {
         let rest = &bytes[at..head_bytes];
@@ -100,14 +123,19 @@ pub(crate) fn read_lines(
             continue;
         };
         if name == header::CONTENT_LENGTH {
-            length = value.to_str().ok().and_then(|v| v.parse().ok());
+            declared.length = value.to_str().ok().and_then(|v| v.parse().ok());
         } else if name == header::CONTENT_TYPE && value.is_empty() {
             // `header('Content-Type:')` removes the header in PHP.
+        } else if name.as_str() == "status" {
+            let text = value.as_bytes();
+            let code = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let reason = text[code..].trim_ascii();
+            declared.reason = (!reason.is_empty()).then(|| bytes.slice_ref(reason));
         } else if !is_ours(&name) {
             headers.append(name, value);
         }
     }
-    length
+    declared
 }
 
 /// Range of `line` from `from` on, without surrounding white space.
@@ -117,7 +145,7 @@ fn trimmed(line: &[u8], from: usize) -> std::ops::Range<usize> {
     start..start + value.trim_ascii_end().len()
 }
 
-/// Headers of the connection, and `Status`, which the worker has already applied.
+/// Headers of the connection.
 fn is_ours(name: &HeaderName) -> bool {
     matches!(
         *name,
@@ -126,7 +154,7 @@ fn is_ours(name: &HeaderName) -> bool {
             | header::UPGRADE
             | header::TE
             | header::TRAILER
-    ) || matches!(name.as_str(), "status" | "keep-alive" | "proxy-connection")
+    ) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
 #[cfg(test)]
@@ -141,11 +169,36 @@ mod tests {
         let report = |name: &[u8]| {
             reported.borrow_mut().push(String::from_utf8_lossy(name).into_owned());
         };
-        assert_eq!(read_lines(&bytes, lines.len(), &mut headers, report), length, "{lines:?}");
+        assert_eq!(
+            read_lines(&bytes, lines.len(), &mut headers, report).length,
+            length,
+            "{lines:?}"
+        );
         let found: Vec<_> =
             headers.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap_or("?"))).collect();
         assert_eq!(found, expected, "{lines:?}");
         assert_eq!(reported.into_inner(), dropped, "{lines:?}");
+    }
+
+    #[test]
+    fn reason_phrase_follows_the_code_of_status() {
+        for (line, code, expected) in [
+            ("Status: 418 Short And Stout\n", 418, Some(&b"Short And Stout"[..])),
+            ("Status: 404 Not Found\n", 404, None),
+            ("Status: 404 Nothing\n", 404, Some(b"Nothing")),
+            ("Status: 404\n", 404, None),
+            ("", 404, None),
+            ("", 599, Some(b"")),
+            ("Status: 599 Odd\n", 599, Some(b"Odd")),
+        ] {
+            let bytes = Bytes::from(line);
+            let declared = read_lines(&bytes, bytes.len(), &mut HeaderMap::new(), |_| {});
+            let mut response = Response::new(());
+            *response.status_mut() = StatusCode::from_u16(code).expect("a status");
+            set_reason(&mut response, declared.reason);
+            let found = response.extensions().get::<ReasonPhrase>().map(ReasonPhrase::as_bytes);
+            assert_eq!(found, expected, "{line:?}");
+        }
     }
 
     #[test]

@@ -47,10 +47,41 @@ fn range_requests_return_requested_parts() {
     assert!(two.header("content-type").unwrap().starts_with("multipart/byteranges; boundary="));
     assert!(two.text().contains("Content-Range: bytes 0-1/10\r\n\r\n01\r\n"), "{}", two.text());
     assert!(two.text().contains("Content-Range: bytes 8-9/10\r\n\r\n89\r\n"));
+    let again = ask(&server, "GET", "/a.txt", "Range: bytes=0-1,-2\r\n");
+    assert_ne!(two.header("content-type"), again.header("content-type"), "a new boundary");
     let none = ask(&server, "GET", "/a.txt", "Range: bytes=10-\r\n");
     assert_eq!((none.status, none.header("content-range")), (416, Some("bytes */10")));
     let other = ask(&server, "GET", "/a.txt", "Range: bytes=2-4\r\nIf-Range: \"old\"\r\n");
     assert_eq!((other.status, other.text()), (200, "0123456789"));
+}
+
+/// A cache may combine a 206 with the 200 (RFC 9110, 15.3.7).
+#[test]
+fn partial_content_varies_like_whole_content() {
+    let compress = |o: &mut Settings| o.compression.codings = vec![samovar_config::Coding::Gzip];
+    let server = Server::with(64, compress).work(|job| {
+        let whole = "Content-Type: text/plain\nContent-Length: 4000\n";
+        let part = "Content-Type: text/plain\nContent-Range: bytes 0-4/4000\n";
+        match job.field("target").as_str() {
+            "/whole" => job.head(200, whole),
+            _ => job.head(206, part),
+        }
+        job.write("01234".repeat(if job.field("target") == "/whole" { 800 } else { 1 }).as_bytes());
+        After::Finish
+    });
+    server.file("long.txt", &pattern(100_000));
+    for (path, range) in [
+        ("/long.txt", ""),
+        ("/long.txt", "Range: bytes=0-4\r\n"),
+        ("/long.txt", "Range: bytes=0-4,-5\r\n"),
+        ("/whole", ""),
+        ("/part", ""),
+    ] {
+        let reply = ask(&server, "GET", path, range);
+        assert_eq!(reply.header("vary"), Some("Accept-Encoding"), "{path} {range}: {}", reply.head);
+    }
+    server.file("short.txt", b"01234");
+    assert_eq!(ask(&server, "GET", "/short.txt", "Range: bytes=0-1\r\n").header("vary"), None);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn echo() -> Server {
 fn request_gets_expected_status() {
     let server = echo();
     let long = "x".repeat(20_000);
-    let many = "X-A: b\r\n".repeat(120);
+    let [many, too_many] = [399, 400].map(|n| "X-A: b\r\n".repeat(n));
     for (request, status, text) in [
         ("GET / HTTP/1.1\r\nHost: t\r\n", 200, "GET / 0"),
         ("GET / HTTP/1.0\r\n", 200, "GET / 0"),
@@ -45,8 +45,9 @@ fn request_gets_expected_status() {
         ("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: gzip\r\n", 400, ""),
         ("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked, x\r\n", 400, ""),
         ("POST / HTTP/1.0\r\nHost: t\r\nTransfer-Encoding: chunked\r\n", 400, ""),
-        (&format!("GET / HTTP/1.1\r\nHost: t\r\nX: {long}\r\n"), 431, ""),
-        (&format!("GET / HTTP/1.1\r\nHost: t\r\n{many}"), 431, ""),
+        (&format!("GET / HTTP/1.1\r\nHost: t\r\nX: {long}\r\n"), 431, "(limits.head_bytes_max)"),
+        (&format!("GET / HTTP/1.1\r\nHost: t\r\n{many}"), 200, "GET / 0"),
+        (&format!("GET / HTTP/1.1\r\nHost: t\r\n{too_many}"), 431, "(limits.headers_max)"),
         (&format!("GET /{long}{long}{long}{long} HTTP/1.1\r\nHost: t\r\n"), 431, ""),
     ] {
         let mut client = server.client();
@@ -54,10 +55,53 @@ fn request_gets_expected_status() {
         let reply = client.reply(false);
         let shown = &request[..request.len().min(80)];
         assert_eq!(reply.status, status, "{shown:?}: {}", reply.text());
-        if !text.is_empty() {
-            assert_eq!(reply.text(), text, "{shown:?}");
+        assert!(reply.is_complete && reply.text().contains(text), "{shown:?}: {}", reply.text());
+        if status != 200 && !request.starts_with("OPTIONS") {
+            assert!(reply.text().starts_with(&status.to_string()), "{shown:?}: {}", reply.text());
+            assert!(reply.header("x-request-id").is_some(), "{shown:?}: {}", reply.head);
         }
     }
+}
+
+/// hyper has room for 100 headers, unless a connection needs more.
+#[test]
+fn many_headers_are_accepted_between_other_requests() {
+    let server = echo();
+    let with = |n: usize, path: &str| {
+        let headers = (1..n).map(|at| format!("X-{at}: b\r\n")).collect::<Vec<_>>().concat();
+        format!("GET /{path} HTTP/1.1\r\nHost: t\r\n{headers}\r\n")
+    };
+    let requests = [with(1, "a"), with(101, "b"), with(1, "c"), with(400, "d"), with(100, "e")];
+    let mut at_once = server.client();
+    at_once.send(requests.concat().as_bytes());
+    let mut in_pieces = server.client();
+    for (request, path) in requests.iter().zip(["a", "b", "c", "d", "e"]) {
+        assert_eq!(at_once.reply(false).text(), format!("GET /{path} 0"));
+        for piece in request.as_bytes().chunks(1000) {
+            in_pieces.send(piece);
+        }
+        assert_eq!(in_pieces.reply(false).text(), format!("GET /{path} 0"));
+    }
+    at_once.send(with(401, "f").as_bytes());
+    assert_eq!(at_once.reply(false).status, 431);
+    let few = Server::with(4, |o| o.limits.headers_max = 5).work(|job| job.respond("few"));
+    for (headers, status) in [(5, 200), (6, 431)] {
+        let mut client = few.client();
+        client.send(with(headers, "").as_bytes());
+        assert_eq!(client.reply(false).status, status, "{headers}");
+    }
+}
+
+#[test]
+fn refused_head_after_a_response_gets_its_own_response() {
+    let server = echo();
+    let mut client = server.client();
+    client.send(b"GET /a HTTP/1.1\r\nHost: t\r\n\r\nG@T / HTTP/1.1\r\n\r\n");
+    assert_eq!(client.reply(false).text(), "GET /a 0");
+    let refused = client.reply(false);
+    assert_eq!((refused.status, refused.is_complete), (400, true));
+    assert_eq!(client.rest(), "");
+    assert_eq!(server.handle.counters().server.heads_refused_total, 1);
 }
 
 #[test]

@@ -195,14 +195,40 @@ fn too_large_body_is_rejected_before_it_is_complete() {
     }
 }
 
+/// RFC 9113, 8.2.3: the parts of `Cookie` are one header.
+#[test]
+fn cookie_parts_are_joined_before_headers_are_counted() {
+    let server = Server::with(4, |o| o.limits.headers_max = 5)
+        .work(|job| job.respond(&format!("{}; {}", job.field("cookie"), job.headers["cookie"])));
+    let mut client = Client::begin(&server, 65_535);
+    let cookies: Vec<String> = (0..88).map(|at| format!("c{at}=v")).collect();
+    let mut ask = |stream: u32, more: usize| {
+        let mut all: Vec<(&str, &str)> = cookies.iter().map(|one| ("cookie", &**one)).collect();
+        all.extend(std::iter::repeat_n(("x-a", "b"), more));
+        let head = [head("GET", "/"), fields(&all)].concat();
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &head));
+        client.respond(stream)
+    };
+    let joined = cookies.join("; ");
+    assert_eq!(ask(1, 3), (OK, format!("{joined}; {joined}").into_bytes()));
+    // 431 is a literal in the head.
+    let (status, body) = ask(3, 4);
+    let body = String::from_utf8(body).expect("text");
+    assert!(status != OK && body.contains("(limits.headers_max)"), "{body}");
+}
+
 /// RFC 9113, 8.3.1: `Host` must equal the authority; 8.1.1: the length must equal that of the body.
 #[test]
 fn conflicting_hosts_or_lengths_are_rejected() {
     let server = echo();
     let mut client = Client::begin(&server, 65_535);
-    let cases: [(&[(&str, &str)], u8); 5] = [
+    let cases: [(&[(&str, &str)], u8); 9] = [
         (&[("host", "test")], OK),
         (&[("host", "TEST")], OK),
+        (&[("host", "test"), ("host", "test")], BAD_REQUEST),
+        (&[("x-a", " b")], BAD_REQUEST),
+        (&[("x-a", "b\t")], BAD_REQUEST),
+        (&[("x-a", ""), ("x-b", "b c")], OK),
         (&[("host", "other")], BAD_REQUEST),
         (&[("host", "test"), ("host", "other")], BAD_REQUEST),
         (&[("content-length", "0"), ("content-length", "0")], BAD_REQUEST),

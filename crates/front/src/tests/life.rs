@@ -161,11 +161,12 @@ fn access_log_writes_json() {
     let text = log_of(AccessLogFormat::Json, |server| {
         server.ask(
             "GET /a?b HTTP/1.1\r\nHost: t\r\nUser-Agent: evil\"\\\r\nX-Request-Id: id-1\r\n\
-             Connection: close\r\n\r\n",
+             Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\nConnection: close\r\n\r\n",
         );
     });
     for part in [
-        "\"method\":\"GET\",\"uri\":\"/a?b\",\"protocol\":\"HTTP/1.1\",\"status\":200,\"bytes\":5",
+        "\"method\":\"GET\",\"uri\":\"/a?b\",\"protocol\":\"HTTP/1.1\",\"status\":200,\"host\":\"t\",\
+         \"user\":\"Aladdin\",\"bytes\":5",
         "\"user_agent\":\"evil\\\"\\\\\"",
         "\"cpu_ms\":1.500,\"memory_bytes\":4096",
         "\"request_id\":\"id-1\",\"attempts\":1,\"aborted\":false}\n",
@@ -180,11 +181,37 @@ fn access_log_writes_combined_format() {
     let text = log_of(AccessLogFormat::Combined, |server| {
         server.get("/a");
         server.get("/b\"");
+        // The user name is `a "b`.
+        server.ask(
+            "GET /c HTTP/1.1\r\nHost: t\r\nAuthorization: Basic YSAiYjpw\r\n\
+             Connection: close\r\n\r\n",
+        );
     });
     assert!(text.starts_with("127.0.0.1 - - ["), "{text}");
+    assert!(text.contains("127.0.0.1 - a\\x20\\x22b ["), "{text}");
     assert!(text.contains("] \"GET /a HTTP/1.1\" 200 5 \"-\" \"-\" "), "{text}");
     assert!(text.contains("ms cpu=1.500ms memory=4096 id="), "{text}");
+    assert_eq!(text.lines().count(), 3, "{text}");
+}
+
+#[test]
+fn access_log_has_a_line_for_each_refused_head() {
+    let refused = |server: &Server| {
+        for head in ["G@T /a HTTP/1.1\"\r\n\r\n", "GET / HTTP/9\r\n\r\n"] {
+            assert_eq!(server.ask(head).status, 400, "{head}");
+        }
+        assert_eq!(server.handle.counters().server.heads_refused_total, 2);
+    };
+    let text = log_of(AccessLogFormat::Combined, refused);
+    for part in
+        ["] \"G@T /a HTTP/1.1\\x22\" 400 62 \"-\" \"-\" ", "] \"GET / HTTP/9\" 400 62 \"-\" \"-\" "]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
     assert_eq!(text.lines().count(), 2, "{text}");
+    let text = log_of(AccessLogFormat::Json, refused);
+    let part = "\"remote\":\"127.0.0.1\",\"refused\":\"GET / HTTP/9\",\"status\":400,\"bytes\":62";
+    assert!(text.contains(part), "{text}");
 }
 
 #[test]

@@ -74,6 +74,19 @@ fn trusted_proxy_headers_are_used() {
          X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nConnection: close\r\n\r\n",
     );
     assert_eq!(reply.text(), "[\"203.0.113.9\", \"shop.example\"] 443 1");
+    // The same through another proxy, which has a trusted address, too.
+    let reply = server.ask(
+        "GET / HTTP/1.1\r\nHost: inner\r\nX-Forwarded-For: 6.6.6.6, 203.0.113.9, 127.0.0.7\r\n\
+         X-Forwarded-Proto: https, http\r\nX-Forwarded-Host: shop.example:8443, outer\r\n\
+         Connection: close\r\n\r\n",
+    );
+    assert_eq!(reply.text(), "[\"203.0.113.9\", \"shop.example\"] 8443 1");
+    let reply = server.ask(
+        "GET / HTTP/1.1\r\nHost: inner\r\nConnection: close\r\n\
+         Forwarded: for=203.0.113.9;host=shop.example;proto=https\r\n\
+         Forwarded: for=127.0.0.7;proto=http\r\n\r\n",
+    );
+    assert_eq!(reply.text(), "[\"203.0.113.9\", \"shop.example\"] 443 1");
 }
 
 #[test]
@@ -200,7 +213,7 @@ fn script_continues_after_declared_length_is_sent() {
         job.write(b"bye");
         job.flush();
         // More than the slot can hold, so the front must read it.
-        let is_read = job.write(&pattern(1_000_000));
+        let is_read = job.write(&pattern(300_000));
         done.send(is_read).unwrap();
         After::Finish
     });

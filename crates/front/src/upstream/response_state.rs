@@ -4,6 +4,7 @@ use super::timing::Course;
 use crate::exchange::BodyFailure;
 use crate::exchange::spill_buffer::{self, Next, Room, SpillBuffer};
 use crate::runtime::disk::{DiskThreads, Reading};
+use crate::runtime::presence::ClientPresence;
 use crate::runtime::upstream_failure::UpstreamFailure;
 use crate::runtime::waker::remember;
 use crate::setup::Setup;
@@ -61,6 +62,8 @@ struct Inner {
     is_unwanted: Cell<bool>,
     /// The client has received the whole promised response; further bytes are discarded.
     is_let_go: Cell<bool>,
+    /// The client that has received it.
+    served: RefCell<Option<ClientPresence>>,
     reader: RefCell<Option<Waker>>,
     writer: RefCell<Option<Waker>>,
 }
@@ -78,6 +81,7 @@ pub(super) fn pair(disk: &Rc<DiskThreads>, setup: &Rc<Setup>) -> (PendingRespons
         end: Cell::new(None),
         is_unwanted: Cell::new(false),
         is_let_go: Cell::new(false),
+        served: RefCell::default(),
         reader: RefCell::default(),
         writer: RefCell::default(),
     });
@@ -132,9 +136,10 @@ impl PendingResponse {
 
 impl PendingResponse {
     /// Discards further bytes: the client has received the whole promised response. The script may
-    /// continue to run.
-    pub(crate) fn let_go(&self) {
+    /// continue to run until the client leaves.
+    pub(crate) fn let_go(&self, client: &ClientPresence) {
         self.0.is_let_go.set(true);
+        *self.0.served.borrow_mut() = Some(client.clone());
         *self.0.kept.borrow_mut() = SpillBuffer::default();
         wake(&self.0.writer);
     }
@@ -178,7 +183,9 @@ impl Inner {
 
 impl Drop for PendingResponse {
     fn drop(&mut self) {
-        self.0.is_unwanted.set(!self.0.is_let_go.get());
+        if !self.0.is_let_go.get() {
+            self.0.is_unwanted.set(true);
+        }
         wake(&self.0.writer);
     }
 }
@@ -215,7 +222,10 @@ impl Filling {
                 }
             }
         }
-        if !inner.is_let_go.get() {
+        if inner.is_let_go.get() {
+            // The script writes more than it declared.
+            inner.is_unwanted.set(true);
+        } else {
             inner.kept.borrow_mut().put(bytes);
             wake(&inner.reader);
         }
@@ -248,8 +258,10 @@ impl Filling {
         wake(&self.0.reader);
     }
 
+    /// Whether nothing that php-fpm may still send is needed.
     pub(super) fn is_unwanted(&self) -> bool {
-        self.0.is_unwanted.get()
+        let served = self.0.served.borrow();
+        self.0.is_unwanted.get() || served.as_ref().is_some_and(ClientPresence::has_left)
     }
 
     /// Whether the response has begun.

@@ -33,6 +33,8 @@ const ID: u16 = 1;
 const RESPONDER: u16 = 1;
 const KEEP_CONNECTION: u8 = 1;
 const READ_BYTES: usize = 32 * 1024;
+/// Time between two checks whether the client of a complete response has left.
+const PRESENCE_CHECK: Duration = Duration::from_millis(100);
 /// Maximum number of bytes of php-fpm's messages that are logged for one request.
 const SAID_BYTES_MAX: usize = 8 * 1024;
 
@@ -179,7 +181,7 @@ impl Talk {
 }
 
 /// Returns when the response is not needed any more, or when `after` has passed since the client
-/// received all of it.
+/// received all of it. php-fpm ends the script at its next output after the connection is closed.
 async fn unwanted(filling: &Filling, after: Duration) {
     poll_fn(|cx| {
         filling.watch(cx);
@@ -188,7 +190,12 @@ async fn unwanted(filling: &Filling, after: Duration) {
     })
     .await;
     if filling.is_let_go() {
-        tokio::time::sleep(timing::or_ever(after)).await;
+        let client_leaves = async {
+            while !filling.is_unwanted() {
+                tokio::time::sleep(PRESENCE_CHECK).await;
+            }
+        };
+        let _ = tokio::time::timeout(timing::or_ever(after), client_leaves).await;
     }
 }
 

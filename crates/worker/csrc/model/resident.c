@@ -127,8 +127,9 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
     SG(request_info).no_headers = 1;
 }
 
+/* As in php-fpm, a status that the script has set stays. */
 static void response_500(void) {
-    if (!SG(headers_sent)) {
+    if (!SG(headers_sent) && SG(sapi_headers).http_response_code == 200) {
         SG(sapi_headers).http_response_code = 500;
     }
 }

@@ -111,6 +111,9 @@ static void flush(void *server_context) {
     }
 }
 
+/* Longer reason phrases are left out. */
+#define REASON_BYTES_MAX 256
+
 /* Most heads fit into the array, and cost no allocation. */
 typedef struct {
     char *at, first[2048];
@@ -151,18 +154,21 @@ static bool is_named(const sapi_header_struct *h, const char *name, size_t len) 
 
 /* Returns the status that nginx with php-fpm would send. A status line takes precedence over a
  * "Status:" header, and the header over the code. With code 200 the header takes precedence over
- * all (fpm_main.c, sapi_cgi_send_headers). */
-static int response_status(sapi_headers_struct *headers) {
+ * all (fpm_main.c, sapi_cgi_send_headers). `text`: the code with the text after it; NULL if only
+ * the code is known. */
+static int response_status(sapi_headers_struct *headers, const char **text) {
     int code = SG(sapi_headers).http_response_code;
     const char *line = SG(sapi_headers).http_status_line;
     const char *space = line ? strchr(line, ' ') : NULL;
     if (code != 200 && space && space - line >= 5 && strncasecmp(line, "HTTP/", 5) == 0) {
-        return atoi(space + 1);
+        *text = space + 1;
+        return atoi(*text);
     }
     for (zend_llist_element *e = headers->headers.head; e; e = e->next) {
         const sapi_header_struct *h = (const sapi_header_struct *)e->data;
         if (IS_NAMED(h, "Status:")) {
-            return atoi(h->header + sizeof("Status:") - 1);
+            *text = h->header + sizeof("Status:") - 1;
+            return atoi(*text);
         }
     }
     return code;
@@ -199,19 +205,37 @@ static void add_headers(lines *out, const sapi_headers_struct *headers,
     }
 }
 
+/* Passes on the reason phrase, if the script has set one. Others follow from the code. */
+static void add_reason(lines *out, const char *text) {
+    text += strspn(text, " ");
+    text += strspn(text, "0123456789");
+    const size_t len = strcspn(text, "\r\n");
+    if (len > 1 && *text == ' ' && len <= REASON_BYTES_MAX) {
+        char line[sizeof("Status: 000") + REASON_BYTES_MAX];
+        const int written = snprintf(line, sizeof line, "Status: %.*s", (int)len, text);
+        add_line(out, line, (size_t)written);
+    }
+}
+
 static int send_headers(sapi_headers_struct *headers) {
     if (!samovar_current || samovar_responded || SG(request_info).no_headers) {
         return SAPI_HEADER_SENT_SUCCESSFULLY;
     }
-    int status = response_status(headers);
+    const char *text = NULL;
+    int status = response_status(headers, &text);
     if (samovar_serving && status == 200 && died()) {
         status = 500;
+        text = NULL;
     }
     if (status < 100 || status > 999) {
         status = 200;
+        text = NULL;
     }
     lines out;
     begin_lines(&out);
+    if (text) {
+        add_reason(&out, text);
+    }
     add_headers(&out, headers, status == 304 ? NULL : last_content_type(headers));
     int failed = samovar_put_head(status, out.at, out.len);
     if (failed) {

@@ -128,6 +128,11 @@ $cases = [
         http_response_code(404);
         undefined_function();
     },
+    'hidden-exception-with-status' => function (): void {
+        ini_set('display_errors', '0');
+        http_response_code(404);
+        throw new Exception('unseen');
+    },
     'hidden-exception' => function (): void {
         ini_set('display_errors', '0');
         throw new Exception('unseen');

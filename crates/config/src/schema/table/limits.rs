@@ -27,9 +27,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "limits.headers_max",
         flag: "headers-max",
         value: "N",
-        kind: count(1, 200, |settings| &mut settings.limits.headers_max),
-        default: Preset::Text("100"),
-        doc: "Maximum number of headers of a request; above: 431",
+        kind: count(1, 1000, |settings| &mut settings.limits.headers_max),
+        default: Preset::Text("400"),
+        doc: "Maximum number of headers of a request; above: 431. All `Cookie` headers of an \
+              HTTP/2 request count as one",
         ..PLAIN
     },
     Setting {

@@ -6,6 +6,7 @@ use crate::upstream::record::{CONTENT_BYTES_MAX, Ended, STDOUT, put_end, put_hea
 use bytes::{Buf, Bytes, BytesMut};
 use http::response::Parts;
 use http::{StatusCode, header};
+use hyper::ext::ReasonPhrase;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
@@ -48,8 +49,12 @@ impl Out {
     pub(super) fn head(&mut self, id: u16, parts: &Parts, length: Option<u64>) {
         let mut head = Vec::with_capacity(512);
         if parts.status != StatusCode::OK {
-            let reason = parts.status.canonical_reason().unwrap_or("Unknown");
-            let _ = write!(head, "Status: {} {reason}\r\n", parts.status.as_u16());
+            let own = parts.extensions.get::<ReasonPhrase>().map(ReasonPhrase::as_bytes);
+            let reason = own.or_else(|| Some(parts.status.canonical_reason()?.as_bytes()));
+            let _ = write!(head, "Status: {}", parts.status.as_u16());
+            for part in [&b" "[..], reason.unwrap_or_default(), b"\r\n"] {
+                head.extend_from_slice(part);
+            }
         }
         for (name, value) in &parts.headers {
             if name == header::CONNECTION {

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use samovar_config::Coding;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -25,10 +26,6 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// Unix time of the last second that an HTTP date can express, at the end of the year 9999.
 const HTTP_DATE_MAX: u64 = 253_402_300_799;
-/// Separator of the parts of a multipart response. RFC 9110 requires that it does not occur in the
-/// file. This is not checked, because clients use the lengths.
-const BOUNDARY: &str = "samovar-5f1d7f8a0c3e4b29";
-
 /// The parts of a request that matter for files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
@@ -181,9 +178,10 @@ fn partial(
     kind: &HeaderValue,
 ) -> Response<ResponseBody> {
     let single = (parts.len() == 1).then(|| content_range(&parts[0], size));
+    let boundary = if single.is_none() { new_boundary() } else { String::new() };
     let segments = match single {
         Some(_) => parts.into_iter().map(Segment::Range).collect(),
-        None => multipart(parts, size, kind),
+        None => multipart(parts, size, kind, &boundary),
     };
     let mut response = Response::new(ResponseBody::file(FileBody::new(disk, file, segments)));
     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -192,24 +190,37 @@ fn partial(
         headers.insert(header::CONTENT_TYPE, kind.clone());
         set(headers, header::CONTENT_RANGE, range);
     } else {
-        let multipart = format!("multipart/byteranges; boundary={BOUNDARY}");
+        let multipart = format!("multipart/byteranges; boundary={boundary}");
         set(headers, header::CONTENT_TYPE, multipart);
     }
     response
 }
 
+/// Separator of the parts of a multipart response. RFC 9110 requires that it does not occur in the
+/// file. This is not checked, but an author of a file cannot predict it: the standard library seeds
+/// `RandomState` from the kernel.
+fn new_boundary() -> String {
+    let random = RandomState::new();
+    format!("{:016x}{:016x}", random.hash_one(0), random.hash_one(1))
+}
+
 /// The parts of a file, each with its own head (RFC 9110, 14.6).
-fn multipart(parts: Vec<Range<u64>>, size: u64, kind: &HeaderValue) -> Vec<Segment> {
+fn multipart(
+    parts: Vec<Range<u64>>,
+    size: u64,
+    kind: &HeaderValue,
+    boundary: &str,
+) -> Vec<Segment> {
     let kind = kind.to_str().unwrap_or("application/octet-stream");
     let mut segments = Vec::with_capacity(2 * parts.len() + 1);
     for part in parts {
         let range = content_range(&part, size);
         segments.push(Segment::Bytes(Bytes::from(format!(
-            "\r\n--{BOUNDARY}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n"
+            "\r\n--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n"
         ))));
         segments.push(Segment::Range(part));
     }
-    segments.push(Segment::Bytes(Bytes::from(format!("\r\n--{BOUNDARY}--\r\n"))));
+    segments.push(Segment::Bytes(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
     segments
 }
 
