@@ -5,9 +5,9 @@
 
 mod beside;
 mod clients;
-mod descendants;
 mod connection_fuzzer;
 mod connections;
+mod descendants;
 mod ends;
 mod files;
 mod kinds;
