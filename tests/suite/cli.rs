@@ -157,6 +157,7 @@ fn help_lists_every_flag() {
         (&["status", "--help"], &["--json", "--control"]),
         (&["stop", "--help"], &["--control"]),
         (&["--version"], &["samovar 0."]),
+        (&["version"], &["samovar 0."]),
     ] {
         let output = samovar(folder.path(), command);
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{command:?}");
@@ -255,6 +256,26 @@ fn missing_extension_is_logged_and_requests_are_served() {
     let server = setting().define("extension", "no_such_extension").start();
     server.wait_for_log("no_such_extension");
     assert_eq!(server.get("/?sapi").text(), "fpm-fcgi fpm-fcgi");
+}
+
+#[test]
+fn several_extensions_are_loaded_from_flags_and_file() {
+    let page = || {
+        let page = "<?php echo json_encode(array_map('extension_loaded', ['shmop', 'sysvmsg']));";
+        Server::script(page).workers(1).env("PHP_INI_SCAN_DIR", "")
+    };
+    let is_loaded = |start: Start| start.start().get("/").text();
+    let flags = ["--php", "extension=shmop", "--php", "extension=sysvmsg"];
+    assert_eq!(is_loaded(page().args(flags)), "[true,true]");
+    let toml = "[php]\nextension = ['shmop', 'sysvmsg']";
+    assert_eq!(is_loaded(page().config(toml)), "[true,true]");
+    let mixed = page().config("[php]\nextension = 'shmop'").define("extension", "sysvmsg");
+    assert_eq!(is_loaded(mixed), "[true,true]");
+}
+
+#[test]
+fn pathinfo_directive_has_php_fpms_default() {
+    assert_eq!(setting().start().get("/?name=cgi.fix_pathinfo").text(), "1");
 }
 
 /// Sends requests until two workers have responded. Returns all responses.
@@ -433,6 +454,44 @@ fn default_control_socket_is_found_automatically() {
     assert!(!socket.exists());
     let status = with_runtime(&["status"]).output().expect("the binary runs");
     assert_eq!(status.status.code(), Some(1), "{}", stdout(&status));
+}
+
+#[test]
+fn one_of_several_servers_is_selected_by_its_port() {
+    let runtime = tempfile::tempdir().expect("a temporary folder");
+    let start = || {
+        // The test's server has a socket of its own; a link gives it the usual name.
+        let server = setting().start();
+        let name = format!("samovar-{}.sock", server.address().port());
+        std::os::unix::fs::symlink(server.control(), runtime.path().join(name)).expect("a link");
+        server
+    };
+    let (one, other) = (start(), start());
+    let run = |args: &[&str]| {
+        let mut command = Command::new(binary());
+        command.args(args).current_dir(runtime.path()).env_clear().stdin(Stdio::null());
+        command.env(family::RUN, family::run()).env("XDG_RUNTIME_DIR", runtime.path());
+        command.output().expect("the binary runs")
+    };
+    let ports = [one.address().port(), other.address().port()];
+    for command in ["status", "reload", "stop"] {
+        let ambiguous = run(&[command]);
+        assert_eq!(ambiguous.status.code(), Some(1));
+        let said = stderr(&ambiguous);
+        for word in [format!("port {}", ports[0]), format!("port {}", ports[1])] {
+            assert!(said.contains(&word) && said.contains("--listen PORT"), "{said}");
+        }
+    }
+    let status = run(&["status", "--json", "--listen", &format!("127.0.0.1:{}", ports[1])]);
+    assert!(stdout(&status).contains(&format!("\"pid\":{}", other.pid())), "{}", stderr(&status));
+    let unknown = run(&["status", "--listen", "1"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains(&format!("port {}", ports[0])), "{}", stderr(&unknown));
+    assert!(run(&["reload", "--listen", &ports[0].to_string()]).status.success());
+    assert!(run(&["stop", "--listen", &ports[0].to_string()]).status.success());
+    assert_eq!(other.get("/?sapi").status, 200);
+    let wrong = run(&["status", "--listen", "x"]);
+    assert!(stderr(&wrong).contains("hint: it takes a port"), "{}", stderr(&wrong));
 }
 
 #[test]

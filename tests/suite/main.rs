@@ -38,6 +38,7 @@ mod reload;
 mod request_accounting;
 mod response_isolation;
 mod sandbox;
+mod secrets;
 mod service;
 mod shared;
 mod smoke;

@@ -4,7 +4,7 @@
 mod manager;
 
 use samovar_testkit::http::Client;
-use samovar_testkit::{Server, Start, binary, eventually, is_root, workspace};
+use samovar_testkit::{Server, Start, binary, eventually, is_root, port, workspace};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -345,6 +345,65 @@ fn check_reports_whether_server_would_start() {
     std::fs::write(inside.join("public/index.php"), "").expect("our own file");
     let empty = text(&samovar(&["check", root_flag(), listen[0], listen[1]], inside).stdout);
     assert!(empty.contains("warning  root: the front controller"), "{empty}");
+}
+
+#[test]
+fn check_reports_addresses_that_exclude_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("index.php"), "<?php").expect("our own folder");
+    let port = port().port();
+    let [one, all] = [format!("127.0.0.1:{port}"), format!("0.0.0.0:{port}")];
+    let all_fcgi = format!("fcgi://{one}");
+    for (second, code, said) in [
+        (["--listen", &one], 1, "error    listen: cannot bind `"),
+        (["--listen", &all], 1, "error    listen: cannot bind `"),
+        (["--listen", &all_fcgi], 1, "error    listen: cannot bind `"),
+        (["--admin", &one], 1, "error    admin: cannot bind `"),
+        (["--listen", "127.0.0.1:0"], 0, "ok       listen: `127.0.0.1:0` is available"),
+    ] {
+        let args = [&["check", root_flag(), "--listen", &one][..], &second[..]].concat();
+        let output = samovar(&args, folder.path());
+        let text = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{second:?}: {text}");
+        assert!(text.contains(said), "{second:?}: {text}");
+        assert_eq!(text.contains("another address of these settings"), code == 1, "{text}");
+    }
+}
+
+#[test]
+fn check_warns_of_settings_that_expose_everything() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("index.php"), "<?php").expect("our own folder");
+    let toml = "[[location]]\npath = '/all/*'\nalias = '/'\n";
+    std::fs::write(folder.path().join("alias.toml"), toml).expect("our own folder");
+    for (args, said) in [
+        (["--trusted-proxies", "0.0.0.0/0"], "`trusted_proxies` contains `0.0.0.0/0`"),
+        (["--trusted-proxies", "10.0.0.1,::/0"], "`trusted_proxies` contains `::/0`"),
+        (["--sendfile", "/files/=/"], "`sendfile` names the folder `/`"),
+        (["--link-targets", "/usr/.."], "`link_targets` names the folder `/`"),
+        (["--config", "alias.toml"], "`alias` names the folder `/`"),
+    ] {
+        let listen = ["check", root_flag(), "--listen", "127.0.0.1:0"];
+        let output = samovar(&[&listen[..], &args[..]].concat(), folder.path());
+        let text = text(&output.stdout);
+        assert!(text.contains(&format!("warning  access: {said}")), "{args:?}: {text}");
+        assert_eq!(output.status.code(), Some(0), "{text}");
+    }
+}
+
+#[test]
+fn reload_after_change_of_user_reports_no_changed_setting() {
+    if !is_root() {
+        return;
+    }
+    let server = as_user("<?php echo 1;").workers(1).start();
+    for _ in 0..2 {
+        let said = server.reload().expect("a reload");
+        assert!(!said.contains("restart"), "{said}");
+        server.upgrade([]).expect("an upgrade");
+        server.wait_for_predecessor();
+    }
+    server.stop();
 }
 
 #[test]

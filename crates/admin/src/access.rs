@@ -1,9 +1,9 @@
 //! Access control of the admin listener.
 //!
-//! Without a token, every client that reaches the listener has access; so it listens on loopback by
-//! default. A browser reaches loopback too, on behalf of any page it displays: a host name that
-//! resolves to 127.0.0.1 would make this listener part of that page's origin (DNS rebinding). So
-//! `Host` must be an address, `localhost`, or a name from the settings.
+//! A token is required unless the settings turn it off: PHP reaches loopback, and a page may fetch
+//! any URL for its visitors. A browser reaches loopback too, on behalf of any page it displays: a
+//! host name that resolves to 127.0.0.1 would make this listener part of that page's origin (DNS
+//! rebinding). So `Host` must be an address, `localhost`, or a name from the settings.
 //!
 //! Scrapers send the token as `Bearer`. A browser asks its user for a name and a password, and
 //! sends them as `Basic`: the token is the password, the name is ignored.
@@ -53,7 +53,8 @@ impl Denied {
         match self {
             Denied::Host => "host name not allowed: add it to `admin_hosts`, or use the IP address",
             Denied::Token => {
-                "send the token of `admin_token` as `Authorization: Bearer`, or as the password"
+                "send the token as `Authorization: Bearer` or as the password; it is in \
+                 `admin_token` or in the file `admin_token_file`"
             }
         }
     }

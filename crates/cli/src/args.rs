@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::commands::{check, reload, routes, serve, status, stop, upgrade};
+use crate::commands::{check, reload, routes, serve, status, stop, upgrade, version};
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{boot, calls, compare, leaks, profile, spy, top};
@@ -27,6 +27,7 @@ const COMMANDS: &[Subcommand] = &[
     reload::SUBCOMMAND,
     upgrade::SUBCOMMAND,
     stop::SUBCOMMAND,
+    version::SUBCOMMAND,
 ];
 
 const HELP: &str = "\

@@ -39,8 +39,22 @@ pub(crate) fn json_argument() -> Arg {
     argument.overrides_with("json").help("Print JSON")
 }
 
-pub(crate) fn control_argument() -> Arg {
-    argument(names::by_flag("control")).help_heading(None)
+/// Returns the flags that select one of several servers.
+pub(crate) fn control_arguments() -> [Arg; 2] {
+    let listen = Arg::new("server")
+        .long("listen")
+        .value_name("PORT")
+        .conflicts_with("control")
+        .overrides_with("server")
+        .value_parser(port)
+        .help("Port of the server's first address, if several servers run");
+    [argument(names::by_flag("control")).help_heading(None), listen]
+}
+
+/// Parses a port, alone or in an address: `8080`, `:8080`, `127.0.0.1:8080`.
+fn port(text: &str) -> Result<u16, String> {
+    let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
+    port.parse().map_err(|_| "no port".to_owned())
 }
 
 /// Returns the control socket of flag, environment or file; `None`: discover it.
@@ -48,6 +62,9 @@ pub(crate) fn control(
     matches: &ArgMatches,
     mut sources: Sources,
 ) -> Result<Option<PathBuf>, Problems> {
+    if let Some(port) = matches.get_one::<u16>("server") {
+        return Ok(Some(samovar_config::discover_control_of(*port)?));
+    }
     for value in matches.get_many::<String>("control").into_iter().flatten() {
         sources = sources.flag(names::by_flag("control"), value);
     }

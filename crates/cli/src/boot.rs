@@ -4,7 +4,7 @@
 
 mod show;
 
-use crate::arguments::{ONE_POOL, control, control_argument, json_argument, pool_argument};
+use crate::arguments::{ONE_POOL, control, control_arguments, json_argument, pool_argument};
 use crate::control_client::{self, understand};
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::{Context, Result, bail};
@@ -53,7 +53,7 @@ fn define() -> Command {
         .after_help(HELP)
         .arg(all.help("List all folders and files, not only the most expensive ones"))
         .arg(pool_argument(ONE_POOL))
-        .arg(control_argument())
+        .args(control_arguments())
         .arg(json_argument())
 }
 

@@ -6,7 +6,7 @@
 mod options;
 mod show;
 
-use crate::arguments::{ONE_POOL, control, control_argument, json_argument, pool_argument};
+use crate::arguments::{ONE_POOL, control, control_arguments, json_argument, pool_argument};
 use crate::control_client::{self, understand};
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Context, Result, bail};
@@ -26,7 +26,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: op
 
 fn define() -> Command {
     let pool = pool_argument(ONE_POOL);
-    options::command().arg(pool).arg(control_argument()).arg(json_argument())
+    options::command().arg(pool).args(control_arguments()).arg(json_argument())
 }
 
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {

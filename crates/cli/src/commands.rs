@@ -7,3 +7,4 @@ pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod upgrade;
+pub(crate) mod version;

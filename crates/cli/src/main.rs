@@ -26,7 +26,9 @@ mod top;
 mod trial;
 mod usage_error;
 
+use samovar_config::Sources;
 use samovar_server::{Predecessor, terminal};
+use samovar_supervisor::secrets::{self, SecretNames};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -50,6 +52,13 @@ fn main() -> ExitCode {
             return refused.report();
         }
     };
+    let (variables, flags) = Sources::secret_names();
+    if let Err(error) = secrets::conceal(&SecretNames { variables, flags }) {
+        terminal::complain(&format!(
+            "samovar: cannot remove secrets from the environment: {error}"
+        ));
+        return ExitCode::FAILURE;
+    }
     match command.run(predecessor.as_ref()) {
         Ok(code) => code,
         Err(error) => {

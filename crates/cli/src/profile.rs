@@ -8,7 +8,7 @@ mod picture;
 mod shown;
 mod table;
 
-use crate::arguments::{control, control_argument, json_argument, pool_argument};
+use crate::arguments::{control, control_arguments, json_argument, pool_argument};
 use crate::control_client::{self, understand};
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Result, bail};
@@ -30,7 +30,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: op
 
 fn define() -> Command {
     let pool = pool_argument(options::OF_POOL);
-    options::command().arg(pool).arg(control_argument()).arg(json_argument())
+    options::command().arg(pool).args(control_arguments()).arg(json_argument())
 }
 
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {

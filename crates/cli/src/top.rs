@@ -12,7 +12,7 @@ mod sample;
 mod table;
 mod terminal_screen;
 
-use crate::arguments::{control, control_argument, json_argument};
+use crate::arguments::{control, control_arguments, json_argument};
 use crate::control_client;
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Context, Result};
@@ -60,7 +60,7 @@ fn define() -> Command {
     Command::new("top")
         .about("Shows live tables of the running server: routes, workers, waits")
         .after_help(HELP)
-        .arg(control_argument())
+        .args(control_arguments())
         .arg(json_argument())
         .arg(
             Arg::new("every")

@@ -14,6 +14,10 @@ pub(crate) enum Early {
     Wrong(String),
 }
 
+/// clap's name of the flag that selects one of several servers, and the values that it takes.
+const LISTEN: &str = "--listen <PORT>";
+const LISTEN_HINT: &str = "it takes a port such as `8080`, or an address with a port";
+
 /// Exit code for wrong flags or settings.
 const EXIT_USAGE: u8 = 2;
 
@@ -82,7 +86,8 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
         }
         ErrorKind::ValueValidation => {
             let value = said(ContextKind::InvalidValue).unwrap_or_default();
-            (format!("`{typed}` cannot be `{value}`"), hint(&typed).map(str::to_owned))
+            let hint = hint(&typed).or((typed == LISTEN).then_some(LISTEN_HINT));
+            (format!("`{typed}` cannot be `{value}`"), hint.map(str::to_owned))
         }
         ErrorKind::InvalidValue if hint(&typed).is_some() => {
             let value = said(ContextKind::InvalidValue).unwrap_or_default();

@@ -21,7 +21,10 @@ environment overrides the file, and the file overrides the default.
 - **Environment**: `SAMOVAR_WORKERS=8`. An empty variable counts as not set. Separate the items
   of a list by commas.
 - **File**: `workers = 8` in `samovar.toml` of the working directory, or in the file of
-  `--config FILE` or `SAMOVAR_CONFIG`. Relative paths start at the folder of the file.
+  `--config FILE` or `SAMOVAR_CONFIG`.
+
+Relative paths of files and folders start at the folder of the settings file, or at the working
+directory for flags and variables. Paths of sockets are absolute.
 
 An unknown name or a value that is not allowed is an error. The message contains its place and the
 allowed values. All errors are reported at once.
@@ -67,6 +70,9 @@ fn section(setting: &Setting) -> String {
     let mut section = format!("\n### `{}`\n\n{}.\n", file_key(setting), setting.doc);
     if !setting.long.is_empty() {
         let _ = writeln!(section, "{}", setting.long);
+    }
+    if setting.is_secret {
+        section.push_str("It is a [secret](../guide/privileges.md#secrets-in-the-settings).\n");
     }
     let _ = write!(
         section,

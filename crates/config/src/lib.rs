@@ -25,7 +25,9 @@ pub mod sources;
 #[cfg(test)]
 mod tests;
 
-pub use locate::{default_control_path, discover_control, locate_php, make_control_dir};
+pub use locate::{
+    control_path, discover_control, discover_control_of, locate_php, make_control_dir,
+};
 pub use problem::{Problem, Problems};
 pub use schema::address::Listen;
 pub use schema::binary::PhpBinary;
@@ -36,6 +38,7 @@ pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;
 pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
+pub use schema::secret::{AdminToken, Secret};
 pub use schema::send_folder::SendFolder;
 pub use schema::settings::{
     AccessLogFormat, Acme, AcmeChallenge, ClientCertificates, Compat, EarlyHints, FastCgi, Insight,
@@ -45,4 +48,4 @@ pub use schema::settings::{
 pub use schema::table::needs_restart;
 pub use schema::upstream::Upstream;
 pub use schema::{names, setting, table};
-pub use sources::Sources;
+pub use sources::{ROOT_ENV, Sources, TOKEN_ENV};

@@ -8,6 +8,7 @@
 //! - `location`: the tables `[[location]]`
 //! - `log_target`: destinations of logs
 //! - `pool`: the tables `[[pool]]`
+//! - [`secret`]: a value that no message shows
 //! - [`send_folder`]: an entry of `[sendfile]`
 //! - `notation`: sizes, times, addresses
 //! - `domain`: names of the server, and the settings that follow from them
@@ -29,6 +30,7 @@ pub mod names;
 pub(crate) mod notation;
 pub(crate) mod pool;
 mod resolve;
+pub mod secret;
 pub mod send_folder;
 pub mod setting;
 pub mod settings;

@@ -30,6 +30,12 @@ pub const DEFAULT_FILE: &str = "samovar.toml";
 /// Variable that names the file.
 pub const CONFIG_ENV: &str = "SAMOVAR_CONFIG";
 
+/// Variable with the generated token of the admin listener, for a successor.
+pub const TOKEN_ENV: &str = "SAMOVAR_HANDED_ADMIN_TOKEN";
+
+/// Variable that a successor gets if root has started the first server.
+pub const ROOT_ENV: &str = "SAMOVAR_STARTED_BY_ROOT";
+
 /// Typed values, not checked yet.
 #[derive(Clone, Debug)]
 pub struct Sources {
@@ -37,6 +43,9 @@ pub struct Sources {
     config: Option<PathBuf>,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
+    /// Root has started this server, or the one that it succeeds. The server may have switched to
+    /// another user since; a reload must not get other defaults.
+    is_root: bool,
 }
 
 /// All typed values, weakest first, and the file that was read.
@@ -52,7 +61,8 @@ struct Collected {
 impl Sources {
     /// Creates sources without values, in the absolute folder `cwd`.
     pub fn new(cwd: impl Into<PathBuf>) -> Sources {
-        Sources { flags: Vec::new(), config: None, env: Vec::new(), cwd: cwd.into() }
+        let is_root = rustix::process::geteuid().is_root();
+        Sources { flags: Vec::new(), config: None, env: Vec::new(), cwd: cwd.into(), is_root }
     }
 
     /// Takes this process's environment and working directory.
@@ -60,7 +70,9 @@ impl Sources {
         let physical = std::env::current_dir()?;
         let logical =
             std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| leads_to(pwd, &physical));
-        Ok(Sources::new(logical.unwrap_or(physical)).envs(std::env::vars_os()))
+        let mut sources = Sources::new(logical.unwrap_or(physical)).envs(std::env::vars_os());
+        sources.is_root |= sources.variable(ROOT_ENV).is_some();
+        Ok(sources)
     }
 
     /// Adds environment variables; an empty one counts as not set.
@@ -89,6 +101,16 @@ impl Sources {
         self
     }
 
+    /// Returns the names of secrets in the environment and on the command line: variables, and
+    /// flags with their dashes.
+    pub fn secret_names() -> (Vec<String>, Vec<String>) {
+        let secrets = || SETTINGS.iter().filter(|setting| setting.is_secret);
+        let former = secrets().filter_map(Setting::former_env);
+        let handed = std::iter::once(TOKEN_ENV.to_owned());
+        let variables = secrets().map(Setting::env).chain(former).chain(handed).collect();
+        (variables, secrets().map(|setting| format!("--{}", setting.flag)).collect())
+    }
+
     /// Reads the file, merges the sources, and checks everything.
     pub fn resolve(&self) -> Result<Settings, Problems> {
         let Collected { typed, consoles, locations, pools, config_file, mut problems } =
@@ -103,6 +125,12 @@ impl Sources {
             problems.extend(pools::resolve(&pools, &typed, &mut settings, &self.surroundings()));
         }
         if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
+    }
+
+    /// Whether root has started this server, or the one that it succeeds.
+    #[must_use]
+    pub fn is_roots(&self) -> bool {
+        self.is_root
     }
 
     /// Resolves only the control socket, for `status` and `stop`; `None` if it is not set.
@@ -122,7 +150,7 @@ impl Sources {
             temp_dir: self.variable("TMPDIR"),
             state_dir: self.variable("STATE_DIRECTORY"),
             home: self.variable("HOME"),
-            is_root: rustix::process::geteuid().is_root(),
+            is_root: self.is_root,
             is_given: false,
         }
     }
@@ -224,7 +252,7 @@ fn mistyped_variable(name: &str) -> Option<Problem> {
             format!("did you mean `SAMOVAR_{nearest}`?"),
         )
     };
-    (name != CONFIG_ENV).then(problem)
+    (![CONFIG_ENV, TOKEN_ENV, ROOT_ENV].contains(&name)).then(problem)
 }
 
 /// Splits the value of a list into its items: `a:80,b:80`.

@@ -4,6 +4,8 @@ mod changes;
 mod consoles;
 mod edge;
 mod pools;
+mod relative_paths;
+mod secrets;
 mod workers;
 
 use std::os::unix::ffi::OsStringExt;
@@ -389,6 +391,22 @@ fn invalid_value_in_environment_or_flag_is_reported() {
     let sources = Folder::new().sources().flag(names::by_flag("control"), format!("/{long}"));
     let text = sources.control().unwrap_err().to_string();
     assert!(text.contains("is too long for the path of a socket: 109 bytes"), "{text}");
+}
+
+#[test]
+fn repeatable_directives_are_lists() {
+    let all = |file: &str, typed: &[&str]| resolve(file, typed).php["extension"].clone();
+    assert_eq!(all("[php]\nextension = ['a', 'b', 'a']", &[]), "a\nb");
+    assert_eq!(all("", &["--php", "extension=a", "--php", "extension=b"]), "a\nb");
+    assert_eq!(all("[php]\nextension = 'a'", &["--php", "extension=b"]), "a\nb");
+    let limit = resolve("[php]\nmemory_limit = '1M'", &["--php", "memory_limit=2M"]);
+    assert_eq!(limit.php["memory_limit"], "2M");
+    check_problem(
+        "[php]\nmemory_limit = ['1M', '2M']",
+        &[],
+        "samovar.toml:2: `php.memory_limit = ['1M', '2M']` is not allowed",
+        "`php.memory_limit` takes a string, an integer or a boolean, on one line",
+    );
 }
 
 #[test]

@@ -35,14 +35,14 @@ pub(crate) fn keeper(settings: &Settings, tls: &Arc<Tls>, logs: &Logs) -> Keeper
 /// Converts the settings to a plan.
 pub(crate) fn plan(settings: &Settings) -> Plan {
     let acme = &settings.acme;
-    let external = acme.eab_id.clone().zip(acme.eab_key.clone());
+    let external = acme.eab_id.clone().zip(acme.eab_key.as_ref());
     Plan {
         domains: acme.domains.clone(),
         directory: acme.directory.clone(),
         roots: acme.ca.clone(),
         email: acme.email.clone(),
         agrees: acme.agree,
-        external: external.map(|(id, key)| External { id, key }),
+        external: external.map(|(id, key)| External { id, key: key.expose().to_owned() }),
         folder: acme.folder.clone(),
         ways: ways(&settings.listen, acme.challenge),
     }

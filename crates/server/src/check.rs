@@ -9,7 +9,7 @@ mod boot_reads;
 use crate::check::boot_reads::BootRead;
 use crate::convert::{push_options, sandbox};
 use crate::serve::listen::{bind_hint, socket_hint};
-use crate::serve::{advice, exporters, operators};
+use crate::serve::{self, advice, exporters, operators};
 use crate::{binary, certificates, engine, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access, statfs};
@@ -20,7 +20,8 @@ use samovar_insight::export::otlp::Exporter;
 use samovar_profile::Pusher;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::net::{ToSocketAddrs as _, UdpSocket};
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs as _, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
@@ -137,12 +138,17 @@ fn look(settings: &Settings, found: &mut Report) {
         "settings",
         file.unwrap_or_else(|| "no file; only defaults and flags".into()),
     );
+    if let Err(error) = serve::open_files(settings) {
+        found.add(Level::Error, "limits", format!("{error:#}"));
+    }
     let pools = settings.pools.iter().map(|pool| &pool.settings);
     for surplus in std::iter::once(settings).chain(pools).filter_map(advice::surplus) {
         found.add(Level::Warning, "workers", surplus);
     }
-    settings.listen.iter().for_each(|at| look_at_address(at, found));
-    settings.admin.iter().for_each(|at| look_at_admin(at, settings, found));
+    for exposure in advice::exposures(settings) {
+        found.add(Level::Warning, "access", exposure);
+    }
+    look_at_addresses(settings, found);
     look_at_ways(settings, found);
     if !settings.acme.domains.is_empty() {
         look_at_domains(settings, found);
@@ -190,18 +196,73 @@ fn look(settings: &Settings, found: &mut Report) {
     look_at_control(settings, found);
 }
 
-fn look_at_address(at: &Listener, found: &mut Report) {
-    match Bound::open(at, 1, None) {
-        Ok(_) => found.add(Level::Ok, "listen", format!("`{at}` is available")),
-        // Most likely the address is used by a server with these settings.
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            found.add(
-                Level::Warning,
-                "listen",
-                format!("`{at}` is in use, probably by a running server"),
-            );
+/// Sockets that the check holds, as the server would: two addresses of the settings may exclude
+/// each other.
+#[derive(Default)]
+struct Sockets {
+    listeners: Vec<Bound>,
+    admin: Vec<TcpListener>,
+}
+
+impl Sockets {
+    /// Opens a socket next to the held ones. An address that is in use is tried again without them.
+    fn open<T>(&mut self, open: impl Fn() -> io::Result<T>) -> Result<T, Unavailable> {
+        let error = match open() {
+            Ok(socket) => return Ok(socket),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
+            Err(error) => return Err(Unavailable::Failed(error)),
+        };
+        *self = Sockets::default();
+        match open() {
+            Ok(_) => Err(Unavailable::ByTheseSettings(error)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Unavailable::InUse),
+            Err(error) => Err(Unavailable::Failed(error)),
         }
-        Err(error) => found.add(
+    }
+}
+
+/// Reason why an address cannot be bound.
+enum Unavailable {
+    /// Another address of the settings uses it.
+    ByTheseSettings(io::Error),
+    /// Most likely a server with these settings uses it.
+    InUse,
+    Failed(io::Error),
+}
+
+fn look_at_addresses(settings: &Settings, found: &mut Report) {
+    let mut held = Sockets::default();
+    settings.listen.iter().for_each(|at| look_at_address(at, &mut held, found));
+    settings.admin.iter().for_each(|at| look_at_admin(at, settings, &mut held, found));
+}
+
+fn say_in_use(found: &mut Report, about: &'static str, at: &impl std::fmt::Display) {
+    let text = format!("`{at}` is in use, probably by a running server");
+    found.add(Level::Warning, about, text);
+}
+
+fn say_used_twice(
+    found: &mut Report,
+    about: &'static str,
+    at: &impl std::fmt::Display,
+    error: &io::Error,
+) {
+    let text = format!(
+        "cannot bind `{at}`: {error}\nhint: another address of these settings uses it; remove one \
+         of both"
+    );
+    found.add(Level::Error, about, text);
+}
+
+fn look_at_address(at: &Listener, held: &mut Sockets, found: &mut Report) {
+    match held.open(|| Bound::open(at, 1, None)) {
+        Ok(socket) => {
+            held.listeners.push(socket);
+            found.add(Level::Ok, "listen", format!("`{at}` is available"));
+        }
+        Err(Unavailable::InUse) => say_in_use(found, "listen", at),
+        Err(Unavailable::ByTheseSettings(error)) => say_used_twice(found, "listen", at, &error),
+        Err(Unavailable::Failed(error)) => found.add(
             Level::Error,
             "listen",
             match at.place {
@@ -238,23 +299,21 @@ fn look_at_domains(settings: &Settings, found: &mut Report) {
 }
 
 /// Checks whether the admin address can be bound, and whether it is reachable from other machines.
-fn look_at_admin(at: &Listen, settings: &Settings, found: &mut Report) {
+fn look_at_admin(at: &Listen, settings: &Settings, held: &mut Sockets, found: &mut Report) {
     let addresses = (&*at.host, at.port).to_socket_addrs().into_iter().flatten();
     for address in addresses {
         if let Err(error) = operators::refuse_strangers(settings, address) {
             return found.add(Level::Error, "admin", format!("{error:#}"));
         }
     }
-    match listeners::bind(&at.host, at.port, 1) {
-        Ok(_) => found.add(Level::Ok, "admin", format!("`{at}` is available")),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            found.add(
-                Level::Warning,
-                "admin",
-                format!("`{at}` is in use, probably by a running server"),
-            );
+    match held.open(|| listeners::bind(&at.host, at.port, 1)) {
+        Ok(socket) => {
+            held.admin.push(socket);
+            found.add(Level::Ok, "admin", format!("`{at}` is available"));
         }
-        Err(error) => {
+        Err(Unavailable::InUse) => say_in_use(found, "admin", at),
+        Err(Unavailable::ByTheseSettings(error)) => say_used_twice(found, "admin", at, &error),
+        Err(Unavailable::Failed(error)) => {
             let text = format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error));
             found.add(Level::Error, "admin", text);
         }

@@ -65,7 +65,7 @@ impl Graphs {
             calls,
             tracers,
             names: pools::settings(settings).map(|(name, _)| name.to_owned()).collect(),
-            key: settings.profile.trace_key.clone(),
+            key: settings.profile.trace_key.as_ref().map(|key| key.expose().to_owned()),
         }))
     }
 

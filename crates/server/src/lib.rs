@@ -5,13 +5,15 @@
 //! a layer uses only the ones before it (`tests/rooms.rs`):
 //!
 //! - output for the caller (`terminal`) and the server's log (`logging`, `panics`)
-//! - the process and its rights (`service`, `descriptors`, `rights`, `binary`, `companion`)
+//! - the process and its rights (`service`, `descriptors`, `rights`, `binary`, `companion`);
+//!   the `admin_token`
 //! - settings of other crates (`convert`)
 //! - sampling of workers (`sampling`)
 //! - the `control` socket
 //! - `reload`, the server's side of it
 //! - `serve`, and `check`: whether a server would start
 
+mod admin_token;
 mod binary;
 mod certificates;
 pub mod check;

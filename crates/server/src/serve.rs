@@ -10,6 +10,7 @@ pub(crate) mod operators;
 mod pools;
 mod succession;
 
+use crate::admin_token::AdminAccess;
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
 use crate::convert::{Ears, check_limits, environment, front_settings, front_threads, sandbox};
@@ -100,15 +101,21 @@ struct Settled {
     predecessor: Option<Predecessor>,
 }
 
+/// Returns the limit of open files for PHP, after all limits of the settings were checked.
+pub(crate) fn open_files(settings: &Settings) -> Result<Rlimit> {
+    let open_files = descriptors::raise(settings)?;
+    check_limits(settings, open_files)?;
+    pools::check_limits(settings, open_files)?;
+    Ok(open_files)
+}
+
 fn settle(
     settings: Settings,
     sources: Sources,
     predecessor: Option<Predecessor>,
 ) -> Result<Settled> {
     let since = Instant::now();
-    let open_files = descriptors::raise(&settings)?;
-    check_limits(&settings, open_files)?;
-    pools::check_limits(&settings, open_files)?;
+    let open_files = open_files(&settings)?;
     let service = Service::of_environment();
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
@@ -134,6 +141,7 @@ struct Opened {
     /// TLS keys; only root may be able to read their files.
     tls: Option<Arc<Tls>>,
     admin: Vec<TcpListener>,
+    token: AdminAccess,
     pinba: Option<PinbaIn>,
     /// Bound addresses, with the real port if `listen` has port 0: `http://127.0.0.1:8080`,
     /// `unix:/run/samovar.sock`.
@@ -148,6 +156,8 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
     let tls = Tls::load(settings)?;
     let listeners = listen::listen(settings, inherited, identity.as_ref(), before)?;
     let admin = operators::bind(settings, before)?;
+    // Root can store the token where PHP cannot read it.
+    let token = AdminAccess::settle(settings)?;
     let pinba = exporters::bind(settings, before)?;
     certificates::prepare(settings, identity.as_ref());
     // Must run before any child process exists. glibc changes the user of all threads.
@@ -165,7 +175,7 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
         Some(handed) => Socket::take(handed),
         None => Socket::bind(&listen::control_path(settings, &listeners)?)?,
     };
-    Ok(Opened { listeners, tls, admin, pinba, addresses, control })
+    Ok(Opened { listeners, tls, admin, token, pinba, addresses, control })
 }
 
 /// Components that run next to the main thread, and data for the main thread.
@@ -199,7 +209,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     // The turn comes when the previous server's files are free.
     let handover_gate = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let follows = predecessor.is_some();
-    let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
+    let Opened { listeners, tls, admin, token, pinba, addresses, control } = opened;
     let Prepared { ring, shared, published, supervisor, of_pools } =
         prepare(&settings, logs, follows)?;
     let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
@@ -210,7 +220,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let (front, front_handle, pools) = open_front(&settings, of_front, of_pools, follows)?;
     let keeper = tls.as_ref().map(|tls| certificates::keeper(&settings, tls, logs));
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
-    let environment = environment(identity.as_ref());
+    let (environment, of_successor) = environments(identity.as_ref(), &token, &sources);
     let (graphs, loads, ears) = ears(&settings, handover_gate)?;
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
     let status = StatusSources {
@@ -233,7 +243,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         tls: tls.clone(),
     };
     let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
-    let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
+    let admin = operators::start(admin, (token, logs), &settings, status.clone(), insight.clone())?;
     let state = ServiceState::new(service.clone(), addresses.clone(), follows);
     let reloader = Reloader::new(Parts {
         sources,
@@ -258,7 +268,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         control,
         admin,
         inventory,
-        environment,
+        environment: of_successor,
         open_files,
         beginning: beginning.clone(),
         predecessor: predecessor.clone(),
@@ -295,6 +305,20 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs,
         _entrances: Closing(entrances, upgrader),
     })
+}
+
+/// Environment variables to set or to remove.
+type Variables = Vec<(String, Option<String>)>;
+
+/// Returns the variables that differ for PHP's processes, and those that differ for a successor.
+fn environments(
+    identity: Option<&Identity>,
+    token: &AdminAccess,
+    sources: &Sources,
+) -> (Variables, Variables) {
+    let of_php = environment(identity);
+    let of_successor = succession::environment(&of_php, token, sources);
+    (of_php, of_successor)
 }
 
 /// Creates the front of all pools. If it follows another server, it waits for its turn.

@@ -1,6 +1,7 @@
 //! Server → service manager: ready, reloading, stopping, alive (`sd_notify`). Each message is one
 //! datagram to the socket in `$NOTIFY_SOCKET`; without the variable nothing is sent.
 
+use samovar_config::ROOT_ENV;
 use samovar_supervisor::monotonic_us;
 use samovar_supervisor::successor::CHANNEL_VARIABLE;
 use std::fmt::Write as _;
@@ -11,8 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Environment variables from the service manager. They are removed for child processes, which
 /// would take them for their own.
-pub const VARIABLES: [&str; 7] = [
+pub const VARIABLES: [&str; 8] = [
     CHANNEL_VARIABLE,
+    ROOT_ENV,
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
     "WATCHDOG_PID",

@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Rlimit;
 use samovar_channel::Heard;
 use samovar_front::listeners::Handed;
+use samovar_supervisor::secrets;
 use samovar_supervisor::successor::{self, Successor, SuccessorCommand};
 use samovar_wire::{UpgradeOptions, UpgradeResponse};
 use std::collections::VecDeque;
@@ -255,7 +256,7 @@ impl Parts {
         let program = program(options.binary.as_deref())?;
         let command = SuccessorCommand {
             program: program.clone(),
-            arguments: std::env::args_os().collect(),
+            arguments: secrets::arguments(),
             environment: self.environment.clone(),
             open_files: self.open_files,
         };

@@ -11,6 +11,7 @@ fn modules_use_only_lower_layers() {
         "descriptors",
         "rights",
         "binary",
+        "admin_token",
         "engine",
         "companion",
         "handover",

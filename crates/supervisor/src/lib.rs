@@ -13,6 +13,7 @@
 //! - `successor`: starts the server that takes over from this one
 //! - `peer`: distinguishes PHP's processes, and processes that they left running, from others
 //! - `identity`: user and group of all processes
+//! - `secrets`: removes secrets from environment and command line
 //! - `sandbox`: file system access of PHP's processes
 //! - `limits`: other kernel limits of PHP's processes
 //! - `diagnosis`: overrun diagnosis: where an overdue worker waits
@@ -38,6 +39,7 @@ mod run;
 mod sampler;
 mod sandbox;
 mod scale;
+pub mod secrets;
 mod settings;
 pub mod successor;
 mod template;

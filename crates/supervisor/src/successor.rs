@@ -5,6 +5,7 @@
 //! number is in the environment. Until the successor itself watches the channel, it dies with the
 //! thread that started it.
 
+use crate::secrets;
 use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -66,6 +67,7 @@ impl Successor {
         if let Some((name, rest)) = command.arguments.split_first() {
             process.arg0(name).args(rest);
         }
+        process.envs(secrets::variables().iter().map(|(name, value)| (name, value)));
         for (name, value) in &command.environment {
             match value {
                 Some(value) => process.env(name, value),

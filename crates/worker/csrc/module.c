@@ -25,8 +25,13 @@
 #include "functions/arginfo/prototypes.h"
 #include "functions/arginfo/functions.h"
 
+/* PATH_INFO is always split as php-fpm does with its default. Applications read the directive. */
+PHP_INI_BEGIN()
+PHP_INI_ENTRY("cgi.fix_pathinfo", "1", PHP_INI_SYSTEM, NULL)
+PHP_INI_END()
+
 static PHP_MINIT_FUNCTION(samovar) {
-    (void)type;
+    REGISTER_INI_ENTRIES();
     SAMOVAR_REGISTER_CONSTANTS();
     /* Done here, because strings that are interned later live for one request only. */
     samovar_variables_startup();
@@ -70,6 +75,12 @@ static PHP_RINIT_FUNCTION(samovar) {
     return SUCCESS;
 }
 
+static PHP_MSHUTDOWN_FUNCTION(samovar) {
+    (void)type;
+    UNREGISTER_INI_ENTRIES();
+    return SUCCESS;
+}
+
 static PHP_RSHUTDOWN_FUNCTION(samovar) {
     (void)type;
     (void)module_number;
@@ -89,13 +100,8 @@ static PHP_MINFO_FUNCTION(samovar) {
     php_info_print_table_end();
 }
 
-zend_module_entry samovar_module_entry = {STANDARD_MODULE_HEADER,
-                                          "samovar",
-                                          samovar_functions,
-                                          PHP_MINIT(samovar),
-                                          NULL,
-                                          PHP_RINIT(samovar),
-                                          PHP_RSHUTDOWN(samovar),
-                                          PHP_MINFO(samovar),
-                                          SAMOVAR_VERSION,
-                                          STANDARD_MODULE_PROPERTIES};
+zend_module_entry samovar_module_entry = {STANDARD_MODULE_HEADER, "samovar",
+                                          samovar_functions,      PHP_MINIT(samovar),
+                                          PHP_MSHUTDOWN(samovar), PHP_RINIT(samovar),
+                                          PHP_RSHUTDOWN(samovar), PHP_MINFO(samovar),
+                                          SAMOVAR_VERSION,        STANDARD_MODULE_PROPERTIES};

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 /// Returns all definitions as one text.
 pub(crate) fn lines(define: &BTreeMap<String, String>) -> String {
-    define.iter().map(|(key, value)| line(&format!("{key}={value}"))).collect()
+    // Several values of one directive, such as `extension`, are on separate lines.
+    let values = |(key, values): (&String, &String)| -> String {
+        values.split('\n').map(|value| line(&format!("{key}={value}"))).collect()
+    };
+    define.iter().map(values).collect()
 }
 
 /// Returns one line with its newline. A key alone means 1, as in `php -d`.
@@ -51,7 +55,14 @@ fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::line;
+    use super::{line, lines};
+
+    #[test]
+    fn repeated_directive_has_a_line_per_value() {
+        let define = [("extension", "a\nb.so"), ("memory_limit", "1M")];
+        let define = define.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        assert_eq!(lines(&define), "extension=a\nextension=b.so\nmemory_limit=1M\n");
+    }
 
     #[test]
     fn ini_lines_are_quoted_like_php_d() {

@@ -27,6 +27,7 @@ mod warmup;
 
 use php_options::PhpOptions;
 use samovar_channel::{PhpQuestion, PhpResponse};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// Starts PHP only to answer a query of its settings.
@@ -61,6 +62,8 @@ fn main() -> ExitCode {
     };
     match template::run(inherited) {
         Ok(()) => ExitCode::SUCCESS,
+        // The server closes the channel to end its processes, also while a message is on its way.
+        Err(error) if is_end_of_channel(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             log::write(&format!("samovar-php: {error}"), "");
             ExitCode::FAILURE
@@ -68,8 +71,29 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether the server has closed its end of the channel.
+fn is_end_of_channel(error: &(dyn std::error::Error + 'static)) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    matches!(kind, Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::is_end_of_channel;
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn closed_channel_is_not_a_failure() {
+        for (kind, expected) in [
+            (ErrorKind::BrokenPipe, true),
+            (ErrorKind::ConnectionReset, true),
+            (ErrorKind::OutOfMemory, false),
+        ] {
+            assert_eq!(is_end_of_channel(&Error::from(kind)), expected, "{kind}");
+        }
+        assert!(!is_end_of_channel(&std::fmt::Error));
+    }
+
     /// The modules build on each other, from system calls to the template. The test is here because
     /// a test with its own binary needs substitutes for functions that C calls.
     #[test]

@@ -1,6 +1,6 @@
 //! `samovar reload`: makes the running server boot its application again, and prints the result.
 
-use crate::arguments::{control, control_argument, pool_argument};
+use crate::arguments::{control, control_arguments, pool_argument};
 use crate::control_client::{self, printable};
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Result, bail};
@@ -41,7 +41,7 @@ fn define() -> Command {
             "Boots the application again; the old generation serves until the new one has booted",
         )
         .after_help(HELP)
-        .arg(control_argument())
+        .args(control_arguments())
         .arg(pool_argument(
             "Only this pool; `default` is the pool of the settings outside of [[pool]]",
         ))

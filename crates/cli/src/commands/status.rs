@@ -3,7 +3,7 @@
 mod phrases;
 mod upstreams;
 
-use crate::arguments::{control, control_argument, json_argument};
+use crate::arguments::{control, control_arguments, json_argument};
 use crate::control_client::{self, printable};
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::Result;
@@ -32,7 +32,7 @@ struct ShowStatus {
 fn define() -> Command {
     Command::new("status")
         .about("Shows the state of the running server")
-        .arg(control_argument())
+        .args(control_arguments())
         .arg(json_argument())
 }
 

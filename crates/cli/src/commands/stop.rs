@@ -1,6 +1,6 @@
 //! `samovar stop`: makes the running server finish its requests and end.
 
-use crate::arguments::{control, control_argument};
+use crate::arguments::{control, control_arguments};
 use crate::control_client;
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::{Result, bail};
@@ -28,7 +28,7 @@ struct Stop {
 fn define() -> Command {
     Command::new("stop")
         .about("Stops the running server after its pending requests have finished")
-        .arg(control_argument())
+        .args(control_arguments())
 }
 
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {

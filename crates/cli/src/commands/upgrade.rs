@@ -1,7 +1,7 @@
 //! `samovar upgrade`: makes the running server start another one in its place, and prints the
 //! result.
 
-use crate::arguments::{control, control_argument};
+use crate::arguments::{control, control_arguments};
 use crate::control_client::{self, printable};
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::{Context, Result, bail};
@@ -36,7 +36,7 @@ fn define() -> Command {
     Command::new("upgrade")
         .about("Replaces the running server with another one, without losing requests")
         .after_help(HELP)
-        .arg(control_argument())
+        .args(control_arguments())
         .arg(
             Arg::new("binary")
                 .long("binary")

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use samovar_config::table::SETTINGS;
 use samovar_server::SERVICE_VARIABLES;
 use samovar_server::companion;
+use samovar_supervisor::secrets;
 use samovar_wire::{Request, Status};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -80,6 +81,7 @@ impl Server {
         let parent = std::process::id();
         let control = std::env::temp_dir().join(format!("samovar-{parent}-{name}.sock"));
         let mut command = Command::new(own);
+        command.envs(secrets::variables().iter().map(|(name, value)| (name, value)));
         command.arg("serve").args(flags);
         command.args(["--listen", "127.0.0.1:0", "--access-log", "off"]);
         command.arg("--workers").arg(workers.to_string());

@@ -111,6 +111,18 @@ pub(crate) fn finish_folder(
     Ok(())
 }
 
+/// Sets the default file for the generated token of the admin listener.
+#[allow(clippy::unnecessary_wraps)] // The table requires this signature.
+pub(crate) fn finish_token_file(
+    settings: &mut Settings,
+    around: &Surroundings<'_>,
+) -> Result<(), Wrong> {
+    if settings.admin_token_file.as_os_str().is_empty() {
+        settings.admin_token_file = state(around).join("admin-token");
+    }
+    Ok(())
+}
+
 /// Returns the folder for data that is kept when the server ends.
 fn state(around: &Surroundings<'_>) -> PathBuf {
     let absolute = |text: Option<&std::ffi::OsStr>| {

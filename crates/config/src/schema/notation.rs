@@ -130,6 +130,11 @@ pub(crate) fn definition(text: &str) -> Option<(String, String)> {
         .then(|| (key.to_owned(), value.to_owned()))
 }
 
+/// Whether PHP accepts several values of this directive: extensions to load, and lists (`name[]`).
+pub(crate) fn is_repeatable(key: &str) -> bool {
+    matches!(key, "extension" | "zend_extension") || key.ends_with("[]")
+}
+
 /// Whether the text is a directive's name: `memory_limit`, or an element of a list, `list[key]` or
 /// `list[]`.
 pub(crate) fn is_directive(key: &str) -> bool {
@@ -157,15 +162,16 @@ pub(crate) fn media_type(text: &str) -> bool {
     text.split_once('/').is_some_and(|(kind, sub)| is_token(kind) && (sub == "*" || is_token(sub)))
 }
 
-/// Reads `/protected/=/srv/files`: a path and a folder. A slash is added to the end of the path.
-pub(crate) fn sendfile(text: &str) -> Option<(String, PathBuf)> {
+/// Reads `/protected/=/srv/files`: a path and a folder, which starts at `base` if it is relative. A
+/// slash is added to the end of the path.
+pub(crate) fn sendfile(text: &str, base: &Path) -> Option<(String, PathBuf)> {
     let (path, folder) = text.split_once('=')?;
-    let (path, folder) = (path.trim(), PathBuf::from(folder.trim()));
+    let (path, folder) = (path.trim(), folder.trim());
     let path = format!("{}/", path.trim_end_matches('/'));
     let is_normal =
         !path.contains("//") && !path.split('/').any(|part| part == "." || part == "..");
     let is_sound = path_pattern(&path) && is_normal && !path.contains('*');
-    (is_sound && folder.is_absolute()).then_some((path, folder))
+    (is_sound && !folder.is_empty()).then(|| (path, base.join(folder)))
 }
 
 /// Whether the text can be the name of a user or group. Does not check that it exists.

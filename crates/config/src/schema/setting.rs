@@ -38,6 +38,8 @@ pub struct Setting {
     pub long: &'static str,
     /// Effect of a change at a reload.
     pub on_reload: OnReload,
+    /// The value is a secret: no message shows it, and PHP's processes do not get it.
+    pub is_secret: bool,
     /// Completes or checks the resolved value, if that depends on the machine (does the file
     /// exist?).
     pub finish: Option<Finish>,
@@ -235,15 +237,17 @@ pub enum Kind {
         allowed: &'static str,
         /// Empties the field, before a stronger source fills it.
         clear: fn(&mut Settings),
-        /// Appends to the field, or returns `None` for a value that is not allowed.
-        push: fn(&mut Settings, &str) -> Option<()>,
+        /// Appends to the field, or returns `None` for a value that is not allowed. Relative paths
+        /// start at the folder.
+        push: fn(&mut Settings, &str, &Path) -> Option<()>,
     },
     /// `key=value` pairs; in the file a table. A stronger source replaces single keys.
     Pairs {
         /// Description of the allowed values of one pair.
         allowed: &'static str,
-        /// Adds a pair to the field, or returns `None` for a value that is not allowed.
-        put: fn(&mut Settings, &str) -> Option<()>,
+        /// Adds a pair to the field, or returns `None` for a value that is not allowed. Relative
+        /// paths start at the folder.
+        put: fn(&mut Settings, &str, &Path) -> Option<()>,
         /// Values without `=` that belong to another setting, and that setting's key.
         unpaired: Option<Unpaired>,
     },
@@ -366,8 +370,8 @@ impl Kind {
                 set(settings, (!text.is_empty()).then(|| base.join(text))?);
             }
             Kind::Text { set, .. } => set(settings, text, base)?,
-            Kind::List { push, .. } => push(settings, text)?,
-            Kind::Pairs { put, .. } => put(settings, text)?,
+            Kind::List { push, .. } => push(settings, text, base)?,
+            Kind::Pairs { put, .. } => put(settings, text, base)?,
         }
         Some(())
     }

@@ -9,6 +9,7 @@ use crate::schema::listener::Listener;
 use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
 use crate::schema::macros::Blank;
+use crate::schema::secret::AdminToken;
 use crate::schema::send_folder::SendFolder;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -89,7 +90,7 @@ pub struct Settings {
     pub link_targets: Vec<PathBuf>,
     /// Folder for data that does not fit into memory: absolute, exists.
     pub temp_dir: PathBuf,
-    /// Socket for `samovar status`, `reload` and `stop`; `None`: [`crate::default_control_path`].
+    /// Socket for `samovar status`, `reload` and `stop`; `None`: [`crate::control_path`].
     pub control: Option<PathBuf>,
     /// Worker processes.
     pub workers: Workers,
@@ -153,7 +154,9 @@ pub struct Settings {
     /// Addresses of the admin listener.
     pub admin: Vec<Listen>,
     /// Token that operators must send; at least 16 characters.
-    pub admin_token: Option<String>,
+    pub admin_token: AdminToken,
+    /// File of a generated token: absolute.
+    pub admin_token_file: PathBuf,
     /// Host names that the admin listener accepts.
     pub admin_hosts: Vec<String>,
     /// Measurements of requests.

@@ -6,9 +6,10 @@ use toml_edit::{Array, Document, Item, Key, TableLike, Value};
 use crate::problem::Problem;
 use crate::schema::location::{self, Location};
 use crate::schema::pool::{self, TABLES_MAX};
+use crate::schema::secret::MASK;
 use crate::schema::setting::{Kind, Setting, Shape};
 use crate::schema::table::SETTINGS;
-use crate::schema::{console, names};
+use crate::schema::{console, names, notation};
 use crate::sources::consoles::{self, TypedConsole};
 use crate::sources::locations;
 use crate::sources::pools::{self, TypedPool};
@@ -212,6 +213,12 @@ impl Reader<'_> {
             let key = format!("{prefix}.{name}");
             if let Some(inner) = item.as_table_like() {
                 self.pairs(setting, &key, inner);
+                continue;
+            }
+            let is_repeatable = setting.key == "php" && notation::is_repeatable(name);
+            let values = item.as_array().filter(|array| is_repeatable && !array.is_empty());
+            if let Some(array) = values {
+                self.list(setting, &key, array);
             } else {
                 let line = self.line(table.key(name), item);
                 self.value(setting, &key, line, item.as_value());
@@ -268,7 +275,9 @@ impl Reader<'_> {
     }
 
     fn no_table(&self, key: &str, line: usize, item: &Item) -> Problem {
+        let is_secret = SETTINGS.iter().any(|setting| setting.is_secret && setting.key == key);
         let raw = item.span().map_or(String::new(), |span| self.excerpt(span));
+        let raw = if is_secret { MASK.to_owned() } else { raw };
         let other = SETTINGS.iter().find_map(|setting| match setting.kind {
             Kind::Pairs { unpaired: Some((_, other)), .. } if setting.key == key => Some(other),
             _ => None,

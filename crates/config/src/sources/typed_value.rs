@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::problem::Problem;
 use crate::schema::names;
+use crate::schema::secret::MASK;
 use crate::schema::setting::{Kind, Setting, Shape};
 
 /// Source of a value, weakest first.
@@ -106,7 +107,11 @@ impl Typed {
     /// Makes a problem: ``samovar.toml:3: `workers = 0` is not allowed``; `what` ends the sentence.
     pub(crate) fn problem(&self, what: &str, hint: String) -> Problem {
         let setting = self.setting;
-        let raw = if self.raw.is_empty() { "''" } else { &self.raw };
+        let raw = match self.raw.as_str() {
+            "" => "''",
+            _ if setting.is_secret => MASK,
+            raw => raw,
+        };
         match &self.origin {
             Origin::File { file, line, key, .. } => {
                 let place = format!("{}:{line}", file.display());

@@ -65,7 +65,7 @@ fn domain_sets_default_listeners() {
     check_problem(
         "",
         &["SAMOVAR_ACME_EAB_KEY=abc"],
-        "`SAMOVAR_ACME_EAB_KEY=abc` must be set together with `acme.eab_id`",
+        "`SAMOVAR_ACME_EAB_KEY=***` must be set together with `acme.eab_id`",
         "set both, as issued by the authority, or none",
     );
 }

@@ -15,7 +15,7 @@ use crate::runtime::tokens::NEXT_S;
 use crate::shared::Shared;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use ring::hmac;
-use samovar_config::Profile;
+use samovar_config::{Profile, Secret};
 use samovar_ring::Lane;
 use std::fmt::Write as _;
 
@@ -122,7 +122,7 @@ fn is_wanted(
     let is_drawn = profile.trace_ppm > 0
         && request.script.terms.may_trace
         && request.shared().lots.draw(profile.trace_ppm);
-    let key = profile.trace_key.as_deref();
+    let key = profile.trace_key.as_ref().map(Secret::expose);
     is_drawn || asked.zip(key).is_some_and(|(text, key)| is_signed(key, text, now_s()))
 }
 

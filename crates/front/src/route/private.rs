@@ -3,12 +3,16 @@
 //! - PHP source that would not run. A name that contains a PHP extension is source (`x.php.1`,
 //!   `x.php-bak`, `config.inc.old`). The exception is a name whose last extension is a web format
 //!   (`a.php.css`, or `Foo.php.html` of a coverage report).
+//! - Files of any name that begin with PHP's opening tag: Drupal's `x.module`, a copy
+//!   `config.txt`. Routes are cached, so the file is not read for each request.
+//! - Keys and password databases.
 //! - Project files, if the root looks like the folder of a project. In that case the project's
 //!   public folder should have been the root, or the project has no public folder.
 //! - The server's own files, by their paths.
 //!
 //! All of them are treated as absent, so that clients cannot detect them.
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +37,40 @@ const PUBLIC_FOLDERS: &[&str] =
 const PROJECT_FILES: &[&str] = &[
     "composer.*",
     "samovar.*",
+    "auth.json",
+    "credentials",
+    "credentials.json",
+    "credentials.csv",
+    "credentials.txt",
+    "credentials.xml",
+    "secrets.json",
+    "client_secret*.json",
+    "service-account*.json",
+    "*-firebase-adminsdk*.json",
+    "sftp.json",
+    "sftp-config.json",
+    "filezilla.xml",
+    "sitemanager.xml",
+    "recentservers.xml",
+    "npmrc",
+    "yarnrc",
+    "netrc",
+    "pgpass",
+    "my.cnf",
+    "web.config",
+    "gemfile*",
+    "pipfile*",
+    "requirements.txt",
+    "cargo.lock",
+    "go.mod",
+    "go.sum",
+    "pnpm-lock.*",
+    "bun.lock*",
+    "bower.json",
+    "vagrantfile",
+    "procfile",
+    "jenkinsfile",
+    "rakefile",
     "symfony.lock",
     "package.json",
     "package-lock.json",
@@ -43,6 +81,8 @@ const PROJECT_FILES: &[&str] = &[
     "dockerfile*",
     "*.sql",
     "*.sql.*",
+    "*.dump",
+    "*.mdb",
     "*.sqlite*",
     "*.db",
     "*.log",
@@ -58,9 +98,61 @@ const PROJECT_FILES: &[&str] = &[
     "*.env.*",
     "*.pem",
     "*.key",
+    "*.csr",
+    "*.rdp",
+    "*.tfstate*",
+    "*.tfvars*",
     "*.sh",
     "*.twig",
+    "*.latte",
+    "*.xtmpl",
+    "*.po",
+    "*.make",
+    "*.engine",
+    "*.install",
+    "*.module",
+    "*.profile",
+    "*.theme",
     "*.bak",
+    "*.old",
+    "*.orig",
+    "*.save",
+    "*.swp",
+    "*.swo",
+    "*.tmp",
+    "*.rej",
+    "*.patch",
+    "*.diff",
+    "*~",
+    "#*#",
+];
+
+/// Maximum number of bytes of a file that are examined for PHP source.
+const HEAD_BYTES: usize = 256;
+
+/// Keys, password databases and logs that contain secrets. No page requests them, in any folder.
+const SECRET_FILES: &[&str] = &[
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "*.p12",
+    "*.pfx",
+    "*.pkcs12",
+    "*.jks",
+    "*.keystore",
+    "*.kdb",
+    "*.kdbx",
+    "*.ppk",
+    "*.ovpn",
+    "error_log",
+    "error_log.*",
+    "php_errorlog",
+    "htpasswd*",
+    "*.htpasswd",
+    "_netrc",
 ];
 
 /// A project's folder of third-party code: its scripts are included, never called directly. Old
@@ -144,12 +236,14 @@ impl Private {
         if self.allowed.iter().any(|allowed| allowed.matches(&path)) {
             return false;
         }
+        let original = file;
         let file = file.as_os_str().as_bytes().to_ascii_lowercase();
         [&path, &file].into_iter().any(|path| {
             is_source(last(path))
+                || is_secret_file(last(path))
                 || self.denied.iter().any(|denied| denied.matches(path))
                 || (self.is_project && is_project_file(last(path)))
-        })
+        }) || begins_as_source(original)
     }
 
     /// Folders, as paths below the root, in which the settings deny some files.
@@ -227,6 +321,30 @@ fn last(path: &[u8]) -> &[u8] {
 
 fn is_project_file(name: &[u8]) -> bool {
     PROJECT_FILES.iter().any(|pattern| glob(pattern.as_bytes(), name))
+}
+
+fn is_secret_file(name: &[u8]) -> bool {
+    SECRET_FILES.iter().any(|pattern| glob(pattern.as_bytes(), name))
+}
+
+/// Whether a file is PHP source by its first bytes. A file that cannot be read cannot be sent.
+fn begins_as_source(file: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let Ok(opened) = openat(CWD, file, flags, Mode::empty()) else { return false };
+    let mut head = [0; HEAD_BYTES];
+    rustix::io::pread(&opened, &mut head, 0).is_ok_and(|read| is_source_text(&head[..read]))
+}
+
+/// Whether a text begins with an opening tag of PHP, after a byte order mark, blank lines, or the
+/// line `#!` of a program.
+fn is_source_text(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let text = match memchr::memchr(b'\n', text) {
+        Some(end) if text.starts_with(b"#!") => &text[end..],
+        _ => text,
+    };
+    let text = text.trim_ascii_start();
+    text.starts_with(b"<?=") || text.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<?php"))
 }
 
 /// Whether a file is PHP source by its name, in lower case.
@@ -364,6 +482,17 @@ mod tests {
             "/php.ini",
             "/deploy.sh",
             "/vendor/a/composer.json",
+            "/auth.json",
+            "/modules/a/a.module",
+            "/a.install",
+            "/a.theme",
+            "/a.profile",
+            "/a.engine",
+            "/npmrc",
+            "/terraform.tfstate.backup",
+            "/web.config",
+            "/index.html~",
+            "/config.json.orig",
         ] {
             assert!(hides(&project, path), "{path}");
             assert!(!hides(&folder, path), "{path}");
@@ -386,6 +515,52 @@ mod tests {
         assert!(project.hides_script(b"/vendor/a/run.php"));
         assert!(!project.hides_script(b"/wp-content/plugins/a/vendor/run.php"));
         assert!(!folder.hides_script(b"/vendor/a/run.php"));
+    }
+
+    #[test]
+    fn keys_and_error_logs_are_hidden_in_any_folder() {
+        let hides = |path: &str| {
+            Private::default().hides_file(path.as_bytes(), Path::new(&format!("/site{path}")))
+        };
+        for path in [
+            "/id_rsa",
+            "/keys/ID_ED25519",
+            "/a.p12",
+            "/a.PFX",
+            "/a.kdbx",
+            "/office.ovpn",
+            "/wp-admin/error_log",
+            "/error_log.1",
+        ] {
+            assert!(hides(path), "{path}");
+        }
+        for path in ["/id_rsa.pub", "/auth.json", "/a.module", "/errors.txt", "/p12"] {
+            assert!(!hides(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn source_is_recognized_by_its_first_bytes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (text, expected) in [
+            ("<?php echo 1;", true),
+            ("<?PHP\n", true),
+            ("\u{feff}\n <?php", true),
+            ("#!/usr/bin/env php\n<?php", true),
+            ("<?= $x ?>", true),
+            ("<?xml version='1.0'?>", false),
+            ("<h1><?php echo 1;", false),
+            ("# See <?php", false),
+            ("#!/bin/sh\necho '<?php'", false),
+            ("<?ph", false),
+            ("", false),
+        ] {
+            let file = folder.path().join("a.txt");
+            std::fs::write(&file, text).expect("a file");
+            assert_eq!(Private::default().hides_file(b"/a.txt", &file), expected, "{text}");
+            let private = Private::new(folder.path(), &[], &["a.txt".to_owned()], &[]);
+            assert!(!private.hides_file(b"/a.txt", &file), "allowed: {text}");
+        }
     }
 
     #[test]

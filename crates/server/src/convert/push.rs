@@ -15,7 +15,11 @@ pub(crate) fn push_options(settings: &Settings) -> Option<(&str, PushOptions)> {
     let endpoint = of.endpoint.as_deref()?;
     let options = PushOptions {
         endpoint: endpoint.to_owned(),
-        headers: of.headers.clone().into_iter().collect(),
+        headers: of
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+            .collect(),
         labels: of.labels.clone().into_iter().collect(),
         service: settings.insight.service.clone(),
         host: host_name(),

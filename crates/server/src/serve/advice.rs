@@ -1,9 +1,10 @@
 //! Warnings about a root that was probably not intended, and about surprising defaults.
 
-use samovar_config::Settings;
+use samovar_config::{AdminToken, Settings};
 use samovar_front::private;
 use samovar_ring::SLOTS_MAX;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Programs that `sendmail` may run to queue mail with their own rights: those of Postfix, Exim,
 /// and sendmail.
@@ -12,6 +13,9 @@ const MAILERS: [&str; 3] = ["/usr/sbin/postdrop", "/usr/sbin/exim4", "/usr/sbin/
 /// Logs warnings about settings that are surely not intended.
 pub(super) fn advise(settings: &Settings) {
     advise_on_root(settings);
+    for exposure in exposures(settings) {
+        tracing::warn!("{}", exposure.replace("\nhint: ", " (hint: ") + ")");
+    }
     if let Some(surplus) = surplus(settings) {
         tracing::warn!("{surplus}");
     }
@@ -38,6 +42,40 @@ pub(crate) fn surplus(settings: &Settings) -> Option<String> {
             settings.limits.queue_max,
         )
     })
+}
+
+/// Returns warnings about settings that expose all files or trust all clients, each with a hint.
+pub(crate) fn exposures(settings: &Settings) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(all) = settings.trusted_proxies.iter().find(|network| network.prefix_len() == 0) {
+        found.push(format!(
+            "`trusted_proxies` contains `{all}`: every client can forge its address and protocol\n\
+             hint: list only the addresses of your proxies"
+        ));
+    }
+    let aliases = settings.locations.iter().filter_map(|location| location.alias.as_deref());
+    let sendfile = settings.sendfile.values().map(|folder| folder.found.as_path());
+    let links = settings.link_targets.iter().map(PathBuf::as_path);
+    let root = std::iter::once(settings.root.as_path());
+    let folders = [("root", root.collect::<Vec<_>>()), ("alias", aliases.collect())];
+    let further = [("sendfile", sendfile.collect::<Vec<_>>()), ("link_targets", links.collect())];
+    for (key, paths) in folders.into_iter().chain(further) {
+        if paths.iter().any(|path| path.canonicalize().is_ok_and(|path| path == Path::new("/"))) {
+            found.push(format!(
+                "`{key}` names the folder `/`: all files of this machine that the server may read \
+                 can be requested\nhint: name the folder with the public files"
+            ));
+        }
+    }
+    if !settings.admin.is_empty() && settings.admin_token == AdminToken::Open {
+        found.push(
+            "the admin listener requires no token: every program of this machine can read its \
+             pages, and so can PHP code that fetches URLs for its clients\nhint: leave out \
+             `admin_token`, and use the token of `admin_token_file`"
+                .to_owned(),
+        );
+    }
+    found
 }
 
 /// Returns the first program that exists and runs with other rights than its caller's.

@@ -129,7 +129,11 @@ pub(crate) fn otlp(settings: &Settings) -> Option<(&str, OtlpOptions)> {
 fn otlp_options(endpoint: &str, of: &Otlp, identity: Identity) -> OtlpOptions {
     let trouble = Box::new(|trouble: &str| tracing::warn!("{trouble}"));
     OtlpOptions {
-        headers: of.headers.clone().into_iter().collect(),
+        headers: of
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+            .collect(),
         timeout: of.timeout,
         every: of.interval,
         figures_every: Some(of.metrics_interval).filter(|every| !every.is_zero()),

@@ -117,8 +117,8 @@ pub(super) fn control_path(settings: &Settings, listeners: &[Bound]) -> Result<P
     if let Some(path) = &settings.control {
         return Ok(path.clone());
     }
-    samovar_config::make_control_dir()?;
+    let folder = samovar_config::make_control_dir()?;
     // Several servers without a port need different names in `control`.
     let port = listeners.iter().find_map(Bound::port).unwrap_or(0);
-    Ok(samovar_config::default_control_path(port))
+    Ok(samovar_config::control_path(&folder, port))
 }

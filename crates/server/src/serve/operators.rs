@@ -8,12 +8,14 @@ mod upstreams;
 
 use super::exporters::{self, SlowLogFile, Ways};
 use super::listen;
+use crate::admin_token::AdminAccess;
 use crate::control::report::{Booted, StatusSources, process_cpu_ns, status};
 use crate::handover::predecessor::Predecessor;
+use crate::logging::Logs;
 use crate::sampling::Sampling;
 use anyhow::{Context, Result, bail};
 use samovar_admin::{Access, Admin, Host};
-use samovar_config::{Listen, Settings};
+use samovar_config::{AdminToken, Listen, Settings};
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
@@ -49,7 +51,8 @@ fn open(settings: &Settings, at: &Listen, handed: Option<TcpListener>) -> Result
 
 /// Checks that an address without a token is reachable from this machine only.
 pub(crate) fn refuse_strangers(settings: &Settings, address: SocketAddr) -> Result<()> {
-    if !address.ip().is_loopback() && settings.admin_token.is_none() {
+    let has_own_token = matches!(settings.admin_token, AdminToken::Given(_));
+    if !address.ip().is_loopback() && !has_own_token {
         bail!(
             "`admin` on {address} would expose figures and paths of all requests to other \
              machines\nhint: set `admin_token`, or use a loopback address"
@@ -110,6 +113,7 @@ pub(super) fn measure(
 /// Starts the admin listener, if it has sockets; it serves after its `begin`.
 pub(super) fn start(
     listeners: Vec<TcpListener>,
+    (token, logs): (AdminAccess, &Logs),
     settings: &Settings,
     sources: StatusSources,
     insight: Option<Arc<Insight>>,
@@ -118,13 +122,12 @@ pub(super) fn start(
         return Ok(None);
     }
     let addresses = listen::addresses(&listeners)?;
-    let access =
-        Access { token: settings.admin_token.clone(), hosts: settings.admin_hosts.clone() };
+    token.report(&addresses, logs);
+    let access = Access { token: token.into_token(), hosts: settings.admin_hosts.clone() };
     let others = settings.pools.iter().map(|pool| pool.settings.limits.queue_max as u64);
     let queues_max = std::iter::once(settings.limits.queue_max as u64).chain(others).collect();
     let host = Server { sources, queues_max };
     let admin = Admin::hold(listeners, access, Box::new(host), insight)?;
-    tracing::info!(admin = addresses.join(" "), "admin listener started");
     Ok(Some(admin))
 }
 

@@ -1,6 +1,7 @@
 //! Succession of servers: actions when this server takes over, and when another one takes over from
 //! it.
 
+use crate::admin_token::AdminAccess;
 use crate::control::clients::{self, Door};
 use crate::control::report::StatusSources;
 use crate::control::server::{Server, UpgradeDone};
@@ -16,7 +17,7 @@ use anyhow::{Context, Result};
 use rustix::process::Rlimit;
 use samovar_acme::Keeper;
 use samovar_admin::Admin;
-use samovar_config::{Listen, Settings};
+use samovar_config::{Listen, ROOT_ENV, Settings, Sources, TOKEN_ENV};
 use samovar_front::FrontHandle;
 use samovar_front::listeners::Handed;
 use samovar_insight::Insight;
@@ -210,7 +211,7 @@ pub(super) struct Stage {
     pub(super) control: Socket,
     pub(super) admin: Option<Admin>,
     pub(super) inventory: Inventory,
-    /// Environment variables that differ for PHP's processes.
+    /// Environment variables that differ for a successor.
     pub(super) environment: Vec<(String, Option<String>)>,
     pub(super) open_files: Rlimit,
     pub(super) beginning: Beginning,
@@ -263,7 +264,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         state,
         serving: Box::new(Leaving { entrances: entrances.clone(), reloader }),
         inventory,
-        environment: self::environment(environment),
+        environment,
         open_files,
         endings: endings.clone(),
         predecessor: predecessor.clone(),
@@ -288,13 +289,20 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
 
 /// Returns environment variables that differ for a successor: it must not inherit the service
 /// manager's variables that are meant for this process.
-fn environment(of_php: Vec<(String, Option<String>)>) -> Vec<(String, Option<String>)> {
+pub(super) fn environment(
+    of_php: &[(String, Option<String>)],
+    token: &AdminAccess,
+    sources: &Sources,
+) -> Vec<(String, Option<String>)> {
     let goes_on = |name: &str| matches!(name, "NOTIFY_SOCKET" | "WATCHDOG_USEC");
     let is_watched = Watchdog::is_of_this_process();
-    of_php
-        .into_iter()
-        .filter(|(name, _)| !(goes_on(name) && (name != "WATCHDOG_USEC" || is_watched)))
-        .collect()
+    let kept = |(name, _): &&(String, Option<String>)| {
+        !(goes_on(name) && (name != "WATCHDOG_USEC" || is_watched))
+    };
+    // The successor may not be allowed to read the file of the token.
+    let token = token.handed().map(|token| (TOKEN_ENV.to_owned(), Some(token)));
+    let root = sources.is_roots().then(|| (ROOT_ENV.to_owned(), Some("1".to_owned())));
+    of_php.iter().filter(kept).cloned().chain(token).chain(root).collect()
 }
 
 /// Returns duplicates of the sockets that a successor gets in addition to the front's listeners.

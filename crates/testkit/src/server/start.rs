@@ -374,6 +374,8 @@ impl Start {
         // As php-fpm with clear_env: $_SERVER must not depend on the user who runs the tests.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env(family::RUN, family::run()).env(family::SERVER, self.folder.path());
+        // Most tests of the admin listener read its pages as scrapers without a token.
+        command.env("SAMOVAR_ADMIN_TOKEN", "none");
         command.envs(self.env);
         if let Some(listener) = self.inherited {
             command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "samovar.socket");

@@ -4,6 +4,7 @@ use super::logs::LogFormat;
 use crate::schema::address::Listen;
 use crate::schema::log_target::LogTarget;
 use crate::schema::macros::Blank;
+use crate::schema::secret::Secret;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,7 +63,7 @@ pub struct Profile {
     /// Patterns of the paths to which that share applies; empty: all paths.
     pub trace_paths: Vec<String>,
     /// Key for signing a request that must be traced.
-    pub trace_key: Option<String>,
+    pub trace_key: Option<Secret>,
     /// Number of workers that record call graphs.
     pub trace_workers: usize,
     /// Export of profiles.
@@ -84,7 +85,7 @@ pub struct Push {
     /// Pyroscope's address, `http://127.0.0.1:4040`; `None`: no profiles are sent.
     pub endpoint: Option<String>,
     /// Headers of each request to it.
-    pub headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, Secret>,
     /// Labels of each profile.
     pub labels: BTreeMap<String, String>,
     /// Timeout for each step of a request.
@@ -102,7 +103,7 @@ pub struct Otlp {
     /// The collector's address, `http://127.0.0.1:4318`; `None`: nothing is sent.
     pub endpoint: Option<String>,
     /// Headers of each request to it.
-    pub headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, Secret>,
     /// Timeout for each step of a request.
     pub timeout: Duration,
     /// Time for which spans are collected before they are sent.

@@ -1,6 +1,7 @@
 //! Resolved settings: certificates.
 
 use crate::schema::macros::Blank;
+use crate::schema::secret::Secret;
 use std::path::PathBuf;
 
 sheet! {
@@ -21,7 +22,7 @@ pub struct Acme {
     /// Id of an account that the authority created by other means; set together with `eab_key`.
     pub eab_id: Option<String>,
     /// Key of that account, in base64url.
-    pub eab_key: Option<String>,
+    pub eab_key: Option<Secret>,
     /// Folder for the account and the certificates: absolute.
     pub folder: PathBuf,
 }

@@ -21,7 +21,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             allowed: "a name such as `example.com`",
             clear: |settings| settings.acme.domains.clear(),
             // `finish` checks the names and reports mistakes name by name.
-            push: |settings, text| {
+            push: |settings, text, _| {
                 (text.len() <= TEXT_BYTES_MAX).then(|| settings.acme.domains.push(text.to_owned()))
             },
         },
@@ -119,13 +119,14 @@ pub(super) const SETTINGS: &[Setting] = &[
             set: |settings, text, _| {
                 let is_sound = is_plain(text)
                     && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_=".contains(&b));
-                is_sound.then(|| settings.acme.eab_key = Some(text.to_owned()))
+                is_sound.then(|| settings.acme.eab_key = Some(text.into()))
             },
         },
         default: Preset::Derived("none"),
         doc: "External account binding: key, issued by the authority",
         long: "Command lines are visible to all users of a machine: use SAMOVAR_ACME_EAB_KEY or \
                the file instead.",
+        is_secret: true,
         finish: Some(domain::finish_external),
         ..PLAIN
     },

@@ -17,7 +17,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "`zstd`, `br` or `gzip`",
             clear: |settings| settings.compression.codings.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let coding = Coding::named(text)?;
                 let codings = &mut settings.compression.codings;
                 (!codings.contains(&coding)).then(|| codings.push(coding))
@@ -37,7 +37,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "a media type such as `text/html`, or `text/*`",
             clear: |settings| settings.compression.types.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 notation::media_type(text).then(|| {
                     settings.compression.types.push(text.to_ascii_lowercase());
                 })

@@ -54,9 +54,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "NAME=VALUE",
         kind: Kind::Pairs {
             allowed: "`name=value` of a header, such as `authorization=Bearer abc`",
-            put: |settings, text| {
+            put: |settings, text, _| {
                 let (name, value) = header(text)?;
-                settings.insight.otlp.headers.insert(name, value);
+                settings.insight.otlp.headers.insert(name, value.into());
                 Some(())
             },
             unpaired: None,
@@ -66,6 +66,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "In the file: the table [insight.otlp_headers]. Set secrets in the environment: the \
                command line is visible to all users of the machine.",
         on_reload: OnReload::Kept(|old, new| old.insight.otlp.headers != new.insight.otlp.headers),
+        is_secret: true,
         ..PLAIN
     },
     Setting {

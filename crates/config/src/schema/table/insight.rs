@@ -1,9 +1,10 @@
 //! The section Insight: measurements of requests, their storage, and access to them.
 
 use crate::schema::log_target::LogTarget;
-use crate::schema::notation;
+use crate::schema::secret::AdminToken;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 use crate::schema::settings::LogFormat;
+use crate::schema::{domain, notation};
 
 use super::row::{self, count, path};
 
@@ -18,14 +19,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "an address such as `127.0.0.1:9090` or `[::1]:9090`",
             clear: |settings| settings.admin.clear(),
-            push: |settings, text| notation::listen(text).map(|listen| settings.admin.push(listen)),
+            push: |settings, text, _| {
+                notation::listen(text).map(|listen| settings.admin.push(listen))
+            },
         },
         default: Preset::Derived("none: there is no admin listener"),
         doc: "Address of the admin listener: metrics, health, dashboard (repeatable)",
         long: "/metrics for Prometheus, /health and /ready for load balancers, /api for programs. \
                The site is not served there, and these pages are not served on `listen`. Any \
-               client that can reach it sees paths and metrics of all requests: use loopback, or \
-               set `admin_token`.",
+               client with the token sees paths and metrics of all requests.",
         on_reload: OnReload::Kept(|old, new| old.admin != new.admin),
         ..PLAIN
     },
@@ -34,17 +36,40 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "admin-token",
         value: "TOKEN",
         kind: Kind::Text {
-            allowed: "at least 16 printable ASCII characters without spaces",
+            allowed: "`none`, or at least 16 printable ASCII characters without spaces",
             set: |settings, text, _| {
                 let is_token = text.len() >= 16 && text.bytes().all(|b| b.is_ascii_graphic());
-                is_token.then(|| settings.admin_token = Some(text.to_owned()))
+                settings.admin_token = match text {
+                    "none" => AdminToken::Open,
+                    text => is_token.then(|| AdminToken::Given(text.into()))?,
+                };
+                Some(())
             },
         },
-        default: Preset::Derived("none: no token is required"),
+        default: Preset::Derived("generated, and stored in `admin_token_file`"),
         doc: "Token that the admin listener requires as `Authorization: Bearer TOKEN`",
-        long: "/health and /ready do not require it. Set it in the environment: the command line \
-               is visible to all users of the machine.",
+        long: "A browser asks for it as a password; the name is ignored. /health and /ready do not \
+               require it. An address that other machines reach needs a token in the settings. \
+               none: no token is required. Every program on this machine can then read the pages, \
+               PHP included: a page that fetches any URL would show them.",
         on_reload: OnReload::Kept(|old, new| old.admin_token != new.admin_token),
+        is_secret: true,
+        ..PLAIN
+    },
+    Setting {
+        key: "admin_token_file",
+        flag: "admin-token-file",
+        value: "FILE",
+        kind: path(|settings, path| settings.admin_token_file = path, "a file"),
+        default: Preset::Derived(
+            "`admin-token` in $STATE_DIRECTORY, else for root in /var/lib/samovar, else in \
+             ~/.local/state/samovar",
+        ),
+        doc: "File of the generated admin token",
+        long: "Created if missing, with access for the user that starts the server only. Delete it \
+               and restart the server for a new token. Not used if `admin_token` is set.",
+        on_reload: OnReload::Kept(|old, new| old.admin_token_file != new.admin_token_file),
+        finish: Some(domain::finish_token_file),
         ..PLAIN
     },
     Setting {
@@ -54,7 +79,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "a host name without its port",
             clear: |settings| settings.admin_hosts.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
                 is_name.then(|| settings.admin_hosts.push(text.to_owned()))
             },
@@ -213,7 +238,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "a word without spaces",
             clear: |settings| settings.insight.redact.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let is_word = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
                 is_word.then(|| settings.insight.redact.push(text.to_ascii_lowercase()))
             },

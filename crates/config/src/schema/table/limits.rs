@@ -260,7 +260,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "patterns of paths, such as `/health` or `/checkout/*`",
             clear: |settings| settings.limits.priority_paths.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let is_pattern = notation::path_pattern(text);
                 is_pattern.then(|| settings.limits.priority_paths.push(text.to_owned()))
             },

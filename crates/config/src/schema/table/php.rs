@@ -111,9 +111,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "KEY=VALUE",
         kind: Kind::Pairs {
             allowed: "`key=value` of an ini directive, such as `memory_limit=256M`",
-            put: |settings, text| {
+            put: |settings, text, _| {
                 let (key, value) = notation::definition(text)?;
-                settings.php.insert(key, value);
+                match settings.php.get_mut(&key) {
+                    Some(all) if notation::is_repeatable(&key) => add_line(all, &value),
+                    _ => drop(settings.php.insert(key, value)),
+                }
                 Some(())
             },
             unpaired: Some((notation::is_php_binary, "php_binary")),
@@ -121,7 +124,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         default: Preset::Derived("none"),
         doc: "Ini directive that overrides php.ini (repeatable)",
         long: "In the file: the table [php], with strings, integers and booleans. In the \
-               environment: KEY=VALUE pairs, separated by commas or one per line.",
+               environment: KEY=VALUE pairs, separated by commas or one per line. `extension`, \
+               `zend_extension` and lists such as `name[]` can have several values; in the file as \
+               an array: `extension = [\"redis\", \"gd\"]`. The values of all sources apply.",
         ..PLAIN
     },
     Setting {
@@ -190,7 +195,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "a path with its query, such as `/` or `/health?full=1`",
             clear: |settings| settings.warmup.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 notation::target(text).then(|| settings.warmup.push(text.to_owned()))
             },
         },
@@ -279,7 +284,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "`auto`, `frankenphp` or `apcu`",
             clear: |settings| settings.compat.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let at = Compat::WORDS.iter().position(|word| *word == text)?;
                 settings.compat.push(Compat::ALL[at]);
                 Some(())
@@ -320,7 +325,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             allowed: "`all`, `connection`, `tls`, `pipe`, `child`, `lock`, `session`, \
                       `thread`, `timer`, `signal`, `kernel-object`, `image` or `request`",
             clear: |settings| settings.image_errors.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let known = text == "all" || FINDING_KINDS.contains(&text);
                 known.then(|| settings.image_errors.push(text.to_owned()))
             },
@@ -334,3 +339,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
 ];
+
+/// Adds a value to those of a repeatable directive, unless it is among them.
+fn add_line(all: &mut String, value: &str) {
+    if !all.split('\n').any(|known| known == value) {
+        all.push('\n');
+        all.push_str(value);
+    }
+}

@@ -73,7 +73,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: "patterns of paths, such as `/basket/*`",
             clear: |settings| settings.profile.trace_paths.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let is_pattern = notation::path_pattern(text);
                 is_pattern.then(|| settings.profile.trace_paths.push(text.to_owned()))
             },
@@ -91,7 +91,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             allowed: "a text of at least 16 characters",
             set: |settings, text, _| {
                 let is_long = text.chars().count() >= 16;
-                is_long.then(|| settings.profile.trace_key = Some(text.to_owned()))
+                is_long.then(|| settings.profile.trace_key = Some(text.into()))
             },
         },
         default: Preset::Derived("none: requests cannot ask for it"),
@@ -99,6 +99,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "The signature is in the header `X-Samovar-Trace` or the cookie `samovar_trace`. \
                `samovar calls --sign` creates one.",
         on_reload: OnReload::Kept(|old, new| old.profile.trace_key != new.profile.trace_key),
+        is_secret: true,
         ..PLAIN
     },
     Setting {
@@ -139,9 +140,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "NAME=VALUE",
         kind: Kind::Pairs {
             allowed: "`name=value` of a header, such as `authorization=Bearer abc`",
-            put: |settings, text| {
+            put: |settings, text, _| {
                 let (name, value) = header(text)?;
-                settings.profile.push.headers.insert(name, value);
+                settings.profile.push.headers.insert(name, value.into());
                 Some(())
             },
             unpaired: None,
@@ -152,6 +153,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                secrets in the environment: the command line is visible to all users of the \
                machine.",
         on_reload: OnReload::Kept(|old, new| old.profile.push.headers != new.profile.push.headers),
+        is_secret: true,
         ..PLAIN
     },
     Setting {
@@ -161,7 +163,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Pairs {
             allowed: "`name=value` of a label, such as `env=prod`; service_name, route, model and \
                       generation are reserved",
-            put: |settings, text| {
+            put: |settings, text, _| {
                 let (name, value) = label(text)?;
                 settings.profile.push.labels.insert(name, value);
                 Some(())

@@ -1,6 +1,6 @@
 //! Default values of a row of the table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::schema::setting::{Field, Group, Kind, OnReload, Preset, Setting};
 use crate::schema::settings::Settings;
@@ -21,6 +21,7 @@ pub(super) const PLAIN: Setting = Setting {
     doc: "",
     long: "",
     on_reload: OnReload::Applied,
+    is_secret: false,
     finish: None,
 };
 
@@ -30,4 +31,9 @@ pub(super) const fn count(min: usize, max: usize, field: Field<usize>) -> Kind {
 
 pub(super) const fn path(set: fn(&mut Settings, PathBuf), allowed: &'static str) -> Kind {
     Kind::Path { allowed, set }
+}
+
+/// Returns the path, which starts at the folder `base` if it is relative.
+pub(super) fn below(base: &Path, text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| base.join(text))
 }

@@ -1,7 +1,5 @@
 //! The section Serving: served files and scripts, clients, and addresses.
 
-use std::path::PathBuf;
-
 use crate::schema::listener::Listener;
 use crate::schema::send_folder::SendFolder;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
@@ -45,7 +43,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                       `fcgi://127.0.0.1:9000`, `unix:/run/samovar.sock` or \
                       `fcgi-unix:/run/samovar.sock`",
             clear: |settings| settings.listen.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 Listener::read(text).map(|listener| settings.listen.push(listener))
             },
         },
@@ -172,11 +170,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "sandbox-write",
         value: "PATH",
         kind: Kind::List {
-            allowed: "an absolute path",
+            allowed: "a path",
             clear: |settings| settings.sandbox.write.clear(),
-            push: |settings, text| {
-                let path = PathBuf::from(text);
-                path.is_absolute().then(|| settings.sandbox.write.push(path))
+            push: |settings, text, base| {
+                row::below(base, text).map(|path| settings.sandbox.write.push(path))
             },
         },
         default: Preset::Derived("anywhere"),
@@ -185,7 +182,8 @@ pub(super) const SETTINGS: &[Setting] = &[
                PHP and all programs that it starts can write below these paths, in `temp_dir` and \
                to devices. PHP's sys_temp_dir is then `temp_dir`. These processes cannot trace \
                processes outside, or (Linux 6.12) send them signals. Include the folders for \
-               sessions and uploads. Writes to other paths fail with \"Permission denied\".",
+               sessions and uploads. Writes to other paths fail with \"Permission denied\". The \
+               modes, owners and times of files are not protected.",
         ..PLAIN
     },
     Setting {
@@ -193,11 +191,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "sandbox-read",
         value: "PATH",
         kind: Kind::List {
-            allowed: "an absolute path",
+            allowed: "a path",
             clear: |settings| settings.sandbox.read.clear(),
-            push: |settings, text| {
-                let path = PathBuf::from(text);
-                path.is_absolute().then(|| settings.sandbox.read.push(path))
+            push: |settings, text, base| {
+                row::below(base, text).map(|path| settings.sandbox.read.push(path))
             },
         },
         default: Preset::Derived("anywhere"),
@@ -259,7 +256,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: PATTERNS,
             clear: |settings| settings.deny_files.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 notation::pattern(text).map(|pattern| settings.deny_files.push(pattern))
             },
         },
@@ -277,7 +274,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: PATTERNS,
             clear: |settings| settings.allow_files.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 notation::pattern(text).map(|pattern| settings.allow_files.push(pattern))
             },
         },
@@ -303,11 +300,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "link-targets",
         value: "DIR",
         kind: Kind::List {
-            allowed: "the absolute path of a folder",
+            allowed: "a folder",
             clear: |settings| settings.link_targets.clear(),
-            push: |settings, text| {
-                let path = PathBuf::from(text);
-                path.is_absolute().then(|| settings.link_targets.push(path))
+            push: |settings, text, base| {
+                row::below(base, text).map(|path| settings.link_targets.push(path))
             },
         },
         default: Preset::Derived("none"),
@@ -321,9 +317,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "sendfile",
         value: "PATH=DIR",
         kind: Kind::Pairs {
-            allowed: "a path and the absolute path of a folder, such as `/protected/=/srv/files`",
-            put: |settings, text| {
-                let (path, folder) = notation::sendfile(text)?;
+            allowed: "a path and a folder, such as `/protected/=/srv/files`",
+            put: |settings, text, base| {
+                let (path, folder) = notation::sendfile(text, base)?;
                 let folder = SendFolder { named: folder, ..SendFolder::default() };
                 settings.sendfile.insert(path, folder);
                 Some(())
@@ -351,7 +347,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                 settings.trusted_proxies.clear();
                 settings.trusts_unix = false;
             },
-            push: |settings, text| {
+            push: |settings, text, _| {
                 if text == "unix:" {
                     settings.trusts_unix = true;
                     return Some(());

@@ -96,13 +96,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "shared-publish",
         value: "NAME=FILE",
         kind: Kind::Pairs {
-            allowed: "`name=file`: the absolute path of a JSON file, such as \
-                      `geo=/srv/app/geo.json`",
-            put: |settings, text| {
+            allowed: "`name=file`: a JSON file, such as `geo=/srv/app/geo.json`",
+            put: |settings, text, base| {
                 let (name, path) = text.split_once('=')?;
                 let is_name = !name.is_empty() && name.len() <= 256;
-                (is_name && path.starts_with('/')).then(|| {
-                    settings.shared.publish.insert(name.to_owned(), path.into());
+                (is_name && !path.is_empty()).then(|| {
+                    settings.shared.publish.insert(name.to_owned(), base.join(path));
                 })
             },
             unpaired: None,

@@ -87,7 +87,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Pairs {
             allowed: "`pattern=time`, such as `/export/*=10m`; a pattern begins with `/`, and \
                       `*` matches any characters",
-            put: |settings, text| {
+            put: |settings, text, _| {
                 let (pattern, time) = notation::path_time(text)?;
                 settings.timeouts.path.insert(pattern, time);
                 Some(())

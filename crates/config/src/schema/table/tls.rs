@@ -1,7 +1,5 @@
 //! The section TLS: certificates of the server and of clients.
 
-use std::path::PathBuf;
-
 use crate::schema::resolve;
 use crate::schema::setting::{Group, Kind, Preset, Setting};
 use crate::schema::settings::{ClientCertificates, TlsVersion};
@@ -11,7 +9,7 @@ use super::row::{self, path};
 /// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Tls, ..row::PLAIN };
 
-const PEM: &str = "the absolute path of a PEM file";
+const PEM: &str = "a PEM file";
 
 /// Maximum length of a `Strict-Transport-Security` header's value.
 const HSTS_BYTES_MAX: usize = 256;
@@ -24,7 +22,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: PEM,
             clear: |settings| settings.tls.certificates.clear(),
-            push: |settings, text| absolute(text).map(|path| settings.tls.certificates.push(path)),
+            push: |settings, text, base| {
+                row::below(base, text).map(|path| settings.tls.certificates.push(path))
+            },
         },
         default: Preset::Derived("none"),
         doc: "Certificates of https:// addresses (repeatable)",
@@ -42,7 +42,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::List {
             allowed: PEM,
             clear: |settings| settings.tls.keys.clear(),
-            push: |settings, text| absolute(text).map(|path| settings.tls.keys.push(path)),
+            push: |settings, text, base| {
+                row::below(base, text).map(|path| settings.tls.keys.push(path))
+            },
         },
         default: Preset::Derived(
             "in the certificate's file, else with the extension `.key`, else `privkey.pem` in the \
@@ -114,9 +116,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "tls-client-crls",
         value: "FILE",
         kind: Kind::List {
-            allowed: "the absolute path of a file with a CRL",
+            allowed: "a file with a CRL",
             clear: |settings| settings.tls.client_crls.clear(),
-            push: |settings, text| absolute(text).map(|path| settings.tls.client_crls.push(path)),
+            push: |settings, text, base| {
+                row::below(base, text).map(|path| settings.tls.client_crls.push(path))
+            },
         },
         default: Preset::Derived("none: revocation is not checked"),
         doc: "Certificate revocation lists of the clients' authorities (repeatable)",
@@ -141,8 +145,3 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
 ];
-
-fn absolute(text: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(text);
-    path.is_absolute().then_some(path)
-}
