@@ -7,6 +7,7 @@
 //! | file | content |
 //! |---|---|
 //! | `listener.rs` | thread of the listener: connections, their limits, the end |
+//! | `arrivals.rs` | connections without a complete request |
 //! | `access.rs` | access control: the token, and the accepted host names |
 //! | `response.rs` | responses, and the headers that all have |
 //! | `pages.rs` | path → page |
@@ -28,6 +29,7 @@
 #![allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
 
 mod access;
+mod arrivals;
 mod chart;
 mod compare;
 mod comparisons;
@@ -47,4 +49,4 @@ mod sources;
 
 pub use access::Access;
 pub use host::Host;
-pub use listener::{Admin, AdminError};
+pub use listener::{Admin, AdminError, CONNECTIONS_MAX};

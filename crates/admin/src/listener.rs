@@ -1,6 +1,7 @@
 //! Thread of the listener: connections, their limits, the end.
 
 use crate::access::Access;
+use crate::arrivals::{ARRIVALS_MAX, Arrivals, Arriving};
 use crate::host::Host;
 use crate::live::STREAMS_MAX;
 use crate::pages;
@@ -14,8 +15,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use samovar_insight::Insight;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::TcpListener;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -24,10 +27,15 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{LocalSet, spawn_local};
 
-/// Maximum number of connections at a time; further ones wait in the listener's queue.
-const CONNECTIONS_MAX: usize = 64;
+/// Maximum number of requests for pages at a time. Further ones get 503. Health checks are not
+/// counted.
+const PAGES_MAX: usize = 64;
+/// Number of descriptors that the listener uses for connections.
+pub const CONNECTIONS_MAX: usize = PAGES_MAX + ARRIVALS_MAX;
 /// Timeout for the head of a request.
-const HEAD_LIMIT: Duration = Duration::from_secs(10);
+const HEAD_LIMIT: Duration = Duration::from_secs(3);
+/// Timeout for the connection of a health check, from the accept to its end.
+const HEALTH_LIMIT: Duration = Duration::from_secs(6);
 /// Timeout for a whole connection: its request, its response, and the sending.
 const RESPONSE_LIMIT: Duration = Duration::from_mins(1);
 /// Maximum time for connections that were accepted before another server takes over the sockets. A
@@ -154,10 +162,10 @@ async fn serve_until(
         return;
     }
     let local = LocalSet::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let room = Room { pages: Arc::new(Semaphore::new(PAGES_MAX)), arrivals: Rc::default() };
     let mut accepting = Vec::new();
     for listener in listeners {
-        let (service, room) = (Arc::clone(&service), Arc::clone(&room));
+        let (service, room) = (Arc::clone(&service), room.clone());
         accepting.push(local.spawn_local(async move {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => accept(listener, service, room).await,
@@ -174,7 +182,7 @@ async fn serve_until(
             let _ = task.await;
         }
         is_closed.store(true, Ordering::Release);
-        let rest = room.acquire_many(CONNECTIONS_MAX as u32);
+        let rest = room.wait_until_empty();
         tokio::select! {
             _ = phase.wait_for(|phase| *phase == Phase::Ended) => {}
             // All connections are finished, or the timeout has passed.
@@ -192,30 +200,89 @@ struct Service {
     streams: Arc<Semaphore>,
 }
 
-async fn accept(listener: tokio::net::TcpListener, service: Arc<Service>, room: Arc<Semaphore>) {
+/// Budgets of connections.
+#[derive(Clone)]
+struct Room {
+    /// Connections that request pages.
+    pages: Arc<Semaphore>,
+    /// All other connections.
+    arrivals: Rc<Arrivals>,
+}
+
+impl Room {
+    /// Waits until no connection is left.
+    async fn wait_until_empty(&self) {
+        while !self.arrivals.is_empty() {
+            tokio::time::sleep(LOOK).await;
+        }
+        // The semaphore is never closed.
+        let _ = self.pages.acquire_many(PAGES_MAX as u32).await;
+    }
+}
+
+/// Budget that a connection uses.
+enum Budget {
+    Arriving { _until_dropped: Arriving },
+    Page { _permit: OwnedSemaphorePermit },
+}
+
+/// Accepts connections at once, so that none waits for others that send nothing.
+async fn accept(listener: tokio::net::TcpListener, service: Arc<Service>, room: Room) {
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
-                spawn_local(converse(stream, Arc::clone(&service), permit));
+            Ok((stream, client)) => {
+                // Counted here, so that a burst of connections is limited, too.
+                let arriving = room.arrivals.enter(client.ip());
+                let (service, pages) = (Arc::clone(&service), Arc::clone(&room.pages));
+                spawn_local(converse(stream, service, arriving, pages));
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-async fn converse(stream: TcpStream, service: Arc<Service>, _permit: OwnedSemaphorePermit) {
-    let response = service_fn(move |request| {
+/// Serves one connection, which has one request. The request decides which budget it uses.
+async fn converse(
+    stream: TcpStream,
+    service: Arc<Service>,
+    arriving: Arriving,
+    pages: Arc<Semaphore>,
+) {
+    let eviction = arriving.eviction();
+    let budget = Rc::new(RefCell::new(Budget::Arriving { _until_dropped: arriving }));
+    let for_request = Rc::clone(&budget);
+    let response = service_fn(move |request: Request<Incoming>| {
+        let has_room = pages::is_health(request.uri().path()) || enter_page(&for_request, &pages);
         let service = Arc::clone(&service);
-        async move { Ok::<_, Infallible>(service.respond(&request).await) }
+        async move {
+            let busy = || unread(Unread::Busy);
+            Ok::<_, Infallible>(if has_room { service.respond(&request).await } else { busy() })
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), response);
-    // Errors and timeouts of one client are of no interest.
-    let _ = tokio::time::timeout(RESPONSE_LIMIT, connection).await;
+    let not_page_in_time = async {
+        tokio::time::sleep(HEALTH_LIMIT).await;
+        if matches!(*budget.borrow(), Budget::Page { .. }) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        // Errors and timeouts of one client are of no interest.
+        _ = tokio::time::timeout(RESPONSE_LIMIT, connection) => {}
+        () = not_page_in_time => {}
+        () = eviction.wait() => {}
+    }
+}
+
+/// Moves a connection to the budget of pages. Returns false if it is used up.
+fn enter_page(budget: &RefCell<Budget>, pages: &Arc<Semaphore>) -> bool {
+    let Ok(permit) = Arc::clone(pages).try_acquire_owned() else { return false };
+    budget.replace(Budget::Page { _permit: permit });
+    true
 }
 
 impl Service {

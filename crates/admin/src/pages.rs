@@ -14,9 +14,14 @@ use http::{HeaderMap, StatusCode};
 use samovar_spy::profile::svg::FLAME_SCRIPT;
 use tokio::sync::OwnedSemaphorePermit;
 
+/// Returns whether a path is a health check of a load balancer.
+pub(crate) fn is_health(path: &str) -> bool {
+    matches!(path, "/health" | "/ready")
+}
+
 /// Returns whether a path needs the token. A load balancer has none, and its pages reveal nothing.
 pub(crate) fn needs_token(path: &str) -> bool {
-    !matches!(path, "/health" | "/ready")
+    !is_health(path)
 }
 
 /// Returns the pages that need no slow reads. They are rendered without the reader thread, so other

@@ -20,6 +20,7 @@ fn modules_import_only_lower_ones() {
         "response",
         "access",
         "pages",
+        "arrivals",
         "listener",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

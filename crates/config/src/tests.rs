@@ -296,6 +296,7 @@ fn unknown_key_in_file_is_reported() {
          `limits.nice`, `limits.scheduling`, `limits.client_share`, \
          `limits.client_connections_max`, `limits.priority_paths`, `limits.retries_max`, \
          `limits.response_memory_bytes_max`, `limits.response_spill_bytes_max`, \
+         `limits.buffered_bytes_max`, `limits.spooled_bytes_max`, `limits.buffer_share`, \
          `limits.growth_bytes_max`, `limits.tasks_max`, `limits.task_stack_bytes`",
     );
 }

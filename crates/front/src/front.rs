@@ -10,6 +10,7 @@ mod thread;
 
 use crate::client::listeners::Bound;
 use crate::client::thread_balancer::Mates;
+use crate::exchange::budget::BudgetCounts;
 use crate::exchange::shares::Shares;
 use crate::log::AccessLog;
 use crate::runtime::compression_threads::Packing;
@@ -215,6 +216,7 @@ impl PoolEnd {
         let counters = controls.iter().map(|control| Arc::clone(&control.counters)).collect();
         let common = Arc::new(Common::of(counters, Arc::clone(&control.upstreams)));
         let shares = Shares::of(controls.len()).into_iter().zip(Shares::of(controls.len()));
+        let budgets = BudgetCounts::of(controls.len());
         let ends = FrontEnd::all(&ring).into_iter().zip(controls).zip(shares);
         ends.map(move |((front, control), (requests, connections))| PoolPart {
             name: name.clone(),
@@ -223,6 +225,7 @@ impl PoolEnd {
             link: link.clone(),
             control,
             common: (Arc::clone(&common), requests, connections),
+            budgets: budgets.clone(),
             disk: disk.beside(),
         })
     }

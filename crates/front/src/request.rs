@@ -157,6 +157,7 @@ fn tell(
                 refuse(&context, &parts, failure, routed).await
             }
         };
+        response = response.map(|body| body.counted(|| context.memory_charge()));
         if ends.is_tls
             && told.is_none()
             && let Some(hsts) = setup.settings.tls.hsts.as_deref()
@@ -362,7 +363,7 @@ async fn run(
         // php-fpm must know the length of a body.
         let is_known = script.pass.is_none() || source.declared().is_some();
         let is_live = !setup.settings.request_buffering && is_known;
-        Box::pin(upload::receive(context.shared(), &setup.settings, source, is_live)).await?
+        Box::pin(upload::receive(context, source, is_live)).await?
     };
     if matches!(upload, Upload::Live(..)) {
         // The response may be ready before the client has sent the whole body.
@@ -387,7 +388,7 @@ async fn run(
     if folders.is_empty() {
         let recycled = std::mem::take(&mut parts.headers);
         let response = worker_response::respond(
-            connection,
+            (connection, context.client()),
             setup,
             recycled,
             response,
@@ -401,7 +402,7 @@ async fn run(
     // here.
     let headers = HeaderMap::new();
     let response = worker_response::respond(
-        connection,
+        (connection, context.client()),
         setup,
         headers,
         response,

@@ -5,6 +5,7 @@
 //! `runtime`.
 
 use crate::exchange::SharedExchanges;
+use crate::exchange::budget::{BudgetCounts, Budgets};
 use crate::exchange::shares::Shares;
 use crate::log::Recorder;
 use crate::log::request_id::RequestIds;
@@ -74,6 +75,9 @@ pub(crate) struct Shared {
     /// Numbers of requests and of connections per client.
     pub(crate) request_shares: Rc<Shares>,
     pub(crate) connection_shares: Rc<Shares>,
+    /// Budgets for the bytes that are held for clients. All pools use the budgets of the default
+    /// pool.
+    pub(crate) budgets: Budgets,
     dropped_names: RefCell<HashSet<Vec<u8>>>,
 }
 
@@ -85,9 +89,11 @@ impl Shared {
         (disk, packing, names): (Rc<DiskThreads>, Rc<Packing>, Rc<Names>),
         counters: Arc<Counters>,
         (common, request_shares, connection_shares): (Arc<Common>, Shares, Shares),
+        budgets: BudgetCounts,
     ) -> Shared {
         let clock = Rc::clone(exchanges.borrow().clock());
         common.upstreams.limit(&setup.settings.fastcgi);
+        let budgets = Budgets::new(budgets, &setup.settings.limits);
         Shared {
             others: OnceCell::new(),
             pool: OnceCell::new(),
@@ -112,6 +118,7 @@ impl Shared {
             started: Timestamp::now(),
             request_shares: Rc::new(request_shares),
             connection_shares: Rc::new(connection_shares),
+            budgets,
             dropped_names: RefCell::default(),
         }
     }
@@ -129,6 +136,7 @@ impl Shared {
     /// Replaces the setup; requests that arrive later use the new one.
     pub(crate) fn switch(&self, setup: Setup) {
         self.common.upstreams.limit(&setup.settings.fastcgi);
+        self.budgets.limit(&setup.settings.limits);
         self.setup.replace(Rc::new(setup));
     }
 

@@ -6,7 +6,9 @@
 
 mod accounts;
 mod bodies;
+mod budgets;
 mod failures;
+mod fairness;
 mod fastcgi;
 mod files;
 mod http;
@@ -15,6 +17,7 @@ mod life;
 mod responses;
 mod slow;
 mod threads;
+mod unfinished;
 
 use crate::{Bound, Front, FrontEvent, FrontHandle};
 use samovar_config::{Protocol, Settings};
@@ -163,6 +166,12 @@ impl Server {
         Server::start(64, change, None, Protocol::FastCgi)
     }
 
+    /// A server whose clients send a PROXY header first.
+    fn proxied(change: impl FnOnce(&mut Settings)) -> Server {
+        let with_header = |bound| Bound { has_proxy_header: true, ..bound };
+        Server::start_on(64, change, None, with_header)
+    }
+
     /// A server that reports its requests to the returned outlet.
     fn measured() -> (Server, Outlet) {
         let (intake, outlet) = intake();
@@ -174,6 +183,15 @@ impl Server {
         change: impl FnOnce(&mut Settings),
         intake: Option<Intake>,
         protocol: Protocol,
+    ) -> Server {
+        Server::start_on(slots, change, intake, |bound| Bound { protocol, ..bound })
+    }
+
+    fn start_on(
+        slots: usize,
+        change: impl FnOnce(&mut Settings),
+        intake: Option<Intake>,
+        shape: impl FnOnce(Bound) -> Bound,
     ) -> Server {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("index.php"), "<?php").unwrap();
@@ -192,7 +210,7 @@ impl Server {
             }
             let _ = said.send(event);
         });
-        let bound = Bound { protocol, ..listener.into() };
+        let bound = shape(listener.into());
         let (front, handle) =
             Front::new(vec![bound], None, ring.clone(), settings, link, intake).unwrap();
         let front = std::thread::spawn(move || front.run().unwrap());
@@ -321,7 +339,19 @@ struct Client {
 
 impl Client {
     fn connect(address: SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).unwrap();
+        Client::of(TcpStream::connect(address).unwrap())
+    }
+
+    /// Connects from this address of the host.
+    fn connect_from(from: [u8; 4], address: SocketAddr) -> Client {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+        socket.connect(&address.into()).unwrap();
+        Client::of(socket.into())
+    }
+
+    fn of(stream: TcpStream) -> Client {
         // Without this, each of several small writes would wait for an acknowledgement that is
         // delayed by 40 ms.
         stream.set_nodelay(true).unwrap();

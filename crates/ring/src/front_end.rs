@@ -439,6 +439,11 @@ impl FrontEnd {
         Account { usage: cell.load_usage(), report }
     }
 
+    /// Run time of the request, ns, as far as the worker is reliable. Meaningful when Answered.
+    pub fn run_ns(&self, slot: SlotIndex) -> u64 {
+        self.cell(slot).load_usage().run_ns
+    }
+
     /// How the worker of an Orphaned request ended. A hint: other workers could have overwritten
     /// it.
     pub fn death(&self, slot: SlotIndex) -> Death {

@@ -13,6 +13,8 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Descriptors for listeners, ring, template channels, logs, pipes that programs keep open, the
 /// control socket and its clients.
 const OWN: u64 = 64;
+/// Connections of the admin listener, if there is one.
+const ADMIN: u64 = samovar_admin::CONNECTIONS_MAX as u64;
 /// Same for each further pool.
 const OWN_OF_POOL: u64 = 24;
 /// Descriptors for each further thread of the front: its epoll, and those that wake it.
@@ -112,7 +114,8 @@ fn others(settings: &Settings) -> u64 {
     let pools: u64 = settings.pools.iter().map(pool).sum();
     let more_threads = settings.front_threads.saturating_sub(1) as u64;
     let threads = more_threads * (OWN_OF_THREAD + BELLS * (1 + settings.pools.len() as u64));
-    OWN + FILES_MIN + pools + threads + 2 * (consoles + settings.workers.max as u64)
+    let admin = if settings.admin.is_empty() { 0 } else { ADMIN };
+    OWN + admin + FILES_MIN + pools + threads + 2 * (consoles + settings.workers.max as u64)
 }
 
 #[cfg(test)]

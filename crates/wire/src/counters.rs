@@ -87,6 +87,14 @@ macro_rules! server_counters {
         connections_reclaimed_total: Counter, "connections_reclaimed";
         /// Request heads refused before routing: invalid, too large, or late.
         heads_refused_total: Counter, "heads_refused";
+        /// Unfinished connections closed to make room for new ones.
+        connections_unfinished_reclaimed_total: Counter, "connections_unfinished_reclaimed";
+        /// Response bytes held in memory for slow clients.
+        buffered_bytes: Gauge, "buffered_bytes";
+        /// Bytes of request bodies and responses in temporary files.
+        spooled_bytes: Gauge, "spooled_bytes";
+        /// Responses and request bodies cut because the buffers were full.
+        buffers_cut_total: Counter, "buffers_cut";
         /// Requests ended by a panic of the server: status 500.
         panics_total: Counter, "panics";
         /// Requests received over FastCGI.

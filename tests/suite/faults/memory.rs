@@ -88,7 +88,8 @@ fn slow_file_readers_need_little_memory_and_release_it() {
 fn slow_http2_streams_release_their_memory() {
     const CONNECTIONS: usize = 8;
     const STREAMS: u32 = 100;
-    let server = app().workers(2).start();
+    // Otherwise the client gets 503 when it has left its share of the buffers unread.
+    let server = app().workers(2).args(["--buffer-share", "100"]).start();
     assert_serves(&server, "at first");
     let resident_kb = || proc_number(server.pid(), "VmRSS").expect("it runs");
     let before = resident_kb();

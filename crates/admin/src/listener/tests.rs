@@ -1,4 +1,4 @@
-use super::{Admin, STREAMS_MAX};
+use super::{Admin, CONNECTIONS_MAX, PAGES_MAX, STREAMS_MAX};
 use crate::{Access, Host};
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_insight::{Finished, Insight, Limits, Numbers, intake};
@@ -227,6 +227,68 @@ fn slow_page_does_not_delay_health_checks() {
     drop(held);
     for slow in [page, status] {
         assert!(slow.join().expect("an answer").starts_with("HTTP/1.1 200"));
+    }
+    drop(admin);
+}
+
+/// Connections that send nothing, or only the start of a head, or only the head of a body.
+fn half_open(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let starts = ["", "GET /", "GET / HTTP/1.1\r\nHost: t\r\nX: "];
+    let open = |start: &str| {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.write_all(start.as_bytes()).expect("it reads");
+        stream
+    };
+    starts.iter().cycle().take(count).map(|start| open(start)).collect()
+}
+
+#[test]
+fn half_open_connections_do_not_delay_health_checks() {
+    let (_admin, address) = start(Access::default(), true);
+    let mut open = half_open(address, 4 * CONNECTIONS_MAX);
+    for path in ["/health", "/ready", "/metrics", "/"] {
+        assert!(get(address, path).starts_with("HTTP/1.1 200"), "{path}");
+        open.extend(half_open(address, CONNECTIONS_MAX));
+    }
+    drop(open);
+}
+
+#[test]
+fn half_open_connection_is_closed_after_head_timeout() {
+    let (_admin, address) = start(Access::default(), true);
+    for mut stream in half_open(address, 3) {
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket");
+        let mut rest = Vec::new();
+        // The end, or an error response and the end.
+        drop(stream.read_to_end(&mut rest));
+        assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{rest:?}");
+    }
+}
+
+#[test]
+fn pages_at_their_limit_do_not_delay_health_checks() {
+    let gate = Arc::<Gate>::default();
+    let (admin, address) = start_behind(Access::default(), true, Arc::clone(&gate));
+    let held = gate.hold();
+    let ask_status = || {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let request = format!("GET /api/status HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        stream
+    };
+    let mut waiting: Vec<_> = (0..PAGES_MAX).map(|_| ask_status()).collect();
+    // Each of them has been accepted when a later one is refused.
+    while !get(address, "/metrics").starts_with("HTTP/1.1 503") {
+        std::thread::yield_now();
+    }
+    for path in ["/ready", "/health"] {
+        assert!(get(address, path).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    drop(held);
+    for stream in &mut waiting {
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("it answers");
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     }
     drop(admin);
 }

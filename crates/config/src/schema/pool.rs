@@ -45,7 +45,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// Settings that a pool can override.
-pub(crate) const OWN: [&str; 68] = [
+pub(crate) const OWN: [&str; 69] = [
     "root",
     "reload_probe",
     "server_name",

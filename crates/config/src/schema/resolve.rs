@@ -73,6 +73,18 @@ pub(crate) fn core_bytes(settings: &mut Settings, around: &Surroundings<'_>) -> 
     Ok(())
 }
 
+/// An unset limit depends on the number of all connections.
+#[expect(clippy::unnecessary_wraps, reason = "as all of them")]
+pub(crate) fn client_connections_max(
+    settings: &mut Settings,
+    around: &Surroundings<'_>,
+) -> Result<(), Wrong> {
+    if !around.is_given {
+        settings.limits.client_connections_max = Limits::CLIENT_CONNECTIONS_DERIVED;
+    }
+    Ok(())
+}
+
 fn default_root(cwd: &Path) -> PathBuf {
     let public = cwd.join("public");
     if public.is_dir() { public } else { cwd.to_owned() }

@@ -301,7 +301,8 @@ pub struct Limits {
     pub scheduling: Scheduling,
     /// Maximum share of the request slots for one client, in percent, 1 to 100; 100: no limit.
     pub client_share: usize,
-    /// Maximum number of open connections of one client; 0: no limit.
+    /// Maximum number of open connections of one client; use [`Limits::client_connections_max`] to
+    /// read it.
     pub client_connections_max: usize,
     /// Patterns of paths whose requests are rejected last; each begins with `/`.
     pub priority_paths: Vec<String>,
@@ -312,6 +313,12 @@ pub struct Limits {
     pub response_memory_bytes_max: u64,
     /// Maximum bytes of such a response held in a spill file.
     pub response_spill_bytes_max: u64,
+    /// Maximum bytes of all responses in memory that clients have not read; 0: no limit.
+    pub buffered_bytes_max: u64,
+    /// Maximum bytes of all request bodies and responses in temporary files; 0: no limit.
+    pub spooled_bytes_max: u64,
+    /// Maximum share of one client in these two, in percent, 1 to 100; 100: no limit.
+    pub buffer_share: usize,
     /// Growth of a worker's PHP heap, in bytes, after which `Samovar\serve` with a `rollbackEvery`
     /// rolls back.
     pub growth_bytes_max: u64,
@@ -323,6 +330,26 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The number of connections per client is derived from `connections_max`.
+    pub(crate) const CLIENT_CONNECTIONS_DERIVED: usize = usize::MAX;
+    /// Part of all connections that one client may have by default, and the lowest default.
+    const CLIENT_CONNECTIONS_PART: usize = 4;
+    const CLIENT_CONNECTIONS_MIN: usize = 64;
+
+    /// Maximum number of open connections of one client. `None`: no limit. The default does not
+    /// limit clients on this host: they may be proxies.
+    pub fn client_connections_max(&self, is_local: bool) -> Option<usize> {
+        match self.client_connections_max {
+            0 => None,
+            Self::CLIENT_CONNECTIONS_DERIVED if is_local => None,
+            Self::CLIENT_CONNECTIONS_DERIVED => {
+                let part = self.connections_max / Self::CLIENT_CONNECTIONS_PART;
+                Some(part.max(Self::CLIENT_CONNECTIONS_MIN))
+            }
+            most => Some(most),
+        }
+    }
+
     /// Marks a core dump limit that is not set.
     pub(crate) const CORE_AS_IT_IS: u64 = u64::MAX;
 

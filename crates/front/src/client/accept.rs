@@ -1,12 +1,13 @@
 //! accept: listeners → connection tasks. Enforces the limit on connections.
 //!
 //! If a client waits at the limit, or if descriptors run out before it, the connection that has
-//! been idle longest is closed to make room. While none is idle, no connection is accepted: new
-//! ones wait in the kernel's backlog, and each connection that ends lets in the next one.
+//! been idle longest is closed to make room, or one with an unfinished request. While there is
+//! neither, no connection is accepted: new ones wait in the kernel's backlog, and each connection
+//! that ends lets in the next one.
 
 use super::handler::Handler;
 use super::peer_info::Ends;
-use super::registry::{Connections, Registered, close_idle, hold_place};
+use super::registry::{Connections, Registered, attributed, close_one, hold_place};
 use super::serve::{self, Before};
 use super::socket::Socket;
 use super::thread_balancer::{Mates, Moved, Newcomer, Whose};
@@ -168,13 +169,16 @@ pub(crate) async fn accept<L, H, B>(
                         let Ok(stream) = L::part_with(stream) else { continue };
                         let held = held.map(Held::let_go);
                         let (role, before) = (terms.role, terms.before());
-                        mates.hand_over(ticket, Newcomer { stream, ends, role, before, held });
+                        let newcomer = Newcomer { stream, ends, role, before, held };
+                        mates.hand_over(ticket, newcomer);
                         continue;
                     }
                 };
                 // Registered here, so that the next iteration of this loop counts it.
                 let connections = &servers.connections;
-                let registered = Registered::new(&shared, connections, terms.role, (held, seat));
+                let client = attributed(&shared, ends.peer).filter(|_| !terms.is_fastcgi);
+                let places = (held, seat);
+                let registered = Registered::new(&shared, connections, terms.role, client, places);
                 let serving = serve::serve(registered, stream, ends, terms.before(), handler);
                 tokio::task::spawn_local(serving);
             }
@@ -202,10 +206,9 @@ fn is_full(shared: &Shared, servers: &Servers) -> bool {
     servers.count() >= shared.setup().settings.limits.connections_max
 }
 
-/// Closes the connection that has been idle longest, then waits a short time for a connection to
-/// end.
+/// Closes an idle or unfinished connection, then waits a short time for a connection to end.
 async fn make_room(shared: &Shared, servers: &Servers) {
-    let is_made = close_idle(shared, &servers.connections);
+    let is_made = close_one(shared, &servers.connections);
     if let Some(mates) = servers.mates.as_ref().filter(|_| !is_made) {
         mates.make_room();
     }

@@ -8,6 +8,7 @@
 use super::head_filter::{Framing, Note, Screen};
 use super::peer_info::Ends;
 use super::streams::{GOODBYE, Streams};
+use crate::exchange::budget::Cutter;
 use crate::exchange::relay::Relay;
 use crate::runtime::clock::is_over;
 use crate::runtime::presence::ClientPresence;
@@ -16,6 +17,7 @@ use http::Request;
 use hyper::body::{Body, Incoming};
 use samovar_config::{Role, Timeouts};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -29,6 +31,18 @@ pub(super) enum Phase {
     Idle,
     Head,
     Busy,
+}
+
+/// Time after which a client that takes no bytes counts as stalled.
+const STALL_MS: u64 = 1_000;
+
+/// Reason why a connection waits for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stall {
+    /// A head, a handshake or a PROXY header is incomplete. Usual clients send these at once.
+    Head,
+    /// The rest of a body is missing, or the client takes no bytes.
+    Client,
 }
 
 /// Order to a connection's task to close.
@@ -51,6 +65,11 @@ pub(crate) struct ConnectionState {
     /// Known by the time of the first request.
     ends: OnceCell<Ends>,
     pub(super) index: Cell<usize>,
+    /// The client to which an unfinished request is attributed. `None`: it is a trusted proxy, has
+    /// no address, or has not been named yet.
+    pub(super) client: Cell<Option<IpAddr>>,
+    /// Number of requests whose body is still being received.
+    receiving: Cell<u32>,
     pub(super) phase: Cell<Phase>,
     phase_since_ms: Cell<u64>,
     /// Zero while the client takes the bytes it is sent.
@@ -93,6 +112,8 @@ impl ConnectionState {
             role,
             ends: OnceCell::new(),
             index: Cell::new(0),
+            client: Cell::new(None),
+            receiving: Cell::new(0),
             phase: Cell::new(Phase::Idle),
             phase_since_ms: Cell::new(shared.clock.now_ms()),
             write_blocked_since_ms: Cell::new(0),
@@ -170,6 +191,13 @@ impl ConnectionState {
         Busy(Rc::clone(self))
     }
 
+    /// Marks a request whose body is received before anything else happens, until the result is
+    /// dropped.
+    pub(crate) fn begin_receiving(self: &Rc<Self>) -> Receiving {
+        self.receiving.set(self.receiving.get() + 1);
+        Receiving(Rc::clone(self))
+    }
+
     /// Called if the response is sent while the client is still sending. The connection then
     /// continues to read for a short time after the response.
     pub(crate) fn linger(&self) {
@@ -194,6 +222,30 @@ impl ConnectionState {
         if ahead.len() + bytes.len() <= AHEAD_BYTES_MAX {
             ahead.extend_from_slice(bytes);
         }
+    }
+
+    /// Whether the request that is running is one of several streams.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.streams.current().is_some()
+    }
+
+    /// Returns a function that ends the request that is running: its stream or, with HTTP/1, its
+    /// connection.
+    pub(crate) fn cutter(self: &Rc<Self>) -> Cutter {
+        if let Some(stream) = self.streams.current() {
+            let stream = Rc::downgrade(&stream);
+            return Rc::new(move || {
+                if let Some(stream) = stream.upgrade() {
+                    stream.cut();
+                }
+            });
+        }
+        let state = Rc::downgrade(self);
+        Rc::new(move || {
+            if let Some(state) = state.upgrade() {
+                state.cut();
+            }
+        })
     }
 
     /// Registers a long response that is being sent.
@@ -247,6 +299,24 @@ impl ConnectionState {
     pub(crate) fn is_idle_for(&self, age_ms: u64, now_ms: u64) -> bool {
         self.phase.get() == Phase::Idle
             && now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms
+    }
+
+    /// How the connection waits for its client to send or take bytes, if it does nothing else.
+    pub(crate) fn stall(&self, now_ms: u64) -> Option<Stall> {
+        let blocked_ms = self.write_blocked_since_ms.get();
+        if blocked_ms != 0 {
+            let is_long = now_ms.saturating_sub(blocked_ms) >= STALL_MS;
+            return is_long.then_some(Stall::Client);
+        }
+        match self.phase.get() {
+            Phase::Head => Some(Stall::Head),
+            Phase::Idle => (self.streams.head_since_ms.get() != 0).then_some(Stall::Head),
+            Phase::Busy => {
+                let is_receiving = self.receiving.get() == self.active.get();
+                (is_receiving || self.streams.are_stalled(STALL_MS, now_ms))
+                    .then_some(Stall::Client)
+            }
+        }
     }
 
     /// Called while the server shuts down. Ends a connection that has been idle for `age_ms`, or
@@ -335,6 +405,16 @@ impl Deadlines {
             self.first_ms = self.first_ms.min(since_ms.saturating_add(timeout.as_millis() as u64));
         }
         is_over(timeout, since_ms, self.now_ms)
+    }
+}
+
+/// Held while the body of a request is being received.
+#[derive(Debug)]
+pub(crate) struct Receiving(Rc<ConnectionState>);
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        self.0.receiving.set(self.0.receiving.get() - 1);
     }
 }
 

@@ -42,8 +42,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Number of response bytes handed to h2 at a time. Bytes handed over are no longer watched, even
 /// if the client does not take them.
 const PIECE_BYTES: usize = 16 * 1024;
-/// Maximum number of response bytes that wait for the socket.
-const SEND_BYTES_MAX: usize = 64 * 1024;
+/// Maximum number of response bytes of a stream that wait for the socket in h2, where no budget
+/// counts them.
+const SEND_BYTES_MAX: usize = 32 * 1024;
 
 /// Serves one connection to its end. `handler` answers its requests.
 pub(super) async fn serve<H, B>(state: &Rc<ConnectionState>, stream: AnySocket, handler: H)

@@ -2,14 +2,18 @@
 //!
 //! There may be tens of thousands, nearly all of them idle. Frequent work, for deadlines and for
 //! room, therefore does not visit all of them each time.
+//!
+//! Room is made by closing the connection that has been idle longest. If none is idle, a connection
+//! is closed that waits for its client: of the client that has most of them, so that a client which
+//! opens thousands and finishes no request keeps no other client out.
 
-use super::connection::ConnectionState;
-use crate::exchange::shares::Held;
+use super::connection::{ConnectionState, Stall};
+use crate::exchange::shares::{self, Held};
 use crate::shared::Shared;
 use samovar_config::{Role, Timeouts};
 use std::cell::{Cell, Ref, RefCell};
-use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +28,11 @@ const BARREN_MS: u64 = 200;
 /// Minimum idle time of connections that may be closed to make room. Clients of others may be about
 /// to send their next request.
 const RECLAIM_IDLE_MS: u64 = 1_000;
+
+/// Number of stalled connections of a client from which all of them may be closed to make room, for
+/// all threads together. Of clients with fewer, only incomplete heads are closed, after
+/// [`RECLAIM_IDLE_MS`].
+const STALLED_MANY: usize = 32;
 
 /// A connection's place in the count of a thread, from before the thread receives it until its end.
 #[derive(Debug)]
@@ -53,6 +62,9 @@ pub(crate) struct Connections {
     /// The connections that were idle longest at the last scan, each with the start of its idle
     /// phase. The longest one is first.
     idlers: RefCell<VecDeque<(Weak<ConnectionState>, u64)>>,
+    /// The stalled connections of the clients that had most of them at the last scan, and that can
+    /// be closed.
+    stalled: RefCell<VecDeque<Weak<ConnectionState>>>,
     /// Time of the last scan, if it found none. Zero: it found some.
     barren_since_ms: Cell<u64>,
     /// Notified when a connection has ended.
@@ -106,6 +118,52 @@ impl Connections {
         None
     }
 
+    /// Returns a connection that waits for its client: one of the client that has most of them.
+    fn most_stalled(&self, threads: usize, now_ms: u64) -> Option<Rc<ConnectionState>> {
+        let mut stalled = self.stalled.borrow_mut();
+        for is_anew in [false, true] {
+            if is_anew {
+                *stalled = self.look_for_stalled(threads, now_ms);
+            }
+            while let Some(found) = stalled.pop_front() {
+                let still = found.upgrade().filter(|c| c.stall(now_ms).is_some());
+                if still.is_some() {
+                    return still;
+                }
+            }
+        }
+        None
+    }
+
+    fn look_for_stalled(&self, threads: usize, now_ms: u64) -> VecDeque<Weak<ConnectionState>> {
+        let many = STALLED_MANY.div_ceil(threads);
+        let list = self.list.borrow();
+        let mut counts: HashMap<u128, usize> = HashMap::new();
+        let mut stalled = Vec::new();
+        for (at, connection) in list.iter().enumerate() {
+            let Some(client) = connection.client.get().map(shares::client) else { continue };
+            if let Some(stall) = connection.stall(now_ms) {
+                *counts.entry(client).or_default() += 1;
+                stalled.push((client, stall, connection.phase_since_ms(), at));
+            }
+        }
+        let mut found: Vec<_> = stalled
+            .into_iter()
+            .map(|(client, stall, since_ms, at)| (counts[&client], stall, since_ms, at))
+            .filter(|(count, stall, since_ms, _)| {
+                let is_old = now_ms.saturating_sub(*since_ms) >= RECLAIM_IDLE_MS;
+                *count >= many || *stall == Stall::Head && is_old
+            })
+            .map(|(count, _, since_ms, at)| (usize::MAX - count, since_ms, at))
+            .collect();
+        if found.len() > IDLERS_MAX {
+            found.select_nth_unstable(IDLERS_MAX);
+            found.truncate(IDLERS_MAX);
+        }
+        found.sort_unstable();
+        found.into_iter().map(|(_, _, at)| Rc::downgrade(&list[at])).collect()
+    }
+
     fn look_for_idlers(&self, age_ms: u64, now_ms: u64) -> VecDeque<(Weak<ConnectionState>, u64)> {
         let list = self.list.borrow();
         let idle = list.iter().enumerate().filter(|(_, c)| c.is_idle_for(age_ms, now_ms));
@@ -137,9 +195,11 @@ impl Registered {
         shared: &Rc<Shared>,
         connections: &Rc<Connections>,
         role: Role,
+        client: Option<IpAddr>,
         places: Places,
     ) -> Registered {
         let state = Rc::new(ConnectionState::new(shared, role));
+        state.client.set(client);
         let mut list = connections.list.borrow_mut();
         state.index.set(list.len());
         list.push(Rc::clone(&state));
@@ -171,7 +231,7 @@ impl Drop for Registered {
 
 /// Closes the connection that has been idle longest. Returns false if none has been idle for
 /// [`RECLAIM_IDLE_MS`].
-pub(super) fn close_idle(shared: &Shared, connections: &Connections) -> bool {
+fn close_idle(shared: &Shared, connections: &Connections) -> bool {
     let Some(idle) = connections.idlest(RECLAIM_IDLE_MS, shared.clock.now_ms()) else {
         return false;
     };
@@ -183,18 +243,48 @@ pub(super) fn close_idle(shared: &Shared, connections: &Connections) -> bool {
     true
 }
 
+/// Makes room for a new connection. Closes an idle connection or, if there is none, a stalled one.
+/// Returns false if all connections are in use.
+pub(super) fn close_one(shared: &Shared, connections: &Connections) -> bool {
+    if close_idle(shared, connections) {
+        return true;
+    }
+    let threads = shared.exchanges.borrow().threads();
+    let stalled = connections.most_stalled(threads, shared.clock.now_ms());
+    let Some(stalled) = stalled else { return false };
+    stalled.cut();
+    shared.counters.server.connections_unfinished_reclaimed_total.add(1);
+    if let (Some(suppressed), Some(client)) =
+        (shared.common.warnings.unfinished.pass(), stalled.client.get())
+    {
+        tracing::warn!(
+            %client,
+            suppressed,
+            "closed an unfinished connection to make room for a new one: its client has most of \
+             them\nhint: if this client is a proxy, add it to `trusted_proxies`; else lower \
+             `client_connections_max`, or block its address"
+        );
+    }
+    true
+}
+
+/// Returns the client to which an unfinished connection is attributed, if it is not a proxy.
+pub(super) fn attributed(shared: &Shared, peer: Option<SocketAddr>) -> Option<IpAddr> {
+    let client = peer?.ip().to_canonical();
+    let setup = shared.setup();
+    let is_proxy = setup.settings.trusted_proxies.iter().any(|proxy| proxy.contains(&client));
+    (!is_proxy).then_some(client)
+}
+
 /// Takes a place for the client, if places are counted. `Err`: the client has reached its limit,
 /// and this connection is closed. Clients of a Unix socket have no address, and are not counted.
 pub(super) fn hold_place(
     shared: &Rc<Shared>,
     client: Option<SocketAddr>,
 ) -> Result<Option<Held>, ()> {
-    let Some(client) = client.map(|client| client.ip().to_canonical()) else { return Ok(None) };
-    let setup = shared.setup();
-    let most = setup.settings.limits.client_connections_max;
-    if most == 0 || setup.settings.trusted_proxies.iter().any(|proxy| proxy.contains(&client)) {
-        return Ok(None);
-    }
+    let Some(client) = attributed(shared, client) else { return Ok(None) };
+    let limits = &shared.setup().settings.limits;
+    let Some(most) = limits.client_connections_max(client.is_loopback()) else { return Ok(None) };
     if shared.connection_shares.count(client) < most {
         return Ok(Some(shared.connection_shares.hold(client)));
     }

@@ -13,7 +13,7 @@ use super::http2;
 use super::peer_info::Ends;
 use super::proxy_header::{self, ProxyHeader, Unfinished};
 use super::refused_head::{RefusedHead, refuse};
-use super::registry::{Registered, hold_place};
+use super::registry::{Registered, attributed, hold_place};
 use super::socket::{AnySocket, Prefixed, Socket};
 use crate::exchange::shares::Held;
 use crate::runtime::hostile::Hostile;
@@ -138,6 +138,7 @@ async fn open(
                 ends.believe(&header);
                 let client = ends.peer.filter(|_| header.ends.is_some());
                 held = hold_place(&state.shared, client).ok()?;
+                state.client.set(attributed(&state.shared, ends.peer));
             }
             Ok(_) => {
                 tracing::debug!(peer = ends.peer_text, "PROXY header from an untrusted client");

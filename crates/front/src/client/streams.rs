@@ -98,6 +98,16 @@ impl Streams {
             && self.closing_since_ms.get() == 0
     }
 
+    /// Whether the client has taken no bytes of any of its responses for `age_ms`.
+    pub(super) fn are_stalled(&self, age_ms: u64, now_ms: u64) -> bool {
+        let open = self.open.borrow();
+        let is_stalled = |stream: &Rc<Stream>| {
+            let since_ms = stream.waits_since_ms.get();
+            since_ms != 0 && now_ms.saturating_sub(since_ms) >= age_ms
+        };
+        !open.is_empty() && open.iter().all(is_stalled)
+    }
+
     /// Ends streams whose clients take nothing. Returns true if the connection must be cut.
     pub(super) fn sweep(
         &self,
@@ -156,7 +166,7 @@ impl Stream {
         self.is_cut.get()
     }
 
-    fn cut(&self) {
+    pub(super) fn cut(&self) {
         self.is_cut.set(true);
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake_by_ref();

@@ -7,7 +7,7 @@
 
 use super::handler::Handler;
 use super::peer_info::Ends;
-use super::registry::{Connections, Registered, Seat, close_idle};
+use super::registry::{Connections, Registered, Seat, attributed, close_one};
 use super::serve::{self, Before};
 use crate::exchange::shares::Unheld;
 use crate::shared::Shared;
@@ -99,8 +99,8 @@ impl Mates {
         let _ = self.others[at].send(Word::Serve(Box::new(newcomer), seat));
     }
 
-    /// Has one of the other threads close an idle connection. Each call selects the next thread,
-    /// because it is unknown which of them have idle connections.
+    /// Has one of the other threads close an idle or unfinished connection. Each call selects the
+    /// next thread, because it is unknown which of them have such connections.
     pub(crate) fn make_room(&self) {
         let at = self.asked.get() % self.others.len().max(1);
         self.asked.set(at + 1);
@@ -125,7 +125,7 @@ pub(crate) async fn join<H, B>(
         let taken = match word {
             Word::Serve(newcomer, seat) => take(&shared, &connections, *newcomer, seat, handler),
             Word::MakeRoom => {
-                close_idle(&shared, &connections);
+                close_one(&shared, &connections);
                 Ok(())
             }
         };
@@ -151,7 +151,8 @@ where
 {
     let Newcomer { stream, ends, role, before, held } = newcomer;
     let held = held.map(|place| shared.connection_shares.go_on(&place));
-    let registered = Registered::new(shared, connections, role, (held, Some(seat)));
+    let client = attributed(shared, ends.peer).filter(|_| !before.is_fastcgi);
+    let registered = Registered::new(shared, connections, role, client, (held, Some(seat)));
     match stream {
         Moved::Tcp(stream) => {
             let stream = TcpStream::from_std(stream)?;

@@ -136,6 +136,14 @@ impl Rate {
         most.map_or(usize::MAX, |most| most as usize).max(1)
     }
 
+    #[allow(clippy::cast_sign_loss)] // As above.
+    /// Number of requests that are finished within `span` while the server is full, rounded up, if
+    /// it is known.
+    pub(crate) fn finished_within(&self, span: Duration) -> Option<usize> {
+        let interval_s = self.interval_s()?;
+        Some((span.as_secs_f64() / interval_s).ceil() as usize)
+    }
+
     /// Time after which a rejected client may retry, in whole seconds.
     pub(crate) fn retry_after_s(&self, waiting: usize) -> u64 {
         self.wait(waiting).min(RETRY_AFTER_MAX).as_secs().max(1)

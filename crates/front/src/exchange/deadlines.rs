@@ -35,6 +35,8 @@ impl Exchanges {
         }
         self.front.ring_overdue(OVERDUE);
         self.measure_rate(timeouts.queue);
+        self.measure_window();
+        self.grant_next();
         self.expire_waiters(timeouts.queue);
     }
 
@@ -124,12 +126,11 @@ impl Exchanges {
     }
 
     fn expire_waiters(&mut self, timeout: Duration) {
-        while let Some(first) = self.waiters.front() {
-            if !is_over(timeout, first.since_ms, self.clock.now_ms()) {
-                return;
-            }
-            first.expire();
-            self.waiters.pop_front();
+        let now_ms = self.clock.now_ms();
+        for queue in &mut self.waiters {
+            // A waiter's task runs later, and finds the waiter expired.
+            let over = queue.take_over(|waiter| is_over(timeout, waiter.since_ms, now_ms));
+            over.for_each(|waiter| waiter.expire());
         }
     }
 }

@@ -6,8 +6,9 @@
 //! memory up to `limits.response_memory_bytes_max`, then in an unlinked spill file of up to
 //! `limits.response_spill_bytes_max`. So a worker finishes at its own speed, even if the client is
 //! slow. When both limits are reached, the slot's window fills up and the worker waits. It also
-//! waits when the disk is full.
+//! waits when the disk is full. The bytes of all responses have budgets (`budget`).
 
+use super::budget::Charges;
 use super::deferred_usage::Cost;
 use super::missing_response::Lost;
 use super::response_reader::{Exchange, Piece};
@@ -45,9 +46,14 @@ enum Job {
 }
 
 impl Relay {
-    pub(crate) fn new(disk: &Rc<DiskThreads>, setup: &Rc<Setup>, exchange: Exchange) -> Relay {
-        let state =
-            State { exchange: Some(exchange), end: None, kept: SpillBuffer::default(), job: None };
+    pub(crate) fn new(
+        disk: &Rc<DiskThreads>,
+        setup: &Rc<Setup>,
+        exchange: Exchange,
+        charges: Charges,
+    ) -> Relay {
+        let kept = SpillBuffer::new(charges);
+        let state = State { exchange: Some(exchange), end: None, kept, job: None };
         let (disk, setup) = (Rc::clone(disk), Rc::clone(setup));
         Relay { disk, setup, state: RefCell::new(state) }
     }

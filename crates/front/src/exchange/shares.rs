@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-const ROWS: usize = 2;
+pub(super) const ROWS: usize = 2;
 const CELLS: usize = 2048;
 
 /// Numbers of places of all clients.
@@ -23,7 +23,7 @@ pub(crate) struct Shares {
 
 /// The table of counts.
 #[derive(Debug)]
-struct Table {
+pub(super) struct Table {
     cells: Box<[[AtomicU32; CELLS]; ROWS]>,
     seeds: [RandomState; ROWS],
     /// Several threads count in it. A single thread needs no locked instruction.
@@ -69,27 +69,31 @@ impl Shares {
 
     /// Number of places of the client at that address.
     pub(crate) fn count(&self, address: IpAddr) -> usize {
-        let at = self.table.cells_of(address);
-        let cells = self.table.cells.iter().zip(at);
-        let counts = cells.map(|(row, cell)| row[cell].load(Ordering::Relaxed));
-        counts.min().unwrap_or(0) as usize
+        self.table.count(self.table.cells_of(address)) as usize
     }
 }
 
 impl Table {
-    fn new(is_shared: bool) -> Table {
+    pub(super) fn new(is_shared: bool) -> Table {
         let cells = std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0)));
         let seeds = std::array::from_fn(|_| RandomState::new());
         Table { cells: Box::new(cells), seeds, is_shared }
     }
 
-    fn cells_of(&self, address: IpAddr) -> [usize; ROWS] {
+    pub(super) fn cells_of(&self, address: IpAddr) -> [usize; ROWS] {
         let client = client(address);
         std::array::from_fn(|row| self.seeds[row].hash_one(client) as usize % CELLS)
     }
 
-    /// Adds `by`, which may be −1.
-    fn change(&self, at: [usize; ROWS], by: i32) {
+    /// Count of the client with these cells.
+    pub(super) fn count(&self, at: [usize; ROWS]) -> u32 {
+        let cells = self.cells.iter().zip(at);
+        let counts = cells.map(|(row, cell)| row[cell].load(Ordering::Relaxed));
+        counts.min().unwrap_or(0)
+    }
+
+    /// Adds `by`, which may be negative.
+    pub(super) fn change(&self, at: [usize; ROWS], by: i32) {
         for (row, cell) in self.cells.iter().zip(at) {
             let cell = &row[cell];
             if self.is_shared {
@@ -120,7 +124,7 @@ impl Drop for Held {
 
 /// Key that identifies a client: its IPv4 address, or the first 64 bits of its IPv6 address (the
 /// network of one customer).
-fn client(address: IpAddr) -> u128 {
+pub(crate) fn client(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => u128::from(u32::from(address)),
         IpAddr::V6(address) => u128::from(address) >> 64 | 1 << 64,

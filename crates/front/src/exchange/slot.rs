@@ -4,6 +4,7 @@ use super::deferred_usage::Later;
 use super::missing_response::Lost;
 use super::shares::Held;
 use super::time_limits::{Audience, Course};
+use super::turn_queue::Turn;
 use crate::runtime::presence::ClientPresence;
 use samovar_ring::Overrun;
 use std::task::Waker;
@@ -60,6 +61,8 @@ pub(super) struct SlotEntry {
     pub(super) held: Option<Held>,
     /// Set while the script runs on although its response needs nothing more.
     pub(super) served: Option<Served>,
+    /// Client of a request that the workers have not finished, if the queue is fair by client.
+    pub(super) turn: Option<Turn>,
     /// Receiver of the request's usage when no task awaits the response any more.
     pub(super) later: Option<Later>,
 }
@@ -83,6 +86,7 @@ impl SlotEntry {
         killed: false,
         held: None,
         served: None,
+        turn: None,
         later: None,
     };
 

@@ -1,12 +1,13 @@
-//! Queue of requests that wait for a slot while all slots are in use (FIFO).
+//! A request that waits for a slot, until the table grants it one.
 
 use super::slot_waiter::{Wait, Waiter};
 use super::table::SharedExchanges;
+use super::turn_queue::{Turn, group};
 use samovar_ring::Filling;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Waits for a free slot, in FIFO order.
+/// Waits for a slot, in the order of `turn_queue`.
 #[derive(Debug)]
 pub(crate) struct SlotWait {
     table: SharedExchanges,
@@ -14,10 +15,11 @@ pub(crate) struct SlotWait {
 }
 
 impl SlotWait {
-    pub(crate) fn new(table: &SharedExchanges) -> SlotWait {
+    pub(crate) fn new(table: &SharedExchanges, turn: Option<Turn>) -> SlotWait {
         let mut exchanges = table.borrow_mut();
-        let waiter = Rc::new(Waiter { since_ms: exchanges.clock.now_ms(), ..Waiter::default() });
-        exchanges.waiters.push_back(Rc::clone(&waiter));
+        let since_ms = exchanges.clock.now_ms();
+        let waiter = Rc::new(Waiter { since_ms, group: group(turn), ..Waiter::default() });
+        exchanges.wait(&waiter, turn);
         exchanges.grant_next();
         drop(exchanges);
         SlotWait { table: Rc::clone(table), waiter }
@@ -34,7 +36,7 @@ impl SlotWait {
             Wait::Granted => {
                 self.waiter.state.set(Wait::Expired);
                 let mut exchanges = self.table.borrow_mut();
-                exchanges.granted -= 1;
+                exchanges.granted[self.waiter.group] -= 1;
                 Poll::Ready(exchanges.front.fill().ok_or(()))
             }
         }
@@ -46,9 +48,9 @@ impl Drop for SlotWait {
         let mut exchanges = self.table.borrow_mut();
         match self.waiter.state.get() {
             Wait::Expired => {}
-            Wait::Waiting => exchanges.waiters.retain(|other| !Rc::ptr_eq(other, &self.waiter)),
+            Wait::Waiting => exchanges.leave_queue(&self.waiter),
             Wait::Granted => {
-                exchanges.granted -= 1;
+                exchanges.granted[self.waiter.group] -= 1;
                 exchanges.grant_next();
             }
         }

@@ -3,12 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
+/// Position in a queue: start in virtual time, in µs, then the order of arrival.
+pub(super) type Position = (u64, u64);
+
 /// A request that waits for a free slot.
 #[derive(Debug, Default)]
 pub(super) struct Waiter {
     pub(super) waker: RefCell<Option<Waker>>,
     pub(super) since_ms: u64,
     pub(super) state: Cell<Wait>,
+    /// Its queue, and its position there.
+    pub(super) group: usize,
+    pub(super) position: Cell<Position>,
 }
 
 /// State of a waiter.

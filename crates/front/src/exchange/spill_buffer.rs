@@ -5,6 +5,7 @@
 //! rejected. While the file holds bytes, memory accepts no new ones. Pure except for [`write`]: the
 //! caller does the reads and writes and reports their results.
 
+use super::budget::Charges;
 use crate::runtime::disk::{DiskJob, DiskThreads};
 use crate::runtime::disk_jobs::JobTarget;
 use bytes::Bytes;
@@ -21,6 +22,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Response bytes that the client has not read yet.
 #[derive(Debug, Default)]
 pub(crate) struct SpillBuffer {
+    /// Parts of the budgets; only tests have none.
+    charges: Option<Charges>,
     memory: VecDeque<Bytes>,
     memory_bytes: u64,
     file: Option<Spooled>,
@@ -35,6 +38,8 @@ struct Spooled {
     file: Arc<File>,
     written: u64,
     read: u64,
+    /// Size of the file.
+    size: u64,
 }
 
 /// Place that has room for more bytes.
@@ -63,6 +68,10 @@ pub(crate) struct Written {
 }
 
 impl SpillBuffer {
+    pub(crate) fn new(charges: Charges) -> SpillBuffer {
+        SpillBuffer { charges: Some(charges), ..SpillBuffer::default() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.memory.is_empty() && self.is_file_empty() && self.untaken.is_none()
     }
@@ -78,7 +87,8 @@ impl SpillBuffer {
             (file.read, file.written) = (0, 0);
         }
         let is_memory_last = is_file_empty && self.untaken.is_none();
-        if is_memory_last && self.memory_bytes < limits.response_memory_bytes_max {
+        let is_allowed = || self.charges.as_ref().is_none_or(|charges| charges.memory.has_room());
+        if is_memory_last && self.memory_bytes < limits.response_memory_bytes_max && is_allowed() {
             return Some(Room::Memory);
         }
         let written = self.file.as_ref().map_or(0, |file| file.written);
@@ -90,6 +100,7 @@ impl SpillBuffer {
     pub(crate) fn put(&mut self, bytes: Bytes) {
         self.memory_bytes += bytes.len() as u64;
         self.memory.push_back(bytes);
+        self.account();
     }
 
     /// Records the result of a write. Returns the disk's error if it wrote nothing.
@@ -97,8 +108,13 @@ impl SpillBuffer {
         let Written { file, bytes, result } = written;
         match (result, file) {
             (Ok(()), Some(file)) => {
-                let spooled = self.file.get_or_insert(Spooled { file, written: 0, read: 0 });
+                let new = Spooled { file, written: 0, read: 0, size: 0 };
+                let spooled = self.file.get_or_insert(new);
                 spooled.written += bytes.len() as u64;
+                spooled.size = spooled.size.max(spooled.written);
+                if let Some(charges) = &self.charges {
+                    charges.spool.set(spooled.size);
+                }
                 Ok(())
             }
             (result, _) => {
@@ -113,6 +129,7 @@ impl SpillBuffer {
     pub(crate) fn next(&mut self) -> Next {
         if let Some(bytes) = self.memory.pop_front() {
             self.memory_bytes -= bytes.len() as u64;
+            self.account();
             return Next::Bytes(bytes);
         }
         if let Some(file) = self.file.as_ref().filter(|file| file.read < file.written) {
@@ -133,7 +150,16 @@ impl SpillBuffer {
     /// Records that a read from the file failed. Drops everything: bytes after a gap are not part
     /// of the response.
     pub(crate) fn has_lost(&mut self) {
-        *self = SpillBuffer { is_diskless: true, ..SpillBuffer::default() };
+        let charges = self.charges.take();
+        *self = SpillBuffer { is_diskless: true, charges, ..SpillBuffer::default() };
+        self.account();
+    }
+
+    /// Updates the part of the memory's budget.
+    fn account(&self) {
+        if let Some(charges) = &self.charges {
+            charges.memory.set(self.memory_bytes);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::admission::{Places, Rate};
 use super::deferred_usage::{Cost, Later};
 use super::shares::Held;
 use super::slot::{Served, SlotEntry, SlotUse};
-use super::slot_waiter::Waiter;
+use super::turn_queue::{Costs, GROUPS, Turn, TurnQueue, Window, group};
 use super::wake_batching::{Gathering, Rest};
 use crate::route::path_settings::Terms;
 use crate::runtime::clock::{Clock, is_over};
@@ -26,14 +26,13 @@ use crate::runtime::link::{FrontEvent, KillReason, Link};
 use crate::runtime::presence::ClientPresence;
 use crate::runtime::rejection::Rejection;
 use crate::runtime::wakeup_fd;
-use samovar_config::{Limits, Scheduling};
+use samovar_config::{Scheduling, Settings};
 use samovar_log::Throttle;
 use samovar_ring::{
     End, Filling, FrontEnd, Incarnation, Lane, Progress, SlotIndex, Supervision, WorkerReport,
     WorkerState,
 };
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -67,6 +66,8 @@ pub(crate) struct Order {
     pub(crate) waited_ms: u64,
     /// The client's place, if requests are counted per client.
     pub(crate) held: Option<Held>,
+    /// Its client, if the queue is fair by client.
+    pub(crate) turn: Option<Turn>,
 }
 
 /// The table of slots in flight.
@@ -75,8 +76,15 @@ pub(crate) struct Exchanges {
     pub(super) front: FrontEnd,
     supervision: Supervision,
     pub(super) entries: Vec<SlotEntry>,
-    pub(super) waiters: VecDeque<Rc<Waiter>>,
-    pub(super) granted: usize,
+    /// Requests that wait for a slot, by group.
+    pub(super) waiters: [TurnQueue; GROUPS],
+    /// Number of slots reserved for requests that waited, by group.
+    pub(super) granted: [usize; GROUPS],
+    /// Number of requests in the ring that workers have not finished, by group. The first group is
+    /// not counted.
+    pub(super) pending: [usize; GROUPS],
+    pub(super) window: Window,
+    pub(super) costs: Costs,
     /// Number of this thread's requests that no worker had taken at the last sweep.
     pub(super) queued: usize,
     pub(super) news: Vec<SlotIndex>,
@@ -94,7 +102,7 @@ pub(crate) struct Exchanges {
     /// Throttle of the log line about workers that wrote invalid responses.
     broken: Throttle,
     script_lane_said_ms: u64,
-    rate: Rate,
+    pub(super) rate: Rate,
     /// Number of this thread's requests that workers have finished since the last rate measurement.
     finished: u64,
     measured_ms: u64,
@@ -114,8 +122,11 @@ impl Exchanges {
             front,
             // The entries before this front's part of the slots stay unused.
             entries: (0..slots.end).map(|_| SlotEntry::FREE).collect(),
-            waiters: VecDeque::new(),
-            granted: 0,
+            waiters: Default::default(),
+            granted: [0; GROUPS],
+            pending: [0; GROUPS],
+            window: Window::new(),
+            costs: Costs::default(),
             queued: 0,
             news: Vec::with_capacity(slots.len()),
             scratch: Vec::with_capacity(8 * 1024),
@@ -150,13 +161,18 @@ impl Exchanges {
     /// Number of requests that no worker has taken: an upper bound, cheap while few slots are in
     /// use.
     pub(crate) fn queue_depth(&self) -> usize {
-        self.waiters.len() + self.queued_by_all()
+        self.waiting() + self.queued_by_all()
     }
 
     /// Number of this thread's requests that no worker had taken at the last sweep. The sum over
     /// all threads counts each request once, and a thread without requests does not have to poll.
     pub(crate) fn swept_depth(&self) -> usize {
-        self.waiters.len() + self.queued
+        self.waiting() + self.queued
+    }
+
+    /// Number of requests that wait for a slot.
+    fn waiting(&self) -> usize {
+        self.waiters.iter().map(TurnQueue::len).sum()
     }
 
     /// Number of requests in the ring's queues, submitted by any thread.
@@ -175,7 +191,7 @@ impl Exchanges {
     pub(crate) fn admit(&self, places: &Places, own: impl Fn() -> usize) -> Result<(), Rejection> {
         let places = Places { in_time_max: self.in_time_max, ..*places };
         // With several threads, each knows only its own slots.
-        if self.front.is_alone() && places.is_calm(self.waiters.len() + self.front.in_use()) {
+        if self.front.is_alone() && places.is_calm(self.waiting() + self.front.in_use()) {
             return Ok(());
         }
         let own = if places.are_shared_out() { own() } else { 0 };
@@ -222,6 +238,11 @@ impl Exchanges {
         self.front.has_idle(lane)
     }
 
+    /// Number of the front's threads.
+    pub(crate) fn threads(&self) -> usize {
+        self.front.ring().fronts()
+    }
+
     /// Number of slots that are not free.
     pub(crate) fn in_use(&self) -> usize {
         self.front.in_use()
@@ -232,15 +253,11 @@ impl Exchanges {
         self.is_modest
     }
 
-    /// Applies the pool's settings for its share of the processor.
-    pub(crate) fn heed(&mut self, limits: &Limits) {
+    /// Applies the pool's settings for its share of the processor, and for its workers.
+    pub(crate) fn heed(&mut self, settings: &Settings) {
+        let limits = &settings.limits;
         self.is_modest = limits.nice > 0 || limits.scheduling == Scheduling::Idle;
-    }
-
-    /// Takes a slot, unless other requests wait for one.
-    pub(crate) fn fill(&mut self) -> Option<Filling> {
-        let free = self.front.free();
-        if !self.waiters.is_empty() || free <= self.granted { None } else { self.front.fill() }
+        self.window.is_elastic = settings.workers.min != settings.workers.max;
     }
 
     pub(crate) fn put_request(&mut self, filling: &Filling, encoded: &[u8]) {
@@ -269,7 +286,7 @@ impl Exchanges {
         filling: Filling,
         order: Order,
     ) -> Result<(SlotIndex, u32), ()> {
-        let Order { lane, terms, extended, waited_ms, held } = order;
+        let Order { lane, terms, extended, waited_ms, held, turn } = order;
         let extended_ms = u32::try_from(extended.as_millis()).unwrap_or(u32::MAX);
         self.front.allow_extension(&filling, extended_ms);
         let slot = match self.front.submit(filling, lane, Duration::from_millis(waited_ms)) {
@@ -287,8 +304,12 @@ impl Exchanges {
             submitted_ms: self.clock.now_ms().saturating_sub(waited_ms),
             path_time: terms.time,
             held,
+            turn,
             ..SlotEntry::FREE
         };
+        if turn.is_some() {
+            self.pending[group(turn)] += 1;
+        }
         if self.gathering.submit(self.front.is_brisk()) {
             self.ring_workers();
         }
@@ -411,7 +432,12 @@ impl Exchanges {
                 entry.quiet_since_ms = now_ms;
                 entry.unseen = true;
                 entry.wake();
-                entry.waker.is_some()
+                let is_awaited = entry.waker.is_some();
+                if entry.turn.is_some() && !self.has_worker(slot) {
+                    self.finish_turn(slot);
+                    return self.grant_next() || is_awaited;
+                }
+                is_awaited
             }
             SlotUse::Background => {
                 self.discard(slot);
@@ -442,6 +468,7 @@ impl Exchanges {
 
     pub(super) fn release(&mut self, slot: SlotIndex) {
         self.finished += 1;
+        self.finish_turn(slot);
         if let Some(later) = self.entries[slot.get()].later.take()
             && let Ok(Progress::Responded) = self.front.progress(slot)
         {
@@ -457,6 +484,9 @@ impl Exchanges {
     }
 
     pub(super) fn forget(&mut self, slot: SlotIndex, used: SlotUse) {
+        if matches!(used, SlotUse::Free | SlotUse::Quarantined { .. }) {
+            self.finish_turn(slot);
+        }
         let entry = &mut self.entries[slot.get()];
         entry.used = used;
         entry.waker = None;
@@ -468,15 +498,6 @@ impl Exchanges {
         }
         if let Some(pump) = entry.pump.take() {
             pump.wake();
-        }
-    }
-
-    /// Reserves free slots for the requests that have waited longest.
-    pub(super) fn grant_next(&mut self) {
-        while self.front.free() > self.granted {
-            let Some(waiter) = self.waiters.pop_front() else { return };
-            self.granted += 1;
-            waiter.grant();
         }
     }
 

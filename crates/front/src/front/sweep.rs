@@ -109,7 +109,9 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
             keeps |= pool.upstreams.sweep();
         }
         let in_use = || all(&shared).any(|pool| pool.exchanges.borrow().in_use() > 0);
-        if count == 0 && !keeps && !in_use() {
+        let [buffered, spooled, _] = shared.budgets.figures();
+        let holds = buffered + spooled > 0;
+        if count == 0 && !keeps && !holds && !in_use() {
             crowd.look(present, &shared.disk);
             shared.clock.rest(true);
             shared.sweeper.notified().await;
@@ -128,6 +130,11 @@ fn sweep_once(shared: &Shared, connections: &Connections) {
     }
     let now_ms = shared.clock.now_ms();
     let setup = shared.setup();
+    let server = &shared.counters.server;
+    let [buffered, spooled, cuts] = shared.budgets.figures();
+    server.buffered_bytes.set(buffered);
+    server.spooled_bytes.set(spooled);
+    server.buffers_cut_total.set(cuts);
     all(shared).for_each(sweep_pool);
     shared.recorder.flush();
     connections.sweep(&setup.settings.timeouts, now_ms);
@@ -143,7 +150,7 @@ fn sweep_pool(shared: &Shared) {
     let timeouts = &setup.settings.timeouts;
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
-    exchanges.heed(&setup.settings.limits);
+    exchanges.heed(&setup.settings);
     exchanges.sweep(timeouts, &mut events);
     shared.counters.pool.queue_depth.set(exchanges.swept_depth() as u64);
     shared.counters.pool.slots_in_use.set(exchanges.in_use() as u64);

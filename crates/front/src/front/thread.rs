@@ -11,6 +11,7 @@ use crate::client::accept::{self, Servers, Terms};
 use crate::client::listeners::{Bound, BoundSocket};
 use crate::client::registry::Connections;
 use crate::client::thread_balancer::{self, Calls, Mates};
+use crate::exchange::budget::BudgetCounts;
 use crate::exchange::shares::Shares;
 use crate::exchange::{Exchanges, SharedExchanges};
 use crate::log::Recorder;
@@ -62,6 +63,7 @@ pub(super) struct PoolPart {
     /// State shared with the pool's parts in other threads, then the per-client counts of requests
     /// and of connections.
     pub(super) common: (Arc<Common>, Shares, Shares),
+    pub(super) budgets: BudgetCounts,
     /// Disk threads of the pool, shared with its parts in other threads.
     pub(super) disk: DiskThreads,
 }
@@ -201,12 +203,12 @@ impl PoolPart {
         (tls, (packing, names)): (Option<Arc<Tls>>, Helpers),
     ) -> Shared {
         let mut exchanges = Exchanges::by(clock, self.front, self.link);
-        exchanges.heed(&self.setup.settings.limits);
+        exchanges.heed(&self.setup.settings);
         let exchanges = Rc::new(RefCell::new(exchanges));
         let setup = (self.setup.into_setup(), tls);
         let counters = Arc::clone(&self.control.counters);
         let threads = (Rc::new(self.disk), packing, names);
-        Shared::new(setup, exchanges, recorder, threads, counters, self.common)
+        Shared::new(setup, exchanges, recorder, threads, counters, self.common, self.budgets)
     }
 
     /// Creates another pool's part next to the default pool's.

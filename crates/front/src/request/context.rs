@@ -4,6 +4,7 @@ use super::forwarded::Claims;
 use crate::client::connection::ConnectionState;
 use crate::client::fastcgi::fastcgi_params::FastcgiParams;
 use crate::client::peer_info::Ends;
+use crate::exchange::budget::{Charge, Charges};
 use crate::log::trace::{Trace, Traceparent};
 use crate::response::error_page::Failure;
 use crate::response::front_response::without_port;
@@ -64,6 +65,33 @@ impl<'a> RequestContext<'a> {
         routed.map_err(unasked)
     }
 
+    /// The client's address, from a trusted proxy if there is one. A client on a Unix socket has
+    /// the unspecified address.
+    pub(super) fn client(&self) -> IpAddr {
+        let peer = self.ends.peer.map(|peer| peer.ip());
+        self.claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+    }
+
+    /// Part of the memory's budget for a response that a client of HTTP/2 may leave unread. A
+    /// client of HTTP/1 has one response per connection, which hyper takes at once.
+    pub(super) fn memory_charge(&self) -> Option<Charge> {
+        let connection = self.connection;
+        let memory = &connection.shared.budgets.memory;
+        connection.has_streams().then(|| memory.charge(self.client(), &connection.cutter()))
+    }
+
+    /// Part of the budget of temporary files for the request's body.
+    pub(super) fn spool_charge(&self) -> Charge {
+        let connection = self.connection;
+        connection.shared.budgets.spool.charge(self.client(), &connection.cutter())
+    }
+
+    /// Parts of all budgets for the request's response.
+    pub(super) fn charges(&self) -> Charges {
+        let connection = self.connection;
+        connection.shared.budgets.charges(self.client(), &connection.cutter())
+    }
+
     /// Host name that the client used, without port: from a trusted proxy, from the target, or from
     /// the `Host` header.
     pub(super) fn host(&self, parts: &'a Parts) -> &'a str {
@@ -109,11 +137,8 @@ impl<'a> ScriptRequest<'a> {
         self.context.shared()
     }
 
-    /// The client's address, from a trusted proxy if there is one. A client on a Unix socket has
-    /// the unspecified address.
     pub(super) fn client(&self) -> IpAddr {
-        let peer = self.context.ends.peer.map(|peer| peer.ip());
-        self.context.claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+        self.context.client()
     }
 }
 

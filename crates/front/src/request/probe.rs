@@ -134,11 +134,11 @@ async fn run(
     target: &str,
     lane: Lane,
 ) -> Result<u16, Lost> {
-    let filling = shared.exchanges.borrow_mut().fill();
+    let filling = shared.exchanges.borrow_mut().fill(None);
     let filling = if let Some(filling) = filling {
         filling
     } else {
-        let mut wait = SlotWait::new(&shared.exchanges);
+        let mut wait = SlotWait::new(&shared.exchanges, None);
         poll_fn(|cx| wait.poll(cx)).await.map_err(|()| Lost::QueueTimeout)?
     };
     let submitted = {
@@ -154,7 +154,8 @@ async fn run(
         exchanges.put_request(&filling, &encoded);
         exchanges.put_body(&filling, &[]);
         let extended = setup.settings.timeouts.extended;
-        let order = Order { lane, terms: script.terms, extended, waited_ms: 0, held: None };
+        let order =
+            Order { lane, terms: script.terms, extended, waited_ms: 0, held: None, turn: None };
         exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
     };
     // There may be no connection whose deadlines keep the sweep running.

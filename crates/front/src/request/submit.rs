@@ -11,9 +11,9 @@ use super::trace_selection;
 use super::upload::{self, Upload};
 use crate::exchange::admission::Places;
 use crate::exchange::deaths::Attempt;
-use crate::exchange::shares::Held;
+use crate::exchange::shares::{self, Held};
 use crate::exchange::{
-    BodyFailure, Exchange, Lost, Order, ResponseReader, SlotWait, WorkerMessage,
+    BodyFailure, Exchange, Lost, Order, ResponseReader, SlotWait, Turn, WorkerMessage,
 };
 use crate::log::RequestLogEntry;
 use crate::response::error_page::Failure;
@@ -117,6 +117,9 @@ fn admit(request: &ScriptRequest<'_>) -> Result<Option<Held>, Failure> {
     };
     let client = request.client();
     let own = || shared.request_shares.count(client);
+    if is_unread(request) {
+        return Err(busy(shared, Rejection::Unread));
+    }
     let admitted = shared.exchanges.borrow().admit(&places, own);
     admitted.map_err(|shed| busy(shared, shed))?;
     let is_counted = limits.client_share < 100;
@@ -131,25 +134,50 @@ async fn queue(
     is_first: bool,
 ) -> Result<Exchange, Failure> {
     let shared = request.shared();
-    let filling = shared.exchanges.borrow_mut().fill();
+    let turn = turn(request);
+    let filling = shared.exchanges.borrow_mut().fill(turn);
     let filling = match filling {
         Some(filling) => (filling, 0),
-        None => wait_for_slot(shared).await?,
+        None => wait_for_slot(request, turn).await?,
     };
-    let exchange = fill(request, filling, &upload, held, is_first)?;
+    let exchange = fill(request, filling, &upload, (held, turn), is_first)?;
     if matches!(upload, Upload::Spooled(..) | Upload::Live(..)) {
         upload::pump(shared, upload, exchange.feed());
     }
     Ok(exchange)
 }
 
+/// Whether the client has left too many response bytes unread.
+fn is_unread(request: &ScriptRequest<'_>) -> bool {
+    let budgets = &request.context.connection.shared.budgets;
+    budgets.memory.is_used_up_by(|| request.client())
+}
+
+/// The client whose turn it must be, if the queue is fair by client.
+fn turn(request: &ScriptRequest<'_>) -> Option<Turn> {
+    let is_fair = request.context.setup.settings.limits.client_share < 100;
+    is_fair.then(|| Turn {
+        client: shares::client(request.client()),
+        is_app: request.script.lane.is_app(),
+    })
+}
+
 /// Waits for a slot. Also returns the waiting time in ms, which counts as part of the time that the
 /// request may wait for a worker.
-async fn wait_for_slot(shared: &Shared) -> Result<(Filling, u64), Failure> {
+async fn wait_for_slot(
+    request: &ScriptRequest<'_>,
+    turn: Option<Turn>,
+) -> Result<(Filling, u64), Failure> {
+    let shared = request.shared();
     let since_ms = shared.clock.now_ms();
-    let mut wait = SlotWait::new(&shared.exchanges);
+    let mut wait = SlotWait::new(&shared.exchanges, turn);
     let filling = poll_fn(|cx| wait.poll(cx)).await;
     let filling = filling.map_err(|()| busy(shared, Rejection::Waited))?;
+    // Its client may have left other responses unread meanwhile.
+    if is_unread(request) {
+        shared.exchanges.borrow_mut().give_up(filling);
+        return Err(busy(shared, Rejection::Unread));
+    }
     Ok((filling, shared.clock.now_ms().saturating_sub(since_ms)))
 }
 
@@ -158,7 +186,7 @@ fn fill(
     request: &ScriptRequest<'_>,
     (filling, waited_ms): (Filling, u64),
     upload: &Upload,
-    held: Option<Held>,
+    (held, turn): (Option<Held>, Option<Turn>),
     is_first: bool,
 ) -> Result<Exchange, Failure> {
     let shared = request.shared();
@@ -188,7 +216,8 @@ fn fill(
     };
     let terms = request.script.terms;
     let extended = request.context.setup.settings.timeouts.extended;
-    let submitted = exchanges.submit(filling, Order { lane, terms, extended, waited_ms, held });
+    let order = Order { lane, terms, extended, waited_ms, held, turn };
+    let submitted = exchanges.submit(filling, order);
     exchanges.announce_lane(lane);
     drop(exchanges);
     match submitted {
@@ -199,7 +228,8 @@ fn fill(
 
 fn busy(shared: &Shared, shed: Rejection) -> Failure {
     // A client that waited in vain for the first boot must not get a message about busy workers.
-    let is_starting = shed != Rejection::Share && !shared.exchanges.borrow().has_workers();
+    let is_clients = matches!(shed, Rejection::Share | Rejection::Unread);
+    let is_starting = !is_clients && !shared.exchanges.borrow().has_workers();
     let shed = if is_starting { Rejection::Starting } else { shed };
     if let Some(suppressed) = shared.common.warnings.shed[shed as usize].pass() {
         let (what, hint) = shed.words();

@@ -8,8 +8,10 @@
 //! also limits the total wait, plus one second for each `limits.body_rate_min` bytes received. Only
 //! the time in which the front waits for the client counts, not that of a slow application or disk.
 
+use super::context::RequestContext;
 use crate::client::connection::ConnectionState;
 use crate::client::request_body::{Broken, RequestBody};
+use crate::exchange::budget::Charge;
 use crate::exchange::{BodyFailure, Feed};
 use crate::response::error_page::Failure;
 use crate::runtime::disk::{self, DiskThreads};
@@ -35,6 +37,9 @@ use std::time::{Duration, Instant};
 /// Number of bytes collected before they are written to the file.
 const SPOOL_CHUNK: usize = 256 * 1024;
 
+/// `Retry-After` of a client whose body finds no room, in s.
+const SPOOL_RETRY_S: u64 = 5;
+
 /// A body, or its source.
 #[derive(Debug)]
 pub(super) enum Upload {
@@ -42,7 +47,7 @@ pub(super) enum Upload {
     /// The whole body, which fits a slot.
     Whole(Vec<u8>),
     /// The whole body, in an unlinked file.
-    Spooled(Arc<File>, u64),
+    Spooled(Spool, u64),
     /// A body still to be received from the client, piece by piece.
     Live(Box<Source>),
 }
@@ -166,8 +171,7 @@ fn patience(timeout: Duration, rate_min: u64, bytes: u64, waited: Duration) -> O
 /// Receives the part of a body that must be present before a worker gets the request. `is_live`:
 /// nothing is received here.
 pub(super) async fn receive(
-    shared: &Shared,
-    settings: &Settings,
+    context: &RequestContext<'_>,
     mut source: Source,
     is_live: bool,
 ) -> Result<Upload, Failure> {
@@ -178,20 +182,21 @@ pub(super) async fn receive(
     if is_live {
         return Ok(Upload::Live(Box::new(source)));
     }
+    let _receiving = source.connection.begin_receiving();
     let mut memory = Vec::with_capacity(declared.unwrap_or(0).min(BODY_BYTES as u64) as usize);
     let mut spool: Option<Spool> = None;
     while let Some(bytes) = source.next().await? {
         memory.extend_from_slice(&bytes);
         let chunk = if spool.is_some() { SPOOL_CHUNK } else { BODY_BYTES };
         if memory.len() > chunk {
-            spool = Some(write(shared, settings, spool, &mut memory).await?);
+            spool = Some(write(context, spool, source.bytes, &mut memory).await?);
         }
     }
     match spool {
         None => Ok(Upload::Whole(memory)),
         Some(spool) => {
-            let spool = write(shared, settings, Some(spool), &mut memory).await?;
-            Ok(Upload::Spooled(spool.file, source.bytes))
+            let spool = write(context, Some(spool), source.bytes, &mut memory).await?;
+            Ok(Upload::Spooled(spool, source.bytes))
         }
     }
 }
@@ -231,7 +236,7 @@ impl upstream::Feed for Pieces {
             Upload::Spooled(_, bytes) if self.at >= *bytes => None,
             Upload::Spooled(file, bytes) => {
                 let len = (*bytes - self.at).min(BODY_BYTES as u64) as usize;
-                let piece = self.disk.read(file, self.at, len).await;
+                let piece = self.disk.read(&file.file, self.at, len).await;
                 let piece = piece.map_err(|_| BodyFailure::Incomplete);
                 self.at += piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
                 Some(piece)
@@ -251,37 +256,60 @@ impl From<Missing> for Failure {
     }
 }
 
-struct Spool {
+/// A temporary file, and its part of the budget.
+#[derive(Debug)]
+pub(super) struct Spool {
     file: Arc<File>,
+    charge: Charge,
 }
 
 /// Appends `memory` to the file on a thread that may block. Creates the file first if there is
-/// none.
+/// none. `total`: size of the file afterwards.
 async fn write(
-    shared: &Shared,
-    settings: &Settings,
+    context: &RequestContext<'_>,
     spool: Option<Spool>,
+    total: u64,
     memory: &mut Vec<u8>,
 ) -> Result<Spool, Failure> {
+    let (shared, settings) = (context.shared(), &context.setup.settings);
+    let (file, charge) = match spool {
+        Some(Spool { file, charge }) => (Some(file), charge),
+        None => (None, context.spool_charge()),
+    };
+    if !charge.try_set(total) {
+        report_full(shared, context);
+        return Err(Failure::Busy(Rejection::Spool, SPOOL_RETRY_S));
+    }
     let bytes = std::mem::take(memory);
     let directory = settings.temp_dir.clone();
     let place = JobTarget::Path(directory.clone());
-    let written = shared.disk.run(place, move || -> io::Result<(Spool, Vec<u8>)> {
-        let spool = match spool {
-            Some(spool) => spool,
-            None => Spool { file: Arc::new(tempfile::tempfile_in(directory)?) },
+    let written = shared.disk.run(place, move || -> io::Result<(Arc<File>, Vec<u8>)> {
+        let file = match file {
+            Some(file) => file,
+            None => Arc::new(tempfile::tempfile_in(directory)?),
         };
-        (&*spool.file).write_all(&bytes)?;
-        Ok((spool, bytes))
+        (&*file).write_all(&bytes)?;
+        Ok((file, bytes))
     });
     match written.await {
-        Ok((spool, mut bytes)) => {
+        Ok((file, mut bytes)) => {
             bytes.clear();
             *memory = bytes;
-            Ok(spool)
+            Ok(Spool { file, charge })
         }
         Err(error) => Err(disk_failure(shared, &settings.temp_dir, &error)),
     }
+}
+
+/// Logs a body for which there is no room.
+fn report_full(shared: &Shared, context: &RequestContext<'_>) {
+    let Some(suppressed) = shared.common.warnings.shed[Rejection::Spool as usize].pass() else {
+        return;
+    };
+    let (what, hint) = Rejection::Spool.words();
+    let _named = samovar_log::pool::enter(shared.pool_name());
+    let client = context.client();
+    tracing::warn!(what, %client, suppressed, "request body rejected: 503\nhint: {hint}");
 }
 
 fn disk_failure(shared: &Shared, temp_dir: &Path, error: &io::Error) -> Failure {
@@ -312,11 +340,12 @@ pub(super) fn pump(shared: &Shared, upload: Upload, feed: Feed) {
     }
 }
 
-async fn pump_file(disk: Rc<DiskThreads>, file: Arc<File>, bytes: u64, feed: Feed) {
+async fn pump_file(disk: Rc<DiskThreads>, spool: Spool, bytes: u64, feed: Feed) {
+    let file = &spool.file;
     let mut at = 0;
     while at < bytes {
         let len = (bytes - at).min(BODY_BYTES as u64) as usize;
-        let Ok(chunk) = disk.read(&file, at, len).await else {
+        let Ok(chunk) = disk.read(file, at, len).await else {
             return feed.fail(BodyFailure::Incomplete);
         };
         if put(&feed, &chunk).await.is_err() {

@@ -132,6 +132,7 @@ fn terms(request: &ScriptRequest<'_>, upstream: &Upstream) -> Terms {
         after: timeouts.post_response,
         disk: Rc::clone(&request.shared().disk),
         setup: Rc::clone(request.context.setup),
+        charges: Some(request.context.charges()),
         upstream: upstream.clone(),
         request_id: request.context.id.to_str().unwrap_or_default().to_owned(),
     }

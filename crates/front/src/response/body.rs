@@ -2,6 +2,7 @@
 //! the request's log entry, and the guard that marks the connection as busy.
 
 use crate::client::connection::{Busy, ConnectionState};
+use crate::exchange::budget::Charge;
 use crate::exchange::relay::Relay;
 use crate::exchange::{Cost, Lost, Piece};
 use crate::log::RequestLogEntry;
@@ -17,6 +18,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+/// Minimum size of a response in memory that is counted. A smaller one is about as large as the
+/// rest of its request's state.
+const COUNTED_BYTES_MIN: usize = 4 * 1024;
+
 /// The body of any response. Holds the request's log entry, which is written when the body is
 /// complete or dropped.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(crate) struct ResponseBody {
     request: Option<(Busy, RequestLogEntry)>,
     /// Known cost, if there is no log entry yet or if another body has it.
     cost: Option<Box<Cost>>,
+    /// Part of the memory's budget, if the body is counted.
+    charge: Option<Box<Charge>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +73,7 @@ impl Drop for ResponseBody {
 
 impl ResponseBody {
     fn of(kind: Kind) -> ResponseBody {
-        ResponseBody { kind, request: None, cost: None }
+        ResponseBody { kind, request: None, cost: None, charge: None }
     }
 
     pub(crate) fn empty() -> ResponseBody {
@@ -130,6 +137,28 @@ impl ResponseBody {
     pub(super) fn replace(&mut self, other: &ResponseBody) {
         if let Kind::Stream(stream) = &other.kind {
             self.cost = Some(Box::new(stream.relay.dismiss()));
+        }
+    }
+
+    /// Counts bytes in memory that the client may leave unread, if there are many.
+    pub(crate) fn counted(mut self, charge: impl FnOnce() -> Option<Charge>) -> ResponseBody {
+        let bytes = self.memory_bytes();
+        if bytes >= COUNTED_BYTES_MIN
+            && let Some(charge) = charge()
+        {
+            charge.set(bytes as u64);
+            self.charge = Some(Box::new(charge));
+        }
+        self
+    }
+
+    /// Bytes in memory that were not given yet, without the bytes that a relay buffers.
+    fn memory_bytes(&mut self) -> usize {
+        match &mut self.kind {
+            Kind::Whole(bytes) | Kind::Short(bytes) => bytes.len(),
+            Kind::Stream(stream) => stream.first.len(),
+            Kind::Packed(packed) => packed.body().memory_bytes(),
+            Kind::Empty | Kind::Cut | Kind::File(_) | Kind::Passed(..) => 0,
         }
     }
 

@@ -115,6 +115,12 @@ impl Failure {
             Failure::Busy(Rejection::Starting, _) => {
                 "The server is starting. Please try again in a moment."
             }
+            Failure::Busy(Rejection::Unread, _) => {
+                "Too many responses wait to be read. Please try again in a moment."
+            }
+            Failure::Busy(Rejection::Spool, _) => {
+                "The server has no room for the request now. Please try again in a moment."
+            }
             Failure::Busy(..) => "The server is busy. Please try again in a moment.",
             Failure::Overrun => "The application did not respond in time.",
             Failure::Passed(trouble) => Failure::alike(trouble).sentence(),
@@ -139,6 +145,7 @@ impl Failure {
                 | Failure::BodyTimeout
                 | Failure::BodyTooLarge
                 | Failure::DiskFull
+                | Failure::Busy(Rejection::Spool, _)
         )
     }
 

@@ -15,12 +15,13 @@ use crate::setup::Setup;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::ext::ReasonPhrase;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// Builds the response for a worker's response. `headers` is a map whose memory is reused; its
 /// contents are cleared.
 pub(crate) fn respond(
-    connection: &Rc<ConnectionState>,
+    (connection, client): (&Rc<ConnectionState>, IpAddr),
     setup: &Rc<Setup>,
     mut headers: HeaderMap,
     response: ResponseReader,
@@ -48,7 +49,9 @@ pub(crate) fn respond(
     let body = match exchange {
         _ if is_bodiless => ResponseBody::empty(),
         Some(exchange) => {
-            let relay = Rc::new(Relay::new(&connection.shared.disk, setup, exchange));
+            let shared = &connection.shared;
+            let charges = shared.budgets.charges(client, &connection.cutter());
+            let relay = Rc::new(Relay::new(&shared.disk, setup, exchange, charges));
             ResponseBody::stream(connection, bytes, relay, declared)
         }
         None => whole(bytes, declared),

@@ -18,11 +18,15 @@ pub enum Rejection {
     Descriptors,
     /// The file system that it needs does not respond.
     Files,
+    /// Its client has left too many response bytes unread.
+    Unread,
+    /// There is no room for its body in temporary files.
+    Spool,
 }
 
 impl Rejection {
     /// All variants, in the order of their numbers.
-    pub const ALL: [Rejection; 7] = [
+    pub const ALL: [Rejection; 9] = [
         Rejection::Full,
         Rejection::Late,
         Rejection::Share,
@@ -30,6 +34,8 @@ impl Rejection {
         Rejection::Starting,
         Rejection::Descriptors,
         Rejection::Files,
+        Rejection::Unread,
+        Rejection::Spool,
     ];
 
     /// Name in lower case, as in the JSON of `samovar status`.
@@ -42,6 +48,8 @@ impl Rejection {
             Rejection::Starting => "starting",
             Rejection::Descriptors => "descriptors",
             Rejection::Files => "files",
+            Rejection::Unread => "unread",
+            Rejection::Spool => "spool",
         }
     }
 
@@ -67,6 +75,17 @@ impl Rejection {
             Rejection::Files => (
                 "file system does not respond",
                 "check the network file server or FUSE process of this mount",
+            ),
+            Rejection::Unread => (
+                "client leaves more response bytes unread than its share of \
+                 limits.buffered_bytes_max",
+                "one client requests pages and does not read them; if it is a proxy, add it to \
+                 trusted_proxies",
+            ),
+            Rejection::Spool => (
+                "temporary files exceed limits.spooled_bytes_max, or the client's share of it",
+                "raise limits.spooled_bytes_max if temp_dir has room, or lower \
+                 limits.body_bytes_max",
             ),
         }
     }

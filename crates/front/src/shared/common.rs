@@ -35,6 +35,8 @@ pub(crate) struct Warnings {
     pub(crate) connections: Throttle,
     /// Idle connections that were closed to make room.
     pub(crate) reclaimed: Throttle,
+    /// Unfinished connections that were closed to make room.
+    pub(crate) unfinished: Throttle,
     /// Rejected requests, by reason.
     pub(crate) shed: [Throttle; Rejection::ALL.len()],
     pub(crate) client_connections: Throttle,

@@ -2,6 +2,7 @@
 
 use super::timing::Course;
 use crate::exchange::BodyFailure;
+use crate::exchange::budget::Charges;
 use crate::exchange::spill_buffer::{self, Next, Room, SpillBuffer};
 use crate::runtime::disk::{DiskThreads, Reading};
 use crate::runtime::presence::ClientPresence;
@@ -69,13 +70,17 @@ struct Inner {
 }
 
 /// Creates both ends of a response. The settings limit how many bytes are buffered for the client.
-pub(super) fn pair(disk: &Rc<DiskThreads>, setup: &Rc<Setup>) -> (PendingResponse, Filling) {
+pub(super) fn pair(
+    disk: &Rc<DiskThreads>,
+    setup: &Rc<Setup>,
+    charges: Option<Charges>,
+) -> (PendingResponse, Filling) {
     let inner = Rc::new(Inner {
         head: RefCell::default(),
         has_head: Cell::new(false),
         disk: Rc::clone(disk),
         setup: Rc::clone(setup),
-        kept: RefCell::default(),
+        kept: RefCell::new(charges.map_or_else(SpillBuffer::default, SpillBuffer::new)),
         reading: RefCell::default(),
         waited: Cell::default(),
         end: Cell::new(None),

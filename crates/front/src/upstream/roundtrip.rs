@@ -15,6 +15,7 @@ use super::response_parser::{Reply, Step};
 use super::response_state::{Broken, Filling, PendingResponse, pair};
 use super::timing::{self, Course};
 use crate::exchange::BodyFailure;
+use crate::exchange::budget::Charges;
 use crate::runtime::disk::DiskThreads;
 use crate::runtime::upstream_failure::UpstreamFailure;
 use crate::setup::Setup;
@@ -56,6 +57,8 @@ pub(crate) struct Terms {
     /// Threads that write the spill file; `setup` has the limits of the buffers.
     pub(crate) disk: Rc<DiskThreads>,
     pub(crate) setup: Rc<Setup>,
+    /// Parts of the budgets for the response.
+    pub(crate) charges: Option<Charges>,
     /// For the log.
     pub(crate) upstream: Upstream,
     pub(crate) request_id: String,
@@ -95,9 +98,9 @@ pub(crate) fn talk(
     link: Link,
     begun: BytesMut,
     feed: impl Feed + 'static,
-    terms: Terms,
+    mut terms: Terms,
 ) -> PendingResponse {
-    let (pending, filling) = pair(&terms.disk, &terms.setup);
+    let (pending, filling) = pair(&terms.disk, &terms.setup, terms.charges.take());
     tokio::task::spawn_local(async move {
         let news = link.news();
         let mut talk = Talk { filling, terms, course: Course::new(), said: 0 };

@@ -69,7 +69,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: count(1, 1_000_000, |settings| &mut settings.limits.connections_max),
         default: Preset::Text("4096"),
         doc: "Maximum number of open client connections",
-        long: "Further connections wait in the kernel's backlog.",
+        long: "Further connections wait in the kernel's backlog until one ends. If none is idle, \
+               connections whose request is incomplete are closed: those of the client that has \
+               most of them.",
         ..PLAIN
     },
     Setting {
@@ -237,7 +239,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: count(1, 100, |settings| &mut settings.limits.client_share),
         default: Preset::Text("100"),
         doc: "Maximum share of the queue for one client, in percent; above: 503",
-        long: "Applies only while other requests wait. A client is an IPv4 address or an IPv6 \
+        long: "Applies only while other requests wait. Below 100, the queue is also fair: each \
+               client with waiting requests gets the same share of the workers' time, with few or \
+               many requests in the queue. A client is an IPv4 address or an IPv6 \
                network of 64 bits, as reported by trusted proxies. Behind a proxy that is not \
                trusted, all clients count as one: keep the value 100, which is no limit.",
         ..PLAIN
@@ -247,10 +251,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "client-connections-max",
         value: "N",
         kind: count(0, 1_000_000, |settings| &mut settings.limits.client_connections_max),
-        default: Preset::Text("0"),
+        default: Preset::Derived(
+            "a quarter of limits.connections_max, at least 64; clients on the same host are not \
+             limited",
+        ),
         doc: "Maximum number of open connections of one client",
-        long: "Further connections are closed immediately. Trusted proxies are not limited. 0: no \
-               limit.",
+        long: "Further connections are closed immediately. A client is an IPv4 address or an IPv6 \
+               network of 64 bits. Trusted proxies are not limited: name yours in \
+               trusted_proxies. 0: no limit.",
+        finish: Some(resolve::client_connections_max),
         ..PLAIN
     },
     Setting {
@@ -316,6 +325,52 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "Above it, the worker waits for the client. The file is in temp_dir and has no name. \
                If this and limits.response_memory_bytes_max are 0, a worker always waits for its \
                client.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.buffered_bytes_max",
+        flag: "buffered-bytes-max",
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 0,
+            max: 1 << 40,
+            field: |settings| &mut settings.limits.buffered_bytes_max,
+        },
+        default: Preset::Text("256M"),
+        doc: "Bytes of all responses that are kept in memory for slow clients",
+        long: "Above half of it, long responses use spill files. At the limit, the largest \
+               response of the client that holds most is cut: its HTTP/2 stream is reset, or its \
+               connection is closed. \
+               A client that leaves its share (limits.buffer_share) unread gets 503 for further \
+               requests. Responses that the kernel buffers do not count. 0: no limit.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.spooled_bytes_max",
+        flag: "spooled-bytes-max",
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 0,
+            max: 1 << 50,
+            field: |settings| &mut settings.limits.spooled_bytes_max,
+        },
+        default: Preset::Text("8G"),
+        doc: "Bytes of all request bodies and responses in files in temp_dir",
+        long: "A request body that would exceed it, or its client's share (limits.buffer_share), \
+               gets 503. If another client holds more, or if a response needs room, the largest \
+               body or response of the client that holds most is cut. PHP's own temporary files \
+               do not count. 0: no limit.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.buffer_share",
+        flag: "buffer-share",
+        value: "PERCENT",
+        kind: count(1, 100, |settings| &mut settings.limits.buffer_share),
+        default: Preset::Text("25"),
+        doc: "Maximum share of buffered_bytes_max and spooled_bytes_max for one client, in percent",
+        long: "A client is an IPv4 address or an IPv6 network of 64 bits, as reported by trusted \
+               proxies. 100: no limit.",
         ..PLAIN
     },
     Setting {

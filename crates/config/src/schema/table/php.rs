@@ -306,7 +306,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             allowed: "a name such as `$_GET`, `$_SERVER['HTTP_HOST']` or `php://input`, or the end \
                       of the path of a .php file",
             clear: |settings| settings.boot_reads.clear(),
-            push: |settings, text| {
+            push: |settings, text, _| {
                 let allowed = !text.is_empty() && !text.contains(char::is_control);
                 allowed.then(|| settings.boot_reads.push(text.to_owned()))
             },
