@@ -124,11 +124,11 @@ impl ResponseBody {
         matches!(self.kind, Kind::Short(_) | Kind::Stream(_) | Kind::Passed(..))
     }
 
-    /// Returns the bytes if all of them are present, or else the body itself.
-    pub(super) fn into_whole(mut self) -> Result<Bytes, ResponseBody> {
+    /// Takes the bytes if all of them are present.
+    pub(super) fn take_whole(&mut self) -> Option<Bytes> {
         match &mut self.kind {
-            Kind::Whole(bytes) => Ok(std::mem::take(bytes)),
-            _ => Err(self),
+            Kind::Whole(bytes) => Some(std::mem::take(bytes)),
+            _ => None,
         }
     }
 

@@ -97,7 +97,7 @@ pub(crate) fn pack(
     vary(response.headers_mut());
     let Some(coding) = wish.coding else { return response };
     let is_known = size(&response, wish.is_head).is_some();
-    let (mut head, body) = response.into_parts();
+    let (mut head, mut body) = response.into_parts();
     if wish.is_head {
         // The body of a GET may be too short for compression. If its size is unknown, the head
         // names no coding.
@@ -107,8 +107,8 @@ pub(crate) fn pack(
         }
         return Response::from_parts(head, body);
     }
-    let body = match body.into_whole() {
-        Ok(bytes) if bytes.len() <= INLINE_BYTES_MAX => {
+    let body = match body.take_whole() {
+        Some(bytes) if bytes.len() <= INLINE_BYTES_MAX => {
             let packed = whole(coding, &bytes);
             if packed.is_some() {
                 shared.counters.pool.responses_compressed_total.add(1);
@@ -116,8 +116,8 @@ pub(crate) fn pack(
             }
             return Response::from_parts(head, ResponseBody::whole(packed.unwrap_or(bytes)));
         }
-        Ok(bytes) => ResponseBody::whole(bytes),
-        Err(body) => body,
+        Some(bytes) => ResponseBody::whole(bytes),
+        None => body,
     };
     let packing = &shared.packing;
     if packing.in_flight() >= PACKED_MAX {
