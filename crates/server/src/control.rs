@@ -3,8 +3,8 @@
 //!
 //! crates/wire defines the messages of both ends. Server's end: `socket` is the socket's file,
 //! `clients` serves several clients at once, `server` answers requests, `report` creates a status.
-//! The commands' end is in crates/cli. The file has mode 0600: a process that may write to it can stop the
-//! server.
+//! The commands' end is in crates/cli. The file has mode 0600: a process that may write to it can
+//! stop the server.
 
 pub(crate) mod clients;
 pub(crate) mod report;

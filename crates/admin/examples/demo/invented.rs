@@ -364,7 +364,8 @@ impl Host for Server {
             "image": {
                 "mode": "shared", "bytes": 17_400_000, "regions": 171, "boot_ms": 184.2,
                 "hot_pages": 136, "rollbacks_total": 610_000, "rollback_us_p50": 92.0,
-                "rollback_us_p99": 410.0, "searches_total": 120, "connection_resets_total": 3, "refork_total": 7,
+                "rollback_us_p99": 410.0, "searches_total": 120,
+                "connection_resets_total": 3, "refork_total": 7,
                 "refork_reasons": {"child": 5, "connection": 2},
                 "findings": [
                     finding("connection", "note", "a connection to 10.0.0.5:5432",

@@ -1,7 +1,7 @@
 //! Flame graph: one box per function, as wide as its time, below the box of its caller.
 //!
-//! crates/spy computes the boxes. Without the script `assets/flame_page.js`, everything works except
-//! zoom and search.
+//! crates/spy computes the boxes. Without the script `assets/flame_page.js`, everything works
+//! except zoom and search.
 
 use super::area::without_controls;
 use crate::format;

@@ -112,7 +112,8 @@ impl Run for Reload {
         for key in response.needs_all {
             let key = printable(&key);
             terminal::print(&format!(
-                "`{key}` has changed for all pools; reload all pools to apply it (`samovar reload`)\n"
+                "`{key}` has changed for all pools; reload all pools to apply it \
+                 (`samovar reload`)\n"
             ))?;
         }
         if !response.pools.is_empty() {

@@ -67,7 +67,8 @@ impl Run for Upgrade {
         }
         if response.pid == 0 {
             bail!(
-                "the server does not support this command\nhint: see its version in `samovar status`"
+                "the server does not support this command\n\
+                 hint: see its version in `samovar status`"
             );
         }
         let seconds = Duration::from_millis(response.milliseconds).as_secs_f64();

@@ -1,5 +1,5 @@
-/* What the boot has sent on each of its connections, from its first byte. db_session_pgsql.c and
- * db_session_mysql.c read it when the image is taken. */
+/* Bytes that the boot has sent on each of its connections, from the first one. db_session_pgsql.c
+ * and db_session_mysql.c read them when the worker begins. */
 #ifndef SAMOVAR_OUTSIDE_BOOT_TRAFFIC_H
 #define SAMOVAR_OUTSIDE_BOOT_TRAFFIC_H
 

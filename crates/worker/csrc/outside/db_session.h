@@ -1,5 +1,5 @@
-/* The session that a database server keeps for a connection of the image: what can change it, and
- * how it is returned to the state of the image. */
+/* The session that a database server keeps for a connection of the image: proof that a statement
+ * does not change it, and its reset to the state of the image. */
 #ifndef SAMOVAR_OUTSIDE_DB_SESSION_H
 #define SAMOVAR_OUTSIDE_DB_SESSION_H
 
@@ -28,7 +28,7 @@ typedef struct {
     bool is_resettable;     /* `restore` is complete */
     bool is_checked;        /* a reset has led to the state of the image */
     bool knows_statements;  /* `statements` is complete */
-    /* MySQL: what the boot's last statement has left: its id, and whether it returned rows. */
+    /* MySQL: results of the boot's last statement: its id, and whether it returned rows. */
     char clear_ids[64];
     bool returned_rows;
     int64_t asked_ms;

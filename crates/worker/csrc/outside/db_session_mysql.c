@@ -1,4 +1,5 @@
-/* What a MySQL or MariaDB server says about its schema and about the session of a connection.
+/* Facts from a MySQL or MariaDB server: names whose use may change a session, and the state of the
+ * session of a connection.
  *
  * It shows triggers and views, but neither user variables nor temporary tables. So the boot's own
  * statements are read, too: a boot that leaves such state has a session that is not reset, and
@@ -287,8 +288,8 @@ static void read_command(db_session *s, const boot_traffic *boot, uint32_t *prep
     }
 }
 
-/* Reads what the boot has sent: the packets of the login, whose numbers continue those of the
- * server, and then commands with the number 0. */
+/* Reads the bytes that the boot has sent: the packets of the login, whose numbers continue those of
+ * the server, and then commands with the number 0. */
 void samovar_db_session_read_boot_mysql(db_session *s, int fd) {
     const boot_traffic *boot = samovar_boot_traffic_of(fd);
     uint32_t prepared = 0;

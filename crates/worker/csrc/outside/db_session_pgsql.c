@@ -1,8 +1,8 @@
-/* What a PostgreSQL server says about its schema and about the session of a connection.
+/* Facts from a PostgreSQL server: names whose use may change a session, and the state of the
+ * session of a connection.
  *
- * The server is the only one who knows which functions exist, what they do, and which of them a
- * view, a trigger or a default calls. Names are enough: a name that is unsafe in one schema is
- * unsafe in all. */
+ * Only the server knows its functions, their effects, and the functions that a view, a trigger or
+ * a default calls. Names are enough: a name that is unsafe in one schema is unsafe in all. */
 #define _GNU_SOURCE
 #include "outside/db_session.h"
 #include "outside/boot_traffic.h"
@@ -200,7 +200,7 @@ static void add_parse(capture *c, query_value name, query_value text, query_valu
     c->has_messages = true;
 }
 
-/* The text of PREPARE is the whole statement: what follows AS is executed. */
+/* The text of PREPARE is the whole statement: the part after AS is executed. */
 static unsigned effects_of(const db_session *s, query_value text, bool from_sql) {
     const sql_rules rules = samovar_db_session_rules(s);
     if (from_sql) {

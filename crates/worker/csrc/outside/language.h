@@ -24,7 +24,7 @@ typedef struct {
 
 typedef enum { TALK_UNKNOWN, TALK_MYSQL, TALK_PGSQL, TALK_REDIS } talk_language;
 
-/* PostgreSQL: a message whose response decides what the server has done. */
+/* PostgreSQL: a message whose effect is known when its response arrives. */
 typedef struct {
     enum { PENDING_PARSE, PENDING_CLOSE, PENDING_DEALLOCATE, PENDING_SYNC } kind;
     uint64_t statement; /* hash of its name; 0: none */

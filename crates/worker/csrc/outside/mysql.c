@@ -49,8 +49,8 @@ static void note_long_data(talk_state *t, uint32_t id, bool is_sent) {
 }
 
 /* COM_STMT_EXECUTE: number (4), flags (1), 1 (4), bits of NULL parameters, whether types follow.
- * The server keeps the types. Those of the boot must not change, because the driver does not send
- * them again. */
+ * The server keeps the types. A request must not change the types of the boot, because the driver
+ * does not send them again. */
 static bool sends_types(const db_statement *statement, const char *text, size_t len) {
     const size_t at = 9 + (statement->parameters + 7u) / 8;
     return statement->parameters > 0 && (at >= len || text[at] != 0);
