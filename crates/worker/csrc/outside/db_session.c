@@ -4,6 +4,7 @@
 #include "boundary.h"
 #include "outside/hash.h"
 #include <string.h>
+#include <sys/param.h>
 #include <time.h>
 
 static int64_t now_ms(void) {
@@ -49,11 +50,13 @@ uint64_t samovar_db_session_mix(uint64_t fingerprint, query_value value) {
 }
 
 static bool ask(db_session *s, int fd) {
+    const int64_t from = now_ms();
     memset(&s->unsafe, 0, sizeof s->unsafe);
     s->is_known =
         s->mysql ? samovar_db_session_ask_mysql(s, fd) : samovar_db_session_ask_pgsql(s, fd);
     s->is_known = s->is_known && !s->unsafe.is_full;
-    s->asked_ms = now_ms();
+    const int64_t now = now_ms();
+    s->ask_again_ms = now + MAX((now - from) * SESSION_ASK_SHARE, SESSION_ASK_EVERY_MS);
     return s->is_known;
 }
 
@@ -90,10 +93,7 @@ db_session *samovar_db_session_begin(int fd, bool mysql) {
 }
 
 bool samovar_db_session_refresh(db_session *s, int fd) {
-    if (now_ms() - s->asked_ms < SESSION_ASK_EVERY_MS) {
-        return true;
-    }
-    return ask(s, fd);
+    return now_ms() < s->ask_again_ms || ask(s, fd);
 }
 
 bool samovar_db_session_clear_ids(const db_session *s, int fd) {

@@ -7,21 +7,23 @@
 #include "outside/sql.h"
 
 enum {
-    SESSION_STATEMENTS_MAX = 64,     /* prepared by the boot; with more the session is not reset */
-    SESSION_ASK_EVERY_MS = 60 * 1000 /* the schema may change */
+    SESSION_STATEMENTS_MAX = 64,      /* prepared by the boot; with more the session is not reset */
+    SESSION_ASK_SECONDS_MAX = 3,      /* the server ends a longer query; less than QUERY_WAIT_MS */
+    SESSION_ASK_EVERY_MS = 60 * 1000, /* the schema may change */
+    SESSION_ASK_SHARE = 1000          /* asking takes at most this part of the time */
 };
 
 /* A statement that the boot has prepared. */
 typedef struct {
     uint64_t key;        /* PostgreSQL: hash of its name (hash.h); MySQL: its number */
     unsigned effects;    /* SQL_… of its text */
-    bool is_typed;       /* MySQL: the boot has executed it, and the server knows its types */
+    uint64_t types;      /* MySQL: hash of the parameters' types that the boot has sent; 0: none */
     uint16_t parameters; /* MySQL: their number */
 } db_statement;
 
 /* All of it is in shared memory: a rollback must not restore an older state. */
 typedef struct {
-    bool mysql;
+    bool mysql, is_mariadb;
     bool is_known;          /* `unsafe` is complete, so statements can be proven */
     bool has_proven_writes; /* tables with triggers are among `unsafe` */
     bool has_hidden_state;  /* the boot has set state that no query shows */
@@ -31,7 +33,7 @@ typedef struct {
     /* MySQL: results of the boot's last statement: its id, and whether it returned rows. */
     char clear_ids[64];
     bool returned_rows;
-    int64_t asked_ms;
+    int64_t ask_again_ms;
     uint64_t fingerprint; /* of the state of the image */
     unsafe_names unsafe;
     db_statement statements[SESSION_STATEMENTS_MAX];
@@ -76,6 +78,10 @@ bool samovar_db_session_note_results(db_session *s, int fd);
 /* read_boot: reads the statements that the boot has sent. */
 void samovar_db_session_read_boot_pgsql(db_session *s, int fd);
 void samovar_db_session_read_boot_mysql(db_session *s, int fd);
+
+/* MySQL: types of the parameters in a COM_STMT_EXECUTE without its command byte: hash of them, 0 if
+ * it sends none. */
+uint64_t samovar_db_session_types(const db_statement *statement, const char *text, size_t len);
 
 /* Adds bytes to `restore`. Returns false if they do not fit. */
 bool samovar_db_session_add(db_session *s, const void *bytes, size_t len);

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "outside/db_session.h"
 #include "outside/boot_traffic.h"
+#include "outside/hash.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -61,14 +62,27 @@ static bool add_mode(void *data, const query_value *values, unsigned count) {
     return true;
 }
 
+/* Queries the schema with a limit of time that the server keeps: MariaDB's, or that of MySQL. */
+static bool ask_schema(db_session *s, int fd, const char *query, query_row *row) {
+    char text[1024];
+    snprintf(text, sizeof text, "SET STATEMENT max_statement_time = %d FOR SELECT %s",
+             SESSION_ASK_SECONDS_MAX, query);
+    if (samovar_db_query_mysql(fd, text, row, s)) {
+        return true;
+    }
+    snprintf(text, sizeof text, "SELECT /*+ MAX_EXECUTION_TIME(%d) */ %s",
+             SESSION_ASK_SECONDS_MAX * 1000, query);
+    return !s->is_mariadb && samovar_db_query_mysql(fd, text, row, s);
+}
+
 static bool ask_views(db_session *s, int fd) {
     for (unsigned pass = 0; pass < VIEWS_PASSES_MAX; pass++) {
         const uint32_t before = s->unsafe.count;
-        if (!samovar_db_query_mysql(fd,
-                                    "SELECT TABLE_NAME, LEFT(VIEW_DEFINITION, 15000) "
-                                    "FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN "
-                                    "('sys', 'mysql', 'information_schema', 'performance_schema')",
-                                    add_view, s)) {
+        if (!ask_schema(s, fd,
+                        "TABLE_NAME, LEFT(VIEW_DEFINITION, 15000) FROM information_schema.VIEWS "
+                        "WHERE TABLE_SCHEMA NOT IN ('sys', 'mysql', 'information_schema', "
+                        "'performance_schema')",
+                        add_view)) {
             return false;
         }
         if (s->unsafe.count == before) {
@@ -78,27 +92,36 @@ static bool ask_views(db_session *s, int fd) {
     return false;
 }
 
+static bool add_version(void *data, const query_value *values, unsigned count) {
+    *(bool *)data = count == 1 && values[0].at && memmem(values[0].at, values[0].len, "MariaDB", 7);
+    return true;
+}
+
+static bool sees_triggers(int fd) {
+    bool sees = false;
+    return samovar_db_query_mysql(
+               fd,
+               "SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER' "
+               "UNION ALL SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES "
+               "WHERE PRIVILEGE_TYPE = 'TRIGGER' AND DATABASE() LIKE TABLE_SCHEMA "
+               /* The server was started with --skip-grant-tables. */
+               "UNION ALL SELECT 1 FROM DUAL WHERE CURRENT_USER() IN "
+               "('@', 'skip-grants user@skip-grants host')",
+               is_allowed, &sees) &&
+           sees;
+}
+
 bool samovar_db_session_ask_mysql(db_session *s, int fd) {
-    bool is_usual = false, sees_triggers = false;
+    bool is_usual = false;
     if (!samovar_db_query_mysql(fd, "SELECT @@SESSION.sql_mode", add_mode, &is_usual) ||
-        !is_usual ||
-        !samovar_db_query_mysql(fd,
-                                "SELECT 1 FROM information_schema.USER_PRIVILEGES "
-                                "WHERE PRIVILEGE_TYPE = 'TRIGGER' "
-                                "UNION ALL SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES "
-                                "WHERE PRIVILEGE_TYPE = 'TRIGGER' AND DATABASE() LIKE TABLE_SCHEMA "
-                                /* The server was started with --skip-grant-tables. */
-                                "UNION ALL SELECT 1 FROM DUAL WHERE CURRENT_USER() IN "
-                                "('@', 'skip-grants user@skip-grants host')",
-                                is_allowed, &sees_triggers) ||
-        !samovar_db_query_mysql(
-            fd,
-            "SELECT DISTINCT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS "
-            "WHERE TRIGGER_SCHEMA <> 'sys'",
-            add_table, s)) {
+        !is_usual || !samovar_db_query_mysql(fd, "SELECT VERSION()", add_version, &s->is_mariadb) ||
+        !ask_schema(s, fd,
+                    "DISTINCT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS "
+                    "WHERE TRIGGER_SCHEMA <> 'sys'",
+                    add_table)) {
         return false;
     }
-    s->has_proven_writes = sees_triggers;
+    s->has_proven_writes = sees_triggers(fd) && !s->has_hidden_state;
     return ask_views(s, fd);
 }
 
@@ -251,6 +274,16 @@ static uint32_t number_at(const uint8_t *at) {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
+/* COM_STMT_EXECUTE: number (4), flags (1), 1 (4), bits of NULL parameters, whether types follow
+ * (1), types (2 each). The server keeps them for the next execution. */
+uint64_t samovar_db_session_types(const db_statement *statement, const char *text, size_t len) {
+    const size_t at = 9 + (statement->parameters + 7u) / 8, bytes = 2u * statement->parameters;
+    if (bytes == 0 || (at < len && text[at] == 0)) {
+        return 0;
+    }
+    return at + bytes < len ? samovar_hash(text + at + 1, bytes) : 1;
+}
+
 static db_statement *find_statement(db_session *s, uint64_t key) {
     return (db_statement *)samovar_db_session_statement(s, key);
 }
@@ -277,7 +310,8 @@ static void read_command(db_session *s, const boot_traffic *boot, uint32_t *prep
     } else if (command[0] == COM_STMT_EXECUTE && len >= 5) {
         statement = find_statement(s, number_at(command + 1));
         if (statement) {
-            statement->is_typed = true;
+            const uint64_t types = samovar_db_session_types(statement, text, len - 1);
+            statement->types = types ? types : statement->types;
             s->has_hidden_state |= (statement->effects & SQL_HIDES) != 0;
         }
     } else if (command[0] == COM_STMT_CLOSE && len >= 5) {

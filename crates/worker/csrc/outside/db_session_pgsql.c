@@ -21,8 +21,9 @@
  * relations, reached: relations whose use calls an unsafe function or that are temporary or
  * foreign; and the relations whose use leads there: views, parents of partitions, targets of
  * foreign keys.
- * unproven: a cast, index or type that calls an unsafe function has no name in the statement, and
- * neither has the operator of IN, BETWEEN or LIKE. */
+ * types: types whose casts or checks call one, and so the tables with such columns.
+ * unproven: an implicit cast, an index or a type that calls an unsafe function has no name in the
+ * statement, and neither has the operator of IN, BETWEEN or LIKE. */
 static const char facts[] =
     "WITH RECURSIVE unsafe AS ("
     "SELECT p.oid, p.proname FROM pg_catalog.pg_proc p WHERE NOT ("
@@ -59,26 +60,33 @@ static const char facts[] =
     "AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass "
     "UNION ALL SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits "
     "UNION ALL SELECT conrelid, confrelid FROM pg_catalog.pg_constraint WHERE contype = 'f'"
+    "), types AS ("
+    "SELECT casttarget AS oid FROM pg_catalog.pg_cast WHERE castfunc IN (SELECT oid FROM unsafe) "
+    "UNION SELECT contypid FROM pg_catalog.pg_constraint, pg_catalog.regexp_matches(conbin::text, "
+    "':(?:funcid|opfuncid) (\\d+)', 'g') m WHERE contypid <> 0 "
+    "AND m[1]::oid IN (SELECT oid FROM unsafe)"
     "), relations AS ("
     "SELECT oid AS rel FROM pg_catalog.pg_class WHERE relkind = 'f' OR relpersistence = 't' "
     "AND relnamespace = pg_catalog.pg_my_temp_schema() "
     "UNION SELECT rel FROM called WHERE fn IN (SELECT oid FROM unsafe) "
     "UNION SELECT tgrelid FROM pg_catalog.pg_trigger WHERE NOT tgisinternal "
-    "AND tgfoid IN (SELECT oid FROM unsafe)"
+    "AND tgfoid IN (SELECT oid FROM unsafe) "
+    "UNION SELECT attrelid FROM pg_catalog.pg_attribute WHERE atttypid IN (SELECT oid FROM types)"
     "), reached AS ("
     "SELECT rel FROM relations UNION SELECT e.rel FROM edges e JOIN reached r ON r.rel = e.used"
     ") "
     "SELECT proname FROM unsafe "
+    "UNION SELECT typname FROM pg_catalog.pg_type WHERE oid IN (SELECT oid FROM types) "
     "UNION SELECT relname FROM reached JOIN pg_catalog.pg_class c ON c.oid = rel "
     "UNION SELECT oprname FROM pg_catalog.pg_operator WHERE oprcode IN (SELECT oid FROM unsafe) "
     "UNION SELECT NULL WHERE EXISTS (SELECT FROM pg_catalog.pg_operator "
     "WHERE oprcode IN (SELECT oid FROM unsafe) AND oprname IN ('=', '<>', '<', '<=', '>', '>=', "
     "'~~', '~~*', '!~~', '!~~*', '~', '!~')) "
-    "OR EXISTS (SELECT FROM pg_catalog.pg_cast WHERE castfunc IN (SELECT oid FROM unsafe)) "
+    "OR EXISTS (SELECT FROM pg_catalog.pg_cast WHERE castfunc IN (SELECT oid FROM unsafe) "
+    "AND castcontext = 'i') "
     "OR EXISTS (SELECT FROM pg_catalog.pg_amproc WHERE amproc IN (SELECT oid FROM unsafe)) "
     "OR EXISTS (SELECT FROM pg_catalog.pg_type WHERE typinput IN (SELECT oid FROM unsafe) "
-    "OR typoutput IN (SELECT oid FROM unsafe)) "
-    "OR EXISTS (SELECT FROM called WHERE rel = 0 AND fn IN (SELECT oid FROM unsafe))";
+    "OR typoutput IN (SELECT oid FROM unsafe))";
 
 /* A NULL says that statements cannot be proven by the names in them. */
 static bool add_name(void *data, const query_value *values, unsigned count) {
@@ -90,9 +98,32 @@ static bool add_name(void *data, const query_value *values, unsigned count) {
     return true;
 }
 
+typedef struct {
+    char value[64];
+} setting_value;
+
+static bool add_timeout(void *data, const query_value *values, unsigned count) {
+    setting_value *timeout = data;
+    if (count != 1 || values[0].len >= sizeof timeout->value) {
+        return false;
+    }
+    memcpy(timeout->value, values[0].at, values[0].len);
+    return true;
+}
+
+/* The server ends the query in time. Without that, the connection would have to be closed. */
 bool samovar_db_session_ask_pgsql(db_session *s, int fd) {
+    setting_value timeout = {{0}};
+    char set[96], restore[96];
+    snprintf(set, sizeof set, "SET statement_timeout = '%ds'", SESSION_ASK_SECONDS_MAX);
+    if (!samovar_db_query_pgsql(fd, "SHOW statement_timeout", add_timeout, &timeout) ||
+        !samovar_db_query_pgsql(fd, set, NULL, NULL)) {
+        return false;
+    }
     s->has_proven_writes = true;
-    return samovar_db_query_pgsql(fd, facts, add_name, s);
+    const bool is_good = samovar_db_query_pgsql(fd, facts, add_name, s);
+    snprintf(restore, sizeof restore, "SET statement_timeout = '%s'", timeout.value);
+    return samovar_db_query_pgsql(fd, restore, NULL, NULL) && is_good;
 }
 
 /* ---- the state of the image ---------------------------------------------------------------- */

@@ -48,14 +48,6 @@ static void note_long_data(talk_state *t, uint32_t id, bool is_sent) {
     }
 }
 
-/* COM_STMT_EXECUTE: number (4), flags (1), 1 (4), bits of NULL parameters, whether types follow.
- * The server keeps the types. A request must not change the types of the boot, because the driver
- * does not send them again. */
-static bool sends_types(const db_statement *statement, const char *text, size_t len) {
-    const size_t at = 9 + (statement->parameters + 7u) / 8;
-    return statement->parameters > 0 && (at >= len || text[at] != 0);
-}
-
 static void note_execution(talk_state *t, const char *text, size_t len) {
     if (len < 5 || text[4] != 0) { /* The flags may request a cursor on the server. */
         t->changed = true;
@@ -67,7 +59,10 @@ static void note_execution(talk_state *t, const char *text, size_t len) {
     note_long_data(t, id, false);
     if (statement) {
         samovar_talk_note(t, statement->effects);
-        t->changed |= statement->is_typed && sends_types(statement, text, len);
+        /* The driver does not send the types of the boot again, so a request must not change
+         * them. */
+        const uint64_t types = samovar_db_session_types(statement, text, len);
+        t->changed |= statement->types != 0 && types != 0 && types != statement->types;
     } else {
         t->changed |= !t->session || !t->session->knows_statements;
         t->has_asked = true;
