@@ -93,8 +93,9 @@ fn full_memory_resets_streams_of_client_that_holds_most() {
     let _many: Vec<_> = (0..3).map(|_| leave_unread(&server, 2, 90)).collect();
     until("some are cut", || server.handle.counters().server.buffers_cut_total > 100);
     until("no request runs", || server.handle.counters().pool.slots_in_use == 0);
-    let counters = server.handle.counters().server;
-    assert!(counters.buffered_bytes <= 3 * MEGABYTE, "{counters:?}");
+    // The gauge follows with the next sweep.
+    let most = 3 * MEGABYTE;
+    until("memory is given back", || server.handle.counters().server.buffered_bytes <= most);
     assert!(is_page(&mut client_at(&server, 4)));
 }
 

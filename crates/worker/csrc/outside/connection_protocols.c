@@ -134,6 +134,7 @@ static void keep_results_apart(talk_state *t, unsigned effects) {
         (!reads_messages || t->has_used_table) && (!reads_counts || t->has_asked);
     if (!t->began_clear && !are_replaced) {
         t->lost |= !t->session || !samovar_db_session_clear_results(t->session, t->fd);
+        t->began_clear = true; /* From here on they are this request's own. */
     }
     t->observes |= (effects & (SQL_OBSERVES | SQL_COUNTS)) != 0;
 }

@@ -49,6 +49,8 @@ static char *stack_pointer(const ucontext_t *context) {
 static void leave_when_in_doubt(void) {
     volatile leave_reason *leave = &samovar_persistent->leave;
     kept_state *kept = samovar_kept_state();
+    /* First: a process may use a connection until it has ended. */
+    const bool descendants_remain = samovar_descendants_remain();
     if (!samovar_talk_ends(kept, samovar_rollback_state()->unclean) ||
         !samovar_put_back_are_quiet(kept)) {
         *leave = LEAVE_CONNECTION;
@@ -57,7 +59,7 @@ static void leave_when_in_doubt(void) {
     if (!are_known) {
         *leave = LEAVE_DESCRIPTOR;
     }
-    if (samovar_descendants_remain()) {
+    if (descendants_remain) {
         *leave = *leave == LEAVE_NOT ? LEAVE_CHILD : *leave;
         if (are_known) {
             samovar_descendants_hang_up(kept);
