@@ -183,7 +183,7 @@ bool samovar_db_query_pgsql_raw(int fd, const void *messages, size_t len, unsign
         }
         is_good &= header[0] != 'E' && (!is_row || read_pgsql_row(body, row, data));
         if (header[0] == 'Z') {
-            is_good &= body == 1 && b->message[0] == 'I';
+            is_good &= body == 1 && b->message[0] != 'E'; /* a failed transaction */
             ends--;
         }
     }

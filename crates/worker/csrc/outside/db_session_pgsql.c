@@ -98,32 +98,15 @@ static bool add_name(void *data, const query_value *values, unsigned count) {
     return true;
 }
 
-typedef struct {
-    char value[64];
-} setting_value;
-
-static bool add_timeout(void *data, const query_value *values, unsigned count) {
-    setting_value *timeout = data;
-    if (count != 1 || values[0].len >= sizeof timeout->value) {
-        return false;
-    }
-    memcpy(timeout->value, values[0].at, values[0].len);
-    return true;
-}
-
 /* The server ends the query in time. Without that, the connection would have to be closed. */
 bool samovar_db_session_ask_pgsql(db_session *s, int fd) {
-    setting_value timeout = {{0}};
-    char set[96], restore[96];
-    snprintf(set, sizeof set, "SET statement_timeout = '%ds'", SESSION_ASK_SECONDS_MAX);
-    if (!samovar_db_query_pgsql(fd, "SHOW statement_timeout", add_timeout, &timeout) ||
-        !samovar_db_query_pgsql(fd, set, NULL, NULL)) {
-        return false;
-    }
+    char limit[64];
+    snprintf(limit, sizeof limit, "SET LOCAL statement_timeout = '%ds'", SESSION_ASK_SECONDS_MAX);
     s->has_proven_writes = true;
-    const bool is_good = samovar_db_query_pgsql(fd, facts, add_name, s);
-    snprintf(restore, sizeof restore, "SET statement_timeout = '%s'", timeout.value);
-    return samovar_db_query_pgsql(fd, restore, NULL, NULL) && is_good;
+    const bool is_good = samovar_db_query_pgsql(fd, "BEGIN READ ONLY", NULL, NULL) &&
+                         samovar_db_query_pgsql(fd, limit, NULL, NULL) &&
+                         samovar_db_query_pgsql(fd, facts, add_name, s);
+    return samovar_db_query_pgsql(fd, "ROLLBACK", NULL, NULL) && is_good;
 }
 
 /* ---- the state of the image ---------------------------------------------------------------- */
