@@ -37,6 +37,7 @@ impl MariaDb {
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .args(["--innodb-log-file-size=8M", "--innodb-use-native-aio=0"])
             .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--tmpdir={}", data.display()))
             .args(is_root().then_some("--user=root"))
             .output()
             .unwrap_or_else(|e| panic!("mariadb-install-db: {e}\n{HINT}"));
@@ -77,6 +78,8 @@ fn serve(folder: &Path, data: &Path, socket: &Path, arguments: &[&str]) -> Proce
     command.arg(format!("--datadir={}", data.display()));
     command.arg(format!("--socket={}", socket.display()));
     command.arg(format!("--pid-file={}", folder.join("pid").display()));
+    // At its start a server removes all temporary tables below its tmpdir, those of others as well.
+    command.arg(format!("--tmpdir={}", folder.display()));
     command.args(["--skip-networking", "--skip-log-bin"]).args(arguments);
     // No data here must survive a power loss.
     command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M"]);
