@@ -2,6 +2,7 @@
  * connection can then be neither proven unchanged when it executes statements of the boot, nor
  * reset. */
 #include "outside/boot_traffic.h"
+#include "outside/wire_format.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,8 +18,14 @@ static void forget(uint32_t i) {
 }
 
 void samovar_boot_traffic_begin(void) {
-    while (count > 0) {
-        forget(count - 1);
+    samovar_boot_traffic_retain(NULL);
+}
+
+void samovar_boot_traffic_retain(bool (*is_wanted)(int fd)) {
+    for (uint32_t i = count; i-- > 0;) {
+        if (!is_wanted || !is_wanted(connections[i].fd)) {
+            forget(i);
+        }
     }
 }
 
@@ -60,9 +67,8 @@ static boot_traffic *find_or_add(int fd) {
 
 /* A packet of MySQL: length (3), number, command. mysqlnd sends each with one call. */
 static bool is_mysql_prepare(const uint8_t *at, size_t len) {
-    enum { COM_STMT_PREPARE = 22 };
     return len > 5 && at[3] == 0 && at[4] == COM_STMT_PREPARE &&
-           ((size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16) + 4 == len;
+           samovar_mysql_length(at) + MYSQL_HEADER == len;
 }
 
 void samovar_boot_traffic_sent(int fd, const void *bytes, size_t len) {

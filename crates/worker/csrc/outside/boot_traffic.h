@@ -32,6 +32,8 @@ void samovar_boot_traffic_begin(void);
 void samovar_boot_traffic_opened(int fd);
 void samovar_boot_traffic_sent(int fd, const void *bytes, size_t len);
 void samovar_boot_traffic_received(int fd, const void *bytes, size_t len);
+/* Drops the records of all other connections. NULL: of all. */
+void samovar_boot_traffic_retain(bool (*is_wanted)(int fd));
 /* Returns NULL if nothing is known of it. */
 const boot_traffic *samovar_boot_traffic_of(int fd);
 

@@ -144,7 +144,8 @@ void samovar_talk_note(talk_state *t, unsigned effects) {
     t->changed |= !s || (effects & SQL_CHANGES) != 0 ||
                   ((effects & SQL_WRITES) != 0 && !s->has_proven_writes);
     t->inserted |= (effects & SQL_INSERTS) != 0;
-    if (t->language == TALK_MYSQL) {
+    /* A process that the request has forked uses the connection at its own risk. */
+    if (t->language == TALK_MYSQL && !samovar_talk_parents) {
         keep_results_apart(t, effects);
     }
     t->has_asked = true;

@@ -198,6 +198,7 @@ void samovar_connections_remember(const char *treatment) {
             know_redis(inner_of(object));
         }
     }
+    samovar_boot_traffic_retain(samovar_connections_know);
 }
 
 /* Like pdo_is_in_transaction() of pdo_dbh.c. */
@@ -250,7 +251,7 @@ void samovar_connections_begin(void) {
     for (uint32_t i = 0; !leaves && i < known_count; i++) {
         samovar_talk_begin(known[i].fd, known[i].language, resets);
     }
-    samovar_boot_traffic_begin(); /* It has been read. */
+    samovar_boot_traffic_retain(NULL); /* It has been read. */
 }
 
 static bool is_driver_idle(talk_language language, const void *driver) {

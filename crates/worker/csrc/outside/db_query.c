@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "outside/db_query.h"
 #include "boundary.h"
+#include "outside/wire_format.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -32,7 +33,7 @@ bool samovar_db_query_begin(void) {
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-static int64_t now_ms(void) {
+int64_t samovar_db_now_ms(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
@@ -41,7 +42,7 @@ static int64_t now_ms(void) {
 static bool wait_for(short events) {
     struct pollfd p = {.fd = b->fd, .events = events};
     for (;;) {
-        const int64_t left = b->deadline_ms - now_ms();
+        const int64_t left = b->deadline_ms - samovar_db_now_ms();
         if (left <= 0) {
             return false;
         }
@@ -109,7 +110,7 @@ static bool receive(void *to, size_t len) {
 static void begin(int fd) {
     b->fd = fd;
     b->from = b->to = 0;
-    b->deadline_ms = now_ms() + QUERY_WAIT_MS;
+    b->deadline_ms = samovar_db_now_ms() + QUERY_WAIT_MS;
 }
 
 /* The driver would read the rest of this response as its own. It must see a closed connection
@@ -125,11 +126,6 @@ static bool is_read(void) {
 }
 
 /* ---- PostgreSQL ---------------------------------------------------------------------------- */
-
-static uint32_t big_endian(const void *from) {
-    const uint8_t *at = from;
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
 
 /* Reads a DataRow: a count (2), and for each value its length (4; -1: NULL) and its bytes. */
 static bool read_pgsql_row(size_t len, query_row *row, void *data) {
@@ -147,7 +143,7 @@ static bool read_pgsql_row(size_t len, query_row *row, void *data) {
         if (end - at < 4) {
             return false;
         }
-        const uint32_t bytes = big_endian(at);
+        const uint32_t bytes = samovar_big_endian(at);
         at += 4;
         if (bytes == UINT32_MAX) {
             values[i] = (query_value){NULL, 0};
@@ -174,7 +170,7 @@ bool samovar_db_query_pgsql_raw(int fd, const void *messages, size_t len, unsign
         if (!receive(header, sizeof header)) {
             return give_up();
         }
-        const uint32_t size = big_endian(header + 1);
+        const uint32_t size = samovar_big_endian(header + 1);
         const size_t body = size - 4;
         const bool is_row = header[0] == 'D' && row;
         if (size < 4 || (is_row && body > sizeof b->message) ||
@@ -205,21 +201,15 @@ bool samovar_db_query_pgsql(int fd, const char *sql, query_row *row, void *data)
 
 /* ---- MySQL --------------------------------------------------------------------------------- */
 
-enum {
-    MYSQL_HEADER_BYTES = 4,
-    MYSQL_OK = 0,
-    MYSQL_FILE = 0xfb,
-    MYSQL_END = 0xfe,
-    MYSQL_ERROR = 0xff
-};
+enum { MYSQL_OK = 0, MYSQL_FILE = 0xfb, MYSQL_END = 0xfe, MYSQL_ERROR = 0xff };
 
 /* Reads a packet. Returns its length, SIZE_MAX if it could not be read. */
 static size_t receive_packet(void) {
-    uint8_t header[MYSQL_HEADER_BYTES];
+    uint8_t header[MYSQL_HEADER];
     if (!receive(header, sizeof header)) {
         return SIZE_MAX;
     }
-    const size_t len = (size_t)header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16;
+    const size_t len = samovar_mysql_length(header);
     if (len == 0 || len > QUERY_BYTES_MAX || !receive(b->message, len)) {
         return SIZE_MAX;
     }
@@ -330,6 +320,5 @@ bool samovar_db_query_mysql_raw(int fd, uint8_t command, const void *text, size_
 }
 
 bool samovar_db_query_mysql(int fd, const char *sql, query_row *row, void *data) {
-    enum { COM_QUERY = 3 };
     return samovar_db_query_mysql_raw(fd, COM_QUERY, sql, strlen(sql), row, data);
 }

@@ -21,6 +21,9 @@ typedef struct {
 /* Called for each row of a result. NULL: rows are ignored. Returns false to fail the query. */
 typedef bool query_row(void *data, const query_value *values, unsigned count);
 
+/* Monotonic clock. */
+int64_t samovar_db_now_ms(void);
+
 /* Allocates the buffer, before the worker's part of the image is taken. Returns false if there
  * is no memory. */
 bool samovar_db_query_begin(void);

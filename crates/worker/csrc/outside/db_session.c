@@ -5,13 +5,6 @@
 #include "outside/hash.h"
 #include <string.h>
 #include <sys/param.h>
-#include <time.h>
-
-static int64_t now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 sql_rules samovar_db_session_rules(const db_session *s) {
     return (sql_rules){.mysql = s->mysql, .unsafe = s->is_known ? &s->unsafe : NULL};
@@ -46,16 +39,16 @@ void samovar_db_session_add_statement(db_session *s, db_statement statement) {
 
 uint64_t samovar_db_session_mix(uint64_t fingerprint, query_value value) {
     const uint64_t of_value = value.at ? samovar_hash(value.at, value.len) : 1;
-    return (fingerprint ^ of_value) * 1099511628211ULL + value.len;
+    return samovar_hash_add(fingerprint, of_value) + value.len;
 }
 
 static bool ask(db_session *s, int fd) {
-    const int64_t from = now_ms();
+    const int64_t from = samovar_db_now_ms();
     memset(&s->unsafe, 0, sizeof s->unsafe);
     s->is_known =
         s->mysql ? samovar_db_session_ask_mysql(s, fd) : samovar_db_session_ask_pgsql(s, fd);
     s->is_known = s->is_known && !s->unsafe.is_full;
-    const int64_t now = now_ms();
+    const int64_t now = samovar_db_now_ms();
     s->ask_again_ms = now + MAX((now - from) * SESSION_ASK_SHARE, SESSION_ASK_EVERY_MS);
     return s->is_known;
 }
@@ -93,7 +86,11 @@ db_session *samovar_db_session_begin(int fd, bool mysql) {
 }
 
 bool samovar_db_session_refresh(db_session *s, int fd) {
-    return now_ms() < s->ask_again_ms || ask(s, fd);
+    if (samovar_db_now_ms() < s->ask_again_ms) {
+        return true;
+    }
+    const uint64_t former = s->unsafe.digest;
+    return ask(s, fd) && s->unsafe.digest == former;
 }
 
 bool samovar_db_session_clear_ids(const db_session *s, int fd) {

@@ -55,7 +55,8 @@ const db_statement *samovar_db_session_statement(const db_session *s, uint64_t k
 
 /* Each is called while the connection is idle, and returns false if the worker must leave.
  *
- * refresh: asks the server again, if the last time is long ago. */
+ * refresh: asks the server again, if the last time is long ago. A changed schema ends the worker:
+ * the statements of the boot were judged by the former one. */
 bool samovar_db_session_refresh(db_session *s, int fd);
 /* Replaces the last id that a request has left by that of the boot. PostgreSQL: discards the last
  * values of sequences. */

@@ -8,17 +8,12 @@
 #include "outside/db_session.h"
 #include "outside/boot_traffic.h"
 #include "outside/hash.h"
+#include "outside/wire_format.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 enum {
-    MYSQL_HEADER = 4, /* length (3), number; then the command */
-    COM_QUERY = 3,
-    COM_STMT_PREPARE = 22,
-    COM_STMT_EXECUTE = 23,
-    COM_STMT_CLOSE = 25,
-    COM_RESET_CONNECTION = 31,
     VIEWS_PASSES_MAX = 8 /* views of views */
 };
 
@@ -270,10 +265,6 @@ bool samovar_db_session_restore_mysql(const db_session *s, int fd) {
 
 /* ---- the statements of the boot ------------------------------------------------------------ */
 
-static uint32_t number_at(const uint8_t *at) {
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
 /* COM_STMT_EXECUTE: number (4), flags (1), 1 (4), bits of NULL parameters, whether types follow
  * (1), types (2 each). The server keeps them for the next execution. */
 uint64_t samovar_db_session_types(const db_statement *statement, const char *text, size_t len) {
@@ -308,14 +299,14 @@ static void read_command(db_session *s, const boot_traffic *boot, uint32_t *prep
             s->knows_statements = false;
         }
     } else if (command[0] == COM_STMT_EXECUTE && len >= 5) {
-        statement = find_statement(s, number_at(command + 1));
+        statement = find_statement(s, samovar_little_endian(command + 1));
         if (statement) {
             const uint64_t types = samovar_db_session_types(statement, text, len - 1);
             statement->types = types ? types : statement->types;
             s->has_hidden_state |= (statement->effects & SQL_HIDES) != 0;
         }
     } else if (command[0] == COM_STMT_CLOSE && len >= 5) {
-        statement = find_statement(s, number_at(command + 1));
+        statement = find_statement(s, samovar_little_endian(command + 1));
         if (statement) {
             *statement = s->statements[--s->statement_count];
         }
@@ -332,7 +323,7 @@ void samovar_db_session_read_boot_mysql(db_session *s, int fd) {
     s->knows_statements = !s->has_hidden_state;
     while (boot && boot->len - at > MYSQL_HEADER) {
         const uint8_t *packet = (const uint8_t *)boot->sent + at;
-        const size_t len = (size_t)packet[0] | (size_t)packet[1] << 8 | (size_t)packet[2] << 16;
+        const size_t len = samovar_mysql_length(packet);
         if (len > boot->len - at - MYSQL_HEADER) {
             s->has_hidden_state = true;
             s->knows_statements = false;

@@ -7,6 +7,7 @@
 #include "outside/db_session.h"
 #include "outside/boot_traffic.h"
 #include "outside/hash.h"
+#include "outside/wire_format.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,9 +310,7 @@ void samovar_db_session_read_boot_pgsql(db_session *s, int fd) {
         const uint8_t *message = (const uint8_t *)boot->sent + at;
         const size_t kind_len = message[0] != 0, left = boot->len - at - kind_len;
         const uint8_t *size = message + kind_len;
-        const size_t len = left < 4 ? 0
-                                    : (size_t)size[0] << 24 | (size_t)size[1] << 16 |
-                                          (size_t)size[2] << 8 | (size_t)size[3];
+        const size_t len = left < 4 ? 0 : samovar_big_endian(size);
         if (len < 4 || len > left) {
             s->has_hidden_state = true;
             return;

@@ -5,11 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* FNV-1a: begin with HASH_START, and add each byte. */
+#define HASH_START 14695981039346656037ULL
+
+static inline uint64_t samovar_hash_add(uint64_t hash, uint64_t byte) {
+    return (hash ^ byte) * 1099511628211ULL;
+}
+
 static inline uint64_t samovar_hash(const void *name, size_t len) {
     const uint8_t *at = (const uint8_t *)name;
-    uint64_t hash = 14695981039346656037ULL; /* FNV-1a */
+    uint64_t hash = HASH_START;
     for (size_t i = 0; i < len; i++) {
-        hash = (hash ^ at[i]) * 1099511628211ULL;
+        hash = samovar_hash_add(hash, at[i]);
     }
     return hash;
 }

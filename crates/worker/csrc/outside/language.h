@@ -62,6 +62,12 @@ typedef struct {
     talk_read *sent, *received;
 } talk_reading;
 
+/* The rules by which a statement on this connection is read now. */
+static inline sql_rules samovar_talk_rules(const talk_state *t) {
+    const sql_rules unknown = {.mysql = t->language == TALK_MYSQL};
+    return t->session ? samovar_db_session_rules(t->session) : unknown;
+}
+
 /* Notes the effects of a statement that is being sent (sql.h). */
 void samovar_talk_note(talk_state *t, unsigned effects);
 

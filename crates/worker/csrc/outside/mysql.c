@@ -2,34 +2,14 @@
 #define _GNU_SOURCE
 #include "outside/language.h"
 #include "outside/hash.h"
-#include "outside/sql.h"
-#include <string.h>
-
-/* dev.mysql.com, Client/Server Protocol: Command Phase. */
-enum {
-    MYSQL_HEADER = 4, /* length (3), number; then the command */
-    COM_QUERY = 3,
-    COM_PING = 14,
-    COM_STMT_PREPARE = 22,
-    COM_STMT_EXECUTE = 23,
-    COM_STMT_SEND_LONG_DATA = 24,
-    COM_STMT_CLOSE = 25,
-    COM_STMT_RESET = 26
-};
+#include "outside/wire_format.h"
 
 static uint64_t id_hash(const uint8_t *id) {
     return samovar_hash(id, 4);
 }
 
-static uint32_t id_at(const char *at) {
-    uint32_t id;
-    memcpy(&id, at, sizeof id);
-    return id;
-}
-
 static void note_statement(talk_state *t, const char *text, size_t len) {
-    const sql_rules rules = {
-        .mysql = true, .unsafe = t->session ? samovar_db_session_rules(t->session).unsafe : NULL};
+    const sql_rules rules = samovar_talk_rules(t);
     samovar_talk_note(t, samovar_sql_read(text, len, &rules).effects);
 }
 
@@ -53,7 +33,7 @@ static void note_execution(talk_state *t, const char *text, size_t len) {
         t->changed = true;
         return;
     }
-    const uint32_t id = id_at(text);
+    const uint32_t id = samovar_little_endian(text);
     const db_statement *statement =
         t->session ? samovar_db_session_statement(t->session, id) : NULL;
     note_long_data(t, id, false);
@@ -63,22 +43,21 @@ static void note_execution(talk_state *t, const char *text, size_t len) {
          * them. */
         const uint64_t types = samovar_db_session_types(statement, text, len);
         t->changed |= statement->types != 0 && types != 0 && types != statement->types;
-    } else {
-        t->changed |= !t->session || !t->session->knows_statements;
-        t->has_asked = true;
     }
+    t->changed |= !t->session || !t->session->knows_statements;
+    t->has_asked = true;
 }
 
 static void note_close(talk_state *t, const char *text) {
-    note_long_data(t, id_at(text), false);
+    note_long_data(t, samovar_little_endian(text), false);
     t->statements ^= id_hash((const uint8_t *)text);
-    t->changed |= t->session && samovar_db_session_statement(t->session, id_at(text)) != NULL;
+    t->changed |=
+        t->session && samovar_db_session_statement(t->session, samovar_little_endian(text)) != NULL;
 }
 
 /* mysqlnd sends each packet with one call. */
 static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
-    if (len < MYSQL_HEADER + 1 || at[3] != 0 ||
-        ((size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16) + MYSQL_HEADER != len) {
+    if (len < MYSQL_HEADER + 1 || at[3] != 0 || samovar_mysql_length(at) + MYSQL_HEADER != len) {
         t->lost = true;
         return;
     }
@@ -106,10 +85,10 @@ static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
         note_execution(t, text, text_len);
         return;
     case COM_STMT_SEND_LONG_DATA:
-        note_long_data(t, id_at(text), true);
+        note_long_data(t, samovar_little_endian(text), true);
         return;
     case COM_STMT_RESET:
-        note_long_data(t, id_at(text), false);
+        note_long_data(t, samovar_little_endian(text), false);
         return;
     case COM_PING:
         return;

@@ -2,16 +2,12 @@
 #define _GNU_SOURCE
 #include "outside/language.h"
 #include "outside/hash.h"
-#include "outside/sql.h"
+#include "outside/wire_format.h"
 #include <string.h>
 
 /* postgresql.org, Frontend/Backend Protocol: a letter, then a length (4) that includes itself
  * and the rest. */
 enum { PG_HEADER = 5 };
-
-static uint32_t big_endian(const uint8_t *at) {
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
 
 static void pg_expect(talk_state *t, int kind, uint64_t statement) {
     if (t->pending_count == TALK_PENDING_MAX) {
@@ -52,8 +48,7 @@ static void pg_failed(talk_state *t) {
 }
 
 static sql_statement pg_read(const talk_state *t, const char *text, size_t len) {
-    const sql_rules rules = {
-        .mysql = false, .unsafe = t->session ? samovar_db_session_rules(t->session).unsafe : NULL};
+    const sql_rules rules = samovar_talk_rules(t);
     return samovar_sql_read(text, len, &rules);
 }
 
@@ -150,7 +145,7 @@ static void pg_sent(talk_state *t, const uint8_t *at, size_t len) {
         }
         r->have++;
         if (r->have == PG_HEADER) {
-            r->left = big_endian((const uint8_t *)r->bytes + 1);
+            r->left = samovar_big_endian(r->bytes + 1);
             if (r->left < 4) {
                 t->lost = true;
                 r->left = 4;
@@ -205,7 +200,7 @@ static void pg_received(talk_state *t, const uint8_t *at, size_t len) {
             r->bytes[r->have++] = (char)*at++;
             len--;
             if (r->have == PG_HEADER) {
-                r->left = big_endian((const uint8_t *)r->bytes + 1) - 4;
+                r->left = samovar_big_endian(r->bytes + 1) - 4;
             }
             if (r->have < PG_HEADER || (r->have == PG_HEADER && r->left > 0)) {
                 continue;

@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include "outside/sql.h"
 #include "outside/hash.h"
-#include <ctype.h>
 #include <string.h>
 
 enum {
@@ -55,8 +54,19 @@ static bool is_among(const char *word, const char *words) {
 
 /* ---- tokens -------------------------------------------------------------------------------- */
 
+/* The functions of ctype.h depend on the locale, which a request can change. */
+static bool is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
 static bool is_word_char(char c) {
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
+    const char lower = samovar_lower(c);
+    return is_digit(c) || (lower >= 'a' && lower <= 'z') || c == '_' || c == '$' ||
+           (unsigned char)c >= 0x80;
 }
 
 static char peek(const sql_text *t, size_t ahead) {
@@ -66,12 +76,12 @@ static char peek(const sql_text *t, size_t ahead) {
 static void set_word(sql_text *t, const char *from, const char *to) {
     t->from = from;
     t->len = (size_t)(to - from);
-    t->hash = NAME_HASH_START;
+    t->hash = HASH_START;
     size_t kept = 0;
     for (; from < to; from++) {
         t->hash = samovar_name_hash(t->hash, *from);
         if (kept + 1 < sizeof t->word) {
-            t->word[kept++] = (char)tolower((unsigned char)*from);
+            t->word[kept++] = samovar_lower(*from);
         }
     }
     t->word[kept] = 0;
@@ -125,14 +135,14 @@ static bool begins_line_comment(const sql_text *t) {
     if (c != '-' || peek(t, 1) != '-') {
         return false;
     }
-    return !t->mysql || t->end - t->at == 2 || isspace((unsigned char)after) ||
-           iscntrl((unsigned char)after);
+    return !t->mysql || t->end - t->at == 2 || is_space(after) || (after >= 0 && after < ' ') ||
+           after == 0x7f;
 }
 
 /* Moves past white space and comments. Returns false if a comment is not understood. */
 static bool skip_space(sql_text *t) {
     while (t->at < t->end) {
-        if (isspace((unsigned char)*t->at)) {
+        if (is_space(*t->at)) {
             t->at++;
         } else if (begins_line_comment(t)) {
             skip_line(t);
@@ -152,18 +162,18 @@ static token_kind read_number(sql_text *t) {
     const char *from = t->at;
     bool digits_only = true;
     for (; t->at < t->end && is_word_char(*t->at); t->at++) {
-        digits_only = digits_only && isdigit((unsigned char)*t->at);
+        digits_only = digits_only && is_digit(*t->at);
     }
     if (digits_only) {
         return T_NUMBER;
     }
     const char *exponent = from;
-    while (exponent < t->at && isdigit((unsigned char)*exponent)) {
+    while (exponent < t->at && is_digit(*exponent)) {
         exponent++;
     }
     bool is_exponent = (*exponent | 0x20) == 'e';
     for (const char *c = exponent + 1; c < t->at; c++) {
-        is_exponent = is_exponent && isdigit((unsigned char)*c);
+        is_exponent = is_exponent && is_digit(*c);
     }
     if (is_exponent) {
         return T_NUMBER;
@@ -176,7 +186,7 @@ static token_kind read_number(sql_text *t) {
  * backslash escapes. */
 static bool is_continued(const sql_text *t) {
     const char *at = t->at;
-    while (at < t->end && isspace((unsigned char)*at)) {
+    while (at < t->end && is_space(*at)) {
         at++;
     }
     return at < t->end && *at == '\'';
@@ -258,11 +268,11 @@ static token_kind read_token(sql_text *t) {
     if (c == '`' && t->mysql) {
         return read_name(t);
     }
-    if (isdigit((unsigned char)c)) {
+    if (is_digit(c)) {
         return read_number(t);
     }
     if (c == '$' && !t->mysql) { /* A parameter, or a dollar-quoted string. */
-        if (!isdigit((unsigned char)peek(t, 1))) {
+        if (!is_digit(peek(t, 1))) {
             return read_dollar_quoted(t);
         }
         t->at++;
@@ -276,13 +286,22 @@ static token_kind read_token(sql_text *t) {
     }
     t->at++;
     t->mark = c;
-    return isprint((unsigned char)c) && c != '\\' ? T_MARK : T_UNKNOWN;
+    return c >= ' ' && c <= '~' && c != '\\' ? T_MARK : T_UNKNOWN;
+}
+
+/* libpq and mysqlnd may send the NUL of the end. MySQL reads on after any other one. */
+static bool is_end(const sql_text *t) {
+    const char *at = t->at;
+    while (at < t->end && *at == 0) {
+        at++;
+    }
+    return at >= t->end;
 }
 
 static token_kind next_token(sql_text *t) {
     if (!skip_space(t)) {
         t->kind = T_UNKNOWN;
-    } else if (t->at >= t->end || *t->at == 0) { /* libpq and mysqlnd may send the end's NUL. */
+    } else if (is_end(t)) {
         t->kind = T_END;
     } else {
         t->kind = read_token(t);
@@ -470,7 +489,7 @@ static sql_statement read_deallocate(sql_text *t) {
     }
     for (size_t i = 0; i < t->len; i++) {
         const char c = t->from[i];
-        name[i] = (char)(kind == T_WORD ? tolower((unsigned char)c) : c);
+        name[i] = kind == T_WORD ? samovar_lower(c) : c;
     }
     const uint64_t hash = samovar_hash(name, t->len);
     if (next_token(t) == T_END || (t->kind == T_MARK && t->mark == ';' && next_token(t) == T_END)) {

@@ -14,7 +14,7 @@ static uint32_t find_slot(const unsafe_names *names, uint64_t value) {
 }
 
 void samovar_names_add(unsafe_names *names, const char *name, size_t len) {
-    uint64_t hash = NAME_HASH_START;
+    uint64_t hash = HASH_START;
     for (size_t i = 0; i < len; i++) {
         hash = samovar_name_hash(hash, name[i]);
     }
@@ -27,6 +27,7 @@ void samovar_names_add(unsafe_names *names, const char *name, size_t len) {
         return;
     }
     names->slots[slot] = slot_value(hash);
+    names->digest ^= slot_value(hash);
     names->count++;
 }
 

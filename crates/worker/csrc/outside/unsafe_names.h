@@ -3,9 +3,8 @@
 #ifndef SAMOVAR_OUTSIDE_UNSAFE_NAMES_H
 #define SAMOVAR_OUTSIDE_UNSAFE_NAMES_H
 
+#include "outside/hash.h"
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum {
     NAME_SLOTS = 8192,
@@ -14,16 +13,18 @@ enum {
 
 typedef struct {
     uint32_t count;
-    bool is_full; /* a name did not fit */
+    bool is_full;    /* a name did not fit */
+    uint64_t digest; /* equal for equal sets */
     uint64_t slots[NAME_SLOTS];
 } unsafe_names;
 
-/* Hash of a name. Begin with NAME_HASH_START, and add each byte. */
-#define NAME_HASH_START 14695981039346656037ULL
+static inline char samovar_lower(char c) {
+    return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+}
 
+/* Adds a byte of a name to its hash, which begins with HASH_START. */
 static inline uint64_t samovar_name_hash(uint64_t hash, char c) {
-    const uint8_t byte = (uint8_t)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
-    return (hash ^ byte) * 1099511628211ULL; /* FNV-1a */
+    return samovar_hash_add(hash, (uint8_t)samovar_lower(c));
 }
 
 void samovar_names_add(unsafe_names *names, const char *name, size_t len);
