@@ -26,9 +26,15 @@ use crate::case::{Case, Difference, Is, Models, Step, Theme};
 use crate::response::{ObservedResponse, align};
 use crate::sides::Sides;
 use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Minimum number of cases that the issue requires.
 const CASES_MIN: usize = 230;
+
+const NANOS_PER_SECOND: u32 = 1_000_000_000;
+
+/// How often a case is compared if the second changes during each comparison.
+const COMPARISONS_MAX: usize = 3;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
@@ -139,7 +145,29 @@ fn repeat(sides: &Sides, case: &Case) -> Result<(), String> {
     })
 }
 
+/// Responses may contain the time (`Max-Age`), so only responses of the same second are comparable.
+/// If they differ and the second changed meanwhile, both servers are queried again at the start of
+/// a second.
 fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
+    let mut verdict = Ok(());
+    for _ in 0..COMPARISONS_MAX {
+        let second = since_epoch().as_secs();
+        verdict = compare_now(sides, case);
+        if verdict.is_ok() || since_epoch().as_secs() == second {
+            break;
+        }
+        std::thread::sleep(Duration::from_nanos(
+            (NANOS_PER_SECOND - since_epoch().subsec_nanos()).into(),
+        ));
+    }
+    verdict
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970")
+}
+
+fn compare_now(sides: &Sides, case: &Case) -> Result<(), String> {
     let is_of = |known: &&Difference| known.model.is_none_or(|model| model == sides.model);
     let known = case.differences.iter().find(is_of);
     let theirs = sides.theirs(case);

@@ -214,9 +214,11 @@ fn warmup_keeps_loaded_classes_and_discards_output() {
     assert_eq!(thrice(&server, "/"), "there 9", "a handler's own state is kept");
 }
 
-/// A pattern cached by PHP takes less time than a new one of the same length in each request.
+/// A pattern cached by PHP takes less time than a new one of the same length. The shortest times of
+/// several requests are compared, because a request may wait for a core in between.
 #[test]
 fn warmup_keeps_compiled_patterns() {
+    const REQUESTS: usize = 9;
     let pattern = format!("/^({})+x", "[a-z]|[0-9]b|".repeat(400));
     for locale in ["C", "C.UTF-8"] {
         let below = format!(
@@ -224,17 +226,24 @@ fn warmup_keeps_compiled_patterns() {
              function took($pattern) {{
                  $from = hrtime(true); preg_match($pattern, 'abc'); return hrtime(true) - $from; }}
              $new = took('{pattern}' . hrtime(true) . '$/u');
-             echo 4 * took('{pattern}$/u') < $new ? 'there' : 'compiled', ' ',
-                 setlocale(LC_CTYPE, 0);"
+             echo took('{pattern}$/u'), ' ', $new, ' ', setlocale(LC_CTYPE, 0);"
         );
         let serve = || script(&format!("Samovar\\checkpoint(); {below}"));
-        let compiled = |server: &Server| {
-            (0..9).filter(|_| server.get("/").text().starts_with("compiled")).count()
+        let is_cached = |server: &Server| {
+            let (mut shortest, mut shortest_of_new) = (u64::MAX, u64::MAX);
+            for _ in 0..REQUESTS {
+                let text = server.get("/").text();
+                let words: Vec<_> = text.split(' ').collect();
+                let [took, new, effective] = words[..] else { panic!("{text}") };
+                assert_eq!(effective, locale);
+                shortest = shortest.min(took.parse().expect("nanoseconds"));
+                shortest_of_new = shortest_of_new.min(new.parse().expect("nanoseconds"));
+            }
+            4 * shortest < shortest_of_new
         };
-        assert!(compiled(&serve().start()) >= 7, "locale {locale}");
+        assert!(!is_cached(&serve().start()), "locale {locale}");
         let warm = serve().args(["--warmup", "/"]).start();
-        assert!(compiled(&warm) <= 2, "locale {locale}: {}", warm.log());
-        assert!(warm.get("/").text().ends_with(locale));
+        assert!(is_cached(&warm), "locale {locale}: {}", warm.log());
     }
 }
 

@@ -64,7 +64,7 @@ fn head(method: &str, path: &str) -> Vec<u8> {
 
 impl Client {
     /// Starts an HTTP/2 connection with this initial window for each response.
-    fn begin(server: &Server, window: u32) -> Client {
+    pub(super) fn begin(server: &Server, window: u32) -> Client {
         let mut client = server.client();
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         client.send(&frame(SETTINGS, 0, 0, &[&[0, 4][..], &window.to_be_bytes()].concat()));
@@ -73,6 +73,22 @@ impl Client {
 
     fn ask_for(&mut self, stream: u32, path: &str) {
         self.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &head("GET", path)));
+    }
+
+    /// Asks as a proxy that forwards a request of the client `203.0.113.from`.
+    pub(super) fn ask_for_client(&mut self, stream: u32, from: u8) {
+        let client = fields(&[("x-forwarded-for", &format!("203.0.113.{from}"))]);
+        let block = [head("GET", "/"), client].concat();
+        self.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &block));
+    }
+
+    /// Reads until this number of streams has ended.
+    pub(super) fn ends_of(&mut self, mut count: usize) {
+        while count > 0 {
+            let frame = self.frame().expect("the responses before the end");
+            assert!(frame.kind != RST_STREAM, "{frame:?}");
+            count -= usize::from(frame.ends());
+        }
     }
 
     /// Reads the next frame; `None` at the end of the connection.
