@@ -8,6 +8,7 @@
 mod crowd;
 mod debug;
 mod guide;
+mod kept;
 mod laravel;
 mod reloads;
 mod routes;

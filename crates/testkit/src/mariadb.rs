@@ -50,6 +50,15 @@ impl MariaDb {
         &self.socket
     }
 
+    /// Runs a statement.
+    pub fn query(&self, statement: &str) {
+        let mut command = Command::new("mariadb");
+        command.args(["--no-defaults", "--user=root", "--execute", statement]);
+        let output = command.arg(format!("--socket={}", self.socket.display())).output();
+        let output = output.unwrap_or_else(|e| panic!("mariadb: {e}\n{HINT}"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Stops it, with its clients' connections, and starts it again on the same files.
     pub fn restart(&mut self) {
         // An orderly stop: recent setup may not be on disk yet.

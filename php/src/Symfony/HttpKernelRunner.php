@@ -62,6 +62,7 @@ final class HttpKernelRunner implements RunnerInterface
     private function warmUp(): void
     {
         $cookies = $_COOKIE;
+        $kept = array_filter($this->connections(), static fn (object $c): bool => $c->isConnected());
         foreach ($this->warmup as $target) {
             $_COOKIE = [session_name() => self::NOBODY];
             $request = Request::create($target, 'GET', [], $_COOKIE, [], $_SERVER);
@@ -71,7 +72,7 @@ final class HttpKernelRunner implements RunnerInterface
             $request->hasSession() && $request->getSession();
         }
         $this->reset();
-        $this->disconnect();
+        $this->disconnect($kept);
         $_COOKIE = $cookies;
         unset($_SESSION);
     }
@@ -184,14 +185,24 @@ final class HttpKernelRunner implements RunnerInterface
         }
     }
 
-    /** Closes the connections that the warm-up opened, because workers cannot share them. */
-    private function disconnect(): void
+    /** @return array<string, object> Doctrine's connections by name */
+    private function connections(): array
     {
         $container = $this->kernel instanceof KernelInterface ? $this->kernel->getContainer() : null;
-        if ($container?->has('doctrine')) {
-            foreach ($container->get('doctrine')->getConnections() as $connection) {
-                $connection->close();
-            }
+
+        return $container?->has('doctrine') ? $container->get('doctrine')->getConnections() : [];
+    }
+
+    /**
+     * Closes the connections that the warm-up opened, because workers cannot share them. Those that
+     * the application opened before stay open.
+     *
+     * @param array<string, object> $kept
+     */
+    private function disconnect(array $kept): void
+    {
+        foreach ($this->connections() as $connection) {
+            in_array($connection, $kept, true) || $connection->close();
         }
     }
 }

@@ -6,7 +6,7 @@
 
 mod artisan;
 mod everybody;
-mod steps;
+pub(crate) mod steps;
 
 use crate::frameworks::crowd::crowd;
 use crate::frameworks::reloads::while_reloading;
@@ -14,7 +14,7 @@ use samovar_testkit::copy::copy_of;
 use samovar_testkit::masks::{Rule, Side};
 use samovar_testkit::visitor::Visitor;
 use samovar_testkit::walk::compare;
-use samovar_testkit::{Oracle, Server, eventually, workspace};
+use samovar_testkit::{Oracle, Server, Start, eventually, workspace};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -45,7 +45,7 @@ const NAIVE_ROLLED_BACK: Way =
     Way { target: "naive-worker.php", args: &["--rollback-every", "1"], model: "checkpoint" };
 
 /// Masks for text that differs between two runs.
-const RULES: &[Rule] = &[
+pub(crate) const RULES: &[Rule] = &[
     Rule { name: "session", before: "set-cookie: notes_session=", after: ";" },
     Rule { name: "token", before: "set-cookie: XSRF-TOKEN=", after: ";" },
     Rule { name: "encrypted", before: "set-cookie: favourite_locale=", after: ";" },
@@ -68,8 +68,12 @@ pub(crate) struct Copy {
 
 impl Copy {
     pub(crate) fn new(session_driver: &str) -> Copy {
+        Copy::with(&format!("SESSION_DRIVER={session_driver}\n"))
+    }
+
+    /// With these environment variables.
+    pub(crate) fn with(settings: &str) -> Copy {
         let folder = copy_of(&workspace().join("tests/apps/laravel-notes"));
-        let settings = format!("SESSION_DRIVER={session_driver}\n");
         std::fs::write(folder.path().join(".env"), settings).expect("our own folder");
         // Replaces the database of a working copy that was served by hand.
         std::fs::write(folder.path().join("database/database.sqlite"), "").expect("our own folder");
@@ -80,7 +84,7 @@ impl Copy {
         Copy { folder }
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -89,12 +93,13 @@ impl Copy {
     }
 
     pub(crate) fn serve_with(&self, way: &Way, config: &str) -> Server {
+        self.start_with(way, |start| start.config(config))
+    }
+
+    pub(crate) fn start_with(&self, way: &Way, change: impl FnOnce(Start) -> Start) -> Server {
         let package = workspace().join("php").display().to_string();
-        let mut start = Server::at(self.path().join("public").join(way.target))
-            .relinked()
-            .workers(2)
-            .config(config)
-            .env("RUNTIME_PACKAGE", &package);
+        let target = self.path().join("public").join(way.target);
+        let mut start = Server::at(target).relinked().workers(2).env("RUNTIME_PACKAGE", &package);
         for pair in way.args.chunks(2) {
             let value = match pair[0] {
                 "--checkpoint-after" => self.path().join(pair[1]).display().to_string(),
@@ -102,7 +107,7 @@ impl Copy {
             };
             start = start.args([pair[0], &value]);
         }
-        let server = start.start();
+        let server = change(start).start();
         eventually(&format!("workers of the model {}", way.model), || {
             let workers = server.status()["workers"].clone();
             let workers = workers.as_array().expect("a list");

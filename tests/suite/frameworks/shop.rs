@@ -1,7 +1,7 @@
 //! tests/apps/symfony-shop: a full-stack Symfony application with Doctrine, security, forms and
 //! Messenger. Its public/index.php is that of the Symfony recipe in every execution model.
 
-mod pages;
+pub(crate) mod pages;
 mod plan;
 
 use self::pages::{login, note, walk};
@@ -253,7 +253,11 @@ impl Shop {
     }
 
     pub(crate) fn serve_with(&self, model: Model, config: &str) -> Server {
-        model.start(Server::at(self.public()).relinked().workers(3).config(config))
+        model.start(self.start().config(config))
+    }
+
+    pub(crate) fn start(&self) -> Start {
+        Server::at(self.public()).relinked().workers(3)
     }
 
     /// Runs `php bin/console`, which must succeed.

@@ -18,6 +18,16 @@ final class Kernel extends BaseKernel
         return dirname(__DIR__);
     }
 
+    /** With CONNECT_ABOVE=1, the boot opens the connection to the database. */
+    public function boot(): void
+    {
+        $isBooted = $this->booted;
+        parent::boot();
+        if (!$isBooted && getenv('CONNECT_ABOVE') === '1') {
+            $this->getContainer()->get('doctrine')->getConnection()->getNativeConnection();
+        }
+    }
+
     /** This is the default in Symfony 6, and Symfony 7 does not have the option. */
     protected function build(ContainerBuilder $container): void
     {

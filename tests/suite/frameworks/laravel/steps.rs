@@ -16,7 +16,7 @@ pub(super) fn all(visitor: &mut Visitor) {
     visitor.get("/whoami");
 }
 
-pub(super) fn all_but_fatal(visitor: &mut Visitor) {
+pub(crate) fn all_but_fatal(visitor: &mut Visitor) {
     pages(visitor);
     accounts(visitor);
     notes(visitor);

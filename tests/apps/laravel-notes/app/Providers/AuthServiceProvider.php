@@ -7,6 +7,7 @@ namespace App\Providers;
 use App\Models\Note;
 use App\Policies\NotePolicy;
 use Illuminate\Foundation\Support\Providers\AuthServiceProvider as ServiceProvider;
+use Illuminate\Support\Facades\DB;
 
 final class AuthServiceProvider extends ServiceProvider
 {
@@ -15,5 +16,9 @@ final class AuthServiceProvider extends ServiceProvider
     public function boot(): void
     {
         $this->registerPolicies();
+        // The boot opens the connection to the database.
+        if (getenv('CONNECT_ABOVE') === '1') {
+            DB::connection()->getPdo();
+        }
     }
 }
