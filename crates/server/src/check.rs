@@ -178,10 +178,13 @@ fn look(settings: &Settings, found: &mut Report) {
         let read = publish::read(settings);
         found.take("published", read.map(|_| format!("{count} files can be published")));
     }
-    if !settings.locations.is_empty() {
-        let count = settings.locations.len();
-        let usable = ValidSettings::new(settings.clone()).map_err(anyhow::Error::new);
-        found.take("locations", usable.map(|_| format!("{count} locations are valid")));
+    match ValidSettings::new(settings.clone()) {
+        Err(error) => found.add(Level::Error, "site", format!("{:#}", anyhow::Error::new(error))),
+        Ok(_) if settings.locations.is_empty() => {}
+        Ok(_) => {
+            let text = format!("{} locations are valid", settings.locations.len());
+            found.add(Level::Ok, "locations", text);
+        }
     }
     look_at_worker(settings, found);
     settings.pools.iter().for_each(|pool| look_at_pool(pool, found));

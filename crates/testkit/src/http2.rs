@@ -84,6 +84,12 @@ impl Connection {
         self.0.write_all(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &block(&fields)))
     }
 
+    /// Ends a stream with the code CANCEL.
+    pub fn cancel(&mut self, stream: u32) -> io::Result<()> {
+        const CANCEL: u32 = 8;
+        self.0.write_all(&frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()))
+    }
+
     /// The next frame; `None` if the connection has ended.
     pub fn next_frame(&mut self) -> Option<Frame> {
         let mut head = [0; 9];

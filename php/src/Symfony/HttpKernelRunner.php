@@ -194,8 +194,8 @@ final class HttpKernelRunner implements RunnerInterface
     }
 
     /**
-     * Closes the connections that the warm-up opened, because workers cannot share them. Those that
-     * the application opened before stay open.
+     * Closes the connections that the warm-up opened, because workers cannot share them. Connections
+     * that were open before stay open.
      *
      * @param array<string, object> $kept
      */

@@ -145,6 +145,21 @@ fn script_after_declared_length_ends_when_client_disconnects() {
 }
 
 #[test]
+fn script_ends_when_its_http2_stream_is_cancelled() {
+    let server = app().workers(1).start();
+    let file = file_of(&server, "cancelled");
+    let mut client = http2::Connection::open(server.address()).expect("a connection");
+    client.get(1, &format!("/stream?file={}", file.display())).expect("a request");
+    client.wait_for(http2::DATA).expect("a part of the body");
+    assert!(!file.exists(), "the client still waits");
+    client.cancel(1).expect("a connection");
+    assert_eq!(read_when_there(&file), "status 1");
+    client.get(3, "/hello").expect("a request on the same connection");
+    client.wait_for(http2::HEADERS).expect("a response");
+    assert_eq!(server.status()["worker_restarts_total"], 0);
+}
+
+#[test]
 fn script_ignoring_user_abort_continues_after_response_without_body() {
     let server = app().workers(1).start();
     for (method, query) in [("HEAD", "&ignore=1"), ("GET", "&ignore=1&status=204")] {
