@@ -9,6 +9,8 @@
 //! sends them as `Basic`: the token is the password, the name is ignored.
 
 use crate::response::{self, AdminResponse};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::net::IpAddr;
 
@@ -96,34 +98,9 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
     if let Some(said) = said.strip_prefix(b"Bearer ") {
         return is_same(said, token.as_bytes());
     }
-    let pair = said.strip_prefix(b"Basic ").and_then(of_base64);
+    let pair = said.strip_prefix(b"Basic ").and_then(|pair| STANDARD.decode(pair).ok());
     let password = pair.as_deref().and_then(|pair| pair.splitn(2, |byte| *byte == b':').nth(1));
     password.is_some_and(|password| is_same(password, token.as_bytes()))
-}
-
-/// Decodes base64 (RFC 4648), with or without padding. Returns `None` if the text is invalid.
-fn of_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
-    let mut bytes = Vec::with_capacity(text.len());
-    let (mut bits, mut held) = (0_u32, 0_u32);
-    for byte in &text[..text.len() - padding.min(2)] {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
-        }
-    }
-    Some(bytes)
 }
 
 /// Compares in constant time: the position of a difference does not change the duration.
@@ -158,22 +135,6 @@ mod tests {
             ("localhost.evil.example", Err(Denied::Host)),
         ] {
             assert_eq!(access.check(&headers(host, ""), true), expected, "{host}");
-        }
-    }
-
-    #[test]
-    fn base64_with_and_without_padding_is_decoded() {
-        for (text, expected) in [
-            ("", Some("")),
-            ("Zg==", Some("f")),
-            ("Zm8", Some("fo")),
-            ("Zm9vYmE=", Some("fooba")),
-            ("Zm9vYmFy", Some("foobar")),
-            ("Zm9v YmFy", None),
-            ("====", None),
-        ] {
-            let found = super::of_base64(text.as_bytes());
-            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{text}");
         }
     }
 

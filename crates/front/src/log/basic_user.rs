@@ -1,31 +1,27 @@
 //! The user name of Basic authentication, for logs and `REMOTE_USER`.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+/// Clients send base64 with and without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
 /// Returns the user name of Basic authentication. The password is not verified.
 pub(crate) fn basic_user(authorization: &[u8]) -> Option<Vec<u8>> {
-    let (scheme, told) = authorization.split_at_checked(b"Basic ".len())?;
-    let told = told.trim_ascii().split(|byte| *byte == b'=').next()?;
+    let (scheme, credentials) = authorization.split_at_checked(b"Basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"Basic ") {
         return None;
     }
-    let (mut bits, mut count, mut out) = (0u32, 0, Vec::with_capacity(told.len()));
-    for byte in told {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        (bits, count) = (bits << 6 | u32::from(six), count + 6);
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
-    let colon = out.iter().position(|byte| *byte == b':')?;
-    out.truncate(colon);
-    Some(out)
+    let mut pair = BASE64.decode(credentials.trim_ascii()).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    pair.truncate(colon);
+    Some(pair)
 }
 
 #[cfg(test)]
@@ -38,6 +34,8 @@ mod tests {
             ("Basic dTpw", Some("u")),
             ("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", Some("Aladdin")),
             ("Basic Og==", Some("")),
+            ("Basic dTpw ", Some("u")),
+            ("Basic Og", Some("")),
             ("Basic dQ==", None),
             ("Basic d*pw", None),
             ("Bearer dTpw", None),
