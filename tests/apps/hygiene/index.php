@@ -104,6 +104,7 @@ function report(): array
         'exception_handler' => $exceptions,
         'locale' => setlocale(LC_ALL, '0'),
         'umask' => umask(),
+        'wrappers' => [in_array('glob', stream_get_wrappers(), true), @file_get_contents('data:,tea')],
         'putenv' => [getenv('DIRT'), getenv('BOOTED'), getenv('PATH') !== ''],
         'cwd' => getcwd(),
         'connection' => connection_status(),
@@ -171,6 +172,9 @@ function dirt(): array
         'last_errors' => fn () => json_decode('{') ?? preg_match('/(?:\D+|<\d+>)*[!?]/', 'foobar foobar'),
         'locale' => fn () => setlocale(LC_ALL, 'C'),
         'umask' => fn () => umask(0),
+        'wrappers:removed' => fn () => stream_wrapper_unregister('glob'),
+        'wrappers:replaced' => fn () => stream_wrapper_unregister('data')
+            && stream_wrapper_register('data', Counter::class),
         'putenv' => fn () => putenv('DIRT=1'),
         'putenv:over' => fn () => putenv('BOOTED=no'),
         'putenv:removed' => fn () => putenv('BOOTED'),

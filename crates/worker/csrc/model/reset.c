@@ -10,6 +10,7 @@
 #include <php_ini.h>
 #include <zend_smart_str.h>
 #include <ext/standard/basic_functions.h>
+#include <ext/standard/file.h>
 #include <ext/standard/php_filestat.h>
 #include <locale.h>
 #include <sys/stat.h>
@@ -40,6 +41,7 @@ static struct {
     mode_t umask;
     int former_umask; /* the engine's record of the umask before the boot changed it */
     char cwd[MAXPATHLEN];
+    HashTable *wrappers; /* of streams: PHP's own that the boot has not replaced; NULL: all */
 } base;
 
 static void save_ini(void) {
@@ -146,8 +148,45 @@ static void forget_last_error(void) {
     }
 }
 
+/* FG(stream_wrappers) exists only after the application has changed the list. */
+static void save_wrappers(void) {
+    base.wrappers = NULL;
+    if (!FG(stream_wrappers)) {
+        return;
+    }
+    zend_string *name;
+    void *wrapper;
+    ALLOC_HASHTABLE(base.wrappers);
+    zend_hash_init(base.wrappers, 16, NULL, NULL, 0);
+    ZEND_HASH_FOREACH_STR_KEY_PTR(php_stream_get_url_stream_wrappers_hash_global(), name, wrapper) {
+        if (zend_hash_find_ptr(FG(stream_wrappers), name) == wrapper) {
+            zend_hash_add_ptr(base.wrappers, name, wrapper);
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+/* A request may replace file:// and end before it has put it back. Wrappers with new names stay:
+ * libraries register them once and remember that. */
+static void restore_wrappers(void) {
+    if (!FG(stream_wrappers)) {
+        return;
+    }
+    const HashTable *own =
+        base.wrappers ? base.wrappers : php_stream_get_url_stream_wrappers_hash_global();
+    zend_string *name;
+    void *wrapper;
+    ZEND_HASH_FOREACH_STR_KEY_PTR(own, name, wrapper) {
+        if (zend_hash_find_ptr(FG(stream_wrappers), name) != wrapper) {
+            zend_hash_update_ptr(FG(stream_wrappers), name, wrapper);
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
 void samovar_reset_save(void) {
     forget_last_error();
+    save_wrappers();
     samovar_boot_globals_save();
     samovar_engine_settings_save();
     samovar_session_save_handlers();
@@ -221,6 +260,7 @@ void samovar_reset(void) {
         samovar_cwd_changed = false;
     }
     samovar_engine_settings_restore();
+    restore_wrappers();
     forget_last_error();
     EG(exit_status) = 0;
 }
@@ -237,6 +277,10 @@ void samovar_reset_drop(void) {
         }
     }
     efree(base.ini);
+    if (base.wrappers) {
+        zend_hash_destroy(base.wrappers);
+        FREE_HASHTABLE(base.wrappers);
+    }
     handlers *both[] = {&base.error, &base.exception};
     for (int h = 0; h < 2; h++) {
         zval_ptr_dtor(&both[h]->current);
