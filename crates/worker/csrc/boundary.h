@@ -70,11 +70,6 @@ enum {
     SAMOVAR_RUNS_CONSOLE = 4  /* a console worker: there are no requests */
 };
 
-/* Offsets of the fields of a request's head as C sees them, in field order. A test compares them
- * with the offsets in Rust. */
-enum { SAMOVAR_HEAD_FIELDS = 22 };
-extern const size_t samovar_head_offsets[SAMOVAR_HEAD_FIELDS];
-
 /* ---- C calls Rust -------------------------------------------------------------------------- */
 
 /* Resident model: waits for the next request. Returns NULL when the server stops. */

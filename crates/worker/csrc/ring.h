@@ -3,6 +3,7 @@
 #ifndef SAMOVAR_RING_H
 #define SAMOVAR_RING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* A string of a request: offset from the start of its head, and length without its NUL. */
@@ -11,6 +12,8 @@ typedef struct {
     uint32_t len;
 } samovar_str;
 _Static_assert(sizeof(samovar_str) == 8, "as in Rust");
+_Static_assert(offsetof(samovar_str, off) == 0, "as in Rust");
+_Static_assert(offsetof(samovar_str, len) == 4, "as in Rust");
 
 /* One header of a request. */
 typedef struct {
@@ -18,6 +21,8 @@ typedef struct {
     samovar_str value;
 } samovar_header;
 _Static_assert(sizeof(samovar_header) == 16, "as in Rust");
+_Static_assert(offsetof(samovar_header, name) == 0, "as in Rust");
+_Static_assert(offsetof(samovar_header, value) == 8, "as in Rust");
 
 /* Flags of a request.
  *
@@ -72,6 +77,29 @@ typedef struct {
     uint32_t variables; /* Further variables of the request, after the headers in their table. */
 } samovar_head;
 _Static_assert(sizeof(samovar_head) == 160, "as in Rust");
+_Static_assert(offsetof(samovar_head, method) == 0, "as in Rust");
+_Static_assert(offsetof(samovar_head, target) == 8, "as in Rust");
+_Static_assert(offsetof(samovar_head, query) == 16, "as in Rust");
+_Static_assert(offsetof(samovar_head, protocol) == 24, "as in Rust");
+_Static_assert(offsetof(samovar_head, script_filename) == 32, "as in Rust");
+_Static_assert(offsetof(samovar_head, script_name) == 40, "as in Rust");
+_Static_assert(offsetof(samovar_head, document_uri) == 48, "as in Rust");
+_Static_assert(offsetof(samovar_head, path_info) == 56, "as in Rust");
+_Static_assert(offsetof(samovar_head, document_root) == 64, "as in Rust");
+_Static_assert(offsetof(samovar_head, server_name) == 72, "as in Rust");
+_Static_assert(offsetof(samovar_head, server_addr) == 80, "as in Rust");
+_Static_assert(offsetof(samovar_head, remote_addr) == 88, "as in Rust");
+_Static_assert(offsetof(samovar_head, request_id) == 96, "as in Rust");
+_Static_assert(offsetof(samovar_head, content_type) == 104, "as in Rust");
+_Static_assert(offsetof(samovar_head, cookie) == 112, "as in Rust");
+_Static_assert(offsetof(samovar_head, authorization) == 120, "as in Rust");
+_Static_assert(offsetof(samovar_head, content_length) == 128, "as in Rust");
+_Static_assert(offsetof(samovar_head, server_port) == 136, "as in Rust");
+_Static_assert(offsetof(samovar_head, remote_port) == 140, "as in Rust");
+_Static_assert(offsetof(samovar_head, flags) == 144, "as in Rust");
+_Static_assert(offsetof(samovar_head, headers) == 148, "as in Rust");
+_Static_assert(offsetof(samovar_head, headers_off) == 152, "as in Rust");
+_Static_assert(offsetof(samovar_head, variables) == 156, "as in Rust");
 
 /* Why a worker requested a fresh fork as its replacement. */
 typedef enum {

@@ -413,17 +413,3 @@ void samovar_sapi_minit(void) {
 void samovar_sapi_started(void) {
     sapi_module.name = (char *)samovar_settings->sapi_name;
 }
-
-const size_t samovar_head_offsets[SAMOVAR_HEAD_FIELDS] = {
-    offsetof(samovar_head, method),          offsetof(samovar_head, target),
-    offsetof(samovar_head, query),           offsetof(samovar_head, protocol),
-    offsetof(samovar_head, script_filename), offsetof(samovar_head, script_name),
-    offsetof(samovar_head, document_uri),    offsetof(samovar_head, path_info),
-    offsetof(samovar_head, document_root),   offsetof(samovar_head, server_name),
-    offsetof(samovar_head, server_addr),     offsetof(samovar_head, remote_addr),
-    offsetof(samovar_head, request_id),      offsetof(samovar_head, content_type),
-    offsetof(samovar_head, cookie),          offsetof(samovar_head, authorization),
-    offsetof(samovar_head, content_length),  offsetof(samovar_head, server_port),
-    offsetof(samovar_head, remote_port),     offsetof(samovar_head, flags),
-    offsetof(samovar_head, headers),         offsetof(samovar_head, headers_off),
-};
