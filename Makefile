@@ -7,7 +7,7 @@ export PHP_CONFIG
 
 .PHONY: help run test unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit model whole php php-tests \
 	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
-	reads spies collector pebble caddy nightly deny fuzz hostile clean php-engine pgo peers
+	reads spies collector pebble caddy packages packages-test packages-test-13 nightly deny fuzz hostile clean php-engine pgo peers
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,16 @@ PGO = CARGO="$(CARGO)" scripts/pgo.sh
 
 build: setup ## build target/release/samovar and samovar-php, optimized with the profile in scripts/pgo
 	$(PGO) build
+
+packages: build ## Debian packages of the server and of its worker, in target/packages (PHP_CONFIG, PACKAGE_MAINTAINER)
+	scripts/packages.sh release target/packages
+
+packages-test: setup-test built ## the packages in a new Debian 12: install, upgrade under load, downgrade, purge (needs root and 2 GB)
+	apt-get install -y -qq --no-install-recommends lintian >/dev/null
+	scripts/packages-test.sh bookworm 8.2 $(SERVER)
+
+packages-test-13: ## the same with PHP 8.4 in a Debian 13; builds the binaries there (needs root and 4 GB)
+	scripts/packages-test.sh trixie 8.4
 
 pgo: setup-test setup-bench ## record that profile again, after changes of the hot path or for another compiler (20 minutes; PGO_SECONDS)
 	$(PGO) train
@@ -86,8 +96,8 @@ lint-text:
 	target/tested/lint-language
 	$(CARGO) fmt --all --check
 	find crates/worker/csrc -name '*.[ch]' -exec clang-format --dry-run --Werror {} +
-	shellcheck scripts/*.sh scripts/php-engine/cc bench/peers/build.sh .ci/run
-	flake8 bench
+	shellcheck scripts/*.sh tests/packages/*.sh scripts/php-engine/cc bench/peers/build.sh .ci/run
+	flake8 bench scripts tests/packages
 	find php examples bench -name vendor -prune -o -name var -prune -o -name '*.php' -print0 | \
 	    xargs -0 -n 1 -P 2 php -n -d display_errors=stderr -l >/dev/null
 	cd php && phpcs -q
@@ -193,6 +203,7 @@ caddy: built ## Caddy in front, over FastCGI and over HTTP, built from its Go mo
 #   - an hour of random visits on kept connections
 #   - 100,000 visitors, interrupted requests and reads; a hundred upgrades
 #   - all 5,000 tests of php-src's engine
+#   - the Debian packages in a new Debian (installed from the mirror)
 #   - Go programs (they are built first)
 nightly: export SERVER = release
 nightly: export TIER = --nightly
@@ -202,7 +213,7 @@ nightly: export HTTP2 = all
 nightly: export CROWD_REQUESTS = 500
 # The targets that fetch Go modules come last.
 NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades engine accounting reads \
-	spies hostile pebble caddy
+	spies packages-test hostile pebble caddy
 nightly: $(NIGHTLY) ## the tests that are too slow for every run
 
 deny: built ## licences and sources of the dependencies: our own check, and cargo-deny's if it is installed

@@ -510,9 +510,25 @@ fn uneventful_run_logs_only_listening_address() {
 }
 
 /// Commands in the order of `samovar --help`.
-const COMMANDS: [&str; 14] = [
-    "serve", "check", "routes", "compare", "leaks", "spy", "profile", "calls", "boot", "status",
-    "top", "reload", "upgrade", "stop",
+const COMMANDS: [&str; 18] = [
+    "init",
+    "serve",
+    "check",
+    "routes",
+    "compare",
+    "leaks",
+    "spy",
+    "profile",
+    "calls",
+    "boot",
+    "status",
+    "top",
+    "reload",
+    "upgrade",
+    "stop",
+    "explain",
+    "completions",
+    "man",
 ];
 
 /// `docs/reference/cli.md` has the help of every command. `make reference` writes it.

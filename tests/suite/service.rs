@@ -6,6 +6,7 @@ mod manager;
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, Start, binary, eventually, is_root, port, workspace};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
@@ -598,4 +599,33 @@ fn shipped_systemd_units_are_accepted() {
     assert!(said.contains("cannot reach the server"), "{said}");
     let socket = std::fs::read_to_string(workspace().join("deploy/systemd/samovar@.socket"));
     assert!(socket.expect("a unit").contains("Service=samovar@%i.service"));
+}
+
+/// Keys of a unit that name the site, its user or its files.
+const OF_SITE: [&str; 11] = [
+    "Description=",
+    "Documentation=",
+    "RequiresMountsFor=",
+    "User=",
+    "Group=",
+    "ExecStart=",
+    "ExecReload=",
+    "RuntimeDirectory=",
+    "StateDirectory=",
+    "LogsDirectory=",
+    "ReadWritePaths=",
+];
+
+/// The unit of the Debian package restricts the server like the units for several sites.
+#[test]
+fn packaged_systemd_unit_has_same_restrictions() {
+    let lines = |file: &str| -> BTreeSet<String> {
+        let unit = std::fs::read_to_string(workspace().join(file)).expect("a unit");
+        let lines = unit.lines().filter(|line| line.contains('=') && !line.starts_with('#'));
+        lines
+            .filter(|line| !OF_SITE.iter().any(|start| line.starts_with(start)))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(lines("deploy/debian/samovar.service"), lines("deploy/systemd/samovar@.service"));
 }

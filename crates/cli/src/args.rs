@@ -6,13 +6,14 @@ mod tests;
 use crate::commands::{check, reload, routes, serve, status, stop, upgrade, version};
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
-use crate::{boot, calls, compare, leaks, profile, spy, top};
+use crate::{boot, calls, compare, document, explain, init, leaks, profile, spy, top};
 use clap::Command;
 use samovar_config::Sources;
 use std::ffi::OsString;
 
 /// All commands, in the order of the help.
 const COMMANDS: &[Subcommand] = &[
+    init::SUBCOMMAND,
     serve::SUBCOMMAND,
     check::SUBCOMMAND,
     routes::SUBCOMMAND,
@@ -27,11 +28,13 @@ const COMMANDS: &[Subcommand] = &[
     reload::SUBCOMMAND,
     upgrade::SUBCOMMAND,
     stop::SUBCOMMAND,
+    explain::SUBCOMMAND,
     version::SUBCOMMAND,
 ];
 
 const HELP: &str = "\
 Examples:
+  samovar init                        write a settings file that fits the project
   samovar serve                       serve public/ (or .) on http://127.0.0.1:8080
   samovar serve public/index.php      serve one script for all paths without a file
   samovar serve --listen :80 -w 16    listen on all interfaces, run 16 workers
@@ -46,6 +49,7 @@ Examples:
   samovar reload                      after a deploy: boot again, without losing requests
   samovar upgrade                     replace the server, without losing requests
   samovar stop                        finish pending requests, then stop
+  samovar explain 503                 explain a status, an error or a setting
 
 samovar serve --help explains every setting.";
 
@@ -57,6 +61,7 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(COMMANDS.iter().map(|command| (command.define)()))
+        .subcommands(document::define())
 }
 
 /// Parses this process's command line, environment and file.
@@ -75,10 +80,15 @@ fn parse_from(
     argv: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     sources: Sources,
 ) -> Prepared {
-    let hint = |flag: &str| COMMANDS.iter().find_map(|command| (command.hint)(flag));
+    let hint = |flag: &str| {
+        COMMANDS.iter().find_map(|command| (command.hint)(flag)).or_else(|| document::hint(flag))
+    };
     let matches = command().try_get_matches_from(argv).map_err(|error| early(error, hint))?;
     let (name, matches) = matches.subcommand().expect("clap requires a command");
     let known = command();
+    if let Some(document) = document::document(name, matches, command()) {
+        return Ok(Box::new(document));
+    }
     let at = known.get_subcommands().position(|command| command.get_name() == name);
     (COMMANDS[at.expect("clap accepts only known commands")].prepare)(matches, sources)
 }

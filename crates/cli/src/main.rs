@@ -7,6 +7,9 @@
 //! - the commands' end of the control socket (`control_client`)
 //! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`
 //! - `trial`: servers that `compare` and `leaks` start for themselves
+//! - `init`: settings for a project
+//! - `explain`: meanings of errors, from the documentation
+//! - `document`: completion scripts and manual pages
 //! - `args`: the command line
 //!
 //! The server itself is in crates/server.
@@ -18,6 +21,9 @@ mod calls;
 mod commands;
 mod compare;
 mod control_client;
+mod document;
+mod explain;
+mod init;
 mod leaks;
 mod profile;
 mod spy;

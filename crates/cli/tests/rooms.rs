@@ -17,6 +17,9 @@ fn modules_use_only_lower_layers() {
         "spy",
         "profile",
         "top",
+        "init",
+        "explain",
+        "document",
         "args",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

@@ -10,6 +10,10 @@ use crate::problem::Problem;
 
 /// Folder for control sockets of users without `$XDG_RUNTIME_DIR`.
 const TEMPORARY: &str = "/tmp";
+/// Parent of the folders of services: `samovar`, and `samovar-NAME` of a unit `samovar@NAME`.
+const SERVICES: &str = "/run";
+/// Name of the control socket in the folder of a service.
+const SERVICE_SOCKET: &str = "control.sock";
 /// Length of the random end of a folder's name.
 const SUFFIX_CHARS: usize = 8;
 
@@ -94,13 +98,30 @@ pub fn discover_control_of(port: u16) -> Result<PathBuf, Problem> {
 
 fn folders_to_search() -> Vec<PathBuf> {
     let own = control_dirs();
+    let services = service_folders(Path::new(SERVICES));
     let has_own = own.iter().any(|folder| !sockets_in(folder).is_empty());
     if !rustix::process::getuid().is_root() || has_own {
-        return own;
+        return [own, services].concat();
     }
     let mut all = private_folders(Path::new(TEMPORARY), None);
     all.retain(|folder| !own.contains(folder));
-    [own, all].concat()
+    [own, all, services].concat()
+}
+
+/// Returns the folders of services that have a socket. Only root can create a folder in `/run`.
+/// Folders that this user may not enter are left out.
+fn service_folders(parent: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders: Vec<_> = entries
+        .filter(|entry| {
+            let name = entry.file_name();
+            name == "samovar" || name.to_str().is_some_and(|name| name.starts_with("samovar-"))
+        })
+        .map(|entry| entry.path())
+        .filter(|folder| folder.join(SERVICE_SOCKET).exists())
+        .collect();
+    folders.sort();
+    folders
 }
 
 /// Returns the folders in `parent` that [`make_in`] creates for one user or all users, if no other
@@ -196,6 +217,9 @@ fn sockets_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn is_socket(path: &Path) -> bool {
+    if path.file_name().is_some_and(|name| name == SERVICE_SOCKET) {
+        return true;
+    }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     stem.starts_with("samovar-") && path.extension().is_some_and(|end| end == "sock")
 }
@@ -242,6 +266,24 @@ mod tests {
 
         drop(listener);
         assert_eq!(discover_in(&[folder.path().to_owned()]), Ok(first));
+    }
+
+    #[test]
+    fn discover_finds_servers_of_services() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |name: &str| parent.path().join(name);
+        for name in ["samovar", "samovar-shop", "samovar-stopped", "other"] {
+            std::fs::create_dir(folder(name)).unwrap();
+        }
+        let bind = |name: &str| UnixListener::bind(folder(name).join("control.sock")).unwrap();
+        let _sockets = ["samovar", "samovar-shop", "other"].map(bind);
+        let found = service_folders(parent.path());
+        assert_eq!(found, [folder("samovar"), folder("samovar-shop")]);
+        let shop = folder("samovar-shop");
+        assert_eq!(discover_in(std::slice::from_ref(&shop)), Ok(shop.join("control.sock")));
+        let error = discover_in(&found).unwrap_err();
+        let expected = format!("socket `{}`", shop.join("control.sock").display());
+        assert!(error.message.ends_with(&expected), "{error}");
     }
 
     #[test]

@@ -37,10 +37,7 @@ pub(crate) fn groups() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the known name nearest to a mistyped one, if one is near enough.
-pub(crate) fn nearest<'a>(
-    typed: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = known.into_iter().map(|name| (strsim::damerau_levenshtein(typed, name), name));
     let (distance, name) = near.min_by_key(|(distance, _)| *distance)?;
     (distance <= tolerance(typed)).then_some(name)

@@ -75,9 +75,12 @@ pub(super) const SETTINGS: &[Setting] = &[
                 notation::php_binary(text, base).map(|binary| settings.php_binary = Some(binary))
             },
         },
-        default: Preset::Derived("`samovar-php` next to `samovar`, else on `$PATH`"),
+        default: Preset::Derived("the installed one; of several, that of the command `php`"),
         doc: "Worker binary, or the PHP version of the samovar-php to use",
-        long: "8.2 means samovar-php8.2, which is searched next to samovar and on PATH.",
+        long: "8.2 means samovar-php8.2, which is searched next to samovar, in the folder of the \
+               packages (/usr/libexec/samovar) and on PATH. Without a value it is samovar-php. If \
+               that does not exist, it is the worker for the version of the command php, else the \
+               one for the newest version.",
         ..PLAIN
     },
     Setting {

@@ -1,0 +1,289 @@
+//! Recognizes the framework of a project, its public folder and its execution model.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of bytes read of a file of the project.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Names of public folders, in order of preference.
+const PUBLIC: [&str; 5] = ["public", "web", "htdocs", "public_html", "www"];
+
+/// A kind of application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framework {
+    Symfony,
+    Laravel,
+    Slim,
+    WordPress,
+    /// One script handles all requests.
+    FrontController,
+    /// Each path is a script.
+    Scripts,
+}
+
+/// Execution model that the front controller selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Model {
+    Script,
+    Checkpoint,
+    Resident,
+    /// A worker script of FrankenPHP.
+    FrankenPhp,
+}
+
+/// Properties of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Project {
+    pub(super) framework: Framework,
+    /// Public folder, from the folder of the project.
+    pub(super) root: PathBuf,
+    pub(super) model: Model,
+    /// Reason for the framework, such as ``composer.json requires `slim/slim` ``.
+    pub(super) evidence: String,
+    /// Whether composer.json requires `samovar/runtime`.
+    pub(super) has_runtime: bool,
+    /// Whether composer.json requires `symfony/messenger`.
+    pub(super) has_messenger: bool,
+    /// Extensions that composer.json requires.
+    pub(super) extensions: Vec<String>,
+    /// Files of the project that the public folder contains but no visitor needs.
+    pub(super) private: Vec<&'static str>,
+}
+
+impl Project {
+    /// Recognizes the project in this folder.
+    pub(super) fn of(folder: &Path) -> Result<Project> {
+        let composer = Composer::read(folder)?;
+        let has = |name: &str| folder.join(name).exists();
+        let required = |package: &str| composer.requires(package);
+        let by_package = [
+            ("symfony/framework-bundle", Framework::Symfony),
+            ("laravel/framework", Framework::Laravel),
+            ("slim/slim", Framework::Slim),
+            ("johnpbloch/wordpress", Framework::WordPress),
+            ("roots/wordpress", Framework::WordPress),
+        ];
+        let by_file = [
+            ("config/bundles.php", Framework::Symfony),
+            ("src/Kernel.php", Framework::Symfony),
+            ("artisan", Framework::Laravel),
+            ("wp-load.php", Framework::WordPress),
+            ("public/wp-load.php", Framework::WordPress),
+            ("web/wp-load.php", Framework::WordPress),
+        ];
+        let package = by_package.into_iter().find(|(package, _)| required(package));
+        let file = by_file.into_iter().find(|(file, _)| has(file));
+        let root = public_folder(folder);
+        let (framework, evidence) = match (package, file) {
+            (Some((package, framework)), _) => {
+                (framework, format!("composer.json requires {package}"))
+            }
+            (None, Some((file, framework))) => (framework, format!("{file} exists")),
+            (None, None) => plain(folder, &root)
+                .with_context(|| format!("no PHP application in `{}`", folder.display()))?,
+        };
+        let index = text(&folder.join(&root).join("index.php"))?.unwrap_or_default();
+        let is_public = root != Path::new(".");
+        let private = ["vendor", "composer.json", "composer.lock", "node_modules", "tests"];
+        Ok(Project {
+            framework,
+            model: model(&index),
+            evidence,
+            has_runtime: required("samovar/runtime"),
+            has_messenger: required("symfony/messenger"),
+            extensions: composer.extensions(),
+            private: private.into_iter().filter(|name| !is_public && has(name)).collect(),
+            root,
+        })
+    }
+}
+
+/// composer.json; an empty object if there is none.
+struct Composer(Value);
+
+impl Composer {
+    fn read(folder: &Path) -> Result<Composer> {
+        let file = folder.join("composer.json");
+        let Some(text) = text(&file)? else { return Ok(Composer(Value::Null)) };
+        let parsed = serde_json::from_str(&text).with_context(|| {
+            format!("cannot parse `{}`; `composer validate` shows its errors", file.display())
+        })?;
+        Ok(Composer(parsed))
+    }
+
+    fn requires(&self, package: &str) -> bool {
+        self.0["require"].get(package).is_some()
+    }
+
+    fn extensions(&self) -> Vec<String> {
+        let required = self.0["require"].as_object();
+        let names = required.into_iter().flatten().map(|(name, _)| name);
+        let mut names: Vec<_> =
+            names.filter_map(|name| name.strip_prefix("ext-")).map(str::to_lowercase).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Returns the text of a file, up to the limit; `None`: there is no such file.
+fn text(file: &Path) -> Result<Option<String>> {
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let open = File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    open.take(FILE_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read `{}`", file.display()))?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Returns the first usual folder with a script or a page; `.` if there is none.
+fn public_folder(folder: &Path) -> PathBuf {
+    let is_public = |name: &&str| {
+        let public = folder.join(name);
+        ["index.php", "wp-load.php", "index.html"].iter().any(|file| public.join(file).is_file())
+            || !scripts(&public).is_empty()
+    };
+    PUBLIC.iter().find(|name| is_public(name)).map_or_else(|| PathBuf::from("."), PathBuf::from)
+}
+
+/// Returns the names of the `.php` files in the folder.
+fn scripts(folder: &Path) -> Vec<String> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "php")).collect()
+}
+
+/// Distinguishes a front controller from scripts that are requested by their names.
+fn plain(folder: &Path, root: &Path) -> Result<(Framework, String)> {
+    let scripts = scripts(&folder.join(root));
+    let has_code_outside = root != Path::new(".")
+        && ["src", "app", "vendor"].iter().any(|name| folder.join(name).is_dir());
+    let root = root.display();
+    match scripts.as_slice() {
+        [] => bail!(
+            "neither a framework nor a .php file\nhint: run samovar init in the folder of the \
+             project, or pass it"
+        ),
+        [only] if only == "index.php" => {
+            Ok((Framework::FrontController, format!("index.php is the only script in {root}")))
+        }
+        several if has_code_outside && several.iter().any(|name| name == "index.php") => Ok((
+            Framework::FrontController,
+            format!("{root} has an index.php, and the code is outside"),
+        )),
+        several => Ok((Framework::Scripts, format!("{} scripts in {root}", several.len()))),
+    }
+}
+
+fn model(index: &str) -> Model {
+    // A comment may mention a function; the result is a remark, not a setting.
+    let calls = |names: &[&str]| names.iter().any(|name| index.contains(name));
+    if calls(&["frankenphp_handle_request("]) {
+        Model::FrankenPhp
+    } else if calls(&["Samovar\\checkpoint", "checkpoint()"]) {
+        Model::Checkpoint
+    } else if calls(&["Samovar\\serve"]) {
+        Model::Resident
+    } else if calls(&["Samovar\\Runtime\\"]) {
+        Model::Checkpoint
+    } else {
+        Model::Script
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::Sample;
+    use super::*;
+
+    #[test]
+    fn frameworks_are_recognized() {
+        use Framework::{FrontController, Laravel, Scripts, Slim, Symfony, WordPress};
+        let require = |package: &str| format!("{{\"require\": {{\"{package}\": \"*\"}}}}");
+        for (name, files, framework, root) in [
+            (
+                "symfony",
+                &[("composer.json", "symfony/framework-bundle"), ("public/index.php", "")][..],
+                Symfony,
+                "public",
+            ),
+            ("kernel", &[("src/Kernel.php", ""), ("public/index.php", "")], Symfony, "public"),
+            (
+                "laravel",
+                &[("composer.json", "laravel/framework"), ("public/index.php", "")],
+                Laravel,
+                "public",
+            ),
+            ("artisan", &[("artisan", ""), ("public/index.php", "")], Laravel, "public"),
+            ("slim", &[("composer.json", "slim/slim"), ("htdocs/index.php", "")], Slim, "htdocs"),
+            (
+                "blog",
+                &[("wp-load.php", ""), ("index.php", ""), ("wp-login.php", "")],
+                WordPress,
+                ".",
+            ),
+            ("front", &[("public/index.php", "")], FrontController, "public"),
+            (
+                "code",
+                &[("public/index.php", ""), ("public/a.php", ""), ("src/a.php", "")],
+                FrontController,
+                "public",
+            ),
+            ("pages", &[("web/a.php", ""), ("web/b.php", "")], Scripts, "web"),
+            ("page", &[("contact.php", "")], Scripts, "."),
+        ] {
+            let texts: Vec<_> = files
+                .iter()
+                .map(|(file, text)| match text {
+                    &"" => (*file, String::new()),
+                    package => (*file, require(package)),
+                })
+                .collect();
+            let files: Vec<_> = texts.iter().map(|(file, text)| (*file, text.as_str())).collect();
+            let sample = Sample::new(name, &files);
+            let project = Project::of(&sample.0).expect("a project");
+            assert_eq!((project.framework, &*project.root), (framework, Path::new(root)), "{name}");
+        }
+    }
+
+    #[test]
+    fn folder_without_application_is_an_error() {
+        let sample = Sample::new("empty", &[("readme.md", "")]);
+        let error = format!("{:#}", Project::of(&sample.0).unwrap_err());
+        assert!(error.contains("neither a framework nor a .php file\nhint: run"), "{error}");
+        let sample = Sample::new("broken", &[("composer.json", "{"), ("index.php", "")]);
+        let error = format!("{:#}", Project::of(&sample.0).unwrap_err());
+        assert!(error.contains("`composer validate` shows its errors"), "{error}");
+    }
+
+    #[test]
+    fn front_controller_selects_model() {
+        for (index, expected) in [
+            ("<?php\nSamovar\\checkpoint();", Model::Checkpoint),
+            ("<?php\nuse function Samovar\\serve;", Model::Resident),
+            ("<?php\nfrankenphp_handle_request($handler);", Model::FrankenPhp),
+            (
+                "<?php\n$_SERVER['APP_RUNTIME'] = 'Samovar\\Runtime\\SymfonyRuntime';",
+                Model::Checkpoint,
+            ),
+            ("<?php\necho 1;", Model::Script),
+        ] {
+            assert_eq!(model(index), expected, "{index}");
+        }
+    }
+
+    #[test]
+    fn private_files_are_listed_if_project_folder_is_public() {
+        let json = r#"{"require": {"ext-intl": "*", "ext-PDO_mysql": "*", "php": ">=8.2"}}"#;
+        let files = [("composer.json", json), ("index.php", ""), ("vendor/autoload.php", "")];
+        let sample = Sample::new("private", &files);
+        let project = Project::of(&sample.0).expect("a project");
+        assert_eq!(project.private, ["vendor", "composer.json"]);
+        assert_eq!(project.extensions, ["intl", "pdo_mysql"]);
+    }
+}
