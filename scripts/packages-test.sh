@@ -78,7 +78,8 @@ port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0
 
 # Visitors come and go as the script inside asks for them.
 serve_visitors() {
-    local control=$root/packages/control visitor status
+    local control=$root/packages/control visitor='' status
+    trap '[ -z "$visitor" ] || kill "$visitor"; exit' TERM
     while true; do
         if [ -e "$control/load" ]; then
             tests/packages/visitors.py "$port" "$control/count" >"$control/printed" 2>&1 &
@@ -87,6 +88,7 @@ serve_visitors() {
             kill "$visitor"
             status=0
             wait "$visitor" || status=$?
+            visitor=
             [ -s "$control/printed" ] || echo "visitors failed: $status" >"$control/printed"
             mv "$control/printed" "$control/result"
         fi
