@@ -19,6 +19,7 @@ mod traces;
 /// Prints the trace headers and variables that it received.
 const PAGE: &str = r#"<?php
     if (isset($_GET['slow'])) { usleep(30_000); }
+    if (isset($_GET['status'])) { http_response_code((int) $_GET['status']); }
     $handed = fn ($name) =>
         [$_SERVER["HTTP_$name"] ?? null, $_SERVER[$name] ?? null, getenv($name) ?: null];
     echo json_encode(array_merge($handed('TRACEPARENT'), $handed('TRACESTATE')));"#;

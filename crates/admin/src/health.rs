@@ -51,6 +51,7 @@ pub(crate) fn troubles(
             About::Workers => "/workers",
             About::Image => "/image",
             About::Logs => "/history",
+            About::Routes => "/routes",
         };
         troubles.push(LinkedProblem::new(capitalised(&trouble.text), place));
     }

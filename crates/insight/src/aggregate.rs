@@ -8,7 +8,7 @@ use crate::histogram::Counting;
 use crate::observation::{Seen, Witness};
 use crate::path_folding::fold;
 use crate::recent_requests::{RecentRequest, RecentRequests};
-use crate::redaction::Redaction;
+use crate::redaction::{Redaction, cleaned};
 use crate::report::{Entry, Report};
 use crate::route::{Costs, RouteFigures};
 use crate::series::Series;
@@ -20,8 +20,9 @@ use std::sync::Arc;
 /// Number of single seconds that are kept.
 const SECONDS_MAX: usize = 15 * 60;
 const MINUTE_S: u64 = 60;
-/// Maximum number of slow and failed requests per minute that are written to disk.
-const KEPT_OF_MINUTE_MAX: usize = 100;
+/// Maximum number of requests per minute that are written to disk, half of them slow and half of
+/// them failed.
+const KEPT_OF_MINUTE_MAX: usize = 200;
 /// Number of single minutes that are kept: a day.
 const MINUTES_MAX: usize = 24 * 60;
 
@@ -31,6 +32,22 @@ const ALIKE_MIN: usize = 4;
 /// Divisor of `routes_max` for other machines: they may use at most half of the routes. The rest is
 /// reserved for this server.
 const ELSEWHERE_PART: usize = 2;
+
+/// Route of all requests to paths that do not exist, unless the application names the route: a
+/// scanner invents paths.
+pub const NOT_FOUND: &str = "(not found)";
+
+/// Divisor of `routes_max` for routes whose first request was an error of the client. The rest is
+/// reserved for requests that succeed.
+const CLIENT_ERRORS_PART: usize = 2;
+/// Minimum time between two evictions, s. Inventing paths must not keep the thread busy.
+const EVICTION_PAUSE_S: u64 = 10;
+/// Divisor of `routes_max` for the routes that are evicted at once.
+const EVICTED_PART: usize = 8;
+/// Minimum number of requests without an error that protects a route from eviction.
+const ESTABLISHED_MIN: u64 = 10;
+/// Time for which the table of routes counts as full after it rejected a route, s.
+const FULL_S: u64 = 10 * 60;
 
 /// Limits of an aggregate.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +75,9 @@ pub struct Aggregate {
     packed: Packed,
     sources: Sources,
     routes_elsewhere: usize,
+    /// Time of the last request whose route had no room.
+    rejected_at: Option<u64>,
+    evicted_at: Option<u64>,
     malformed_reports: u64,
     dropped_entries: u64,
 }
@@ -76,12 +96,12 @@ struct Packed {
 #[derive(Clone, Debug)]
 struct ThisMinute {
     at: u64,
-    kept: Vec<Arc<RecentRequest>>,
+    kept: RecentRequests,
 }
 
 impl ThisMinute {
     fn new(now: u64) -> ThisMinute {
-        ThisMinute { at: now - now % MINUTE_S, kept: Vec::new() }
+        ThisMinute { at: now - now % MINUTE_S, kept: RecentRequests::new(KEPT_OF_MINUTE_MAX) }
     }
 }
 
@@ -103,6 +123,8 @@ impl Aggregate {
             packed: Packed::default(),
             sources: Sources::default(),
             routes_elsewhere: 0,
+            rejected_at: None,
+            evicted_at: None,
             malformed_reports: 0,
             dropped_entries: 0,
         }
@@ -138,6 +160,10 @@ impl Aggregate {
         self.packed = packed;
         for finished in batch.whole() {
             let entries = self.entries(finished.report);
+            let clean = self.redaction.clean(&entries);
+            let entries = clean.as_deref().map_or(entries, cleaned);
+            let path = self.redaction.text(finished.path);
+            let finished = Finished { path: &path, ..finished };
             let named = entries.iter().rev().find_map(|entry| match entry {
                 Entry::Route(name) => Some(*name),
                 _ => None,
@@ -173,7 +199,7 @@ impl Aggregate {
             }
         } else {
             alike.sums(counting, sums);
-            place(&mut self.routes, route, sums.requests).count_all(sums);
+            self.place(route, sums.requests, sums.common.status, now).count_all(sums);
             self.by_model[common.numbers.model as usize].add_sums(sums);
             self.seconds.at(now).add_sums(sums);
             self.minutes.at(now).add_sums(sums);
@@ -194,12 +220,13 @@ impl Aggregate {
         &mut self,
         source: (&str, &str),
         finished: &Finished,
-        mut entries: Vec<Entry>,
+        entries: Vec<Entry>,
         now: u64,
     ) {
-        for entry in &mut entries {
-            self.redaction.apply(entry);
-        }
+        let clean = self.redaction.clean(&entries);
+        let entries = clean.as_deref().map_or(entries, cleaned);
+        let path = self.redaction.text(finished.path).into_owned();
+        let finished = &Finished { path: &path, ..*finished };
         let folded = fold(finished.path);
         let route = if self.has_room_elsewhere(&folded) { &*folded } else { OTHER };
         self.add(&Seen { finished, route, entries: &entries, now, scene: None });
@@ -219,7 +246,7 @@ impl Aggregate {
     fn add(&mut self, seen: &Seen) {
         let Seen { finished, route: name, entries, now, scene } = *seen;
         let numbers = &finished.numbers;
-        let route = place(&mut self.routes, name, 1);
+        let route = self.place(name, 1, numbers.status, now);
         route.count(numbers);
         let mut waiting_ns = 0_u64;
         for entry in entries {
@@ -240,11 +267,63 @@ impl Aggregate {
                 ..RecentRequest::new(finished, name, entries)
             };
             let kept = Arc::new(kept);
-            if self.this_minute.kept.len() < KEPT_OF_MINUTE_MAX {
-                self.this_minute.kept.push(Arc::clone(&kept));
-            }
+            self.this_minute.kept.put(Arc::clone(&kept));
             self.kept.put(kept);
         }
+    }
+
+    /// Returns the figures of a route, for this number of requests with this status. A route named
+    /// `(other)` is counted as one beyond the limit.
+    fn place(&mut self, name: &str, requests: u64, status: u16, now: u64) -> &mut RouteFigures {
+        if name == OTHER {
+            return self.routes.other(requests);
+        }
+        if self.has_room(name, status, now) {
+            return self.routes.entry_for(name, requests);
+        }
+        self.rejected_at = Some(now);
+        self.routes.other(requests)
+    }
+
+    /// Returns whether a route has figures of its own, or gets them.
+    fn has_room(&mut self, name: &str, status: u16, now: u64) -> bool {
+        let most = self.limits.routes_max;
+        // Below this number of routes, each has room: nothing needs to be looked up.
+        if self.routes.len() < most / CLIENT_ERRORS_PART || self.routes.get(name).is_some() {
+            return true;
+        }
+        let is_client_error = (400..500).contains(&status);
+        if is_client_error {
+            return self.routes.len() < most.div_ceil(CLIENT_ERRORS_PART);
+        }
+        if self.routes.is_full() {
+            self.evict(now);
+        }
+        !self.routes.is_full()
+    }
+
+    /// Adds the routes with the fewest successful requests to `(other)`.
+    fn evict(&mut self, now: u64) {
+        if self.evicted_at.is_some_and(|at| now >= at && now - at < EVICTION_PAUSE_S) {
+            return;
+        }
+        self.evicted_at = Some(now);
+        let many = self.limits.routes_max.div_ceil(EVICTED_PART);
+        let rank = |route: &RouteFigures| {
+            Some(route.successes()).filter(|successes| *successes < ESTABLISHED_MIN)
+        };
+        for (_, route) in self.routes.evict(many, rank, |route| route.costs.requests) {
+            if route.costs.elsewhere == route.costs.requests {
+                self.routes_elsewhere = self.routes_elsewhere.saturating_sub(1);
+            }
+            self.routes.other(0).absorb(&route);
+        }
+    }
+
+    /// Returns whether routes had no room lately.
+    #[must_use]
+    pub fn routes_are_full(&self, now: u64) -> bool {
+        self.rejected_at.is_some_and(|at| now < at.saturating_add(FULL_S))
     }
 
     /// Returns the minute that is over at `now`, once, if anything happened in it. Must be called
@@ -253,12 +332,12 @@ impl Aggregate {
         if now - now % MINUTE_S <= self.this_minute.at {
             return None;
         }
-        let ended = std::mem::replace(&mut self.this_minute, ThisMinute::new(now));
+        let mut ended = std::mem::replace(&mut self.this_minute, ThisMinute::new(now));
         let routes = self.routes.named_places_mut();
         let routes: Vec<_> = routes
             .filter_map(|(name, route)| Some((Box::from(name), route.close_minute()?)))
             .collect();
-        let minute = Minute { at: ended.at, routes, events: Vec::new(), kept: ended.kept };
+        let minute = Minute { at: ended.at, routes, events: Vec::new(), kept: ended.kept.drain() };
         (!minute.routes.is_empty()).then_some(minute)
     }
 
@@ -268,10 +347,7 @@ impl Aggregate {
         for entry in Report::new(report) {
             match entry {
                 Ok(Entry::Dropped(n)) => self.dropped_entries += u64::from(n),
-                Ok(mut entry) => {
-                    self.redaction.apply(&mut entry);
-                    entries.push(entry);
-                }
+                Ok(entry) => entries.push(entry),
                 Err(_) => self.malformed_reports += 1,
             }
         }
@@ -352,16 +428,6 @@ impl Aggregate {
     }
 }
 
-/// Returns the figures of a route, for this number of requests. A route named `(other)` is counted
-/// as one beyond the limit.
-fn place<'a>(
-    routes: &'a mut Capped<RouteFigures>,
-    name: &str,
-    requests: u64,
-) -> &'a mut RouteFigures {
-    if name == OTHER { routes.other(requests) } else { routes.entry_for(name, requests) }
-}
-
 /// Returns the route's name with its pool if there are several pools: the `/` of two pools are two
 /// routes.
 fn of_pool(pool: &str, route: &str) -> Option<String> {
@@ -371,6 +437,9 @@ fn of_pool(pool: &str, route: &str) -> Option<String> {
 /// Returns the route of a request that the application did not name, such as `index.php
 /// /users/{n}`. The script is omitted if the path contains it. `name` is a buffer.
 fn route_of<'a>(finished: &Finished<'a>, name: &'a mut String) -> &'a str {
+    if finished.numbers.status == 404 && finished.numbers.model != Model::Elsewhere {
+        return NOT_FOUND;
+    }
     route_by_path(finished.script, finished.path, name)
 }
 

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum time to wait for a batch before the thread checks the clock.
 const LOOK: Duration = Duration::from_millis(500);
+/// Message about a full table of routes.
+const ROUTES_FULL: &str = "the table of routes is full: further routes are counted as (other)\n\
+    hint: raise insight.routes_max, or name routes with Samovar\\route()";
 /// Maximum number of events per minute that are kept for the history.
 const EVENTS_MAX: usize = 1_000;
 /// Maximum number of events in memory, for reading without the history.
@@ -51,9 +54,14 @@ pub struct Options {
     pub cpu: Option<Clock>,
     /// Sampler of the workers; it is notified of each request.
     pub witness: Option<Arc<dyn Witness>>,
+    /// Called with a message when the table of routes becomes full.
+    pub routes_full: Option<Notice>,
     /// The history is written from this turn on.
     pub handover_gate: HandoverGate,
 }
+
+/// Reports a message to the server's log.
+pub type Notice = Box<dyn Fn(&str) + Send>;
 
 /// Returns the current value of a clock, ns.
 pub type Clock = Box<dyn Fn() -> u64 + Send>;
@@ -105,8 +113,8 @@ impl Insight {
         limits: Limits,
         options: Options,
     ) -> std::io::Result<Insight> {
-        let Options { history, redaction, mut sinks, pinba_in, cpu, witness, handover_gate } =
-            options;
+        let Options { redaction, mut sinks, pinba_in, cpu, witness, routes_full, .. } = options;
+        let (history, handover_gate) = (options.history, options.handover_gate);
         let history_path = history.as_ref().map(|h| h.path.clone());
         let historian = match history {
             Some(h) => Some(Historian::start_at(handover_gate, h.path, h.limits, h.trouble)?),
@@ -129,9 +137,10 @@ impl Insight {
             .map(|p| p.start(move |packet| lock(&of_listener.figures).take_packet(packet, now())))
             .transpose()?;
         let of_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("insight".to_owned())
-            .spawn(move || of_thread.run(&outlet, historian, &mut sinks, cpu.as_ref()))?;
+        let thread = std::thread::Builder::new().name("insight".to_owned()).spawn(move || {
+            let notices = (cpu.as_ref(), routes_full.as_ref());
+            of_thread.run(&outlet, historian, &mut sinks, notices);
+        })?;
         Ok(Insight { shared, history_path, thread: Mutex::new(Some(thread)), listening, tallies })
     }
 
@@ -225,8 +234,9 @@ impl Shared {
         outlet: &Outlet,
         mut historian: Option<Historian>,
         sinks: &mut [Box<dyn Sink>],
-        cpu: Option<&Clock>,
+        (cpu, routes_full): (Option<&Clock>, Option<&Notice>),
     ) {
+        let mut was_full = false;
         let mut looked = Instant::now();
         let mut cpu_ns = cpu.map_or(0, |cpu| cpu());
         loop {
@@ -243,6 +253,12 @@ impl Shared {
                         sink.take(seen);
                     }
                 });
+                let is_full = figures.routes_are_full(now);
+                drop(figures);
+                if let Some(notice) = routes_full.filter(|_| is_full && !was_full) {
+                    notice(ROUTES_FULL);
+                }
+                was_full = is_full;
             });
             self.lost.store(outlet.lost(), Ordering::Relaxed);
             match taken {

@@ -16,7 +16,7 @@
 //! | `bounded_map.rs` | map with a limited number of names from outside |
 //! | `route.rs` | sums of one route |
 //! | `checkpoint_savings.rs` | saving of a booted application |
-//! | `recent_requests.rs` | details of the last slow and failed requests |
+//! | `recent_requests.rs` | details of the last slow and failed requests, in a ring each |
 //! | `heat_map.rs` | rows of the latency heat map |
 //! | `series.rs` | the last seconds and minutes |
 //! | `redaction.rs` | removal of secret values |
@@ -58,8 +58,8 @@ pub mod slow_log;
 mod sources;
 pub mod store;
 
-pub use aggregate::{Aggregate, Limits, route_by_path};
-pub use aggregator::{Clock, HistoryOptions, Insight, Options, now};
+pub use aggregate::{Aggregate, Limits, NOT_FOUND, route_by_path};
+pub use aggregator::{Clock, HistoryOptions, Insight, Notice, Options, now};
 pub use batch::{Batch, Marks, id_mark, mark};
 pub use bounded_map::OTHER;
 pub use checkpoint_savings::Saving;

@@ -49,7 +49,7 @@ fn value(part: &str) -> Option<&'static str> {
         Some("{hash}")
     } else if text.bytes().next().is_some_and(|b| b.is_ascii_digit()) && is_dated(text) {
         Some("{date}")
-    } else if text.contains('%') || text.chars().count() > WORD_CHARS_MAX {
+    } else if text.contains(['%', '=']) || text.chars().count() > WORD_CHARS_MAX {
         Some("{…}")
     } else {
         None
@@ -97,6 +97,7 @@ mod tests {
             ("/v2/users", "/v2/users"),
             ("/index.php", "/index.php"),
             ("/a%20b/c", "/{…}/c"),
+            ("/cart;token=abc/c", "/{…}/c"),
             ("//double//", "//double//"),
             ("", ""),
             (

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Maximum number of kept requests.
+/// Maximum number of kept requests, half of them slow and half of them failed.
 const KEPT_MAX: usize = 500;
+/// Number of routes that share a full ring: each has this part of it as its quota.
+const ROUTES_IN_RING: usize = 10;
 
 /// A timer of one request; times in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,21 +111,48 @@ impl RecentRequest {
     }
 }
 
-/// The last slow and failed requests. Clones share the requests.
-#[derive(Clone, Debug, Default)]
-pub struct RecentRequests(VecDeque<Arc<RecentRequest>>);
+/// The last slow and the last failed requests, in a ring each: neither pushes out the other.
+/// Clones share the requests.
+#[derive(Clone, Debug)]
+pub struct RecentRequests {
+    slow: Ring,
+    failed: Ring,
+    /// Number of requests so far; orders those of both rings.
+    put: u64,
+}
+
+impl Default for RecentRequests {
+    fn default() -> RecentRequests {
+        RecentRequests::new(KEPT_MAX)
+    }
+}
 
 impl RecentRequests {
+    /// Creates rings for this number of requests in total. One route can fill a part of a ring only
+    /// while others need the rest.
+    pub(crate) fn new(requests_max: usize) -> RecentRequests {
+        let ring = Ring { requests: VecDeque::new(), requests_max: requests_max / 2 };
+        RecentRequests { slow: ring.clone(), failed: ring, put: 0 }
+    }
+
     pub(crate) fn put(&mut self, kept: Arc<RecentRequest>) {
-        if self.0.len() == KEPT_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back(kept);
+        self.put += 1;
+        let ring = if kept.numbers.status >= 500 { &mut self.failed } else { &mut self.slow };
+        ring.put(self.put, kept);
     }
 
     /// Returns the requests, latest first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<RecentRequest>> {
-        self.0.iter().rev()
+        let mut slow = self.slow.requests.iter().rev().peekable();
+        let mut failed = self.failed.requests.iter().rev().peekable();
+        std::iter::from_fn(move || {
+            let is_slow = match (slow.peek(), failed.peek()) {
+                (Some((a, _)), Some((b, _))) => a > b,
+                (slow, _) => slow.is_some(),
+            };
+            let next = if is_slow { slow.next() } else { failed.next() };
+            next.map(|(_, kept)| kept)
+        })
     }
 
     /// Returns the latest request with this id.
@@ -131,12 +160,49 @@ impl RecentRequests {
     pub fn find(&self, id: &str) -> Option<&Arc<RecentRequest>> {
         self.iter().find(|kept| &*kept.id == id)
     }
+
+    /// Removes all requests and returns them, oldest first.
+    pub(crate) fn drain(&mut self) -> Vec<Arc<RecentRequest>> {
+        let mut all: Vec<_> = self.iter().cloned().collect();
+        all.reverse();
+        self.slow.requests.clear();
+        self.failed.requests.clear();
+        all
+    }
+}
+
+/// Requests of one kind with their numbers in the order of arrival, oldest first.
+#[derive(Clone, Debug)]
+struct Ring {
+    requests: VecDeque<(u64, Arc<RecentRequest>)>,
+    requests_max: usize,
+}
+
+impl Ring {
+    fn put(&mut self, number: u64, kept: Arc<RecentRequest>) {
+        if self.requests.len() >= self.requests_max {
+            self.requests.remove(self.least_needed(&kept.route));
+        }
+        self.requests.push_back((number, kept));
+    }
+
+    /// Returns the index of the oldest request of `route` if that route uses its quota, and of all
+    /// routes above their quota otherwise.
+    fn least_needed(&self, route: &str) -> usize {
+        let quota = self.requests_max / ROUTES_IN_RING;
+        let of = |route: &str| self.requests.iter().filter(|(_, k)| *k.route == *route).count();
+        if of(route) >= quota.max(1) {
+            return self.requests.iter().position(|(_, k)| *k.route == *route).unwrap_or(0);
+        }
+        let is_above = |(_, kept): &(u64, Arc<RecentRequest>)| of(&kept.route) > quota;
+        self.requests.iter().position(is_above).unwrap_or(0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Arc, KEPT_MAX, RecentRequest, RecentRequests};
-    use crate::finished::Finished;
+    use crate::finished::{Finished, Numbers};
     use crate::report::{Entry, Wait, WaitKind};
 
     #[test]
@@ -148,18 +214,43 @@ mod tests {
         assert_eq!(peers, ["b", "c", "a"]);
     }
 
+    fn kept(id: u64, route: &str, status: u16) -> Arc<RecentRequest> {
+        let numbers = Numbers { status, ..Numbers::default() };
+        let id = id.to_string();
+        let finished = Finished { numbers, id: &id, ..Finished::default() };
+        Arc::new(RecentRequest::new(&finished, route, &[]))
+    }
+
     #[test]
     fn kept_requests_beyond_limit_drop_oldest() {
         let mut all = RecentRequests::default();
-        for n in 0..=KEPT_MAX {
-            let id = n.to_string();
-            all.put(Arc::new(RecentRequest::new(
-                &Finished { id: &id, ..Finished::default() },
-                "r",
-                &[],
-            )));
+        for n in 0..=KEPT_MAX as u64 / 2 {
+            all.put(kept(n, "r", 200));
         }
-        assert_eq!(all.iter().count(), KEPT_MAX);
+        assert_eq!(all.iter().count(), KEPT_MAX / 2);
         assert!(all.find("0").is_none() && all.find("1").is_some());
+    }
+
+    #[test]
+    fn failures_do_not_push_out_slow_requests() {
+        let mut all = RecentRequests::default();
+        all.put(kept(0, "/slow", 200));
+        (1..=4_000).for_each(|n| all.put(kept(n, "/fails", 500)));
+        assert!(all.find("0").is_some());
+        all.put(kept(4_001, "/slow", 200));
+        let ids: Vec<_> = all.iter().take(2).map(|kept| &*kept.id).collect();
+        assert_eq!(ids, ["4001", "4000"], "latest first");
+        let oldest_first = all.drain();
+        assert_eq!((&*oldest_first[0].id, all.iter().count()), ("0", 0));
+    }
+
+    #[test]
+    fn one_route_does_not_push_out_requests_of_others() {
+        let mut all = RecentRequests::default();
+        (0..5).for_each(|n| all.put(kept(n, "/rare", 200)));
+        (5..4_000).for_each(|n| all.put(kept(n, "/often", 200)));
+        (4_000..4_010).for_each(|n| all.put(kept(n, "/late", 200)));
+        let of = |route: &str| all.iter().filter(|kept| *kept.route == *route).count();
+        assert_eq!((of("/rare"), of("/late"), of("/often")), (5, 10, KEPT_MAX / 2 - 15));
     }
 }

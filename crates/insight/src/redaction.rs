@@ -1,12 +1,30 @@
-//! Redaction: replaces the values of tags with secret names before any other code sees them.
+//! Redaction: removes secrets from tags, peers, names and paths before any other code sees them.
+//!
+//! Values of tags with secret names are replaced. Texts from outside lose query strings, passwords
+//! in URLs, values of secret names (`token=…`), and the literals of SQL. Peers that are files
+//! become classes. A worker classifies them, too, but its report is not trusted.
 
-use crate::report::Entry;
+mod sql;
+mod text;
 
-/// Replacement for a secret value.
-pub const BLOT: &str = "(redacted)";
+use crate::report::{Entry, Report, WaitKind};
+use samovar_log::FileClass;
+use std::borrow::Cow;
+
+pub use text::BLOT;
+
 /// Default words of secret names.
-const SECRET: [&str; 8] =
-    ["password", "passwd", "secret", "token", "authorization", "cookie", "api_key", "apikey"];
+const SECRET: [&str; 9] = [
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "authorization",
+    "cookie",
+    "api_key",
+    "apikey",
+    "sessid",
+];
 
 /// Secret names: those that contain one of these words, ignoring case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,26 +52,88 @@ impl Redaction {
         self.0.iter().any(|word| is_in(word))
     }
 
-    /// Replaces the secret values of an entry's tags.
-    pub(crate) fn apply(&self, entry: &mut Entry) {
+    /// Returns a text from outside without its secrets: a path, a value, a message.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if sql::is_statement(text) {
+            return Cow::Owned(sql::without_literals(text));
+        }
+        text::without_secrets(text, |name| self.is_secret(name))
+    }
+
+    /// Returns the entries of a report, encoded without their secrets. Returns `None` if there are
+    /// no secrets in them.
+    pub(crate) fn clean(&self, entries: &[Entry]) -> Option<Vec<u8>> {
+        let has_secret = entries.iter().any(|entry| self.changes(entry));
+        has_secret.then(|| entries.iter().flat_map(|entry| self.encode_clean(entry)).collect())
+    }
+
+    fn value<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
+        if self.is_secret(name) { BLOT.into() } else { self.text(value) }
+    }
+
+    fn changes(&self, entry: &Entry) -> bool {
+        let is_new = |new: Cow<str>, old: &str| *new != *old;
         match entry {
-            Entry::Tag(name, value) if self.is_secret(name) => *value = BLOT,
+            Entry::Route(name) => is_new(self.text(name), name),
+            Entry::Wait(wait) => is_new(peer(wait.kind, wait.peer), wait.peer),
+            Entry::Tag(name, value) => is_new(self.value(name, value), value),
             Entry::Timer { tags, .. } => {
-                for (name, value) in tags {
-                    if self.is_secret(name) {
-                        *value = BLOT;
-                    }
-                }
+                tags.iter().any(|(name, value)| is_new(self.value(name, value), value))
             }
-            _ => {}
+            Entry::Place(_) | Entry::Dropped(_) | Entry::Boot(_) => false,
+        }
+    }
+
+    fn encode_clean(&self, entry: &Entry) -> Vec<u8> {
+        match entry {
+            Entry::Route(name) => Entry::Route(&self.text(name)).encode(),
+            Entry::Wait(wait) => {
+                let peer = peer(wait.kind, wait.peer);
+                Entry::Wait(crate::report::Wait { peer: &peer, ..*wait }).encode()
+            }
+            Entry::Tag(name, value) => Entry::Tag(name, &self.value(name, value)).encode(),
+            Entry::Timer { hits, wall_ns, user_ns, system_ns, tags } => {
+                let clean: Vec<_> =
+                    tags.iter().map(|(name, value)| (*name, self.value(name, value))).collect();
+                let tags = clean.iter().map(|(name, value)| (*name, &**value)).collect();
+                let (hits, wall_ns) = (*hits, *wall_ns);
+                let (user_ns, system_ns) = (*user_ns, *system_ns);
+                Entry::Timer { hits, wall_ns, user_ns, system_ns, tags }.encode()
+            }
+            other => other.encode(),
         }
     }
 }
 
+/// Returns the entries that [`Redaction::clean`] has encoded.
+pub(crate) fn cleaned(bytes: &[u8]) -> Vec<Entry<'_>> {
+    Report::of_own(bytes).filter_map(Result::ok).collect()
+}
+
+/// Returns the name of a peer without its secrets.
+fn peer(kind: WaitKind, name: &str) -> Cow<'_, str> {
+    if matches!(kind, WaitKind::Tcp | WaitKind::Udp) && is_address(name) {
+        return name.into();
+    }
+    let class = FileClass::of(name.as_bytes());
+    if class.bytes() == name.as_bytes() {
+        return name.into();
+    }
+    String::from_utf8_lossy(class.bytes()).into_owned().into()
+}
+
+/// Returns whether a name is a host and a port: `10.0.0.5:5432`, `[::1]:80`, `db:3306`.
+fn is_address(name: &str) -> bool {
+    let Some((host, port)) = name.rsplit_once(':') else { return false };
+    let is_host = |b: u8| b.is_ascii_alphanumeric() || b".-:[]%".contains(&b);
+    !host.is_empty() && host.bytes().all(is_host) && port.parse::<u16>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{BLOT, Redaction};
-    use crate::report::Entry;
+    use super::{BLOT, Redaction, cleaned};
+    use crate::report::{Entry, Wait, WaitKind};
 
     #[test]
     fn name_containing_a_secret_word_is_secret() {
@@ -63,6 +143,7 @@ mod tests {
             ("DB_Password_2", true),
             ("Set-Cookie", true),
             ("csrfToken", true),
+            ("PHPSESSID", true),
             ("group", false),
             ("", false),
             ("pass", false),
@@ -74,19 +155,65 @@ mod tests {
     }
 
     #[test]
-    fn secret_tags_of_requests_and_timers_are_redacted() {
+    fn secrets_in_entries_are_redacted() {
         let timer = |tags| Entry::Timer { hits: 1, wall_ns: 2, user_ns: 0, system_ns: 0, tags };
-        for (mut entry, expected) in [
+        let wait = |kind, peer| Entry::Wait(Wait { kind, peer, times: 1, ns: 5 });
+        for (entry, expected) in [
             (Entry::Tag("token", "abc"), Entry::Tag("token", BLOT)),
             (Entry::Tag("country", "de"), Entry::Tag("country", "de")),
             (
                 timer(vec![("group", "http"), ("cookie", "a=b")]),
                 timer(vec![("group", "http"), ("cookie", BLOT)]),
             ),
+            (
+                timer(vec![("sql", "SELECT a FROM t WHERE mail = 'a@b' AND id = 7")]),
+                timer(vec![("sql", "SELECT a FROM t WHERE mail = ? AND id = ?")]),
+            ),
+            (
+                Entry::Tag("url", "https://api/v1?key=s3cret&a=1"),
+                Entry::Tag("url", "https://api/v1?(redacted)"),
+            ),
             (Entry::Route("token"), Entry::Route("token")),
+            (Entry::Route("/reset?token=abc"), Entry::Route("/reset?(redacted)")),
+            (
+                wait(WaitKind::Lock, "/var/lib/php/sessions/sess_0a4f1b2c"),
+                wait(WaitKind::Lock, "session file"),
+            ),
+            // A worker may lie about the kind.
+            (wait(WaitKind::Tcp, "/tmp/sess_0a4f1b2c"), wait(WaitKind::Tcp, "session file")),
+            (wait(WaitKind::Tcp, "10.0.0.5:5432"), wait(WaitKind::Tcp, "10.0.0.5:5432")),
+            (wait(WaitKind::Tcp, "[::1]:80"), wait(WaitKind::Tcp, "[::1]:80")),
+            (wait(WaitKind::Lock, "(other)"), wait(WaitKind::Lock, "(other)")),
         ] {
-            Redaction::default().apply(&mut entry);
-            assert_eq!(entry, expected);
+            let clean = Redaction::default().clean(std::slice::from_ref(&entry));
+            let found = clean.as_deref().map_or(vec![entry.clone()], cleaned);
+            assert_eq!(found, [expected]);
+            assert_eq!(Redaction::default().clean(&found), None, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn text_has_no_secrets() {
+        let redaction = Redaction::default();
+        for (text, expected) in [
+            ("/products/42", "/products/42"),
+            ("/a;token=abc/b", "/a;token=(redacted)/b"),
+            (
+                "GET https://u:p@host/x?a=1 failed",
+                "GET https://(redacted)@host/x?(redacted) failed",
+            ),
+            ("/x?next=/y&b", "/x?(redacted)"),
+            ("a = ? and b = ?", "a = ? and b = ?"),
+            (r#"{"password": "hunter2", "a": 1}"#, r#"{"password": "(redacted)", "a": 1}"#),
+            ("Authorization: Bearer abc.def", "Authorization: (redacted)"),
+            ("bad login: password=hunter2, user=x", "bad login: password=(redacted), user=x"),
+            ("App\\TokenController::show", "App\\TokenController::show"),
+            ("tag:de", "tag:de"),
+            ("ä?ö=ü", "ä?ö=ü"),
+        ] {
+            let clean = redaction.text(text);
+            assert_eq!(clean, expected, "{text}");
+            assert_eq!(redaction.text(expected), expected, "twice: {text}");
         }
     }
 }

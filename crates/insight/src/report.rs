@@ -8,7 +8,7 @@
 //! | tag | payload |
 //! |---|---|
 //! | 1 route | the name, UTF-8 |
-//! | 2 wait | kind u8, times u32, ns u64, then the peer: UTF-8, may be empty |
+//! | 2 wait | kind u8, times u32, ns u64, then the peer: UTF-8, may be empty; a file's class |
 //! | 3 timer | hits u32, wall ns u64, user ns u64, system ns u64, then tags, each as in row 4 |
 //! | 4 tag of the request | name and value, each a length u8 and UTF-8 |
 //! | 5 place | position of PHP during its longest wait, UTF-8: `App\Foo::bar() src/Foo.php:12` |
@@ -35,7 +35,7 @@ pub enum WaitKind {
     Unix = 1,
     /// A UDP peer.
     Udp = 2,
-    /// A file lock or a System V lock: its path, if there is one.
+    /// A file lock or a System V lock: the file's class, if there is one.
     Lock = 3,
     /// Name resolution: `getaddrinfo` and similar functions.
     Dns = 4,
@@ -93,7 +93,7 @@ impl WaitKind {
 pub struct Wait<'a> {
     /// Kind of the wait.
     pub kind: WaitKind,
-    /// Peer: an address or a path; empty if the kind has none.
+    /// Peer: an address or the class of a file; empty if the kind has none.
     pub peer: &'a str,
     /// Number of waits.
     pub times: u32,
@@ -217,6 +217,11 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Report<'a> {
         Report { bytes: &bytes[..bytes.len().min(REPORT_BYTES_MAX)], at: 0 }
+    }
+
+    /// Reads entries that this process has encoded, without a limit.
+    pub(crate) fn of_own(bytes: &'a [u8]) -> Report<'a> {
+        Report { bytes, at: 0 }
     }
 }
 

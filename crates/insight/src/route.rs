@@ -1,7 +1,7 @@
 //! Sums of one route: costs, waits by peer, timers by tags.
 
 use crate::batch::Sums;
-use crate::bounded_map::Capped;
+use crate::bounded_map::{Capped, OTHER};
 use crate::checkpoint_savings::BothWays;
 use crate::finished::{End, Model, Numbers};
 use crate::histogram::Histogram;
@@ -169,6 +169,13 @@ pub struct WaitFigures {
     pub ns: u64,
 }
 
+impl WaitFigures {
+    fn add(&mut self, other: &WaitFigures) {
+        self.times += other.times;
+        self.ns = self.ns.saturating_add(other.ns);
+    }
+}
+
 /// Sums of a timer with one set of tags. Times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerFigures {
@@ -182,6 +189,24 @@ pub struct TimerFigures {
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
+}
+
+impl TimerFigures {
+    fn add(&mut self, other: &TimerFigures) {
+        self.hits += other.hits;
+        self.requests += other.requests;
+        self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
+        self.user_ns = self.user_ns.saturating_add(other.user_ns);
+        self.system_ns = self.system_ns.saturating_add(other.system_ns);
+    }
+}
+
+/// Extends a list to this length.
+fn at_least<T: Clone + Default>(list: &mut Vec<T>, len: usize) -> &mut Vec<T> {
+    if list.len() < len {
+        list.resize(len, T::default());
+    }
+    list
 }
 
 /// All figures of one route.
@@ -336,6 +361,55 @@ impl RouteFigures {
         changed.collect()
     }
 
+    /// Returns the number of requests without an error, which are of a real route more probably.
+    pub(crate) fn successes(&self) -> u64 {
+        self.costs.by_class[..4].iter().sum()
+    }
+
+    /// Adds all figures of a route that has no more room, those of its current minute included.
+    pub(crate) fn absorb(&mut self, evicted: &RouteFigures) {
+        self.costs.merge(&evicted.costs);
+        if let Some(minute) = &evicted.minute {
+            let own = self.minute.get_or_insert_default();
+            own.wall.merge(&minute.wall);
+            own.cpu.merge(&minute.cpu);
+            own.peak_bytes = own.peak_bytes.max(minute.peak_bytes);
+        }
+        let (closed, then) = (&mut self.closed, &evicted.closed);
+        closed.requests += then.requests;
+        closed.errors += then.errors;
+        for (sum, ns) in [
+            (&mut closed.queue_ns, then.queue_ns),
+            (&mut closed.run_ns, then.run_ns),
+            (&mut closed.waiting_ns, then.waiting_ns),
+            (&mut closed.rollback_ns, then.rollback_ns),
+            (&mut closed.bytes_out, then.bytes_out),
+        ] {
+            *sum = sum.saturating_add(ns);
+        }
+        for (n, (key, waits)) in evicted.waits.named_places().enumerate() {
+            if waits.times > 0 {
+                let instead = format!("{}{SEPARATOR}{OTHER}", wait_of(key).0);
+                let place = self.waits.place_or(key, &instead);
+                self.waits.at(place).add(waits);
+                let known = then.waits.get(n).copied().unwrap_or_default();
+                at_least(&mut closed.waits, place + 1)[place].add(&known);
+            }
+        }
+        for (n, (key, timer)) in evicted.timers.named_places().enumerate() {
+            if timer.hits > 0 {
+                let place = self.timers.place_or(key, OTHER);
+                self.timers.at(place).add(timer);
+                let known = then.timers.get(n).copied().unwrap_or_default();
+                at_least(&mut closed.timers, place + 1)[place].add(&known);
+            }
+        }
+        for (key, requests) in evicted.tags.iter().filter(|(_, requests)| **requests > 0) {
+            let place = self.tags.place_or(key, OTHER);
+            *self.tags.at(place) += requests;
+        }
+    }
+
     /// Returns its requests by execution model.
     pub(crate) fn both_ways(&self) -> &BothWays {
         &self.both_ways
@@ -351,7 +425,8 @@ impl RouteFigures {
     pub(crate) fn add(&mut self, entry: &Entry) {
         match entry {
             Entry::Wait(Wait { kind, peer, times, ns }) => {
-                let figures = self.waits.entry(&format!("{}{SEPARATOR}{peer}", kind.name()));
+                let key = |peer: &str| format!("{}{SEPARATOR}{peer}", kind.name());
+                let figures = self.waits.entry_or(&key(peer), &key(OTHER));
                 figures.times += u64::from(*times);
                 figures.ns = figures.ns.saturating_add(*ns);
             }
@@ -368,7 +443,8 @@ impl RouteFigures {
         }
     }
 
-    /// Returns the waits as (kind, peer, figures); beyond the limit the peer is `(other)`.
+    /// Returns the waits as (kind, peer, figures); beyond the limit the peer is `(other)`, for each
+    /// kind.
     pub fn waits(&self) -> impl Iterator<Item = (&str, &str, &WaitFigures)> {
         self.waits.iter().map(|(key, figures)| {
             let (kind, peer) = wait_of(key);
@@ -446,7 +522,12 @@ mod tests {
         let all: Vec<_> = route.waits().collect();
         assert_eq!(all[0], ("tcp", "db:5432", &WaitFigures { times: 2, ns: 11 }));
         let beyond = WaitFigures { times: PEERS_MAX as u64 + 1, ns: PEERS_MAX as u64 + 1 };
-        assert_eq!(all.last(), Some(&("other", "(other)", &beyond)));
+        assert_eq!(all.last(), Some(&("tcp", "(other)", &beyond)));
+        let lock = Wait { kind: WaitKind::Lock, peer: "session file", times: 1, ns: 7 };
+        route.add(&Entry::Wait(lock));
+        let all: Vec<_> = route.waits().collect();
+        assert_eq!(all.last(), Some(&("lock", "(other)", &WaitFigures { times: 1, ns: 7 })));
+        assert_eq!(all.len(), PEERS_MAX + 2);
     }
 
     #[test]

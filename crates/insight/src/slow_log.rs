@@ -5,6 +5,7 @@
 
 mod record;
 
+use crate::batch::id_mark;
 use crate::observation::Seen;
 use crate::recent_requests::RecentRequest;
 use crate::sink::{Fate, Sink, Tally};
@@ -12,6 +13,8 @@ use std::sync::Arc;
 
 /// Default for the maximum number of records per second.
 const PER_SECOND: u32 = 10;
+/// Part of the records per second that is reserved for routes without a record in that second.
+const RESERVED_PART: u32 = 5;
 
 /// Format of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub struct SlowLog {
     options: SlowLogOptions,
     second: u64,
     written: u32,
+    /// Routes with a record in this second, as hashes; at most `per_second_max`.
+    routes: Vec<u64>,
     suppressed: u64,
     tally: Arc<Tally>,
 }
@@ -61,15 +66,23 @@ impl SlowLog {
     #[must_use]
     pub fn new(options: SlowLogOptions) -> SlowLog {
         let tally = Tally::new("slow_log");
-        SlowLog { options, second: 0, written: 0, suppressed: 0, tally }
+        SlowLog { options, second: 0, written: 0, routes: Vec::new(), suppressed: 0, tally }
     }
 
-    fn has_room(&mut self, now: u64) -> bool {
+    fn has_room(&mut self, route: &str, now: u64) -> bool {
         if now != self.second {
             (self.second, self.written) = (now, 0);
+            self.routes.clear();
         }
-        let has_room = self.written < self.options.per_second_max;
+        let most = self.options.per_second_max;
+        let route = id_mark(route.as_bytes());
+        let is_first = !self.routes.contains(&route);
+        let reserved = if is_first { 0 } else { most / RESERVED_PART };
+        let has_room = self.written < most - reserved;
         self.written += u32::from(has_room);
+        if has_room && is_first {
+            self.routes.push(route);
+        }
         has_room
     }
 }
@@ -79,7 +92,7 @@ impl Sink for SlowLog {
         if seen.finished.numbers.wall_ns < self.options.slow_ns {
             return;
         }
-        if !self.has_room(seen.now) {
+        if !self.has_room(seen.route, seen.now) {
             self.suppressed += 1;
             self.tally.add(Fate::Lost, 1);
             return;

@@ -36,7 +36,7 @@ fn page() -> String {
     metrics(&figures, 0, &mut page);
     ways(&[tally], &mut page);
     events([(EventKind::Start, 1)].into_iter(), &mut page);
-    page.finish()
+    String::from_utf8(page.finish()).expect("text")
 }
 
 fn families() -> BTreeSet<String> {

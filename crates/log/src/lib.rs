@@ -10,6 +10,8 @@
 //! One module defines the format of the server's own log lines for all components (`line`). Another
 //! one defines the records that a log daemon receives (`record`).
 //!
+//! Names of files are classified before they leave a process (`file_class`).
+//!
 //! Components that may log the same message repeatedly check a [`Throttle`] first.
 //!
 //! The writing thread may wait for ever: for the reader of a pipe, for a disk. Therefore no thread
@@ -18,6 +20,7 @@
 //! with the shell and its other children.
 #![allow(unsafe_code)] // Signal masks, the time of day; each block states why it is sound.
 
+mod file_class;
 mod intake;
 mod line;
 mod lines;
@@ -29,6 +32,7 @@ mod target;
 mod throttle;
 mod writer;
 
+pub use file_class::{CLASS_BYTES_MAX, FileClass};
 pub use intake::{Intake, Speaker, Voice};
 pub use line::{Detail, Format, Line, Process};
 pub use queue::LogProblem;

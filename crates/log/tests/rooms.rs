@@ -4,7 +4,16 @@
 #[test]
 fn modules_import_only_lower_ones() {
     let rooms = [
-        "lines", "line", "record", "target", "queue", "signals", "writer", "intake", "pool",
+        "file_class",
+        "lines",
+        "line",
+        "record",
+        "target",
+        "queue",
+        "signals",
+        "writer",
+        "intake",
+        "pool",
         "throttle",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

@@ -31,6 +31,8 @@ pub enum About {
     Image,
     /// The logs.
     Logs,
+    /// The figures of routes.
+    Routes,
 }
 
 /// Returns all problems, worst first.
@@ -78,6 +80,10 @@ pub fn troubles(status: &Status) -> Vec<HealthProblem> {
     let lost = status.lines_lost();
     if lost > 0 {
         more(About::Logs, format!("{lost} log lines were dropped"));
+    }
+    if status.routes_full {
+        let text = "the table of routes is full: further ones are counted as (other)";
+        more(About::Routes, text.to_owned());
     }
     troubles
 }
@@ -136,6 +142,8 @@ mod tests {
         let alone =
             Status { image: Some(image), slow_log_lines_dropped_total: 2, ..server(&["idle"]) };
         assert_eq!(troubles(&alone).len(), 2);
+        let full = Status { routes_full: true, ..server(&["idle"]) };
+        assert_eq!(troubles(&full).len(), 1, "{:?}", troubles(&full));
         assert_eq!(troubles(&Status { draining: true, ..server(&[]) }).len(), 1);
     }
 

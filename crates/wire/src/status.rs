@@ -61,6 +61,9 @@ pub struct Status {
     pub access_log_lines_dropped_total: u64,
     /// Same for the slow log.
     pub slow_log_lines_dropped_total: u64,
+    /// Whether routes were counted as `(other)` within the last ten minutes, because there are
+    /// `insight.routes_max` others.
+    pub routes_full: bool,
     /// Booted application; `null` while there is none.
     pub image: Option<ImageStatus>,
     /// PHP's version; empty while PHP starts.

@@ -8,6 +8,7 @@ mod boundary;
 mod bytes;
 mod console;
 mod engine;
+mod file_class;
 mod image;
 mod ini;
 mod life;

@@ -22,6 +22,31 @@ fn random_urls_fill_route_table_up_to_its_limit() {
 }
 
 #[test]
+fn unrouted_404s_share_one_route() {
+    let server = page("[insight]\nroutes_max = 50\n").start();
+    let mut client = server.client();
+    for n in 0..200 {
+        assert_eq!(client.request(&Request::get(&format!("/x{n}y?status=404"))).status, 404);
+    }
+    for path in ["/search", "/checkout"] {
+        assert_eq!(client.request(&Request::get(path)).status, 200);
+    }
+    for (route, class, requests) in [
+        ("(not found)", "4xx", 200),
+        ("index.php /search", "2xx", 1),
+        ("index.php /checkout", "2xx", 1),
+    ] {
+        eventually(&format!("{route} is counted"), || {
+            let name =
+                format!("samovar_http_requests_total{{route=\"{route}\",class=\"{class}\"}}");
+            (sample(&server, &name) == requests).then_some(())
+        });
+    }
+    assert_eq!(server.status()["routes_full"], false);
+    server.stop();
+}
+
+#[test]
 fn pinba_garbage_flood_is_counted_and_requests_are_served() {
     let port = udp_port();
     let server = page(&format!("[insight]\npinba_listen = '127.0.0.1:{port}'\n")).start();

@@ -1,6 +1,6 @@
 //! Waits: kinds and names of peers, their limit, and waits for clients.
 
-use crate::request_accounting::bench::{figures, sample, serving, started, waited};
+use crate::request_accounting::bench::{ask, figures, sample, serving, started, waited};
 use samovar_testkit::eventually;
 use samovar_testkit::http::Request;
 use std::io::Write;
@@ -86,7 +86,7 @@ fn waits_are_accounted_with_peer_name() {
     for (step, kind, peer, times, ms) in [
         ("tcp", "tcp", None, 1, 4),
         ("udp", "udp", None, 1, 4),
-        ("unix", "unix", None, 1, 4),
+        ("unix", "unix", Some("/ledger-*.sock"), 1, 4),
         ("select", "poll", Some(""), 1, 4),
         ("pipe", "pipe", Some(""), 1, 8),
         ("child", "pipe", Some("child"), 1, 8),
@@ -116,8 +116,40 @@ fn peers_beyond_limit_share_one_entry() {
     let told = figures(&server, "many", 1);
     let of =
         |kind| told["waits"].as_array().expect("a list").iter().filter(move |w| w["kind"] == kind);
-    assert_eq!((of("tcp").count(), of("other").count()), (32, 1), "{told}");
-    assert_eq!(waited(&told, "other", "").0, 8, "{told}");
+    assert_eq!((of("tcp").count(), of("other").count()), (33, 0), "{told}");
+    assert_eq!(waited(&told, "tcp", "(other)").0, 8, "{told}");
+    server.stop();
+}
+
+/// A session can be stolen with its id, which is the name of the file whose lock PHP waits for.
+#[test]
+fn session_id_does_not_leave_worker() {
+    const ID: &str = "0a4f1b2c3d4e5f60718293a4b5";
+    let work = format!(
+        "Samovar\\route('session?token={ID}'); session_save_path(sys_get_temp_dir()); \
+         session_id('{ID}'); session_start(); usleep(400_000); echo session_id();"
+    );
+    let settings = "[insight]\nslow_request = '1ms'\nslow_log = 'slow.log'\n";
+    let server = started(serving("script", &work).workers(2).config(settings), "script");
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| assert_eq!(server.get("/").text(), ID));
+        }
+    });
+    let told = figures(&server, "session?(redacted)", 2);
+    assert!(waited(&told, "lock", "session file").0 >= 1, "{told}");
+    let log = server.folder().join("slow.log");
+    let records = eventually("both are logged", || {
+        let text = std::fs::read_to_string(&log).ok()?;
+        (text.lines().count() >= 2).then_some(text)
+    });
+    assert!(records.contains("× lock session file"), "{records}");
+    let pages = ["/metrics", "/api/requests", "/requests", "/routes", "/"];
+    for shown in pages.map(|path| ask(&server, path)).iter().chain([&records]) {
+        assert!(!shown.contains(ID), "{shown}");
+    }
+    let status = server.status().to_string();
+    assert!(!status.contains(ID), "{status}");
     server.stop();
 }
 

@@ -15,6 +15,7 @@ pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
     }
     let Some(insight) = &sources.insight else { return response::not_found() };
     let figures = insight.figures();
+    let stored = |id: &str| sources.store().and_then(|store| store.request(id).ok().flatten());
     let name = |of: &str| {
         let encoded = path.strip_prefix(of)?;
         percent_decode_str(encoded).decode_utf8().ok().map(std::borrow::Cow::into_owned)
@@ -25,7 +26,13 @@ pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
         "requests" => Some(requests(&figures)),
         _ => match (name("routes/"), name("requests/")) {
             (Some(name), _) => figures.route(&name).map(|found| route(&name, found)),
-            (_, Some(id)) => figures.kept().find(&id).map(|kept| json!(**kept)),
+            (_, Some(id)) => {
+                let kept = figures.kept().find(&id).map(|kept| json!(**kept));
+                // The figures are unlocked while the disk is read.
+                drop(figures);
+                let found = kept.or_else(|| stored(&id).map(|kept| json!(kept)));
+                return found.map_or_else(response::not_found, |value| response::json(&value));
+            }
             _ => None,
         },
     };

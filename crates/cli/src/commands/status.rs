@@ -109,6 +109,12 @@ fn render(status: &Status) -> String {
         let slow = s.slow_log_lines_dropped_total;
         let _ = writeln!(out, "dropped log lines: log {log}  access log {access}  slow log {slow}");
     }
+    if s.routes_full {
+        out.push_str(
+            "the table of routes is full: further routes are counted as (other); raise \
+             insight.routes_max, or name routes with Samovar\\route()\n",
+        );
+    }
     let applications = s.applications();
     for of in &applications {
         let prefix = whose(of.pool);

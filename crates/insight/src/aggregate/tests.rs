@@ -1,6 +1,6 @@
 //! Tests that sums are correct, and equal for whole and packed requests.
 
-use super::{Aggregate, Limits};
+use super::{Aggregate, Limits, NOT_FOUND};
 use crate::batch::{Batch, Marks, id_mark, mark};
 use crate::bounded_map::OTHER;
 use crate::finished::{End, Finished, Model, Numbers};
@@ -212,6 +212,83 @@ fn invented_paths_are_counted_as_other() {
     assert_eq!(found.total().requests, 1_000);
 }
 
+/// A scanner requested 1,300 paths on a fresh server, and `/search` was `(other)` from then on.
+#[test]
+fn scanner_does_not_hide_routes_of_application() {
+    for (status, model) in [(404, Model::Checkpoint), (404, Model::None), (403, Model::None)] {
+        let limits = Limits { routes_max: 1_000, ..LIMITS };
+        let mut found = Aggregate::new(limits);
+        let of = |status, model| Numbers { status, model, ..Numbers::default() };
+        let mut batch = Batch::default();
+        for n in 0..1_300 {
+            let (numbers, path) = (of(status, model), format!("/x{n}y"));
+            batch.put(&Finished { numbers, path: &path, ..Finished::default() });
+        }
+        for path in ["/search", "/checkout"] {
+            let numbers = of(200, Model::Checkpoint);
+            batch.put(&Finished { numbers, path, ..Finished::default() });
+        }
+        found.take(&batch, 1);
+        for path in ["/search", "/checkout"] {
+            assert_eq!(found.route(path).map(|r| r.costs.requests), Some(1), "{status} {path}");
+        }
+        assert_eq!(found.total().requests, 1_302);
+        if status == 404 {
+            assert_eq!(found.routes_used(), (3, 0));
+            assert_eq!(found.route(NOT_FOUND).map(|r| r.costs.requests), Some(1_300));
+        }
+    }
+}
+
+#[test]
+fn full_table_evicts_routes_with_few_successes() {
+    let limits = Limits { routes_max: 16, ..LIMITS };
+    let mut found = Aggregate::new(limits);
+    let take = |found: &mut Aggregate, path: &str, requests: usize, now| {
+        let numbers = Numbers { status: 200, wall_ns: 5, ..Numbers::default() };
+        let mut batch = Batch::default();
+        let report =
+            Entry::Wait(Wait { kind: WaitKind::Lock, peer: "x", times: 1, ns: 3 }).encode();
+        let finished = Finished { numbers, path, report: &report, ..Finished::default() };
+        (0..requests).for_each(|_| batch.put(&finished));
+        found.take(&batch, now);
+    };
+    take(&mut found, "/established", 20, 60);
+    (0..40).for_each(|n| take(&mut found, &format!("/x{n}y"), 1, 60));
+    assert!(found.routes_are_full(60));
+    assert_eq!(found.route("/search").map(|r| r.costs.requests), None);
+    found.close_minute(120).expect("a minute");
+    take(&mut found, "/search", 1, 121);
+    assert_eq!(found.route("/search").map(|r| r.costs.requests), Some(1));
+    assert_eq!(found.route("/established").map(|r| r.costs.requests), Some(20));
+    let total: u64 = found.routes().map(|(_, r)| r.costs.requests).sum();
+    assert_eq!((total, found.total().requests), (61, 61));
+    let waits: u64 = found.routes().flat_map(|(_, r)| r.waits()).map(|(.., w)| w.times).sum();
+    assert_eq!(waits, 61);
+    // The minute has only the requests since the last one: no figures of the evicted routes.
+    let minute = found.close_minute(180).expect("a minute");
+    let of_minute: Vec<_> = minute.routes.iter().map(|(n, m)| (&**n, m.requests)).collect();
+    assert_eq!(of_minute, [("/search", 1)]);
+    assert!(!found.routes_are_full(60 + 10 * 60));
+}
+
+/// After 4,000 failures, a slow route showed "no slow and no failed requests yet".
+#[test]
+fn failures_leave_slow_requests_in_memory_and_in_history() {
+    let slow = Numbers { wall_ns: LIMITS.slow_ns, status: 200, ..Numbers::default() };
+    let failed = Numbers { status: 500, ..Numbers::default() };
+    let mut found = aggregate((0..4_001).map(|n| Finished {
+        numbers: if n == 0 { slow } else { failed },
+        path: if n == 0 { "/slow" } else { "/fails" },
+        id: if n == 0 { "slow" } else { "failed" },
+        ..Finished::default()
+    }));
+    assert!(found.kept().find("slow").is_some());
+    let minute = found.close_minute(2_000_000).expect("a minute");
+    assert!(minute.kept.iter().any(|kept| &*kept.id == "slow"));
+    assert!(minute.kept.len() <= super::KEPT_OF_MINUTE_MAX);
+}
+
 #[test]
 fn routes_of_other_machines_leave_room_for_own_routes() {
     let sender = Sender { host: "fpm1".into(), server: "shop".into() };
@@ -225,7 +302,8 @@ fn routes_of_other_machines_leave_room_for_own_routes() {
         batch.put(&Finished { path, ..Finished::default() });
     }
     found.take(&batch, 1);
-    let expected = [("/a0x", 1), ("/a", 1), ("/b", 1), (OTHER, 10)];
+    // The last one takes the place of a route of the other machine.
+    let expected = [("/a", 1), ("/b", 1), ("/c", 1), (OTHER, 10)];
     assert_eq!(names(&found), expected.map(|(name, n)| (name.to_owned(), n)));
     assert_eq!(found.routes_used(), (3, 10));
     assert_eq!(found.sources().map(|(host, _, s)| (host, s.requests)).next(), Some(("fpm1", 10)));

@@ -11,15 +11,30 @@ use crate::store::EventKind;
 use std::sync::Arc;
 
 const NS_PER_S: f64 = 1e9;
-/// Bounds of the histograms: half a millisecond to ten seconds.
-const BOUNDS_NS: [u64; 14] = {
-    const MS: u64 = 1_000_000;
-    const TENTHS: [u64; 14] =
-        [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000];
-    let mut bounds = TENTHS;
+/// Bounds of the classic histograms, in ms/20: half a millisecond to ten seconds, at most 1.5 times
+/// apart. A quantile that Prometheus interpolates is off by the distance of two bounds at most.
+const BOUNDS_20TH_MS: [u64; 31] = {
+    /// Bounds of ten times, from which the others follow.
+    const DECADE: [u64; 7] = [20, 30, 40, 50, 70, 100, 150];
+    let mut bounds = [0; 31];
+    (bounds[0], bounds[1], bounds[30]) = (10, 15, 200_000);
+    let (mut at, mut scale) = (2, 1);
+    while at < 30 {
+        bounds[at] = DECADE[(at - 2) % 7] * scale;
+        at += 1;
+        if (at - 2) % 7 == 0 {
+            scale *= 10;
+        }
+    }
+    bounds
+};
+
+/// The same in ns.
+const BOUNDS_NS: [u64; 31] = {
+    let mut bounds = BOUNDS_20TH_MS;
     let mut at = 0;
     while at < bounds.len() {
-        bounds[at] = TENTHS[at] * MS / 10;
+        bounds[at] *= 1_000_000 / 20;
         at += 1;
     }
     bounds
@@ -136,6 +151,7 @@ fn histogram(
             count: times.count(),
             sum: seconds(times.sum_ns()),
             exemplar,
+            times: Some(times),
         },
     );
 }
@@ -312,7 +328,7 @@ mod tests {
         figures.take(&batch, 1);
         let mut page = Exposition::new(format);
         metrics(&figures, 5, &mut page);
-        page.finish()
+        String::from_utf8(page.finish()).expect("text")
     }
 
     #[test]
@@ -333,6 +349,16 @@ mod tests {
             "samovar_insight_requests_dropped_total 5",
         ] {
             assert!(page.contains(expected), "{expected} is not in\n{page}");
+        }
+    }
+
+    #[test]
+    fn classic_bounds_are_at_most_one_and_a_half_apart() {
+        let is_near = |pair: &[u64]| pair[0] < pair[1] && pair[1] * 2 <= pair[0] * 3;
+        assert!(super::BOUNDS_NS.windows(2).all(is_near), "{:?}", super::BOUNDS_NS);
+        // Rules of users compare with these bounds.
+        for tenths in [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 100_000] {
+            assert!(super::BOUNDS_NS.contains(&(tenths * 100_000)), "{tenths}");
         }
     }
 

@@ -108,6 +108,19 @@ fn record_escapes_text_and_omits_query_string() {
 }
 
 #[test]
+fn frequent_route_leaves_records_to_others() {
+    let (mut log, lines) = log(Form::Text, 10);
+    let finished = finished(2_000);
+    for route in ["/often"; 50].into_iter().chain(["/rare", "/other", "/late"]) {
+        log.take(&Seen { finished: &finished, route, entries: &[], now: 1, scene: None });
+    }
+    let lines = lines.lock().unwrap();
+    let of = |route: &str| lines.iter().filter(|line| line.contains(route)).count();
+    assert_eq!((of("\"/often\""), of("\"/rare\""), of("\"/other\"")), (8, 1, 1));
+    assert_eq!(lines.len(), 10, "the rate is a limit");
+}
+
+#[test]
 fn records_beyond_rate_are_counted_in_next_record() {
     let (mut log, lines) = log(Form::Text, 2);
     for now in [1, 1, 1, 1, 1, 2, 2] {

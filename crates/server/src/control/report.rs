@@ -12,7 +12,7 @@ use crate::sampling::Sampling;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::DEFAULT_POOL;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Rejection, Tls};
-use samovar_insight::{Costs, Insight};
+use samovar_insight::{Costs, Insight, now};
 use samovar_log::Log;
 use samovar_profile::loads::{Explained, Loads};
 use samovar_published::Publishing;
@@ -151,6 +151,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         log_lines_dropped_total: sources.logs.lost(),
         access_log_lines_dropped_total: front.log_lines_dropped_total,
         slow_log_lines_dropped_total: sources.slow_log.as_ref().map_or(0, Log::lost),
+        routes_full: insight.is_some_and(|insight| insight.figures().routes_are_full(now())),
         image: image(if is_one { "" } else { DEFAULT_POOL }, &report, insight),
         php: report.php.clone(),
         engine: report.engine.as_ref().map(engine),

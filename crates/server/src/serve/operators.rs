@@ -103,7 +103,10 @@ pub(super) fn measure(
     let cpu: Option<Clock> = Some(Box::new(process_cpu_ns));
     let witness = sampling.as_ref().map(|s| Arc::clone(&s.profiles) as Arc<dyn Witness>);
     let handover_gate = handover_gate.clone();
-    let options = Options { history, redaction, sinks, pinba_in, cpu, witness, handover_gate };
+    let routes_full: Option<samovar_insight::Notice> =
+        Some(Box::new(|text| tracing::warn!("{text}")));
+    let options =
+        Options { history, redaction, sinks, pinba_in, cpu, witness, routes_full, handover_gate };
     let (front, thread) = intake();
     let insight = Insight::start_with(thread, limits, options);
     let insight = Arc::new(insight.context("cannot start the request accounting")?);

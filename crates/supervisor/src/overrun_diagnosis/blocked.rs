@@ -2,9 +2,11 @@
 //! descriptor.
 //!
 //! All information is read from outside, from `/proc` and by crates/spy. Parts that are gone or
-//! forbidden are left out.
+//! forbidden are left out. Files are described by their class: the path of a session file is a
+//! secret.
 
 use crate::os;
+use samovar_log::FileClass;
 use samovar_spy::{Doing, Subject, doing};
 use std::fs::{read_link, read_to_string};
 use std::os::fd::OwnedFd;
@@ -45,7 +47,7 @@ fn about(subject: &Subject, pid: i32, process: &OwnedFd) -> String {
     let found = match subject {
         Subject::Nothing => return String::new(),
         Subject::Process(child) => return format!(" (process {child})"),
-        Subject::Path(path) => return format!(" of {}", short(path)),
+        Subject::Path(path) => return format!(" of {}", short(&class(path))),
         Subject::Descriptors(found) => found,
     };
     let named = found.iter().take(DESCRIPTORS_MAX).map(|fd| name_of(pid, process, *fd));
@@ -64,12 +66,20 @@ fn name_of(pid: i32, process: &OwnedFd, fd: i32) -> String {
     let what = match target.as_str() {
         "" => "unknown".to_owned(),
         socket if socket.starts_with("socket:") => match os::peer_of(process, fd) {
-            Some(peer) => format!("a connection to {peer}"),
+            Some(peer) => format!("a connection to {}", class(&peer)),
             None => socket.to_owned(),
         },
-        other => other.to_owned(),
+        other => class(other),
     };
     format!("descriptor {fd}: {}", short(&what))
+}
+
+/// Returns the class of a path, or the text if it is no path.
+fn class(text: &str) -> String {
+    if !text.starts_with(['/', '@']) {
+        return text.to_owned();
+    }
+    String::from_utf8_lossy(FileClass::of(text.as_bytes()).bytes()).into_owned()
 }
 
 fn short(text: &str) -> String {
@@ -117,8 +127,11 @@ mod tests {
         let path = folder.path().join("pipe");
         let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(made.success());
-        let path = path.display();
-        check(&mut shell(&format!("exec cat < {path}")), &format!("in open of {path}"));
+        check(&mut shell(&format!("exec cat < {}", path.display())), "in open of /");
+        let session = folder.path().join("sess_4f1b2c3d4e5f60718293a4b5c6");
+        std::fs::rename(&path, &session).expect("a new name");
+        let opened = format!("exec cat < {}", session.display());
+        check(&mut shell(&opened), "in open of session file");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum {
-    WAITS_MAX = 32,         /* peers of one request; all others share one entry */
+    WAITS_MAX = 32,         /* peers of one request; all others of a kind share one entry */
     NAME_BYTES = 255,       /* of a peer, a place, a route, a tag */
     TAGS_MAX = 32,          /* of one request */
     TIMER_SETS_MAX = 128,   /* sets of tags of the timers of one request */
@@ -28,7 +28,8 @@ typedef enum {
     WAIT_FILE = 7,
     WAIT_CLIENT = 8,
     WAIT_POLL = 9,
-    WAIT_OTHER = 10
+    WAIT_OTHER = 10,
+    WAIT_KINDS = 11
 } wait_kind;
 
 /* A text of the report: truncated, valid UTF-8. */
@@ -80,7 +81,7 @@ typedef struct {
     short_name place; /* position in PHP code during the longest wait */
     short_name route;
     known_peer known[KNOWN_PEERS];
-    peer_waits waits[WAITS_MAX + 1];
+    peer_waits waits[WAITS_MAX + WAIT_KINDS]; /* the last ones are of all other peers, by kind */
     request_tag tags[TAGS_MAX];
     timer_sum timers[TIMER_SETS_MAX];
     uint8_t report[SAMOVAR_REPORT_BYTES];

@@ -1,8 +1,9 @@
-/* Names of peers: addresses of sockets, paths of files. */
+/* Names of peers: addresses of sockets, classes of files. */
 #define _GNU_SOURCE
 #include "insight/peer.h"
 #include "outside/descriptor.h"
 #include <arpa/inet.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +12,15 @@
 #include <sys/select.h>
 #include <sys/un.h>
 
-enum { PATH_BYTES = 512 };
+/* Longest path of the kernel, with its " (deleted)". A truncated path would be another name. */
+enum { PATH_BYTES = PATH_MAX + 16 };
+
+/* Stores the class of a path: the path itself may contain a secret. */
+static void name_file(short_name *peer, const char *path, size_t len) {
+    uint8_t text[NAME_BYTES];
+    const size_t bytes = samovar_file_class((const uint8_t *)path, len, text, sizeof text);
+    samovar_short_name(peer, (const char *)text, bytes);
+}
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
@@ -31,10 +40,10 @@ static void name_unix(short_name *peer, const struct sockaddr_un *address, size_
     memcpy(text, address->sun_path, room);
     if (room > 0 && text[0] == 0) {
         text[0] = '@';
-        samovar_short_name(peer, text, room);
+        name_file(peer, text, room);
         return;
     }
-    samovar_short_name(peer, text, strnlen(text, room));
+    name_file(peer, text, strnlen(text, room));
 }
 
 wait_kind samovar_peer_at(int fd, const void *address, size_t len, short_name *peer) {
@@ -59,11 +68,11 @@ wait_kind samovar_peer_at(int fd, const void *address, size_t len, short_name *p
 
 /* ---- descriptors --------------------------------------------------------------------------- */
 
-void samovar_path_of(int fd, short_name *path) {
+void samovar_file_of(int fd, short_name *peer) {
     char link[sizeof "/proc/self/fd/" + 16], text[PATH_BYTES];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t len = readlink(link, text, sizeof text);
-    samovar_short_name(path, text, len > 0 ? (size_t)len : 0);
+    name_file(peer, text, len > 0 ? (size_t)len : 0);
 }
 
 /* Names the file of a descriptor that is not a connected socket. */
@@ -77,7 +86,7 @@ static wait_kind peer_of_file(int fd, short_name *peer) {
     case S_IFREG:
     case S_IFBLK:
     case S_IFDIR:
-        samovar_path_of(fd, peer);
+        samovar_file_of(fd, peer);
         return WAIT_FILE;
     case S_IFIFO:
     case S_IFCHR:

@@ -7,8 +7,10 @@
 wait_kind samovar_peer_of(int fd, short_name *peer);
 /* The same for an address that the socket `fd` connects to. */
 wait_kind samovar_peer_at(int fd, const void *address, size_t len, short_name *peer);
-/* Stores the path of the file, as the kernel has it. */
-void samovar_path_of(int fd, short_name *path);
+/* Stores the class of the file: its path, as the kernel has it, without ids. */
+void samovar_file_of(int fd, short_name *peer);
+/* Defined in Rust (src/file_class.rs). Returns the length of the class in `to`. */
+size_t samovar_file_class(const uint8_t *path, size_t len, uint8_t *to, size_t room);
 
 /* Returns the first descriptor of a poll() that has found `ready` of them, or the only one that
  * it waited for. -1: there were several, and none was ready. */

@@ -86,9 +86,8 @@ static void write_tags(report_writer *w, const request_accounting_state *l) {
     }
 }
 
-static void write_waits(report_writer *w, const request_accounting_state *l) {
-    for (uint32_t i = 0; i < l->wait_count; i++) {
-        const peer_waits *waits = &l->waits[i];
+static void write_waits(report_writer *w, const peer_waits *first, uint32_t count) {
+    for (const peer_waits *waits = first; waits < first + count; waits++) {
         if (waits->times > 0 && begin(w, ENTRY_WAIT, 13u + waits->peer.len)) {
             put_number(w, waits->kind, 1);
             put_number(w, waits->times, 4);
@@ -118,7 +117,8 @@ size_t samovar_report_write(request_accounting_state *l) {
     write_text(&w, ENTRY_PLACE, &l->place);
     write_boots(&w, l);
     write_tags(&w, l);
-    write_waits(&w, l);
+    write_waits(&w, l->waits, l->wait_count);
+    write_waits(&w, l->waits + WAITS_MAX, WAIT_KINDS);
     write_timers(&w, l);
     if (w.dropped > 0) {
         put_number(&w, ENTRY_DROPPED, 1);

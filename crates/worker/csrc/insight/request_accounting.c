@@ -36,7 +36,8 @@ void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns
     l->is_open = true;
     l->in_names = l->sleeps_known = false;
     l->ending = ENDING_RETURNED;
-    l->dropped = l->wait_count = l->tag_count = l->timer_count = 0;
+    l->dropped = l->tag_count = l->timer_count = 0;
+    samovar_waits_open(l);
     l->longest_ns = l->booted_ns = 0;
     l->taken_ns = taken_ns;
     l->worker_ago_ns = boot_ago_ns;

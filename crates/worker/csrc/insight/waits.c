@@ -27,22 +27,23 @@ static uint32_t index_of(request_accounting_state *l, wait_kind kind, const shor
             return i;
         }
     }
-    if (l->wait_count >= WAITS_MAX) {
-        /* The table is full: all other peers share one entry. */
-        if (l->wait_count > WAITS_MAX) {
-            return WAITS_MAX;
-        }
-        kind = WAIT_OTHER;
+    if (l->wait_count == WAITS_MAX) {
+        /* The table is full: all other peers of a kind share one entry. */
+        return WAITS_MAX + kind;
     }
-    peer_waits *w = &l->waits[l->wait_count];
-    w->kind = kind;
-    w->times = 0;
-    w->ns = 0;
-    w->peer.len = 0;
-    if (l->wait_count < WAITS_MAX) {
-        w->peer = *peer;
-    }
+    l->waits[l->wait_count] = (peer_waits){.kind = kind, .peer = *peer};
     return l->wait_count++;
+}
+
+void samovar_waits_open(request_accounting_state *l) {
+    l->wait_count = 0;
+    for (wait_kind kind = 0; kind < WAIT_KINDS; kind++) {
+        peer_waits *w = &l->waits[WAITS_MAX + kind];
+        if (w->times > 0 || w->peer.len == 0) {
+            *w = (peer_waits){.kind = kind};
+            samovar_short_name(&w->peer, "(other)", sizeof "(other)" - 1);
+        }
+    }
 }
 
 static void add(request_accounting_state *l, uint32_t index, uint32_t times, uint64_t ns) {
@@ -81,9 +82,9 @@ static void know_address(request_accounting_state *l, const blocking_call *call)
 }
 
 static uint32_t index_of_file(request_accounting_state *l, wait_kind kind, int fd) {
-    short_name path;
-    samovar_path_of(fd, &path);
-    return index_of(l, kind, &path);
+    short_name file;
+    samovar_file_of(fd, &file);
+    return index_of(l, kind, &file);
 }
 
 /* Result of a call that was made. */

@@ -153,6 +153,7 @@ pub(super) fn show(view: &View) -> Shown {
         let rows = rows.map(|(name, route)| Row::new(name, &route.costs, changes.of(name)));
         (rows.collect::<Vec<_>>(), figures.routes_used().1)
     };
+    let is_full = insight.figures().routes_are_full(view.now);
     rows.sort_by(|a, b| a.compare(b, asked.sort.0));
     if asked.is_reversed {
         rows.reverse();
@@ -166,6 +167,12 @@ pub(super) fn show(view: &View) -> Shown {
             button { "Show" }
         }
         (part("table", "", &table(&rows, &asked, &changes.why_not)))
+        @if is_full {
+            p.bad {
+                "The table of routes is full: further routes are counted in (other). Raise "
+                "insight.routes_max, or name routes with Samovar\\route()."
+            }
+        }
         @if beyond > 0 {
             p.faint {
                 (format::count(beyond))

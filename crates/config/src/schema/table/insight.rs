@@ -110,7 +110,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: count(1, 100_000, |settings| &mut settings.insight.routes_max),
         default: Preset::Text("1000"),
         doc: "Maximum number of distinct routes; all others are `(other)`",
-        long: "A route takes 10 to 20 KB of memory.",
+        long: "A route takes 10 to 20 KB of memory. If there are more, routes with few successful \
+               requests make room for new ones. 404s count as the route `(not found)`.",
         on_reload: OnReload::Kept(|old, new| old.insight.routes_max != new.insight.routes_max),
         ..PLAIN
     },
@@ -245,11 +246,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         default: Preset::Derived(
             "`password`, `passwd`, `secret`, `token`, `authorization`, `cookie`, \
-             `api_key`, `apikey`",
+             `api_key`, `apikey`, `sessid`",
         ),
         doc: "Word in the name of a tag that makes its value secret (repeatable)",
-        long: "Case is ignored. Values of such tags are neither stored nor sent. Your list \
-               replaces the default words: repeat those that you still need.",
+        long: "Case is ignored. Values of such tags are neither stored nor sent. The same holds \
+               for `WORD=value` and `WORD: value` in names of routes, values of tags and paths. \
+               Your list replaces the default words: repeat those that you still need.",
         on_reload: OnReload::Kept(|old, new| old.insight.redact != new.insight.redact),
         ..PLAIN
     },

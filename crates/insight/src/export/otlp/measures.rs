@@ -118,6 +118,7 @@ mod tests {
             count: 4,
             sum: 2.5,
             exemplar: None,
+            times: None,
         };
         measures.buckets(&[], &buckets);
         measures.family("samovar_routes", Kind::Gauge, "Routes.");
