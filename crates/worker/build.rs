@@ -29,6 +29,7 @@ const CSRC: &str = "csrc";
 /// Maximum number of symbolic links followed from `php-config` to its target; the same limit as
 /// Linux.
 const LINKS_MAX: usize = 40;
+const FOR_SPY: &str = "samovar_request_target_at";
 const LIBRARY: &str = "samovar_boundary";
 /// Prefixes of our own functions and variables. `zif_` is PHP's prefix for functions that PHP code
 /// calls.
@@ -75,6 +76,9 @@ fn main() {
     for name in interposed(&out) {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }
+    // Nothing here refers to this variable; other processes read it.
+    println!("cargo:rustc-link-arg-bins=-Wl,--undefined={FOR_SPY}");
+    println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={FOR_SPY}");
 }
 
 /// Returns the C header with the definitions that Rust declares.

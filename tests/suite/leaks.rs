@@ -2,6 +2,7 @@
 //! have no findings.
 
 mod growth;
+mod mix;
 mod planted;
 mod stage;
 

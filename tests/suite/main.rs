@@ -7,6 +7,7 @@ mod boot;
 mod calls;
 mod chaos;
 mod cli;
+mod companions;
 mod compare;
 mod compression;
 mod consoles;

@@ -63,12 +63,21 @@ fn check(stack: &Value, script: &Path) {
 
 /// Takes a lock, and sends a request that waits for it while `look` runs.
 fn with_a_stuck_request(address: SocketAddr, folder: &Path, look: impl FnOnce(&Path)) {
+    with_a_stuck_request_to("/index.php", address, folder, look);
+}
+
+fn with_a_stuck_request_to(
+    target: &str,
+    address: SocketAddr,
+    folder: &Path,
+    look: impl FnOnce(&Path),
+) {
     let path = folder.join("the.lock");
     let held = File::create(&path).expect("a file");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .expect("ours");
     held.lock().expect("nobody else has it");
-    let target = format!("/index.php?lock={}", path.display());
+    let target = format!("{target}?lock={}", path.display());
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| Client::connect(address).get(&target));
         look(&path);
@@ -96,11 +105,13 @@ fn stack_of_stuck_php_fpm_worker_is_shown() {
 #[test]
 fn stack_of_stuck_samovar_worker_is_shown() {
     let server = Server::script(STUCK).workers(2).start();
-    with_a_stuck_request(server.address(), server.folder(), |lock| {
+    let target = "/basket/7/items";
+    with_a_stuck_request_to(target, server.address(), server.folder(), |lock| {
         let pids: Vec<_> = server.worker_pids().iter().map(ToString::to_string).collect();
         let pids: Vec<_> = pids.iter().map(String::as_str).collect();
         let stack = stuck(&pids, lock);
         check(&stack, &server.folder().join("root/index.php"));
+        assert_eq!(stack["request"], "GET /basket/7/items", "the path, not the script's name");
     });
 }
 

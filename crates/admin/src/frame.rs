@@ -106,7 +106,12 @@ pub(crate) fn tile(name: &str, value: &str, note: &str) -> Markup {
 
 /// Returns a name from outside, with a placeholder if it is empty.
 pub(crate) fn named(name: &str) -> Markup {
-    html! { @if name.is_empty() { span.faint { "(no name)" } } @else { (name) } }
+    html! {
+        @if name.is_empty() { span.faint { "(no name)" } }
+        // A link without visible text cannot be clicked.
+        @else if name.trim().is_empty() { span.faint { "(" (name.chars().count()) " blanks)" } }
+        @else { (name) }
+    }
 }
 
 /// Returns a link to a route's page.

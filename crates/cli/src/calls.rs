@@ -8,6 +8,7 @@ mod show;
 
 use crate::arguments::{ONE_POOL, control, control_arguments, json_argument, pool_argument};
 use crate::control_client::{self, understand};
+use crate::known_names::no_such_route;
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, Command};
@@ -65,10 +66,15 @@ fn run(asked: &CallsOptions) -> Result<ExitCode> {
         bail!(why);
     }
     if graph.requests == 0 {
+        let typed = asked.route.as_deref();
+        if let Some(error) = typed.and_then(|of| no_such_route(&path, of, &response.routes)) {
+            return Err(error);
+        }
         bail!(
-            "no request was traced\nhint: see requests_traced_total and \
+            "no request was traced{}\nhint: see requests_traced_total and \
              trace_requests_dropped_total in `samovar status --json`; requests are dropped if the \
-             tracing workers are busy"
+             tracing workers are busy",
+            typed.map(|route| format!(" of the route `{route}`")).unwrap_or_default()
         );
     }
     let bytes = match asked.format {

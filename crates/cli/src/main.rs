@@ -24,6 +24,7 @@ mod control_client;
 mod document;
 mod explain;
 mod init;
+mod known_names;
 mod leaks;
 mod profile;
 mod spy;

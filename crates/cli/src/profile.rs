@@ -10,6 +10,7 @@ mod table;
 
 use crate::arguments::{control, control_arguments, json_argument, pool_argument};
 use crate::control_client::{self, understand};
+use crate::known_names::no_such_route;
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Command};
@@ -43,6 +44,10 @@ impl Run for ProfileOptions {
     }
 }
 
+fn knows(routes: &[(String, u64)], route: &str) -> bool {
+    routes.iter().any(|(name, _)| name == route)
+}
+
 fn run(asked: &ProfileOptions) -> Result<ExitCode> {
     let path = control_client::path(asked.control.as_ref())?;
     let to = now() + 1;
@@ -57,6 +62,15 @@ fn run(asked: &ProfileOptions) -> Result<ExitCode> {
     let line = control_client::ask(&path, &Request::Profile(Box::new(question)), RESPONSE_LIMIT)?;
     let response: ProfileResponse = understand(&line)?;
     if let Some(why) = response.error {
+        let route = asked.route.as_deref();
+        // The reason may be another one, such as a server without profiler.
+        let is_known = route.is_none_or(|route| knows(&response.routes, route));
+        let lacks = !is_known && !response.routes.is_empty();
+        if let Some(error) =
+            route.filter(|_| lacks).and_then(|route| no_such_route(&path, route, &response.routes))
+        {
+            return Err(error);
+        }
         bail!("{}", control_client::printable(&why));
     }
     let shown = Shown::of(asked, &response)?;

@@ -8,6 +8,7 @@ fn modules_use_only_lower_layers() {
         "arguments",
         "subcommand",
         "control_client",
+        "known_names",
         "commands",
         "trial",
         "compare",

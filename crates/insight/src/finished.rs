@@ -1,5 +1,6 @@
 //! front → intake: one finished request.
 
+use crate::hex_id;
 use serde::{Deserialize, Serialize};
 
 /// Execution model of a request.
@@ -144,10 +145,13 @@ pub struct Numbers {
     /// Bytes of the sent body.
     pub bytes_out: u64,
     /// Id of its trace (W3C); all zero without one.
+    #[serde(with = "hex_id")]
     pub trace_id: [u8; 16],
     /// Id of its own span.
+    #[serde(with = "hex_id")]
     pub span_id: [u8; 8],
     /// Id of the calling span; all zero without one.
+    #[serde(with = "hex_id")]
     pub parent_span_id: [u8; 8],
     /// Whether the trace is sampled.
     pub is_sampled: bool,

@@ -8,6 +8,7 @@
 //! | file | content |
 //! |---|---|
 //! | `finished.rs` | one finished request |
+//! | `hex_id.rs` | ids of traces in JSON |
 //! | `batch.rs` | batches of requests on their way to the thread; most requests are packed |
 //! | `intake.rs` | front → thread: a bounded channel of batches that never blocks the front |
 //! | `report.rs` | a worker's report on its request: route, waits, timers; untrusted bytes |
@@ -43,6 +44,7 @@ pub mod export;
 mod finished;
 mod handover_gate;
 mod heat_map;
+mod hex_id;
 mod histogram;
 mod intake;
 mod observation;

@@ -4,6 +4,7 @@
 #[test]
 fn modules_import_only_lower_ones() {
     let rooms = [
+        "hex_id",
         "finished",
         "report",
         "heat_map",

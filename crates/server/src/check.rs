@@ -270,7 +270,7 @@ fn look_at_address(at: &Listener, held: &mut Sockets, found: &mut Report) {
             "listen",
             match at.place {
                 Endpoint::Tcp(_) => {
-                    format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error))
+                    format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint("listen", &error))
                 }
                 Endpoint::Unix(_) => {
                     format!("cannot bind `{at}`: {error}\nhint: {}", socket_hint(&error))
@@ -317,7 +317,7 @@ fn look_at_admin(at: &Listen, settings: &Settings, held: &mut Sockets, found: &m
         Err(Unavailable::InUse) => say_in_use(found, "admin", at),
         Err(Unavailable::ByTheseSettings(error)) => say_used_twice(found, "admin", at, &error),
         Err(Unavailable::Failed(error)) => {
-            let text = format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error));
+            let text = format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint("admin", &error));
             found.add(Level::Error, "admin", text);
         }
     }

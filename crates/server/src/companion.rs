@@ -2,7 +2,8 @@
 //! else, and ends with that command.
 
 use clap::{Arg, value_parser};
-use samovar_config::Settings;
+use samovar_config::{LogFormat, LogTarget, Settings};
+use samovar_supervisor::identity::effective_uid;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +37,7 @@ pub fn heap_walk() -> Option<PathBuf> {
 /// Changes the settings to those of a companion: everything that a real server does besides
 /// answering requests is off.
 pub fn become_one(settings: &mut Settings, of: i32, heap_walk: Option<&PathBuf>) {
-    settings.consoles.clear();
+    isolate(settings);
     if let Some(folder) = heap_walk {
         let _only_once = HEAP_WALK.set(folder.clone());
     }
@@ -45,6 +46,41 @@ pub fn become_one(settings: &mut Settings, of: i32, heap_walk: Option<&PathBuf>)
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     if parent != of {
         std::process::exit(1);
+    }
+}
+
+/// Removes everything that a server with these settings shares with another server, or with other
+/// systems: a companion usually runs next to the server whose file it reads. Its only address and
+/// its control socket are flags of the command that starts it.
+pub fn isolate(settings: &mut Settings) {
+    for pool in &mut settings.pools {
+        isolate(&mut pool.settings);
+    }
+    settings.consoles.clear();
+    // Listeners, and the files and certificates that only they need.
+    settings.admin.clear();
+    settings.insight.pinba_listen = None;
+    settings.acme.domains.clear();
+    settings.tls.certificates.clear();
+    settings.tls.keys.clear();
+    settings.tls.client_ca = None;
+    settings.tls.client_crls.clear();
+    // Files that a server appends to. The command reads the log from standard error.
+    (settings.log, settings.log_format) = (LogTarget::Stderr, LogFormat::Text);
+    settings.access_log = LogTarget::Off;
+    settings.insight.slow_log = LogTarget::Off;
+    settings.insight.store = None;
+    // Systems that would take its requests for those of visitors.
+    settings.insight.otlp.endpoint = None;
+    settings.insight.pinba = None;
+    settings.profile.push.endpoint = None;
+    // Samples of requests that run in another way than the rest.
+    settings.insight.script_share_ppm = 0;
+    settings.profile.trace_ppm = 0;
+    settings.profile.trace_key = None;
+    // Only root can switch to the user of the real server.
+    if effective_uid() != 0 {
+        (settings.user, settings.group) = (None, None);
     }
 }
 

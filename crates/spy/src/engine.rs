@@ -34,6 +34,8 @@ pub struct Engine {
     /// Address of the variable `zend_flf_functions`: functions that are called without a frame, so
     /// that only an opcode shows the call.
     pub(crate) frameless: Option<u64>,
+    /// Address of Samovar's variable with the place of the request's target.
+    pub(crate) request_target: Option<u64>,
     /// Memory that the process shares with others, including opcache's: its contents stay.
     pub(crate) steady: Vec<Range<u64>>,
     /// Memory of libc, in which PHP keeps data that live as long as the process: its own functions
@@ -96,7 +98,8 @@ pub(crate) fn find(pid: u32, files: &mut Files) -> Result<Engine, Error> {
     let permanent = maps.iter().filter(is_heap).map(|m| m.range.clone()).collect();
     let build_id = php.image.build_id.clone();
     let frameless = symbol(|symbols| symbols.frameless);
-    Ok(Engine { layout, contexts, frameless, steady, permanent, build_id })
+    let request_target = symbol(|symbols| symbols.request_target);
+    Ok(Engine { layout, contexts, frameless, request_target, steady, permanent, build_id })
 }
 
 /// The program itself, if it uses PHP.

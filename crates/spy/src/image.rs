@@ -45,6 +45,8 @@ pub(crate) struct Symbols {
     /// The globals themselves.
     pub(crate) executor_globals: Option<u64>,
     pub(crate) sapi_globals: Option<u64>,
+    /// Samovar's offset of the request's target in the data at `server_context`.
+    pub(crate) request_target: Option<u64>,
     /// Their offsets in a thread's memory, in a PHP built for threads.
     pub(crate) executor_offset: Option<u64>,
     pub(crate) sapi_offset: Option<u64>,
@@ -101,7 +103,8 @@ pub(crate) fn read(file: File) -> Option<Image> {
     let cache = ReadCache::new(file);
     let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
     let symbols = symbols(&elf);
-    if !symbols.lead() {
+    // Samovar's worker has no globals of PHP, but the place of the request.
+    if !symbols.lead() && symbols.request_target.is_none() {
         return None;
     }
     let endian = elf.endian();
@@ -114,7 +117,8 @@ pub(crate) fn read(file: File) -> Option<Image> {
         let _ = write!(text, "{byte:02x}");
         text
     });
-    Some(Image { build: build(&elf), symbols, base, build_id })
+    let build = symbols.lead().then(|| build(&elf)).flatten();
+    Some(Image { build, symbols, base, build_id })
 }
 
 fn symbols<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Symbols {
@@ -130,6 +134,7 @@ fn symbols<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Symbols {
             Ok(b"tsrm_tls_table") => &mut found.table,
             Ok(b"sapi_globals") => &mut found.sapi_globals,
             Ok(b"sapi_globals_offset") => &mut found.sapi_offset,
+            Ok(b"samovar_request_target_at") => &mut found.request_target,
             _ => continue,
         };
         place.get_or_insert(symbol.address());

@@ -191,6 +191,8 @@ pub(crate) mod generator {
 
 /// `sapi_globals.request_info`: C strings.
 pub(crate) mod request_info {
+    /// `sapi_globals.server_context`, before them.
+    pub(crate) const SERVER_CONTEXT: usize = 0;
     pub(crate) const METHOD: usize = 8;
     pub(crate) const URI: usize = 48;
 }

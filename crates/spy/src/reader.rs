@@ -139,9 +139,35 @@ impl Reader {
         let context = self.engine.contexts.iter().find(|context| context.thread == thread)?;
         let sapi = context.sapi?;
         let method = self.memory.word(sapi.wrapping_add(request_info::METHOD as u64)).ok()??;
-        let target = self.memory.word(sapi.wrapping_add(request_info::URI as u64)).ok()??;
-        let (method, target) = (self.text(method)?, self.text(target)?);
+        let uri = || {
+            let uri = self.memory.word(sapi.wrapping_add(request_info::URI as u64)).ok()??;
+            self.text(uri)
+        };
+        let target = self.target_of_samovar(sapi).or_else(uri)?;
+        let method = self.text(method)?;
         (!target.is_empty()).then(|| format!("{method} {target}").trim_start().to_owned())
+    }
+
+    /// The path as Samovar received it, without its query, which is the visitor's. PHP's own field
+    /// has the name of the script.
+    fn target_of_samovar(&self, sapi: u64) -> Option<String> {
+        let mut at = [0; 4];
+        let place = self.engine.request_target?;
+        self.memory.fill(place, &mut at).ok()?.then_some(())?;
+        let context = sapi.wrapping_add(request_info::SERVER_CONTEXT as u64);
+        let head = self.memory.word(context).ok()??;
+        if head == 0 {
+            return None;
+        }
+        // A `samovar_str`: offset from the head, and length.
+        let mut text = [0; 8];
+        let there = head.wrapping_add(u32::from_ne_bytes(at).into());
+        self.memory.fill(there, &mut text).ok()?.then_some(())?;
+        let offset = u32::from_ne_bytes(text[..4].try_into().ok()?);
+        let length = u32::from_ne_bytes(text[4..].try_into().ok()?) as usize;
+        let target = self.text(head.wrapping_add(offset.into()))?;
+        let target: String = target.chars().take(length).collect();
+        Some(target.split('?').next().unwrap_or_default().to_owned())
     }
 
     /// A C string, as far as it is printable.

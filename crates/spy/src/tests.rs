@@ -73,6 +73,7 @@ fn engine() -> Engine {
         layout: &LAYOUTS[1],
         contexts: vec![Context { thread: 1, executor: EXECUTOR, sapi: None }],
         frameless: Some(STACK),
+        request_target: None,
         steady: std::iter::once(START..START + 0x10_0000).collect(),
         permanent: std::iter::once(START..START + 0x10_0000).collect(),
         build_id: String::new(),

@@ -5,6 +5,7 @@
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use crate::control_client::printable;
+use crate::known_names::{hint, suggestions};
 use anyhow::{Context, Result};
 use samovar_profile::calls::Graph;
 use samovar_profile::calls::table::{Neighbour, Order, Row, neighbours, rows};
@@ -95,9 +96,14 @@ impl Shown<'_> {
 
     fn one(&self, name: &str) -> Result<String> {
         let [above, below] = neighbours(self.graph, name).with_context(|| {
-            format!(
-                "no traced request called `{name}`\nhint: use the name in the table, with its class"
-            )
+            let known = self.graph.functions.iter().map(|function| function.name.as_str());
+            let known: Vec<&str> = known.collect();
+            let near = suggestions(name, &known);
+            let hint = match near[..] {
+                [] => "use the name in the table, with its class".to_owned(),
+                _ => hint(&near, &known),
+            };
+            format!("no traced request called `{name}`\nhint: {hint}")
         })?;
         let mut out = String::new();
         for (title, side) in [("called by", above), ("calls", below)] {

@@ -6,7 +6,7 @@
 
 use super::heap_walk::{HeapWalk, MEMBER, Node};
 use super::naming;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A difference.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +24,8 @@ pub(super) struct Change {
     pub(super) bytes: i64,
     /// Fingerprint: equal for two requests that left the same data.
     pub(super) print: u64,
+    /// Members added to a container and removed from it.
+    pub(super) turnover: Turnover,
     /// File of the declaration, and the lines to search.
     pub(super) file: String,
     pub(super) lines: (u32, u32),
@@ -33,6 +35,15 @@ pub(super) struct Change {
     pub(super) container: bool,
     /// Name of the root, by which the declaration is found.
     pub(super) root: String,
+}
+
+/// Members added to a container and removed from it, by the hashes of their keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turnover {
+    pub(super) added: u64,
+    pub(super) removed: u64,
+    /// Whether the container has members that it had before.
+    pub(super) keeps_some: bool,
 }
 
 /// Index for finding a node's counterpart in the other heap walk.
@@ -122,6 +133,8 @@ struct Moves {
     removed: i64,
     bytes: i64,
     print: u64,
+    added_keys: u64,
+    removed_keys: u64,
 }
 
 /// Returns all differences, in no particular order.
@@ -130,9 +143,15 @@ pub(super) fn changes(before: &HeapWalk, after: &HeapWalk) -> Vec<Change> {
     let matches = Matches::of(before, &index, after);
     let mut moves: BTreeMap<usize, Moves> = BTreeMap::new();
     let mut found = Vec::new();
+    // Containers whose members are compared by their number only.
+    let mut counted = HashSet::new();
     for (n, node) in after.nodes.iter().enumerate() {
         match matches.slots[n] {
-            Some(slot) => found.extend(changed(&before.nodes[slot], after, n)),
+            Some(slot) => {
+                let change = changed(&before.nodes[slot], after, n);
+                counted.extend(change.iter().map(|_| n));
+                found.extend(change);
+            }
             None => match node.parent {
                 None => found.push(came_by_itself(after, n)),
                 Some(parent) => came(after, &matches, parent, node, &mut moves),
@@ -144,7 +163,8 @@ pub(super) fn changes(before: &HeapWalk, after: &HeapWalk) -> Vec<Change> {
         went(before, &matches, after, &mut moves);
         found.extend(gone(before, after));
     }
-    found.extend(moves.into_iter().filter_map(|(n, moves)| {
+    let is_listed = |(n, _): &(usize, Moves)| !counted.contains(n);
+    found.extend(moves.into_iter().filter(is_listed).filter_map(|(n, moves)| {
         let slot = matches.slots[n].or(matches.bodies[n])?;
         Some(moved(&before.nodes[slot], after, n, &moves))
     }));
@@ -181,6 +201,7 @@ fn came(
     moves.bytes += i64::try_from(node.bytes).unwrap_or(0);
     if direct {
         moves.added += 1;
+        moves.added_keys ^= naming::hash(&node.key);
         moves.print = moves.print.wrapping_mul(31) ^ naming::hash(&node.key) ^ node.hash;
     }
 }
@@ -207,6 +228,7 @@ fn went(
         if let (false, Some(container)) = (responded[n], container) {
             let moves = moves.entry(*container).or_default();
             moves.removed += 1;
+            moves.removed_keys ^= naming::hash(&node.key);
             moves.bytes -= i64::try_from(node.bytes).unwrap_or(0);
         }
     }
@@ -237,6 +259,8 @@ fn changed(before: &Node, after: &HeapWalk, n: usize) -> Option<Change> {
     }
     let closed = before.closed || node.closed;
     let same = match (before.value == node.value, node.value) {
+        // All members of an array that was empty are new, and listed.
+        (true, ARRAY) if before.count == 0 && !node.closed => true,
         (true, ARRAY) if closed => {
             // An array whose members are listed elsewhere, or not at all, is compared by their
             // number.
@@ -255,6 +279,12 @@ fn moved(before: &Node, after: &HeapWalk, n: usize, moves: &Moves) -> Change {
     change.grown = moves.added - moves.removed;
     change.bytes = moves.bytes;
     change.print = moves.print;
+    let size = i64::try_from(after.nodes[n].count).unwrap_or(0);
+    change.turnover = Turnover {
+        added: moves.added_keys,
+        removed: moves.removed_keys,
+        keeps_some: size > moves.added,
+    };
     if change.grown == 0 {
         let text = format!("{} of {} members were replaced", moves.added, after.nodes[n].count);
         change.after = Some(text);
@@ -276,6 +306,7 @@ fn change(heap_walk: &HeapWalk, n: usize, before: Option<&Node>) -> Change {
         grown: size(node) - was,
         bytes: held(node) - had,
         print: node.hash,
+        turnover: Turnover::default(),
         file: root.file.clone(),
         lines: root.lines,
         owner: naming::owner(heap_walk, n),
@@ -319,6 +350,18 @@ mod tests {
         assert_eq!(changed.after.as_deref(), Some("'z'"));
         let found = changes(&array(&["a", "b"]), &array(&["a"]));
         assert_eq!(found.iter().map(|c| c.grown).collect::<Vec<_>>(), [-1]);
+    }
+
+    #[test]
+    fn member_of_an_empty_array_is_counted_once() {
+        // The walk does not look into empty arrays.
+        let mut empty = array(&[]);
+        empty.nodes[0].closed = true;
+        let grown = |before: &HeapWalk, after: &HeapWalk| {
+            changes(before, after).iter().map(|change| change.grown).collect::<Vec<_>>()
+        };
+        assert_eq!(grown(&empty, &array(&["a"])), [1]);
+        assert_eq!(grown(&array(&["a", "b"]), &empty), [-2]);
     }
 
     #[test]

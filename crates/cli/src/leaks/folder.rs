@@ -50,8 +50,24 @@ impl Folder {
     pub(super) fn take(
         &self,
         id: &str,
-        mut is_over: impl FnMut() -> Result<bool>,
+        is_over: impl FnMut() -> Result<bool>,
     ) -> Result<Option<HeapWalk>> {
+        let Some(file) = self.wait(id, is_over)? else { return Ok(None) };
+        let mut heap_walk = HeapWalk::read(&file)?;
+        holdings::group(&mut heap_walk);
+        std::fs::remove_file(&file).context("cannot remove a heap walk")?;
+        Ok(Some(heap_walk))
+    }
+
+    /// Removes the heap walk of a request. Returns `false` if there is none, as for `take`.
+    pub(super) fn skip(&self, id: &str, is_over: impl FnMut() -> Result<bool>) -> Result<bool> {
+        let Some(file) = self.wait(id, is_over)? else { return Ok(false) };
+        std::fs::remove_file(&file).context("cannot remove a heap walk")?;
+        Ok(true)
+    }
+
+    /// Waits for the heap walk of a request, and returns its file.
+    fn wait(&self, id: &str, mut is_over: impl FnMut() -> Result<bool>) -> Result<Option<PathBuf>> {
         let file = self.0.join(format!("{}.census", file_name(id)));
         let begun = Instant::now();
         while !file.exists() {
@@ -60,10 +76,7 @@ impl Folder {
             }
             sleep(LOOK_EVERY);
         }
-        let mut heap_walk = HeapWalk::read(&file)?;
-        holdings::group(&mut heap_walk);
-        std::fs::remove_file(&file).context("cannot remove a heap walk")?;
-        Ok(Some(heap_walk))
+        Ok(Some(file))
     }
 
     /// Reads the heap walk that a worker wrote before its first request.

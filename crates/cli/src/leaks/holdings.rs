@@ -11,16 +11,18 @@ const CHILD: u8 = b'p';
 /// Replaces the nodes for single numbers by one node per file, socket or program.
 pub(super) fn group(heap_walk: &mut HeapWalk) {
     let mut groups: BTreeMap<(u8, String), (u64, u64)> = BTreeMap::new();
-    for node in &heap_walk.nodes {
-        if let Some(name) = name(node) {
+    let names: Vec<_> = heap_walk.nodes.iter().map(name).collect();
+    for (node, name) in heap_walk.nodes.iter().zip(&names) {
+        if let Some(name) = name.clone() {
             let (count, bytes) = groups.entry((node.kind, name)).or_default();
             *count += 1;
             *bytes += node.bytes;
         }
     }
     // Changed in place: members refer to their parents by index. None of these nodes has members.
-    for node in heap_walk.nodes.iter_mut().filter(|node| name(node).is_some()) {
-        let at = (node.kind, name(node).unwrap_or_default());
+    for (node, name) in heap_walk.nodes.iter_mut().zip(names) {
+        let Some(name) = name else { continue };
+        let at = (node.kind, name);
         node.key.clone_from(&at.1);
         // The first node of each group gets the totals; the others become empty.
         let (count, bytes) = groups.remove(&at).unwrap_or_default();

@@ -1,27 +1,14 @@
 //! Changes by request → their meaning for an application that should become resident.
 
 use super::differ::Change;
+use super::trend::{Steps, Trend, trends};
 use serde::Serialize;
-
-/// One request of the series.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    /// Index of its URL.
-    pub(super) url: usize,
-    /// Whether it is the first request of its worker.
-    pub(super) first: bool,
-    /// Whether it is the first request for its URL, but not the first of all.
-    pub(super) new_url: bool,
-    /// Whether it is compared with the state after the previous request; otherwise it is compared
-    /// with the image.
-    pub(super) resident: bool,
-}
 
 /// Meaning of a change, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
-    /// Grows with each request, or almost each.
+    /// Grows again and again when one URL is repeated.
     Grows,
     /// Differs after each request: data of one visitor is visible to the next.
     Carries,
@@ -46,27 +33,21 @@ impl Verdict {
     }
 }
 
-/// Fraction of the requests, as (numerator, denominator), in which a value must grow to count as
-/// growing.
-const OFTEN: (usize, usize) = (3, 5);
-/// Minimum growth of memory without a more specific name that is reported, in bytes per request.
-const MEMORY_BYTES_MIN: i64 = 512;
+/// Fractions of the repeated requests of a URL, as (numerator, denominator): a value that changes
+/// in more than the first one, or in the second one and at least `CHANGED_MIN` times, differs from
+/// request to request.
+const HALF: (usize, usize) = (1, 2);
+const REGULAR: (usize, usize) = (1, 4);
+const CHANGED_MIN: usize = 3;
 
 /// Judges the changes of one name, each with the index of its step.
-pub(super) fn verdict(
-    steps: &[Step],
-    changes: &[(usize, &Change)],
-    boot: &Boot,
-) -> Option<Verdict> {
+pub(super) fn verdict(steps: &Steps, changes: &[(usize, &Change)], boot: &Boot) -> Option<Verdict> {
     let (_, first) = changes.first()?;
     match first.kind {
         // Call records are only used to find lines. Kind 0 marks merged nodes (holdings.rs).
         b'k' | 0 => None,
         b'I' => Some(Verdict::Lazy),
-        b'b' | b'o' | b'r' => {
-            let grows = growth(steps, changes).filter(|verdict| *verdict == Verdict::Grows);
-            grows.filter(|_| is_worth_a_line(changes))
-        }
+        b'b' | b'o' | b'r' => growth(steps, changes).filter(|verdict| *verdict == Verdict::Grows),
         b'C' | b'F' | b'c' => Some(declared(steps, changes, boot)),
         b'i' | b'e' | b'h' | b'H' | b'x' | b'w' => Some(setting(steps, changes)),
         b'p' => Some(growth(steps, changes).unwrap_or(Verdict::Stays)),
@@ -83,52 +64,30 @@ pub(super) struct Boot {
     pub(super) globals: std::collections::HashSet<String>,
 }
 
-fn is_worth_a_line(changes: &[(usize, &Change)]) -> bool {
-    let total: i64 = changes.iter().map(|(_, change)| change.bytes).sum();
-    changes[0].1.kind != b'b'
-        || total / i64::try_from(changes.len()).unwrap_or(1) >= MEMORY_BYTES_MIN
-}
-
-fn is_often(n: usize, of: usize) -> bool {
-    n > 0 && n * OFTEN.1 >= of * OFTEN.0
-}
-
-/// Returns the steps that count for growth: neither first requests nor those for a new URL.
-fn repeated(steps: &[Step]) -> Vec<usize> {
-    (0..steps.len()).filter(|n| !steps[*n].first && !steps[*n].new_url).collect()
-}
-
 /// Returns growth in the resident model only: with a checkpoint, each request begins with the
 /// image.
-fn growth(steps: &[Step], changes: &[(usize, &Change)]) -> Option<Verdict> {
-    let counts = repeated(steps);
-    let grew = |change: &Change| {
-        // A value that appears with loaded code has not grown.
-        let was_there = change.before.is_some() || !matches!(change.kind, b's' | b'v' | b'g');
-        let memory = change.kind == b'b' && change.bytes > 0;
-        (change.grown > 0 && was_there) || memory
-    };
-    let of = counts.iter().filter(|n| steps[**n].resident).count();
-    let in_steps = |wanted: &dyn Fn(usize) -> bool| {
-        changes.iter().filter(|(n, change)| wanted(*n) && grew(change)).count()
-    };
-    let shrank = changes.iter().any(|(n, change)| change.grown < 0 && counts.contains(n));
-    if is_often(in_steps(&|n| counts.contains(&n) && steps[n].resident), of) && !shrank {
+fn growth(steps: &Steps, changes: &[(usize, &Change)]) -> Option<Verdict> {
+    if trends(steps, changes).iter().any(Trend::is_leak) {
         return Some(Verdict::Grows);
     }
-    let by_url = in_steps(&|n| steps[n].new_url && steps[n].resident);
-    let only_grows = changes.iter().all(|(_, change)| change.grown >= 0 && change.container);
-    (by_url > 0 && only_grows).then_some(Verdict::GrowsByUrl)
+    let grew = |change: &Change| {
+        change.grown > 0 && (change.before.is_some() || !matches!(change.kind, b's' | b'v' | b'g'))
+    };
+    let is_new = |n: usize| steps.at(n).new_url && steps.at(n).resident;
+    let by_url = changes.iter().any(|(n, change)| is_new(*n) && grew(change));
+    let only_grows = changes.iter().enumerate().all(|(n, (_, change))| {
+        let before = n.checked_sub(1).map(|before| changes[before].1);
+        change.grown >= 0 && is_cached(before, change)
+    });
+    (by_url && only_grows).then_some(Verdict::GrowsByUrl)
 }
 
-fn value(steps: &[Step], changes: &[(usize, &Change)], boot: &Boot) -> Verdict {
+fn value(steps: &Steps, changes: &[(usize, &Change)], boot: &Boot) -> Verdict {
     if let Some(grows) = growth(steps, changes) {
         return grows;
     }
-    let counts = repeated(steps);
-    let among = |wanted: &dyn Fn(usize) -> bool| changes.iter().filter(|(n, _)| wanted(*n)).count();
-    let carries = if steps.iter().any(|step| step.resident) {
-        among(&|n| counts.contains(&n)) * 2 > counts.len() || among(&|n| steps[n].new_url) > 1
+    let carries = if steps.are_resident() {
+        is_carried(steps, changes)
     } else if one_for_each_url(steps, changes) {
         // The value depends on the URL: a cache by URL, or the last requested URL.
         let differ = changes.iter().any(|(_, change)| change.print != changes[0].1.print);
@@ -147,15 +106,50 @@ fn value(steps: &[Step], changes: &[(usize, &Change)], boot: &Boot) -> Verdict {
     if is_new { Verdict::Lazy } else { Verdict::Kept }
 }
 
+/// Returns whether a value differs from request to request of any URL, or from URL to URL.
+fn is_carried(steps: &Steps, changes: &[(usize, &Change)]) -> bool {
+    let mut by_url = std::collections::BTreeMap::<usize, usize>::new();
+    let mut new_urls = 0;
+    for (n, (step, change)) in changes.iter().enumerate() {
+        let before = n.checked_sub(1).map(|before| changes[before].1);
+        if is_cached(before, change) {
+            continue;
+        }
+        let step = steps.at(*step);
+        new_urls += usize::from(step.new_url);
+        if step.repeat > 0 && step.span == 1 {
+            *by_url.entry(step.url).or_default() += 1;
+        }
+    }
+    let differs = |(url, n): (&usize, &usize)| {
+        let of = steps.singles(*url);
+        n * HALF.1 > of * HALF.0 || (*n >= CHANGED_MIN && n * REGULAR.1 >= of * REGULAR.0)
+    };
+    new_urls > 1 || by_url.iter().any(differs)
+}
+
+/// Returns whether a container changed like a cache: members were added, or some older members
+/// made room for new ones. If the removed members are those that the previous change added, the
+/// next visitor replaces the data of the last one.
+fn is_cached(before: Option<&Change>, change: &Change) -> bool {
+    let turnover = change.turnover;
+    if !change.container || turnover.added == 0 {
+        // The members of a large container are only counted.
+        return change.container && change.grown > 0;
+    }
+    let replaces_last = before.is_some_and(|before| before.turnover.added == turnover.removed);
+    turnover.removed == 0 || (turnover.keeps_some && !replaces_last)
+}
+
 /// Returns whether all requests for one URL leave the same data.
-fn one_for_each_url(steps: &[Step], changes: &[(usize, &Change)]) -> bool {
+fn one_for_each_url(steps: &Steps, changes: &[(usize, &Change)]) -> bool {
     let mut prints = std::collections::HashMap::new();
     changes
         .iter()
-        .all(|(n, change)| *prints.entry(steps[*n].url).or_insert(change.print) == change.print)
+        .all(|(n, change)| *prints.entry(steps.at(*n).url).or_insert(change.print) == change.print)
 }
 
-fn declared(steps: &[Step], changes: &[(usize, &Change)], boot: &Boot) -> Verdict {
+fn declared(steps: &Steps, changes: &[(usize, &Change)], boot: &Boot) -> Verdict {
     if changes[0].1.kind == b'c' && value(steps, changes, boot) == Verdict::Carries {
         return Verdict::Carries;
     }
@@ -189,7 +183,7 @@ const PUT_BACK: [&str; 19] = [
 ];
 
 /// Judges a setting; Samovar's resident model resets some after each request (csrc/model/reset.c).
-fn setting(steps: &[Step], changes: &[(usize, &Change)]) -> Verdict {
+fn setting(steps: &Steps, changes: &[(usize, &Change)]) -> Verdict {
     let change = changes[0].1;
     let is_put_back = match change.kind {
         b'i' | b'e' | b'H' => true,
@@ -217,8 +211,10 @@ mod tests {
 
     const STEPS: usize = 6;
 
-    fn steps(resident: bool) -> Vec<Step> {
-        (0..STEPS).map(|n| Step { url: 0, first: n == 0, new_url: false, resident }).collect()
+    fn steps(resident: bool) -> Steps {
+        let mut steps = Steps::default();
+        (0..STEPS).for_each(|n| steps.add(0, (n == 0, false), resident, 1));
+        steps
     }
 
     fn judged(kind: u8, resident: bool, grown: &[(usize, i64)]) -> Option<Verdict> {
@@ -261,10 +257,8 @@ mod tests {
 
     #[test]
     fn growth_with_new_urls_is_grows_by_url() {
-        let mut steps = steps(true);
-        for n in [2, 4] {
-            steps[n].new_url = true;
-        }
+        let mut steps = Steps::default();
+        (0..STEPS).for_each(|n| steps.add(n / 2, (n == 0, n > 0 && n % 2 == 0), true, 1));
         let change = Change {
             kind: b's',
             grown: 1,

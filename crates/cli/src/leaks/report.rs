@@ -2,6 +2,7 @@
 
 use super::judge::{Verdict, verdict};
 use super::series::Series;
+use super::trend::{Trend, trends};
 use crate::control_client::printable;
 use crate::trial::targets::Target;
 use serde::Serialize;
@@ -13,6 +14,12 @@ use std::fmt::Write as _;
 const SHOWN_MAX: usize = 20;
 /// Maximum number of findings in a report.
 const FINDINGS_MAX: usize = 5000;
+/// Maximum number of URLs per finding for people; JSON has more.
+const URLS_SHOWN_MAX: usize = 3;
+/// Maximum number of URLs per finding.
+const URLS_MAX: usize = 100;
+/// Probability that a leak of the reported rarity is seen.
+const CONFIDENCE: f64 = 0.95;
 const BYTES: [&str; 2] = ["byte", "bytes"];
 
 /// Final report.
@@ -27,6 +34,11 @@ pub(super) struct Report {
     warmup: Vec<Warmup>,
     /// Requests without a valid response or without a heap walk.
     failures: Vec<String>,
+    /// Smallest number of repeated requests of a URL.
+    repeats: usize,
+    /// A leak in fewer than 1 of this number of requests of a URL can be unseen, with a probability
+    /// of 5 %.
+    rarest_leak_seen: usize,
     /// Whether a limit was reached, so that data is missing.
     incomplete: bool,
 }
@@ -44,13 +56,28 @@ struct Finding {
     more: usize,
     before: Option<String>,
     after: Option<String>,
-    /// Number of requests that changed it.
-    requests: usize,
+    /// Number of heap walks that show a change.
+    changes: usize,
+    /// URLs whose repetition grows it or changes it; the URL that does so most is first.
+    urls: Vec<UrlShare>,
     /// Elements, bytes of a string, objects or descriptors, per request that changed it.
     grown_per_request: f64,
     bytes_per_request: f64,
     /// `file:line` of the declaration, or of the call that changed it.
     place: Option<String>,
+}
+
+/// Share of a URL in a finding.
+#[derive(Debug, Serialize)]
+struct UrlShare {
+    url: String,
+    /// Number of its repeated requests that grew or changed the value, of those that were compared
+    /// with the request before.
+    requests: usize,
+    of: usize,
+    /// Number of all its repeated requests.
+    up_to: usize,
+    grown_per_request: f64,
 }
 
 /// A target for the setting `warmup`.
@@ -63,7 +90,7 @@ struct Warmup {
 
 impl Report {
     pub(super) fn of(series: &Series, targets: &[Target], failures: Vec<String>) -> Report {
-        let mut findings: Vec<_> = findings(series);
+        let mut findings: Vec<_> = findings(series, targets);
         let names_growth = |f: &Finding| f.verdict == Verdict::Grows && f.kind != "memory";
         if findings.iter().any(names_growth) {
             // The memory growth is the content of these findings.
@@ -78,14 +105,17 @@ impl Report {
         findings.truncate(FINDINGS_MAX);
         let problems = findings.iter().filter(|finding| finding.verdict.is_problem()).count();
         let warmup = series.warmup(targets);
+        let repeats = (0..targets.len()).map(|url| series.steps.repeats(url)).min().unwrap_or(0);
         Report {
             verdict: sentence(&findings, series.resident),
             model: if series.resident { "resident" } else { "checkpoint" },
-            requests: series.steps.len(),
+            requests: series.steps.requests(),
             problems,
             findings,
             warmup: warmup.into_iter().map(|(target, loads)| Warmup { target, loads }).collect(),
             failures,
+            repeats,
+            rarest_leak_seen: rarest_seen(repeats),
             incomplete,
         }
     }
@@ -101,6 +131,17 @@ impl Report {
 
     pub(super) fn text(&self) -> String {
         let mut out = format!("{} ({} requests)\n", self.verdict, self.requests);
+        if self.model == "resident" {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "Each URL was repeated {} times or more: a leak in 1 of {} of its requests is \
+                 seen with a probability of {:.0} %, a rarer one may be unseen (--times)",
+                self.repeats,
+                self.rarest_leak_seen,
+                CONFIDENCE * 100.0
+            );
+        }
         for verdict in PARTS {
             self.part(verdict, &mut out);
         }
@@ -127,6 +168,10 @@ impl Report {
         }
         if of_it.len() > SHOWN_MAX {
             let _ = writeln!(out, "  and {} more (--json)", of_it.len() - SHOWN_MAX);
+        }
+        if verdict == Verdict::Grows {
+            *out += "  A cache with room for more than was added here looks the same: raise \
+                     --times-max to distinguish them\n";
         }
     }
 
@@ -157,7 +202,7 @@ const PARTS: [Verdict; 7] = [
 
 fn heading(verdict: Verdict, resident: bool) -> &'static str {
     match verdict {
-        Verdict::Grows => "Grows with each request: a leak",
+        Verdict::Grows => "Grows as long as a URL is repeated: a leak",
         Verdict::Carries => "Different after each request: carried over to the next request",
         Verdict::Stays => "Process settings that a request changes and does not restore",
         Verdict::Declares => {
@@ -177,19 +222,21 @@ fn heading(verdict: Verdict, resident: bool) -> &'static str {
     }
 }
 
-fn findings(series: &Series) -> Vec<Finding> {
+fn findings(series: &Series, targets: &[Target]) -> Vec<Finding> {
     let mut found = Vec::new();
     for ((kind, name), noted) in &series.changes {
         let changes: Vec<_> = noted.iter().map(|(step, change)| (*step, change)).collect();
         let Some(verdict) = verdict(&series.steps, &changes, &series.boot) else { continue };
         let Some((_, last)) = noted.last() else { continue };
         let mean = |of: &dyn Fn(usize) -> i64| {
+            let step = |n: &usize| series.steps.at(noted[*n].0);
             // Data built by the first request is not growth.
-            let from = usize::from(noted.len() > 1 && series.steps[noted[0].0].first);
-            let total: i64 = (from..noted.len()).map(of).sum();
-            #[allow(clippy::cast_precision_loss)] // Far below 2^52.
-            let mean = total as f64 / (noted.len() - from) as f64;
-            (mean * 10.0).round() / 10.0
+            let repeated = (0..noted.len()).filter(|n| step(n).repeat > 0 && step(n).span == 1);
+            let counted: Vec<_> = match repeated.collect::<Vec<_>>() {
+                none if none.is_empty() => (0..noted.len()).collect(),
+                some => some,
+            };
+            mean(counted.iter().map(|n| of(*n)).sum(), counted.len())
         };
         found.push(Finding {
             verdict,
@@ -199,13 +246,54 @@ fn findings(series: &Series) -> Vec<Finding> {
             more: 0,
             before: noted[0].1.before.clone(),
             after: noted.iter().rev().find_map(|(_, change)| change.after.clone()),
-            requests: noted.len(),
+            changes: noted.len(),
+            urls: urls(verdict, trends(&series.steps, &changes), targets),
             grown_per_request: mean(&|n| noted[n].1.grown),
             bytes_per_request: mean(&|n| noted[n].1.bytes),
             place: series.places.of(last),
         });
     }
     found
+}
+
+/// Returns the URLs that cause a finding. Only those that leak are named for a leak.
+fn urls(verdict: Verdict, mut trends: Vec<Trend>, targets: &[Target]) -> Vec<UrlShare> {
+    let grows = verdict == Verdict::Grows;
+    if grows {
+        // The growth by one of them is proven; the others were repeated less often.
+        trends.retain(|trend| trend.is_leak() || (trend.is_open() && trend.grew > 1));
+    }
+    let count = |trend: &Trend| if grows { trend.grew_singly } else { trend.changed_singly };
+    // Compares fractions of the URLs' requests.
+    let share = |trend: &Trend| count(trend) * 1_000_000 / trend.singles.max(1);
+    trends.sort_by_key(|trend| (std::cmp::Reverse(share(trend)), trend.url));
+    let share = |trend: &Trend| UrlShare {
+        url: shown(&targets[trend.url]),
+        requests: count(trend),
+        of: trend.singles,
+        up_to: trend.requests,
+        grown_per_request: mean(trend.grown, trend.requests),
+    };
+    trends.iter().take(URLS_MAX).map(share).collect()
+}
+
+fn shown(target: &Target) -> String {
+    if target.is_local() { target.path.clone() } else { target.to_string() }
+}
+
+fn mean(total: i64, n: usize) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    let mean = total as f64 / n.max(1) as f64;
+    (mean * 10.0).round() / 10.0
+}
+
+/// Returns the number n of a leak in 1 of n requests that this number of requests makes visible.
+fn rarest_seen(repeats: usize) -> usize {
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    let rate = 1.0 - (1.0 - CONFIDENCE).powf(1.0 / repeats.max(1) as f64);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Positive and small.
+    let n = (1.0 / rate).floor() as usize;
+    n.max(1)
 }
 
 /// Merges findings with the same owner: they are parts of the same data.
@@ -286,6 +374,28 @@ impl Finding {
             (None, None) => Ok(()),
         }
         .unwrap_or_default();
+        if self.verdict.is_problem() && !self.urls.is_empty() {
+            let _ = writeln!(out, "      {}", self.places_in_urls());
+        }
+    }
+
+    /// Returns the URLs that cause it: `by 15 of 44 requests of /leak`.
+    fn places_in_urls(&self) -> String {
+        let up_to = |of: &UrlShare| match self.verdict {
+            Verdict::Grows if of.up_to > of.of => {
+                format!(", and on until the last of {}", of.up_to)
+            }
+            _ => String::new(),
+        };
+        let share = |of: &UrlShare| {
+            format!("{} of {} requests of {}{}", of.requests, of.of, of.url, up_to(of))
+        };
+        let shares: Vec<_> = self.urls.iter().take(URLS_SHOWN_MAX).map(share).collect();
+        let more = match self.urls.len().saturating_sub(URLS_SHOWN_MAX) {
+            0 => String::new(),
+            n => format!("; and by {n} more URLs (--json)"),
+        };
+        format!("by {}{more}", shares.join("; by "))
     }
 
     /// Returns the unit of the growth, singular and plural.
@@ -312,7 +422,7 @@ impl Finding {
             _ => (self.grown_per_request, String::new()),
         };
         let unit = unit[usize::from((grown - 1.0).abs() > f64::EPSILON)];
-        format!("+{grown} {unit} per request{each}, in {} requests", self.requests)
+        format!("+{grown} {unit} per request{each}")
     }
 
     fn what(&self) -> String {
@@ -329,6 +439,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rarest_leak_is_one_third_of_the_requests() {
+        for (repeats, rarest) in [(0, 1), (2, 1), (9, 3), (44, 15), (299, 100)] {
+            assert_eq!(rarest_seen(repeats), rarest, "{repeats} requests");
+        }
+    }
+
+    #[test]
     fn verdict_is_one_sentence() {
         let finding = |verdict| Finding {
             verdict,
@@ -338,7 +455,8 @@ mod tests {
             more: 0,
             before: None,
             after: None,
-            requests: 1,
+            changes: 1,
+            urls: Vec::new(),
             grown_per_request: 0.0,
             bytes_per_request: 0.0,
             place: None,

@@ -2,19 +2,23 @@
 
 use super::differ::{Change, changes};
 use super::heap_walk::HeapWalk;
-use super::judge::{Boot, Step};
+use super::judge::Boot;
 use super::place::Places;
+use super::trend::{Steps, trends};
 use crate::trial::targets::Target;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// Maximum number of different names; further ones are ignored.
 const NAMES_MAX: usize = 20_000;
+/// Maximum number of requests of a URL that show whether descriptors, mappings and child processes
+/// have a bound: the system has few of them.
+const HOLDINGS_TIMES_MAX: usize = 60;
 
 /// Results of a run.
 #[derive(Default)]
 pub(super) struct Series {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Steps,
     pub(super) resident: bool,
     /// Path of the front controller.
     pub(super) script: String,
@@ -29,6 +33,8 @@ pub(super) struct Series {
     /// Census to compare the next one with, by process id.
     last: HashMap<u32, Rc<HeapWalk>>,
     asked: BTreeSet<usize>,
+    /// Kinds and names that are known to grow without an end.
+    proven: BTreeSet<(u8, String)>,
 }
 
 impl Series {
@@ -51,8 +57,8 @@ impl Series {
         self.last.contains_key(&process)
     }
 
-    /// Adds the heap walk after a request for the URL with this index.
-    pub(super) fn add(&mut self, url: usize, heap_walk: HeapWalk) {
+    /// Adds the heap walk after requests for the URL with this index; `span` is their number.
+    pub(super) fn add(&mut self, url: usize, heap_walk: HeapWalk, span: usize) {
         let Some(last) = self.last.get(&heap_walk.process).cloned() else { return };
         self.resident = heap_walk.resident;
         self.cut |= heap_walk.cut;
@@ -61,12 +67,7 @@ impl Series {
         let new_url = self.asked.insert(url);
         // The first request of another worker counts as first, too: it has no earlier comparison.
         let first = step == 0 || (heap_walk.resident && last.begins);
-        self.steps.push(Step {
-            url,
-            first,
-            new_url: new_url && !first,
-            resident: heap_walk.resident,
-        });
+        self.steps.add(url, (first, new_url && !first), heap_walk.resident, span);
         for mut change in changes(&last, &heap_walk) {
             if change.kind == b'c' {
                 change.file = self.places.file_of_constant(&change.root).unwrap_or_default();
@@ -79,6 +80,32 @@ impl Series {
         if heap_walk.resident {
             self.last.insert(heap_walk.process, Rc::new(HeapWalk { begins: false, ..heap_walk }));
         }
+    }
+
+    /// Returns whether this URL has grown a value, and more requests, up to a maximum, can show
+    /// whether its growth ends. The growth of a value is examined with one URL only.
+    pub(super) fn is_open(&mut self, url: usize, times_max: usize) -> bool {
+        let mut is_open = false;
+        for (name, noted) in &self.changes {
+            let can_grow = !matches!(name.0, b'k' | b'I' | b'b' | b'C' | b'F' | b'c' | 0);
+            let is_other = noted.last().is_none_or(|(step, _)| self.steps.at(*step).url != url);
+            if !can_grow || is_other || self.proven.contains(name) {
+                continue;
+            }
+            let changes: Vec<_> = noted.iter().map(|(step, change)| (*step, change)).collect();
+            let found = trends(&self.steps, &changes);
+            let Some(trend) = found.iter().find(|of| of.url == url && of.is_open()) else {
+                continue;
+            };
+            let is_holding = matches!(name.0, b'd' | b'm' | b'p');
+            let max = if is_holding { times_max.min(HOLDINGS_TIMES_MAX) } else { times_max };
+            if trend.requests < max {
+                is_open = true;
+            } else if trend.is_leak() {
+                self.proven.insert(name.clone());
+            }
+        }
+        is_open
     }
 
     /// Returns whether the change ends with the front controller's script: its own variables, and

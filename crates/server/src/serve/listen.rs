@@ -61,8 +61,8 @@ pub(super) fn listen(
         let opened = handed.unwrap_or_else(|| Bound::open(listener, backlog, owner));
         opened.map_err(|error| {
             let hint = match listener.place {
-                Endpoint::Tcp(_) => bind_hint(&error),
-                Endpoint::Unix(_) => socket_hint(&error),
+                Endpoint::Tcp(_) => bind_hint("listen", &error),
+                Endpoint::Unix(_) => socket_hint(&error).to_owned(),
             };
             anyhow!("cannot bind `{listener}`: {error}\nhint: {hint}")
         })
@@ -90,21 +90,24 @@ pub(crate) fn socket_hint(error: &std::io::Error) -> &'static str {
     }
 }
 
-pub(super) fn bind(at: &Listen, backlog: usize) -> Result<TcpListener> {
-    listeners::bind(&at.host, at.port, backlog)
-        .map_err(|error| anyhow!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error)))
+pub(super) fn bind(setting: &str, at: &Listen, backlog: usize) -> Result<TcpListener> {
+    listeners::bind(&at.host, at.port, backlog).map_err(|error| {
+        let hint = bind_hint(setting, &error);
+        anyhow!("cannot bind `{at}` of `{setting}`: {error}\nhint: {hint}")
+    })
 }
 
-/// Returns a hint for an address that cannot be bound.
-pub(crate) fn bind_hint(error: &std::io::Error) -> &'static str {
+/// Returns a hint for an address of a setting that cannot be bound.
+pub(crate) fn bind_hint(setting: &str, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
-            "ports below 1024 need CAP_NET_BIND_SERVICE; listen on 8080, or grant it"
+            "ports below 1024 need CAP_NET_BIND_SERVICE; use port 8080, or grant it".to_owned()
         }
-        std::io::ErrorKind::AddrInUse => {
-            "another process listens there; stop it, or choose another --listen"
-        }
-        _ => "use an address of this machine in --listen HOST:PORT",
+        std::io::ErrorKind::AddrInUse => format!(
+            "another process listens there; stop it, or choose another address: --{setting} \
+             HOST:PORT"
+        ),
+        _ => format!("use an address of this machine: --{setting} HOST:PORT"),
     }
 }
 

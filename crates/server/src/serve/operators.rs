@@ -44,7 +44,7 @@ pub(super) fn bind(
 }
 
 fn open(settings: &Settings, at: &Listen, handed: Option<TcpListener>) -> Result<TcpListener> {
-    let listener = handed.map_or_else(|| listen::bind(at, BACKLOG), Ok)?;
+    let listener = handed.map_or_else(|| listen::bind("admin", at, BACKLOG), Ok)?;
     refuse_strangers(settings, listener.local_addr()?)?;
     Ok(listener)
 }

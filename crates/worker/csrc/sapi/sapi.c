@@ -8,6 +8,7 @@
 #include "sapi/body.h"
 #include "sapi/user_ini.h"
 #include "sapi/variables.h"
+#include <stddef.h>
 #include <zend_stream.h>
 #include <ext/standard/basic_functions.h>
 #include <ext/standard/head.h>
@@ -289,6 +290,11 @@ static char *read_cookies(void) {
     return samovar_current ? (char *)samovar_optional(samovar_current, samovar_current->cookie)
                            : NULL;
 }
+
+/* Offset of the request's target in samovar_head. `samovar spy` reads it from outside
+ * (crates/spy/src/reader.rs): `request_uri` is the script's name. */
+extern const uint32_t samovar_request_target_at;
+const uint32_t samovar_request_target_at = offsetof(samovar_head, target);
 
 void samovar_fill_request_info(const samovar_head *r) {
     sapi_request_info *info = &SG(request_info);

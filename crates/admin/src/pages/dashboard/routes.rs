@@ -3,7 +3,7 @@
 use super::view::{NOT_MEASURED, Shown, View};
 use crate::chart::bar;
 use crate::compare::comparison;
-use crate::comparisons::{Base, Change};
+use crate::comparisons::{Base, Change, RelativeChange};
 use crate::format;
 use crate::frame::{nothing, part, route_link};
 use crate::query::link;
@@ -13,8 +13,6 @@ use std::cmp::Ordering;
 
 /// Number of routes per page.
 const ROWS_MAX: usize = 100;
-/// Minimum relative change that is displayed as a change.
-const CHANGE_MIN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
@@ -79,7 +77,7 @@ impl Row {
     /// Largest first; missing values last.
     fn compare(&self, other: &Row, by: Column) -> Ordering {
         let by_name = || self.name.cmp(&other.name);
-        let known = |of: Option<f64>| of.unwrap_or(f64::NEG_INFINITY);
+        let known = |of: Option<RelativeChange>| of.map_or(f64::NEG_INFINITY, |of| of.value);
         let number = |row: &Row| match by {
             Column::Calls => row.calls,
             Column::Errors => row.errors,
@@ -261,32 +259,49 @@ fn heading(column: &(Column, &'static str, &str, &str), asked: &Asked) -> Markup
     }
 }
 
-/// Returns a change with its sign; slower or more expensive is marked by colour.
-pub(super) fn change(of: Option<f64>) -> Markup {
+/// Returns a change with its sign and its interval. A change that is too large to be chance has a
+/// colour: slower or more expensive, or the opposite.
+fn change(of: Option<RelativeChange>) -> Markup {
     html! {
         @match of {
             None => td.number.faint { "–" },
-            Some(change) => td.number.bad[change >= CHANGE_MIN].good[change <= -CHANGE_MIN] {
-                (format!("{:+.0} %", change * 100.0)
-                    .replace('-', "−").replace("+0 %", "0 %").replace("−0 %", "0 %"))
+            Some(change) => {
+                @let (is_real, more) = (change.is_significant(), change.value > 0.0);
+                @let interval = format!("{} to {}", signed(change.low), signed(change.high));
+                td.number.bad[is_real && more].good[is_real && !more]
+                    title=(format!("with a probability of 95 %: {interval}")) {
+                    (signed(change.value)) " " span.faint.small { (interval) }
+                }
             },
         }
     }
 }
 
+fn signed(change: f64) -> String {
+    let text = format!("{:+.0} %", change * 100.0);
+    text.replace('-', "−").replace("+0 %", "0 %").replace("−0 %", "0 %")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::change;
+    use super::{RelativeChange, change};
 
     #[test]
     fn change_is_formatted_with_its_sign() {
+        let of = |value, low, high| Some(RelativeChange { value, low, high });
         for (of, expected) in [
-            (None, "<td class=\"number faint\">–</td>"),
-            (Some(0.5), "<td class=\"number bad\">+50 %</td>"),
-            (Some(-0.25), "<td class=\"number good\">−25 %</td>"),
-            (Some(-0.001), "<td class=\"number\">0 %</td>"),
+            (None, ["<td class=\"number faint\">–</td>"; 2]),
+            (
+                of(0.5, 0.2, 0.8),
+                ["class=\"number bad\"", ">+50 % <span class=\"faint small\">+20 % to +80 %"],
+            ),
+            (of(-0.25, -0.5, -0.01), ["class=\"number good\"", ">−25 % "]),
+            (of(0.5, -0.1, 1.1), ["class=\"number\"", "−10 % to +110 %"]),
+            (of(0.05, 0.04, 0.06), ["class=\"number\"", ">+5 % "]),
+            (of(-0.001, -0.01, 0.01), ["class=\"number\"", ">0 % "]),
         ] {
-            assert_eq!(change(of).into_string(), expected);
+            let shown = change(of).into_string();
+            assert!(expected.iter().all(|part| shown.contains(part)), "{shown}: {expected:?}");
         }
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn requests(of: &[Arc<RecentRequest>], has_route: bool) -> Markup {
                             td.number { (format::time(numbers.wall_ns)) }
                             td.bars { (bar("c-wall", numbers.wall_ns as f64, most)) }
                             td.name {
-                                @if let Some((kind, peer, _, ns)) = kept.waits.first() {
-                                    (kind.name()) " " (peer) " " span.faint { (format::time(*ns)) }
+                                @if let Some((kind, peer, ns)) = longest_wait(kept) {
+                                    (kind) " " (peer) " " span.faint { (format::time(ns)) }
                                 }
                             }
                         }
@@ -58,6 +58,13 @@ pub(super) fn requests(of: &[Arc<RecentRequest>], has_route: bool) -> Markup {
             }
         }
     }
+}
+
+/// Returns the longest wait as kind, peer and time: in the queue for a worker, or in PHP.
+fn longest_wait(kept: &RecentRequest) -> Option<(&str, &str, u64)> {
+    let in_php = kept.waits.iter().map(|(kind, peer, _, ns)| (kind.name(), peer.as_ref(), *ns));
+    let in_queue = ("queue", "for a worker", kept.numbers.queue_ns);
+    in_php.chain([in_queue]).max_by_key(|(.., ns)| *ns).filter(|(.., ns)| *ns > 0)
 }
 
 /// Returns the beginning of a text, cut at a character boundary.
@@ -157,4 +164,33 @@ pub(super) fn by_state(status: &Status) -> Markup {
 fn part((state, n): (&str, u64)) -> Part {
     let (name, class) = (state.to_owned(), state_class(state));
     Part { name, class, value: n as f64, said: format::count(n) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longest_wait;
+    use samovar_insight::{Numbers, RecentRequest, WaitKind};
+
+    #[test]
+    fn queue_counts_as_wait() {
+        let mut kept = RecentRequest {
+            id: "id".into(),
+            route: "r".into(),
+            method: "GET".into(),
+            path: "/".into(),
+            script: "index.php".into(),
+            numbers: Numbers::default(),
+            waits: Vec::new(),
+            timers: Vec::new(),
+            tags: Vec::new(),
+            boots: Vec::new(),
+            place: None,
+            scene: None,
+        };
+        assert_eq!(longest_wait(&kept), None);
+        kept.waits = vec![(WaitKind::Tcp, "10.0.0.1:80".into(), 1, 69_000_000)];
+        assert_eq!(longest_wait(&kept), Some(("tcp", "10.0.0.1:80", 69_000_000)));
+        kept.numbers.queue_ns = 890_000_000;
+        assert_eq!(longest_wait(&kept), Some(("queue", "for a worker", 890_000_000)));
+    }
 }
