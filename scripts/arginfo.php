@@ -105,6 +105,8 @@ function parameter(\ReflectionParameter $parameter): string
         $type === null => "ZEND_ARG_INFO$suffix(" . (int) $parameter->isPassedByReference() . ", $name$default)",
         $type instanceof \ReflectionUnionType =>
             "ZEND_ARG_TYPE_MASK(0, $name, " . mask($type) . ', ' . ($has_default ? default_value($parameter) : 'NULL') . ')',
+        $type instanceof \ReflectionNamedType && is_class($type->getName()) && !$has_default =>
+            "ZEND_ARG_OBJ_INFO(0, $name, " . addslashes($type->getName()) . ', ' . (int) $type->allowsNull() . ')',
         $type instanceof \ReflectionNamedType =>
             "ZEND_ARG_TYPE_INFO$suffix(0, $name, " . builtin($type)[0] . ', ' . is_nullable($type) . "$default)",
         default => throw new \LogicException("scripts/arginfo.php: unsupported type $type"),

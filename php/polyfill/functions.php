@@ -114,6 +114,13 @@ if (!\function_exists(__NAMESPACE__ . '\route')) {
     }
 }
 
+if (!\function_exists(__NAMESPACE__ . '\report_exception')) {
+    /** Does nothing, because there is no page of errors. */
+    function report_exception(\Throwable $exception): void
+    {
+    }
+}
+
 if (!\function_exists(__NAMESPACE__ . '\trace_next')) {
     /** Does nothing, because there is no tracer. */
     function trace_next(): bool

@@ -114,6 +114,19 @@ namespace Samovar {
     }
 
     /**
+     * Records an exception that the application has handled: on the request's page, on the page
+     * Errors, in traces and in the metric samovar_errors_total. Exceptions that no code catches,
+     * and those that a framework renders as a response with a status of 500 or above, are recorded
+     * without this call.
+     *
+     * The server keeps the class, the message, the position, the stack without arguments, and three
+     * previous exceptions. It records up to four exceptions per request.
+     */
+    function report_exception(\Throwable $exception): void
+    {
+    }
+
+    /**
      * Traces this visitor's next request that runs PHP: which functions it calls, how often and for
      * how long. `samovar calls` and the dashboard page Calls show the result. Use it in
      * development, and on pages that only operators can see.

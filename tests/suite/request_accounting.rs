@@ -4,6 +4,7 @@
 mod behind;
 mod bench;
 mod endings;
+mod errors;
 mod instrumented;
 mod sampled;
 mod truth;

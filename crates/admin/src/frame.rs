@@ -5,10 +5,11 @@ use crate::query::link;
 use maud::{DOCTYPE, Markup, html};
 
 /// Pages in the menu: (path, name).
-const PAGES: [(&str, &str); 10] = [
+const PAGES: [(&str, &str); 11] = [
     ("/", "Overview"),
     ("/routes", "Routes"),
     ("/requests", "Requests"),
+    ("/errors", "Errors"),
     ("/profile", "Profile"),
     ("/calls", "Calls"),
     ("/workers", "Workers"),

@@ -16,11 +16,12 @@ use std::net::TcpListener;
 
 /// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "/",
     "/routes",
     "/route?name=shop%5Flist",
     "/requests",
+    "/errors",
     "/profile",
     "/profile?than=reload",
     "/workers",

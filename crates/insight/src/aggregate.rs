@@ -3,6 +3,7 @@
 use crate::batch::{Alike, Batch, Sums};
 use crate::bounded_map::{Capped, OTHER};
 use crate::checkpoint_savings::Saving;
+use crate::errors::ErrorGroups;
 use crate::finished::{Finished, Model};
 use crate::histogram::Counting;
 use crate::observation::{Seen, Witness};
@@ -67,6 +68,7 @@ pub struct Aggregate {
     seconds: Series,
     minutes: Series,
     kept: RecentRequests,
+    errors: ErrorGroups,
     this_minute: ThisMinute,
     /// Buffer for a route's name.
     name: String,
@@ -116,6 +118,7 @@ impl Aggregate {
             seconds: Series::new(1, SECONDS_MAX),
             minutes: Series::new(MINUTE_S, MINUTES_MAX),
             kept: RecentRequests::default(),
+            errors: ErrorGroups::default(),
             this_minute: ThisMinute::new(0),
             name: String::new(),
             redaction: Redaction::default(),
@@ -261,12 +264,17 @@ impl Aggregate {
         of_model.add_waiting(numbers, waiting_ns);
         self.seconds.at(now).add(numbers, waiting_ns);
         self.minutes.at(now).add(numbers, waiting_ns);
-        if numbers.wall_ns >= self.limits.slow_ns || numbers.status >= 500 {
+        let is_kept = numbers.wall_ns >= self.limits.slow_ns || numbers.status >= 500;
+        if is_kept || entries.iter().any(|entry| matches!(entry, Entry::Error(_))) {
             let kept = RecentRequest {
                 scene: scene.cloned(),
                 ..RecentRequest::new(finished, name, entries)
             };
             let kept = Arc::new(kept);
+            self.errors.add(&kept, now);
+            if !is_kept {
+                return; // The request of a reported exception is kept in its group.
+            }
             self.this_minute.kept.put(Arc::clone(&kept));
             self.kept.put(kept);
         }
@@ -419,6 +427,18 @@ impl Aggregate {
     #[must_use]
     pub fn kept(&self) -> &RecentRequests {
         &self.kept
+    }
+
+    /// Returns the groups of errors.
+    #[must_use]
+    pub fn errors(&self) -> &ErrorGroups {
+        &self.errors
+    }
+
+    /// Returns the latest kept request with this id: a slow or failed one, or one with an error.
+    #[must_use]
+    pub fn request(&self, id: &str) -> Option<&Arc<RecentRequest>> {
+        self.kept.find(id).or_else(|| self.errors.find(id))
     }
 
     /// Returns the number of malformed reports, and of entries that did not fit into a report.

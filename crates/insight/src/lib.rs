@@ -17,7 +17,9 @@
 //! | `bounded_map.rs` | map with a limited number of names from outside |
 //! | `route.rs` | sums of one route |
 //! | `checkpoint_savings.rs` | saving of a booted application |
+//! | `recorded_error.rs` | an exception or fatal error of one request |
 //! | `recent_requests.rs` | details of the last slow and failed requests, in a ring each |
+//! | `errors.rs` | errors of all requests, grouped by class and place |
 //! | `heat_map.rs` | rows of the latency heat map |
 //! | `series.rs` | the last seconds and minutes |
 //! | `redaction.rs` | removal of secret values |
@@ -40,6 +42,7 @@ mod aggregator;
 mod batch;
 mod bounded_map;
 mod checkpoint_savings;
+mod errors;
 pub mod export;
 mod finished;
 mod handover_gate;
@@ -51,6 +54,7 @@ mod observation;
 mod path_folding;
 pub mod pinba;
 mod recent_requests;
+mod recorded_error;
 mod redaction;
 mod report;
 mod route;
@@ -65,6 +69,7 @@ pub use aggregator::{Clock, HistoryOptions, Insight, Notice, Options, now};
 pub use batch::{Batch, Marks, id_mark, mark};
 pub use bounded_map::OTHER;
 pub use checkpoint_savings::Saving;
+pub use errors::{ErrorGroup, ErrorGroups};
 pub use finished::{End, Finished, Model, Numbers};
 pub use handover_gate::HandoverGate;
 pub use heat_map::{HEAT_ROWS, heat_row};
@@ -73,8 +78,12 @@ pub use intake::{Ended, Intake, Outlet, intake};
 pub use observation::{Seen, Witness};
 pub use path_folding::fold;
 pub use recent_requests::{RecentRequest, RecentRequests, RecentTimer, Scene};
+pub use recorded_error::{ErrorCause, RecordedError};
 pub use redaction::{BLOT, Redaction};
-pub use report::{Boot, Entry, Malformed, REPORT_BYTES_MAX, Report, Tags, Wait, WaitKind};
+pub use report::{
+    Boot, Entry, ErrorKind, Malformed, REPORT_BYTES_MAX, Report, ReportedError, Tags, Wait,
+    WaitKind,
+};
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
 pub use series::{Moment, Series};
 pub use sink::{Fate, Sink, Tally};

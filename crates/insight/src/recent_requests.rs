@@ -1,6 +1,7 @@
 //! Requests whose details are kept: the last slow and failed ones.
 
 use crate::finished::{Finished, Numbers};
+use crate::recorded_error::RecordedError;
 use crate::report::{BOOTS_MAX, Boot, Entry, WaitKind};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -63,6 +64,9 @@ pub struct RecentRequest {
     /// State of the worker at the time the request became slow.
     #[serde(default)] // A history may have been written by an older version.
     pub scene: Option<Scene>,
+    /// Exceptions and fatal errors, the reason for the end of the request first.
+    #[serde(default)] // A history may have been written by an older version.
+    pub errors: Vec<RecordedError>,
 }
 
 fn owned(tags: &[(&str, &str)]) -> Vec<(Box<str>, Box<str>)> {
@@ -84,6 +88,7 @@ impl RecentRequest {
             boots: Vec::new(),
             place: None,
             scene: None,
+            errors: RecordedError::of_entries(entries),
         };
         for entry in entries {
             kept.add(entry);
@@ -106,7 +111,7 @@ impl RecentRequest {
             Entry::Tag(name, value) => self.tags.push(((*name).into(), (*value).into())),
             Entry::Place(place) => self.place = Some((*place).into()),
             Entry::Boot(boot) if self.boots.len() < BOOTS_MAX => self.boots.push(*boot),
-            Entry::Route(_) | Entry::Dropped(_) | Entry::Boot(_) => {}
+            Entry::Route(_) | Entry::Dropped(_) | Entry::Boot(_) | Entry::Error(_) => {}
         }
     }
 }

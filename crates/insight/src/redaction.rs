@@ -4,10 +4,11 @@
 //! in URLs, values of secret names (`token=…`), and the literals of SQL. Peers that are files
 //! become classes. A worker classifies them, too, but its report is not trusted.
 
+mod message;
 mod sql;
 mod text;
 
-use crate::report::{Entry, Report, WaitKind};
+use crate::report::{Entry, Report, ReportedError, WaitKind};
 use samovar_log::FileClass;
 use std::borrow::Cow;
 
@@ -81,8 +82,14 @@ impl Redaction {
             Entry::Timer { tags, .. } => {
                 tags.iter().any(|(name, value)| is_new(self.value(name, value), value))
             }
+            Entry::Error(error) => self.message(&error.message).is_some(),
             Entry::Place(_) | Entry::Dropped(_) | Entry::Boot(_) => false,
         }
+    }
+
+    /// Returns the message of an error without its secrets; `None` if it has none.
+    fn message(&self, message: &str) -> Option<String> {
+        message::redacted(message, BLOT, |name| self.is_secret(name))
     }
 
     fn encode_clean(&self, entry: &Entry) -> Vec<u8> {
@@ -100,6 +107,11 @@ impl Redaction {
                 let (hits, wall_ns) = (*hits, *wall_ns);
                 let (user_ns, system_ns) = (*user_ns, *system_ns);
                 Entry::Timer { hits, wall_ns, user_ns, system_ns, tags }.encode()
+            }
+            Entry::Error(error) => {
+                let clean =
+                    self.message(&error.message).map_or_else(|| error.message.clone(), Cow::Owned);
+                Entry::Error(ReportedError { message: clean, ..error.clone() }).encode()
             }
             other => other.encode(),
         }

@@ -14,13 +14,19 @@
 //! | 5 place | position of PHP during its longest wait, UTF-8: `App\Foo::bar() src/Foo.php:12` |
 //! | 6 dropped | number of entries that did not fit, u32 |
 //! | 7 boot | ns u64 from its start to the take (0: at the take, in the run), duration ns u64 |
+//! | 8 error | kind u8, line u32, class and file as in row 4, message and stack with u16 lengths |
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Maximum bytes of a report.
 pub const REPORT_BYTES_MAX: usize = 8 * 1024;
 /// Maximum bytes of a name: of a route, a peer, a tag.
 const NAME_BYTES_MAX: usize = 255;
+/// Maximum bytes of the message of an error.
+const MESSAGE_BYTES_MAX: usize = 512;
+/// Maximum bytes of the stack of an error.
+const STACK_BYTES_MAX: usize = 1536;
 
 /// Maximum number of boots of one request: its worker's and its script's.
 pub(crate) const BOOTS_MAX: usize = 2;
@@ -130,6 +136,62 @@ impl Boot {
     }
 }
 
+/// Kind of an error: what happened to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// PHP ended the request.
+    Fatal = 0,
+    /// No code caught the exception.
+    Uncaught = 1,
+    /// The application caught the exception, and its response has a status of 500 or above.
+    Rendered = 2,
+    /// The application reported the exception.
+    Reported = 3,
+    /// The cause of the error before it.
+    Previous = 4,
+}
+
+impl ErrorKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [ErrorKind; 5] = [
+        ErrorKind::Fatal,
+        ErrorKind::Uncaught,
+        ErrorKind::Rendered,
+        ErrorKind::Reported,
+        ErrorKind::Previous,
+    ];
+
+    /// Returns the name in labels and pages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Fatal => "fatal",
+            ErrorKind::Uncaught => "uncaught",
+            ErrorKind::Rendered => "rendered",
+            ErrorKind::Reported => "reported",
+            ErrorKind::Previous => "previous",
+        }
+    }
+}
+
+/// An exception or a fatal error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportedError<'a> {
+    /// What happened to it.
+    pub kind: ErrorKind,
+    /// Class of the exception, or the name of PHP's error level, such as `E_ERROR`.
+    pub class: &'a str,
+    /// File; a long path is cut at its start.
+    pub file: &'a str,
+    /// Line.
+    pub line: u32,
+    /// Message.
+    pub message: Cow<'a, str>,
+    /// Stack, one line per frame, innermost first, without arguments.
+    pub stack: &'a str,
+}
+
 /// Tags as (name, value).
 pub type Tags<'a> = Vec<(&'a str, &'a str)>;
 
@@ -161,6 +223,8 @@ pub enum Entry<'a> {
     Dropped(u32),
     /// A boot before the application's own work.
     Boot(Boot),
+    /// An exception or a fatal error.
+    Error(ReportedError<'a>),
 }
 
 impl Entry<'_> {
@@ -191,6 +255,18 @@ impl Entry<'_> {
             Entry::Dropped(n) => (6, n.to_le_bytes().to_vec()),
             Entry::Boot(Boot { ago_ns, ns }) => {
                 (7, [ago_ns.to_le_bytes(), ns.to_le_bytes()].concat())
+            }
+            Entry::Error(ReportedError { kind, class, file, line, message, stack }) => {
+                let long = |text: &str, max: usize| {
+                    let length = text.floor_char_boundary(max);
+                    [&(length as u16).to_le_bytes()[..], &text.as_bytes()[..length]].concat()
+                };
+                let mut payload = vec![*kind as u8];
+                payload.extend(line.to_le_bytes());
+                payload.extend([name(class), name(file)].concat());
+                payload.extend(long(message, MESSAGE_BYTES_MAX));
+                payload.extend(long(stack, STACK_BYTES_MAX));
+                (8, payload)
             }
         };
         [&[tag], &(payload.len() as u16).to_le_bytes()[..], &payload[..]].concat()
@@ -269,6 +345,7 @@ impl<'a> Fields<'a> {
             5 => Entry::Place(payload.rest()?),
             6 => Entry::Dropped(payload.u32()?),
             7 => Entry::Boot(Boot { ago_ns: payload.u64()?, ns: payload.u64()? }),
+            8 => Entry::Error(payload.error()?),
             _ => return None,
         };
         payload.0.is_empty().then_some(entry)
@@ -308,6 +385,24 @@ impl<'a> Fields<'a> {
         std::str::from_utf8(self.bytes(length.into())?).ok()
     }
 
+    /// Reads a text of at most `max` bytes that is preceded by its length as a u16.
+    fn long_text(&mut self, max: usize) -> Option<&'a str> {
+        let length = usize::from(self.array().map(u16::from_le_bytes)?);
+        let text = self.bytes(length)?;
+        (length <= max).then(|| std::str::from_utf8(text).ok())?
+    }
+
+    fn error(&mut self) -> Option<ReportedError<'a>> {
+        Some(ReportedError {
+            kind: *ErrorKind::ALL.get(usize::from(self.u8()?))?,
+            line: self.u32()?,
+            class: self.name()?,
+            file: self.name()?,
+            message: Cow::Borrowed(self.long_text(MESSAGE_BYTES_MAX)?),
+            stack: self.long_text(STACK_BYTES_MAX)?,
+        })
+    }
+
     fn tags(&mut self) -> Option<Tags<'a>> {
         let mut tags = Vec::new();
         while !self.0.is_empty() {
@@ -319,7 +414,7 @@ impl<'a> Fields<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Boot, Entry, Malformed, Report, Wait, WaitKind};
+    use super::{Boot, Entry, ErrorKind, Malformed, Report, ReportedError, Wait, WaitKind};
     use proptest::prelude::*;
 
     fn examples() -> Vec<Entry<'static>> {
@@ -338,6 +433,14 @@ mod tests {
             Entry::Place("App\\Foo::bar() src/Foo.php:12"),
             Entry::Dropped(7),
             Entry::Boot(Boot { ago_ns: 9, ns: 8 }),
+            Entry::Error(ReportedError {
+                kind: ErrorKind::Rendered,
+                class: "App\\OutOfStock",
+                file: "/srv/Shop.php",
+                line: 12,
+                message: "a".repeat(512).into(),
+                stack: "#0 /srv/index.php(3): App\\Shop->show()",
+            }),
         ]
     }
 
@@ -360,6 +463,8 @@ mod tests {
             &[4, 2, 0, 1, b'a'],                                 // a name without its value
             &[6, 5, 0, 0, 0, 0, 0, 0],                           // too long
             &[7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0],                  // a boot without its length
+            &[8, 11, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],        // an unknown kind of error
+            &[8, 11, 0, 0, 0, 0, 0, 0, 0, 0, 255, 1, 0, 0],      // a message longer than the entry
             &[1],
         ] {
             let bytes = [&route[..], broken, &route[..]].concat();
@@ -368,6 +473,18 @@ mod tests {
             assert_eq!(read.next(), Some(Err(Malformed { at: route.len() })), "{broken:?}");
             assert_eq!(read.next(), None);
         }
+    }
+
+    #[test]
+    fn error_with_too_long_message_is_malformed() {
+        let error = |message: &str| {
+            let lengths = [&[0; 7][..], &(message.len() as u16).to_le_bytes()].concat();
+            let payload = [&lengths[..], message.as_bytes(), &[0, 0]].concat();
+            [&[8], &(payload.len() as u16).to_le_bytes()[..], &payload[..]].concat()
+        };
+        let is_read = |bytes: &[u8]| Report::new(bytes).next().is_some_and(|one| one.is_ok());
+        assert!(is_read(&error(&"x".repeat(512))));
+        assert!(!is_read(&error(&"x".repeat(513))));
     }
 
     #[test]

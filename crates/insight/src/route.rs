@@ -439,7 +439,11 @@ impl RouteFigures {
                 figures.system_ns = figures.system_ns.saturating_add(*system_ns);
             }
             Entry::Tag(name, value) => *self.tags.entry(&key(&[(name, value)])) += 1,
-            Entry::Route(_) | Entry::Place(_) | Entry::Dropped(_) | Entry::Boot(_) => {}
+            Entry::Route(_)
+            | Entry::Place(_)
+            | Entry::Dropped(_)
+            | Entry::Boot(_)
+            | Entry::Error(_) => {}
         }
     }
 

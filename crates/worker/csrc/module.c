@@ -10,6 +10,7 @@
 #include "functions/timer_object.h"
 #include "functions/wrapped.h"
 #include "graph/graph.h"
+#include "insight/errors.h"
 #include "insight/request_accounting.h"
 #include "loads/loads.h"
 #include "model/frankenphp.h"
@@ -51,6 +52,7 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_pinba_startup(module_number);
     samovar_apcu_startup();
     samovar_request_accounting_startup();
+    samovar_errors_startup();
     if (samovar_settings->traces) {
         samovar_graph_startup();
     }

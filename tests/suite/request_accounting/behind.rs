@@ -1,7 +1,7 @@
 //! Work of a script after its response, or after its client's disconnect: it counts as cost of the
 //! request.
 
-use crate::request_accounting::bench::{MODELS, figures, sample, serving, started, waited};
+use crate::request_accounting::bench::{MODELS, figures, serving, started, total, waited};
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, eventually};
 use serde_json::Value;
@@ -61,8 +61,8 @@ fn check(server: &Server, folder: &std::path::Path, how: &str, end: &str) {
     let (times, ns) = waited(&told, "sleep", "");
     assert!(times >= 1 && ns >= 19 * MS, "{how}: {told}");
     assert!(told_of("run_ns") >= 40 * MS, "{how}: {told}");
-    let ended = format!("samovar_requests_ended_total{{end=\"{end}\"}}");
-    assert!(sample(server, &ended) >= 1, "{how} ends as {end}");
+    let label = format!("end=\"{end}\"");
+    assert!(total(server, "samovar_requests_ended_total", &label) >= 1, "{how} ends as {end}");
 }
 
 #[test]

@@ -65,6 +65,15 @@ pub(crate) fn waited(figures: &Value, kind: &str, peer: &str) -> (u64, u64) {
         .fold((0, 0), |(times, ns), wait| (times + number(wait, "times"), ns + number(wait, "ns")))
 }
 
+/// Sum of all samples of `/metrics` of this family that have this text in their labels.
+pub(crate) fn total(server: &Server, family: &str, labels: &str) -> u64 {
+    let page = ask(server, "/metrics");
+    let of_family = page.lines().filter_map(|line| line.strip_prefix(family));
+    let found = of_family.filter(|rest| rest.starts_with(['{', ' ']) && rest.contains(labels));
+    let value = |rest: &str| rest.rsplit(' ').next()?.parse::<u64>().ok();
+    found.filter_map(value).sum()
+}
+
 /// Value of the sample of `/metrics` with this name and these labels.
 pub(crate) fn sample(server: &Server, name: &str) -> u64 {
     let page = ask(server, "/metrics");

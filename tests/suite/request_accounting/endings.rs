@@ -1,6 +1,6 @@
 //! The way in which PHP ended a request, and the place of its longest wait.
 
-use crate::request_accounting::bench::{MODELS, ask, sample, serving, started};
+use crate::request_accounting::bench::{MODELS, ask, serving, started, total};
 use samovar_testkit::eventually;
 use serde_json::Value;
 
@@ -28,9 +28,10 @@ fn fatal_error_and_time_limit_are_distinguished_from_normal_end() {
             ("time", "overtime", 0),
         ] {
             server.get(&format!("/?end={end}"));
-            let sum = format!("samovar_requests_ended_total{{end=\"{name}\"}}");
+            let label = format!("end=\"{name}\"");
             eventually(&format!("{model}: {end} ends as {name}"), || {
-                (sample(&server, &sum) == already + 1).then_some(())
+                (total(&server, "samovar_requests_ended_total", &label) == already + 1)
+                    .then_some(())
             });
         }
         server.stop();

@@ -8,8 +8,8 @@ use samovar_admin::Host;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::{Event, EventKind, Minute, Store, StoreLimits};
 use samovar_insight::{
-    Aggregate, Batch, Boot, Entry, Finished, HistoryOptions, Insight, Limits, Model, Numbers, Wait,
-    WaitKind, Witness as _, intake,
+    Aggregate, Batch, Boot, Entry, ErrorKind, Finished, HistoryOptions, Insight, Limits, Model,
+    Numbers, ReportedError, Wait, WaitKind, Witness as _, intake,
 };
 use samovar_profile::calls::{Calls, Selected};
 use samovar_profile::loads::Explained;
@@ -240,6 +240,22 @@ fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
     if stalls > 0 {
         let place = "App\\Catalogue\\Repository::page() src/Catalogue/Repository.php:118";
         report.extend(Entry::Place(place).encode());
+    }
+    if has_failed {
+        let error = |kind, class, line, message: &'static str, stack| {
+            let file = "/srv/shop/src/Catalogue/Repository.php";
+            let message = message.into();
+            Entry::Error(ReportedError { kind, class, file, line, message, stack }).encode()
+        };
+        report.extend(error(
+            ErrorKind::Rendered,
+            "App\\Catalogue\\OutOfStock",
+            118,
+            "no stock of item 4711",
+            "#0 /srv/shop/src/Shop.php(31): App\\Catalogue\\Repository->page()\n\
+             #1 /srv/shop/public/index.php(9): App\\Shop->show()",
+        ));
+        report.extend(error(ErrorKind::Previous, "PDOException", 96, "server has gone away", ""));
     }
     let script = if name.starts_with("index.php") { "index.php" } else { "" };
     let numbers = Numbers {

@@ -3,7 +3,9 @@
 use crate::response::{self, AdminResponse};
 use crate::sources::Sources;
 use percent_encoding::percent_decode_str;
-use samovar_insight::{Aggregate, Costs, Histogram, Model, RecentRequest, RouteFigures, Series};
+use samovar_insight::{
+    Aggregate, Costs, ErrorGroup, Histogram, Model, RecentRequest, RouteFigures, Series,
+};
 use serde_json::{Value, json};
 
 /// Maximum number of requests in a list.
@@ -24,10 +26,11 @@ pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
         "overview" => Some(overview(&figures)),
         "routes" => Some(routes(&figures)),
         "requests" => Some(requests(&figures)),
+        "errors" => Some(figures.errors().latest().into_iter().map(error).collect()),
         _ => match (name("routes/"), name("requests/")) {
             (Some(name), _) => figures.route(&name).map(|found| route(&name, found)),
             (_, Some(id)) => {
-                let kept = figures.kept().find(&id).map(|kept| json!(**kept));
+                let kept = figures.request(&id).map(|kept| json!(**kept));
                 // The figures are unlocked while the disk is read.
                 drop(figures);
                 let found = kept.or_else(|| stored(&id).map(|kept| json!(kept)));
@@ -77,6 +80,24 @@ fn brief(kept: &RecentRequest) -> Value {
         "began_unix_us": kept.numbers.began_unix_us,
         "wall_ns": kept.numbers.wall_ns,
         "cpu_ns": kept.numbers.cpu_ns,
+    })
+}
+
+/// Returns a group of errors.
+fn error(group: &ErrorGroup) -> Value {
+    let routes: serde_json::Map<_, _> =
+        group.routes().map(|(route, count)| (route.to_owned(), json!(count))).collect();
+    let requests: Vec<_> = group.requests().map(|kept| brief(kept)).collect();
+    json!({
+        "id": format!("{:016x}", group.id),
+        "count": group.count,
+        "first_at": group.first_at,
+        "last_at": group.last_at,
+        "first_generation": group.first_generation,
+        "last_generation": group.last_generation,
+        "routes": routes,
+        "requests": requests,
+        "latest": group.latest,
     })
 }
 

@@ -7,6 +7,7 @@
 mod boot;
 mod calls;
 mod consoles;
+mod errors;
 mod history;
 mod image;
 mod overview;
@@ -36,12 +37,13 @@ struct Page {
     show: fn(&View) -> Shown,
 }
 
-const PAGES: [Page; 12] = [
+const PAGES: [Page; 13] = [
     Page { path: "/", of: "/", is_live: true, show: overview::show },
     Page { path: "/routes", of: "/routes", is_live: true, show: routes::show },
     Page { path: "/route", of: "/routes", is_live: true, show: route::show },
     Page { path: "/requests", of: "/requests", is_live: true, show: requests::show },
     Page { path: "/request", of: "/requests", is_live: false, show: request::show },
+    Page { path: "/errors", of: "/errors", is_live: true, show: errors::show },
     Page { path: "/workers", of: "/workers", is_live: true, show: workers::show },
     Page { path: "/image", of: "/image", is_live: true, show: image::show },
     Page { path: "/boot", of: "/boot", is_live: false, show: boot::show },

@@ -87,10 +87,19 @@ fn requests(figures: &Aggregate, page: &mut dyn Families) {
             page.sample(&[("route", route), ("class", class)], count as f64);
         }
     }
-    page.family("samovar_requests_ended", Kind::Counter, "Requests, by outcome.");
-    let total = figures.total();
-    for end in End::ALL {
-        page.sample(&[("end", end.name())], total.by_end[end as usize] as f64);
+    page.family("samovar_requests_ended", Kind::Counter, "Requests, by route and outcome.");
+    for (route, found) in figures.routes() {
+        for (end, count) in End::ALL.iter().zip(found.costs.by_end).filter(|(_, n)| *n > 0) {
+            page.sample(&[("route", route), ("end", end.name())], count as f64);
+        }
+    }
+    page.family(
+        "samovar_errors",
+        Kind::Counter,
+        "Exceptions and fatal errors, by kind, class and route.",
+    );
+    for (kind, class, route, count) in figures.errors().counters() {
+        page.sample(&[("kind", kind), ("class", class), ("route", route)], count as f64);
     }
 }
 
@@ -275,6 +284,11 @@ fn itself(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
     page.sample(&[], routes as f64);
     for (name, help, value) in [
         ("samovar_requests_over_routes_max", "Requests counted under the route (other).", folded),
+        (
+            "samovar_error_groups_evicted",
+            "Groups of errors replaced by newer ones.",
+            figures.errors().evicted(),
+        ),
         ("samovar_insight_requests_dropped", "Requests missing from all figures.", lost),
         ("samovar_insight_reports_malformed", "Malformed reports from workers.", malformed),
         (
@@ -295,7 +309,7 @@ mod tests {
     use crate::batch::Batch;
     use crate::export::exposition::{Exposition, Format};
     use crate::finished::{End, Finished, Model, Numbers};
-    use crate::report::{Entry, Wait, WaitKind};
+    use crate::report::{Entry, ErrorKind, ReportedError, Wait, WaitKind};
     use std::collections::HashSet;
 
     fn page(format: Format) -> String {
@@ -307,7 +321,15 @@ mod tests {
             system_ns: 0,
             tags: vec![("group", "mysql"), ("server", "a")],
         };
-        let report: Vec<u8> = [Entry::Route("shop"), Entry::Wait(wait), timer]
+        let error = Entry::Error(ReportedError {
+            kind: ErrorKind::Uncaught,
+            class: "App\\OutOfStock",
+            file: "/srv/Shop.php",
+            line: 12,
+            message: "no \"stock\"".into(),
+            stack: "",
+        });
+        let report: Vec<u8> = [Entry::Route("shop"), Entry::Wait(wait), timer, error]
             .iter()
             .flat_map(Entry::encode)
             .collect();
@@ -345,7 +367,8 @@ mod tests {
             "samovar_timer_hits_total{route=\"shop\",tags=\"group=mysql,server=a\"} 3",
             "samovar_timer_cpu_seconds_total{route=\"shop\",tags=\"group=mysql,server=a\"} 0.5",
             "samovar_model_requests_total{model=\"checkpoint\"} 1",
-            "samovar_requests_ended_total{end=\"completed\"} 1",
+            "samovar_requests_ended_total{route=\"shop\",end=\"completed\"} 1",
+            "samovar_errors_total{kind=\"uncaught\",class=\"App\\\\OutOfStock\",route=\"shop\"} 1",
             "samovar_insight_requests_dropped_total 5",
         ] {
             assert!(page.contains(expected), "{expected} is not in\n{page}");

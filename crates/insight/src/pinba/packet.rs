@@ -94,7 +94,8 @@ fn message(sender: &Sender, finished: &Finished, route: &str, entries: &[Entry])
             | Entry::Route(_)
             | Entry::Place(_)
             | Entry::Dropped(_)
-            | Entry::Boot(_) => {}
+            | Entry::Boot(_)
+            | Entry::Error(_) => {}
         }
     }
     request.dictionary = words.words();

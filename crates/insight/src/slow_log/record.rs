@@ -87,6 +87,7 @@ pub(super) fn json(kept: &RecentRequest, suppressed: u64) -> String {
         "place": kept.place,
         "blocked": kept.scene.as_ref().map(|scene| &scene.blocked),
         "stack": kept.scene.as_ref().map(|scene| &scene.calls),
+        "errors": kept.errors,
         "suppressed": suppressed,
     });
     record.to_string()
@@ -140,6 +141,11 @@ pub(super) fn text(kept: &RecentRequest, suppressed: u64) -> String {
         for (at, call) in scene.calls.iter().take(SHOWN_MAX).enumerate() {
             let _ = write!(line, "{}{}", if at == 0 { ", in " } else { " < " }, plain(call));
         }
+    }
+    for error in &kept.errors {
+        let (kind, place) = (error.kind.name(), error.place());
+        let (class, message) = (plain(&error.class), plain(&error.message));
+        let _ = write!(line, "; {kind} error {class}: {message} at {}", plain(&place));
     }
     if suppressed > 0 {
         let _ = write!(line, "; {suppressed} more slow requests not logged");

@@ -1,6 +1,7 @@
-/* Samovar\route(), Samovar\timer() and its objects. */
+/* Samovar\route(), Samovar\report_exception(), Samovar\timer() and its objects. */
 #include "functions/timer_object.h"
 #include "functions/pinba.h"
+#include "insight/errors.h"
 #include "insight/timers.h"
 #include <zend_exceptions.h>
 #include "functions/arginfo/prototypes.h"
@@ -26,6 +27,14 @@ ZEND_FUNCTION(Samovar_route) {
     Z_PARAM_STR(name)
     ZEND_PARSE_PARAMETERS_END();
     samovar_request_accounting_route(ZSTR_VAL(name), ZSTR_LEN(name));
+}
+
+ZEND_FUNCTION(Samovar_report_exception) {
+    zend_object *exception;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_OBJ_OF_CLASS(exception, zend_ce_throwable)
+    ZEND_PARSE_PARAMETERS_END();
+    samovar_errors_report(exception);
 }
 
 static bool has_nameless(const HashTable *tags) {

@@ -27,21 +27,26 @@ static size_t character(const unsigned char *at, size_t left) {
     return len;
 }
 
-void samovar_short_name(short_name *to, const char *text, size_t len) {
+size_t samovar_utf8_copy(char *to, size_t room, const char *text, size_t len) {
     const unsigned char *from = (const unsigned char *)text;
-    to->len = 0;
+    size_t written = 0;
     for (size_t at = 0; at < len;) {
         const size_t valid = character(from + at, len - at);
         const size_t bytes = valid ? valid : 1;
-        if (to->len + bytes > NAME_BYTES) {
-            return;
+        if (written + bytes > room) {
+            break;
         }
         if (valid) {
-            memcpy(to->text + to->len, text + at, bytes);
+            memcpy(to + written, text + at, bytes);
         } else {
-            to->text[to->len] = '?';
+            to[written] = '?';
         }
-        to->len = (uint8_t)(to->len + bytes);
+        written += bytes;
         at += bytes;
     }
+    return written;
+}
+
+void samovar_short_name(short_name *to, const char *text, size_t len) {
+    to->len = (uint8_t)samovar_utf8_copy(to->text, NAME_BYTES, text, len);
 }

@@ -12,9 +12,11 @@ typedef enum {
     ENTRY_TAG = 4,
     ENTRY_PLACE = 5,
     ENTRY_DROPPED = 6,
-    ENTRY_BOOT = 7
+    ENTRY_BOOT = 7,
+    ENTRY_ERROR = 8
 } entry_tag;
 
+enum { SERVER_ERROR = 500 };
 enum { HEAD_BYTES = 3, DROPPED_BYTES = HEAD_BYTES + 4 };
 
 typedef struct {
@@ -39,6 +41,12 @@ static void put_text(report_writer *w, const short_name *text) {
 static void put_name(report_writer *w, const short_name *name) {
     put_number(w, name->len, 1);
     put_text(w, name);
+}
+
+static void put_long_text(report_writer *w, const char *text, size_t len) {
+    put_number(w, len, 2);
+    memcpy(w->at + w->len, text, len);
+    w->len += len;
 }
 
 /* Begins an entry with `bytes` of payload. Returns false if there is no room for it. */
@@ -111,11 +119,46 @@ static void write_timers(report_writer *w, const request_accounting_state *l) {
     }
 }
 
+static void write_origin(report_writer *w, error_kind kind, const error_origin *origin,
+                         const char *stack, size_t stack_len) {
+    const size_t bytes =
+        11u + origin->class.len + origin->file.len + origin->message_len + stack_len;
+    if (!begin(w, ENTRY_ERROR, bytes)) {
+        return;
+    }
+    put_number(w, kind, 1);
+    put_number(w, origin->line, 4);
+    put_name(w, &origin->class);
+    put_name(w, &origin->file);
+    put_long_text(w, origin->message, origin->message_len);
+    put_long_text(w, stack, stack_len);
+}
+
+static void write_error(report_writer *w, error_kind kind, const error_record *error) {
+    write_origin(w, kind, &error->origin, error->stack, error->stack_len);
+    for (uint32_t n = 0; n < error->previous_count; n++) {
+        write_origin(w, ERROR_PREVIOUS, &error->previous[n], "", 0);
+    }
+}
+
+/* The first of them is the reason for the end of the request, so they precede the waits. A fatal
+ * error, and an exception that the application reports, are known reasons. Without one the reason
+ * for a 5xx is the exception that was thrown last. */
+static void write_errors(report_writer *w, const request_accounting_state *l) {
+    for (uint32_t i = 0; i < l->error_count; i++) {
+        write_error(w, l->errors[i].kind, &l->errors[i]);
+    }
+    if (l->has_thrown && l->error_count == 0 && l->status >= SERVER_ERROR) {
+        write_error(w, l->thrown_is_unhandled ? ERROR_UNCAUGHT : ERROR_RENDERED, &l->thrown);
+    }
+}
+
 size_t samovar_report_write(request_accounting_state *l) {
     report_writer w = {.at = l->report, .dropped = l->dropped};
     write_text(&w, ENTRY_ROUTE, &l->route);
     write_text(&w, ENTRY_PLACE, &l->place);
     write_boots(&w, l);
+    write_errors(&w, l);
     write_tags(&w, l);
     write_waits(&w, l->waits, l->wait_count);
     write_waits(&w, l->waits + WAITS_MAX, WAIT_KINDS);

@@ -39,6 +39,9 @@ void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns
     l->dropped = l->tag_count = l->timer_count = 0;
     samovar_waits_open(l);
     l->longest_ns = l->booted_ns = 0;
+    l->error_count = 0;
+    l->has_thrown = l->thrown_is_unhandled = false;
+    l->status = 0;
     l->taken_ns = taken_ns;
     l->worker_ago_ns = boot_ago_ns;
     l->worker_boot_ns = boot_ns;
@@ -92,6 +95,13 @@ void samovar_request_accounting_route(const char *name, size_t len) {
     }
 }
 
+void samovar_request_accounting_status(int status) {
+    request_accounting_state *l = samovar_request_accounting_now();
+    if (l) {
+        l->status = status;
+    }
+}
+
 void samovar_request_accounting_tag(const char *name, size_t name_len, const char *value,
                                     size_t len) {
     request_accounting_state *l = samovar_request_accounting_now();
@@ -108,21 +118,6 @@ void samovar_request_accounting_tag(const char *name, size_t name_len, const cha
 }
 
 /* ---- the end of a request ------------------------------------------------------------------ */
-
-static void (*original_error_cb)(int type, zend_string *file, const uint32_t line,
-                                 zend_string *message);
-
-/* Records errors that no handler of the application has handled. Fatal ones end the request. */
-static void look_at_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
-    const int fatal =
-        E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR | E_PARSE;
-    request_accounting_state *l = samovar_request_accounting_now();
-    if (l && (type & fatal)) {
-        const bool overtime = PG(connection_status) & PHP_CONNECTION_TIMEOUT;
-        l->ending = overtime ? ENDING_OVERTIME : ENDING_FATAL;
-    }
-    original_error_cb(type, file, line, message);
-}
 
 /* A fatal error before or after exit() is more specific. */
 static void note_exit(void) {
@@ -167,6 +162,4 @@ static void watch_exit(void) {
 
 void samovar_request_accounting_startup(void) {
     watch_exit();
-    original_error_cb = zend_error_cb;
-    zend_error_cb = look_at_error;
 }

@@ -16,7 +16,7 @@
 /* NULL if this process is not a worker, or no longer one. */
 extern request_accounting_state *samovar_request_accounting;
 
-/* Called in MINIT: installs the hooks for errors and exit(). */
+/* Called in MINIT: installs the hook for exit(). */
 void samovar_request_accounting_startup(void);
 /* Returns the accounting of the current request. NULL: it has no reader. */
 static inline request_accounting_state *samovar_request_accounting_now(void) {
@@ -29,6 +29,8 @@ static inline request_accounting_state *samovar_request_accounting_now(void) {
 void samovar_request_accounting_booted(void);
 /* Sets the route that the application names. The last call counts. */
 void samovar_request_accounting_route(const char *name, size_t len);
+/* Notes the HTTP status of the response when its head is sent. */
+void samovar_request_accounting_status(int status);
 /* Adds a tag to the request. */
 void samovar_request_accounting_tag(const char *name, size_t name_len, const char *value,
                                     size_t len);
@@ -47,6 +49,8 @@ void samovar_waits_charge(const blocking_call *call, long result, int only, uint
 
 /* Truncates `text`, and replaces bytes that are not UTF-8. */
 void samovar_short_name(short_name *to, const char *text, size_t len);
+/* The same for a text of up to `room` bytes. Returns the number of bytes written. */
+size_t samovar_utf8_copy(char *to, size_t room, const char *text, size_t len);
 
 uint64_t samovar_now_ns(void);
 

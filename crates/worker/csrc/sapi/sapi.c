@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "sapi/sapi.h"
 #include "compat.h"
+#include "insight/request_accounting.h"
 #include "sapi/body.h"
 #include "sapi/user_ini.h"
 #include "sapi/variables.h"
@@ -232,6 +233,7 @@ static int send_headers(sapi_headers_struct *headers) {
         status = 200;
         text = NULL;
     }
+    samovar_request_accounting_status(status);
     lines out;
     begin_lines(&out);
     if (text) {

@@ -1,7 +1,7 @@
 //! `/request?id=`: one request, from its head to its last byte.
 
-use super::tables;
 use super::view::{NOT_MEASURED, Shown, View};
+use super::{errors, tables};
 use crate::chart::span_bar;
 use crate::format;
 use crate::frame::{moment, nothing, part, route_link, tile};
@@ -15,10 +15,10 @@ pub(super) fn show(view: &View) -> Shown {
     let Some(insight) = &view.sources.insight else {
         return Shown::not_found("Request", NOT_MEASURED);
     };
-    let kept = insight.figures().kept().find(id).map(|kept| (**kept).clone());
+    let kept = insight.figures().request(id).map(|kept| (**kept).clone());
     let stored = || view.sources.store().and_then(|store| store.request(id).ok().flatten());
     let Some(kept) = kept.or_else(stored) else {
-        let why = "Only slow and failed requests are recorded. The oldest are removed when the \
+        let why = "Only slow and failed requests, and those with an error, are recorded. The oldest are removed when the \
                    limit is reached.";
         return Shown::not_found("No such request", why);
     };
@@ -30,6 +30,9 @@ pub(super) fn show(view: &View) -> Shown {
             (moment(numbers.began_unix_us / 1_000_000))
         }
         (part("tiles", "", &tiles(numbers)))
+        @if !kept.errors.is_empty() {
+            (part("errors", "Errors", &errors::of_request(&kept.errors)))
+        }
         (part("waterfall", "Timeline", &waterfall(&kept)))
         @if let Some(place) = &kept.place {
             (part("place", "PHP location of the longest wait", &html! { pre { code { (place) } } }))

@@ -186,6 +186,7 @@ mod tests {
             boots: Vec::new(),
             place: None,
             scene: None,
+            errors: Vec::new(),
         };
         assert_eq!(longest_wait(&kept), None);
         kept.waits = vec![(WaitKind::Tcp, "10.0.0.1:80".into(), 1, 69_000_000)];

@@ -6,7 +6,8 @@ use crate::sources::Sources;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::EventKind;
 use samovar_insight::{
-    Batch, Entry, Finished, Insight, Limits, Model, Numbers, Wait, WaitKind, intake,
+    Batch, Entry, ErrorKind, Finished, Insight, Limits, Model, Numbers, ReportedError, Wait,
+    WaitKind, intake,
 };
 use samovar_profile::loads::Explained;
 use samovar_profile::{At, Options, Profiles, Sample};
@@ -113,6 +114,22 @@ fn hostile(text: &str) -> Batch {
         Entry::Timer { hits: 1, wall_ns: MS, user_ns: 1, system_ns: 1, tags: vec![(text, text)] },
         Entry::Tag(text, text),
         Entry::Place(text),
+        Entry::Error(ReportedError {
+            kind: ErrorKind::Uncaught,
+            class: text,
+            file: text,
+            line: 3,
+            message: text.into(),
+            stack: text,
+        }),
+        Entry::Error(ReportedError {
+            kind: ErrorKind::Previous,
+            class: text,
+            file: text,
+            line: 4,
+            message: text.into(),
+            stack: "",
+        }),
     ]);
     let numbers =
         Numbers { status: 500, worker: 7, model: Model::Script, wall_ns: MS, ..Numbers::default() };
@@ -138,8 +155,12 @@ fn text_from_outside_is_escaped_on_every_page() {
         let of_request = link("/request", &[("id", text)]);
         let found = link("/routes", &[("find", text), ("sort", text), ("than", text)]);
         let of_history = link("/history", &[("route", text), ("hours", text), ("to", text)]);
+        let group = sources.insight.as_ref().unwrap().figures().errors().latest()[0].id;
+        let of_group = format!("/errors?group={group:016x}");
         let addresses = [
             "/",
+            "/errors",
+            &of_group,
             "/routes",
             "/requests",
             "/workers",
@@ -163,6 +184,7 @@ fn text_from_outside_is_escaped_on_every_page() {
         }
         let request = show(&sources, &of_request);
         assert!(request.contains("500") && request.contains("alert(1)"), "{request}");
+        assert!(request.contains("Caused by"), "{request}");
         assert!(show(&sources, "/").contains(&of_route), "links lead to the route");
     }
 }
@@ -174,6 +196,8 @@ fn pages_without_figures_explain_why() {
         ("/", "No requests yet."),
         ("/routes", "No requests yet."),
         ("/requests", "No slow or failed requests yet."),
+        ("/errors", "No errors since the start."),
+        ("/errors?group=1f", "No such error"),
         ("/route?name=x", "No such route"),
         ("/request?id=x", "No such request"),
         ("/workers", "No workers."),

@@ -59,8 +59,20 @@ pub(super) struct Span {
     pub(super) end_time_unix_nano: u64,
     #[prost(message, repeated, tag = "9")]
     pub(super) attributes: Vec<KeyValue>,
+    #[prost(message, repeated, tag = "11")]
+    pub(super) events: Vec<Event>,
     #[prost(message, optional, tag = "15")]
     pub(super) status: Option<Status>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Event {
+    #[prost(fixed64, tag = "1")]
+    pub(super) time_unix_nano: u64,
+    #[prost(string, tag = "2")]
+    pub(super) name: String,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) attributes: Vec<KeyValue>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -3,10 +3,11 @@
 use super::attributes::{number, text};
 use super::identity::Identity;
 use super::message::{
-    ExportTraceServiceRequest, KeyValue, ResourceSpans, ScopeSpans, Span, Status,
+    Event, ExportTraceServiceRequest, KeyValue, ResourceSpans, ScopeSpans, Span, Status,
 };
 use crate::finished::{Finished, Numbers};
-use crate::report::{BOOTS_MAX, Boot, Entry, Wait, WaitKind};
+use crate::recorded_error::RecordedError;
+use crate::report::{BOOTS_MAX, Boot, Entry, ErrorKind, Wait, WaitKind};
 use prost::Message as _;
 
 /// Maximum number of spans for waits and timers of one request.
@@ -33,7 +34,7 @@ impl Spans {
             return;
         }
         let mut family = Family { numbers, born: 0 };
-        self.0.push(server(finished, route));
+        self.0.push(server(finished, route, &RecordedError::of_entries(entries)));
         let begin = numbers.began_unix_us.saturating_mul(1_000);
         if numbers.worker == 0 {
             return;
@@ -86,7 +87,7 @@ impl Spans {
     }
 }
 
-fn server(finished: &Finished, route: &str) -> Span {
+fn server(finished: &Finished, route: &str, errors: &[RecordedError]) -> Span {
     let n = &finished.numbers;
     let begin = n.began_unix_us.saturating_mul(1_000);
     let has_parent = n.parent_span_id != [0; 8];
@@ -100,13 +101,41 @@ fn server(finished: &Finished, route: &str) -> Span {
         kind: SERVER,
         start_time_unix_nano: begin,
         end_time_unix_nano: begin.saturating_add(n.wall_ns),
-        attributes: of_request(finished, route, is_known),
+        attributes: of_request(finished, route, is_known, errors),
+        events: errors
+            .iter()
+            .map(|error| exception(error, begin.saturating_add(n.wall_ns)))
+            .collect(),
         status: (n.status >= 500).then_some(Status { code: ERROR }),
     }
 }
 
+/// Returns the event that the conventions define for exceptions. The worker does not measure the
+/// time of a throw, so the event is at the end of the span.
+fn exception(error: &RecordedError, at: u64) -> Event {
+    let is_handled = matches!(error.kind, ErrorKind::Rendered | ErrorKind::Reported);
+    Event {
+        time_unix_nano: at,
+        name: "exception".to_owned(),
+        attributes: vec![
+            text("exception.type", &error.class),
+            text("exception.message", &error.message),
+            text("exception.stacktrace", &error.trace()),
+            text("exception.escaped", if is_handled { "false" } else { "true" }),
+            text("code.filepath", &error.file),
+            number("code.lineno", error.line.into()),
+            text("samovar.error.kind", error.kind.name()),
+        ],
+    }
+}
+
 /// Returns the attributes that the conventions define for HTTP servers, and ours.
-fn of_request(finished: &Finished, route: &str, is_known: bool) -> Vec<KeyValue> {
+fn of_request(
+    finished: &Finished,
+    route: &str,
+    is_known: bool,
+    errors: &[RecordedError],
+) -> Vec<KeyValue> {
     let n = &finished.numbers;
     let mut all = vec![
         text("http.request.method", if is_known { finished.method } else { "_OTHER" }),
@@ -124,7 +153,8 @@ fn of_request(finished: &Finished, route: &str, is_known: bool) -> Vec<KeyValue>
         all.push(text("http.request.method_original", finished.method));
     }
     if n.status >= 500 {
-        all.push(text("error.type", &n.status.to_string()));
+        let class = errors.first().map(|error| error.class.to_string());
+        all.push(text("error.type", &class.unwrap_or_else(|| n.status.to_string())));
     }
     all
 }
@@ -228,7 +258,8 @@ impl Family<'_> {
             | Entry::Tag(..)
             | Entry::Place(_)
             | Entry::Dropped(_)
-            | Entry::Boot(_) => None,
+            | Entry::Boot(_)
+            | Entry::Error(_) => None,
         }
     }
 }

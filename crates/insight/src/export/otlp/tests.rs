@@ -2,7 +2,7 @@ use super::identity::Identity;
 use super::message::{ExportTraceServiceRequest, Span, Value};
 use super::spans::{CHILDREN_MAX, ERROR, Spans, derived};
 use crate::finished::{Finished, Numbers};
-use crate::report::{BOOTS_MAX, Boot, Entry, Wait, WaitKind};
+use crate::report::{BOOTS_MAX, Boot, Entry, ErrorKind, ReportedError, Wait, WaitKind};
 use prost::Message as _;
 use std::collections::HashSet;
 
@@ -73,6 +73,41 @@ fn request_is_server_span_with_queue_and_php_children() {
     assert_eq!(value(server, "url.scheme"), Some(Value::Text("http".to_owned())));
     assert_eq!(value(server, "error.type"), Some(Value::Text("500".to_owned())));
     assert_eq!(value(timer, "samovar.cpu_ns"), Some(Value::Number(15)));
+}
+
+#[test]
+fn exception_is_event_of_server_span() {
+    let error = |kind, class| {
+        Entry::Error(ReportedError {
+            kind,
+            class,
+            file: "/srv/Shop.php",
+            line: 12,
+            message: "no stock".into(),
+            stack: "#0 /srv/index.php(3): show()",
+        })
+    };
+    let entries = [error(ErrorKind::Uncaught, "OutOfStock"), error(ErrorKind::Previous, "Inner")];
+    let server = &spans(numbers(), &entries)[0];
+    assert_eq!(value(server, "error.type"), Some(Value::Text("OutOfStock".to_owned())));
+    let [event] = &server.events[..] else { panic!("{:?}", server.events) };
+    assert_eq!((event.name.as_str(), event.time_unix_nano), ("exception", 1_000_009_000));
+    let of_event = |key: &str| {
+        let found = event.attributes.iter().find(|a| a.key == key)?;
+        found.value.clone()?.value
+    };
+    for (key, expected) in [
+        ("exception.type", "OutOfStock"),
+        ("exception.message", "no stock"),
+        ("exception.escaped", "true"),
+        (
+            "exception.stacktrace",
+            "OutOfStock: no stock in /srv/Shop.php:12\nStack trace:\n\
+             #0 /srv/index.php(3): show()\n\nCaused by Inner: no stock in /srv/Shop.php:12",
+        ),
+    ] {
+        assert_eq!(of_event(key), Some(Value::Text(expected.to_owned())), "{key}");
+    }
 }
 
 #[test]

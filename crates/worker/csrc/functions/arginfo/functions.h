@@ -30,6 +30,10 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_route, 0, 1, IS_VOID, 0)
     ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_report_exception, 0, 1, IS_VOID, 0)
+    ZEND_ARG_OBJ_INFO(0, exception, Throwable, 0)
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_trace_next, 0, 0, _IS_BOOL, 0)
 ZEND_END_ARG_INFO()
 
@@ -110,6 +114,8 @@ static const zend_function_entry samovar_functions[] = {
         arginfo_Samovar_extend_deadline, 0)
     ZEND_NS_FENTRY("Samovar", warmup, ZEND_FN(Samovar_warmup), arginfo_Samovar_warmup, 0)
     ZEND_NS_FENTRY("Samovar", route, ZEND_FN(Samovar_route), arginfo_Samovar_route, 0)
+    ZEND_NS_FENTRY("Samovar", report_exception, ZEND_FN(Samovar_report_exception),
+        arginfo_Samovar_report_exception, 0)
     ZEND_NS_FENTRY("Samovar", trace_next, ZEND_FN(Samovar_trace_next),
         arginfo_Samovar_trace_next, 0)
     ZEND_NS_FENTRY("Samovar", timer, ZEND_FN(Samovar_timer), arginfo_Samovar_timer, 0)

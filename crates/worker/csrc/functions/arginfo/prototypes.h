@@ -11,6 +11,7 @@ ZEND_FUNCTION(Samovar_kept);
 ZEND_FUNCTION(Samovar_extend_deadline);
 ZEND_FUNCTION(Samovar_warmup);
 ZEND_FUNCTION(Samovar_route);
+ZEND_FUNCTION(Samovar_report_exception);
 ZEND_FUNCTION(Samovar_trace_next);
 ZEND_FUNCTION(Samovar_timer);
 ZEND_FUNCTION(fastcgi_finish_request);

@@ -1,0 +1,171 @@
+//! `/errors`: exceptions and fatal errors, grouped by class and place, and one group with its
+//! requests (`/errors?group=`).
+
+use super::tables;
+use super::view::{NOT_MEASURED, Shown, View};
+use crate::format;
+use crate::frame::{moment, nothing, part, route_link, tile};
+use crate::query::link;
+use maud::{Markup, html};
+use samovar_insight::{ErrorGroup, ErrorKind, RecordedError};
+use std::sync::Arc;
+
+/// Maximum number of displayed groups.
+const GROUPS_MAX: usize = 100;
+/// Time in seconds for which a group is marked as new.
+const NEW_S: u64 = 900;
+
+pub(super) fn show(view: &View) -> Shown {
+    let Some(insight) = &view.sources.insight else {
+        return Shown::new("Errors", html! { h1 { "Errors" } (nothing(NOT_MEASURED)) });
+    };
+    let (groups, evicted) = {
+        let figures = insight.figures();
+        let groups: Vec<ErrorGroup> = figures.errors().latest().into_iter().cloned().collect();
+        (groups, figures.errors().evicted())
+    };
+    if let Some(id) = view.query.get("group") {
+        let id = u64::from_str_radix(id.trim(), 16).ok();
+        let found = id.and_then(|id| groups.iter().find(|group| group.id == id));
+        return found.map_or_else(
+            || {
+                let why = "The server has not seen this error since its start, or newer errors \
+                           have replaced it.";
+                Shown::not_found("No such error", why)
+            },
+            one,
+        );
+    }
+    let main = html! {
+        h1 { "Errors" }
+        p.faint {
+            "Exceptions and fatal errors since the start, grouped by class and place. Secret "
+            "values in messages are redacted. The application can add handled exceptions with "
+            code { "Samovar\\report_exception()" } "."
+        }
+        (part("table", "", &table(&groups, view.now)))
+        @if groups.len() > GROUPS_MAX {
+            p.faint { "And " (format::count((groups.len() - GROUPS_MAX) as u64)) " more groups." }
+        }
+        @if evicted > 0 {
+            p.faint { (format::count(evicted)) " groups were replaced by newer ones." }
+        }
+    };
+    Shown::new("Errors", main)
+}
+
+/// Returns what happened to an error, for people.
+fn outcome(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Fatal => "fatal error",
+        ErrorKind::Uncaught => "not caught",
+        ErrorKind::Rendered => "caught, status 5xx",
+        ErrorKind::Reported => "reported by the application",
+        ErrorKind::Previous => "previous exception",
+    }
+}
+
+fn address(group: &ErrorGroup) -> String {
+    link("/errors", &[("group", &format!("{:016x}", group.id))])
+}
+
+fn table(groups: &[ErrorGroup], now: u64) -> Markup {
+    if groups.is_empty() {
+        return nothing("No errors since the start.");
+    }
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Error" }
+                        th scope="col" { "Outcome" }
+                        th.number scope="col" { "Count" }
+                        th scope="col" { "First seen" }
+                        th scope="col" { "Last seen" }
+                        th scope="col" { "Route" }
+                    }
+                }
+                tbody {
+                    @for group in groups.iter().take(GROUPS_MAX) {
+                        @let error = &group.latest;
+                        tr {
+                            th.name scope="row" {
+                                a href=(address(group)) { (error.class) }
+                                @if group.first_at + NEW_S > now { " " span.tag { "new" } }
+                                br;
+                                (tables::shortened(&error.message)) br;
+                                small.faint { (error.place()) }
+                            }
+                            td { (outcome(error.kind)) }
+                            td.number { (format::count(group.count)) }
+                            td { (moment(group.first_at)) }
+                            td { (moment(group.last_at)) }
+                            td { (routes_in_short(group)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the route with most of the errors, and the number of the others.
+fn routes_in_short(group: &ErrorGroup) -> Markup {
+    let most = group.routes().max_by_key(|(_, count)| *count);
+    let more = group.routes().count().saturating_sub(1);
+    html! {
+        @if let Some((route, _)) = most { (route_link(route)) }
+        @if more > 0 { " and " (more) " more" }
+    }
+}
+
+fn one(group: &ErrorGroup) -> Shown {
+    let error = &group.latest;
+    let mut routes: Vec<_> = group.routes().collect();
+    routes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let requests: Vec<_> = group.requests().map(Arc::clone).collect();
+    let main = html! {
+        h1.name { (error.class) }
+        p.name { (error.message) }
+        p { (outcome(error.kind)) " at " code.name { (error.place()) } }
+        dl.tiles {
+            (tile("Count", &format::count(group.count), "since the start"))
+            (tile("First seen", &format::moment(group.first_at), &generation(group.first_generation)))
+            (tile("Last seen", &format::moment(group.last_at), &generation(group.last_generation)))
+        }
+        (part("trace", "Stack of the latest", &trace(error)))
+        (part("routes", "Routes", &html! {
+            div.scroll tabindex="0" { table {
+                thead { tr { th scope="col" { "Route" } th.number scope="col" { "Errors" } } }
+                tbody { @for (route, count) in routes { tr {
+                    td { (route_link(route)) }
+                    td.number { (format::count(count)) }
+                } } }
+            } }
+        }))
+        (part("requests", "Latest requests", &tables::requests(&requests, true)))
+        p.more { a href="/errors" { "All errors" } }
+    };
+    Shown::new(error.class.to_string(), main)
+}
+
+fn generation(of: u32) -> String {
+    format!("generation {of}")
+}
+
+/// Returns class, message, place, stack and previous exceptions as text.
+pub(super) fn trace(error: &RecordedError) -> Markup {
+    html! { pre { code { (error.trace()) } } }
+}
+
+/// Returns the errors of one request.
+pub(super) fn of_request(errors: &[RecordedError]) -> Markup {
+    html! {
+        @for error in errors {
+            p { b.name { (error.class) } ": " (outcome(error.kind)) }
+            (trace(error))
+        }
+        p.more { a href="/errors" { "All errors" } }
+    }
+}
