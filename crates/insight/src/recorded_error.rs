@@ -25,7 +25,7 @@ pub struct ErrorCause {
 /// An exception or fatal error of one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedError {
-    /// What happened to it.
+    /// Its fate.
     pub kind: ErrorKind,
     /// Class of the exception, or the name of PHP's error level, such as `E_ERROR`.
     pub class: Box<str>,

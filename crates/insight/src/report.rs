@@ -136,7 +136,7 @@ impl Boot {
     }
 }
 
-/// Kind of an error: what happened to it.
+/// Kind of an error: its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -178,7 +178,7 @@ impl ErrorKind {
 /// An exception or a fatal error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedError<'a> {
-    /// What happened to it.
+    /// Its fate.
     pub kind: ErrorKind,
     /// Class of the exception, or the name of PHP's error level, such as `E_ERROR`.
     pub class: &'a str,

@@ -23,7 +23,8 @@ const WORK: &str = r"
     case 'uncaught': $fails();
     case 'previous': $wraps();
     case 'memory':
-        ini_set('memory_limit', '8M'); header('x-line: ' . __LINE__); $all = str_repeat('x', 1 << 30);
+        ini_set('memory_limit', '8M');
+        header('x-line: ' . __LINE__); $all = str_repeat('x', 1 << 30);
     case 'handler':
         set_exception_handler(function () {
             http_response_code(500);
@@ -40,9 +41,11 @@ const WORK: &str = r"
         try { $fails(); } catch (Throwable $e) { Samovar\report_exception($e); }
         echo 'ok'; break;
     case 'huge':
-        header('x-line: ' . __LINE__); throw new RuntimeException(str_repeat('ü', 70000) . chr(255));
+        $message = str_repeat('ü', 70000) . chr(255);
+        header('x-line: ' . __LINE__); throw new RuntimeException($message);
     case 'many':
-        for ($n = 0; $n < 99; $n++) { Samovar\report_exception(new Exception(str_repeat('x', 9999))); }
+        $long = str_repeat('x', 9999);
+        for ($n = 0; $n < 99; $n++) { Samovar\report_exception(new Exception($long)); }
     }
     echo 'out';
 ";

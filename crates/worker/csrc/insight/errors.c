@@ -172,8 +172,8 @@ static bool is_unhandled(void) {
     return true;
 }
 
-/* An exception that no `catch` handles ends the work of the application. What is thrown after it,
- * while its handler renders a page, is not the reason for that page. */
+/* An exception that no `catch` handles ends the work of the application. A later exception,
+ * thrown while its handler renders a page, is not the reason for that page. */
 static void look_at_throw(zend_object *exception) {
     request_accounting_state *l = samovar_request_accounting_now();
     if (l && exception && !zend_is_unwind_exit(exception) && !zend_is_graceful_exit(exception)) {

@@ -54,7 +54,7 @@ pub(super) fn show(view: &View) -> Shown {
     Shown::new("Errors", main)
 }
 
-/// Returns what happened to an error, for people.
+/// Returns the fate of an error, for people.
 fn outcome(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Fatal => "fatal error",
@@ -131,8 +131,8 @@ fn one(group: &ErrorGroup) -> Shown {
         p { (outcome(error.kind)) " at " code.name { (error.place()) } }
         dl.tiles {
             (tile("Count", &format::count(group.count), "since the start"))
-            (tile("First seen", &format::moment(group.first_at), &generation(group.first_generation)))
-            (tile("Last seen", &format::moment(group.last_at), &generation(group.last_generation)))
+            (seen("First seen", group.first_at, group.first_generation))
+            (seen("Last seen", group.last_at, group.last_generation))
         }
         (part("trace", "Stack of the latest", &trace(error)))
         (part("routes", "Routes", &html! {
@@ -150,8 +150,8 @@ fn one(group: &ErrorGroup) -> Shown {
     Shown::new(error.class.to_string(), main)
 }
 
-fn generation(of: u32) -> String {
-    format!("generation {of}")
+fn seen(name: &str, at: u64, generation: u32) -> Markup {
+    tile(name, &format::moment(at), &format!("generation {generation}"))
 }
 
 /// Returns class, message, place, stack and previous exceptions as text.

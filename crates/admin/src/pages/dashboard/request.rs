@@ -18,8 +18,8 @@ pub(super) fn show(view: &View) -> Shown {
     let kept = insight.figures().request(id).map(|kept| (**kept).clone());
     let stored = || view.sources.store().and_then(|store| store.request(id).ok().flatten());
     let Some(kept) = kept.or_else(stored) else {
-        let why = "Only slow and failed requests, and those with an error, are recorded. The oldest are removed when the \
-                   limit is reached.";
+        let why = "Only slow and failed requests, and requests with an error, are recorded. The \
+                   oldest are removed when the limit is reached.";
         return Shown::not_found("No such request", why);
     };
     let numbers = &kept.numbers;
