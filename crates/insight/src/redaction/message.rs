@@ -1,9 +1,9 @@
 //! Secret values in messages of exceptions.
 //!
 //! A message is text of the application, so this finds values by their surroundings: the value
-//! after a secret name (`token=…`, `"password": "…"`), the credentials of a URL, a bearer token, and the
-//! literals of an SQL statement. It changes at most [`VALUES_MAX`] values; the rest of a message
-//! with more of them is removed.
+//! after a secret name (`token=…`, `"password": "…"`), the credentials of a URL, a bearer token,
+//! and the literals of an SQL statement. It changes at most [`VALUES_MAX`] values; the rest of a
+//! message with more of them is removed.
 
 use std::ops::Range;
 
