@@ -85,7 +85,7 @@ serve_visitors() {
             tests/packages/visitors.py "$port" "$control/count" >"$control/printed" 2>&1 &
             visitor=$!
             while [ -e "$control/load" ]; do sleep 0.05; done
-            kill "$visitor"
+            kill "$visitor" 2>/dev/null || true
             status=0
             wait "$visitor" || status=$?
             visitor=

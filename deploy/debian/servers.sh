@@ -8,11 +8,15 @@ samovar_servers() {
     done
 }
 
-# samovar_each COMMAND: runs it for each server. A failure leaves the server as it is.
+# samovar_each COMMAND: runs it for each server. A failure leaves the server as it is. The folder of
+# a socket belongs to the user of a site, so neither its silence nor its text is trusted.
 samovar_each() {
     samovar_servers | while IFS= read -r socket; do
-        if ! said=$(samovar "$1" --control "$socket" 2>&1); then
-            echo "samovar $1: the server at $socket continues unchanged: $said" >&2
+        if said=$(timeout 300 samovar "$1" --control "$socket" 2>&1 </dev/null); then
+            continue
         fi
+        said=$(printf %s "$said" | tr -cd '[:print:]\n')
+        echo "samovar $1: failed for the server at $socket: $said" >&2
+        echo "hint: if a server runs there, it continues as before; see its log" >&2
     done
 }

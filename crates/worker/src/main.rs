@@ -101,6 +101,7 @@ mod tests {
     fn modules_import_only_lower_ones() {
         let rooms = [
             "bytes",
+            "file_class",
             "request_head",
             "os",
             "log",
