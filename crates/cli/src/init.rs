@@ -79,24 +79,28 @@ impl Run for Init {
     }
 }
 
-/// Writes the file. Without `force` it must not exist.
+/// Writes the file. Without `force` it must not exist. With it, the former file stays until the new
+/// one is complete: the disk may be full.
 fn write(file: &Path, text: &str, force: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
+    let new = file.with_extension(format!("toml.{}", std::process::id()));
+    let place = if force { &new } else { file };
     let what = || format!("cannot write `{}`", file.display());
-    match options.open(file) {
-        Ok(mut open) => open.write_all(text.as_bytes()).with_context(what),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
+    let opened = OpenOptions::new().write(true).create_new(true).open(place);
+    let mut open = match opened {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && !force => bail!(
             "`{}` exists\nhint: pass --force to overwrite it, or --print to see the settings",
             file.display()
         ),
-        Err(error) => Err(error).with_context(what),
+        opened => opened.with_context(what)?,
+    };
+    let mut written = open.write_all(text.as_bytes());
+    if force {
+        written = written.and_then(|()| std::fs::rename(place, file));
     }
+    written.with_context(what).inspect_err(|_| {
+        // No half-written file stays. A second error would hide the first.
+        let _ = std::fs::remove_file(place);
+    })
 }
 
 #[cfg(test)]
@@ -115,6 +119,7 @@ mod tests {
         assert_eq!(read(), "mine, and longer");
         write(&file, "new", true).expect("our own file");
         assert_eq!(read(), "new");
+        assert_eq!(folder.read_dir().expect("a folder").count(), 1, "no temporary file is left");
         std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 }

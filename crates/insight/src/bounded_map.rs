@@ -56,30 +56,26 @@ impl<T: Default> Capped<T> {
         &mut self.entries[place].1
     }
 
-    /// Returns the value of the name, or beyond the limit that of `instead`. There must be a
-    /// limited number of different `instead`: they do not count as names.
-    pub(crate) fn entry_or(&mut self, name: &str, instead: &str) -> &mut T {
-        let place = self.place_or(name, instead);
-        &mut self.entries[place].1
-    }
-
-    /// Like [`Capped::entry_or`], but returns the index.
-    pub(crate) fn place_or(&mut self, name: &str, instead: &str) -> usize {
+    /// Returns the index of the name, or beyond the limit that of `instead()`. There must be a
+    /// limited number of different `instead()`: they do not count as names.
+    pub(crate) fn place_or(&mut self, name: &str, instead: impl FnOnce() -> String) -> usize {
         match self.places.get(name) {
+            Some(place) => return *place,
+            None if name == OTHER => return 0,
+            None if self.names() < self.names_max => return self.insert(name),
+            None => {}
+        }
+        let instead = instead();
+        match self.places.get(&*instead) {
             Some(place) => *place,
-            None if name == OTHER => 0,
-            None if self.names() < self.names_max => self.insert(name),
-            None => match self.places.get(instead) {
-                Some(place) => *place,
-                None if instead == OTHER => {
-                    self.beyond += 1;
-                    0
-                }
-                None => {
-                    self.instead += 1;
-                    self.insert(instead)
-                }
-            },
+            None if instead == OTHER => {
+                self.beyond += 1;
+                0
+            }
+            None => {
+                self.instead += 1;
+                self.insert(&instead)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use crate::finished::{Finished, Numbers};
 use crate::recorded_error::RecordedError;
 use crate::report::{BOOTS_MAX, Boot, Entry, WaitKind};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of kept requests, half of them slow and half of them failed.
@@ -74,7 +74,9 @@ fn owned(tags: &[(&str, &str)]) -> Vec<(Box<str>, Box<str>)> {
 }
 
 impl RecentRequest {
-    pub(crate) fn new(finished: &Finished, route: &str, entries: &[Entry]) -> RecentRequest {
+    /// Copies a finished request with its route and the entries of its report.
+    #[must_use]
+    pub fn new(finished: &Finished, route: &str, entries: &[Entry]) -> RecentRequest {
         let mut kept = RecentRequest {
             id: finished.id.into(),
             route: route.into(),
@@ -195,12 +197,15 @@ impl Ring {
     /// routes above their quota otherwise.
     fn least_needed(&self, route: &str) -> usize {
         let quota = self.requests_max / ROUTES_IN_RING;
-        let of = |route: &str| self.requests.iter().filter(|(_, k)| *k.route == *route).count();
-        if of(route) >= quota.max(1) {
-            return self.requests.iter().position(|(_, k)| *k.route == *route).unwrap_or(0);
+        let mut of_route: HashMap<&str, usize> = HashMap::new();
+        for (_, kept) in &self.requests {
+            *of_route.entry(&kept.route).or_default() += 1;
         }
-        let is_above = |(_, kept): &(u64, Arc<RecentRequest>)| of(&kept.route) > quota;
-        self.requests.iter().position(is_above).unwrap_or(0)
+        let uses_quota = of_route.get(route).is_some_and(|count| *count >= quota.max(1));
+        let is_needed_least = |(_, kept): &(u64, Arc<RecentRequest>)| {
+            if uses_quota { *kept.route == *route } else { of_route[&*kept.route] > quota }
+        };
+        self.requests.iter().position(is_needed_least).unwrap_or(0)
     }
 }
 

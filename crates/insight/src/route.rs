@@ -389,8 +389,8 @@ impl RouteFigures {
         }
         for (n, (key, waits)) in evicted.waits.named_places().enumerate() {
             if waits.times > 0 {
-                let instead = format!("{}{SEPARATOR}{OTHER}", wait_of(key).0);
-                let place = self.waits.place_or(key, &instead);
+                let instead = || format!("{}{SEPARATOR}{OTHER}", wait_of(key).0);
+                let place = self.waits.place_or(key, instead);
                 self.waits.at(place).add(waits);
                 let known = then.waits.get(n).copied().unwrap_or_default();
                 at_least(&mut closed.waits, place + 1)[place].add(&known);
@@ -398,14 +398,14 @@ impl RouteFigures {
         }
         for (n, (key, timer)) in evicted.timers.named_places().enumerate() {
             if timer.hits > 0 {
-                let place = self.timers.place_or(key, OTHER);
+                let place = self.timers.place_or(key, || OTHER.to_owned());
                 self.timers.at(place).add(timer);
                 let known = then.timers.get(n).copied().unwrap_or_default();
                 at_least(&mut closed.timers, place + 1)[place].add(&known);
             }
         }
         for (key, requests) in evicted.tags.iter().filter(|(_, requests)| **requests > 0) {
-            let place = self.tags.place_or(key, OTHER);
+            let place = self.tags.place_or(key, || OTHER.to_owned());
             *self.tags.at(place) += requests;
         }
     }
@@ -426,7 +426,8 @@ impl RouteFigures {
         match entry {
             Entry::Wait(Wait { kind, peer, times, ns }) => {
                 let key = |peer: &str| format!("{}{SEPARATOR}{peer}", kind.name());
-                let figures = self.waits.entry_or(&key(peer), &key(OTHER));
+                let place = self.waits.place_or(&key(peer), || key(OTHER));
+                let figures = self.waits.at(place);
                 figures.times += u64::from(*times);
                 figures.ns = figures.ns.saturating_add(*ns);
             }

@@ -24,6 +24,20 @@ pub(super) enum Framework {
     Scripts,
 }
 
+impl Framework {
+    /// Name in a sentence.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Framework::Symfony => "a Symfony application",
+            Framework::Laravel => "a Laravel application",
+            Framework::Slim => "a Slim application",
+            Framework::WordPress => "WordPress",
+            Framework::FrontController => "an application with a front controller",
+            Framework::Scripts => "plain scripts",
+        }
+    }
+}
+
 /// Execution model that the front controller selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Model {
@@ -49,6 +63,8 @@ pub(super) struct Project {
     pub(super) has_messenger: bool,
     /// Extensions that composer.json requires.
     pub(super) extensions: Vec<String>,
+    /// Path of files that visitors of WordPress upload.
+    pub(super) uploads: &'static str,
     /// Files of the project that the public folder contains but no visitor needs.
     pub(super) private: Vec<&'static str>,
 }
@@ -76,7 +92,13 @@ impl Project {
         ];
         let package = by_package.into_iter().find(|(package, _)| required(package));
         let file = by_file.into_iter().find(|(file, _)| has(file));
-        let root = public_folder(folder);
+        // WordPress is served from its own folder, also if there is another public one.
+        let of_wordpress = file.and_then(|(file, _)| file.strip_suffix("wp-load.php"));
+        let root = match of_wordpress {
+            Some("") => PathBuf::from("."),
+            Some(parent) => PathBuf::from(parent.trim_end_matches('/')),
+            None => public_folder(folder),
+        };
         let (framework, evidence) = match (package, file) {
             (Some((package, framework)), _) => {
                 (framework, format!("composer.json requires {package}"))
@@ -85,7 +107,17 @@ impl Project {
             (None, None) => plain(folder, &root)
                 .with_context(|| format!("no PHP application in `{}`", folder.display()))?,
         };
-        let index = text(&folder.join(&root).join("index.php"))?.unwrap_or_default();
+        let index = text(&folder.join(&root).join("index.php"))?;
+        if index.is_none() && (package.is_some() || file.is_some()) {
+            bail!(
+                "{} in `{}` has no index.php in {}\nhint: install its front controller, or write \
+                 samovar.toml with `root`",
+                framework.title(),
+                folder.display(),
+                PUBLIC.join("/, ") + "/ or the folder itself"
+            );
+        }
+        let index = index.unwrap_or_default();
         let is_public = root != Path::new(".");
         let private = ["vendor", "composer.json", "composer.lock", "node_modules", "tests"];
         Ok(Project {
@@ -95,6 +127,12 @@ impl Project {
             has_runtime: required("samovar/runtime"),
             has_messenger: required("symfony/messenger"),
             extensions: composer.extensions(),
+            // Bedrock renames wp-content.
+            uploads: if folder.join(&root).join("app").is_dir() {
+                "/app/uploads/*"
+            } else {
+                "/wp-content/uploads/*"
+            },
             private: private.into_iter().filter(|name| !is_public && has(name)).collect(),
             root,
         })
@@ -227,6 +265,18 @@ mod tests {
                 WordPress,
                 ".",
             ),
+            (
+                "blog with pages",
+                &[("wp-load.php", ""), ("index.php", ""), ("web/index.html", "")],
+                WordPress,
+                ".",
+            ),
+            (
+                "bedrock",
+                &[("composer.json", "roots/wordpress"), ("web/index.php", ""), ("web/app/a", "")],
+                WordPress,
+                "web",
+            ),
             ("front", &[("public/index.php", "")], FrontController, "public"),
             (
                 "code",
@@ -256,6 +306,11 @@ mod tests {
         let sample = Sample::new("empty", &[("readme.md", "")]);
         let error = format!("{:#}", Project::of(&sample.0).unwrap_err());
         assert!(error.contains("neither a framework nor a .php file\nhint: run"), "{error}");
+        let json = r#"{"require": {"laravel/framework": "*"}}"#;
+        let sample = Sample::new("no-public", &[("composer.json", json), (".env", "SECRET=1")]);
+        let error = format!("{:#}", Project::of(&sample.0).unwrap_err());
+        assert!(error.contains("a Laravel application in"), "{error}");
+        assert!(error.contains("has no index.php in public/, web/"), "{error}");
         let sample = Sample::new("broken", &[("composer.json", "{"), ("index.php", "")]);
         let error = format!("{:#}", Project::of(&sample.0).unwrap_err());
         assert!(error.contains("`composer validate` shows its errors"), "{error}");

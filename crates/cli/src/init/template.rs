@@ -28,27 +28,17 @@ pub(super) fn settings(project: &Project) -> String {
         );
     }
     text.push_str(PHP);
+    if project.framework == Framework::WordPress {
+        let uploads = toml_string(project.uploads);
+        let about = "# Uploaded files are sent, and never run.";
+        let _ = write!(text, "\n{about}\n[[location]]\npath = {uploads}\nscripts = false\n");
+    }
     text.push_str(match project.framework {
-        Framework::WordPress => WORDPRESS,
         Framework::Symfony if project.has_messenger => MESSENGER,
         Framework::Laravel => QUEUE,
         _ => "",
     });
     text
-}
-
-impl Framework {
-    /// Name in a sentence.
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Framework::Symfony => "a Symfony application",
-            Framework::Laravel => "a Laravel application",
-            Framework::Slim => "a Slim application",
-            Framework::WordPress => "WordPress",
-            Framework::FrontController => "an application with a front controller",
-            Framework::Scripts => "plain scripts",
-        }
-    }
 }
 
 const LISTEN: &str = "\
@@ -69,13 +59,6 @@ const PHP: &str = "\
 #memory_limit = \"256M\"
 # In production, scripts change only at a deploy, and `samovar reload` reads them again.
 #opcache.validate_timestamps = false
-";
-
-const WORDPRESS: &str = "
-# Uploaded files are sent, and never run.
-[[location]]
-path = \"/wp-content/uploads/*\"
-scripts = false
 ";
 
 const MESSENGER: &str = "

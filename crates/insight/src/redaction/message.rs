@@ -5,6 +5,7 @@
 //! and the literals of an SQL statement. It changes at most [`VALUES_MAX`] values; the rest of a
 //! message with more of them is removed.
 
+use super::text::credentials;
 use std::ops::Range;
 
 /// Maximum number of replaced values of one message.
@@ -70,12 +71,10 @@ fn next_value(
                 return value;
             }
             at = end;
-        } else if let Some(authority) = rest.strip_prefix("://") {
+        } else if rest.starts_with("://") {
             at += 3;
-            let len = authority.find(|c: char| c == '/' || c.is_whitespace());
-            let user = authority[..len.unwrap_or(authority.len())].rfind('@');
-            if let Some(len) = user.filter(|len| *len > 0) {
-                return Some(at..at + len);
+            if let Some((from, to)) = credentials(message, at).filter(|(from, to)| from < to) {
+                return Some(from..to);
             }
         } else if has_sql && c == '\'' {
             let end = quoted_end(message, at + 1, '\'');

@@ -53,7 +53,7 @@ fn query(text: &str, mark: usize) -> Option<(usize, usize)> {
 }
 
 /// Returns the user and the password of a URL whose authority begins at `from`.
-fn credentials(text: &str, from: usize) -> Option<(usize, usize)> {
+pub(super) fn credentials(text: &str, from: usize) -> Option<(usize, usize)> {
     let rest = &text[from..];
     let len = rest.find(|c: char| is_end(c) || matches!(c, '/' | '?' | '#')).unwrap_or(rest.len());
     let at = rest[..len].rfind('@')?;

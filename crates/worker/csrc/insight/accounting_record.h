@@ -107,6 +107,7 @@ typedef struct {
     long sleeps;                            /* of this thread, at the last count */
     uint32_t dropped;
     uint32_t wait_count;
+    uint32_t other_kinds; /* bits: kinds of wait whose entry of all other peers is set */
     uint32_t tag_count;
     uint32_t timer_count;
     uint32_t error_count;

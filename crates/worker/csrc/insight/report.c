@@ -161,7 +161,9 @@ size_t samovar_report_write(request_accounting_state *l) {
     write_errors(&w, l);
     write_tags(&w, l);
     write_waits(&w, l->waits, l->wait_count);
-    write_waits(&w, l->waits + WAITS_MAX, WAIT_KINDS);
+    for (uint32_t kind = 0; kind < WAIT_KINDS && l->other_kinds; kind++) {
+        write_waits(&w, &l->waits[WAITS_MAX + kind], l->other_kinds >> kind & 1);
+    }
     write_timers(&w, l);
     if (w.dropped > 0) {
         put_number(&w, ENTRY_DROPPED, 1);

@@ -36,8 +36,7 @@ void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns
     l->is_open = true;
     l->in_names = l->sleeps_known = false;
     l->ending = ENDING_RETURNED;
-    l->dropped = l->tag_count = l->timer_count = 0;
-    samovar_waits_open(l);
+    l->dropped = l->wait_count = l->other_kinds = l->tag_count = l->timer_count = 0;
     l->longest_ns = l->booted_ns = 0;
     l->error_count = 0;
     l->has_thrown = l->thrown_is_unhandled = false;

@@ -35,8 +35,6 @@ void samovar_request_accounting_status(int status);
 void samovar_request_accounting_tag(const char *name, size_t name_len, const char *value,
                                     size_t len);
 
-/* Empties the table of waits. */
-void samovar_waits_open(request_accounting_state *l);
 /* Adds `times` waits of `ns` in total for a peer without a name. */
 void samovar_waits_add(request_accounting_state *l, wait_kind kind, uint32_t times, uint64_t ns);
 /* The watcher of blocking calls (interpose/blocking.h). */

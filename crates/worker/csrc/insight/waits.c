@@ -29,21 +29,16 @@ static uint32_t index_of(request_accounting_state *l, wait_kind kind, const shor
     }
     if (l->wait_count == WAITS_MAX) {
         /* The table is full: all other peers of a kind share one entry. */
+        peer_waits *w = &l->waits[WAITS_MAX + kind];
+        if (!(l->other_kinds & 1u << kind)) {
+            l->other_kinds |= 1u << kind;
+            *w = (peer_waits){.kind = kind};
+            samovar_short_name(&w->peer, "(other)", sizeof "(other)" - 1);
+        }
         return WAITS_MAX + kind;
     }
     l->waits[l->wait_count] = (peer_waits){.kind = kind, .peer = *peer};
     return l->wait_count++;
-}
-
-void samovar_waits_open(request_accounting_state *l) {
-    l->wait_count = 0;
-    for (wait_kind kind = 0; kind < WAIT_KINDS; kind++) {
-        peer_waits *w = &l->waits[WAITS_MAX + kind];
-        if (w->times > 0 || w->peer.len == 0) {
-            *w = (peer_waits){.kind = kind};
-            samovar_short_name(&w->peer, "(other)", sizeof "(other)" - 1);
-        }
-    }
 }
 
 static void add(request_accounting_state *l, uint32_t index, uint32_t times, uint64_t ns) {

@@ -19,23 +19,23 @@ pub(super) fn show(view: &View) -> Shown {
     let Some(insight) = &view.sources.insight else {
         return Shown::new("Errors", html! { h1 { "Errors" } (nothing(NOT_MEASURED)) });
     };
-    let (groups, evicted) = {
-        let figures = insight.figures();
-        let groups: Vec<ErrorGroup> = figures.errors().latest().into_iter().cloned().collect();
-        (groups, figures.errors().evicted())
-    };
     if let Some(id) = view.query.get("group") {
         let id = u64::from_str_radix(id.trim(), 16).ok();
-        let found = id.and_then(|id| groups.iter().find(|group| group.id == id));
+        let found = id.and_then(|id| insight.figures().errors().group_of(id).cloned());
         return found.map_or_else(
             || {
                 let why = "The server has not seen this error since its start, or newer errors \
                            have replaced it.";
                 Shown::not_found("No such error", why)
             },
-            one,
+            |group| one(&group),
         );
     }
+    let (groups, evicted) = {
+        let figures = insight.figures();
+        let groups: Vec<ErrorGroup> = figures.errors().latest().into_iter().cloned().collect();
+        (groups, figures.errors().evicted())
+    };
     let main = html! {
         h1 { "Errors" }
         p.faint {

@@ -169,25 +169,11 @@ fn part((state, n): (&str, u64)) -> Part {
 #[cfg(test)]
 mod tests {
     use super::longest_wait;
-    use samovar_insight::{Numbers, RecentRequest, WaitKind};
+    use samovar_insight::{Finished, RecentRequest, WaitKind};
 
     #[test]
     fn queue_counts_as_wait() {
-        let mut kept = RecentRequest {
-            id: "id".into(),
-            route: "r".into(),
-            method: "GET".into(),
-            path: "/".into(),
-            script: "index.php".into(),
-            numbers: Numbers::default(),
-            waits: Vec::new(),
-            timers: Vec::new(),
-            tags: Vec::new(),
-            boots: Vec::new(),
-            place: None,
-            scene: None,
-            errors: Vec::new(),
-        };
+        let mut kept = RecentRequest::new(&Finished::default(), "r", &[]);
         assert_eq!(longest_wait(&kept), None);
         kept.waits = vec![(WaitKind::Tcp, "10.0.0.1:80".into(), 1, 69_000_000)];
         assert_eq!(longest_wait(&kept), Some(("tcp", "10.0.0.1:80", 69_000_000)));
