@@ -7,6 +7,7 @@
 use crate::isolation::connections::{BOOTS, Pair, differences, parsed, visit};
 use samovar_testkit::order::{number_of, seed};
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -31,11 +32,16 @@ struct Findings {
     texts: Vec<String>,
     /// Number of findings by the operation whose result has differed.
     operations: HashMap<String, usize>,
+    /// Whether a known difference was seen since the data were restored.
+    has_ignored: Cell<bool>,
 }
 
 impl Findings {
     fn is_known(&self, operation: &str) -> bool {
-        self.operations.get(operation).is_some_and(|&count| count >= FINDINGS_OF_OPERATION_MAX)
+        let known = self.operations.get(operation).copied().unwrap_or_default();
+        let is_known = known >= FINDINGS_OF_OPERATION_MAX;
+        self.has_ignored.set(self.has_ignored.get() || is_known);
+        is_known
     }
 }
 
@@ -123,9 +129,11 @@ fn tried(pair: &Pair, seed: u64, until: Instant, findings: &mut Findings) -> usi
     let mut count = 0;
     let mut number = 0;
     let mut has_differed = false;
+    let mut restored = seed;
     while number == 0 || Instant::now() < until {
         if (seed + number).is_multiple_of(RESTORED_EVERY) || number == 0 || has_differed {
             restore(pair);
+            restored = seed + number;
         }
         let drawn = parsed(&pair.kept.get(&format!("/draw?seed={}", seed + number)));
         let visits: Visits = drawn
@@ -136,12 +144,18 @@ fn tried(pair: &Pair, seed: u64, until: Instant, findings: &mut Findings) -> usi
             .collect();
         count += visits.len();
         let first = played(pair, &visits, findings);
-        has_differed = first.is_some();
+        has_differed = first.is_some() || findings.has_ignored.take();
         if let Some(first) = first {
             let visits = reduced(pair, visits, &first, findings);
             restore(pair);
-            let found = played(pair, &visits, findings).unwrap_or(first);
+            let repeated = played(pair, &visits, findings);
             let label = format!("{} {}, seed {}", pair.driver, pair.boot, seed + number);
+            // The visits of earlier seeds have changed the data since the last restore.
+            let label = match repeated {
+                Some(_) => label,
+                None => format!("{label}, not repeated, data of seed {restored}"),
+            };
+            let found = repeated.unwrap_or(first);
             let visits = serde_json::to_string(&visits).expect("values");
             let text = format!("{label}: {visits}: {}", found.text);
             println!("{text}");

@@ -92,9 +92,14 @@ final class Lite implements Connection
         array_map($pdo->exec(...), self::RESTORE);
     }
 
+    /**
+     * The text has more details than SQLite's error number. The number is not stable: on each
+     * connection that is older than a change of the schema by another one, such as VACUUM, an
+     * invalid statement has 17 (SQLITE_SCHEMA) instead of 1.
+     */
     public function error(\Throwable $e): string
     {
-        return $e instanceof \PDOException ? 'number ' . ($e->errorInfo[1] ?? $e->getMessage()) : $e->getMessage();
+        return $e instanceof \PDOException ? $e->errorInfo[2] ?? $e->getMessage() : $e->getMessage();
     }
 
     private function rows(\PDOStatement $statement): mixed

@@ -46,16 +46,28 @@ final class RedisServer implements Connection
         $this->redis->clearLastError();
         $result = $this->redis->$method(...$arguments);
 
-        return [is_object($result) ? 'object' : $result, $this->redis->getLastError()];
+        return [self::comparable($result), $this->redis->getLastError()];
+    }
+
+    /** The result without values that differ between two connections or servers. */
+    private static function comparable(mixed $result): mixed
+    {
+        return match (true) {
+            is_object($result) => 'object',
+            // A line of MONITOR begins with the time and the address of the server.
+            is_string($result) => preg_replace('/^(\+?)\d+\.\d+ \[(\d+) [^\]]+\]/', '$1monitor [$2]', $result),
+            // The response to HELLO, possibly to an earlier one, contains the number of the connection.
+            is_array($result) && ($result[0] ?? null) === 'server' => 'hello',
+            is_array($result) && isset($result['server'], $result['id']) => 'hello',
+            is_array($result) => array_map(self::comparable(...), $result),
+            default => $result,
+        };
     }
 
     /** A command as the server reads it. */
     public function raw(string $command, array $arguments): mixed
     {
-        $result = $this->call('rawCommand', [$command, ...$arguments]);
-
-        // The response contains the number of the connection.
-        return $command === 'HELLO' && is_array($result[0]) ? 'hello' : $result;
+        return $this->call('rawCommand', [$command, ...$arguments]);
     }
 
     /** The server's data of the connection. */
