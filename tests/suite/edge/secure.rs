@@ -1,7 +1,9 @@
 //! HTTP/1.1 and HTTP/2 over TLS: PHP sees the same variables as behind nginx.
 
 use super::*;
-use samovar_testkit::{Oracle, workspace};
+use samovar_testkit::{Oracle, eventually, workspace};
+use std::io::Write;
+use std::net::TcpStream;
 
 /// Variables that differ for each request or connection.
 const OWN: [&str; 9] = [
@@ -212,4 +214,41 @@ fn slow_tls_client_is_closed_in_each_phase() {
     let said = handshake(&https(&server), &["-alpn", "h2", "-quiet", "-ign_eof"]);
     assert!(said.contains("depth=0"), "{said}");
     assert_eq!(server_of(&["--http2", &https(&server)])["SERVER_PROTOCOL"], "HTTP/2.0");
+}
+
+/// The start of a TLS 1.3 client's first message, which has 512 bytes.
+const CLIENT_HELLO_START: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03random bytes";
+const CONNECTIONS_MAX: usize = 40;
+
+#[test]
+fn unfinished_handshakes_of_one_client_keep_no_other_out() {
+    for start_bytes in [&b""[..], b"\x16", CLIENT_HELLO_START] {
+        let folder = folder();
+        let start = secure(folder.path()).0;
+        let limit = CONNECTIONS_MAX.to_string();
+        let server = start
+            .args(["--connections-max", &limit, "--client-connections-max", &limit])
+            .args(["--header-timeout", "1h"])
+            .start();
+        let connections = || server.status()["connections"].as_u64().expect("a number");
+        let address = server.addresses("https://")[0];
+        let flood: Vec<_> = (0..CONNECTIONS_MAX)
+            .map(|_| {
+                let mut client = TcpStream::connect(address).expect("it listens");
+                client.write_all(start_bytes).expect("it accepts");
+                client
+            })
+            .collect();
+        eventually("all are accepted", || (connections() == CONNECTIONS_MAX as u64).then_some(()));
+        for newcomer in ["127.0.0.2", "127.0.0.3"] {
+            for version in ["--http1.1", "--http2"] {
+                let url = format!("{}/", https(&server));
+                let found = server_of(&[version, "--interface", newcomer, &url]);
+                assert_eq!(found["REMOTE_ADDR"], newcomer, "{start_bytes:?}");
+            }
+        }
+        let reclaimed = &server.status()["connections_unfinished_reclaimed_total"];
+        assert!(reclaimed.as_u64().is_some_and(|count| count >= 1), "{reclaimed}");
+        drop(flood);
+    }
 }
