@@ -7,7 +7,7 @@ export PHP_CONFIG
 
 .PHONY: help run test unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit model whole php php-tests \
 	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
-	reads spies collector pebble caddy packages packages-test packages-test-13 nightly deny fuzz hostile clean php-engine pgo peers
+	reads spies collector pebble caddy packages packages-test packages-test-13 images images-test chart-test docs nightly deny fuzz hostile clean php-engine pgo peers
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,18 @@ build: setup ## build target/release/samovar and samovar-php, optimized with the
 
 packages: build ## Debian packages of the server and of its worker, in target/packages (PHP_CONFIG, PACKAGE_MAINTAINER)
 	scripts/packages.sh release target/packages
+
+images: ## container image from these packages, in target/images (needs root; PHP_CONFIG, IMAGE_EXTENSIONS)
+	deploy/images/build.sh target/packages target/images
+
+images-test: packages images ## the image without a container engine: size, start, user, read-only root, health check (needs root)
+	tests/images/run.py target/images/samovar-$$($(PHP_CONFIG) --version | cut -d . -f 1,2).tar
+
+chart-test: ## the Helm chart: helm lint, kubeconform, rendered resources (builds both with Go; some minutes the first time)
+	scripts/chart-test.sh target/chart
+
+docs: ## the documentation as a site with search, in target/docs/site (needs mdbook; DOCS_REPOSITORY)
+	scripts/docs.py build
 
 packages-test: setup-test built ## the packages in a new Debian 12: install, upgrade under load, downgrade, purge (needs root and 2 GB)
 	apt-get install -y -qq --no-install-recommends lintian >/dev/null
@@ -96,8 +108,9 @@ lint-text:
 	target/tested/lint-language
 	$(CARGO) fmt --all --check
 	find crates/worker/csrc -name '*.[ch]' -exec clang-format --dry-run --Werror {} +
-	shellcheck scripts/*.sh tests/packages/*.sh scripts/php-engine/cc bench/peers/build.sh .ci/run
-	flake8 bench scripts tests/packages
+	scripts/docs.py check
+	shellcheck scripts/*.sh deploy/images/*.sh tests/packages/*.sh scripts/php-engine/cc bench/peers/build.sh .ci/run
+	flake8 bench scripts tests/packages tests/chart tests/images deploy/images
 	find php examples bench -name vendor -prune -o -name var -prune -o -name '*.php' -print0 | \
 	    xargs -0 -n 1 -P 2 php -n -d display_errors=stderr -l >/dev/null
 	cd php && phpcs -q
@@ -204,6 +217,7 @@ caddy: built ## Caddy in front, over FastCGI and over HTTP, built from its Go mo
 #   - 100,000 visitors, interrupted requests and reads; a hundred upgrades
 #   - all 5,000 tests of php-src's engine
 #   - the Debian packages in a new Debian (installed from the mirror)
+#   - the container image (a new Debian is installed from the mirror)
 #   - Go programs (they are built first)
 nightly: export SERVER = release
 nightly: export TIER = --nightly
@@ -213,7 +227,7 @@ nightly: export HTTP2 = all
 nightly: export CROWD_REQUESTS = 500
 # The targets that fetch Go modules come last.
 NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades engine accounting reads \
-	spies packages-test hostile pebble caddy
+	spies packages-test images-test hostile pebble caddy chart-test
 nightly: $(NIGHTLY) ## the tests that are too slow for every run
 
 deny: built ## licences and sources of the dependencies: our own check, and cargo-deny's if it is installed
