@@ -24,8 +24,11 @@ program() {
     GOFLAGS=-mod=mod GOBIN=$folder/bin CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' "$2"
 }
 program helm helm.sh/helm/v3/cmd/helm@v3.22.0
-program kubeconform github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0
-if [ ! -x "$folder/python/bin/python" ]; then
+program kubeconform github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0
+if [ ! -x "$folder/python/bin/pip" ]; then
+    /usr/bin/python3 -c 'import ensurepip' 2>/dev/null ||
+        apt-get install -y -qq --no-install-recommends python3-venv >/dev/null ||
+        fail "python3 cannot create an environment" "apt-get install python3-venv"
     /usr/bin/python3 -m venv "$folder/python"
 fi
 "$folder/python/bin/pip" install --quiet --disable-pip-version-check kubernetes-validate==1.37.0 pyyaml
