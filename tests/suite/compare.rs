@@ -83,7 +83,11 @@ fn correct_checkpoint_compares_as_equal() {
     let status = |n: usize| report["urls"][n]["booted"]["status"].clone();
     assert_eq!((status(0), status(2)), (200.into(), 404.into()));
     assert_eq!(report["urls"][4]["url"], "http://shop.example/");
-    assert!(report["cpu_ratio"].as_f64().is_some_and(|ratio| ratio > 0.0), "{report:#}");
+    let ratio = report["cpu_ratio"].as_f64().unwrap_or_default();
+    let bound = |at: usize| report["cpu_ratio_interval"][at].as_f64();
+    assert!(ratio > 0.0, "{report:#}");
+    assert!(bound(0).is_some_and(|low| low <= ratio), "{report:#}");
+    assert!(bound(1).is_some_and(|high| high >= ratio), "{report:#}");
     let table = compare(folder.path(), &["--urls", "/", "--times", "2"]);
     assert_eq!(table.status.code(), Some(ALIKE), "{}", text(&table));
     let table = String::from_utf8_lossy(&table.stdout).into_owned();

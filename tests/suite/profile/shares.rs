@@ -156,6 +156,7 @@ fn profile_after_reload_shows_more_expensive_function() {
     });
     assert_eq!(found["unit"], "ns per request", "{found:#}");
     assert_eq!(found["functions"][0]["function"], "changed", "{found:#}");
+    assert_eq!(found["functions"][0]["significant"], true, "{found:#}");
     let table = text(&profile(&server, &flags).stdout);
     assert!(table.contains("time per request") && table.contains("  changed"), "{table}");
     let svg = profile(&server, &["--against", "last-reload", "--format", "svg"]);

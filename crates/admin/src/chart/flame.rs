@@ -3,12 +3,11 @@
 //! crates/spy computes the boxes. Without the script `assets/flame_page.js`, everything works
 //! except zoom and search.
 
-use super::area::without_controls;
 use crate::format;
 use maud::{Markup, html};
 use samovar_spy::profile::Profile;
 use samovar_spy::profile::boxes::{FlameBox, boxes_against, of};
-use samovar_spy::profile::svg::{Measure, colour, compared, contrast};
+use samovar_spy::profile::svg::{Measure, compared, fill};
 
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
@@ -69,25 +68,23 @@ pub(crate) fn flames(flames: &Flames) -> Markup {
 }
 
 fn drawn(one: &FlameBox, measure: Measure, all: u64) -> Markup {
-    let FlameBox { label, from, width, row, weight, before } = one;
+    let FlameBox { label, from, width, row, weight, .. } = one;
     let (left, wide, top) = (from * WIDTH, width * WIDTH, *row as f64 * ROW);
     let value = of(*weight, measure);
-    let fill = before.map_or_else(|| colour(label), |before| contrast(before, value, all));
-    let against =
-        before.map_or_else(String::new, |before| format!(", {}", compared(before, value)));
+    let (fill, against) = (fill(one, value, all), compared(one, value));
     let percent = width * 100.0;
     html! {
         g data-x=(format!("{from:.6}")) data-w=(format!("{width:.6}")) data-r=(row)
-            data-name=(without_controls(label)) {
+            data-name=(label) {
             title {
-                (without_controls(label)) " — " (format::time(value)) ", "
+                (label) " — " (format::time(value)) ", "
                 (format!("{percent:.2}")) " %, "
                 (format::count(weight.samples)) " samples" (against)
             }
             rect x=(format!("{left:.2}")) y=(top) width=(format!("{wide:.2}")) height=(ROW - 1.0)
                 fill=(fill) {}
             text x=(format!("{:.2}", left + 3.0)) y=(top + 12.5) {
-                (fitting(&without_controls(label), wide))
+                (fitting(label, wide))
             }
         }
     }

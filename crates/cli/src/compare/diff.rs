@@ -242,7 +242,7 @@ fn line(bytes: &[u8]) -> String {
     for c in text.chars() {
         match c {
             '\n' => out.push('⏎'),
-            c if c.is_control() => {}
+            c if samovar_log::is_unprintable(c) => {}
             c => out.push(c),
         }
     }

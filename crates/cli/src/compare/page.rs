@@ -11,6 +11,8 @@ use anyhow::Result;
 
 /// Fraction of the samples removed at each end before the mean is computed: one in this many.
 const TRIMMED: usize = 10;
+/// Minimum number of costs for an interval.
+const COSTS_MIN: f64 = 3.0;
 /// Replacement for the port of either server, which an application may print.
 const PORT: &[u8] = b"{port}";
 
@@ -102,16 +104,29 @@ impl Side {
         }
     }
 
-    /// Returns the trimmed mean of the requests' CPU time.
-    pub(super) fn cost_us(&self) -> Option<f64> {
-        let mut costs = self.costs_ns.clone();
-        costs.sort_unstable();
+    /// Returns the trimmed mean of the requests' CPU time, and its standard error, in µs. The error
+    /// of a trimmed mean is that of the costs with the cut ones moved to the edges (Yuen).
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    pub(super) fn cost(&self) -> Option<(f64, Option<f64>)> {
+        let mut costs: Vec<f64> = self.costs_ns.iter().map(|ns| *ns as f64 / 1000.0).collect();
+        costs.sort_unstable_by(f64::total_cmp);
         let cut = costs.len().div_ceil(TRIMMED);
-        let kept = if costs.len() > 2 * cut { &costs[cut..costs.len() - cut] } else { &costs[..] };
-        let total: u64 = kept.iter().sum();
-        #[allow(clippy::cast_precision_loss)] // Far below 2^52.
-        let mean = total as f64 / kept.len() as f64 / 1000.0;
-        (total > 0).then_some(mean)
+        let cut = if costs.len() > 2 * cut { cut } else { 0 };
+        let (first, end) = (cut, costs.len() - cut);
+        let kept = (end - first) as f64;
+        let mean = costs[first..end].iter().sum::<f64>() / kept;
+        if kept < 1.0 || mean <= 0.0 {
+            return None;
+        }
+        if kept < COSTS_MIN {
+            return Some((mean, None));
+        }
+        let (low, high) = (costs[first], costs[end - 1]);
+        let moved: Vec<f64> = costs.iter().map(|cost| cost.clamp(low, high)).collect();
+        let n = moved.len() as f64;
+        let middle = moved.iter().sum::<f64>() / n;
+        let squares = moved.iter().map(|cost| (cost - middle).powi(2)).sum::<f64>();
+        Some((mean, Some((squares / (kept * (kept - 1.0))).sqrt())))
     }
 }
 
@@ -156,12 +171,21 @@ mod tests {
     fn cost_is_trimmed_mean() {
         let check = |costs_ns: Vec<u64>, expected: Option<f64>| {
             let side = Side { costs_ns, ..Side::default() };
-            assert_eq!(side.cost_us(), expected);
+            assert_eq!(side.cost().map(|(mean, _)| mean), expected);
         };
         check(vec![], None);
         check(vec![0, 0, 0], None);
         check(vec![2000], Some(2.0));
         check(vec![1000, 3000], Some(2.0));
         check(vec![1_000_000, 2000, 1000, 3000, 0], Some(2.0));
+        let costs_ns = vec![2000, 1000, 3000, 0, 9000];
+        let error = Side { costs_ns, ..Side::default() }.cost().and_then(|(_, error)| error);
+        // 1, 1, 2, 3, 3: the sum of squares is 4, three are kept.
+        assert!(
+            error.is_some_and(|error| (error - (4.0f64 / 6.0).sqrt()).abs() < 1e-9),
+            "{error:?}"
+        );
+        let few = Side { costs_ns: vec![2000, 3000], ..Side::default() };
+        assert_eq!(few.cost(), Some((2.5, None)));
     }
 }

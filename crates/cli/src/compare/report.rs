@@ -20,6 +20,8 @@ pub(super) struct Report {
     alike: usize,
     /// CPU time of the model as a fraction of the scripts', over all URLs.
     cpu_ratio: Option<f64>,
+    /// Interval of that fraction (95 %); `null` with too few rounds.
+    cpu_ratio_interval: Option<[f64; 2]>,
     urls: Vec<PageLine>,
     image: Option<ImageLine>,
 }
@@ -32,6 +34,7 @@ struct PageLine {
     script: SideLine,
     booted: SideLine,
     cpu_ratio: Option<f64>,
+    cpu_ratio_interval: Option<[f64; 2]>,
     differences: Vec<DifferenceLine>,
 }
 
@@ -39,6 +42,8 @@ struct PageLine {
 struct SideLine {
     status: Option<u16>,
     cpu_us: Option<f64>,
+    /// Standard error of `cpu_us`; `null` with too few rounds.
+    cpu_error_us: Option<f64>,
     errors: u32,
     error: Option<String>,
 }
@@ -73,10 +78,12 @@ impl Report {
     ) -> Report {
         let urls: Vec<_> = pages.iter().map(PageLine::of).collect();
         let alike = urls.iter().filter(|line| line.alike).count();
-        let cpu_ratio = total_ratio(&urls);
-        let verdict = verdict(model, alike, urls.len(), cpu_ratio);
+        let ratio = total_ratio(&urls);
+        let verdict = verdict(model, alike, urls.len(), ratio);
+        let cpu_ratio = ratio.map(|ratio| rounded(ratio.value));
+        let cpu_ratio_interval = ratio.and_then(Ratio::interval);
         let (model, image) = (model.to_owned(), image.map(ImageLine::of));
-        Report { verdict, model, rounds, alike, cpu_ratio, urls, image }
+        Report { verdict, model, rounds, alike, cpu_ratio, cpu_ratio_interval, urls, image }
     }
 
     pub(super) fn are_alike(&self) -> bool {
@@ -95,16 +102,17 @@ impl Report {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{:>10}  {booted:>width$}  {:>5}  {:<14} URL",
-            "script µs", "ratio", "response"
+            "{:>10}  {booted:>width$}  {:>5}  {:<12}  {:<14} URL",
+            "script µs", "ratio", "interval", "response"
         );
         for line in &self.urls {
             let (script, own) = (micros(line.script.cpu_us), micros(line.booted.cpu_us));
             let ratio = line.cpu_ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+            let interval = line.cpu_ratio_interval.map_or_else(String::new, in_words);
             let response = line.respond();
             let _ = writeln!(
                 out,
-                "{script:>10}  {own:>width$}  {ratio:>5}  {response:<14} {}",
+                "{script:>10}  {own:>width$}  {ratio:>5}  {interval:<12}  {response:<14} {}",
                 line.url
             );
             line.explain(&self.model, &mut out);
@@ -117,9 +125,14 @@ impl Report {
     }
 }
 
-fn verdict(model: &str, alike: usize, of: usize, ratio: Option<f64>) -> String {
-    let cpu = ratio
-        .map_or(String::new(), |ratio| format!(", with {ratio:.2} of the CPU time of scripts"));
+fn verdict(model: &str, alike: usize, of: usize, ratio: Option<Ratio>) -> String {
+    let interval = ratio.and_then(Ratio::interval);
+    let is_chance = interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0);
+    let interval = interval.map_or_else(String::new, |of| format!(" ({})", in_words(of)));
+    let chance = if is_chance { " (the difference may be chance)" } else { "" };
+    let cpu = ratio.map_or(String::new(), |Ratio { value, .. }| {
+        format!(", with {value:.2}{interval} of the CPU time of scripts{chance}")
+    });
     match (alike, of) {
         (1, 1) => format!("{model}: the response of the URL is the same as a script's{cpu}"),
         (alike, of) if alike == of => {
@@ -134,11 +147,50 @@ fn verdict(model: &str, alike: usize, of: usize, ratio: Option<f64>) -> String {
     }
 }
 
+/// Number of standard errors on each side of a ratio within which the true one is with a
+/// probability of 95 %.
+const ERRORS_OF_95: f64 = 1.96;
+
+/// A quotient of two CPU times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ratio {
+    value: f64,
+    /// Standard error; `None`: unknown.
+    error: Option<f64>,
+}
+
+impl Ratio {
+    /// Divides sums of CPU times. Each has its standard error.
+    fn of(booted: (f64, Option<f64>), script: (f64, Option<f64>)) -> Option<Ratio> {
+        let value = (script.0 > 0.0 && booted.0 > 0.0).then(|| booted.0 / script.0)?;
+        let relative = |(mean, error): (f64, Option<f64>)| Some(error? / mean);
+        let error = relative(booted).zip(relative(script)).map(|(a, b)| value * a.hypot(b));
+        Some(Ratio { value, error })
+    }
+
+    /// Returns the interval that contains the true ratio with a probability of 95 %.
+    fn interval(self) -> Option<[f64; 2]> {
+        let half = ERRORS_OF_95 * self.error?;
+        Some([(self.value - half).max(0.0), self.value + half].map(rounded))
+    }
+}
+
+/// Formats an interval.
+fn in_words([low, high]: [f64; 2]) -> String {
+    format!("{low:.2} to {high:.2}")
+}
+
 /// Uses only the URLs with results of both models.
-fn total_ratio(urls: &[PageLine]) -> Option<f64> {
-    let both = urls.iter().filter_map(|line| Some((line.script.cpu_us?, line.booted.cpu_us?)));
-    let (script, booted) = both.fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
-    (script > 0.0).then(|| rounded(booted / script))
+fn total_ratio(urls: &[PageLine]) -> Option<Ratio> {
+    let both = urls.iter().filter(|line| line.script.cpu_us.and(line.booted.cpu_us).is_some());
+    let both: Vec<_> = both.collect();
+    let sum = |side: fn(&PageLine) -> &SideLine| {
+        let sides = both.iter().map(|line| side(line));
+        let errors: Option<Vec<f64>> = sides.clone().map(|side| side.cpu_error_us).collect();
+        let error = errors.map(|all| all.into_iter().fold(0.0, f64::hypot));
+        (sides.filter_map(|side| side.cpu_us).sum::<f64>(), error)
+    };
+    Ratio::of(sum(|line| &line.booted), sum(|line| &line.script))
 }
 
 fn rounded(ratio: f64) -> f64 {
@@ -153,17 +205,17 @@ impl PageLine {
     fn of(page: &Page) -> PageLine {
         let differences: Vec<_> = page.differences().iter().map(DifferenceLine::of).collect();
         let (script, booted) = (SideLine::of(&page.script), SideLine::of(&page.booted));
-        let ratio = match (script.cpu_us, booted.cpu_us) {
-            (Some(script), Some(booted)) => Some(rounded(booted / script)),
-            _ => None,
-        };
+        let cost = |side: &SideLine| Some((side.cpu_us?, side.cpu_error_us));
+        let costs = cost(&booted).zip(cost(&script));
+        let ratio = costs.and_then(|(booted, script)| Ratio::of(booted, script));
         let target = &page.target;
         PageLine {
             url: if target.is_local() { target.path.clone() } else { target.to_string() },
             alike: differences.is_empty() && script.errors == 0 && booted.errors == 0,
             script,
             booted,
-            cpu_ratio: ratio,
+            cpu_ratio: ratio.map(|ratio| rounded(ratio.value)),
+            cpu_ratio_interval: ratio.and_then(Ratio::interval),
             differences,
         }
     }
@@ -203,8 +255,14 @@ impl PageLine {
 
 impl SideLine {
     fn of(side: &Side) -> SideLine {
-        let cpu_us = side.cost_us().map(|us| (us * 10.0).round() / 10.0);
-        SideLine { status: side.status, cpu_us, errors: side.errors, error: side.error.clone() }
+        let (cost, tenths) = (side.cost(), |us: f64| (us * 10.0).round() / 10.0);
+        SideLine {
+            status: side.status,
+            cpu_us: cost.map(|(us, _)| tenths(us)),
+            cpu_error_us: cost.and_then(|(_, error)| error),
+            errors: side.errors,
+            error: side.error.clone(),
+        }
     }
 }
 
@@ -255,6 +313,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn ratio_has_interval_if_both_errors_are_known() {
+        let of = |booted, script| Ratio::of(booted, script).map(Ratio::interval);
+        assert_eq!(of((30.0, Some(3.0)), (100.0, Some(0.0))), Some(Some([0.241, 0.359])));
+        assert_eq!(of((30.0, None), (100.0, Some(1.0))), Some(None));
+        assert_eq!(of((30.0, None), (0.0, None)), None);
+    }
+
+    #[test]
     fn verdict_is_one_line() {
         let check = |alike, of, ratio, expected: &str| {
             assert_eq!(verdict("checkpoint", alike, of, ratio), expected);
@@ -262,9 +328,16 @@ mod tests {
         check(
             12,
             12,
-            Some(0.412),
+            Some(Ratio { value: 0.412, error: None }),
             "checkpoint: the responses of all 12 URLs are the same as a script's, with 0.41 of \
              the CPU time of scripts",
+        );
+        check(
+            1,
+            1,
+            Some(Ratio { value: 0.98, error: Some(0.02) }),
+            "checkpoint: the response of the URL is the same as a script's, with 0.98 (0.94 to \
+             1.02) of the CPU time of scripts (the difference may be chance)",
         );
         check(1, 1, None, "checkpoint: the response of the URL is the same as a script's");
         check(11, 12, None, "checkpoint: the responses of 1 of 12 URLs differ from a script's");

@@ -127,15 +127,20 @@ fn differences(shown: &Shown, before: &Side) -> String {
         "share of the time (for time per request set `admin` or `insight.store`, so that the \
          server counts requests)"
     };
-    let _ = writeln!(out, "\n{unit}\n   BEFORE       NOW    CHANGE   WITH CALLEES  FUNCTION");
+    let _ = writeln!(
+        out,
+        "\n{unit}\n   BEFORE       NOW    CHANGE           ±   WITH CALLEES  FUNCTION"
+    );
     let mut row = |change: &Change| {
         let _ = writeln!(
             out,
-            "{:>9} {:>9} {:>9}   {:>12}  {}",
+            "{:>9} {:>9} {:>9} {:>9} {} {:>12}  {}",
             value(change.own.0),
             value(change.own.1),
             signed(change.own_difference()),
-            signed(change.total.1 - change.total.0),
+            value(change.own_error),
+            if change.is_significant() { "*" } else { " " },
+            signed(change.total_difference()),
             change.label
         );
     };
@@ -144,6 +149,7 @@ fn differences(shown: &Shown, before: &Side) -> String {
     let cheaper = all.iter().rev().filter(|change| change.own_difference() < 0.0);
     let cheaper: Vec<_> = cheaper.take(CHANGES_MAX).collect();
     cheaper.into_iter().rev().for_each(row);
+    out.push_str("\n* the change is larger than its interval (±, 99.7 %); others may be chance\n");
     out
 }
 
@@ -178,6 +184,8 @@ pub(super) fn json(shown: &Shown) -> String {
                     "function": change.label,
                     "self_before": change.own.0, "self_now": change.own.1,
                     "total_before": change.total.0, "total_now": change.total.1,
+                    "self_error": change.own_error, "total_error": change.total_error,
+                    "significant": change.is_significant(),
                 })
             };
             changes(was, is, shown.measure).into_iter().map(one).collect()

@@ -2,6 +2,7 @@
 
 #![allow(clippy::cast_precision_loss)] // Shares of a whole; their last bits do not matter.
 
+use super::difference::{Sum, each, error};
 use super::measure::Measure;
 use super::stacks::{Profile, Weight};
 use super::tree::{self, Node};
@@ -27,6 +28,8 @@ pub struct FlameBox {
     pub weight: Weight,
     /// Previous weight, in the present measure and scale; `None` without a comparison.
     pub before: Option<f64>,
+    /// Whether the difference from the previous weight is too large to be chance.
+    pub is_significant: bool,
 }
 
 /// The boxes, each before those above it. Boxes narrower than `narrowest` of the whole are left
@@ -46,16 +49,26 @@ pub fn boxes_against(
     let root = tree::of(profile);
     let other = before.map(|(profile, factor)| (tree::of(profile), factor));
     let all = of(root.total, measure);
-    let mut drawing = Drawing { out: Vec::new(), measure, all: all.max(1) as f64, narrowest };
+    let before = other.as_ref().map_or(0.0, |(node, by)| each(sum(node.total, *by, measure)));
+    let each = (before, each(sum(root.total, 1.0, measure)));
+    let all = all.max(1) as f64;
+    let mut drawing = Drawing { out: Vec::new(), measure, all, each, narrowest };
     let other = other.as_ref().map(|(node, factor)| (Some(node), *factor));
     drawing.node("all", &root, other, (0.0, 1.0), 0);
     drawing.out
+}
+
+/// A weight, multiplied by a factor.
+fn sum(weight: Weight, factor: f64, measure: Measure) -> Sum {
+    Sum { value: of(weight, measure) as f64 * factor, samples: weight.samples }
 }
 
 struct Drawing {
     out: Vec<FlameBox>,
     measure: Measure,
     all: f64,
+    /// Mean weights of a sample, before and now.
+    each: (f64, f64),
     narrowest: f64,
 }
 
@@ -74,11 +87,20 @@ impl Drawing {
         if width < self.narrowest || row > ROWS_MAX {
             return;
         }
-        let before = other.map(|(node, factor)| {
-            node.map_or(0.0, |node| of(node.total, self.measure) as f64 * factor)
+        let was = other.map(|(node, factor)| {
+            node.map_or(Sum::default(), |node| sum(node.total, factor, self.measure))
         });
-        let weight = node.total;
-        self.out.push(FlameBox { label: label.to_owned(), from, width, row, weight, before });
+        let (weight, is) = (node.total, sum(node.total, 1.0, self.measure));
+        let is_real = |was: Sum| (is.value - was.value).abs() > error(was, is, self.each);
+        self.out.push(FlameBox {
+            label: label.to_owned(),
+            from,
+            width,
+            row,
+            weight,
+            before: was.map(|was| was.value),
+            is_significant: was.is_some_and(is_real),
+        });
         let mut at = from;
         let nobody = BTreeMap::new();
         let others = other.and_then(|(node, _)| node).map_or(&nobody, |node| &node.children);

@@ -3,7 +3,7 @@
 #![allow(clippy::cast_precision_loss)] // Means of samples; their last bits do not matter.
 
 use super::measure::{Measure, of};
-use super::stacks::{Profile, Share};
+use super::stacks::{Profile, Share, Weight};
 use std::collections::HashMap;
 
 /// A profile, and the divisor of its time.
@@ -25,6 +25,10 @@ pub struct Change {
     pub own: (f64, f64),
     /// Time anywhere among the calls.
     pub total: (f64, f64),
+    /// Half of the interval of the growth of its own time, because the samples are a random choice.
+    pub own_error: f64,
+    /// The same for the time anywhere among the calls.
+    pub total_error: f64,
 }
 
 impl Change {
@@ -32,6 +36,55 @@ impl Change {
     pub fn own_difference(&self) -> f64 {
         self.own.1 - self.own.0
     }
+
+    /// Growth of the time anywhere among the calls.
+    pub fn total_difference(&self) -> f64 {
+        self.total.1 - self.total.0
+    }
+
+    /// Returns whether the growth of its own time is too large to be chance.
+    pub fn is_significant(&self) -> bool {
+        self.own_difference().abs() > self.own_error
+    }
+}
+
+/// Number of standard errors on each side of a growth within which the true one is with a
+/// probability of 99.7 %. With 95 %, some of a list's hundreds of functions would differ by chance.
+const ERRORS: f64 = 3.0;
+
+/// A sum of samples' weights.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) value: f64,
+    pub(super) samples: u64,
+}
+
+impl Sum {
+    fn of(weight: Weight, by: f64, measure: Measure) -> Sum {
+        Sum { value: of(weight, measure) as f64 / by, samples: weight.samples }
+    }
+
+    fn add(&mut self, other: Sum) {
+        self.value += other.value;
+        self.samples += other.samples;
+    }
+
+    /// Standard error: the number of samples has a Poisson distribution. Without a sample, it is
+    /// the mean weight of one (`each`).
+    fn error(self, each: f64) -> f64 {
+        if self.samples == 0 { each } else { self.value / (self.samples as f64).sqrt() }
+    }
+}
+
+/// Returns half of the interval of the difference of two sums. `each` are the mean weights of a
+/// sample on both sides.
+pub(super) fn error(before: Sum, now: Sum, each: (f64, f64)) -> f64 {
+    ERRORS * before.error(each.0).hypot(now.error(each.1))
+}
+
+/// Returns the mean weight of a sample.
+pub(super) fn each(whole: Sum) -> f64 {
+    whole.value / whole.samples.max(1) as f64
 }
 
 /// Divisor of a side's weights: its requests, or the whole in millionths.
@@ -50,27 +103,25 @@ pub fn factor(before: Side<'_>, now: Side<'_>, measure: Measure) -> f64 {
 
 /// All functions of both profiles, the largest growth of own time first.
 pub fn changes(before: Side<'_>, now: Side<'_>, measure: Measure) -> Vec<Change> {
-    let mut all: HashMap<String, Change> = HashMap::new();
+    let mut all: HashMap<String, [[Sum; 2]; 2]> = HashMap::new();
     let sides = [(before, divisor(before, now, measure)), (now, divisor(now, before, measure))];
     for (at, (side, by)) in sides.into_iter().enumerate() {
         for Share { function, own, total } in side.profile.shares() {
             let label = function.label();
-            let change = all.entry(label.clone()).or_insert_with(|| Change {
-                label,
-                own: (0.0, 0.0),
-                total: (0.0, 0.0),
-            });
-            let (own, total) = (of(own, measure) as f64 / by, of(total, measure) as f64 / by);
-            let (own_sum, total_sum) = if at == 0 {
-                (&mut change.own.0, &mut change.total.0)
-            } else {
-                (&mut change.own.1, &mut change.total.1)
-            };
-            *own_sum += own;
-            *total_sum += total;
+            let [own_sum, total_sum] = &mut all.entry(label).or_default()[at];
+            own_sum.add(Sum::of(own, by, measure));
+            total_sum.add(Sum::of(total, by, measure));
         }
     }
-    let mut all: Vec<_> = all.into_values().collect();
+    let [was, is] = sides.map(|(side, by)| each(Sum::of(side.profile.total(), by, measure)));
+    let change = |(label, [before, now]): (String, [[Sum; 2]; 2])| Change {
+        label,
+        own: (before[0].value, now[0].value),
+        total: (before[1].value, now[1].value),
+        own_error: error(before[0], now[0], (was, is)),
+        total_error: error(before[1], now[1], (was, is)),
+    };
+    let mut all: Vec<_> = all.into_iter().map(change).collect();
     all.sort_by(|a, b| {
         b.own_difference().total_cmp(&a.own_difference()).then_with(|| a.label.cmp(&b.label))
     });
@@ -92,7 +143,7 @@ mod tests {
                 function: Arc::new(Function { name: name.to_owned(), ..Function::default() }),
                 line: 1,
             };
-            let weight = Weight { samples: 1, wall_ns: us * 1_000, cpu_ns: 0 };
+            let weight = Weight { samples: us / 10, wall_ns: us * 1_000, cpu_ns: 0 };
             profile.add(&[frame(name), frame("main")], &Activity::Running, weight);
         }
         profile
@@ -112,6 +163,21 @@ mod tests {
             [("a", (1_000.0, 3_000.0)), ("main", (0.0, 0.0)), ("b", (3_000.0, 1_000.0))]
         );
         assert_eq!(found[1].total, (4_000.0, 4_000.0));
+    }
+
+    #[test]
+    fn change_within_noise_is_not_significant() {
+        // 10 and 14 samples, 100 and 300, none and 40.
+        let before = profile(&[("noise", 100), ("real", 1_000)]);
+        let now = profile(&[("noise", 140), ("real", 3_000), ("new", 400)]);
+        let side = |profile| Side { profile, requests: 1 };
+        let found = changes(side(&before), side(&now), Measure::Wall);
+        let of = |name| found.iter().find(|change| change.label == name).expect("it changed");
+        assert!(!of("noise").is_significant(), "{:?}", of("noise"));
+        assert!(of("real").is_significant(), "{:?}", of("real"));
+        assert!(of("new").is_significant(), "{:?}", of("new"));
+        // 3 · hypot(√10, √14) samples of 10 µs.
+        assert!((of("noise").own_error - 30_000.0 * 24f64.sqrt()).abs() < 1.0, "{found:?}");
     }
 
     #[test]

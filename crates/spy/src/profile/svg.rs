@@ -94,15 +94,14 @@ impl Picture {
     }
 
     fn one(&mut self, one: &FlameBox) {
-        let FlameBox { label, from, width, row, weight, before } = one;
+        let FlameBox { label, from, width, row, weight, .. } = one;
         let scale = WIDTH - 2.0 * MARGIN;
         #[allow(clippy::cast_precision_loss)] // At most a few hundred.
         let top = HEAD + *row as f64 * ROW;
         let (left, wide) = (MARGIN + from * scale, width * scale);
         let percent = width * 100.0;
         let value = of(*weight, self.measure);
-        let compared = before.map_or_else(String::new, |b| format!(", {}", compared(b, value)));
-        let fill = before.map_or_else(|| colour(label), |b| contrast(b, value, self.all));
+        let (compared, fill) = (compared(one, value), fill(one, value, self.all));
         let _ = writeln!(
             self.out,
             "<g data-x=\"{from:.6}\" data-w=\"{width:.6}\" data-r=\"{row}\"><title>{name} — {}, \
@@ -120,19 +119,30 @@ impl Picture {
     }
 }
 
-/// Returns, for example, `+12 % against before` or `new`.
-pub fn compared(before: f64, now: u64) -> String {
+/// Returns, for example, `, +12 % against before` or `, new`; empty without a comparison.
+pub fn compared(one: &FlameBox, now: u64) -> String {
+    let Some(before) = one.before else { return String::new() };
     #[allow(clippy::cast_precision_loss)] // For people, who read three digits.
     let now = now as f64;
+    let noise = if one.is_significant { "" } else { " (may be chance)" };
     if before <= 0.0 {
-        return "new".to_owned();
+        return format!(", new{noise}");
     }
-    format!("{:+.0} % against before", (now - before) / before * 100.0)
+    format!(", {:+.0} % against before{noise}", (now - before) / before * 100.0)
+}
+
+/// Colour of a box. In a comparison, a difference that may be chance has no colour.
+pub fn fill(one: &FlameBox, now: u64, all: u64) -> String {
+    match one.before {
+        None => colour(&one.label),
+        Some(_) if !one.is_significant => "hsl(0,0%,90%)".to_owned(),
+        Some(before) => contrast(before, now, all),
+    }
 }
 
 /// Red for a higher cost, blue for a lower one: the larger the difference as a part of the whole,
 /// the stronger.
-pub fn contrast(before: f64, now: u64, all: u64) -> String {
+fn contrast(before: f64, now: u64, all: u64) -> String {
     #[allow(clippy::cast_precision_loss)] // A share; its last bits do not matter.
     let part = (now as f64 - before) / all.max(1) as f64;
     // A tenth of the whole has the maximum strength.
@@ -154,7 +164,7 @@ fn fitting(label: &str, width: f64) -> String {
 }
 
 /// Warm colours for PHP code, the same colour for the same name; blue for waits.
-pub fn colour(label: &str) -> String {
+fn colour(label: &str) -> String {
     let hash =
         label.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     if label.starts_with('[') {
@@ -178,8 +188,8 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // XML does not allow other characters, not even escaped.
-            c if c.is_control() || c == '\u{fffe}' || c == '\u{ffff}' => out.push('?'),
+            // XML does not allow control characters, not even escaped.
+            c if samovar_log::is_unprintable(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

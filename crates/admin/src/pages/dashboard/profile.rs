@@ -3,7 +3,7 @@
 
 use super::pools::Pools;
 use super::view::{Shown, View};
-use crate::chart::{Flames, flames, without_controls};
+use crate::chart::{Flames, flames};
 use crate::format;
 use crate::frame::{nothing, part};
 use maud::{Markup, html};
@@ -184,7 +184,8 @@ fn found(asked: &Asked, response: &ProfileResult) -> Markup {
         @if let Some(before) = &before {
             p {
                 "Before: " (said(before, measure))
-                ". Red boxes take more time than before, blue ones less."
+                ". Red boxes take more time than before, blue ones less. The difference of grey "
+                "ones may be chance."
             }
         }
         (flames(&drawn))
@@ -276,21 +277,29 @@ fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
         let sign = if difference < 0.0 { "−" } else { "+" };
         format!("{sign}{}", value(difference.abs()))
     };
-    let class = |difference: f64| if difference > 0.0 { "bad" } else { "good" };
+    let class = |change: &Change| match change.own_difference() {
+        _ if !change.is_significant() => "",
+        growth if growth > 0.0 => "bad",
+        _ => "good",
+    };
     let all = changes(was, is, measure);
     let dearer = all.iter().filter(|change| change.own_difference() > 0.0).take(ROWS_MAX / 2);
     let cheaper = all.iter().rev().filter(|change| change.own_difference() < 0.0);
     let mut cheaper: Vec<_> = cheaper.take(ROWS_MAX / 2).collect();
     cheaper.reverse();
     let row = |change: &Change| {
-        let (own, total) = (change.own_difference(), change.total.1 - change.total.0);
+        let (own, total) = (change.own_difference(), change.total_difference());
+        let error = |error: f64| format!(" ± {}", value(error));
         html! {
             tr {
                 th.name scope="row" { (short(&change.label)) }
                 td.number { (value(change.own.0)) }
                 td.number { (value(change.own.1)) }
-                td.number { span class=(class(own)) { (signed(own)) } }
-                td.number { (signed(total)) }
+                td.number {
+                    span class=(class(change)) { (signed(own)) }
+                    span.faint.small { (error(change.own_error)) }
+                }
+                td.number { (signed(total)) span.faint.small { (error(change.total_error)) } }
             }
         }
     };
@@ -298,6 +307,8 @@ fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
         p.faint {
             @if is_per_request { "Self time per request." }
             @else { "Shares of the time: the number of these requests is not known." }
+            " The interval (±) contains the true change with a probability of 99.7 %, if samples "
+            "are independent. Only a change outside it has a colour."
         }
         div.scroll tabindex="0" { table {
             thead { tr {
@@ -317,7 +328,6 @@ fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
 
 /// Shortens a long name.
 fn short(name: &str) -> String {
-    let name = &*without_controls(name);
     match name.char_indices().nth(NAME_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &name[..at]),
         None => name.to_owned(),
