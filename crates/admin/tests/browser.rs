@@ -218,6 +218,18 @@ fn pages_fit_a_phone_and_follow_colour_scheme() {
         let headless = "[...document.querySelectorAll('table')]
             .filter(table => !table.querySelector('thead th[scope=col]')).length";
         assert_eq!(browser.ask(headless), 0, "{page}: tables have headings");
+        // A column of names has room for a word, and no list is endless.
+        let narrow = "[...document.querySelectorAll('td .name, td.name, th .name')]
+            .map(name => name.closest('td, th'))
+            .filter(cell => cell.clientWidth > 0 && cell.clientWidth < 120
+                && !cell.matches('.wait')).length";
+        assert_eq!(browser.ask(narrow), 0, "{page}: names have room");
+        let height = browser.ask("document.documentElement.scrollHeight");
+        assert!(height.as_u64().is_some_and(|height| height < 9_000), "{page}: {height}");
+        let row = "Math.max(0, ...[...document.querySelectorAll('table.requests tbody tr')]
+            .map(row => row.clientHeight))";
+        let row = browser.ask(row);
+        assert!(row.as_u64().is_some_and(|height| height < 80), "{page}: rows of {row} px");
     }
     let mut grounds = Vec::new();
     for scheme in ["light", "dark"] {

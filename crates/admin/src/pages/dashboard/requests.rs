@@ -3,12 +3,15 @@
 use super::tables;
 use super::view::{NOT_MEASURED, Shown, View};
 use crate::frame::{nothing, part};
+use crate::query::link;
 use maud::html;
 use samovar_insight::RecentRequest;
 use std::sync::Arc;
 
 /// Maximum number of displayed requests.
 const REQUESTS_MAX: usize = 100;
+/// Number of requests on one page.
+const PAGE_ROWS: usize = 50;
 /// Length of the searched history in seconds.
 const BACK_S: u64 = 86_400;
 
@@ -29,12 +32,24 @@ pub(super) fn show(view: &View) -> Shown {
         kept.extend(older.into_iter().map(Arc::new).take(REQUESTS_MAX - kept.len()));
     }
     kept.sort_by_key(|one| std::cmp::Reverse(one.numbers.began_unix_us));
+    let skipped = view.query.get("skip").and_then(|skip| skip.parse().ok()).unwrap_or(0);
+    let shown: Vec<_> = kept.iter().skip(skipped).take(PAGE_ROWS).cloned().collect();
+    let next = skipped.saturating_add(PAGE_ROWS);
     let main = html! {
         h1 { "Slow and failed requests" }
         p.faint {
             "The last " (REQUESTS_MAX) ". Query strings, cookies and bodies are not recorded."
         }
-        (part("table", "", &tables::requests(&kept, true)))
+        (part("table", "", &html! {
+            (tables::requests(&shown, true))
+            p.more {
+                @if skipped > 0 { a href="/requests" { "Latest requests" } " " }
+                @if next < kept.len() {
+                    @let earlier = link("/requests", &[("skip", &next.to_string())]);
+                    a href=(earlier) { "Earlier requests" }
+                }
+            }
+        }))
     };
     Shown::new("Requests", main)
 }

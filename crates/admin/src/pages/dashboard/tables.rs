@@ -2,7 +2,7 @@
 
 use crate::chart::{Part, bar, event_class, parts};
 use crate::format;
-use crate::frame::{moment, nothing, route_link};
+use crate::frame::{breakable, moment, nothing, route_link};
 use crate::query::link;
 use maud::{Markup, html};
 use samovar_insight::RecentRequest;
@@ -21,7 +21,7 @@ pub(super) fn requests(of: &[Arc<RecentRequest>], has_route: bool) -> Markup {
     let most = of.iter().map(|kept| kept.numbers.wall_ns).max().unwrap_or(0) as f64;
     html! {
         div.scroll tabindex="0" {
-            table {
+            table.requests {
                 thead {
                     tr {
                         th scope="col" { "Start" }
@@ -38,16 +38,16 @@ pub(super) fn requests(of: &[Arc<RecentRequest>], has_route: bool) -> Markup {
                         @let numbers = &kept.numbers;
                         tr {
                             td { (moment(numbers.began_unix_us / 1_000_000)) }
-                            td.name {
+                            td.name.request {
                                 a href=(link("/request", &[("id", &kept.id)])) {
-                                    (kept.method) " " (shortened(&kept.path))
+                                    (kept.method) " " (breakable(&shortened(&kept.path)))
                                 }
                             }
-                            @if has_route { td { (route_link(&kept.route)) } }
+                            @if has_route { td.route { (route_link(&kept.route)) } }
                             td.number.bad[numbers.status >= 500] { (numbers.status) }
                             td.number { (format::time(numbers.wall_ns)) }
                             td.bars { (bar("c-wall", numbers.wall_ns as f64, most)) }
-                            td.name {
+                            td.name.wait {
                                 @if let Some((kind, peer, ns)) = longest_wait(kept) {
                                     (kind) " " (peer) " " span.faint { (format::time(ns)) }
                                 }
@@ -149,6 +149,15 @@ pub(super) fn state_class(state: &str) -> &'static str {
         "booting" | "starting" => "c-wait",
         "held" | "leaving" => "c-roll",
         _ => "c-rest",
+    }
+}
+
+/// Returns a note such as `and 1 tracing worker`; empty if there is none.
+pub(super) fn tracing(status: &Status) -> String {
+    match status.tracing_workers() {
+        0 => String::new(),
+        1 => "and 1 tracing worker".to_owned(),
+        n => format!("and {n} tracing workers"),
     }
 }
 
