@@ -2,11 +2,12 @@
 //! measurements by the request itself.
 
 mod behind;
-mod bench;
+pub(crate) mod bench;
 mod endings;
 mod errors;
 mod instrumented;
 mod sampled;
 mod truth;
+mod unprintable;
 mod waits;
 mod ways;

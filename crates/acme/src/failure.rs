@@ -2,6 +2,7 @@
 
 use crate::plan::Way;
 use instant_acme::{Error, Problem};
+use samovar_log::is_unprintable;
 use std::time::Duration;
 
 /// Maximum number of characters of an authority's text that are logged.
@@ -116,7 +117,7 @@ impl AcmeFailure {
 /// Makes external text safe for the log: control characters become spaces, and the length is
 /// limited.
 fn one_line(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let plain = |c: char| if is_unprintable(c) { ' ' } else { c };
     let mut line: String = text.chars().map(plain).take(TEXT_CHARS_MAX).collect();
     if text.chars().nth(TEXT_CHARS_MAX).is_some() {
         line.push('…');

@@ -11,7 +11,7 @@ mod flame;
 mod heat;
 mod lines;
 
-pub(crate) use area::{empty, event_class, without_controls};
+pub(crate) use area::{empty, event_class};
 pub(crate) use bars::{Part, bar, histogram, parts, span_bar};
 pub(crate) use flame::{Flames, flames};
 pub(crate) use heat::Heat;

@@ -70,7 +70,7 @@ impl Live {
         let (path, query, renderer) = (self.path.clone(), self.query.clone(), self.renderer);
         self.reader.ask(move |sources| {
             let page = renderer(&path, &query, sources);
-            page.map(|page| event(&page.into_string()))
+            page.map(|page| event(&samovar_log::printable_lines(&page.into_string())))
         })
     }
 }

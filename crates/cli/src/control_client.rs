@@ -12,10 +12,9 @@ use std::time::Duration;
 /// Timeout of `status` and `stop` for the response.
 pub(crate) const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Removes control characters from a server's text, because root may query a server of another
-/// user.
+/// Makes a server's text safe for a terminal, because root may query a server of another user.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+    samovar_log::printable_lines(text).into_owned()
 }
 
 /// Returns the control socket: the given one, or that of the only server of this user.

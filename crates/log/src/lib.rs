@@ -10,7 +10,8 @@
 //! One module defines the format of the server's own log lines for all components (`line`). Another
 //! one defines the records that a log daemon receives (`record`).
 //!
-//! Names of files are classified before they leave a process (`file_class`).
+//! Names of files are classified before they leave a process (`file_class`). Texts of clients and
+//! of PHP are made safe for terminals and pages (`unprintable`).
 //!
 //! Components that may log the same message repeatedly check a [`Throttle`] first.
 //!
@@ -30,6 +31,7 @@ mod record;
 mod signals;
 mod target;
 mod throttle;
+mod unprintable;
 mod writer;
 
 pub use file_class::{CLASS_BYTES_MAX, FileClass};
@@ -39,4 +41,5 @@ pub use queue::LogProblem;
 pub use signals::survive_file_limits;
 pub use target::{Daemon, Notation, Target};
 pub use throttle::Throttle;
+pub use unprintable::{is_unprintable, printable, printable_json, printable_lines};
 pub use writer::{Log, Notice};

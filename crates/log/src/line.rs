@@ -4,6 +4,7 @@
 //! Therefore every key has the same name in all of them (docs/guide/logs.md lists the keys).
 //! No content of a line can start another line or send control characters to a terminal.
 
+use crate::unprintable::{is_unprintable, printable_json};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use serde_json::Value;
@@ -111,21 +112,7 @@ impl Line<'_> {
 
     fn json(&self) -> String {
         // Cannot fail: the fields are texts, numbers and valid JSON.
-        let line = serde_json::to_string(self).unwrap_or_default();
-        // JSON does not escape all control characters. They can only be inside strings, so escaping
-        // them here is safe.
-        let steers_terminals = |c: char| c.is_control();
-        if !line.contains(steers_terminals) {
-            return line;
-        }
-        let mut out = String::with_capacity(line.len() + 16);
-        for c in line.chars() {
-            match c {
-                c if steers_terminals(c) => put(&mut out, format_args!("\\u{:04x}", u32::from(c))),
-                c => out.push(c),
-            }
-        }
-        out
+        printable_json(serde_json::to_string(self).unwrap_or_default())
     }
 }
 
@@ -162,15 +149,15 @@ fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(what);
 }
 
-/// Escapes control characters. Line breaks stay visible, but are indented so that they cannot start
-/// a forged line.
+/// Escapes unprintable characters. Line breaks stay visible, but are indented so that they cannot
+/// start a forged line.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' => out.push_str("\n    "),
             '\t' => out.push(c),
-            c if c.is_control() => out.extend(c.escape_default()),
+            c if is_unprintable(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -246,9 +233,9 @@ mod tests {
     #[test]
     fn message_with_control_characters_is_escaped() {
         check(
-            &Line { message: "a\nb\tc\u{1b}[m\r\u{9b}", ..PHP },
-            "php pid=7 request_id=id a\n    b\tc\\u{1b}[m\\r\\u{9b}",
-            r#""target":"php","pid":7,"request_id":"id","message":"a\nb\tc\u001b[m\r\u009b""#,
+            &Line { message: "a\nb\tc\u{1b}[m\r\u{9b}\u{202e}", ..PHP },
+            "php pid=7 request_id=id a\n    b\tc\\u{1b}[m\\r\\u{9b}\\u{202e}",
+            r#""target":"php","pid":7,"request_id":"id","message":"a\nb\tc\u001b[m\r\u009b\u202e""#,
         );
         let details =
             [("kind", Detail::Plain("a\nb".into())), ("name", Detail::Quoted("\n".into()))];

@@ -22,10 +22,11 @@ pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// Returns the part of an untrusted text that fits into a log line, without control characters.
+/// Returns the part of an untrusted text that fits into a log line, without unprintable
+/// characters.
 #[must_use]
 pub fn words(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
+    text.chars().filter(|c| !samovar_log::is_unprintable(*c)).take(WORDS_MAX).collect()
 }
 
 /// Returns the pause after failure number `n` in a row, counted from 0.

@@ -59,7 +59,7 @@ pub(crate) fn activity_of(doing: Option<Doing>, behind: &mut dyn FnMut(i32) -> S
 fn peer(subject: &Subject, behind: &mut dyn FnMut(i32) -> String) -> String {
     let descriptors = match subject {
         Subject::Descriptors(descriptors) => descriptors,
-        Subject::Path(path) => return sockets::printable(path),
+        Subject::Path(path) => return samovar_log::printable(path).into_owned(),
         Subject::Nothing | Subject::Process(_) => return String::new(),
     };
     let named = descriptors.iter().take(NAMED_MAX).map(|fd| behind(*fd));

@@ -540,10 +540,5 @@ fn name_codes(frames: &mut [Frame]) {
 /// zero byte and a file.
 fn printable(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    let text = String::from_utf8_lossy(bytes);
-    if text.contains(char::is_control) {
-        text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-    } else {
-        text.into_owned()
-    }
+    samovar_log::printable(&String::from_utf8_lossy(bytes)).into_owned()
 }

@@ -52,5 +52,5 @@ pub fn title(pid: u32) -> String {
     let words: Vec<_> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
     let line = words.join(&b' ');
     let text = String::from_utf8_lossy(&line[..line.len().min(BYTES_MAX)]);
-    crate::sockets::printable(&text)
+    samovar_log::printable(&text).into_owned()
 }

@@ -184,7 +184,6 @@ impl Reader {
             there = if rest { bytes.len() } else { first };
         }
         let text = bytes[..there].split(|byte| *byte == 0).next()?;
-        let text = String::from_utf8_lossy(text);
-        Some(text.chars().map(|c| if c.is_control() { '?' } else { c }).collect())
+        Some(samovar_log::printable(&String::from_utf8_lossy(text)).into_owned())
     }
 }

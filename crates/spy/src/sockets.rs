@@ -1,5 +1,6 @@
 //! A descriptor of a process: its kind and its other end.
 
+use samovar_log::printable;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,7 +17,7 @@ pub(crate) fn name(pid: u32, descriptor: i32) -> String {
     let Ok(link) = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else {
         return String::new();
     };
-    let link = printable(&link.to_string_lossy());
+    let link = printable(&link.to_string_lossy()).into_owned();
     let inode = |kind: &str| link.strip_prefix(kind)?.strip_suffix(']')?.parse::<u64>().ok();
     if let Some(inode) = inode("socket:[") {
         return socket(pid, inode);
@@ -26,11 +27,6 @@ pub(crate) fn name(pid: u32, descriptor: i32) -> String {
     }
     link.strip_prefix("anon_inode:")
         .map_or(link.clone(), |kind| kind.trim_matches(['[', ']']).to_owned())
-}
-
-/// Replaces control characters, because the text of other processes is shown in a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 fn socket(pid: u32, inode: u64) -> String {

@@ -5,13 +5,6 @@ use crate::format;
 use maud::{Markup, html};
 use samovar_insight::store::Event;
 
-/// Removes control characters, which no document may contain, not even escaped, from a text from
-/// outside.
-pub(crate) fn without_controls(text: &str) -> String {
-    let is_none = |c: char| c.is_control() || c == '\u{fffe}' || c == '\u{ffff}';
-    text.chars().map(|c| if is_none(c) { '?' } else { c }).collect()
-}
-
 pub(super) const WIDTH: f64 = 560.0;
 pub(super) const HEIGHT: f64 = 190.0;
 pub(super) const LEFT: f64 = 66.0;

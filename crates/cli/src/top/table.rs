@@ -61,10 +61,8 @@ pub(super) enum Cell {
 impl Cell {
     pub(super) fn show(&self) -> String {
         match self {
-            // A route's name may come from a client, so control characters are removed.
-            Cell::Text(text) => {
-                text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-            }
+            // A route's name may come from a client.
+            Cell::Text(text) => samovar_log::printable(text).into_owned(),
             Cell::Number(number, decimals) => format!("{number:.decimals$}"),
         }
     }

@@ -9,6 +9,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Version, header};
 use samovar_config::AccessLogFormat;
 use samovar_insight::{End, Finished, Intake, Marks, Model, Numbers, id_mark, mark};
+use samovar_log::is_unprintable;
 use samovar_ring::{Account, Ending};
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -431,7 +432,7 @@ enum Quoting {
     Json,
 }
 
-/// Writes `bytes` as the content of a quoted string, without quotes, backslashes, control
+/// Writes `bytes` as the content of a quoted string, without quotes, backslashes, unprintable
 /// characters or invalid UTF-8.
 fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
     for chunk in bytes.utf8_chunks() {
@@ -440,6 +441,13 @@ fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
                 ('"' | '\\', Quoting::Json) => out.extend(['\\', character]),
                 ('"' | '\\' | '\0'..='\x1f' | '\x7f'..='\u{9f}', _) | (' ', Quoting::Word) => {
                     escape_code(character as u32, quoting, out);
+                }
+                (c, Quoting::Json) if is_unprintable(c) => escape_code(c as u32, quoting, out),
+                (c, _) if is_unprintable(c) => {
+                    let mut bytes = [0; 4];
+                    for byte in c.encode_utf8(&mut bytes).bytes() {
+                        escape_code(u32::from(byte), quoting, out);
+                    }
                 }
                 _ => out.push(character),
             }
@@ -473,6 +481,7 @@ mod tests {
             (&b"plain \xc3\xa4"[..], "plain ä", "plain ä"),
             (b"a\"b\\c", "a\\x22b\\x5Cc", "a\\\"b\\\\c"),
             (b"a\nb\tc\x7f", "a\\x0Ab\\x09c\\x7F", "a\\u000ab\\u0009c\\u007f"),
+            (b"a\xe2\x80\xaeb", "a\\xE2\\x80\\xAEb", "a\\u202eb"),
             (b"a\xffb", "a\\xFFb", "a\u{fffd}b"),
         ] {
             let escaped = |quoting| {

@@ -69,7 +69,7 @@ impl Tally {
     /// Counts a failure; `error` is the system's error message.
     pub(super) fn failed(&self, trouble: UpstreamFailure, error: Option<&str>) {
         self.troubles[trouble as usize].fetch_add(1, Ordering::Relaxed);
-        let plain = error.unwrap_or_default().chars().filter(|c| !c.is_control());
+        let plain = error.unwrap_or_default().chars().filter(|c| !samovar_log::is_unprintable(*c));
         let words = plain.take(WORDS_MAX).collect();
         let mut last = self.last();
         last.asked = Some(Instant::now());

@@ -1,6 +1,7 @@
 //! Formats a slow request as one line.
 
 use crate::recent_requests::{RecentRequest, RecentTimer};
+use samovar_log::{is_unprintable, printable_json};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -90,7 +91,7 @@ pub(super) fn json(kept: &RecentRequest, suppressed: u64) -> String {
         "errors": kept.errors,
         "suppressed": suppressed,
     });
-    record.to_string()
+    printable_json(record.to_string())
 }
 
 /// Returns one line for people: the request, and the parts of its time, longest waits first.
@@ -159,10 +160,7 @@ fn plain(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => clean.extend(['\\', c]),
-            // Some readers treat line and paragraph separators as line ends.
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
-                clean.extend(c.escape_unicode());
-            }
+            c if is_unprintable(c) => clean.extend(c.escape_unicode()),
             c => clean.push(c),
         }
     }

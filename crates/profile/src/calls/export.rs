@@ -63,7 +63,7 @@ fn word(text: &str) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    samovar_log::printable(text).into_owned()
 }
 
 /// Returns a graph as `XHProf`'s array, as `xhprof_disable()` returns it: `caller==>callee` → ct,

@@ -53,7 +53,8 @@ impl Peers {
 
 /// Makes external text safe for a terminal and a page.
 fn printable(text: &str) -> String {
-    text.chars().take(NAME_CHARS_MAX).map(|c| if c.is_control() { '?' } else { c }).collect()
+    let end = text.char_indices().nth(NAME_CHARS_MAX).map_or(text.len(), |(at, _)| at);
+    samovar_log::printable(&text[..end]).into_owned()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::pools::Pools;
 use super::view::{Shown, View};
-use crate::chart::{bar, without_controls};
+use crate::chart::bar;
 use crate::format;
 use crate::frame::{moment, nothing, part, tile};
 use maud::{Markup, html};
@@ -55,7 +55,6 @@ fn bytes(of: i64) -> String {
 }
 
 fn short(path: &str) -> String {
-    let path = &*without_controls(path);
     let chars = path.chars().count();
     if chars <= PATH_CHARS_MAX {
         return path.to_owned();

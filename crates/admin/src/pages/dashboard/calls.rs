@@ -6,7 +6,6 @@
 
 use super::pools::{KEY, Pools};
 use super::view::{Shown, View};
-use crate::chart::without_controls;
 use crate::format;
 use crate::frame::{nothing, part};
 use crate::query::link;
@@ -257,7 +256,6 @@ fn sides(selected: &Selected, all: &[Neighbour<'_>]) -> Markup {
 
 /// Shortens a long name.
 fn short(name: &str) -> String {
-    let name = &*without_controls(name);
     match name.char_indices().nth(NAME_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &name[..at]),
         None => name.to_owned(),

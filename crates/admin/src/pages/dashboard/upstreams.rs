@@ -1,7 +1,6 @@
 //! Part of `/workers`: each php-fpm that runs scripts of a location, and the addresses of its host
 //! name.
 
-use crate::chart::without_controls;
 use crate::format;
 use crate::frame::moment;
 use maud::{Markup, html};
@@ -42,7 +41,7 @@ fn rows(one: &UpstreamStatus, are_several: bool) -> Markup {
     html! {
         tr {
             @if are_several { td { (one.pool) } }
-            th.name scope="row" { (without_controls(&one.address)) }
+            th.name scope="row" { (&one.address) }
             (responses(&one.tally))
             td.number { (of(one.connections, one.connections_max)) }
             td.number { (format::count(one.waiting)) }
@@ -51,7 +50,7 @@ fn rows(one: &UpstreamStatus, are_several: bool) -> Markup {
         }
         @for at in one.addresses.iter().take(ADDRESSES_MAX) { tr {
             @if are_several { td {} }
-            th.name scope="row" { "– " (without_controls(&at.address)) }
+            th.name scope="row" { "– " (&at.address) }
             (responses(&at.tally))
             td.number { (format::count(at.connections)) }
             td {} td {}
@@ -77,8 +76,8 @@ fn troubles(of: &UpstreamTally) -> Markup {
         td.number.bad[of.errors_total() > 0] { (format::count(of.errors_total())) }
         @if let Some(last) = &of.last_trouble {
             td.name {
-                (without_controls(&last.reason))
-                @if !last.words.is_empty() { ": " (without_controls(&last.words)) }
+                (&last.reason)
+                @if !last.words.is_empty() { ": " (&last.words) }
             }
             td { (moment(last.at)) }
         } @else { td {} td {} }
