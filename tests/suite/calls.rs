@@ -258,6 +258,33 @@ fn trace_next_without_tracing_or_after_headers_returns_false() {
 }
 
 #[test]
+fn tracing_workers_are_listed_and_not_counted() {
+    let config = "admin = '127.0.0.1:0'\n[profile]\ntrace = '1/1'\ntrace_paths = ['/traced*']\n";
+    let server = Server::script("<?php echo 'ok';").workers(2).config(config).start();
+    let status = eventually("all workers", || {
+        let status = server.status();
+        let workers = status["workers"].as_array()?;
+        let is_idle = workers.iter().all(|worker| worker["state"] == "idle");
+        (workers.len() == 3 && is_idle).then_some(status)
+    });
+    let tracing = |worker: &&Value| worker["tracing"] == true;
+    let workers = status["workers"].as_array().expect("a list");
+    assert_eq!(workers.iter().filter(tracing).count(), 1, "{status:#}");
+    let admin = status["admin"][0].as_str().and_then(|at| at.parse().ok()).expect("an address");
+    let ask = |path| samovar_testkit::http::Client::connect(admin).get(path).text();
+    let metrics = ask("/metrics");
+    for sample in ["samovar_workers{state=\"idle\"} 2\n", "samovar_tracing_workers 1\n"] {
+        assert!(metrics.contains(sample), "{sample} {metrics}");
+    }
+    assert!(ask("/").contains("and 1 tracing worker"), "{}", ask("/"));
+    assert!(ask("/workers").contains("script, tracing"), "{}", ask("/workers"));
+    let mut command = std::process::Command::new(samovar_testkit::binary());
+    let text = command.args(["status", "--control"]).arg(server.control()).output();
+    let text = String::from_utf8_lossy(&text.expect("the binary runs").stdout).into_owned();
+    assert_eq!(text.matches(" script, tracing ").count(), 1, "{text}");
+}
+
+#[test]
 fn traced_requests_are_counted_in_metrics() {
     let config = "admin = '127.0.0.1:0'\n[profile]\ntrace = '1/1'\ntrace_paths = ['/traced*']\n";
     let server = Server::script("<?php echo 'ok';").workers(1).config(config).start();

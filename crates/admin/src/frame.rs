@@ -30,8 +30,14 @@ pub(crate) struct Around<'a> {
     pub(crate) now: u64,
 }
 
+/// Returns the text of a whole page. Texts of clients and of PHP cannot change the order of the
+/// text around them.
+pub(crate) fn text(around: &Around, main: &Markup) -> String {
+    samovar_log::printable_lines(&page(around, main).into_string()).into_owned()
+}
+
 /// Returns a whole page.
-pub(crate) fn page(around: &Around, main: &Markup) -> Markup {
+fn page(around: &Around, main: &Markup) -> Markup {
     let live = link("/live", &[("of", around.address)]);
     html! {
         (DOCTYPE)
@@ -111,7 +117,17 @@ pub(crate) fn named(name: &str) -> Markup {
         @if name.is_empty() { span.faint { "(no name)" } }
         // A link without visible text cannot be clicked.
         @else if name.trim().is_empty() { span.faint { "(" (name.chars().count()) " blanks)" } }
-        @else { (name) }
+        @else { (breakable(name)) }
+    }
+}
+
+/// Returns a path or a class name that a narrow column breaks after a separator, not in a word.
+pub(crate) fn breakable(name: &str) -> Markup {
+    html! {
+        @for (at, word) in name.split_inclusive(['/', '\\']).enumerate() {
+            @if at > 0 { wbr; }
+            (word)
+        }
     }
 }
 

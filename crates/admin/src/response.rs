@@ -7,7 +7,7 @@ use http_body_util::{Either, Full};
 
 pub(crate) type AdminResponse = Response<Either<Full<Bytes>, Live>>;
 
-pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 pub(crate) const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 pub(crate) const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 pub(crate) const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
@@ -51,13 +51,22 @@ fn of_body(
     response
 }
 
+pub(crate) fn html(status: StatusCode, page: String) -> AdminResponse {
+    of_type(status, HTML, page)
+}
+
 pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> AdminResponse {
     of_type(status, TEXT, body)
 }
 
 pub(crate) fn json(value: &impl serde::Serialize) -> AdminResponse {
+    json_with(StatusCode::OK, value)
+}
+
+/// Like [`json`], with this status.
+pub(crate) fn json_with(status: StatusCode, value: &impl serde::Serialize) -> AdminResponse {
     match serde_json::to_vec(value) {
-        Ok(body) => of_type(StatusCode::OK, JSON, body),
+        Ok(body) => of_type(status, JSON, body),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
 }

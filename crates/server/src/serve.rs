@@ -11,7 +11,7 @@ mod pools;
 mod succession;
 
 use crate::admin_token::AdminAccess;
-use crate::control::report::StatusSources;
+use crate::control::report::{Samplers, StatusSources};
 use crate::control::socket::Socket;
 use crate::convert::{Ears, check_limits, environment, front_settings, front_threads, sandbox};
 use crate::graphs::Graphs;
@@ -223,8 +223,10 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let (environment, of_successor) = environments(identity.as_ref(), &token, &sources);
     let (graphs, loads, ears) = ears(&settings, handover_gate)?;
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
+    let samplers = Samplers::start(&settings, &front_handle, &handle, &pools, insight.as_ref())?;
     let status = StatusSources {
         started: since,
+        samplers,
         listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),
         admin: listen::addresses(&admin)?,
         front: front_handle.clone(),
@@ -274,9 +276,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         predecessor: predecessor.clone(),
     };
     let Succession { entrances, upgrader, endings } = succession::set(scene)?;
-    if let Some(sampling) = &sampling {
-        sampling.begin(pools.with_default(&handle))?;
-    }
+    sampling.as_ref().map(|one| one.begin(pools.with_default(&handle))).transpose()?;
     let front = start_front(front, handle, pools.clone())?;
     let hooks = Hooks {
         beginning,

@@ -133,6 +133,8 @@ pub struct WorkerLine {
     pub generation: u64,
     /// Desired state of the worker.
     pub desired: DesiredState,
+    /// Whether it runs only requests whose call graph is recorded.
+    pub is_tracer: bool,
 }
 
 /// The supervisor's part of `samovar status`.
@@ -220,6 +222,7 @@ pub(crate) struct Process {
     pub(crate) since: Instant,
     pub(crate) generation: u64,
     pub(crate) desired: DesiredState,
+    pub(crate) is_tracer: bool,
 }
 
 /// Gives other threads access to the supervisor.
@@ -273,6 +276,7 @@ impl Handle {
                 age: now - process.since,
                 generation: process.generation,
                 desired: process.desired,
+                is_tracer: process.is_tracer,
             })
         };
         Report {

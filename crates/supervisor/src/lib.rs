@@ -53,12 +53,12 @@ pub use handle::{
 pub use limits::ProcessLimits;
 pub use news::News;
 pub use os::monotonic_us;
-pub use recycle::RecycleLimits;
+pub use recycle::{RecycleLimits, own_memory};
 pub use run::{Boot, Hooks, Running, run};
 pub use samovar_channel::{Engine, Finding, GraphEnd, Image, Linking};
 pub use sampler::{
     Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene, sampled_descriptors,
 };
 pub use sandbox::Sandbox;
-pub use scale::ScaleLine;
+pub use scale::{ScaleLine, free_memory};
 pub use settings::{ConsoleSettings, Settings, TemplateCommand, Tracer, WorkerCount};

@@ -271,6 +271,7 @@ impl Supervisor {
                     since,
                     generation: generation.number,
                     desired: generation.desired_of(place.cell()),
+                    is_tracer: generation.is_tracer,
                 })
             };
             snapshot.processes.extend(generation.workers.places().iter().filter_map(process));

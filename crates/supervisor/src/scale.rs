@@ -35,6 +35,12 @@ const LIMIT_INTERVAL: Duration = Duration::from_secs(10);
 /// The kernel of this process.
 pub(crate) struct Kernel;
 
+/// Returns the free memory of the machine, or of the control group if that has less, in bytes.
+#[must_use]
+pub fn free_memory() -> Option<u64> {
+    memory::free().map(|memory| memory.free)
+}
+
 impl Machine for Kernel {
     fn times(&self, pid: i32) -> Option<u64> {
         cpu::times(pid)

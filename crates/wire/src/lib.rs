@@ -13,6 +13,7 @@
 //! | `shared.rs` | part of the status: memory that workers share |
 //! | `health.rs` | health problems found in a status |
 //! | `figures.rs` | request statistics |
+//! | `capacity.rs` | use of cores and memory, and an estimate of the rest |
 //! | `profile.rs` | profiles of the workers |
 //! | `calls.rs` | call graphs of requests |
 //! | `boot.rs` | cost of the boot |
@@ -21,8 +22,10 @@
 
 mod boot;
 mod calls;
+mod capacity;
 mod counters;
 mod figures;
+mod finding;
 mod health;
 mod profile;
 mod rejection;
@@ -34,17 +37,19 @@ mod upstreams;
 
 pub use boot::BootResponse;
 pub use calls::{CallsQuestion, CallsResponse};
+pub use capacity::CapacityStatus;
 pub use counters::{CounterKind, CounterMetric, PoolCounters, ServerCounters};
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
-pub use health::{About, HealthProblem, SAVES_MAX, dear, troubles};
+pub use finding::{About, Health, HealthProblem, Severity};
+pub use health::{SAVES_MAX, dear, judge, judged};
 pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
 pub use rejection::Misunderstood;
 pub use resources::{Descriptors, Resources};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
     Application, CertificateStatus, ConsoleStatus, EngineStatus, FrontStatus, GrowthStatus,
-    ImageFinding, ImageStatus, LinkingStatus, PoolStatus, ProfileStatus, SavingStatus,
-    ScalingStatus, Status, WorkerStatus,
+    ImageFinding, ImageStatus, LinkingStatus, PoolStatus, ProfileStatus, RecentStatus,
+    SavingStatus, ScalingStatus, Status, StorageStatus, WorkerStatus,
 };
 pub use upgrade::{UpgradeOptions, UpgradeResponse};
 pub use upstreams::{UpstreamAddress, UpstreamError, UpstreamStatus, UpstreamTally};

@@ -1,6 +1,8 @@
 //! State of the server: the response to `status`, and the JSON output of `samovar status`.
 
+use crate::capacity::CapacityStatus;
 use crate::counters::{PoolCounters, ServerCounters};
+use crate::finding::Health;
 use crate::resources::Resources;
 use crate::shared::SharedStatus;
 use crate::upstreams::UpstreamStatus;
@@ -21,6 +23,15 @@ pub struct Status {
     pub cpu_seconds: f64,
     /// Descriptors by kind, threads, child processes, memory mappings.
     pub resources: Resources,
+    /// Judgment of this status. `null`: the server is older than this field.
+    pub health: Option<Health>,
+    /// Counters of the last minutes.
+    pub recent: RecentStatus,
+    /// Use of the cores and of memory, and the number of further requests that they carry.
+    pub capacity: CapacityStatus,
+    /// Free space of the file systems that the server writes to: those of `temp_dir`, of the
+    /// history, and of log files.
+    pub storage: Vec<StorageStatus>,
     /// Addresses for clients.
     pub listen: Vec<String>,
     /// Addresses of the admin listener.
@@ -92,6 +103,48 @@ pub struct Status {
     /// default pool's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolStatus>,
+}
+
+/// Counters of the last minutes, of all pools.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecentStatus {
+    /// Requests of the last minute.
+    pub requests: u64,
+    /// Responses of the last minute with a status of 500 or above.
+    pub errors: u64,
+    /// Longest time of a request in the queue in the last minute; 0 without request accounting.
+    pub queue_ns_max: u64,
+    /// Minimum number of queued requests in the last six seconds.
+    pub queue_depth_min: u64,
+    /// Workers that died in the last five minutes.
+    pub crashes: u64,
+    /// Workers and templates that the server killed in the last five minutes.
+    pub kills: u64,
+    /// Failed reloads in the last five minutes; 0 without request accounting.
+    pub reloads_failed: u64,
+    /// Whether the application failed to boot at the last start or reload.
+    pub boot_failed: bool,
+    /// Error of the history on disk; empty: none.
+    pub history_trouble: String,
+}
+
+/// A file system that the server writes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageStatus {
+    /// Setting of the first folder that is in this file system, such as `temp_dir`.
+    pub setting: String,
+    /// Path of that folder.
+    pub folder: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Bytes that the server can still write.
+    pub bytes_free: u64,
+    /// Maximum number of files; 0: unlimited or unknown.
+    pub files: u64,
+    /// Number of files that the server can still create.
+    pub files_free: u64,
 }
 
 /// One of several pools.
@@ -375,6 +428,9 @@ pub struct WorkerStatus {
     pub state: String,
     /// Execution model.
     pub model: String,
+    /// Whether it is a tracing worker, which only runs requests whose call graph is recorded. It is
+    /// not part of the number of workers.
+    pub tracing: bool,
     /// Number of requests it has run.
     pub requests: u64,
     /// Number of rollbacks to the image.
@@ -467,13 +523,24 @@ impl Status {
         std::iter::once(first).chain(self.pools.iter().skip(1).map(of)).collect()
     }
 
+    /// Returns the workers that take any request: all except tracing workers.
+    pub fn serving_workers(&self) -> impl Iterator<Item = &WorkerStatus> {
+        self.workers.iter().filter(|worker| !worker.tracing)
+    }
+
+    /// Returns the number of tracing workers.
+    #[must_use]
+    pub fn tracing_workers(&self) -> usize {
+        self.workers.iter().filter(|worker| worker.tracing).count()
+    }
+
     /// Returns the number of workers in each state, in the order in which a worker passes the
-    /// states.
+    /// states. Tracing workers are not counted.
     #[must_use]
     pub fn by_state(&self) -> Vec<(&str, u64)> {
         const ORDER: [&str; 6] = ["idle", "busy", "booting", "starting", "held", "leaving"];
         let mut states: Vec<(&str, u64)> = Vec::new();
-        for worker in &self.workers {
+        for worker in self.serving_workers() {
             match states.iter_mut().find(|(state, _)| *state == worker.state) {
                 Some((_, n)) => *n += 1,
                 None => states.push((&worker.state, 1)),
@@ -484,10 +551,10 @@ impl Status {
         states
     }
 
-    /// Returns the number of workers in a state.
+    /// Returns the number of workers in a state. Tracing workers are not counted.
     #[must_use]
     pub fn in_state(&self, state: &str) -> usize {
-        self.workers.iter().filter(|w| w.state == state).count()
+        self.serving_workers().filter(|w| w.state == state).count()
     }
 
     /// Returns the resident memory of all workers. A shared page is counted once per worker.
@@ -513,10 +580,11 @@ mod tests {
     #[test]
     fn status_with_missing_and_unknown_keys_parses() {
         let said = json!({"pid": 7, "in_flight": 3, "new": [],
-            "workers": [{"state": "busy"}, {"state": "idle"}]});
+            "workers": [{"state": "busy"}, {"state": "idle"}, {"state": "idle", "tracing": true}]});
         let status: Status = serde_json::from_value(said).unwrap();
         assert_eq!((status.pid, status.front.pools.in_flight), (7, 3));
         assert_eq!(status.by_state(), [("idle", 1), ("busy", 1)]);
+        assert_eq!((status.in_state("idle"), status.tracing_workers()), (1, 1));
         assert!(status.image.is_none());
     }
 }

@@ -8,6 +8,8 @@ fn modules_import_only_lower_ones() {
         "resources",
         "shared",
         "upstreams",
+        "capacity",
+        "finding",
         "status",
         "health",
         "figures",

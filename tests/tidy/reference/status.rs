@@ -6,7 +6,7 @@ use crate::tree::read;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const FILES: [&str; 4] = ["status", "resources", "shared", "upstreams"];
+const FILES: [&str; 6] = ["status", "finding", "capacity", "resources", "shared", "upstreams"];
 
 /// Structs that the tables of counters declare.
 const TABLES: [(&str, &str); 2] =
@@ -89,7 +89,7 @@ fn kind(rust: &str) -> String {
         return format!("object: name → {}", kind(inner));
     }
     match rust {
-        "String" => "string".to_owned(),
+        "String" | "About" | "Severity" => "string".to_owned(),
         "bool" => "boolean".to_owned(),
         "f64" => "number".to_owned(),
         number if number.starts_with(['u', 'i']) => "integer".to_owned(),

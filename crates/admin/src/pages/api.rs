@@ -2,6 +2,7 @@
 
 use crate::response::{self, AdminResponse};
 use crate::sources::Sources;
+use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use samovar_insight::{
     Aggregate, Costs, ErrorGroup, Histogram, Model, RecentRequest, RouteFigures, Series,
@@ -14,6 +15,11 @@ const REQUESTS_MAX: usize = 100;
 pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
     if path == "status" {
         return response::json(&sources.host.status());
+    }
+    if path == "health" {
+        let health = samovar_wire::judged(&sources.host.status());
+        let code = if health.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        return response::json_with(code, &health);
     }
     let Some(insight) = &sources.insight else { return response::not_found() };
     let figures = insight.figures();

@@ -83,8 +83,7 @@ pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResp
         is_live: page.is_live,
         now: view.now,
     };
-    let whole = frame::page(&around, &shown.main).into_string();
-    response::of_type(shown.status, response::HTML, whole)
+    response::html(shown.status, frame::text(&around, &shown.main))
 }
 
 #[cfg(test)]

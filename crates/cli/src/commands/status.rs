@@ -12,8 +12,9 @@ use phrases::{age, whose};
 use samovar_config::Sources;
 use samovar_server::{Predecessor, terminal};
 use samovar_wire::{
-    Application, CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, PoolStatus, Request,
-    SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
+    Application, CapacityStatus, CertificateStatus, ConsoleStatus, EngineStatus, Health,
+    ImageStatus, PoolStatus, Request, SavingStatus, ScalingStatus, SharedBreaker, SharedStatus,
+    Status, WorkerStatus, dear, judged,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,6 +23,9 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: no_hint };
+
+/// Exit status if the server runs and is unhealthy.
+const UNHEALTHY: u8 = 3;
 
 #[derive(Debug)]
 struct ShowStatus {
@@ -32,6 +36,9 @@ struct ShowStatus {
 fn define() -> Command {
     Command::new("status")
         .about("Shows the state of the running server")
+        .after_help(
+            "Exit codes: 0 healthy, 1 no server responds, 2 wrong flags, 3 unhealthy server.",
+        )
         .args(control_arguments())
         .arg(json_argument())
 }
@@ -46,13 +53,14 @@ impl Run for ShowStatus {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
         let path = control_client::path(self.control.as_ref())?;
         let line = control_client::ask(&path, &Request::Status, control_client::RESPONSE_LIMIT)?;
+        let status: Status = control_client::understand(&line)?;
         if self.json {
             terminal::print(&line)?;
         } else {
-            let status: Status = control_client::understand(&line)?;
             terminal::print(&printable(&render(&status)))?;
         }
-        Ok(ExitCode::SUCCESS)
+        let is_healthy = judged(&status).healthy;
+        Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::from(UNHEALTHY) })
     }
 }
 
@@ -68,10 +76,12 @@ fn render(status: &Status) -> String {
         0 => String::new(),
         pid => format!("process {pid}, the previous server, is still finishing requests\n"),
     };
-    let troubles: Vec<_> = troubles(s).into_iter().map(|trouble| trouble.text).collect();
-    let verdict = match &troubles[..] {
+    let health = judged(s);
+    let texts: Vec<_> = health.findings.iter().map(|found| &*found.text).collect();
+    let verdict = match &texts[..] {
         [] => "healthy".to_owned(),
-        troubles => format!("unhealthy: {}", troubles.join("; ")),
+        all if health.healthy => format!("healthy, to be looked at: {}", all.join("; ")),
+        all => format!("unhealthy: {}", all.join("; ")),
     };
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -84,6 +94,7 @@ fn render(status: &Status) -> String {
         s.generation
     );
     out.push_str(&before);
+    render_findings(&health, &mut out);
     let _ = writeln!(
         out,
         "requests {}  in flight {}  queued {}  connections {}",
@@ -101,6 +112,7 @@ fn render(status: &Status) -> String {
         s.front.pools.retries_total,
         s.worker_restarts_total
     );
+    render_capacity(&s.capacity, &mut out);
     if !s.admin.is_empty() {
         let _ = writeln!(out, "admin listener on {}", s.admin.join(", "));
     }
@@ -108,12 +120,6 @@ fn render(status: &Status) -> String {
         let (log, access) = (s.log_lines_dropped_total, s.access_log_lines_dropped_total);
         let slow = s.slow_log_lines_dropped_total;
         let _ = writeln!(out, "dropped log lines: log {log}  access log {access}  slow log {slow}");
-    }
-    if s.routes_full {
-        out.push_str(
-            "the table of routes is full: further routes are counted as (other); raise \
-             insight.routes_max, or name routes with Samovar\\route()\n",
-        );
     }
     let applications = s.applications();
     for of in &applications {
@@ -156,6 +162,30 @@ fn render(status: &Status) -> String {
         }
     }
     out
+}
+
+/// Writes a line for each finding: subject, value, limit and an action.
+fn render_findings(health: &Health, out: &mut String) {
+    for found in &health.findings {
+        let _ = write!(out, "  {} {}: {}", found.severity.name(), found.about.name(), found.text);
+        if !found.limit.is_empty() {
+            let _ = write!(out, " (now {}, limit {})", found.value, found.limit);
+        }
+        let _ = writeln!(out, "\n    hint: {}", found.hint);
+    }
+}
+
+/// Writes the use of the cores and the estimate.
+fn render_capacity(of: &CapacityStatus, out: &mut String) {
+    if of.seconds <= 0.0 {
+        return;
+    }
+    let _ = writeln!(out, "{}", of.cores_in_words());
+    let _ = writeln!(out, "{}", of.in_words());
+    if of.worker_bytes > 0 {
+        let (each, free) = (megabytes(of.worker_bytes), megabytes(of.memory_free_bytes));
+        let _ = writeln!(out, "memory: {each} MB for a further worker, {free} MB free");
+    }
 }
 
 /// Writes a pool's image and its saving.
@@ -303,9 +333,13 @@ fn render_workers(status: &Status, out: &mut String) {
         |text: String| if are_several { format!("  {text:>10}") } else { String::new() };
     let pool =
         |name: &str| if status.pools.is_empty() { String::new() } else { format!("  {name}") };
+    let model = |w: &WorkerStatus| {
+        if w.tracing { format!("{}, tracing", w.model) } else { w.model.clone() }
+    };
+    let width = status.workers.iter().map(|w| model(w).len()).max().unwrap_or(0).max(10);
     let _ = writeln!(
         out,
-        "\n{:>8}  {:<9} {:<10} {:>10} {:>9} {:>8}{}{}",
+        "\n{:>8}  {:<9} {:<width$} {:>10} {:>9} {:>8}{}{}",
         "PID",
         "STATE",
         "MODEL",
@@ -318,10 +352,10 @@ fn render_workers(status: &Status, out: &mut String) {
     for w in &status.workers {
         let _ = writeln!(
             out,
-            "{:>8}  {:<9} {:<10} {:>10} {:>6} MB {:>8}{}{}",
+            "{:>8}  {:<9} {:<width$} {:>10} {:>6} MB {:>8}{}{}",
             w.pid,
             w.state,
-            w.model,
+            model(w),
             w.requests,
             w.rss_bytes / 1_000_000,
             age(w.age_seconds),
@@ -478,6 +512,7 @@ mod tests {
     #[test]
     fn cpu_per_request_lists_each_active_model() {
         let worker = |model: &str, requests, cpu_seconds| WorkerStatus {
+            tracing: false,
             pool: String::new(),
             cell: 0,
             pid: 1,

@@ -15,7 +15,8 @@ pub(super) fn headline(rows: &Rows) -> String {
     let generation = rows.generation;
     let verdict = match &rows.troubles[..] {
         [] => "healthy".to_owned(),
-        troubles => format!("unhealthy: {}", troubles.join("; ")),
+        all if rows.healthy => format!("healthy, to be looked at: {}", all.join("; ")),
+        all => format!("unhealthy: {}", all.join("; ")),
     };
     let line = format!("samovar {version} on {listen}, generation {generation}: {verdict}");
     crate::control_client::printable(&line)

@@ -1,7 +1,7 @@
 //! Two samples of the server → the activity between them.
 
 use super::sample::Sample;
-use samovar_wire::{Status, troubles};
+use samovar_wire::{Status, judged};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -10,7 +10,9 @@ use std::collections::HashMap;
 pub(super) struct Rows {
     /// Time between the samples; 0 with only one.
     pub(super) seconds: f64,
-    /// Health problems.
+    /// Whether no finding is a problem.
+    pub(super) healthy: bool,
+    /// Health findings, worst first.
     pub(super) troubles: Vec<String>,
     /// Addresses of the server, for people.
     pub(super) listen: Vec<String>,
@@ -135,9 +137,11 @@ impl Rows {
         let (between, then) = (Between { seconds }, then.unwrap_or(&none));
         let (front, front_then) = (&now.status.front, &then.status.front);
         let cpu = |of: &Status| of.workers.iter().map(|w| w.cpu_seconds).sum::<f64>();
+        let health = judged(&now.status);
         Rows {
             seconds,
-            troubles: troubles(&now.status).into_iter().map(|trouble| trouble.text).collect(),
+            healthy: health.healthy,
+            troubles: health.findings.into_iter().map(|found| found.text).collect(),
             listen: now.status.listen.clone(),
             version: now.status.version.clone(),
             generation: now.status.generation,
@@ -192,7 +196,7 @@ fn workers(between: Between, then: &Sample, now: &Sample) -> Vec<WorkerRow> {
         WorkerRow {
             pool: w.pool.clone(),
             pid: w.pid,
-            state: w.state.clone(),
+            state: if w.tracing { format!("{}, tracing", w.state) } else { w.state.clone() },
             model: w.model.clone(),
             requests_per_second: between.rate(w.requests, was.map(|was| was.requests)),
             cores: per(cpu.max(0.0), between.seconds),

@@ -31,7 +31,8 @@ fn verdict(rows: &Rows, trouble: Option<&str>) -> Line<'static> {
     let (text, color) = match trouble {
         Some(trouble) => (format!("no update: {trouble}"), Color::Red),
         None if rows.troubles.is_empty() => (headline(rows), Color::Green),
-        None => (headline(rows), Color::Yellow),
+        None if rows.healthy => (headline(rows), Color::Yellow),
+        None => (headline(rows), Color::Red),
     };
     Line::styled(text, Style::new().fg(color).add_modifier(Modifier::BOLD))
 }

@@ -4,14 +4,19 @@
 mod resources;
 mod upstreams;
 
+use super::capacity::{Capacity, process_cpu_ns};
+use super::recent::Recent;
+use super::storage::Storage;
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::pools::Pools;
 use crate::sampling::Sampling;
+use anyhow::Result;
 use samovar_acme::{DomainStatus, Keeper};
-use samovar_config::DEFAULT_POOL;
+use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Rejection, Tls};
+use samovar_insight::store::{Event, EventKind};
 use samovar_insight::{Costs, Insight, now};
 use samovar_log::Log;
 use samovar_profile::loads::{Explained, Loads};
@@ -21,9 +26,9 @@ use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
     CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
-    ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RouteLine, SavingStatus,
-    ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus,
-    WAITS_MAX, WaitLine, WorkerStatus,
+    ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RecentStatus, RouteLine,
+    SavingStatus, ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status,
+    UpstreamStatus, WAITS_MAX, WaitLine, WorkerStatus, judge,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -34,6 +39,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Clone)]
 pub(crate) struct StatusSources {
     pub(crate) started: Instant,
+    pub(crate) samplers: Samplers,
     pub(crate) listen: Vec<String>,
     pub(crate) admin: Vec<String>,
     pub(crate) front: FrontHandle,
@@ -56,6 +62,34 @@ pub(crate) struct StatusSources {
     pub(crate) keeper: Option<Keeper>,
     /// Certificates from files.
     pub(crate) tls: Option<Arc<Tls>>,
+}
+
+/// Threads that sample counters of the server and of the machine.
+#[derive(Clone)]
+pub(crate) struct Samplers {
+    /// Counters of the last minutes.
+    recent: Recent,
+    /// Use of cores.
+    capacity: Capacity,
+    /// Free space of disks.
+    storage: Storage,
+}
+
+impl Samplers {
+    pub(crate) fn start(
+        settings: &Settings,
+        front: &FrontHandle,
+        supervisor: &Handle,
+        pools: &Pools,
+        insight: Option<&Arc<Insight>>,
+    ) -> Result<Samplers> {
+        let (supervisor, pools) = (|| supervisor.clone(), || pools.clone());
+        Ok(Samplers {
+            recent: Recent::start(front.clone(), supervisor(), pools())?,
+            capacity: Capacity::start(supervisor(), pools(), insight.cloned())?,
+            storage: Storage::start(settings)?,
+        })
+    }
 }
 
 /// Latest boot of a pool.
@@ -111,6 +145,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         cell: w.cell,
         state: worker_state(w).to_owned(),
         model: w.model.name().to_owned(),
+        tracing: w.is_tracer,
         requests: w.requests,
         rollbacks: w.rollbacks,
         hot_pages: w.hot_pages,
@@ -128,7 +163,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
     let insight = sources.insight.as_deref();
     let pools = all.iter().filter(|_| !is_one).zip(memories);
     let pools = pools.map(|(pool, memory)| pool_status(*pool, memory, insight)).collect();
-    Status {
+    let mut status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         uptime_seconds: seconds(sources.started.elapsed()),
@@ -168,7 +203,32 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         upstreams: upstreams(sources),
         certificates: certificates(sources),
         pools,
-    }
+        recent: recent(sources, report.boot_failed),
+        capacity: sources.samplers.capacity.status(),
+        storage: sources.samplers.storage.status(),
+        health: None,
+    };
+    status.health = Some(judge(&status, samovar_insight::now()));
+    status
+}
+
+/// Period in seconds of the longest time in the queue.
+const MINUTE_S: u64 = 60;
+/// Period in seconds in which failed reloads count.
+const NEWS_S: u64 = 300;
+
+fn recent(sources: &StatusSources, boot_failed: bool) -> RecentStatus {
+    let recent = RecentStatus { boot_failed, ..sources.samplers.recent.status() };
+    let Some(insight) = &sources.insight else { return recent };
+    let now = samovar_insight::now();
+    let from = now.saturating_sub(MINUTE_S);
+    let longest = insight.figures().seconds().since(from).map(|second| second.queue_ns_max).max();
+    let history_trouble = insight.history().map(|history| history.trouble).unwrap_or_default();
+    let events = insight.events();
+    let is_failure =
+        |event: &&Event| event.kind == EventKind::ReloadFailed && event.at + NEWS_S > now;
+    let reloads_failed = events.iter().filter(is_failure).count() as u64;
+    RecentStatus { queue_ns_max: longest.unwrap_or(0), history_trouble, reloads_failed, ..recent }
 }
 
 /// Adds up the kills of all pools.
@@ -186,8 +246,9 @@ fn pool_status(
     insight: Option<&Insight>,
 ) -> PoolStatus {
     let is_up =
-        |worker: &&samovar_supervisor::WorkerLine| matches!(worker_state(worker), "idle" | "busy");
-    let is_busy = |worker: &&samovar_supervisor::WorkerLine| worker_state(worker) == "busy";
+        |worker: &&&samovar_supervisor::WorkerLine| matches!(worker_state(worker), "idle" | "busy");
+    let is_busy = |worker: &&&samovar_supervisor::WorkerLine| worker_state(worker) == "busy";
+    let workers: Vec<_> = report.workers.iter().filter(|worker| !worker.is_tracer).collect();
     let front_status = front_status(front);
     PoolStatus {
         name: name.to_owned(),
@@ -195,8 +256,8 @@ fn pool_status(
         reloading: report.is_reloading,
         failed: report.boot_failed,
         image: report.image.as_ref().map(|image| image.mode.word().to_owned()).unwrap_or_default(),
-        workers: report.workers.iter().filter(is_up).count() as u64,
-        busy: report.workers.iter().filter(is_busy).count() as u64,
+        workers: workers.iter().filter(is_up).count() as u64,
+        busy: workers.iter().filter(is_busy).count() as u64,
         counts: front.pool,
         rejected_reasons: front_status.rejected_reasons,
         worker_restarts_total: report.restarts,
@@ -480,13 +541,6 @@ fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<Image
         saving: insight.and_then(|insight| saving(pool, report, image, insight)),
         findings: findings(report),
     })
-}
-
-/// Returns the CPU time of this process, without that of its children.
-pub(crate) fn process_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let of = |number: i64| u64::try_from(number).unwrap_or(0);
-    of(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(of(time.tv_nsec))
 }
 
 fn seconds(time: Duration) -> f64 {

@@ -1,5 +1,6 @@
 //! Data for operators: the request accounting, and the admin listener that shows it.
 
+mod capacity;
 mod certificates;
 mod pools;
 mod ready;
@@ -9,7 +10,8 @@ mod upstreams;
 use super::exporters::{self, SlowLogFile, Ways};
 use super::listen;
 use crate::admin_token::AdminAccess;
-use crate::control::report::{Booted, StatusSources, process_cpu_ns, status};
+use crate::control::capacity::process_cpu_ns;
+use crate::control::report::{Booted, StatusSources, status};
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
@@ -26,8 +28,8 @@ use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
 use samovar_wire::{
-    Application, ImageStatus, PoolCounters, ScalingStatus, ServerCounters, SharedObject,
-    SharedStatus, Status,
+    About, Application, Health, HealthProblem, ImageStatus, PoolCounters, ScalingStatus,
+    ServerCounters, Severity, SharedObject, SharedStatus, Status, judged,
 };
 use std::iter;
 use std::net::{SocketAddr, TcpListener};
@@ -371,12 +373,29 @@ fn image_metrics(all: &[Application<'_>], page: &mut Exposition) {
     }
 }
 
+fn health_metrics(health: &Health, page: &mut Exposition) {
+    page.family("samovar_healthy", Kind::Gauge, "Whether no health finding is a problem.");
+    page.sample(&[], f64::from(u8::from(health.healthy)));
+    page.family("samovar_health_findings", Kind::Gauge, "Health findings, by subject.");
+    for about in About::ALL {
+        for severity in [Severity::Problem, Severity::Warning] {
+            let is_it = |found: &&HealthProblem| (found.about, found.severity) == (about, severity);
+            let found = health.findings.iter().filter(is_it).count();
+            page.sample(
+                &[("what", about.name()), ("severity", severity.name())],
+                count(found as u64),
+            );
+        }
+    }
+}
+
 fn metrics(status: &Status, page: &mut Exposition) {
     page.family("samovar_build_info", Kind::Gauge, "Version of the server.");
     page.sample(&[("version", &status.version)], 1.0);
     let whole = [(vec![], status)];
     put(page, TIMES, &whole);
     put(page, METRICS, &whole);
+    health_metrics(&judged(status), page);
     let front = &status.front;
     put_counters(page, PoolCounters::METRICS, |metric| metric.name, &[(vec![], &front.pools)]);
     put_counters(page, ServerCounters::METRICS, |metric| metric.name, &[(vec![], &front.server)]);
@@ -398,13 +417,16 @@ fn metrics(status: &Status, page: &mut Exposition) {
     }
     page.family("samovar_workers", Kind::Gauge, "Workers by state.");
     for state in ["starting", "booting", "idle", "busy", "held", "leaving"] {
-        let found = status.workers.iter().filter(|worker| worker.state == state).count();
+        let found = status.in_state(state);
         page.sample(&[("state", state)], count(found as u64));
     }
+    page.family("samovar_tracing_workers", Kind::Gauge, "Workers that record call graphs.");
+    page.sample(&[], count(status.tracing_workers() as u64));
     page.family("samovar_workers_memory_bytes", Kind::Gauge, "Resident memory of all workers.");
     page.sample(&[], count(status.workers.iter().map(|worker| worker.rss_bytes).sum()));
     let all = status.applications();
     scaling_metrics(&all, page);
+    capacity::metrics(&status.capacity, page);
     certificates::metrics(&status.certificates, page);
     upstreams::metrics(&status.upstreams, page);
     shared_metrics(&all, page);

@@ -6,11 +6,11 @@ use crate::chart::{Heat, Layer, Lines, empty};
 use crate::figures::{Piece, Pieces};
 use crate::format;
 use crate::frame::{nothing, part, route_link, tile};
-use crate::health::{LinkedProblem, troubles};
+use crate::health::{LinkedProblem, capitalised, troubles};
 use maud::{Markup, html};
 use samovar_insight::RecentRequest;
 use samovar_insight::store::Event;
-use samovar_wire::Status;
+use samovar_wire::{CapacityStatus, Status, judged};
 use std::sync::Arc;
 
 /// Pieces of the last quarter of an hour: (seconds, number).
@@ -52,7 +52,7 @@ pub(super) fn show(view: &View) -> Shown {
         }
     });
     let minute = read.as_ref().map(|read| read.quarter.last(LAST_MINUTE));
-    let found = troubles(view.sources, &status, minute.as_ref(), view.now);
+    let found = troubles(view.sources, judged(&status));
     let main = html! {
         (part("well", "", &verdict(&found, &status)))
         (part("tiles", "", &tiles(&status, minute.as_ref())))
@@ -60,9 +60,11 @@ pub(super) fn show(view: &View) -> Shown {
             Some(read) => (measured(view, read)),
             None => (nothing(NOT_MEASURED)),
         }
+        (part("capacity", "Capacity", &capacity(&status.capacity)))
         (part("processes", "Workers and memory", &processes(view, &status)))
     };
-    let title = if found.is_empty() { "Healthy" } else { "Problems" };
+    let is_healthy = !found.iter().any(|one| one.is_problem);
+    let title = if is_healthy { "Healthy" } else { "Problems" };
     Shown::new(title, main)
 }
 
@@ -75,15 +77,12 @@ fn verdict(found: &[LinkedProblem], status: &Status) -> Markup {
     let up = format::span(status.uptime_seconds as u64);
     html! {
         @match found.split_first() {
-            None => h1.well { "Healthy" },
-            Some((worst, more)) => {
+            Some((worst, more)) if worst.is_problem => {
                 h1.unwell { a href=(worst.link) { (worst.text) } }
-                @if !more.is_empty() {
-                    ul.troubles {
-                        @for trouble in more { li { a href=(trouble.link) { (trouble.text) } } }
-                    }
-                }
-            }
+                p { (worst.hint) }
+                (list(more))
+            },
+            _ => { h1.well { "Healthy" } (list(found)) },
         }
         p.faint {
             "Samovar " (status.version) ", " (doing) " on " (status.listen.join(", "))
@@ -92,8 +91,20 @@ fn verdict(found: &[LinkedProblem], status: &Status) -> Markup {
     }
 }
 
+fn list(found: &[LinkedProblem]) -> Markup {
+    html! {
+        @if !found.is_empty() {
+            ul.troubles {
+                @for one in found {
+                    li { a href=(one.link) { (one.text) } " " span.faint { (one.hint) } }
+                }
+            }
+        }
+    }
+}
+
 fn tiles(status: &Status, minute: Option<&Piece>) -> Markup {
-    let (busy, all) = (status.in_state("busy"), status.workers.len());
+    let (busy, all) = (status.in_state("busy"), status.serving_workers().count());
     html! {
         dl.tiles {
             @if let Some(minute) = minute {
@@ -106,7 +117,7 @@ fn tiles(status: &Status, minute: Option<&Piece>) -> Markup {
             }
             (tile("In flight", &format::count(status.front.pools.in_flight), ""))
             (tile("Queue", &format::count(status.front.pools.queue_depth), "waiting now"))
-            (tile("Busy workers", &format!("{busy} of {all}"), ""))
+            (tile("Busy workers", &format!("{busy} of {all}"), &tables::tracing(status)))
             (tile("Connections", &format::count(status.front.server.connections), ""))
         }
     }
@@ -251,6 +262,31 @@ fn top(read: &Read) -> Markup {
             }
         }
         p.more { a href="/routes" { "All routes" } }
+    }
+}
+
+fn capacity(of: &CapacityStatus) -> Markup {
+    if of.seconds <= 0.0 {
+        return nothing("Not measured yet.");
+    }
+    let cores = |cores: f64| format!("{cores:.2}");
+    html! {
+        p { strong { (capitalised(&of.in_words())) } "." }
+        dl.tiles {
+            (tile("Cores", &format!("{:.1}", of.cores), "affinity and quota"))
+            (tile("This server", &cores(of.cores_used), "cores, last minute"))
+            (tile("Others", &cores(of.cores_others), "cores, last minute"))
+            (tile("Stolen", &cores(of.cores_stolen), "cores, by the hypervisor"))
+            (tile("Throttled", &format::percent(of.throttled, 1.0), "of the quota's periods"))
+            (tile("Free", &cores(of.cores_free), "cores"))
+            @if let Some(us) = of.cpu_us_per_request {
+                (tile("CPU per request", &format::time((us * 1e3) as u64), "last five minutes"))
+            }
+            @if of.worker_bytes > 0 {
+                @let free = format!("{} free", format::bytes(of.memory_free_bytes));
+                (tile("Memory of a further worker", &format::bytes(of.worker_bytes), &free))
+            }
+        }
     }
 }
 

@@ -73,7 +73,7 @@ fn show(sources: &Sources, address: &str) -> String {
         is_live: is_live(path),
         now: view.now,
     };
-    crate::frame::page(&around, &shown.main).into_string()
+    crate::frame::text(&around, &shown.main)
 }
 
 fn status(text: &str) -> Value {
@@ -220,12 +220,22 @@ fn pages_without_figures_explain_why() {
 #[test]
 fn overview_heading_reports_health() {
     let batch = Batch::default();
-    let page = show(&sources(json!({}), &batch, 1), "/");
+    let idle = json!({"workers": [{"state": "idle"}]});
+    let page = show(&sources(idle, &batch, 1), "/");
     assert!(page.contains("<h1 class=\"well\">Healthy</h1>"), "{page}");
     let page = show(&sources(json!({"not_ready": "no worker is up"}), &batch, 1), "/");
     assert!(page.contains(">Not ready for requests: no worker is up</a></h1>"), "{page}");
-    let page = show(&sources(json!({}), &hostile("r"), 1), "/");
-    assert!(page.contains("100 % of the last minute's requests failed"), "{page}");
+    let failing = json!({
+        "workers": [{"state": "idle"}], "recent": {"requests": 7, "errors": 7},
+        "slow_log_lines_dropped_total": 3,
+    });
+    let page = show(&sources(failing, &batch, 1), "/");
+    assert!(page.contains(">100 % of the last minute's requests failed</a></h1>"), "{page}");
+    assert!(page.contains("3 log lines were dropped"), "{page}");
+    let warned = json!({"workers": [{"state": "idle"}], "slow_log_lines_dropped_total": 3});
+    let page = show(&sources(warned, &batch, 1), "/");
+    assert!(page.contains("<h1 class=\"well\">Healthy</h1>"), "{page}");
+    assert!(page.contains("3 log lines were dropped"), "{page}");
 }
 
 /// Requests to routes `r0` …; routes with higher numbers are slower and have fewer requests.
@@ -401,10 +411,13 @@ fn profile_page_has_flame_graph_and_table() {
 #[test]
 fn function_names_are_escaped() {
     let long = "x".repeat(5_000);
-    let sources = seen(&[(&[EVIL, "a\u{1b}[2J", &long], 10)]);
+    let sources = seen(&[(&[EVIL, "a\u{1b}[2J\u{202e}", &long], 10)]);
     for address in ["/profile", &link("/profile", &[("route", EVIL), ("part", EVIL)])] {
         let page = show(&sources, address);
-        assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'), "{page}");
+        assert!(
+            !page.contains("<script>alert") && !page.contains(['\u{1b}', '\u{202e}']),
+            "{page}"
+        );
         assert!(!page.contains(" style=") && !page.contains("\"'>"), "{page}");
         let ours = page.matches("<script src=").count();
         assert_eq!(ours, page.matches("<script").count(), "ours only, from files: {page}");

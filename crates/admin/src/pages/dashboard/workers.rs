@@ -3,7 +3,7 @@
 use super::tables::{self, state_class};
 use super::upstreams;
 use super::view::{Shown, View};
-use crate::chart::{bar, without_controls};
+use crate::chart::bar;
 use crate::format;
 use crate::frame::{moment, nothing, part, tile};
 use maud::{Markup, html};
@@ -33,7 +33,8 @@ fn tiles(status: &Status) -> Markup {
     html! {
         (tables::by_state(status))
         dl.tiles {
-            (tile("Workers", &format::count(status.workers.len() as u64), ""))
+            @let workers = format::count(status.serving_workers().count() as u64);
+            (tile("Workers", &workers, &tables::tracing(status)))
             (tile("In flight", &format::count(status.front.pools.in_flight), "requests"))
             (tile("Queue", &format::count(status.front.pools.queue_depth), "requests"))
             (tile("Memory", &format::bytes(status.rss_bytes()), "shared pages counted per worker"))
@@ -67,10 +68,10 @@ fn growth(all: &[GrowthStatus], are_several: bool) -> Markup {
             tbody { @for it in all {
                 tr {
                     @if are_several { td { (it.pool) } }
-                    th.name scope="row" { (without_controls(&it.name)) }
-                    td.number { "+" (per_request(it)) " " (without_controls(&it.unit)) }
+                    th.name scope="row" { (&it.name) }
+                    td.number { "+" (per_request(it)) " " (&it.unit) }
                     td.number { @if it.bytes_each > 0 { (format::bytes(it.bytes_each)) } }
-                    td.name { (without_controls(&it.place)) }
+                    td.name { (&it.place) }
                     td.number { (it.generation) }
                     td.number { (format::count(it.workers)) }
                     td { (moment(it.since)) }
@@ -128,7 +129,7 @@ fn table(status: &Status) -> Markup {
                             @if are_several { td { (worker.pool) } }
                             td.number { (worker.cell) }
                             td { i class={ "dot " (state_class(&worker.state)) } {} (worker.state) }
-                            td { (worker.model) }
+                            td { (worker.model) @if worker.tracing { ", tracing" } }
                             td.number { (format::count(worker.requests)) }
                             td.bars { (bar("c-req", worker.requests as f64, most_requests)) }
                             td.number { (format::count(worker.rollbacks)) }

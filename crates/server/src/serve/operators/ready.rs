@@ -78,7 +78,7 @@ pub(super) fn readiness(
 
 fn of_pool(status: &Status, name: &str, queued: u64, queue_max: u64) -> Readiness {
     let takes_requests = |state: &str| matches!(state, "idle" | "busy");
-    let mut workers = status.workers.iter().filter(|worker| worker.pool == name);
+    let mut workers = status.serving_workers().filter(|worker| worker.pool == name);
     if !workers.any(|worker| takes_requests(&worker.state)) {
         return Readiness::Absent;
     }
