@@ -23,6 +23,7 @@ Examples:
   samovar explain 503
   samovar explain kernel-object
   samovar explain timeouts.queue
+  samovar explain --workers
   samovar explain 'cannot bind `0.0.0.0:80`: permission denied'
 
 Exit codes: 0 found, 1 not found, 2 wrong flags.";
@@ -36,7 +37,9 @@ struct Explain {
 }
 
 fn define() -> Command {
+    // A setting is also known by its flag: `--workers`.
     let code = Arg::new("code").value_name("CODE").required(true).num_args(1..);
+    let code = code.allow_hyphen_values(true).trailing_var_arg(true);
     Command::new("explain")
         .about("Explains an error, a status, a finding or a setting")
         .after_help(HELP)

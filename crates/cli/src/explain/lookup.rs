@@ -13,12 +13,16 @@ const LETTERS_MIN: usize = 8;
 const SHOWN_MAX: usize = 3;
 /// Maximum number of similar messages that are suggested.
 const SUGGESTED_MAX: usize = 3;
+/// Maximum number of words in the reason phrase of a status.
+const REASON_WORDS_MAX: usize = 4;
 /// Letters of a word that counts for the similarity of messages.
 const WORD_LETTERS_MIN: usize = 4;
 
 /// Returns the explanation, or a hint with similar codes and messages.
 pub(super) fn explain(text: &str, entries: &[Entry]) -> Result<String, String> {
+    let text = without_escapes(text);
     let asked = text.trim().trim_matches('`');
+    let asked = status(asked).unwrap_or(asked);
     let mut out = String::new();
     for setting in SETTINGS.iter().filter(|setting| is_name(setting, asked)) {
         describe_setting(&mut out, setting);
@@ -35,8 +39,47 @@ pub(super) fn explain(text: &str, entries: &[Entry]) -> Result<String, String> {
     if out.is_empty() { Err(suggestions(asked, entries)) } else { Ok(out) }
 }
 
+/// Removes the escape sequences of a terminal: a message may be copied with its colours.
+fn without_escapes(text: &str) -> String {
+    let (mut out, mut characters) = (String::with_capacity(text.len()), text.chars());
+    while let Some(character) = characters.next() {
+        if character != '\u{1b}' {
+            if !character.is_control() || character.is_whitespace() {
+                out.push(character);
+            }
+            continue;
+        }
+        // A control sequence ends with a letter or a sign; others end after one character.
+        if characters.next() == Some('[') {
+            let _ended = characters.find(|character| ('@'..='~').contains(character));
+        }
+    }
+    out
+}
+
+/// Returns the code of a status as servers and clients write it: `HTTP 503`, `HTTP/1.1 503 Service
+/// Unavailable`, `503 Service Unavailable`.
+fn status(asked: &str) -> Option<&str> {
+    let mut words = asked.split_ascii_whitespace();
+    let first = words.next()?;
+    let is_protocol = first.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("http"))
+        && first[4..].bytes().all(|byte| b"/.:0123456789".contains(&byte));
+    let code = if is_protocol { words.next()? } else { first };
+    let is_code = |code: &str| code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
+    let code = code.trim_end_matches([':', ',', '.']);
+    let reason: Vec<_> = words.collect();
+    let is_reason = reason.len() <= REASON_WORDS_MAX
+        && reason.iter().all(|word| word.chars().all(|c| c.is_alphabetic() || "-'".contains(c)));
+    (is_code(code) && is_reason).then_some(code)
+}
+
 fn is_name(setting: &Setting, asked: &str) -> bool {
-    setting.key == asked || asked.strip_prefix("--") == Some(setting.flag) || setting.env() == asked
+    let (name, _) = asked.split_once('=').unwrap_or((asked, ""));
+    let is_short = |short| name.strip_prefix('-').is_some_and(|rest| rest.chars().eq([short]));
+    setting.key == name
+        || name.strip_prefix("--") == Some(setting.flag)
+        || setting.short.is_some_and(is_short)
+        || setting.env() == name
 }
 
 fn describe_setting(out: &mut String, setting: &Setting) {
@@ -185,16 +228,26 @@ mod tests {
     fn codes_are_explained() {
         found("503", &["cause: overload", "docs/guide/troubleshooting.md"]);
         found("507", &["no disk space"]);
+        for text in ["HTTP 503", "http/1.1 503 Service Unavailable", "503 Service Unavailable"] {
+            found(text, &["cause: overload"]);
+        }
+        found("\u{1b}[1m\u{1b}[31mHTTP 503\u{1b}[0m", &["cause: overload"]);
         found("late", &["meaning: at the current rate", "docs/guide/limits.md, Overload"]);
         found("kernel-object", &["fall-back: whole scripts", "epoll"]);
         found("watchdog", &["no heartbeat within timeouts.watchdog"]);
         found("timeouts.queue", &["setting timeouts.queue", "default: ", "reload: applied"]);
-        found("--workers", &["setting workers"]);
+        for text in ["--workers", "--workers=4", "-w", "SAMOVAR_WORKERS"] {
+            found(text, &["setting workers"]);
+        }
     }
 
     #[test]
     fn messages_are_explained() {
         found("samovar: cannot bind `0.0.0.0:80`: permission denied", &["cannot bind …"]);
+        found(
+            "\u{1b}[31mcannot bind `\u{1b}[1m0.0.0.0:80\u{1b}[0m`: permission denied",
+            &["cannot bind …"],
+        );
         found("built for PHP 8.2.1, but libphp is 8.2.2", &["rebuild samovar-php for this PHP"]);
         found(
             "Table: the table `users` is full: it has 9 rows",
