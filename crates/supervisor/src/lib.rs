@@ -15,6 +15,7 @@
 //! - `identity`: user and group of all processes
 //! - `secrets`: removes secrets from environment and command line
 //! - `sandbox`: file system access of PHP's processes
+//! - `program`: the worker binary, kept open
 //! - `limits`: other kernel limits of PHP's processes
 //! - `diagnosis`: overrun diagnosis: where an overdue worker waits
 //! - `recycle`: workers that must be replaced
@@ -34,6 +35,7 @@ mod news;
 mod os;
 mod overrun_diagnosis;
 pub mod peer;
+mod program;
 mod recycle;
 mod run;
 mod sampler;
@@ -53,6 +55,7 @@ pub use handle::{
 pub use limits::ProcessLimits;
 pub use news::News;
 pub use os::monotonic_us;
+pub use program::Program;
 pub use recycle::{RecycleLimits, own_memory};
 pub use run::{Boot, Hooks, Running, run};
 pub use samovar_channel::{Engine, Finding, GraphEnd, Image, Linking};

@@ -1,6 +1,7 @@
 //! Settings that the owner passes to the supervisor, separately for each generation.
 
 use crate::limits::ProcessLimits;
+use crate::program::Program;
 use crate::recycle::RecycleLimits;
 use crate::sandbox::Sandbox;
 use samovar_channel::{GraphEnd, LoadsEnd, WorkerOptions};
@@ -102,8 +103,8 @@ impl WorkerCount {
 /// Command that starts `samovar-php`.
 #[derive(Clone, Debug)]
 pub struct TemplateCommand {
-    /// Path of the binary.
-    pub program: PathBuf,
+    /// The binary.
+    pub program: Program,
     /// Options for PHP's processes.
     pub options: WorkerOptions,
     /// Channel for call graphs, if they are recorded.

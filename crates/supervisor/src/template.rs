@@ -53,7 +53,8 @@ impl Template {
         ];
         inherited.extend(start.traces.into_iter().chain(start.loads));
         inherited.extend(&start.notifiers);
-        let mut process = Command::new(&command.program);
+        let mut process = Command::new(command.program.executable());
+        process.arg0(command.program.path());
         process.args(start.arguments(&file));
         for (name, value) in &command.environment {
             match value {

@@ -14,6 +14,7 @@ fn modules_import_only_lower_ones() {
         "news",
         "end",
         "recycle",
+        "program",
         "settings",
         "workers",
         "scale",

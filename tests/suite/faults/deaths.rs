@@ -262,3 +262,24 @@ fn test_watchdog_exceeds_longest_backoff() {
     // The longest backoff is 5 s (crates/supervisor/src/workers.rs).
     assert!(WATCHDOG > Duration::from_secs(10));
 }
+
+/// A failed upgrade of a package leaves the worker of another version next to a running server.
+#[test]
+fn replaced_worker_binary_is_not_used_after_death_of_template() {
+    let start = app().workers(2);
+    let worker = start.folder().join("samovar-php");
+    std::fs::copy(samovar_testkit::binary().with_file_name("samovar-php"), &worker)
+        .expect("a copy");
+    let server = start.args(["--php-binary", &worker.display().to_string()]).start();
+    let other = worker.with_extension("new");
+    std::fs::copy("/bin/false", &other).expect("our own folder");
+    std::fs::rename(&other, &worker).expect("our own folder");
+    let template = parent_of(server.worker_pid());
+    server.kill_worker(template);
+    eventually("a new template", || (server.status()["generation"] == 2).then_some(()));
+    assert_serves(&server, "after the death of the template");
+    // A reload takes the binary of the path, which is none.
+    server.reload().expect_err("the other binary is no worker");
+    assert_serves(&server, "after a failed reload");
+    server.stop();
+}

@@ -10,7 +10,7 @@ use samovar_channel::{Boots, LoadsEnd, WorkerOptions};
 use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Scheduling, Settings, Workers};
 use samovar_supervisor::identity::Identity;
 use samovar_supervisor::{
-    ProcessLimits, RecycleLimits, Sandbox, TemplateCommand, Tracer, WorkerCount,
+    ProcessLimits, Program, RecycleLimits, Sandbox, TemplateCommand, Tracer, WorkerCount,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(crate) fn supervisor_settings(
     samovar_supervisor::Settings {
         command: TemplateCommand {
             sandbox: sandbox(settings, &program),
-            program,
+            program: Program::open(program),
             options: worker_options(settings),
             graphs: None,
             loads: Some(ears.loads),

@@ -63,7 +63,7 @@ impl Bench {
         let settings = Settings {
             recycle: crate::recycle::RecycleLimits::default(),
             command: TemplateCommand {
-                program: "/nonexistent".into(),
+                program: crate::program::Program::open("/nonexistent".into()),
                 options: WorkerOptions::bare("/".into()),
                 graphs: None,
                 loads: None,
