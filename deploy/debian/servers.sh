@@ -20,3 +20,21 @@ samovar_each() {
         echo "hint: if a server runs there, it continues as before; see its log" >&2
     done
 }
+
+# Prints the running units of the package, one per line.
+samovar_active_units() {
+    systemctl list-units --plain --no-legend --state=active \
+        'samovar@*.socket' samovar.socket 'samovar@*.service' samovar.service | awk '{ print $1 }'
+}
+
+# samovar_start_again FILE: starts the units in the file.
+samovar_start_again() {
+    [ -f "$1" ] || return 0
+    while IFS= read -r unit; do
+        case $unit in
+            samovar.socket | samovar.service | samovar@*.socket | samovar@*.service)
+                systemctl start "$unit" </dev/null >/dev/null || echo "samovar: cannot start $unit again" >&2
+                ;;
+        esac
+    done <"$1"
+}

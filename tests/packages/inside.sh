@@ -145,6 +145,8 @@ test -e $config -a ! -e /usr/bin/samovar -a ! -e "/usr/libexec/samovar" || fail 
 apt install /packages/2/*.deb
 mkdir -p /var/lib/samovar /var/log/samovar
 touch /var/lib/samovar/history.sqlite
+mkdir -p /etc/systemd/system/multi-user.target.wants
+ln -s "$(dirname "$unit")/samovar@.service" /etc/systemd/system/multi-user.target.wants/samovar@shop.service
 apt purge samovar "samovar-php$php"
 rm -rf /run/samovar
 [ -z "$(leftovers)" ] || fail "files after the purge: $(leftovers)"
