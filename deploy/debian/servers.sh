@@ -21,20 +21,16 @@ samovar_each() {
     done
 }
 
-# Prints the running units of the package, one per line.
-samovar_active_units() {
-    systemctl list-units --plain --no-legend --state=active \
-        'samovar@*.socket' samovar.socket 'samovar@*.service' samovar.service | awk '{ print $1 }'
+# Prints the links of enabled units that dpkg does not know: sockets, and instances such as
+# samovar@shop.service. One per line.
+samovar_links() {
+    for link in /etc/systemd/system/*.wants/samovar@*.socket /etc/systemd/system/*.wants/samovar.socket \
+        /etc/systemd/system/*.wants/samovar@*.service; do
+        [ ! -L "$link" ] || echo "$link"
+    done
 }
 
-# samovar_start_again FILE: starts the units in the file.
-samovar_start_again() {
-    [ -f "$1" ] || return 0
-    while IFS= read -r unit; do
-        case $unit in
-            samovar.socket | samovar.service | samovar@*.socket | samovar@*.service)
-                systemctl start "$unit" </dev/null >/dev/null || echo "samovar: cannot start $unit again" >&2
-                ;;
-        esac
-    done <"$1"
+# Prints the names of these units.
+samovar_enabled_units() {
+    samovar_links | sed 's,.*/,,' | sort -u
 }
