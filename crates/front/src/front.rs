@@ -14,6 +14,7 @@ use crate::exchange::budget::BudgetCounts;
 use crate::exchange::shares::Shares;
 use crate::log::AccessLog;
 use crate::runtime::compression_threads::Packing;
+use crate::runtime::development::Development;
 use crate::runtime::disk::DiskThreads;
 use crate::runtime::link::{Link, SupervisorLink};
 use crate::runtime::threads::Threads;
@@ -39,6 +40,7 @@ pub struct Front {
     threads: (Packing, Threads),
     /// The default pool is first.
     pools: Vec<PoolEnd>,
+    development: Option<Arc<Development>>,
 }
 
 /// A pool before the front runs.
@@ -82,7 +84,7 @@ impl Front {
         let name = DEFAULT_POOL.to_owned();
         let disk = DiskThreads::start()?;
         let pools = vec![PoolEnd { name, ring, setup, link: link.into(), control, disk }];
-        Ok((Front { listeners, tls, intake, threads, pools }, handle))
+        Ok((Front { listeners, tls, intake, threads, pools, development: None }, handle))
     }
 
     /// Adds a pool for the requests that `settings.pools` of the default pool assigns to it. Pools
@@ -111,6 +113,11 @@ impl Front {
         Ok(handle)
     }
 
+    /// Serves in development mode.
+    pub fn develop(&mut self, development: Arc<Development>) {
+        self.development = Some(development);
+    }
+
     /// Serves until the handle drains the front, then returns.
     pub fn run(self) -> io::Result<()> {
         let control = Arc::clone(&self.pools[0].control);
@@ -120,7 +127,7 @@ impl Front {
     }
 
     fn serve(self, control: &Arc<Control>) -> io::Result<()> {
-        let Front { listeners, tls, intake, threads, pools } = self;
+        let Front { listeners, tls, intake, threads, pools, development } = self;
         let count = pools[0].ring.fronts();
         let alarm = (count > 1).then(Arc::<Alarm>::default);
         let mut intakes = vec![intake];
@@ -136,7 +143,7 @@ impl Front {
         }
         drop((threads, tls));
         for pool in pools {
-            for (part, of_pool) in parts.iter_mut().zip(pool.share_out()) {
+            for (part, of_pool) in parts.iter_mut().zip(pool.share_out(development.as_ref())) {
                 part.pools.push(of_pool);
             }
         }
@@ -210,11 +217,15 @@ fn raise_if_broken(alarm: &Alarm, run: impl FnOnce() -> io::Result<()>) -> io::R
 
 impl PoolEnd {
     /// Splits the pool into one part per thread.
-    fn share_out(self) -> impl Iterator<Item = PoolPart> {
+    fn share_out(
+        self,
+        development: Option<&Arc<Development>>,
+    ) -> impl Iterator<Item = PoolPart> + use<> {
         let PoolEnd { name, ring, setup, link, control, disk } = self;
         let controls: Vec<_> = control.of_threads().collect();
         let counters = controls.iter().map(|control| Arc::clone(&control.counters)).collect();
-        let common = Arc::new(Common::of(counters, Arc::clone(&control.upstreams)));
+        let upstreams = Arc::clone(&control.upstreams);
+        let common = Arc::new(Common::of(counters, upstreams, development.cloned()));
         let shares = Shares::of(controls.len()).into_iter().zip(Shares::of(controls.len()));
         let budgets = BudgetCounts::of(controls.len());
         let ends = FrontEnd::all(&ring).into_iter().zip(controls).zip(shares);

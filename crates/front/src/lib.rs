@@ -50,6 +50,7 @@ pub use request::trace_selection::{TRACE_COOKIE, trace_signature};
 pub use route::explain::Explained;
 pub use route::private;
 pub use runtime::counters::CountersSnapshot;
+pub use runtime::development::{BuildErrorPage, Development, FailedRequest};
 pub use runtime::hostile::Hostile;
 pub use runtime::link::{FrontEvent, KillReason, SupervisorLink};
 pub use runtime::rejection::Rejection;

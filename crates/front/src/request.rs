@@ -6,10 +6,12 @@
 //!   `interim` forwards interim responses.
 //! - `first_request_hints` gives hints until the first page is served.
 //! - `probe` is a request of the server itself.
+//! - `development` changes pages in development mode.
 //!
 //! Imports all folders except `front`.
 
 mod context;
+mod development;
 mod fastcgi_head;
 mod first_request_hints;
 mod forwarded;
@@ -41,6 +43,7 @@ use crate::runtime::panic_guard;
 use crate::runtime::rejection::Rejection;
 use crate::setup::Setup;
 use context::{RequestContext, ScriptRequest};
+use development::Developed;
 use forwarded::Claims;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -220,6 +223,12 @@ async fn respond(
     }
     let shared = context.shared();
     let Target { path, query, whole } = Target::of(parts);
+    if let Some(development) = shared.common.development.as_ref().filter(|_| context.told.is_none())
+        && let Some(response) = development::own(context, development, parts, path)
+    {
+        entry.keep_out_of_log();
+        return response;
+    }
     if let Some(tls) = &shared.tls
         && let Some(token) = path.strip_prefix(ACME_FOLDER)
         && let Some(response) = std::str::from_utf8(token).ok().and_then(|token| tls.token(token))
@@ -341,6 +350,10 @@ async fn refuse(
         }
         effects.apply(status, response.headers_mut());
     }
+    let development = context.shared().common.development.as_ref();
+    if let Some(development) = development.filter(|_| development::is_document(parts)) {
+        response = development::with_script(development, response);
+    }
     if let Some(complaint) = fastcgi_head::complaint(context, failure) {
         response.extensions_mut().insert(Complaint(complaint));
     }
@@ -381,9 +394,25 @@ async fn run(
             Box::pin(sendfile::instead(context.shared(), folders, parts, is_told, response)).await
         };
     }
-    let request = ScriptRequest { context: *context, parts, script };
-    let (response, exchange) = submit::submit(&request, upload, entry).await?;
     let is_head = parts.method == Method::HEAD;
+    let development = context.shared().common.development.as_ref();
+    let development = development.filter(|_| !is_told && !is_head);
+    let development = development.filter(|_| development::is_document(parts));
+    // Read before the request: its page may be of an older version than the one that serves then.
+    let development = development.map(|development| (development, development.version()));
+    if development.is_some() {
+        // The script cannot be added to a compressed page. The front compresses it afterwards.
+        parts.headers.remove(header::ACCEPT_ENCODING);
+    }
+    let request = ScriptRequest { context: *context, parts, script };
+    let (mut response, mut exchange) = submit::submit(&request, upload, entry).await?;
+    if let Some(development) = development {
+        let both = (response, exchange);
+        match Box::pin(development::develop(&request, development, both, entry)).await? {
+            Developed::Page(page) => return Ok(page),
+            Developed::Worker(developed, rest) => (response, exchange) = (developed, rest),
+        }
+    }
     let folders = &setup.settings.sendfile;
     if folders.is_empty() {
         let recycled = std::mem::take(&mut parts.headers);

@@ -6,6 +6,7 @@
 pub(crate) mod clock;
 pub(crate) mod compression_threads;
 pub(crate) mod counters;
+pub(crate) mod development;
 pub(crate) mod disk;
 pub(crate) mod disk_jobs;
 pub(crate) mod hostile;

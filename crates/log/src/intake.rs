@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum number of bytes read from one pipe before the next pipe is read.
@@ -36,15 +36,23 @@ pub trait Voice: Send {
     fn end_line(&mut self);
 }
 
+/// Receives whole lines of processes, before the log. Called on the thread of the intake; must not
+/// block.
+pub type Tap = Box<dyn Fn(&[u8]) + Send + Sync>;
+
 /// Puts whole lines into the log unchanged.
 struct Plain {
     log: Log,
+    tap: Arc<OnceLock<Tap>>,
     lines: Lines,
 }
 
 impl Plain {
     fn put(&self, block: Option<Vec<u8>>) {
         if let Some(block) = block {
+            if let Some(tap) = self.tap.get() {
+                tap(&block);
+            }
             self.log.put(block);
         }
     }
@@ -77,12 +85,18 @@ impl Drop for Speaker {
 #[derive(Clone, Debug)]
 pub struct Intake(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     log: Log,
+    tap: Arc<OnceLock<Tap>>,
     exchange: Mutex<Exchange>,
     is_drained: Condvar,
     wake: OwnedFd,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("log", &self.log).finish_non_exhaustive()
+    }
 }
 
 /// State shared between the reading thread and its callers.
@@ -113,6 +127,7 @@ impl Intake {
     pub fn start(log: Log) -> io::Result<Intake> {
         let inner = Inner {
             log,
+            tap: Arc::default(),
             exchange: Mutex::default(),
             is_drained: Condvar::new(),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -123,9 +138,15 @@ impl Intake {
         Ok(intake)
     }
 
+    /// Passes the lines of all processes to `tap` as well. Only the first call has an effect.
+    pub fn tap(&self, tap: Tap) {
+        let _only_once = self.0.tap.set(tap);
+    }
+
     /// Creates a pipe whose lines are logged unchanged, and returns its write end.
     pub fn pipe(&self) -> io::Result<(OwnedFd, Speaker)> {
-        let voice = Plain { log: self.0.log.clone(), lines: Lines::default() };
+        let (log, tap) = (self.0.log.clone(), Arc::clone(&self.0.tap));
+        let voice = Plain { log, tap, lines: Lines::default() };
         self.pipe_to(Box::new(voice))
     }
 

@@ -35,7 +35,7 @@ mod unprintable;
 mod writer;
 
 pub use file_class::{CLASS_BYTES_MAX, FileClass};
-pub use intake::{Intake, Speaker, Voice};
+pub use intake::{Intake, Speaker, Tap, Voice};
 pub use line::{Detail, Format, Line, Process};
 pub use queue::LogProblem;
 pub use signals::survive_file_limits;

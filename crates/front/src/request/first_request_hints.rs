@@ -36,12 +36,14 @@ pub(super) fn advice(
     (is_new && is_at_the_machine(context, parts)).then_some(advice)
 }
 
-fn is_at_the_machine(context: &RequestContext<'_>, parts: &Parts) -> bool {
+/// Whether the request comes from this machine, for a name of this machine.
+pub(super) fn is_at_the_machine(context: &RequestContext<'_>, parts: &Parts) -> bool {
     let is_proxied =
         context.claims.is_trusted || PROXY_HEADERS.iter().any(|n| parts.headers.contains_key(*n));
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let is_local = host.map(without_port).is_some_and(|name| {
         matches!(name, "localhost" | "[::1]")
+            || name.ends_with(".localhost")
             || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
     });
     context.ends.peer.is_some_and(|peer| peer.ip().is_loopback())

@@ -240,7 +240,7 @@ fn busy(shared: &Shared, shed: Rejection) -> Failure {
 }
 
 /// Maps a lost request to its response, and logs it.
-fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
+pub(super) fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
     let shared = request.shared();
     match lost {
         Lost::QueueTimeout => busy(shared, Rejection::Waited),

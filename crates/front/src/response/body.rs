@@ -8,6 +8,7 @@ use crate::exchange::{Cost, Lost, Piece};
 use crate::log::RequestLogEntry;
 use crate::response::compressed_body::{Given, Packed, Written};
 use crate::response::file_body::FileBody;
+use crate::runtime::development::{Listener, State};
 use crate::upstream::PendingResponse;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -47,6 +48,8 @@ enum Kind {
     /// Body from a location's php-fpm, with the rest of the declared length.
     Passed(Rc<ConnectionState>, PendingResponse, Option<u64>),
     Packed(Box<Packed<ResponseBody>>),
+    /// Changes of the application, for pages in development mode.
+    Events(Listener),
 }
 
 /// The body of a response that a worker is still writing.
@@ -119,13 +122,18 @@ impl ResponseBody {
         ResponseBody::of(Kind::Packed(Box::new(packed)))
     }
 
+    /// Server-sent events about changes of the application.
+    pub(crate) fn events(listener: Listener) -> ResponseBody {
+        ResponseBody::of(Kind::Events(listener))
+    }
+
     /// Whether it can end before its declared or announced end.
     pub(crate) fn may_break_off(&self) -> bool {
         matches!(self.kind, Kind::Short(_) | Kind::Stream(_) | Kind::Passed(..))
     }
 
     /// Takes the bytes if all of them are present.
-    pub(super) fn take_whole(&mut self) -> Option<Bytes> {
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         match &mut self.kind {
             Kind::Whole(bytes) => Some(std::mem::take(bytes)),
             _ => None,
@@ -158,7 +166,7 @@ impl ResponseBody {
             Kind::Whole(bytes) | Kind::Short(bytes) => bytes.len(),
             Kind::Stream(stream) => stream.first.len(),
             Kind::Packed(packed) => packed.body().memory_bytes(),
-            Kind::Empty | Kind::Cut | Kind::File(_) | Kind::Passed(..) => 0,
+            Kind::Empty | Kind::Cut | Kind::File(_) | Kind::Passed(..) | Kind::Events(_) => 0,
         }
     }
 
@@ -348,6 +356,13 @@ impl Body for ResponseBody {
                     this.ended()
                 }
             },
+            Kind::Events(listener) => match ready!(listener.poll_state(cx)) {
+                Some(State { version, is_failed }) => {
+                    let data = format!("{{\"version\":\"{version}\",\"failed\":{is_failed}}}");
+                    this.gave(format!("retry: 300\nevent: state\ndata: {data}\n\n").into())
+                }
+                None => this.ended(),
+            },
             Kind::Cut => Poll::Ready(Some(Err(io::Error::other("incomplete response")))),
             Kind::File(file) => match ready!(file.poll_chunk(cx)) {
                 Some(Ok(bytes)) => this.gave(bytes),
@@ -372,9 +387,12 @@ impl Body for ResponseBody {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::File(file) => SizeHint::with_exact(file.left()),
-            Kind::Short(_) | Kind::Stream(_) | Kind::Passed(..) | Kind::Packed(_) | Kind::Cut => {
-                SizeHint::default()
-            }
+            Kind::Short(_)
+            | Kind::Stream(_)
+            | Kind::Passed(..)
+            | Kind::Packed(_)
+            | Kind::Events(_)
+            | Kind::Cut => SizeHint::default(),
         }
     }
 }

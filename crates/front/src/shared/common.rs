@@ -5,6 +5,7 @@
 
 use crate::exchange::deaths::Deaths;
 use crate::runtime::counters::Counters;
+use crate::runtime::development::Development;
 use crate::runtime::rejection::Rejection;
 use crate::runtime::tokens::Tokens;
 use crate::runtime::upstream_failure::UpstreamFailure;
@@ -26,6 +27,8 @@ pub(crate) struct Common {
     /// Number of connections to the php-fpm servers of some locations.
     pub(crate) upstreams: Arc<AllPlaces>,
     pub(crate) warnings: Warnings,
+    /// Present in development mode only.
+    pub(crate) development: Option<Arc<Development>>,
 }
 
 /// One throttle per kind of warning, for warnings that have no throttle elsewhere in the front.
@@ -53,8 +56,12 @@ pub(crate) struct Warnings {
 
 impl Common {
     /// Creates the state for the threads with these counters.
-    pub(crate) fn of(counters: Vec<Arc<Counters>>, upstreams: Arc<AllPlaces>) -> Common {
-        Common { counters, upstreams, ..Common::default() }
+    pub(crate) fn of(
+        counters: Vec<Arc<Counters>>,
+        upstreams: Arc<AllPlaces>,
+        development: Option<Arc<Development>>,
+    ) -> Common {
+        Common { counters, upstreams, development, ..Common::default() }
     }
 
     /// Used when a worker has died.
