@@ -2,8 +2,9 @@
 
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::{binary, family, workspace};
+use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Runs `samovar` in a folder, without the tester's settings.
 fn samovar(folder: &Path, args: &[&str]) -> Output {
@@ -84,4 +85,48 @@ fn explain_prints_meaning_or_suggestions() {
     assert_eq!(unknown.status.code(), Some(1));
     let said = text(&unknown.stderr);
     assert!(said.contains("hint: did you mean `kernel-object`?"), "{said}");
+}
+
+/// The exit code of `init` says whether the file is written, also if nothing reads the advice.
+#[test]
+fn unwritable_output_does_not_change_result_of_init() {
+    let run = |folder: &Path, args: &[&str], stdout: Stdio| {
+        let mut command = Command::new(binary());
+        command.args(args).current_dir(folder).env_clear().env(family::RUN, family::run());
+        command.stdout(stdout).output().expect("the binary runs")
+    };
+    let full = || Stdio::from(File::options().write(true).open("/dev/full").expect("a device"));
+    let closed = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        Stdio::from(writer)
+    };
+    for (args, stdout, code, is_written) in [
+        (&["init"][..], full(), 0, true),
+        (&["init"], closed(), 0, true),
+        (&["init", "--print"], full(), 1, false),
+        (&["init", "--print"], closed(), 0, false),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("index.php"), "<?php").expect("our own folder");
+        let output = run(folder.path(), args, stdout);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(folder.path().join("samovar.toml").exists(), is_written, "{args:?}");
+    }
+}
+
+#[test]
+fn explain_accepts_flags_and_coloured_messages() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (args, part) in [
+        (&["explain", "--workers"][..], "setting workers\n"),
+        (&["explain", "-w"], "setting workers\n"),
+        (&["explain", "HTTP", "503"], "503 with Retry-After\n"),
+        (&["explain", "\x1b[31mHTTP 503\x1b[0m"], "503 with Retry-After\n"),
+    ] {
+        let found = samovar(folder.path(), args);
+        assert!(text(&found.stdout).starts_with(part), "{args:?}: {found:?}");
+    }
+    let help = samovar(folder.path(), &["explain", "--help"]);
+    assert!(text(&help.stdout).contains("Usage:"), "{help:?}");
 }

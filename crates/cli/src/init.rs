@@ -13,7 +13,7 @@ mod template;
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use project::Project;
+pub(crate) use project::Project;
 use samovar_config::Sources;
 use samovar_config::sources::DEFAULT_FILE;
 use samovar_server::{Predecessor, terminal};
@@ -74,7 +74,10 @@ impl Run for Init {
         let file =
             if is_current { PathBuf::from(DEFAULT_FILE) } else { self.folder.join(DEFAULT_FILE) };
         write(&file, &settings, self.force)?;
-        terminal::print(&advice::text(&project, &self.folder, &file))?;
+        // The exit code says whether the file is written.
+        if let Err(error) = terminal::print(&advice::text(&project, &self.folder, &file)) {
+            terminal::complain(&format!("samovar: {}", terminal::words(&error)));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

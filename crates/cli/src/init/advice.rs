@@ -49,7 +49,7 @@ pub(super) fn text(project: &Project, folder: &Path, file: &Path) -> String {
         let _ = writeln!(out, "  apt-get install {}", packages.join(" "));
     }
     if folder != Path::new(".") {
-        let _ = writeln!(out, "  cd {}", folder.display());
+        let _ = writeln!(out, "  cd {}", shell_word(&folder.to_string_lossy()));
     }
     out.push_str("  samovar check\n");
     let environment = environment(project);
@@ -59,6 +59,13 @@ pub(super) fn text(project: &Project, folder: &Path, file: &Path) -> String {
     }
     let _ = writeln!(out, "guide: docs/start/{}", guide(project.framework));
     out
+}
+
+/// Quotes a path for a shell, if that is necessary.
+fn shell_word(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/-_.+@%,:=".contains(c);
+    let path = if path.starts_with('-') { format!("./{path}") } else { path.to_owned() };
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// Returns the model, and the reason in lines of at most 100 characters.
@@ -143,6 +150,20 @@ fn packages(extensions: &[String]) -> Vec<String> {
 mod tests {
     use super::super::sample::Sample;
     use super::*;
+
+    #[test]
+    fn folder_is_quoted_for_a_shell() {
+        for (path, expected) in [
+            ("/srv/shop", "/srv/shop"),
+            ("my shop", "'my shop'"),
+            ("it's", "'it'\\''s'"),
+            ("-shop", "./-shop"),
+            ("$HOME", "'$HOME'"),
+            ("~", "'~'"),
+        ] {
+            assert_eq!(shell_word(path), expected);
+        }
+    }
 
     #[test]
     fn advice_names_model_packages_and_commands() {

@@ -6,14 +6,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of bytes read of a file of the project.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of bytes read of a script.
+const SCRIPT_BYTES_MAX: u64 = 1 << 20;
+/// Maximum size of composer.json.
+const COMPOSER_BYTES_MAX: u64 = 16 << 20;
 /// Names of public folders, in order of preference.
 const PUBLIC: [&str; 5] = ["public", "web", "htdocs", "public_html", "www"];
 
 /// A kind of application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framework {
+pub(crate) enum Framework {
     Symfony,
     Laravel,
     Slim,
@@ -26,7 +28,7 @@ pub(super) enum Framework {
 
 impl Framework {
     /// Name in a sentence.
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Framework::Symfony => "a Symfony application",
             Framework::Laravel => "a Laravel application",
@@ -40,7 +42,7 @@ impl Framework {
 
 /// Execution model that the front controller selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Model {
+pub(crate) enum Model {
     Script,
     Checkpoint,
     Resident,
@@ -50,10 +52,10 @@ pub(super) enum Model {
 
 /// Properties of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Project {
-    pub(super) framework: Framework,
+pub(crate) struct Project {
+    pub(crate) framework: Framework,
     /// Public folder, from the folder of the project.
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
     pub(super) model: Model,
     /// Reason for the framework, such as ``composer.json requires `slim/slim` ``.
     pub(super) evidence: String,
@@ -71,7 +73,7 @@ pub(super) struct Project {
 
 impl Project {
     /// Recognizes the project in this folder.
-    pub(super) fn of(folder: &Path) -> Result<Project> {
+    pub(crate) fn of(folder: &Path) -> Result<Project> {
         let composer = Composer::read(folder)?;
         let has = |name: &str| folder.join(name).exists();
         let required = |package: &str| composer.requires(package);
@@ -107,18 +109,26 @@ impl Project {
             (None, None) => plain(folder, &root)
                 .with_context(|| format!("no PHP application in `{}`", folder.display()))?,
         };
-        let index = text(&folder.join(&root).join("index.php"))?;
+        let is_public = root != Path::new(".");
+        let mut root = root;
+        let mut index = text(&folder.join(&root).join("index.php"), SCRIPT_BYTES_MAX)?;
+        if index.is_none() && framework == Framework::Slim {
+            // Slim prescribes no name for the front controller.
+            if let [only] = scripts(&folder.join(&root)).as_slice() {
+                root.push(only);
+                index = text(&folder.join(&root), SCRIPT_BYTES_MAX)?;
+            }
+        }
         if index.is_none() && (package.is_some() || file.is_some()) {
             bail!(
-                "{} in `{}` has no index.php in {}\nhint: install its front controller, or write \
-                 samovar.toml with `root`",
+                "{} in `{}` has no index.php in {}\nhint: write or install its front controller, \
+                 such as public/index.php, or write samovar.toml with `root`",
                 framework.title(),
                 folder.display(),
                 PUBLIC.join("/, ") + "/ or the folder itself"
             );
         }
         let index = index.unwrap_or_default();
-        let is_public = root != Path::new(".");
         let private = ["vendor", "composer.json", "composer.lock", "node_modules", "tests"];
         Ok(Project {
             framework,
@@ -145,8 +155,20 @@ struct Composer(Value);
 impl Composer {
     fn read(folder: &Path) -> Result<Composer> {
         let file = folder.join("composer.json");
-        let Some(text) = text(&file)? else { return Ok(Composer(Value::Null)) };
-        let parsed = serde_json::from_str(&text).with_context(|| {
+        let Some(text) = text(&file, COMPOSER_BYTES_MAX + 1)? else {
+            return Ok(Composer(Value::Null));
+        };
+        if text.len() as u64 > COMPOSER_BYTES_MAX {
+            bail!(
+                "`{}` is larger than {} MiB\nhint: write samovar.toml without samovar init: \
+                 `root` is the only setting that most projects need",
+                file.display(),
+                COMPOSER_BYTES_MAX >> 20
+            );
+        }
+        // Some editors write a byte order mark, which Composer ignores, too.
+        let text = text.trim_start_matches('\u{feff}');
+        let parsed = serde_json::from_str(text).with_context(|| {
             format!("cannot parse `{}`; `composer validate` shows its errors", file.display())
         })?;
         Ok(Composer(parsed))
@@ -167,13 +189,13 @@ impl Composer {
 }
 
 /// Returns the text of a file, up to the limit; `None`: there is no such file.
-fn text(file: &Path) -> Result<Option<String>> {
+fn text(file: &Path, bytes_max: u64) -> Result<Option<String>> {
     if !file.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
     let open = File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?;
-    open.take(FILE_BYTES_MAX)
+    open.take(bytes_max)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read `{}`", file.display()))?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
@@ -314,6 +336,33 @@ mod tests {
         let sample = Sample::new("broken", &[("composer.json", "{"), ("index.php", "")]);
         let error = format!("{:#}", Project::of(&sample.0).unwrap_err());
         assert!(error.contains("`composer validate` shows its errors"), "{error}");
+    }
+
+    #[test]
+    fn composer_json_may_have_a_mark_and_be_long() {
+        let filler = "x".repeat(2 << 20);
+        let json = format!(
+            "\u{feff}{{\"description\": \"{filler}\", \"require\": {{\"slim/slim\": \"*\"}}}}"
+        );
+        let sample = Sample::new("long", &[("composer.json", &json), ("public/index.php", "")]);
+        let project = Project::of(&sample.0).expect("a project");
+        assert_eq!(project.framework, Framework::Slim);
+    }
+
+    #[test]
+    fn slim_project_needs_a_script_of_any_name() {
+        let json = r#"{"require": {"slim/slim": "*"}}"#;
+        let app = [("composer.json", json), ("public/app.php", "<?php\nSamovar\\checkpoint();")];
+        let sample = Sample::new("slim-app", &app);
+        let project = Project::of(&sample.0).expect("a project");
+        assert_eq!(
+            (&*project.root, project.model),
+            (Path::new("public/app.php"), Model::Checkpoint)
+        );
+        let sample = Sample::new("slim-none", &[("composer.json", json), ("src/a.php", "")]);
+        let error = format!("{:#}", Project::of(&sample.0).unwrap_err());
+        assert!(error.contains("a Slim application in"), "{error}");
+        assert!(error.contains("hint: write or install its front controller"), "{error}");
     }
 
     #[test]
