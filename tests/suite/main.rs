@@ -13,6 +13,7 @@ mod compare;
 mod compression;
 mod consoles;
 mod control;
+mod dev;
 mod documents;
 mod edge;
 mod elastic;

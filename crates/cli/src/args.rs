@@ -6,7 +6,7 @@ mod tests;
 use crate::commands::{check, reload, routes, serve, status, stop, upgrade, version};
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
-use crate::{boot, calls, compare, document, explain, init, leaks, profile, spy, top};
+use crate::{boot, calls, compare, dev, document, explain, init, leaks, profile, spy, top};
 use clap::Command;
 use samovar_config::Sources;
 use std::ffi::OsString;
@@ -14,6 +14,7 @@ use std::ffi::OsString;
 /// All commands, in the order of the help.
 const COMMANDS: &[Subcommand] = &[
     init::SUBCOMMAND,
+    dev::SUBCOMMAND,
     serve::SUBCOMMAND,
     check::SUBCOMMAND,
     routes::SUBCOMMAND,
@@ -35,6 +36,7 @@ const COMMANDS: &[Subcommand] = &[
 const HELP: &str = "\
 Examples:
   samovar init                        write a settings file that fits the project
+  samovar dev                         serve a project, and reload it after each change
   samovar serve                       serve public/ (or .) on http://127.0.0.1:8080
   samovar serve public/index.php      serve one script for all paths without a file
   samovar serve --listen :80 -w 16    listen on all interfaces, run 16 workers

@@ -8,6 +8,7 @@
 //! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`
 //! - `trial`: servers that `compare` and `leaks` start for themselves
 //! - `init`: settings for a project
+//! - `dev`: the server for a project that is being developed
 //! - `explain`: meanings of errors, from the documentation
 //! - `document`: completion scripts and manual pages
 //! - `args`: the command line
@@ -21,6 +22,7 @@ mod calls;
 mod commands;
 mod compare;
 mod control_client;
+mod dev;
 mod document;
 mod explain;
 mod init;

@@ -19,6 +19,7 @@ fn modules_use_only_lower_layers() {
         "profile",
         "top",
         "init",
+        "dev",
         "explain",
         "document",
         "args",

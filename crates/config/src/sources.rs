@@ -94,6 +94,12 @@ impl Sources {
         self
     }
 
+    /// Returns the working directory.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.cwd
+    }
+
     /// Names the file, as `--config` does.
     #[must_use]
     pub fn config(mut self, file: impl Into<PathBuf>) -> Sources {

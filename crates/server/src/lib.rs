@@ -11,6 +11,7 @@
 //! - sampling of workers (`sampling`)
 //! - the `control` socket
 //! - `reload`, the server's side of it
+//! - `development`: reloads after changes, for `samovar dev`
 //! - `serve`, and `check`: whether a server would start
 
 mod admin_token;
@@ -21,6 +22,7 @@ pub mod companion;
 mod control;
 mod convert;
 mod descriptors;
+pub mod development;
 mod engine;
 mod graphs;
 mod handover;

@@ -14,6 +14,7 @@ use crate::admin_token::AdminAccess;
 use crate::control::report::{Samplers, StatusSources};
 use crate::control::socket::Socket;
 use crate::convert::{Ears, check_limits, environment, front_settings, front_threads, sandbox};
+use crate::development::Developer;
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
@@ -210,16 +211,17 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let handover_gate = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let follows = predecessor.is_some();
     let Opened { listeners, tls, admin, token, pinba, addresses, control } = opened;
-    let Prepared { ring, shared, published, supervisor, of_pools } =
+    let Prepared { ring, shared, published, supervisor, of_pools, developer } =
         prepare(&settings, logs, follows)?;
     let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
     let Measured { intake, insight, slow_log, sampling } =
-        operators::measure(&settings, pinba, &handover_gate)?;
+        operators::measure(&settings, pinba, &handover_gate, developer.as_deref())?;
     let of_front = (listeners, tls.clone(), ring, link, intake);
-    let (front, front_handle, pools) = open_front(&settings, of_front, of_pools, follows)?;
+    let (front, front_handle, pools) =
+        open_front(&settings, of_front, of_pools, follows, developer.as_deref())?;
     let keeper = tls.as_ref().map(|tls| certificates::keeper(&settings, tls, logs));
-    let limits = Limits::new(front_settings(&settings).limits.connections_max);
+    let connections_max = front_settings(&settings).limits.connections_max;
     let (environment, of_successor) = environments(identity.as_ref(), &token, &sources);
     let (graphs, loads, ears) = ears(&settings, handover_gate)?;
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
@@ -276,7 +278,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         predecessor: predecessor.clone(),
     };
     let Succession { entrances, upgrader, endings } = succession::set(scene)?;
-    sampling.as_ref().map(|one| one.begin(pools.with_default(&handle))).transpose()?;
+    begin_watching(sampling.as_deref(), developer.as_ref(), &pools, (&handle, &reloader))?;
     let front = start_front(front, handle, pools.clone())?;
     let hooks = Hooks {
         beginning,
@@ -290,8 +292,9 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         state,
         insight: insight.clone(),
         slow_log: slow_log.clone(),
+        developer,
         pools,
-        limits,
+        limits: Limits::new(connections_max),
         watchdog: Watchdog::of_environment(service),
     };
     Ok(Started {
@@ -305,6 +308,22 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs,
         _entrances: Closing(entrances, upgrader),
     })
+}
+
+/// Starts the threads that watch the workers, and the project in development mode.
+fn begin_watching(
+    sampling: Option<&Sampling>,
+    developer: Option<&Arc<Developer>>,
+    pools: &Pools,
+    (handle, reloader): (&Handle, &Reloader),
+) -> Result<()> {
+    if let Some(sampling) = sampling {
+        sampling.begin(pools.with_default(handle))?;
+    }
+    if let Some(developer) = developer {
+        Arc::clone(developer).start(reloader.clone(), handle.clone())?;
+    }
+    Ok(())
 }
 
 /// Environment variables to set or to remove.
@@ -333,9 +352,13 @@ fn open_front(
     ),
     of_pools: Vec<pools::Prepared>,
     follows: bool,
+    developer: Option<&Developer>,
 ) -> Result<(Front, FrontHandle, Pools)> {
     let (mut front, handle) =
         Front::new(listeners, tls, ring, front_settings(settings), link, intake)?;
+    if let Some(developer) = developer {
+        front.develop(Arc::clone(&developer.front));
+    }
     let pools = pools::add(settings, of_pools, &mut front)?;
     if follows {
         handle.hold();
@@ -363,6 +386,8 @@ struct Prepared {
     published: Publishing,
     supervisor: Running,
     of_pools: Vec<pools::Prepared>,
+    /// Present in development mode only.
+    developer: Option<Arc<Developer>>,
 }
 
 fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> {
@@ -385,7 +410,8 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     if follows {
         supervisor.hold_consoles();
     }
-    Ok(Prepared { ring, shared, published, supervisor, of_pools })
+    let developer = Developer::open(&logs.intake)?;
+    Ok(Prepared { ring, shared, published, supervisor, of_pools, developer })
 }
 
 fn start_front(front: Front, supervisor: Handle, pools: Pools) -> Result<JoinHandle<Result<()>>> {

@@ -25,6 +25,7 @@ fn modules_use_only_lower_layers() {
         "control",
         "reload",
         "upgrade",
+        "development",
         "serve",
         "check",
     ];

@@ -28,6 +28,7 @@ const EXPLAINING: &[&str] = &[
     "guide/console-workers",
     "guide/dashboard",
     "guide/deploy",
+    "guide/development",
     "guide/kubernetes",
     "guide/leaks",
     "guide/limits",

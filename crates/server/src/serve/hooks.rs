@@ -3,6 +3,7 @@
 use super::exporters::SlowLogFile;
 use super::limits::Limits;
 use super::succession::Beginning;
+use crate::development::Developer;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::pools::Pools;
@@ -33,6 +34,8 @@ pub(super) struct Hooks {
     pub(super) state: ServiceState,
     pub(super) insight: Option<Arc<Insight>>,
     pub(super) slow_log: SlowLogFile,
+    /// Present in development mode only.
+    pub(super) developer: Option<Arc<Developer>>,
     /// Pools other than the default one.
     pub(super) pools: Pools,
     pub(super) limits: Limits,
@@ -105,6 +108,9 @@ impl samovar_supervisor::Hooks for Hooks {
     fn stop_requested(&mut self) {
         self.state.stops();
         self.note(EventKind::Stop, String::new());
+        if let Some(developer) = &self.developer {
+            developer.front.close();
+        }
         self.front.drain();
     }
 

@@ -12,6 +12,7 @@ use super::listen;
 use crate::admin_token::AdminAccess;
 use crate::control::capacity::process_cpu_ns;
 use crate::control::report::{Booted, StatusSources, status};
+use crate::development::Developer;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
@@ -80,15 +81,18 @@ pub(super) fn measure(
     settings: &Settings,
     pinba_in: Option<PinbaIn>,
     handover_gate: &HandoverGate,
+    developer: Option<&Developer>,
 ) -> Result<Measured> {
     let of = &settings.insight;
     let is_looked_at = !settings.admin.is_empty() || of.store.is_some();
-    let is_measured = of.enabled && (is_looked_at || exporters::are_any(settings));
+    let is_measured =
+        of.enabled && (is_looked_at || exporters::are_any(settings) || developer.is_some());
     let sampling = Sampling::open(settings, is_measured, handover_gate.clone())?.map(Arc::new);
     if !is_measured {
         return Ok(Measured { sampling, ..Measured::default() });
     }
-    let Ways { sinks, slow_log } = exporters::open(settings)?;
+    let Ways { mut sinks, slow_log } = exporters::open(settings)?;
+    sinks.extend(developer.map(Developer::request_lines));
     let limits = Limits {
         routes_max: of.routes_max,
         slow_ns: u64::try_from(of.slow_request.as_nanos()).unwrap_or(u64::MAX),

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 /// Options for the start of a server.
 #[derive(Debug)]
 pub struct Start {
+    command: &'static str,
     target: PathBuf,
     args: Vec<String>,
     env: Vec<(String, String)>,
@@ -78,6 +79,7 @@ impl Server {
             std::fs::create_dir(folder.path().join(below)).expect("an empty folder");
         }
         Start {
+            command: "serve",
             target: target.into(),
             args: Vec::new(),
             env: Vec::new(),
@@ -114,6 +116,13 @@ impl Start {
     #[must_use]
     pub fn args<const N: usize>(mut self, args: [&str; N]) -> Start {
         self.args.extend(args.map(str::to_owned));
+        self
+    }
+
+    /// Runs `samovar dev` instead of `samovar serve`.
+    #[must_use]
+    pub fn dev(mut self) -> Start {
+        self.command = "dev";
         self
     }
 
@@ -352,7 +361,7 @@ impl Start {
                 shell
             }
         };
-        command.arg("serve").arg(&self.target).args(["--listen", "127.0.0.1:0"]);
+        command.arg(self.command).arg(&self.target).args(["--listen", "127.0.0.1:0"]);
         command.arg("--config").arg(&config);
         command.arg("--control").arg(self.folder.path().join("control.sock"));
         if self.shared_ini {
