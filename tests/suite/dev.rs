@@ -202,7 +202,7 @@ fn uncaught_exception_shows_page_on_this_machine_only() {
     const PHP: &str = "<?php
         // The line <above>.
         function buy() { throw new LogicException('no <stock>'); }
-        if (isset($_GET['late'])) { echo 'half a page'; }
+        if (isset($_GET['late'])) { echo 'half ', 'a page'; }
         buy();";
     let server = Server::script(PHP).dev().args(["--editor", "phpstorm"]).start();
     for target in ["/shop?a=1", "/shop?late=1"] {
