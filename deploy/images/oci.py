@@ -108,9 +108,10 @@ def configuration(options, diff_id):
             "WorkingDir": "/app",
             "ExposedPorts": {"8080/tcp": {}},
             "StopSignal": "SIGTERM",
-            # Docker's field; other programs ignore it.
+            # Docker's field; other programs ignore it. Exit status 3: the server responds and has a
+            # problem, such as errors of the application. A restart would not solve it.
             "Healthcheck": {
-                "Test": ["CMD", "samovar", "status"],
+                "Test": ["CMD-SHELL", "samovar status >/dev/null || [ $? = 3 ]"],
                 "Interval": 10_000_000_000,
                 "Timeout": 5_000_000_000,
                 "StartPeriod": 60_000_000_000,

@@ -125,21 +125,21 @@ def first_response(process, port):
 
 def health(image, process, environment):
     """Runs the health check in the namespaces of the server, as `docker exec` would."""
-    kind, *command = image.config["Healthcheck"]["Test"]
-    check(kind == "CMD", kind)
+    kind, command = image.config["Healthcheck"]["Test"]
+    check(kind == "CMD-SHELL", kind)
     variables = image.config["Env"] + [f"{name}={value}" for name, value in environment.items()]
     user = image.config["User"].split(":")[0]
     done = subprocess.run(
         ["nsenter", "--target", str(server_of(process)), "--mount", "--pid", "--root"]
         + ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         + ["env", "-i", *variables, "sh", "-c", 'cd "$0" && exec "$@"', image.config["WorkingDir"]]
-        + command,
+        + ["/bin/sh", "-c", command],
         capture_output=True,
         text=True,
         timeout=WAIT_SECONDS_MAX,
         check=False,
     )
-    check(done.returncode == 0 and "healthy" in done.stdout, done)
+    check(done.returncode == 0, done)
 
 
 def server_of(process):

@@ -15,6 +15,9 @@ const ROLLBACKS_MIN: u64 = 100;
 
 /// Share of failed requests in the last minute above which it is a problem.
 const ERRORS_SHARE_MAX: f64 = 0.01;
+/// Number of failed requests in the last minute below which it is only a warning: on a quiet site,
+/// one of them is a large share.
+const ERRORS_MIN: u64 = 3;
 /// Longest time in the queue in the last minute above which it is a problem.
 const QUEUE_NS_MAX: u64 = 500_000_000;
 /// Free share of a disk below which it is a problem, unless [`FREE_BYTES_MAX`] are free.
@@ -71,14 +74,14 @@ fn recent(status: &Status, findings: &mut Vec<HealthProblem>) {
     let (errors, requests) = (recent.errors as f64, recent.requests as f64);
     if errors > requests * ERRORS_SHARE_MAX {
         let share = format!("{:.0} %", (100.0 * errors / requests.max(1.0)).clamp(1.0, 100.0));
-        findings.push(
-            HealthProblem::problem(
-                About::Errors,
-                format!("{share} of the last minute's requests failed"),
-                "see the page Errors of the dashboard, or the log",
-            )
-            .measured(&share, &"1 %"),
-        );
+        let text = format!("{share} of the last minute's requests failed");
+        let hint = "see the page Errors of the dashboard, or the log";
+        let found = if recent.errors < ERRORS_MIN {
+            HealthProblem::warning(About::Errors, text, hint)
+        } else {
+            HealthProblem::problem(About::Errors, text, hint)
+        };
+        findings.push(found.measured(&share, &"1 %"));
     }
     for (count, singular, plural) in [
         (recent.crashes, "worker crashed", "workers crashed"),
@@ -377,7 +380,8 @@ mod tests {
         for (status, about, severity) in vec![
             (recent(counts()), About::Errors, None),
             (recent(RecentStatus { requests: 100, errors: 1, ..counts() }), About::Errors, None),
-            (recent(RecentStatus { requests: 100, errors: 2, ..counts() }), About::Errors, problem),
+            (recent(RecentStatus { requests: 100, errors: 2, ..counts() }), About::Errors, warning),
+            (recent(RecentStatus { requests: 100, errors: 3, ..counts() }), About::Errors, problem),
             (recent(RecentStatus { requests: 70, errors: 70, ..counts() }), About::Errors, problem),
             (recent(RecentStatus { crashes: 3, ..counts() }), About::Crashes, problem),
             (recent(RecentStatus { kills: 1, ..counts() }), About::Crashes, problem),
