@@ -164,8 +164,17 @@ impl Running {
             && open.row.profile.len() < OPEN_STACKS_MAX
         {
             open.seen_at = now;
-            (open.row.generation, open.row.model) = (generation, model);
-            return sample.add_to(&mut open.row.profile);
+            if open.row.is_of(pool, generation, model) {
+                return sample.add_to(&mut open.row.profile);
+            }
+            // Another request with the same id, such as the probe of the next reload; or a request
+            // of which only its scene is known.
+            let route = named(sample.pool, route_by_path(script, path, &mut name)).into_owned();
+            let row = Row { pool: pool.into(), generation, model, ..Row::default() };
+            let before = std::mem::replace(&mut open.row, row);
+            let route = std::mem::replace(&mut open.route, route);
+            sample.add_to(&mut open.row.profile);
+            return self.keep(&route, &before);
         }
         if let Some((_, route)) = self.ended.iter().rev().find(|(ended, _)| **ended == *id) {
             let route = route.clone();
@@ -243,15 +252,20 @@ impl Running {
     pub(crate) fn saw(&mut self, id: &str, route: &str) -> Option<Scene> {
         // Most requests were not sampled.
         let open = if self.open.is_empty() { None } else { self.open.remove(id) }?;
-        let Row { pool, generation, model, profile, .. } = open.row;
-        if !profile.is_empty() {
-            self.row(route, &pool, generation, model).profile.merge(&profile, STACKS_MAX);
-        }
+        self.keep(route, &open.row);
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
         self.ended.push_back((id.into(), route.into()));
         open.scene
+    }
+
+    /// Adds the samples of a request to this route.
+    fn keep(&mut self, route: &str, of: &Row) {
+        if !of.profile.is_empty() {
+            let row = self.row(route, &of.pool, of.generation, of.model);
+            row.profile.merge(&of.profile, STACKS_MAX);
+        }
     }
 
     fn row(&mut self, route: &str, pool: &str, generation: u64, model: Model) -> &mut Row {
@@ -277,8 +291,7 @@ impl Running {
             self.open.iter().filter(|(_, o)| silent(o)).map(|(id, _)| id.clone()).collect();
         for id in gone {
             let Some(Open { row, route, .. }) = self.open.remove(&id) else { continue };
-            let Row { pool, generation, model, profile, .. } = row;
-            self.row(&route, &pool, generation, model).profile.merge(&profile, STACKS_MAX);
+            self.keep(&route, &row);
         }
         let at = std::mem::replace(&mut self.minute, minute);
         let rows = std::mem::take(&mut self.rows).named;
@@ -366,6 +379,26 @@ mod tests {
         assert_eq!(told(&minute), [("user_show".to_owned(), 2, 3)]);
         // The end of `b` is never reported.
         assert_eq!(told(&running.close_minute(NOW + 600).expect("over")), [(by_path.0, 0, 1)]);
+    }
+
+    /// The probes of all reloads have one id, and their ends are not reported. The samples of one
+    /// probe stay with its pool and generation when the next one is sampled.
+    #[test]
+    fn samples_of_requests_with_same_id_stay_separate() {
+        let mut running = Running::new(true, "default", NOW);
+        let probe = sample("reload-probe");
+        for (pool, generation) in [("api", 2), ("default", 2), ("api", 3), ("api", 3)] {
+            running.add(&Sample { pool, generation, ..probe }, NOW);
+        }
+        let open = running.copy(|_, _| true);
+        let mut found: Vec<_> = open
+            .rows
+            .iter()
+            .map(|(route, row)| (&**route, row.generation, row.profile.total().samples))
+            .collect();
+        found.sort_unstable();
+        let [api, default] = ["api: index.php /users/{n}", "default: index.php /users/{n}"];
+        assert_eq!(found, [(api, 2, 1), (api, 3, 2), (default, 2, 1)]);
     }
 
     #[test]
