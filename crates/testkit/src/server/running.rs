@@ -111,9 +111,9 @@ impl Server {
         self.folder.path().join("control.sock")
     }
 
-    /// `samovar status --json`.
+    /// Its status, as `samovar status --json` prints it.
     pub fn status(&self) -> serde_json::Value {
-        ask_status(&self.control()).unwrap_or_else(|output| panic!("in status: {output:?}"))
+        ask_status(&self.control()).unwrap_or_else(|error| panic!("in status: {error}"))
     }
 
     /// Resources that the server reports to hold: all kinds of descriptors, except those for
