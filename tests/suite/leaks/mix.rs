@@ -21,6 +21,10 @@ const KINDS: [(&str, &str, &str); 3] = [
     ),
 ];
 
+/// Numbers of requests for a leak in 1 of 10: two of the first requests of `/leak` leak, and then
+/// eight more.
+const RARE: [&str; 4] = ["--times", "22", "--times-max", "110"];
+
 /// Returns an application whose URL `/leak` leaks in one of `rate` requests. The other URLs have
 /// caches of their own and change nothing after their first request.
 fn planted(above: &str, leak: &str, rate: usize) -> String {
@@ -66,16 +70,20 @@ fn fault(kind: usize, rate: usize, of: usize, at: usize, more: &[&str]) -> Optio
 #[test]
 fn leak_on_one_url_of_several_is_found_with_its_url() {
     let mut wrong = String::new();
-    for (kind, rate, of, at) in [
-        (0, 1, 2, 0),
-        (0, 1, 2, 1),
-        (2, 3, 2, 0),
-        (1, 10, 2, 1),
-        (0, 10, 5, 4),
-        (1, 3, 5, 0),
-        (2, 10, 10, 3),
+    // As many requests as show two leaks, and then ten.
+    let few = ["--times", "5", "--times-max", "25"];
+    let some = ["--times", "10", "--times-max", "40"];
+    let many = RARE;
+    for (kind, rate, of, at, times) in [
+        (0, 1, 2, 0, few),
+        (0, 1, 2, 1, few),
+        (2, 3, 2, 0, some),
+        (1, 10, 2, 1, many),
+        (0, 10, 5, 4, many),
+        (1, 3, 5, 0, some),
+        (2, 10, 10, 3, many),
     ] {
-        let fault = fault(kind, rate, of, at, &[]);
+        let fault = fault(kind, rate, of, at, &times);
         let _ = writeln!(wrong, "{}", fault.unwrap_or_default());
     }
     assert!(wrong.trim().is_empty(), "{wrong}");
@@ -83,8 +91,7 @@ fn leak_on_one_url_of_several_is_found_with_its_url() {
 
 #[test]
 fn rare_leak_on_one_of_fifty_urls_is_found_with_its_url() {
-    // Two of the first requests of `/leak` leak.
-    assert_eq!(fault(0, 10, 50, 27, &["--times", "22"]), None);
+    assert_eq!(fault(0, 10, 50, 27, &RARE), None);
 }
 
 /// The text names the URL, the rate, and the rarity of a leak that could be unseen.

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// of the response it writes it later.
 const HEAP_WALK_LIMIT: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// Time without a heap walk after which the server is asked whether the worker is gone. Mostly the
+/// file is there earlier, and the question takes more CPU time than a look at a file.
+const ASK_AFTER: Duration = Duration::from_millis(50);
 /// Maximum bytes of a file name, as in report.c.
 const NAME_BYTES_MAX: usize = 64;
 /// Prefix of the folder's name; the command's process id follows.
@@ -71,7 +74,11 @@ impl Folder {
         let file = self.0.join(format!("{}.census", file_name(id)));
         let begun = Instant::now();
         while !file.exists() {
-            if begun.elapsed() > HEAP_WALK_LIMIT || (is_over()? && !file.exists()) {
+            let waited = begun.elapsed();
+            if waited > HEAP_WALK_LIMIT {
+                return Ok(None);
+            }
+            if waited > ASK_AFTER && is_over()? && !file.exists() {
                 return Ok(None);
             }
             sleep(LOOK_EVERY);
