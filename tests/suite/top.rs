@@ -26,7 +26,10 @@ fn top(server: &Server, args: &[&str]) -> Output {
     command.output().expect("the binary runs")
 }
 
-/// A terminal of 30 lines and 120 columns, created with util-linux's `script`.
+const ROWS: usize = 30;
+const COLUMNS: usize = 120;
+
+/// A terminal of 30 rows and 120 columns, created with util-linux's `script`.
 struct Terminal {
     script: Child,
     /// `None` after the input was closed.
@@ -36,7 +39,8 @@ struct Terminal {
 
 impl Terminal {
     fn open(command: &str) -> Terminal {
-        let line = format!("stty rows 30 cols 120; {command}; echo ended with $?");
+        let size = format!("stty rows {ROWS} cols {COLUMNS}");
+        let line = format!("{size}; {command}; echo ended with $?");
         let mut script = Command::new("script")
             .args(["--quiet", "--flush", "--command", &line, "/dev/null"])
             .env("TERM", "xterm-256color")
@@ -58,7 +62,7 @@ impl Terminal {
     fn shows(&self, text: &str) {
         eventually(&format!("`{text}` on the screen"), || {
             let written = self.screen.screen();
-            (written.contains(text) || words(&written).contains(text)).then_some(())
+            (written.contains(text) || visible(&written).contains(text)).then_some(())
         });
     }
 
@@ -78,19 +82,52 @@ impl Drop for Terminal {
     }
 }
 
-/// The written words with one space between them. On a terminal they are positioned by control
-/// sequences, and blanks are not written.
-fn words(written: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = written;
-    while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
-        plain.push_str(before);
-        plain.push(' ');
-        let end = sequence.find(|c: char| ('@'..='~').contains(&c));
-        rest = end.map_or("", |end| &sequence[end + 1..]);
+/// The words on the screen after this output, with one space between them. Only cells that have
+/// changed are written: the output need not contain a text that is visible, such as a message in
+/// the place of a similar one.
+fn visible(written: &str) -> String {
+    let mut cells = vec![[' '; COLUMNS]; ROWS];
+    let (mut row, mut column) = (0, 0);
+    let mut rest = written.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' => column = 0,
+            '\n' => row += 1,
+            '\u{1b}' if rest.as_str().starts_with('[') => {
+                rest.next();
+                let numbers: String =
+                    rest.by_ref().take_while(|c| !('@'..='~').contains(c)).collect();
+                let sequence = &written[..written.len() - rest.as_str().len()];
+                match sequence.chars().next_back() {
+                    Some('H') => {
+                        let (at, of) = numbers.split_once(';').unwrap_or((numbers.as_str(), ""));
+                        let place = |number: &str| number.parse::<usize>().unwrap_or(1).max(1) - 1;
+                        (row, column) = (place(at), place(of));
+                    }
+                    Some('J') => cells.fill([' '; COLUMNS]),
+                    _ => {}
+                }
+            }
+            c => {
+                if let Some(cell) = cells.get_mut(row).and_then(|row| row.get_mut(column)) {
+                    *cell = c;
+                }
+                column += 1;
+            }
+        }
     }
-    plain.push_str(rest);
-    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    let text: Vec<String> = cells.iter().map(|row| row.iter().collect()).collect();
+    text.join("\n").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn screen_shows_cells_that_were_not_written_again() {
+    let first = "\u{1b}[2J\u{1b}[1;1Hno update: server is gone\u{1b}[2;5Hb";
+    assert_eq!(visible(first), "no update: server is gone b");
+    assert_eq!(
+        visible(&format!("{first}\u{1b}[1;12Hproxy\u{1b}[31m!")),
+        "no update: proxy! is gone b"
+    );
 }
 
 #[test]
