@@ -21,15 +21,16 @@ $pool = new Samovar\Pool(fn () => connect_pgsql(), size: 3, maxUses: 40);
 
 /**
  * Runs jobs of one client at once. Returns their results, the time of each and of all, and the
- * moments when they ended, in order.
+ * moments when they began and when they ended, in order.
  */
 function jobs(string $client, int $count): array
 {
     $work = CLIENTS[$client];
-    $tasks = $spans = $ends = [];
+    $tasks = $spans = $begins = $ends = [];
     for ($i = 0; $i < $count; $i++) {
-        $tasks["job $i"] = function () use ($work, $i, &$spans, &$ends): mixed {
+        $tasks["job $i"] = function () use ($work, $i, &$spans, &$begins, &$ends): mixed {
             $from = hrtime(true);
+            $begins[] = $from / 1e9;
             $answer = $work($i);
             $ends[] = hrtime(true) / 1e9;
             $spans[] = (hrtime(true) - $from) / 1e9;
@@ -40,7 +41,9 @@ function jobs(string $client, int $count): array
     $from = hrtime(true);
     $answers = Samovar\parallel($tasks);
 
-    return ['answers' => $answers, 'sum' => array_sum($spans), 'wall' => (hrtime(true) - $from) / 1e9, 'ends' => $ends];
+    $wall = (hrtime(true) - $from) / 1e9;
+
+    return ['answers' => $answers, 'sum' => array_sum($spans), 'wall' => $wall, 'begins' => $begins, 'ends' => $ends];
 }
 
 $handle = function () use ($pool): void {

@@ -62,7 +62,9 @@ const LIMIT_S_MIN: f64 = 0.45;
 /// An ignored timeout would end after twenty seconds at the earliest.
 const PATIENCE_S: f64 = 15.0;
 
-/// Each job takes at least as long as alone; all together take far less time than in a sequence.
+/// Each job takes at least as long as alone, and all have begun before the first one ends. In a
+/// sequence, each would begin after the end of the previous one. Durations prove nothing: on a busy
+/// machine, the work of all jobs between their waits takes longer than the waits.
 #[test]
 fn jobs_of_each_client_wait_concurrently() {
     let peers = Peers::start();
@@ -71,9 +73,10 @@ fn jobs_of_each_client_wait_concurrently() {
         for client in CLIENTS {
             let told = ask(&server, &format!("/jobs?client={client}&count=8"));
             each_has_its_own(&told, 8, &format!("{model} {client}"));
-            let (sum, wall) = (seconds(&told, "sum"), seconds(&told, "wall"));
-            assert!(sum >= 0.75, "{model} {client}: each job waits: {told}");
-            assert!(wall < sum / 2.0, "{model} {client}: {wall} s for jobs of {sum} s");
+            assert!(seconds(&told, "sum") >= 0.75, "{model} {client}: each job waits: {told}");
+            let (begins, ends) = (moments(&told, "begins"), moments(&told, "ends"));
+            let are_concurrent = begins.iter().all(|begin| *begin < ends[0]);
+            assert!(are_concurrent && begins.len() == 8, "{model} {client}: {told}");
         }
         server.stop();
     }
@@ -81,6 +84,11 @@ fn jobs_of_each_client_wait_concurrently() {
 
 fn seconds(told: &Value, name: &str) -> f64 {
     told[name].as_f64().expect("seconds")
+}
+
+fn moments(told: &Value, name: &str) -> Vec<f64> {
+    let moments = told[name].as_array().expect("moments");
+    moments.iter().map(|moment| moment.as_f64().expect("a moment")).collect()
 }
 
 fn each_has_its_own(told: &Value, count: usize, what: &str) {
@@ -109,8 +117,7 @@ fn most_that_end_soon(server: &Server, client: &str, model: &str) -> usize {
     for _ in 0..ATTEMPTS_MAX {
         let told = ask(server, &format!("/jobs?client={client}&count={CROWD}"));
         each_has_its_own(&told, CROWD, &format!("{model} {client}"));
-        let ends = told["ends"].as_array().expect("moments");
-        let ends: Vec<f64> = ends.iter().map(|end| end.as_f64().expect("a moment")).collect();
+        let ends = moments(&told, "ends");
         let soon = ends.windows(2).filter(|pair| pair[1] - pair[0] < SOON_S).count();
         println!("{client:>13} {:.3} s, {soon} soon ({model})", seconds(&told, "wall"));
         most = most.max(soon);
