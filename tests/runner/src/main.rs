@@ -20,7 +20,8 @@ struct Arguments {
     /// Which tests cannot run next to others
     #[arg(long, default_value = "tests/groups.toml")]
     groups: PathBuf,
-    /// Seconds of each test in an earlier run: the longest tests start first
+    /// Seconds of each test in an earlier run: the longest tests start first. The last whole run
+    /// into the output folder takes precedence
     #[arg(long, default_value = "tests/durations.tsv")]
     durations: PathBuf,
     /// Folder for results and output
@@ -93,12 +94,14 @@ fn run(arguments: &Arguments) -> Result<bool> {
             && (test.is_ignored || !arguments.only_ignored)
     };
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let mut earlier = earlier_durations(&arguments.durations);
+    earlier.extend(earlier_durations(&arguments.output.join("durations.tsv")));
     let plan = Plan {
         tests: tests.into_iter().filter(is_wanted).collect(),
         programs,
         groups,
         at_once: if arguments.show { 1 } else { arguments.at_once.unwrap_or(3 * cores) },
-        earlier: earlier_durations(&arguments.durations),
+        earlier,
         with_ignored: arguments.with_ignored || arguments.only_ignored || arguments.show,
         is_shown: arguments.show,
         logs: arguments.output.join("logs"),
@@ -113,7 +116,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
         bail!("no test name contains one of these words: {}", arguments.words.join(" "));
     }
     let results = plan.run()?;
-    results.write(&arguments.output)?;
+    let is_selection =
+        !arguments.words.is_empty() || !arguments.skip.is_empty() || arguments.only_ignored;
+    results.write(&arguments.output, is_selection)?;
     print!("{}", results.summary());
     Ok(results.is_green())
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Number of tests that are shown as the slowest.
+/// Number of tests that are shown as the slowest, and as those with the most CPU time.
 const SLOWEST: usize = 10;
 
 /// Maximum number of flaky tests; a run with more has failed.
@@ -60,8 +60,10 @@ impl Results {
         self.count(Verdict::Failed) == 0 && self.count(Verdict::Flaky) <= FLAKY_MAX
     }
 
-    /// Writes `durations.tsv` and `flaky.txt` to the folder.
-    pub fn write(&self, folder: &Path) -> Result<()> {
+    /// Writes `durations.tsv` and `flaky.txt` to the folder; with a prefix if only a selection of
+    /// the tests has run, so that the files of the last whole run are kept.
+    pub fn write(&self, folder: &Path, is_selection: bool) -> Result<()> {
+        let prefix = if is_selection { "selected-" } else { "" };
         let mut sorted: Vec<&Line> =
             self.lines.iter().filter(|l| l.verdict != Verdict::Skipped).collect();
         sorted.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -69,11 +71,12 @@ impl Results {
         for line in sorted {
             let _ = writeln!(table, "{:.2}\t{:.2}\t{}", line.seconds, line.cpu_seconds, line.id);
         }
-        std::fs::write(folder.join("durations.tsv"), table)
+        std::fs::write(folder.join(format!("{prefix}durations.tsv")), table)
             .context("cannot write durations.tsv")?;
         let flaky: String =
             self.of(Verdict::Flaky).fold(String::new(), |text, id| text + id + "\n");
-        std::fs::write(folder.join("flaky.txt"), flaky).context("cannot write flaky.txt")
+        std::fs::write(folder.join(format!("{prefix}flaky.txt")), flaky)
+            .context("cannot write flaky.txt")
     }
 
     /// The closing lines.
@@ -84,6 +87,11 @@ impl Results {
         let mut text = format!("\nthe {SLOWEST} slowest tests:\n");
         for line in sorted.iter().take(SLOWEST) {
             let _ = writeln!(text, "{:8.1} s  {}", line.seconds, line.id);
+        }
+        sorted.sort_by(|a, b| b.cpu_seconds.total_cmp(&a.cpu_seconds));
+        let _ = writeln!(text, "\nthe {SLOWEST} tests with the most CPU time:");
+        for line in sorted.iter().take(SLOWEST) {
+            let _ = writeln!(text, "{:8.1} s  {}", line.cpu_seconds, line.id);
         }
         let count = self.lines.len();
         let _ = writeln!(text, "\n{count} tests in {:.0} s, {cpu:.0} s of CPU time", self.seconds);
@@ -145,7 +153,10 @@ mod tests {
     #[test]
     fn written_durations_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
-        results(&[Verdict::Passed, Verdict::Skipped, Verdict::Flaky]).write(folder.path()).unwrap();
+        let whole = results(&[Verdict::Passed, Verdict::Skipped, Verdict::Flaky]);
+        whole.write(folder.path(), false).unwrap();
+        // A selection leaves the files of the whole run as they are.
+        results(&[Verdict::Passed]).write(folder.path(), true).unwrap();
         let read = earlier_durations(&folder.path().join("durations.tsv"));
         assert_eq!(read, HashMap::from([("t0".to_owned(), 0.0), ("t2".to_owned(), 2.0)]));
         assert_eq!(std::fs::read_to_string(folder.path().join("flaky.txt")).unwrap(), "t2\n");
