@@ -210,7 +210,7 @@ caddy: built ## Caddy in front, over FastCGI and over HTTP, built from its Go mo
 #   - the release build (LTO and the profile take eight minutes)
 #   - servers of one script that relink PHP, too (twice the CPU time of each start)
 #   - every conformance case over FastCGI and HTTP/2 (four times the requests)
-#   - crowds of 500 instead of 200 requests
+#   - crowds of 500 instead of 200 requests, visits of applications by 1,000 instead of 500
 #   - three threads of the front (all of its tests again)
 #   - minutes of chaos
 #   - an hour of random visits on kept connections
@@ -225,6 +225,7 @@ nightly: export RELINK = all
 nightly: export FASTCGI = all
 nightly: export HTTP2 = all
 nightly: export CROWD_REQUESTS = 500
+nightly: export PRISTINE_REQUESTS = 1000
 # The targets that fetch Go modules come last.
 NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades engine accounting reads \
 	spies packages-test images-test hostile pebble caddy chart-test

@@ -10,6 +10,9 @@ use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, Start, eventually, php, workspace};
 use serde_json::{Value, json};
 
+/// Number of workers killed in each model.
+const KILLS: i64 = 12;
+
 const MODELS: [&str; 3] = ["script", "resident", "checkpoint"];
 
 fn start(model: &str) -> Start {
@@ -145,7 +148,7 @@ fn killed_workers_leave_consistent_shared_state() {
                     }
                 });
             }
-            for _ in 0..25 {
+            for _ in 0..KILLS {
                 let before = number(&ask(&server, "/counter")[0]);
                 eventually("somebody counts", || {
                     (number(&ask(&server, "/counter")[0]) > before).then_some(())
@@ -163,7 +166,7 @@ fn killed_workers_leave_consistent_shared_state() {
         // Each step increments the counter after the addition.
         let sum = number(&ask(&server, "/sum"));
         let counted = number(&ask(&server, "/counter")[0]) - 1;
-        assert!((counted..=counted + 25).contains(&sum), "{model}: {counted} ≤ {sum}");
+        assert!((counted..=counted + KILLS).contains(&sum), "{model}: {counted} ≤ {sum}");
         let filled = ask(&server, "/fill");
         assert_eq!(filled[0], json!(100), "{model}: rows are lost");
     }

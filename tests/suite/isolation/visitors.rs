@@ -11,7 +11,7 @@ use samovar_testkit::{Ldap, MariaDb, Mongo, Postgres, Redis, Server};
 use std::sync::Mutex;
 
 const VISITORS: usize = 16;
-const REQUESTS: usize = 1280;
+const REQUESTS: usize = 640;
 
 const PHP: &str = r#"
 $raw = stream_socket_client(getenv('RAW'));

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Number of requests for all models together.
-const REQUESTS: usize = 900;
+const REQUESTS: usize = 500;
 /// The last requests of each model end no process, so that leftover state can be counted.
 const LAST: usize = 100;
 /// Tolerance for temporary memory mappings.

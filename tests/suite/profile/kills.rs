@@ -15,8 +15,8 @@ echo 'done';
 ";
 
 /// Number of samples, and number of kills meanwhile.
-const SAMPLES: u64 = 2_000;
-const KILLS: u64 = 60;
+const SAMPLES: u64 = 1_000;
+const KILLS: u64 = 30;
 
 fn allowed(script: &Path) -> BTreeSet<String> {
     let main = format!("{{main}} {}", script.display());

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Minimum number of requests of a trial; `PRISTINE_REQUESTS` overrides it.
-pub(crate) const REQUESTS: usize = 1000;
+pub(crate) const REQUESTS: usize = 500;
 /// Number of concurrent clients: one for each worker.
 const CLIENTS: usize = 2;
 /// Maximum number of reported wrong responses; further ones add no information.
