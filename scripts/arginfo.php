@@ -20,7 +20,9 @@ declare(strict_types=1);
 
 namespace Samovar\Arginfo;
 
-const STUBS = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php', 'apcu.php'];
+const STUBS = [
+    'samovar.php', 'shared.php', 'tasks.php', 'jobs.php', 'frankenphp.php', 'pinba.php', 'apcu.php',
+];
 /**
  * Extensions whose functions and constants are in separate tables, because they are left out if the
  * extension itself is loaded: prefix of the functions' names => prefix of the constants' names.

@@ -225,3 +225,18 @@ if (!\function_exists(__NAMESPACE__ . '\delay')) {
         usleep((int) ($seconds * 1e6));
     }
 }
+
+if (!\function_exists(__NAMESPACE__ . '\queue')) {
+    function queue(string $name): Queue
+    {
+        return Queue::make($name);
+    }
+}
+
+if (!\function_exists(__NAMESPACE__ . '\consume')) {
+    /** @throws \Error because there are no jobs without a Samovar server */
+    function consume(callable $handler): void
+    {
+        throw new \Error('Samovar\consume() runs jobs of a [[queue]] only');
+    }
+}

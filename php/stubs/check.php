@@ -116,7 +116,8 @@ function listed(string $title, array $lines): string
 }
 
 $loaded = array_merge(...array_map(loaded(...), EXTENSIONS));
-$files = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php', 'apcu.php'];
+$files = ['samovar.php', 'shared.php', 'tasks.php', 'jobs.php', 'frankenphp.php', 'pinba.php',
+    'apcu.php'];
 $described = array_merge(...array_map(fn (string $file): array => described(__DIR__ . "/$file"), $files));
 $differences = listed('only in the server', array_diff($loaded, $described))
     . listed('only in the stubs', array_diff($described, $loaded));

@@ -39,6 +39,7 @@ mod php_engine;
 mod phpt;
 mod pools;
 mod profile;
+mod queues;
 mod relink;
 mod reload;
 mod request_accounting;

@@ -3,15 +3,17 @@
 use crate::tree::{none, only, read};
 use std::collections::BTreeSet;
 
-const POLYFILL: [&str; 15] = [
+const POLYFILL: [&str; 17] = [
     "php/polyfill/functions.php",
     "php/polyfill/Breaker.php",
     "php/polyfill/Cache.php",
     "php/polyfill/CancelledException.php",
     "php/polyfill/Channel.php",
     "php/polyfill/Counter.php",
+    "php/polyfill/Job.php",
     "php/polyfill/Lock.php",
     "php/polyfill/Pool.php",
+    "php/polyfill/Queue.php",
     "php/polyfill/RateLimiter.php",
     "php/polyfill/Request.php",
     "php/polyfill/Response.php",
@@ -28,7 +30,7 @@ fn polyfill_has_the_signatures_of_the_stubs() {
     let (_, rest) = stubs.split_once("namespace Samovar {").expect("the namespace");
     let (namespace, _) = rest.split_once("\nnamespace {").expect("its end");
     let mut described = signatures(namespace);
-    for file in ["php/stubs/shared.php", "php/stubs/tasks.php"] {
+    for file in ["php/stubs/shared.php", "php/stubs/tasks.php", "php/stubs/jobs.php"] {
         described.extend(signatures(&read(file)));
     }
     let ours = POLYFILL.iter().flat_map(|file| signatures(&read(file))).collect();

@@ -12,6 +12,7 @@
 //! | image process | template | [`ImageWord`] |
 //! | worker that traces | reader of call graphs | [`GraphNote`] |
 //! | image process, and worker | reader that explains boots | [`LoadsNote`] |
+//! | worker | server | [`Push`], answered by [`PushReply`] |
 //!
 //! The end of a channel ends its reader: a template whose supervisor has closed the channel stops
 //! its workers and exits. An order to fork carries the pipe that the process prints to, if it has
@@ -30,6 +31,7 @@ mod encoding;
 mod engine;
 mod event;
 mod exit;
+mod jobs;
 mod lossless;
 mod options;
 mod order;
@@ -45,6 +47,10 @@ pub use event::{
     LoadsNote,
 };
 pub use exit::EXIT_REPLACE;
+pub use jobs::{
+    KEY_BYTES_MAX, NewJob, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushEnds, PushError,
+    PushReply, QUEUE_BYTES_MAX, Received, push, receive,
+};
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};
 pub use socket::{

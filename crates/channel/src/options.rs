@@ -155,6 +155,8 @@ pub struct Start {
     pub traces: Option<RawFd>,
     /// The inherited socket for reports of loaded files, if there is a reader.
     pub loads: Option<RawFd>,
+    /// The inherited socket for pushes of jobs, if there are queues.
+    pub jobs: Option<RawFd>,
     /// The settings of the PHP processes.
     pub options: WorkerOptions,
 }

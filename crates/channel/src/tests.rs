@@ -226,6 +226,7 @@ proptest! {
             publishing: 8,
             traces: (parent % 2 == 0).then_some(9),
             loads: (parent % 3 == 0).then_some(10),
+            jobs: (parent % 5 == 0).then_some(11),
             options,
         };
         let file = start.seal().expect("a memory file");
@@ -384,6 +385,7 @@ fn sealed_start_cannot_be_written() {
         publishing: 8,
         traces: None,
         loads: None,
+        jobs: None,
         options,
     };
     let file = start.seal().expect("a memory file");

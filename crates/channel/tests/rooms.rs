@@ -3,7 +3,9 @@
 
 #[test]
 fn modules_import_only_lower_ones() {
-    let rooms =
-        ["encoding", "lossless", "exit", "engine", "options", "asked", "order", "event", "socket"];
+    let rooms = [
+        "encoding", "lossless", "exit", "engine", "options", "asked", "order", "event", "socket",
+        "jobs",
+    ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::commands::{check, reload, routes, serve, status, stop, upgrade, version};
+use crate::commands::{check, queue, reload, routes, serve, status, stop, upgrade, version};
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{boot, calls, compare, dev, document, explain, init, leaks, profile, spy, top};
@@ -24,6 +24,7 @@ const COMMANDS: &[Subcommand] = &[
     profile::SUBCOMMAND,
     calls::SUBCOMMAND,
     boot::SUBCOMMAND,
+    queue::SUBCOMMAND,
     status::SUBCOMMAND,
     top::SUBCOMMAND,
     reload::SUBCOMMAND,
@@ -47,6 +48,7 @@ Examples:
   samovar profile                     show which functions take the time of requests
   samovar calls                       show callers and callees in traced requests
   samovar boot                        show the cost of the boot, and the files requests still load
+  samovar queue                       list the queues of jobs, and their dead jobs
   samovar status --json               show the state of the running server
   samovar reload                      after a deploy: boot again, without losing requests
   samovar upgrade                     replace the server, without losing requests

@@ -1,6 +1,7 @@
 //! Commands of one file each.
 
 pub(crate) mod check;
+pub(crate) mod queue;
 pub(crate) mod reload;
 pub(crate) mod routes;
 pub(crate) mod serve;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::schema::console::{self, Field, KEY, KEY_OF_POOL, TABLES_MAX};
 use crate::schema::location;
 use crate::schema::pool;
+use crate::schema::queue;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 use crate::schema::table::SETTINGS;
 
@@ -59,6 +60,7 @@ pub fn settings_md() -> String {
             Group::Php => {
                 page.push_str(&console_section());
                 page.push_str(&pool_section());
+                page.push_str(&queue_section());
             }
             _ => {}
         }
@@ -179,6 +181,28 @@ fn pool_section() -> String {
          application.\n",
         console::KEY_OF_POOL,
         lost.join(", ")
+    );
+    page
+}
+
+/// The keys of a `[[queue]]`.
+fn queue_section() -> String {
+    let mut page = format!(
+        "\n## Background work\n\n### `[[{}]]`\n\n\
+         Queues of jobs, each with its own workers: [the guide](../guide/queues.md).\n\
+         Only in the file; at most {} tables, together with the pools. A change needs a restart, \
+         except for the settings of the pool that a reload applies.\n\n\
+         ```toml\n[[queue]]\nname = \"emails\"\nhandler = \"jobs/emails.php\"\n\
+         workers = 2\nbatch = 10\n```\n\n\
+         {TABLE}",
+        queue::KEY,
+        pool::TABLES_MAX
+    );
+    rows(&mut page, &queue::FIELDS);
+    page.push_str(
+        "\nA queue can also have the settings of a [pool](../guide/pools.md), except `root`: \
+         `workers` (default `1`), `[queue.php]`, `[queue.limits]` and others. It inherits the \
+         values outside the tables as a pool with its own `root` does.\n",
     );
     page
 }

@@ -38,6 +38,7 @@ pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;
 pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
+pub use schema::queue::Queue;
 pub use schema::secret::{AdminToken, Secret};
 pub use schema::send_folder::SendFolder;
 pub use schema::settings::{

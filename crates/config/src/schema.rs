@@ -8,6 +8,7 @@
 //! - `location`: the tables `[[location]]`
 //! - `log_target`: destinations of logs
 //! - `pool`: the tables `[[pool]]`
+//! - `queue`: the tables `[[queue]]`
 //! - [`secret`]: a value that no message shows
 //! - [`send_folder`]: an entry of `[sendfile]`
 //! - `notation`: sizes, times, addresses
@@ -29,6 +30,7 @@ pub(crate) mod log_target;
 pub mod names;
 pub(crate) mod notation;
 pub(crate) mod pool;
+pub(crate) mod queue;
 mod resolve;
 pub mod secret;
 pub mod send_folder;

@@ -6,6 +6,7 @@ mod file;
 mod locations;
 mod merge;
 mod pools;
+mod queues;
 mod tables;
 mod typed_value;
 

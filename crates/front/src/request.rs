@@ -5,7 +5,7 @@
 //! - `upload` receives the body, `head` encodes the head for PHP, `submit` runs the request, and
 //!   `interim` forwards interim responses.
 //! - `first_request_hints` gives hints until the first page is served.
-//! - `probe` is a request of the server itself.
+//! - `probe` and `job_batch` are requests of the server itself, which `internal` runs.
 //! - `development` changes pages in development mode.
 //!
 //! Imports all folders except `front`.
@@ -19,6 +19,8 @@ mod head;
 mod host;
 mod http_rules;
 mod interim;
+mod internal;
+pub(crate) mod job_batch;
 pub(crate) mod probe;
 mod script_sampling;
 mod status_page;

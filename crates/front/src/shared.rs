@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) encoded: RefCell<Vec<u8>>,
     /// Set once: no new connections are accepted, and none is kept alive.
     pub(crate) draining: Cell<bool>,
+    /// Number of batches of jobs that run.
+    pub(crate) batches: Cell<usize>,
     /// Notified when there is something to sweep again.
     pub(crate) sweeper: Rc<Notify>,
     pub(crate) clock: Rc<Clock>,
@@ -112,6 +114,7 @@ impl Shared {
             lots: Lots::default(),
             encoded: RefCell::new(Vec::with_capacity(8 * 1024)),
             draining: Cell::new(false),
+            batches: Cell::new(0),
             sweeper: Rc::default(),
             clock,
             peaks: Peaks::default(),

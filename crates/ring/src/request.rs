@@ -37,6 +37,8 @@ pub const FLAG_FASTCGI: u32 = 8;
 /// The request runs as a whole script although the application may be booted ahead, to see the cost
 /// of that.
 pub const FLAG_WHOLE: u32 = 16;
+/// The request is a batch of jobs from the server itself.
+pub const FLAG_JOBS: u32 = 32;
 
 mirrored! {
     /// The fixed part. Offset 0 means absent for the optional strings.

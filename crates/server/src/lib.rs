@@ -26,6 +26,7 @@ pub mod development;
 mod engine;
 mod graphs;
 mod handover;
+mod jobs;
 mod loads;
 mod logging;
 mod panics;

@@ -24,7 +24,7 @@ use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
 use crate::upgrade::Upgrader;
-use crate::{binary, certificates, companion, descriptors, engine, loads, panics, rights};
+use crate::{binary, certificates, companion, descriptors, engine, jobs, loads, panics, rights};
 use anyhow::{Context, Error, Result, anyhow};
 use exporters::SlowLogFile;
 use hooks::Hooks;
@@ -35,6 +35,7 @@ use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, FrontHandle, SupervisorLink, Tls};
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::{HandoverGate, Insight, Intake};
+use samovar_jobs::Jobs;
 use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
 use samovar_ring::Ring;
@@ -190,6 +191,7 @@ struct Started {
     slow_log: SlowLogFile,
     sampling: Option<Arc<Sampling>>,
     graphs: Option<Graphs>,
+    jobs: Option<Jobs>,
     /// Closes the entrances at the end, even if clones of them exist.
     _entrances: Closing,
 }
@@ -204,6 +206,7 @@ impl Drop for Closing {
     }
 }
 
+#[allow(clippy::too_many_lines)] // One line per part of the server, in the order of their start.
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let Settled { since, settings, sources, open_files, service, identity, php, .. } = settled;
     let (php, predecessor) = ((php, settled.php_of_pools), settled.predecessor);
@@ -223,7 +226,8 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let keeper = tls.as_ref().map(|tls| certificates::keeper(&settings, tls, logs));
     let connections_max = front_settings(&settings).limits.connections_max;
     let (environment, of_successor) = environments(identity.as_ref(), &token, &sources);
-    let (graphs, loads, ears) = ears(&settings, handover_gate)?;
+    let Receivers { graphs, loads, jobs, ears } =
+        receivers(&settings, handover_gate, (&front_handle, &pools))?;
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
     let samplers = Samplers::start(&settings, &front_handle, &handle, &pools, insight.as_ref())?;
     let status = StatusSources {
@@ -241,6 +245,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         sampling: sampling.clone(),
         graphs: graphs.clone(),
         loads,
+        jobs: jobs.clone(),
         predecessor: predecessor.clone(),
         pools: pools.clone(),
         keeper: keeper.clone(),
@@ -266,7 +271,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     });
     let (path, logs) = (control.path.clone(), logs.clone());
     let beginning = Beginning::new(addresses, path, logs.clone(), state.clone(), insight.clone());
-    let scene = Stage {
+    let Succession { entrances, upgrader, endings } = succession::set(Stage {
         status,
         reloader: reloader.clone(),
         control,
@@ -276,8 +281,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         open_files,
         beginning: beginning.clone(),
         predecessor: predecessor.clone(),
-    };
-    let Succession { entrances, upgrader, endings } = succession::set(scene)?;
+    })?;
     begin_watching(sampling.as_deref(), developer.as_ref(), &pools, (&handle, &reloader))?;
     let front = start_front(front, handle, pools.clone())?;
     let hooks = Hooks {
@@ -306,6 +310,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         slow_log,
         sampling,
         graphs,
+        jobs,
         _entrances: Closing(entrances, upgrader),
     })
 }
@@ -366,17 +371,29 @@ fn open_front(
     Ok((front, handle, pools))
 }
 
-/// Creates the receivers of load reports and call graphs of each pool.
-fn ears(
+/// Receivers of messages from PHP's processes, and the ends of their senders.
+struct Receivers {
+    graphs: Option<Graphs>,
+    loads: Loads,
+    jobs: Option<Jobs>,
+    /// One per pool.
+    ears: Vec<Ears>,
+}
+
+/// Creates the receivers of load reports, call graphs and jobs of each pool.
+fn receivers(
     settings: &Settings,
     handover_gate: HandoverGate,
-) -> Result<(Option<Graphs>, Loads, Vec<Ears>)> {
-    let graphs = Graphs::open(settings, handover_gate)?;
+    fronts: (&FrontHandle, &Pools),
+) -> Result<Receivers> {
+    let graphs = Graphs::open(settings, handover_gate.clone())?;
     let (loads, telling) = loads::open(crate::pools::settings(settings).map(|(name, _)| name))?;
+    let (pushed, of_workers) = jobs::sockets(settings)?;
+    let jobs = jobs::start(settings, pushed, fronts, handover_gate)?;
     let tracer = |at: usize| graphs.as_ref().and_then(|graphs| graphs.tracers[at].clone());
-    let of = |(at, loads)| Ears { tracer: tracer(at), loads };
+    let of = |(at, loads)| Ears { tracer: tracer(at), loads, jobs: of_workers.get(at).cloned() };
     let ears = telling.into_iter().enumerate().map(of).collect();
-    Ok((graphs, loads, ears))
+    Ok(Receivers { graphs, loads, jobs, ears })
 }
 
 /// Memory shared with the workers, and the supervisor.
@@ -438,14 +455,19 @@ fn run_front(front: Front) -> Result<()> {
 /// Runs the supervisor on the main thread. Returns when the front has drained and the workers have
 /// left.
 fn run_until_drained(mut started: Started) -> Result<()> {
-    let Started { supervisor, of_supervisor, front, insight, slow_log, sampling, graphs, .. } =
-        started;
+    let Started {
+        supervisor, of_supervisor, front, insight, slow_log, sampling, graphs, jobs, ..
+    } = started;
     let ended = samovar_supervisor::run(supervisor, of_supervisor, &mut started.hooks)?;
     // After a second signal no worker is left to answer the front's pending requests.
     match ended {
         Ended::StoppedNow => Ok(()),
         Ended::Drained | Ended::Broken => {
             let ended = front.join().map_err(|_| anyhow!("the front's thread panicked"))?;
+            // The last batches have ended.
+            if let Some(jobs) = jobs {
+                jobs.finish();
+            }
             // The front has reported its last request.
             if let Some(insight) = insight {
                 insight.finish();

@@ -92,8 +92,8 @@ impl fmt::Display for Stack {
 }
 
 /// PHP's functions in which workers wait for their next request.
-const WAITS_FOR_REQUESTS: [&str; 3] =
-    ["Samovar\\checkpoint", "Samovar\\serve", "frankenphp_handle_request"];
+const WAITS_FOR_REQUESTS: [&str; 4] =
+    ["Samovar\\checkpoint", "Samovar\\consume", "Samovar\\serve", "frankenphp_handle_request"];
 
 impl Stack {
     /// Whether this is a worker's booted application between two requests.

@@ -6,6 +6,7 @@ use crate::recycle::RecycleLimits;
 use crate::sandbox::Sandbox;
 use samovar_channel::{GraphEnd, LoadsEnd, WorkerOptions};
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,6 +112,8 @@ pub struct TemplateCommand {
     pub graphs: Option<Arc<GraphEnd>>,
     /// Channel for reports of the files that boots and requests load, if they are needed.
     pub loads: Option<Arc<LoadsEnd>>,
+    /// Socket for pushes of jobs, if there are queues.
+    pub jobs: Option<Arc<OwnedFd>>,
     /// Kernel limits of each PHP process.
     pub limits: ProcessLimits,
     /// Programs that they start get no additional privileges.

@@ -40,6 +40,7 @@ impl Template {
             publishing: published.socket().as_raw_fd(),
             traces: command.graphs.as_ref().map(AsRawFd::as_raw_fd),
             loads: command.loads.as_ref().map(AsRawFd::as_raw_fd),
+            jobs: command.jobs.as_ref().map(AsRawFd::as_raw_fd),
             options: command.options.clone(),
         };
         let file = start.seal()?;
@@ -51,7 +52,7 @@ impl Template {
             start.publishing,
             file.as_raw_fd(),
         ];
-        inherited.extend(start.traces.into_iter().chain(start.loads));
+        inherited.extend(start.traces.into_iter().chain(start.loads).chain(start.jobs));
         inherited.extend(&start.notifiers);
         let mut process = Command::new(command.program.executable());
         process.arg0(command.program.path());

@@ -17,6 +17,7 @@
 //! | `profile.rs` | profiles of the workers |
 //! | `calls.rs` | call graphs of requests |
 //! | `boot.rs` | cost of the boot |
+//! | `queues.rs` | queues of jobs |
 //! | `upgrade.rs` | replacement of the server by a new process |
 //! | `rejection.rs` | reasons why a request is invalid |
 
@@ -28,6 +29,7 @@ mod figures;
 mod finding;
 mod health;
 mod profile;
+mod queues;
 mod rejection;
 mod resources;
 mod shared;
@@ -43,6 +45,7 @@ pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use finding::{About, Health, HealthProblem, Severity};
 pub use health::{SAVES_MAX, dear, judge, judged};
 pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
+pub use queues::{DeadJob, QueueAction, QueueQuestion, QueueResponse, QueueStatus};
 pub use rejection::Misunderstood;
 pub use resources::{Descriptors, Resources};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
@@ -79,6 +82,8 @@ pub enum Request {
         /// Pool; `None`: the default pool.
         pool: Option<String>,
     },
+    /// Queries or changes queues of jobs; the response is a [`QueueResponse`].
+    Queue(Box<QueueQuestion>),
     /// Drains the server and ends it; the response is [`Stopping`].
     Stop,
 }
@@ -104,6 +109,7 @@ impl fmt::Display for Request {
             Request::Stop => to.write_str("stop"),
             Request::Profile(question) => write!(to, "profile {}", line(question)),
             Request::Calls(question) => write!(to, "calls {}", line(question)),
+            Request::Queue(question) => write!(to, "queue {}", line(question)),
             Request::Upgrade(options) => write!(to, "upgrade {}", line(options)),
             Request::Reload(ReloadOptions { force, probe, pool }) => {
                 to.write_str("reload")?;
@@ -133,6 +139,7 @@ impl std::str::FromStr for Request {
             "stop" if is_alone => Ok(Request::Stop),
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
             "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
+            "queue" => QueueQuestion::parse(line.trim_start()).map(Request::Queue),
             "upgrade" => UpgradeOptions::parse(line.trim_start()).map(Request::Upgrade),
             "reload" => ReloadOptions::parse(words).map(Request::Reload),
             _ => Err(Misunderstood::Command),
@@ -247,6 +254,13 @@ mod tests {
             day,
             sign_s: None,
         })));
+        requests.push(Request::Queue(Box::new(QueueQuestion {
+            action: QueueAction::Retry,
+            queue: "emails".to_owned(),
+            ids: vec![7],
+            after: 0,
+        })));
+        assert!(matches!("queue".parse(), Ok(Request::Queue(_))), "a person asks so");
         assert!(matches!("profile".parse(), Ok(Request::Profile(_))), "a person asks so");
         for binary in [None, Some("/opt/samovar 2/bin/samovar".into())] {
             requests.push(Request::Upgrade(UpgradeOptions { binary }));
@@ -275,6 +289,9 @@ mod tests {
         }
         for line in ["profile 7", "profile {", "profile {} x"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Profile), "{line}");
+        }
+        for line in ["queue emails", "queue {"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Queue), "{line}");
         }
         for line in ["upgrade now", "upgrade {"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Upgrade), "{line}");

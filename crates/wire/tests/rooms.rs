@@ -17,6 +17,7 @@ fn modules_import_only_lower_ones() {
         "rejection",
         "profile",
         "calls",
+        "queues",
         "upgrade",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

@@ -2,6 +2,7 @@
  * start of PHP and for the begin and end of a PHP request. */
 #include "module.h"
 #include "functions/apcu.h"
+#include "functions/jobs.h"
 #include "functions/request_object.h"
 #include "functions/pinba.h"
 #include "functions/response_object.h"
@@ -44,6 +45,8 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_cache_startup();
     samovar_limiter_startup();
     samovar_breaker_startup();
+    samovar_queue_startup();
+    samovar_job_startup();
     samovar_task_startup();
     samovar_tasks_startup();
     samovar_channel_startup();

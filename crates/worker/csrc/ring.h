@@ -30,13 +30,15 @@ _Static_assert(offsetof(samovar_header, value) == 8, "as in Rust");
  * APP: the target script is the front controller.
  * REQUEST_ACCOUNTING: the worker's report on the request has a reader.
  * FASTCGI: a web server supplied all variables of the request.
- * WHOLE: the request runs as a whole script, as a sample of the cost of that. */
+ * WHOLE: the request runs as a whole script, as a sample of the cost of that.
+ * JOBS: the request is a batch of jobs from the server itself. */
 enum {
     SAMOVAR_HTTPS = 1,
     SAMOVAR_APP = 2,
     SAMOVAR_REQUEST_ACCOUNTING = 4,
     SAMOVAR_FASTCGI = 8,
-    SAMOVAR_WHOLE = 16
+    SAMOVAR_WHOLE = 16,
+    SAMOVAR_JOBS = 32
 };
 
 /* Maximum bytes of a worker's report on a request. */

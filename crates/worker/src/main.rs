@@ -11,6 +11,7 @@ mod engine;
 mod file_class;
 mod image;
 mod ini;
+mod jobs;
 mod life;
 mod loads;
 mod log;
@@ -110,6 +111,7 @@ mod tests {
             "ini",
             "php_options.in",
             "php_options",
+            "jobs",
             "loads",
             "tracing",
             "shared",

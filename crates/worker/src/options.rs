@@ -31,6 +31,8 @@ pub(crate) struct Inherited {
     pub(crate) traces: Option<GraphEnd>,
     /// The socket for reports of loaded code, if there is a reader.
     pub(crate) loads: Option<LoadsEnd>,
+    /// The socket for pushes of jobs, if there are queues.
+    pub(crate) jobs: Option<OwnedFd>,
     /// The settings of PHP's processes.
     pub(crate) options: WorkerOptions,
 }
@@ -110,6 +112,7 @@ fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
             .map(|fd| open(fd, "the socket of load reports"))
             .transpose()?
             .map(LoadsEnd::from),
+        jobs: start.jobs.map(|fd| open(fd, "the socket of jobs")).transpose()?,
         options,
     })))
 }

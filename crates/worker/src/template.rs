@@ -16,7 +16,7 @@ use crate::life::{self, Wish};
 use crate::log;
 use crate::options::Inherited;
 use crate::php_options::PhpOptions;
-use crate::{engine, ini, loads, os, relinking, shared, tracing, warmup};
+use crate::{engine, ini, jobs, loads, os, relinking, shared, tracing, warmup};
 use nix::sys::signalfd::SignalFd;
 use samovar_channel::{
     Boots, ConsoleOrder, Engine, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
@@ -59,6 +59,11 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
         os::close_on_exec(&loads);
         fds.push(loads.as_raw_fd());
         loads::begin(loads);
+    }
+    if let Some(jobs) = inherited.jobs {
+        os::close_on_exec(&jobs);
+        fds.push(jobs.as_raw_fd());
+        jobs::begin(jobs);
     }
     os::close_others(&fds);
     os::stdout_to_stderr();
@@ -221,6 +226,7 @@ impl Template {
             .chain(ring)
             .chain(tracing::socket().map(AsRawFd::as_raw_fd))
             .chain(loads::socket().map(AsRawFd::as_raw_fd))
+            .chain(jobs::socket().map(AsRawFd::as_raw_fd))
             .chain(image.map(AsRawFd::as_raw_fd))
             .chain(self.outputs_of_others())
             .collect()
@@ -478,12 +484,13 @@ impl Template {
 }
 
 /// Returns true if workers must boot the front controller before their first request: its own text
-/// calls or imports `Samovar\serve` or `Samovar\checkpoint`, or the equivalent of the Composer
-/// package. If the call is in an included file, the first request detects it.
+/// calls or imports `Samovar\serve`, `Samovar\checkpoint` or `Samovar\consume`, or the equivalent
+/// of the Composer package. If the call is in an included file, the first request detects it.
 fn boots_ahead(app: &Path) -> bool {
     let text = script_text(app);
     names(&text, b"samovar\\serve")
         || names(&text, b"samovar\\checkpoint")
+        || names(&text, b"samovar\\consume")
         || mentions(&text, b"samovar\\runtime\\")
         || mentions(&text, b"spiral\\roadrunner\\")
         || (mentions(&text, b"autoload_runtime.php") && runtime_is(b"samovar\\runtime\\"))

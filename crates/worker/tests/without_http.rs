@@ -80,6 +80,7 @@ impl Bench {
             publishing: published.socket().as_raw_fd(),
             traces: None,
             loads: None,
+            jobs: None,
             options: options(&folder, &file),
         };
         let sealed = start.seal().unwrap();

@@ -111,6 +111,15 @@ pub(crate) fn finish_folder(
     Ok(())
 }
 
+/// Sets the default file for the store of jobs.
+#[allow(clippy::unnecessary_wraps)] // The table requires this signature.
+pub(crate) fn finish_jobs(settings: &mut Settings, around: &Surroundings<'_>) -> Result<(), Wrong> {
+    if settings.jobs.store.as_os_str().is_empty() {
+        settings.jobs.store = state(around).join("jobs.sqlite");
+    }
+    Ok(())
+}
+
 /// Sets the default file for the generated token of the admin listener.
 #[allow(clippy::unnecessary_wraps)] // The table requires this signature.
 pub(crate) fn finish_token_file(

@@ -6,6 +6,7 @@
 
 use crate::schema::console::Field;
 use crate::schema::macros::Blank;
+use crate::schema::queue;
 use crate::schema::settings::Settings;
 use crate::schema::table::needs_restart;
 
@@ -199,6 +200,9 @@ pub fn pools_need_restart(old: &Settings, new: &Settings) -> Vec<String> {
         let Some(before) = old.pools.iter().find(|before| before.name == pool.name) else {
             continue;
         };
+        if before.queue != pool.queue {
+            keys.push(format!("{}.{}", queue::KEY, pool.name));
+        }
         let waits = needs_restart(&before.settings, &pool.settings);
         let own = waits.into_iter().filter(|key| OWN.contains(key));
         keys.extend(own.map(|key| format!("{KEY}.{}.{key}", pool.name)));

@@ -104,6 +104,8 @@ pub enum Group {
     Logs,
     /// Memory shared by all workers.
     Shared,
+    /// The store of jobs.
+    Jobs,
     /// Measurements of requests, and access to them.
     Insight,
     /// Profiling of workers.
@@ -112,7 +114,7 @@ pub enum Group {
 
 impl Group {
     /// All groups in listing order.
-    pub const ALL: [Group; 12] = [
+    pub const ALL: [Group; 13] = [
         Group::Serving,
         Group::Compression,
         Group::Acme,
@@ -123,6 +125,7 @@ impl Group {
         Group::Timeouts,
         Group::Logs,
         Group::Shared,
+        Group::Jobs,
         Group::Insight,
         Group::Profile,
     ];
@@ -140,6 +143,7 @@ impl Group {
             Group::Timeouts => "Timeouts",
             Group::Logs => "Logs",
             Group::Shared => "Shared memory",
+            Group::Jobs => "Queues",
             Group::Insight => "Insight",
             Group::Profile => "Profile",
         }

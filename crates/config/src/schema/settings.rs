@@ -9,6 +9,7 @@ use crate::schema::listener::Listener;
 use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
 use crate::schema::macros::Blank;
+use crate::schema::queue::Queue;
 use crate::schema::secret::AdminToken;
 use crate::schema::send_folder::SendFolder;
 use ipnet::IpNet;
@@ -139,6 +140,8 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// Memory shared by all workers.
     pub shared: SharedMemory,
+    /// Store of jobs.
+    pub jobs: Jobs,
     /// Destination of the server's own log.
     pub log: LogTarget,
     /// Destination of the access log.
@@ -177,6 +180,7 @@ impl Settings {
                 "insight" => self.insight.differing(&other.insight),
                 "profile" => self.profile.differing(&other.profile),
                 "shared" => self.shared.differing(&other.shared),
+                "jobs" => self.jobs.differing(&other.jobs),
                 "acme" => self.acme.differing(&other.acme),
                 "tls" => self.tls.differing(&other.tls),
                 "fastcgi" => self.fastcgi.differing(&other.fastcgi),
@@ -243,6 +247,8 @@ pub struct Pool {
     pub hosts: Vec<String>,
     /// Settings for its requests; they contain no further pools.
     pub settings: Settings,
+    /// The queue whose jobs it runs. Then no request matches it.
+    pub queue: Option<Queue>,
 }
 
 sheet! {
@@ -393,6 +399,16 @@ pub struct Workers {
     /// Maximum number of workers that run a request at the same time. Workers that wait for
     /// something else do not count.
     pub running_max: usize,
+}
+}
+
+sheet! {
+/// Store of jobs, used if there is a `[[queue]]`.
+pub struct Jobs {
+    /// File of the store: absolute.
+    pub store: PathBuf,
+    /// Maximum bytes of all jobs.
+    pub bytes_max: u64,
 }
 }
 

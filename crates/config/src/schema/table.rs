@@ -6,6 +6,7 @@ mod compression;
 mod exports;
 mod fastcgi;
 mod insight;
+mod jobs;
 mod limits;
 mod logs;
 mod php;
@@ -22,7 +23,7 @@ use crate::schema::settings::Settings;
 /// All settings, in listing order.
 pub static SETTINGS: &[Setting] = &joined::<{ rows() }>();
 
-const SECTIONS: [&[Setting]; 13] = [
+const SECTIONS: [&[Setting]; 14] = [
     serving::SETTINGS,
     compression::SETTINGS,
     acme::SETTINGS,
@@ -33,6 +34,7 @@ const SECTIONS: [&[Setting]; 13] = [
     timeouts::SETTINGS,
     logs::SETTINGS,
     shared::SETTINGS,
+    jobs::SETTINGS,
     insight::SETTINGS,
     exports::SETTINGS,
     profile::SETTINGS,
@@ -93,7 +95,7 @@ mod tests {
                 Some(("timeouts", name)) => format!("{}-timeout", name.replace('_', "-")),
                 Some((
                     group @ ("acme" | "sandbox" | "shared" | "insight" | "tls" | "fastcgi"
-                    | "compression" | "profile" | "workers"),
+                    | "compression" | "profile" | "workers" | "jobs"),
                     name,
                 )) => {
                     format!("{group}-{}", name.replace('_', "-"))

@@ -1,7 +1,7 @@
 //! `samovar.toml` → typed values, each with its line.
 
 use std::path::Path;
-use toml_edit::{Array, Document, Item, Key, TableLike, Value};
+use toml_edit::{Array, Document, Item, Key, Table, TableLike, Value};
 
 use crate::problem::Problem;
 use crate::schema::location::{self, Location};
@@ -9,10 +9,11 @@ use crate::schema::pool::{self, TABLES_MAX};
 use crate::schema::secret::MASK;
 use crate::schema::setting::{Kind, Setting, Shape};
 use crate::schema::table::SETTINGS;
-use crate::schema::{console, names, notation};
+use crate::schema::{console, names, notation, queue};
 use crate::sources::consoles::{self, TypedConsole};
 use crate::sources::locations;
 use crate::sources::pools::{self, TypedPool};
+use crate::sources::queues;
 use crate::sources::tables::{self, SettingsFile};
 use crate::sources::typed_value::{Origin, Typed};
 
@@ -37,7 +38,8 @@ pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Probl
     // Paths in the file are relative to the file, not to the folder in which the server is started.
     let base = cwd.join(file).parent().unwrap_or(cwd).to_owned();
     let contents = Contents::default();
-    let mut reader = Reader { file, text, base: &base, is_pools: false, contents, problems };
+    let mut reader =
+        Reader { file, text, base: &base, is_pools: false, is_queues: false, contents, problems };
     reader.table("", document.as_table());
     reader.contents
 }
@@ -64,6 +66,8 @@ struct Reader<'a> {
     base: &'a Path,
     /// The table being read is a `[[pool]]`.
     is_pools: bool,
+    /// The table being read is a `[[queue]]`; then `is_pools` is also set.
+    is_queues: bool,
     contents: Contents,
     problems: &'a mut Vec<Problem>,
 }
@@ -89,6 +93,8 @@ impl Reader<'_> {
             self.locations(line, item);
         } else if key == pool::KEY {
             self.pools(line, item);
+        } else if key == queue::KEY {
+            self.queues(line, item);
         } else if key == console::FORMER_KEY && item.as_value().is_none() {
             self.former_consoles(line, item);
         } else if names::groups().any(|group| group == key) {
@@ -128,10 +134,11 @@ impl Reader<'_> {
         let Some(found) = item.as_array_of_tables() else {
             return self.problems.push(pools::no_tables(&file, line));
         };
-        for (number, table) in found.iter().enumerate() {
+        for table in found {
             let line = table.span().map_or(1, |span| line_of(span.start));
-            if number == TABLES_MAX {
-                let what = format!("more than {TABLES_MAX} `[[{}]]`", pool::KEY);
+            if self.contents.pools.len() == TABLES_MAX {
+                let what =
+                    format!("more than {TABLES_MAX} `[[{}]]` and `[[{}]]`", pool::KEY, queue::KEY);
                 let hint = "use one table with several patterns: `match = [\"/a/*\", \"/b/*\"]`";
                 self.problems.push(file.problem(line, &what, hint));
                 break;
@@ -141,7 +148,8 @@ impl Reader<'_> {
                 .pool(table);
             let (contents, problems) = (Contents::default(), &mut *self.problems);
             let Reader { file, text, base, .. } = *self;
-            let mut inner = Reader { file, text, base, is_pools: true, contents, problems };
+            let mut inner =
+                Reader { file, text, base, is_pools: true, is_queues: false, contents, problems };
             for (key, item) in table.iter().filter(|(key, _)| !pools::is_about(key)) {
                 let line = inner.line(table.key(key), item);
                 inner.entry(key, line, item);
@@ -149,9 +157,70 @@ impl Reader<'_> {
             let Contents { typed, consoles, .. } = inner.contents;
             if let Some((name, paths, hosts)) = about {
                 let file = self.file.to_owned();
-                let pool = TypedPool { file, line, name, paths, hosts, typed, consoles };
+                let queue = None;
+                let pool = TypedPool { file, line, name, paths, hosts, typed, consoles, queue };
                 self.contents.pools.push(pool);
             }
+        }
+    }
+
+    /// Reads each `[[queue]]` as the pool of its workers.
+    fn queues(&mut self, line: usize, item: &Item) {
+        let line_of = |offset| line_of(self.text, offset);
+        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        let Some(found) = item.as_array_of_tables() else {
+            return self.problems.push(queues::no_tables(&file, line));
+        };
+        for table in found {
+            let line = table.span().map_or(1, |span| line_of(span.start));
+            if self.contents.pools.len() == TABLES_MAX {
+                let what =
+                    format!("more than {TABLES_MAX} `[[{}]]` and `[[{}]]`", pool::KEY, queue::KEY);
+                let hint = "use one queue for several kinds of jobs, with the kind in the payload";
+                self.problems.push(file.problem(line, &what, hint));
+                break;
+            }
+            let (name, fields) = (queue::KEY, &queue::FIELDS);
+            let about = tables::Reader { file: &file, name, fields, line, problems: self.problems }
+                .queue(table);
+            let (contents, problems) = (Contents::default(), &mut *self.problems);
+            let Reader { file, text, base, .. } = *self;
+            let mut inner =
+                Reader { file, text, base, is_pools: true, is_queues: true, contents, problems };
+            inner.preset(table, line);
+            for (key, item) in table.iter().filter(|(key, _)| !queues::is_about(key)) {
+                let line = inner.line(table.key(key), item);
+                inner.entry(key, line, item);
+            }
+            let Contents { typed, consoles, .. } = inner.contents;
+            if let Some((name, queue)) = about {
+                let (file, queue) = (self.file.to_owned(), Some(queue));
+                let (paths, hosts) = (Vec::new(), Vec::new());
+                let pool = TypedPool { file, line, name, paths, hosts, typed, consoles, queue };
+                self.contents.pools.push(pool);
+            }
+        }
+    }
+
+    /// Reads the keys of a queue that are settings of its pool under another name. Sets one worker,
+    /// unless the table says otherwise.
+    fn preset(&mut self, table: &Table, line: usize) {
+        let named = |key: &str| SETTINGS.iter().find(|setting| setting.key == key);
+        let same = [
+            ("handler", "root"),
+            ("timeout", "timeouts.request"),
+            ("timeout", "timeouts.response"),
+        ];
+        for (key, of) in same {
+            if let (Some(item), Some(setting)) = (table.get(key), named(of)) {
+                let line = self.line(table.key(key), item);
+                self.value(setting, &format!("{}.{key}", queue::KEY), line, item.as_value());
+            }
+        }
+        if let (None, Some(setting)) = (table.get("workers"), named("workers")) {
+            let (file, key) = (self.file.to_owned(), setting.key.to_owned());
+            let origin = Origin::File { file, line, key, is_pools: true };
+            self.contents.typed.push(Typed::untyped(setting, "1", origin, self.base));
         }
     }
 
@@ -159,7 +228,11 @@ impl Reader<'_> {
     fn is_refused(&mut self, key: &str, line: usize) -> bool {
         let line_of = |offset| line_of(self.text, offset);
         let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
-        let refusal = pools::refusal(&file, line, key);
+        let refusal = if self.is_queues {
+            queues::refusal(&file, line, key)
+        } else {
+            pools::refusal(&file, line, key)
+        };
         let is_refused = refusal.is_some();
         self.problems.extend(refusal);
         is_refused

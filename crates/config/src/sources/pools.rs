@@ -104,7 +104,8 @@ impl Reader<'_, '_> {
     }
 }
 
-fn name(item: &Item) -> Result<String, Option<&'static str>> {
+/// Reads the name of a pool or queue.
+pub(crate) fn name(item: &Item) -> Result<String, Option<&'static str>> {
     let name = item.as_str().ok_or(None)?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name == DEFAULT_POOL {
@@ -131,9 +132,12 @@ pub(crate) fn resolve(
             paths: pool.paths.clone(),
             hosts: pool.hosts.clone(),
             settings: own,
+            queue: pool.queue.clone(),
         });
     }
-    problems.extend(reach::unreachable(pools));
+    let reached: Vec<TypedPool> =
+        pools.iter().filter(|pool| pool.queue.is_none()).cloned().collect();
+    problems.extend(reach::unreachable(&reached));
     if problems.is_empty() {
         for (pool, typed) in settings.pools.iter().zip(pools) {
             problems.extend(too_large_bodies(settings, pool, typed));
@@ -197,9 +201,15 @@ fn nested_roots(settings: &Settings, pools: &[TypedPool]) -> Vec<Problem> {
     let all: Vec<(&str, &Path)> =
         std::iter::once((DEFAULT_POOL, &*settings.root)).chain(own).collect();
     let mut problems = Vec::new();
+    // No request reaches the files of a queue's pool.
+    let is_queue = |at: usize| at > 0 && pools[at - 1].queue.is_some();
     for (at, (name, root)) in all.iter().enumerate().skip(1) {
-        for (other, theirs) in &all[..at] {
-            if root != theirs && (root.starts_with(theirs) || theirs.starts_with(root)) {
+        for (before, (other, theirs)) in all[..at].iter().enumerate() {
+            let are_reached = !is_queue(at) && !is_queue(before);
+            if are_reached
+                && root != theirs
+                && (root.starts_with(theirs) || theirs.starts_with(root))
+            {
                 let what = format!(
                     "the root `{}` of pool `{name}` and `{}` of pool `{other}` are nested",
                     root.display(),

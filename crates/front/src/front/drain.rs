@@ -1,5 +1,5 @@
-//! Draining: connections finish their requests, and scripts that continue after their response
-//! finish too.
+//! Draining: connections finish their requests. Batches of jobs, and scripts that continue after
+//! their response, finish too.
 
 use super::sweep::{SWEEP, all};
 use crate::client::connection::ConnectionState;
@@ -56,7 +56,7 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succee
             }
             tokio::time::sleep(DRAIN_LOOK).await;
         }
-        while at_work(shared) > 0 {
+        while at_work(shared) + batches(shared) > 0 {
             tokio::time::sleep(DRAIN_LOOK).await;
         }
     };
@@ -71,6 +71,11 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succee
 /// Number of scripts, of all pools, that run although no client waits for them.
 fn at_work(shared: &Shared) -> usize {
     all(shared).map(|pool| pool.exchanges.borrow().at_work()).sum()
+}
+
+/// Number of batches of jobs, of all pools, that run.
+fn batches(shared: &Shared) -> usize {
+    all(shared).map(|pool| pool.batches.get()).sum()
 }
 
 async fn cut(connections: &Connections, drain: Duration) {

@@ -2,6 +2,7 @@
 
 use crate::client::listeners::{Handed, RetainedListener};
 use crate::log::AccessLog;
+use crate::request::job_batch::{self, BatchDone, BatchOrder};
 use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
 use crate::setup::ValidSettings;
@@ -59,6 +60,8 @@ pub(super) struct Control {
     together: Arc<Mutex<()>>,
     /// Probe requests of the server itself that have not started yet.
     probes: Mutex<Vec<ProbeOrder>>,
+    /// Batches of jobs that have not started yet.
+    batches: Mutex<Vec<BatchOrder>>,
     pub(super) called: Arc<Notify>,
     /// Upstreams of all threads.
     pub(super) upstreams: Arc<AllPlaces>,
@@ -99,6 +102,18 @@ impl FrontHandle {
     pub fn probe(&self, target: String, next: ValidSettings, done: ProbeDone) {
         self.0.probes().push(ProbeOrder { target, next, done });
         self.0.called.notify_one();
+    }
+
+    /// Runs a batch of jobs on this pool's workers. Calls `done` with the body of the response.
+    /// Returns immediately. A front that ends may not call `done`.
+    pub fn run_batch(&self, body: Vec<u8>, done: BatchDone) {
+        self.0.batches().push(BatchOrder { body, done });
+        self.0.called.notify_one();
+    }
+
+    /// Whether the front drains, or has drained.
+    pub fn drains(&self) -> bool {
+        self.0.drains.load(Ordering::Acquire)
     }
 
     /// Waits up to `limit` until the change made by [`Self::switch`] is in effect. Returns false if
@@ -218,6 +233,7 @@ impl Control {
             next: Mutex::default(),
             together: Arc::default(),
             probes: Mutex::default(),
+            batches: Mutex::default(),
             called: Arc::default(),
             upstreams: Arc::default(),
             beside: Vec::new(),
@@ -246,6 +262,9 @@ impl Control {
         self.switch_settings(shared);
         for order in self.probes().drain(..) {
             tokio::task::spawn_local(probe::carry_out(Rc::clone(shared), order));
+        }
+        for order in self.batches().drain(..) {
+            tokio::task::spawn_local(job_batch::carry_out(Rc::clone(shared), order));
         }
     }
 
@@ -293,6 +312,10 @@ impl Control {
 
     fn probes(&self) -> MutexGuard<'_, Vec<ProbeOrder>> {
         self.probes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn batches(&self) -> MutexGuard<'_, Vec<BatchOrder>> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn next(&self) -> MutexGuard<'_, Next> {

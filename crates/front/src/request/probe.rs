@@ -5,21 +5,15 @@
 //! from the route to the ring, and differs only in its lane. Only the status of the response is
 //! used. The request is not logged.
 
-use crate::exchange::{Exchange, Lost, Order, Piece, SlotWait, WorkerMessage};
-use crate::route::site::{Route, Script};
+use super::internal::{self, InternalRequest};
+use crate::exchange::Lost;
+use crate::route::site::Route;
 use crate::setup::{Setup, ValidSettings};
 use crate::shared::Shared;
 use samovar_ring::Lane;
-use samovar_ring::request::{FLAG_APP, RequestHead, encode_with};
-use std::future::poll_fn;
-use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Client and server address in the probe's head, because there is no connection.
-const ADDRESS: &[u8] = b"127.0.0.1";
-/// Host name in the probe if the settings specify none.
-const HOST: &str = "localhost";
 /// Request ID of the probe in PHP's messages.
 const REQUEST_ID: &[u8] = b"reload-probe";
 /// Time limit for the old generation's response to the same probe.
@@ -108,15 +102,25 @@ impl ProbeResult {
 async fn ask(shared: &Rc<Shared>, setup: &Setup, target: &str, is_held: bool) -> ProbeResult {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let now_ms = samovar_ring::monotonic_ns() / 1_000_000;
-    let host = || setup.settings.server_name.as_deref().unwrap_or(HOST).as_bytes();
+    let host = || internal::host(setup);
     let of_front = |status| ProbeResult { status: Ok(status), is_app: false };
     let routed = setup.routes.route(&shared.disk, host, path.as_bytes(), now_ms).await;
     let Ok(routed) = routed else { return of_front(503) };
     match &routed.route {
         Route::Script(script) => {
             let lane = if is_held { script.lane.probe() } else { script.lane };
-            let status = run(shared, setup, script, target, lane).await;
-            ProbeResult { status, is_app: script.lane == Lane::App }
+            let request = InternalRequest {
+                method: b"GET",
+                target,
+                id: REQUEST_ID,
+                body: &[],
+                content_type: None,
+                lane,
+                flags: 0,
+                response_bytes_max: 0,
+            };
+            let ran = internal::run(shared, setup, script, &request).await;
+            ProbeResult { status: ran.map(|(status, _)| status), is_app: script.lane == Lane::App }
         }
         Route::Static(_) => of_front(200),
         Route::Redirect(_) => of_front(301),
@@ -124,76 +128,5 @@ async fn ask(shared: &Rc<Shared>, setup: &Setup, target: &str, is_held: bool) ->
         Route::Moved(_, status) | Route::Status(status, _) => of_front(*status),
         Route::NotFound | Route::Absent => of_front(404),
         Route::BadRequest(_) => of_front(400),
-    }
-}
-
-async fn run(
-    shared: &Rc<Shared>,
-    setup: &Setup,
-    script: &Script,
-    target: &str,
-    lane: Lane,
-) -> Result<u16, Lost> {
-    let filling = shared.exchanges.borrow_mut().fill(None);
-    let filling = if let Some(filling) = filling {
-        filling
-    } else {
-        let mut wait = SlotWait::new(&shared.exchanges, None);
-        poll_fn(|cx| wait.poll(cx)).await.map_err(|()| Lost::QueueTimeout)?
-    };
-    let submitted = {
-        let mut exchanges = shared.exchanges.borrow_mut();
-        let mut encoded = shared.encoded.borrow_mut();
-        let head = head(setup, script, target);
-        let host = setup.settings.server_name.as_deref().unwrap_or(HOST).as_bytes();
-        let headers: [(&[u8], &[u8]); 2] = [(b"host", host), (b"user-agent", b"Samovar")];
-        if encode_with(&head, headers, script.variables(), &mut encoded).is_err() {
-            exchanges.give_up(filling);
-            return Err(Lost::Broken("probe too long"));
-        }
-        exchanges.put_request(&filling, &encoded);
-        exchanges.put_body(&filling, &[]);
-        let extended = setup.settings.timeouts.extended;
-        let order =
-            Order { lane, terms: script.terms, extended, waited_ms: 0, held: None, turn: None };
-        exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
-    };
-    // There may be no connection whose deadlines keep the sweep running.
-    shared.resume_sweeping();
-    shared.exchanges.borrow_mut().announce_lane(lane);
-    let mut exchange = Exchange::new(&shared.exchanges, submitted);
-    let response = loop {
-        if let WorkerMessage::ResponseReader(response) =
-            poll_fn(|cx| exchange.poll_response(false, cx)).await?
-        {
-            break response;
-        }
-    };
-    if response.is_open {
-        // The script runs to its end, so that its stored data is complete and late failures are
-        // detected.
-        while let Piece::Bytes(_) = poll_fn(|cx| exchange.poll_piece(cx)).await? {}
-    }
-    Ok(response.status)
-}
-
-fn head<'a>(setup: &'a Setup, script: &'a Script, target: &'a str) -> RequestHead<'a> {
-    RequestHead {
-        method: b"GET",
-        target: target.as_bytes(),
-        query: target.split_once('?').map_or("", |(_, query)| query).as_bytes(),
-        protocol: b"HTTP/1.1",
-        script_filename: &script.filename,
-        script_name: &script.name,
-        document_uri: &script.name,
-        path_info: &script.path_info,
-        document_root: setup.site.root.as_os_str().as_bytes(),
-        server_name: setup.settings.server_name.as_deref().unwrap_or(HOST).as_bytes(),
-        server_addr: ADDRESS,
-        remote_addr: ADDRESS,
-        request_id: REQUEST_ID,
-        server_port: 80,
-        flags: if script.lane.is_app() { FLAG_APP } else { 0 },
-        ..RequestHead::default()
     }
 }

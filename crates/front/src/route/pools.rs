@@ -34,6 +34,8 @@ struct Rule {
     paths: Vec<Pattern>,
     hosts: Vec<Vec<u8>>,
     shares_root: bool,
+    /// It runs the jobs of a queue, so no request reaches it.
+    is_queue: bool,
     /// A front controller other than the default pool's in the same root, processed by [`fold`].
     controller: Option<Vec<u8>>,
 }
@@ -52,6 +54,7 @@ impl Pools {
                 paths: pool.paths.iter().map(|path| Pattern::new(path)).collect(),
                 hosts: pool.hosts.iter().map(|host| host.clone().into_bytes()).collect(),
                 shares_root,
+                is_queue: pool.queue.is_some(),
                 controller: own
                     .filter(|own| shares_root && own != controller)
                     .map(|own| fold(&own)),
@@ -104,7 +107,7 @@ impl Rule {
     /// `folded` is the path, and `behind` its part after the default pool's front controller, both
     /// processed by [`fold`].
     fn fits(&self, host: &[u8], path: &[u8], folded: &[u8], behind: Option<&[u8]>) -> bool {
-        if !hosts_fit(&self.hosts, host) {
+        if self.is_queue || !hosts_fit(&self.hosts, host) {
             return false;
         }
         if self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.fits(path)) {

@@ -73,7 +73,7 @@ fn of_text(php: &str) -> Vec<BootRead> {
 fn takes_requests(tokens: &[Token<'_>], at: usize) -> bool {
     let name = tokens[at].text.trim_start_matches('\\');
     let is_ours = match name.rsplit_once('\\') {
-        Some(("Samovar", function)) => matches!(function, "checkpoint" | "serve"),
+        Some(("Samovar", function)) => matches!(function, "checkpoint" | "consume" | "serve"),
         Some(_) => false,
         None => name == "frankenphp_handle_request" || is_imported(&tokens[..at], name),
     };
@@ -83,7 +83,7 @@ fn takes_requests(tokens: &[Token<'_>], at: usize) -> bool {
 /// Returns whether the name is imported: `use function Samovar\checkpoint;`.
 fn is_imported(tokens: &[Token<'_>], name: &str) -> bool {
     let full = format!("Samovar\\{name}");
-    matches!(name, "checkpoint" | "serve")
+    matches!(name, "checkpoint" | "consume" | "serve")
         && tokens.windows(2).any(|pair| pair[0].text == "function" && pair[1].text == full)
 }
 

@@ -18,6 +18,7 @@ use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Rejection, Tls};
 use samovar_insight::store::{Event, EventKind};
 use samovar_insight::{Costs, Insight, now};
+use samovar_jobs::Jobs;
 use samovar_log::Log;
 use samovar_profile::loads::{Explained, Loads};
 use samovar_published::Publishing;
@@ -54,6 +55,8 @@ pub(crate) struct StatusSources {
     pub(crate) graphs: Option<Graphs>,
     /// Boots, and loads of requests.
     pub(crate) loads: Loads,
+    /// Queues of jobs, if there are any.
+    pub(crate) jobs: Option<Jobs>,
     /// Server that this one has replaced.
     pub(crate) predecessor: Option<Predecessor>,
     /// Pools other than the default one.

@@ -3,6 +3,7 @@
 use super::report::{Booted, StatusSources, figures, status};
 use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
+use crate::jobs;
 use crate::service::ServiceState;
 use anyhow::Result;
 use samovar_config::DEFAULT_POOL;
@@ -11,8 +12,8 @@ use samovar_supervisor::Command;
 use samovar_supervisor::peer::Peer;
 use samovar_wire::{
     Against, BootResponse, CallsQuestion, CallsResponse, Misunderstood, ProfileQuestion,
-    ProfileResponse, Refused, ReloadOptions, ReloadResponse, Request, Stopping, UpgradeOptions,
-    UpgradeResponse, line as line_of,
+    ProfileResponse, QueueQuestion, QueueResponse, Refused, ReloadOptions, ReloadResponse, Request,
+    Stopping, UpgradeOptions, UpgradeResponse, line as line_of,
 };
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
@@ -69,6 +70,7 @@ fn is_order(request: &Request) -> bool {
     match request {
         Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
         Request::Calls(question) => question.sign_s.is_some(),
+        Request::Queue(question) => question.action.is_order(),
         Request::Status | Request::Figures | Request::Profile(_) | Request::Boot { .. } => false,
     }
 }
@@ -82,6 +84,7 @@ fn refusal(request: &Result<Request, Misunderstood>) -> String {
     match request {
         Ok(Request::Reload(_)) => line_of(&ReloadResponse::refused(why)),
         Ok(Request::Upgrade(_)) => line_of(&UpgradeResponse::refused(why)),
+        Ok(Request::Queue(_)) => line_of(&QueueResponse::refused(why)),
         Ok(Request::Calls(_)) => {
             line_of(&CallsResponse { error: Some(why), ..CallsResponse::default() })
         }
@@ -133,6 +136,7 @@ impl Server {
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
+            Ok(Request::Queue(question)) => return self.queue(*question),
             Ok(Request::Boot { pool }) => return self.boot(pool.as_deref()),
             Ok(Request::Stop) => {
                 self.state.stops();
@@ -182,12 +186,13 @@ impl Server {
                 error: Some(not_understood(line)),
                 ..CallsResponse::default()
             }),
+            Err(Misunderstood::Queue) => line_of(&QueueResponse::refused(not_understood(line))),
             Err(Misunderstood::ReloadOptions) => {
                 line_of(&ReloadResponse::refused(not_understood(line)))
             }
             Err(Misunderstood::Command) => line_of(&Refused {
                 error: "unknown command; the commands are status, figures, profile, calls, boot, \
-                     reload, upgrade and stop"
+                     queue, reload, upgrade and stop"
                     .to_owned(),
             }),
         })
@@ -261,6 +266,22 @@ impl Server {
             explained.take_functions(&response);
             // The client may have disconnected; the error is ignored.
             let _ = tell.send(Line { text: of(&explained), until: None });
+            waker.wake();
+        });
+        Reply::Later(told)
+    }
+
+    /// Answers on the thread of the queues, which may block on the disk.
+    fn queue(&self, question: QueueQuestion) -> Reply {
+        let Some(jobs) = &self.sources.jobs else {
+            let why = "this server has no queue\nhint: add a table [[queue]] to the settings";
+            return Reply::Now(line_of(&QueueResponse::refused(why.to_owned())));
+        };
+        let (tell, told) = channel();
+        let waker = self.waker.clone();
+        jobs.command(jobs::command(question), move |result| {
+            // The client may have disconnected; the error is ignored.
+            let _ = tell.send(Line { text: line_of(&jobs::response(result)), until: None });
             waker.wake();
         });
         Reply::Later(told)

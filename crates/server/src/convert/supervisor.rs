@@ -13,6 +13,7 @@ use samovar_supervisor::{
     ProcessLimits, Program, RecycleLimits, Sandbox, TemplateCommand, Tracer, WorkerCount,
 };
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub(crate) struct Ears {
     pub(crate) tracer: Option<Tracer>,
     /// Receives loads of boots and requests.
     pub(crate) loads: Arc<LoadsEnd>,
+    /// Receives pushed jobs, if there are queues.
+    pub(crate) jobs: Option<Arc<OwnedFd>>,
 }
 
 /// Returns the sandbox of PHP's processes. `program` is their executable.
@@ -69,6 +72,7 @@ pub(crate) fn supervisor_settings(
             options: worker_options(settings),
             graphs: None,
             loads: Some(ears.loads),
+            jobs: ears.jobs,
             limits: limits(settings, open_files),
             no_new_privileges: settings.no_new_privileges,
             environment,

@@ -67,6 +67,7 @@ impl Bench {
                 options: WorkerOptions::bare("/".into()),
                 graphs: None,
                 loads: None,
+                jobs: None,
                 limits: AS_IT_IS,
                 no_new_privileges: false,
                 sandbox: Sandbox::default(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::problem::Problem;
+use crate::schema::queue::Queue;
 use crate::sources::consoles::TypedConsole;
 use crate::sources::typed_value::Typed;
 
@@ -18,6 +19,8 @@ pub(crate) struct TypedPool {
     pub(crate) typed: Vec<Typed>,
     /// Its `[[pool.console]]`.
     pub(crate) consoles: Vec<TypedConsole>,
+    /// Set if the table is a `[[queue]]`.
+    pub(crate) queue: Option<Queue>,
 }
 
 impl TypedPool {

@@ -19,7 +19,7 @@ fn pools(all: &[(&str, &[&str], &[&str], &str)]) -> Pools {
             settings.root = file.parent().unwrap().into();
             settings.front_controller = Some(file.into());
             let (paths, hosts) = (texts(paths), texts(hosts));
-            Pool { name: (*name).to_owned(), line: at, paths, hosts, settings }
+            Pool { name: (*name).to_owned(), line: at, paths, hosts, settings, queue: None }
         })
         .collect();
     Pools::new(&settings, b"/index.php")

@@ -77,6 +77,14 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_delay, 0, 1, IS_VOID, 0)
     ZEND_ARG_TYPE_INFO(0, seconds, IS_DOUBLE, 0)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_Samovar_queue, 0, 1, Samovar\\Queue, 0)
+    ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_consume, 0, 1, IS_VOID, 0)
+    ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
     ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
 ZEND_END_ARG_INFO()
@@ -130,6 +138,8 @@ static const zend_function_entry samovar_functions[] = {
     ZEND_NS_FENTRY("Samovar", async, ZEND_FN(Samovar_async), arginfo_Samovar_async, 0)
     ZEND_NS_FENTRY("Samovar", first, ZEND_FN(Samovar_first), arginfo_Samovar_first, 0)
     ZEND_NS_FENTRY("Samovar", delay, ZEND_FN(Samovar_delay), arginfo_Samovar_delay, 0)
+    ZEND_NS_FENTRY("Samovar", queue, ZEND_FN(Samovar_queue), arginfo_Samovar_queue, 0)
+    ZEND_NS_FENTRY("Samovar", consume, ZEND_FN(Samovar_consume), arginfo_Samovar_consume, 0)
     ZEND_FENTRY(frankenphp_handle_request, ZEND_FN(frankenphp_handle_request),
         arginfo_frankenphp_handle_request, 0)
     ZEND_FENTRY(headers_send, ZEND_FN(headers_send), arginfo_headers_send, 0)

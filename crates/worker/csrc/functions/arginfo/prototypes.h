@@ -22,6 +22,8 @@ ZEND_FUNCTION(Samovar_parallel);
 ZEND_FUNCTION(Samovar_async);
 ZEND_FUNCTION(Samovar_first);
 ZEND_FUNCTION(Samovar_delay);
+ZEND_FUNCTION(Samovar_queue);
+ZEND_FUNCTION(Samovar_consume);
 ZEND_FUNCTION(frankenphp_handle_request);
 ZEND_FUNCTION(headers_send);
 ZEND_FUNCTION(frankenphp_response_headers);

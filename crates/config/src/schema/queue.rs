@@ -1,0 +1,115 @@
+//! `[[queue]]`: a queue of jobs, and the pool of the workers that run them.
+//!
+//! A queue is a pool that no request reaches: its root and front controller are the handler's. So
+//! its table may also have the settings of a pool.
+
+use crate::schema::console::Field;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Key of the tables.
+pub(crate) const KEY: &str = "queue";
+
+pub(crate) const BATCH: RangeInclusive<i64> = 1..=1_000;
+pub(crate) const ATTEMPTS: RangeInclusive<i64> = 1..=1_000;
+pub(crate) const PER_KEY: RangeInclusive<i64> = 0..=1_000;
+pub(crate) const LINGER_MAX: Duration = Duration::from_mins(1);
+pub(crate) const BACKOFF_MAX: Duration = Duration::from_hours(24 * 7);
+
+/// Settings of a queue, in addition to those of its pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Maximum number of jobs in a batch.
+    pub batch: usize,
+    /// Time for which a batch that is not full waits for further jobs.
+    pub linger: Duration,
+    /// Number of runs after which a job that failed is dead.
+    pub attempts: u32,
+    /// Delay before the second attempt; doubled for each further one.
+    pub backoff: Duration,
+    /// Maximum delay before an attempt.
+    pub backoff_max: Duration,
+    /// Whether dead jobs are kept.
+    pub dead_letter: bool,
+    /// Maximum number of running jobs with the same key; 0: no limit.
+    pub concurrency_per_key: usize,
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue {
+            batch: 1,
+            linger: Duration::ZERO,
+            attempts: 5,
+            backoff: Duration::from_secs(10),
+            backoff_max: Duration::from_hours(1),
+            dead_letter: true,
+            concurrency_per_key: 0,
+        }
+    }
+}
+
+pub(crate) const FIELDS: [Field; 10] = [
+    Field {
+        key: "name",
+        allowed: "up to 32 letters, digits, `-`, `_`, `.`; not `default`",
+        default: "none; required",
+        doc: "Name for `Samovar\\queue()`, and name of the pool of its workers",
+    },
+    Field {
+        key: "handler",
+        allowed: "the path of a PHP file",
+        default: "none; required",
+        doc: "Script that calls `Samovar\\consume()`; relative to the settings file",
+    },
+    Field {
+        key: "batch",
+        allowed: "1 to 1000",
+        default: "`1`",
+        doc: "Maximum number of jobs that a worker gets at once",
+    },
+    Field {
+        key: "linger",
+        allowed: "a time up to 1m",
+        default: "`0`",
+        doc: "Time for which a batch that is not full waits for further jobs",
+    },
+    Field {
+        key: "timeout",
+        allowed: "a time; `0`: no limit",
+        default: "`60s`",
+        doc: "Maximum run time of a batch: `timeouts.request` and `timeouts.response` of the pool",
+    },
+    Field {
+        key: "attempts",
+        allowed: "1 to 1000",
+        default: "`5`",
+        doc: "Number of runs after which a job that failed is dead",
+    },
+    Field {
+        key: "backoff",
+        allowed: "a time up to 168h",
+        default: "`10s`",
+        doc: "Delay before the second attempt, doubled for each further one. A random part of up \
+              to one half is subtracted",
+    },
+    Field {
+        key: "backoff_max",
+        allowed: "a time up to 168h",
+        default: "`1h`",
+        doc: "Maximum delay before an attempt",
+    },
+    Field {
+        key: "dead_letter",
+        allowed: "`true`, `false`",
+        default: "`true`",
+        doc: "Whether dead jobs are kept, with their payload and the last error",
+    },
+    Field {
+        key: "concurrency_per_key",
+        allowed: "0 to 1000; `0`: no limit",
+        default: "`0`",
+        doc: "Maximum number of running jobs with the same key. With `1` and `batch = 1`, jobs \
+              with the same key run in the order in which they were pushed, except for retries",
+    },
+];

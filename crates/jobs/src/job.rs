@@ -1,0 +1,94 @@
+//! A job, and the settings of its queue.
+
+use samovar_channel::NewJob;
+use std::time::Duration;
+
+/// Maximum number of jobs in all queues. Each takes about 150 bytes of memory.
+pub(crate) const JOBS_MAX: usize = 1_000_000;
+/// Bytes of the store that a job takes in addition to its payload, key and error.
+pub(crate) const JOB_BYTES: u64 = 160;
+/// Maximum bytes of a stored error.
+pub(crate) const ERROR_BYTES_MAX: usize = 4096;
+
+/// Settings of one queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// Name, unique in the server.
+    pub name: String,
+    /// Number of batches that run at the same time.
+    pub workers: usize,
+    /// Maximum number of jobs in a batch.
+    pub batch: usize,
+    /// Time for which a batch that is not full waits for further jobs.
+    pub linger: Duration,
+    /// Number of runs after which a job that failed is dead.
+    pub attempts: u32,
+    /// Delay before the second attempt; doubled for each further one.
+    pub backoff: Duration,
+    /// Maximum delay.
+    pub backoff_max: Duration,
+    /// Whether dead jobs are kept.
+    pub dead_letter: bool,
+    /// Maximum number of running jobs with the same key; 0: no limit.
+    pub concurrency_per_key: usize,
+}
+
+/// A job without its payload, as the queue in memory knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobState {
+    /// Number in the store; a later job has a larger number.
+    pub id: i64,
+    /// Larger numbers run first.
+    pub priority: i32,
+    /// Key for order and for unique jobs.
+    pub key: Option<String>,
+    /// The key is taken until this time, in Unix milliseconds, by this job alone; 0: not unique.
+    pub unique_until_ms: u64,
+    /// Earliest start, in Unix milliseconds.
+    pub due_ms: u64,
+    /// Time of the push, in Unix milliseconds.
+    pub pushed_ms: u64,
+    /// Failed runs.
+    pub attempts: u32,
+    /// Number of runs after which it is dead; 0: that of the queue.
+    pub attempts_max: u32,
+    /// Length of the payload.
+    pub payload_bytes: usize,
+}
+
+impl JobState {
+    pub(crate) fn of(id: i64, new: &NewJob, now_ms: u64) -> JobState {
+        JobState {
+            id,
+            priority: new.priority,
+            key: new.key.clone(),
+            unique_until_ms: if new.unique_ms == 0 {
+                0
+            } else {
+                now_ms.saturating_add(new.unique_ms)
+            },
+            due_ms: now_ms.saturating_add(new.delay_ms),
+            pushed_ms: now_ms,
+            attempts: 0,
+            attempts_max: new.attempts,
+            payload_bytes: new.payload.len(),
+        }
+    }
+
+    /// Bytes that the job takes in the store.
+    pub(crate) fn bytes(&self) -> u64 {
+        JOB_BYTES + (self.payload_bytes + self.key.as_ref().map_or(0, String::len)) as u64
+    }
+}
+
+/// Returns the text, shortened to the maximum of a stored error.
+pub(crate) fn short(mut error: String) -> String {
+    if error.len() > ERROR_BYTES_MAX {
+        let mut end = ERROR_BYTES_MAX;
+        while !error.is_char_boundary(end) {
+            end -= 1;
+        }
+        error.truncate(end);
+    }
+    error
+}

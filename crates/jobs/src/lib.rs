@@ -1,0 +1,34 @@
+//! Durable queues of jobs: workers push jobs, and the server hands them to the workers of each
+//! queue in batches.
+//!
+//! | file | role |
+//! |---|---|
+//! | `job.rs` | a job, its limits, and the settings of a queue |
+//! | `store.rs` | the promises of a store; its changes and errors |
+//! | `sqlite.rs` | the embedded store: one `SQLite` file |
+//! | `line_up.rs` | one queue in memory: which jobs are ready, delayed or running. Pure |
+//! | `engine.rs` | all queues and the store: pushes, batches, results, commands |
+//! | `batch.rs` | a batch as the handler gets it, and its results |
+//! | `service.rs` | the thread that serves pushes and results, and starts batches |
+//!
+//! The thread owns the engine, so there are no locks. Everything that waits when the thread looks
+//! is stored in one transaction with one `fsync` (group commit), then all senders get their
+//! replies. A running job exists in the store until its result is stored. So a job is run again if
+//! its worker or the server dies: at least once. Knows neither the ring nor HTTP: the server passes
+//! a function that runs a batch.
+
+mod batch;
+mod engine;
+mod job;
+mod line_up;
+mod service;
+mod sqlite;
+mod store;
+
+pub use batch::{BATCH_BYTES_MAX, RunError};
+pub use engine::{Command, CommandResult, DeadJob, QueueFigures};
+pub use job::JobState;
+pub use job::QueueSettings;
+pub use service::{Jobs, JobsOptions, Ran, RunBatch, StartError};
+pub use sqlite::SqliteStore;
+pub use store::{Change, Insert, Loaded, Store, StoreError};

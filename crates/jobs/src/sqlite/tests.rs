@@ -1,0 +1,132 @@
+//! The file of the embedded store: reopened, damaged, newer.
+
+use super::*;
+use samovar_channel::NewJob;
+use std::os::unix::fs::FileExt as _;
+
+fn insert(payload: &str) -> Insert {
+    let job = NewJob {
+        payload: payload.to_owned(),
+        key: Some("k".to_owned()),
+        priority: -3,
+        delay_ms: 5,
+        attempts: 2,
+        unique_ms: 9,
+    };
+    Insert { queue: "emails".to_owned(), job, pushed_ms: 100 }
+}
+
+fn open(path: &Path) -> SqliteStore {
+    let (store, aside) = SqliteStore::open(path, 1).expect("a store");
+    assert_eq!(aside, None);
+    store
+}
+
+#[test]
+fn jobs_survive_reopening() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jobs.sqlite");
+    let mut store = open(&path);
+    let ids =
+        store.commit(&[insert("1"), insert("\"ü\""), insert("3")], &[], true).expect("stored");
+    assert_eq!(ids, [1, 2, 3]);
+    let retry = Change::Retry { id: 2, attempts: 1, due_ms: 77, error: "no".to_owned() };
+    let pause = Change::Pause("emails".to_owned(), true);
+    store.commit(&[], &[Change::Remove(1), retry, pause], false).expect("stored");
+    drop(store);
+
+    let mut store = open(&path);
+    let loaded = store.load().expect("readable");
+    let [(queue, second), (_, third)] = &loaded.jobs[..] else { panic!("{loaded:?}") };
+    assert_eq!(queue, "emails");
+    let expected = JobState {
+        id: 2,
+        priority: -3,
+        key: Some("k".to_owned()),
+        unique_until_ms: 109,
+        due_ms: 77,
+        pushed_ms: 100,
+        attempts: 1,
+        attempts_max: 2,
+        payload_bytes: "\"ü\"".len(),
+    };
+    assert_eq!(second, &expected);
+    assert_eq!((third.id, third.due_ms), (3, 105));
+    assert_eq!(loaded.paused, ["emails"]);
+    let payloads = store.payloads(&[3, 1, 2]).expect("readable");
+    assert_eq!(payloads, [Some("3".to_owned()), None, Some("\"ü\"".to_owned())]);
+    assert_eq!(store.commit(&[insert("4")], &[], true).expect("stored"), [4], "no id is reused");
+}
+
+#[test]
+fn dead_job_is_kept_and_revived() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open(&folder.path().join("jobs.sqlite"));
+    store.commit(&[insert("1"), insert("2")], &[], true).expect("stored");
+    let bury = |id| Change::Bury { id, attempts: 2, died_ms: 200, error: "broken".to_owned() };
+    store.commit(&[], &[bury(1), bury(2)], false).expect("stored");
+    let dead = store.dead("emails", 0, 10).expect("readable");
+    assert_eq!(dead.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!((&*dead[0].error, &*dead[0].payload, dead[0].attempts), ("broken", "1", 2));
+    assert_eq!(store.dead("emails", 1, 10).expect("readable").len(), 1);
+    assert!(store.dead("other", 0, 10).expect("readable").is_empty());
+    let loaded = store.load().expect("readable");
+    assert_eq!((loaded.jobs.len(), &*loaded.dead[0].0, loaded.dead[0].1), (0, "emails", 2));
+
+    store.commit(&[], &[Change::Revive(1), Change::RemoveDead(2)], false).expect("stored");
+    assert!(store.dead("emails", 0, 10).expect("readable").is_empty());
+    let job = store.job(1).expect("readable").expect("revived");
+    assert_eq!((job.attempts, job.due_ms, job.attempts_max), (0, 0, 2));
+}
+
+#[test]
+fn damaged_file_is_set_aside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jobs.sqlite");
+    std::fs::write(&path, "this is not a database, but it is long enough for a header").unwrap();
+    let (mut store, aside) = SqliteStore::open(&path, 5).expect("a new store");
+    let aside = aside.expect("the file was renamed");
+    assert_eq!(aside, folder.path().join("jobs.sqlite.damaged-5"));
+    assert!(std::fs::read_to_string(&aside).unwrap().starts_with("this is not"));
+    store.commit(&[insert("1")], &[], true).expect("usable");
+
+    // A page in the middle is overwritten.
+    let many: Vec<Insert> = (0..500).map(|_| insert(&format!("\"{}\"", "x".repeat(500)))).collect();
+    store.commit(&many, &[], true).expect("stored");
+    drop(store);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let middle = file.metadata().unwrap().len() / 2 / 4_096 * 4_096;
+    file.write_all_at(&[0x5a; 4_096], middle).unwrap();
+    let (mut store, aside) = SqliteStore::open(&path, 6).expect("a new store");
+    assert!(aside.is_some_and(|path| path.exists()));
+    assert!(store.load().expect("readable").jobs.is_empty());
+}
+
+#[test]
+fn torn_log_loses_only_its_last_commit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jobs.sqlite");
+    let mut store = open(&path);
+    store.commit(&[insert("1")], &[], true).expect("stored");
+    store.commit(&[insert("2")], &[], true).expect("stored");
+    // The copy is the state after a crash: its last write was torn.
+    let copy = folder.path().join("copy.sqlite");
+    std::fs::copy(&path, &copy).unwrap();
+    let log = std::fs::read(folder.path().join("jobs.sqlite-wal")).unwrap();
+    std::fs::write(folder.path().join("copy.sqlite-wal"), &log[..log.len() - 100]).unwrap();
+    let jobs = open(&copy).load().expect("readable").jobs;
+    assert_eq!(jobs.iter().map(|(_, job)| job.id).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn newer_file_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jobs.sqlite");
+    drop(open(&path));
+    let connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", VERSION + 1).unwrap();
+    drop(connection);
+    let error = SqliteStore::open(&path, 1).expect_err("newer").to_string();
+    assert!(error.contains("has version 2") && error.contains("hint:"), "{error}");
+    assert!(path.exists(), "it is not renamed");
+}

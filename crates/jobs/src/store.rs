@@ -1,0 +1,149 @@
+//! The promises of a store to the engine.
+//!
+//! 1. The changes of one [`Store::commit`] become visible together, or not at all.
+//! 2. After a durable commit has returned, they survive the death of the server at any instruction,
+//!    and the loss of power.
+//! 3. A commit that is not durable survives the death of the server. A loss of power may undo the
+//!    latest ones, in reverse order: jobs whose removal is undone run again.
+//! 4. Ids grow: a job that is inserted later has a larger id, also after a restart.
+//! 5. [`Store::load`] returns all jobs that were inserted and not removed.
+//!
+//! So at-least-once follows from removing a job only after its result.
+
+use crate::job::JobState;
+use samovar_channel::NewJob;
+use std::path::PathBuf;
+
+/// A job to be inserted.
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// Name of its queue.
+    pub queue: String,
+    /// The job.
+    pub job: NewJob,
+    /// Time of the push, in Unix milliseconds.
+    pub pushed_ms: u64,
+}
+
+/// A change of an existing job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It succeeded, or was dropped.
+    Remove(i64),
+    /// It failed, and runs again.
+    Retry {
+        /// The job.
+        id: i64,
+        /// Failed runs.
+        attempts: u32,
+        /// Earliest start, in Unix milliseconds.
+        due_ms: u64,
+        /// Reason of the last failure.
+        error: String,
+    },
+    /// It failed for the last time, and is kept for the operator.
+    Bury {
+        /// The job.
+        id: i64,
+        /// Failed runs.
+        attempts: u32,
+        /// Time of its death, in Unix milliseconds.
+        died_ms: u64,
+        /// Reason of the last failure.
+        error: String,
+    },
+    /// A dead job becomes ready again, with no failed runs.
+    Revive(i64),
+    /// A dead job is removed.
+    RemoveDead(i64),
+    /// A queue is paused or resumed.
+    Pause(String, bool),
+}
+
+/// A dead job.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Dead {
+    /// Its number.
+    pub id: i64,
+    /// Time of the push, in Unix milliseconds.
+    pub pushed_ms: u64,
+    /// Time of its death, in Unix milliseconds.
+    pub died_ms: u64,
+    /// Failed runs.
+    pub attempts: u32,
+    /// Its key.
+    pub key: Option<String>,
+    /// Reason of the last failure.
+    pub error: String,
+    /// Its payload: JSON.
+    pub payload: String,
+}
+
+/// Content of a store when it is opened.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// All jobs, by queue, in the order of their ids.
+    pub jobs: Vec<(String, JobState)>,
+    /// Number of dead jobs, and their bytes, by queue.
+    pub dead: Vec<(String, u64, u64)>,
+    /// Paused queues.
+    pub paused: Vec<String>,
+}
+
+/// Why the store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// An error of `SQLite`, often of the disk.
+    #[error("cannot use the store of jobs `{}`: {source}", path.display())]
+    Sqlite {
+        /// Path of the file.
+        path: PathBuf,
+        /// Its message.
+        source: rusqlite::Error,
+    },
+    /// A newer Samovar has written the file.
+    #[error(
+        "the store of jobs `{}` has version {found}; this server reads up to {known}\nhint: start \
+         the newer Samovar, or move the file away",
+        path.display()
+    )]
+    Newer {
+        /// Path of the file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The latest version that this server knows.
+        known: i64,
+    },
+    /// A damaged file could not be renamed.
+    #[error("cannot set the damaged store of jobs `{}` aside: {source}", path.display())]
+    Aside {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+}
+
+/// A store of jobs; the promises are above.
+pub trait Store: Send {
+    /// Returns the content.
+    fn load(&mut self) -> Result<Loaded, StoreError>;
+
+    /// Inserts jobs and applies changes. Returns the ids of the jobs.
+    fn commit(
+        &mut self,
+        inserts: &[Insert],
+        changes: &[Change],
+        is_durable: bool,
+    ) -> Result<Vec<i64>, StoreError>;
+
+    /// Returns the payloads of these jobs, in their order; `None`: another process has removed it.
+    fn payloads(&mut self, ids: &[i64]) -> Result<Vec<Option<String>>, StoreError>;
+
+    /// Returns the dead jobs of a queue with ids above `after`, in order, at most `max`.
+    fn dead(&mut self, queue: &str, after: i64, max: usize) -> Result<Vec<Dead>, StoreError>;
+
+    /// Returns a job; `None`: it does not exist.
+    fn job(&mut self, id: i64) -> Result<Option<JobState>, StoreError>;
+}

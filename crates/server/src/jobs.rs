@@ -1,0 +1,150 @@
+//! Queues of jobs: the sockets between each pool's processes and crates/jobs, and the batches that
+//! it passes to the front.
+
+use crate::descriptors;
+use crate::pools::Pools;
+use anyhow::{Context, Result};
+use samovar_channel::PushEnds;
+use samovar_config::{Pool, Queue, Settings};
+use samovar_front::{BatchError, FrontHandle};
+use samovar_insight::HandoverGate;
+use samovar_jobs::{
+    Command, CommandResult, DeadJob, Jobs, JobsOptions, QueueFigures, QueueSettings, Ran, RunError,
+};
+use samovar_wire::{QueueAction, QueueQuestion, QueueResponse, QueueStatus};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Returns the server's ends of the sockets for pushes, and those that the templates of each pool
+/// inherit. There are none without queues.
+pub(crate) fn sockets(settings: &Settings) -> Result<(Vec<OwnedFd>, Vec<Arc<OwnedFd>>)> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    if queues(settings).next().is_none() {
+        return Ok((ours, theirs));
+    }
+    for _ in crate::pools::settings(settings) {
+        let ends = PushEnds::new().context("cannot create the socket for pushed jobs")?;
+        ours.push(descriptors::put_high(ends.server));
+        theirs.push(Arc::new(ends.workers));
+    }
+    Ok((ours, theirs))
+}
+
+fn queues(settings: &Settings) -> impl Iterator<Item = (&Pool, &Queue)> {
+    settings.pools.iter().filter_map(|pool| Some((pool, pool.queue.as_ref()?)))
+}
+
+fn queue_settings((pool, queue): (&Pool, &Queue)) -> QueueSettings {
+    QueueSettings {
+        name: pool.name.clone(),
+        workers: pool.settings.workers.max,
+        batch: queue.batch,
+        linger: queue.linger,
+        attempts: queue.attempts,
+        backoff: queue.backoff,
+        backoff_max: queue.backoff_max,
+        dead_letter: queue.dead_letter,
+        concurrency_per_key: queue.concurrency_per_key,
+    }
+}
+
+/// Opens the store, and starts the thread that serves the queues. `None`: there are no queues.
+pub(crate) fn start(
+    settings: &Settings,
+    sockets: Vec<OwnedFd>,
+    (front, pools): (&FrontHandle, &Pools),
+    gate: HandoverGate,
+) -> Result<Option<Jobs>> {
+    let all: Vec<QueueSettings> = queues(settings).map(queue_settings).collect();
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let path = settings.jobs.store.clone();
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| {
+            let hint = "create it, or set `jobs.store` to a file in another folder";
+            format!("cannot create the folder `{}`\nhint: {hint}", folder.display())
+        })?;
+    }
+    let of = |queue: &QueueSettings| pools.iter().find(|pool| pool.name == queue.name);
+    let fronts: Vec<_> = all.iter().filter_map(of).map(|pool| pool.front.clone()).collect();
+    let front = front.clone();
+    let run = move |queue: usize, body: Vec<u8>, ran: Ran| match fronts.get(queue) {
+        Some(own) if !front.drains() => {
+            own.run_batch(body, Box::new(|done| ran(done.map_err(of_front))));
+        }
+        _ => ran(Err(RunError::Stopping)),
+    };
+    let options = JobsOptions {
+        path,
+        bytes_max: settings.jobs.bytes_max,
+        queues: all,
+        sockets,
+        run: Box::new(run),
+        is_alone: Box::new(move || gate.is_open()),
+    };
+    Ok(Some(Jobs::start(options)?))
+}
+
+/// Converts a request of the control socket.
+pub(crate) fn command(question: QueueQuestion) -> Command {
+    let QueueQuestion { action, queue, ids, after } = question;
+    match action {
+        QueueAction::List => Command::Figures,
+        QueueAction::Show => Command::Dead(queue, after),
+        QueueAction::Retry => Command::Retry(queue, ids),
+        QueueAction::Forget => Command::DropDead(queue, ids),
+        QueueAction::Drop => Command::Drop(queue, ids),
+        QueueAction::Pause => Command::Pause(queue),
+        QueueAction::Resume => Command::Resume(queue),
+    }
+}
+
+/// Converts the result of a command.
+pub(crate) fn response(result: CommandResult) -> QueueResponse {
+    let mut response = QueueResponse::default();
+    match result {
+        CommandResult::Figures(all) => response.queues = all.into_iter().map(status_of).collect(),
+        CommandResult::Dead(jobs) => response.jobs = jobs.into_iter().map(dead_of).collect(),
+        CommandResult::Changed(count) => response.changed = count,
+        CommandResult::Failed(why) => response.error = Some(why),
+    }
+    response
+}
+
+fn status_of(of: QueueFigures) -> QueueStatus {
+    QueueStatus {
+        name: of.name,
+        ready: of.ready,
+        delayed: of.delayed,
+        running: of.running,
+        dead: of.dead,
+        oldest_ms: of.oldest_ms,
+        pushed_total: of.pushed_total,
+        done_total: of.done_total,
+        failed_total: of.failed_total,
+        dead_total: of.dead_total,
+        refused_total: of.refused_total,
+        paused: of.is_paused,
+    }
+}
+
+fn dead_of(of: DeadJob) -> samovar_wire::DeadJob {
+    samovar_wire::DeadJob {
+        id: of.id,
+        pushed_ms: of.pushed_ms,
+        died_ms: of.died_ms,
+        attempts: of.attempts,
+        key: of.key,
+        error: of.error,
+        payload: of.payload,
+    }
+}
+
+fn of_front(error: BatchError) -> RunError {
+    match error {
+        BatchError::NotStarted(why) => RunError::NotStarted(why),
+        BatchError::Stopping => RunError::Stopping,
+        BatchError::Failed(why) => RunError::Failed(why),
+    }
+}

@@ -1,0 +1,126 @@
+//! Request and response of `samovar queue`: queues of jobs.
+
+use crate::rejection::Misunderstood;
+use serde::{Deserialize, Serialize};
+
+/// An action on queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueAction {
+    /// List all queues.
+    #[default]
+    List,
+    /// Show dead jobs.
+    Show,
+    /// Make dead jobs ready again.
+    Retry,
+    /// Remove dead jobs.
+    Forget,
+    /// Remove waiting jobs.
+    Drop,
+    /// Start no further batches.
+    Pause,
+    /// Start batches again.
+    Resume,
+}
+
+impl QueueAction {
+    /// Whether it changes the queue.
+    pub fn is_order(self) -> bool {
+        !matches!(self, QueueAction::List | QueueAction::Show)
+    }
+}
+
+/// A request about queues.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueQuestion {
+    /// The action.
+    pub action: QueueAction,
+    /// Name of the queue; empty for a list.
+    pub queue: String,
+    /// Numbers of the jobs; empty: all.
+    pub ids: Vec<i64>,
+    /// Show only jobs with larger numbers.
+    pub after: i64,
+}
+
+impl QueueQuestion {
+    /// Parses `queue` or `queue {"action": …}`.
+    pub(crate) fn parse(line: &str) -> Result<Box<QueueQuestion>, Misunderstood> {
+        let text = line.strip_prefix("queue").unwrap_or(line).trim();
+        let text = if text.is_empty() { "{}" } else { text };
+        serde_json::from_str(text).map_err(|_| Misunderstood::Queue)
+    }
+}
+
+/// State of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueStatus {
+    /// Name.
+    pub name: String,
+    /// Jobs that a worker could run now.
+    pub ready: usize,
+    /// Jobs that wait for their time.
+    pub delayed: usize,
+    /// Jobs that run.
+    pub running: usize,
+    /// Dead jobs that are kept.
+    pub dead: u64,
+    /// Age of the oldest ready job, in milliseconds.
+    pub oldest_ms: u64,
+    /// Jobs pushed since the start.
+    pub pushed_total: u64,
+    /// Jobs that succeeded since the start.
+    pub done_total: u64,
+    /// Runs that failed since the start.
+    pub failed_total: u64,
+    /// Jobs that died since the start.
+    pub dead_total: u64,
+    /// Pushes that were refused since the start.
+    pub refused_total: u64,
+    /// Whether no batch is started.
+    pub paused: bool,
+}
+
+/// A dead job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeadJob {
+    /// Its number.
+    pub id: i64,
+    /// Time of the push, in Unix milliseconds.
+    pub pushed_ms: u64,
+    /// Time of its death, in Unix milliseconds.
+    pub died_ms: u64,
+    /// Failed runs.
+    pub attempts: u32,
+    /// Its key.
+    pub key: Option<String>,
+    /// Reason of the last failure.
+    pub error: String,
+    /// Its payload: JSON.
+    pub payload: String,
+}
+
+/// Response to a [`QueueQuestion`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueResponse {
+    /// Reason why nothing was done.
+    pub error: Option<String>,
+    /// All queues, if a list was requested.
+    pub queues: Vec<QueueStatus>,
+    /// Dead jobs, if they were requested.
+    pub jobs: Vec<DeadJob>,
+    /// Number of jobs that have changed.
+    pub changed: usize,
+}
+
+impl QueueResponse {
+    /// Returns the response for a request that failed for this reason.
+    pub fn refused(why: String) -> QueueResponse {
+        QueueResponse { error: Some(why), ..QueueResponse::default() }
+    }
+}

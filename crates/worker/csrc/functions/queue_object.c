@@ -1,0 +1,220 @@
+/* Samovar\queue() and Samovar\Queue: push jobs to the server. */
+#include "functions/jobs.h"
+#include "functions/shared.h"
+#include <zend_exceptions.h>
+#include <zend_smart_str.h>
+#include <ext/json/php_json.h>
+#include <ext/spl/spl_exceptions.h>
+#include "functions/arginfo/prototypes.h"
+#include "functions/arginfo/queue.h"
+
+enum { PAYLOAD_DEPTH_MAX = 64 };
+
+typedef struct {
+    zend_string *name;
+    zend_object std;
+} queue_object;
+
+static zend_class_entry *ce;
+static zend_object_handlers object_handlers;
+
+static queue_object *object_of(zend_object *std) {
+    return (queue_object *)((char *)std - XtOffsetOf(queue_object, std));
+}
+
+static zend_object *create(zend_class_entry *type) {
+    queue_object *o = zend_object_alloc(sizeof *o, type);
+    zend_object_std_init(&o->std, type);
+    o->std.handlers = &object_handlers;
+    o->name = ZSTR_EMPTY_ALLOC();
+    return &o->std;
+}
+
+static void free_object(zend_object *std) {
+    zend_string_release(object_of(std)->name);
+    zend_object_std_dtor(std);
+}
+
+ZEND_FUNCTION(Samovar_queue) {
+    zend_string *name;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(name)
+    ZEND_PARSE_PARAMETERS_END();
+    object_init_ex(return_value, ce);
+    object_of(Z_OBJ_P(return_value))->name = zend_string_copy(name);
+}
+
+static ZEND_METHOD(Samovar_Queue, __construct) {
+    ZEND_PARSE_PARAMETERS_NONE();
+}
+
+/* ---- payloads ------------------------------------------------------------------------------ */
+
+/* Returns the first value that JSON cannot represent, or NULL. References and objects would come
+ * back as something else. */
+static const zval *refused_in(const zval *value, int depth) {
+    ZVAL_DEREF(value);
+    if (Z_TYPE_P(value) <= IS_STRING) {
+        return NULL;
+    }
+    if (Z_TYPE_P(value) != IS_ARRAY || depth == PAYLOAD_DEPTH_MAX) {
+        return value;
+    }
+    const zval *inner;
+    ZEND_HASH_FOREACH_VAL(Z_ARRVAL_P(value), inner) {
+        const zval *refused = refused_in(inner, depth + 1);
+        if (refused) {
+            return refused;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    return NULL;
+}
+
+static bool encode(zval *payload, smart_str *to) {
+    const zval *refused = refused_in(payload, 0);
+    if (refused && Z_TYPE_P(refused) == IS_ARRAY) {
+        zend_value_error("The payload of a job must not be nested deeper than %d arrays",
+                         PAYLOAD_DEPTH_MAX);
+        return false;
+    }
+    if (refused) {
+        zend_type_error("The payload of a job contains a value of type %s\n"
+                        "hint: push null, bools, numbers, strings and arrays of these",
+                        zend_zval_type_name(refused));
+        return false;
+    }
+    const int options =
+        PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE | PHP_JSON_PRESERVE_ZERO_FRACTION;
+    if (php_json_encode(to, payload, options) == FAILURE) {
+        zend_value_error("The payload of a job must be UTF-8 text and finite numbers\n"
+                         "hint: encode binary data with base64_encode()");
+        return false;
+    }
+    smart_str_0(to);
+    return true;
+}
+
+/* ---- push ---------------------------------------------------------------------------------- */
+
+/* Converts seconds; negative: an error. */
+static bool milliseconds(double seconds, uint64_t *to, const char *name) {
+    if (!(seconds >= 0 && seconds <= 1e9)) {
+        zend_value_error("%s must be between 0 and 1,000,000,000 seconds", name);
+        return false;
+    }
+    *to = (uint64_t)(seconds * 1000.0 + 0.5);
+    return true;
+}
+
+static bool set_numbers(samovar_new_job *job, zend_long priority, zend_long attempts) {
+    if (priority < INT32_MIN || priority > INT32_MAX) {
+        zend_value_error("priority must be between %d and %d", INT32_MIN, INT32_MAX);
+        return false;
+    }
+    if (attempts < 0 || attempts > INT32_MAX) {
+        zend_value_error("attempts must not be negative");
+        return false;
+    }
+    job->priority = (int32_t)priority;
+    job->attempts = (uint32_t)attempts;
+    return true;
+}
+
+static bool add(zval *payload, samovar_new_job *job) {
+    smart_str text = {0};
+    const bool is_encoded = encode(payload, &text);
+    if (is_encoded) {
+        job->payload = ZSTR_VAL(text.s);
+        job->payload_len = ZSTR_LEN(text.s);
+        samovar_jobs_add(job);
+    }
+    smart_str_free(&text);
+    return is_encoded;
+}
+
+static bool push_added(zval *object) {
+    const zend_string *name = object_of(Z_OBJ_P(object))->name;
+    const int sent = samovar_jobs_push(ZSTR_VAL(name), ZSTR_LEN(name));
+    if (sent != SAMOVAR_JOBS_STORED) {
+        zend_class_entry *thrown =
+            sent == SAMOVAR_JOBS_WRONG ? zend_ce_value_error : spl_ce_RuntimeException;
+        zend_throw_exception(thrown, samovar_jobs_problem(), 0);
+    }
+    return sent == SAMOVAR_JOBS_STORED;
+}
+
+static void return_id(zval *to, int64_t id) {
+    if (id > 0) {
+        ZVAL_LONG(to, (zend_long)id);
+    } else {
+        ZVAL_NULL(to);
+    }
+}
+
+static ZEND_METHOD(Samovar_Queue, push) {
+    zval *payload;
+    double delay = 0, uniqueFor = 0;
+    zend_string *key = NULL;
+    zend_long priority = 0, attempts = 0;
+    ZEND_PARSE_PARAMETERS_START(1, 6)
+    Z_PARAM_ZVAL(payload)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_DOUBLE(delay)
+    Z_PARAM_STR_OR_NULL(key)
+    Z_PARAM_LONG(priority)
+    Z_PARAM_LONG(attempts)
+    Z_PARAM_DOUBLE(uniqueFor)
+    ZEND_PARSE_PARAMETERS_END();
+    samovar_new_job job = {0};
+    if (key) {
+        job.key = ZSTR_VAL(key);
+        job.key_len = ZSTR_LEN(key);
+    }
+    samovar_jobs_drop();
+    if (milliseconds(delay, &job.delay_ms, "delay") &&
+        milliseconds(uniqueFor, &job.unique_ms, "unique_for") &&
+        set_numbers(&job, priority, attempts) && add(payload, &job) && push_added(ZEND_THIS)) {
+        return_id(return_value, samovar_jobs_id(0));
+    }
+}
+
+static ZEND_METHOD(Samovar_Queue, pushMany) {
+    HashTable *payloads;
+    double delay = 0;
+    zend_long priority = 0, attempts = 0;
+    ZEND_PARSE_PARAMETERS_START(1, 4)
+    Z_PARAM_ARRAY_HT(payloads)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_DOUBLE(delay)
+    Z_PARAM_LONG(priority)
+    Z_PARAM_LONG(attempts)
+    ZEND_PARSE_PARAMETERS_END();
+    array_init(return_value);
+    samovar_new_job job = {0};
+    if (zend_hash_num_elements(payloads) == 0 || !milliseconds(delay, &job.delay_ms, "delay") ||
+        !set_numbers(&job, priority, attempts)) {
+        return;
+    }
+    samovar_jobs_drop();
+    zval *payload;
+    ZEND_HASH_FOREACH_VAL(payloads, payload) {
+        if (!add(payload, &job)) {
+            samovar_jobs_drop();
+            return;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    if (push_added(ZEND_THIS)) {
+        for (size_t at = 0; at < zend_hash_num_elements(payloads); at++) {
+            add_next_index_long(return_value, (zend_long)samovar_jobs_id(at));
+        }
+    }
+}
+
+void samovar_queue_startup(void) {
+    ce = samovar_shared_class("Samovar\\Queue", samovar_methods, &object_handlers,
+                              XtOffsetOf(queue_object, std));
+    ce->create_object = create;
+    object_handlers.free_obj = free_object;
+}
