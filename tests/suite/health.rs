@@ -96,6 +96,12 @@ fn server_without_request_accounting_reports_failing_requests() {
     let server = Server::script("<?php http_response_code(500);").workers(1).start();
     server.get("/");
     let status = samovar(&server, &["status"]);
+    let first = text(&status).lines().next().map(str::to_owned).unwrap_or_default();
+    assert!(first.contains(": healthy, to be looked at: 100 % of the last minute's"), "{first}");
+    assert_eq!(status.status.code(), Some(0), "{}", text(&status));
+    server.get("/");
+    server.get("/");
+    let status = samovar(&server, &["status"]);
     assert!(text(&status).contains("100 % of the last minute's requests failed"));
     assert_eq!(status.status.code(), Some(3), "{}", text(&status));
     server.stop();

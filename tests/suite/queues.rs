@@ -202,6 +202,7 @@ fn failing_jobs_are_retried_then_dead_with_their_error() {
         assert_eq!(attempts, [1, 2], "{kind}");
         assert_eq!(queue(&server, &["forget", "work"]), "1 jobs\n");
     }
+    server.wait_for_log("a job is dead: RuntimeException: this job is poison in");
     one(&server, &json!("well"));
     wait_for_figure(&server, "done_total", 1);
     server.stop();

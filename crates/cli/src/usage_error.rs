@@ -69,7 +69,12 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
         Some(ContextValue::Strings(texts)) => texts.first().cloned(),
         _ => None,
     };
-    let meant = |kind| said(kind).map(|nearest| format!("did you mean `{nearest}`?"));
+    // The last one of several is the nearest.
+    let nearest = |kind| match error.get(kind) {
+        Some(ContextValue::Strings(texts)) => texts.last().cloned(),
+        _ => said(kind),
+    };
+    let meant = |kind| nearest(kind).map(|nearest| format!("did you mean `{nearest}`?"));
     let typed = said(ContextKind::InvalidArg).unwrap_or_default();
     let (message, hint) = match error.kind() {
         ErrorKind::DisplayHelp

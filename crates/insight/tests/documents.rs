@@ -39,10 +39,16 @@ fn page() -> String {
     String::from_utf8(page.finish()).expect("text")
 }
 
+/// Families that the server adds to the page.
+const OF_SERVER: [&str; 2] = ["samovar_healthy", "samovar_health_findings"];
+
 fn families() -> BTreeSet<String> {
     let page = page();
     let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-    types.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    let own = types.filter_map(|line| line.split(' ').next());
+    let reference = read("docs/reference/metrics.md");
+    let of_server = OF_SERVER.into_iter().filter(|name| reference.contains(&format!("`{name}`")));
+    own.chain(of_server).map(str::to_owned).collect()
 }
 
 /// Returns the names in backticks in the first column of the table below a heading.

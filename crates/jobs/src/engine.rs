@@ -6,6 +6,7 @@ use crate::job::{JOB_BYTES, JOBS_MAX, JobState, QueueSettings};
 use crate::line_up::{LineUp, Next};
 use crate::store::{Change, Dead, Insert, Loaded, Store, StoreError};
 use samovar_channel::{KEY_BYTES_MAX, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushReply};
+use samovar_log::Throttle;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use std::collections::HashMap;
@@ -20,6 +21,8 @@ const ATTEMPTS_MAX: u32 = 1_000;
 const NOT_STARTED_PAUSE_MS: u64 = 1_000;
 /// Pause after the store has failed, in milliseconds.
 const STORE_PAUSE_MS: u64 = 1_000;
+/// Maximum number of characters of a job's error in a log line.
+const LOGGED_CHARS_MAX: usize = 300;
 /// Maximum number of jobs in the result of a command.
 const SHOWN_MAX: usize = 1_000;
 
@@ -131,6 +134,7 @@ pub(crate) struct Engine {
     applied: Vec<(usize, Applied)>,
     store_pause_until_ms: u64,
     is_stopping: bool,
+    death_lines: Throttle,
 }
 
 /// Position of a push's jobs among the inserts of the next commit; `None`: a duplicate.
@@ -165,6 +169,7 @@ impl Engine {
             applied: Vec::new(),
             store_pause_until_ms: 0,
             is_stopping: false,
+            death_lines: Throttle::default(),
         };
         engine.take(loaded, now_ms);
         Ok(engine)
@@ -301,6 +306,7 @@ impl Engine {
                 self.change(queue, change, Applied::PutBack { id, attempts, due_ms, failed: true });
             }
             Outcome::Retry(_, error) | Outcome::Dead(error) => {
+                log_death(&self.death_lines, line_up, (id, attempts), &error);
                 if line_up.settings.dead_letter {
                     let bytes = job.bytes() + error.len() as u64;
                     let change = Change::Bury { id, attempts, died_ms: now_ms, error };
@@ -531,6 +537,19 @@ impl Engine {
         };
         self.queues.iter().zip(&self.totals).map(of).collect()
     }
+}
+
+fn log_death(lines: &Throttle, of: &LineUp, (job, runs): (i64, u32), error: &str) {
+    let Some(suppressed) = lines.pass() else { return };
+    let queue = &of.settings.name;
+    let line = error.lines().next().unwrap_or_default();
+    let first: String = line.chars().take(LOGGED_CHARS_MAX).collect();
+    let hint = if of.settings.dead_letter {
+        format!("`samovar queue show {queue}` has its payload and the stack")
+    } else {
+        "it was removed, because `dead_letter` is false".to_owned()
+    };
+    tracing::warn!(queue, job, runs, suppressed, "a job is dead: {first}\nhint: {hint}");
 }
 
 /// Checks a push, which a worker may have made up.

@@ -436,7 +436,11 @@ fn look_at_pool(pool: &Pool, found: &mut Report) {
     let matches: Vec<String> =
         pool.hosts.iter().chain(&pool.paths).map(|text| format!("`{text}`")).collect();
     let name = &pool.name;
-    found.add(Level::Ok, "pool", format!("`{name}` serves the requests of {}", matches.join(", ")));
+    let work = match &pool.queue {
+        Some(_) => "runs the jobs of its queue".to_owned(),
+        None => format!("serves the requests of {}", matches.join(", ")),
+    };
+    found.add(Level::Ok, "pool", format!("`{name}` {work}"));
     for Finding { level, text, hint, .. } in own.findings {
         found.findings.push(Finding {
             level,

@@ -38,6 +38,7 @@ const EXPLAINING: &[&str] = &[
     "guide/php-engine",
     "guide/pools",
     "guide/privileges",
+    "guide/queues",
     "guide/profiling",
     "guide/resident-model",
     "guide/script-model",

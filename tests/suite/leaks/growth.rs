@@ -47,7 +47,10 @@ fn busy_worker_reports_growing_object() {
         let line = log.lines().find(|line| line.contains(SAID)).unwrap_or_default();
         assert!(said && line.contains(named), "{named}: {log}");
         assert!(line.contains("1 per request"), "{line}");
-        let growth = &server.status()["growth"][0];
+        let growth = &eventually("the status", || {
+            let growth = server.status()["growth"][0].clone();
+            growth.is_object().then_some(growth)
+        });
         assert!(growth["name"].as_str().is_some_and(|n| n.contains(named.trim_end_matches(" +"))));
         assert_eq!((&growth["generation"], &growth["workers"]), (&1.into(), &1.into()), "{growth}");
         if above.starts_with("class Registry") {

@@ -27,7 +27,7 @@ const HEADS: [&str; 12] = [
     "kind",
     "state",
     "`image.mode`",
-    "problem",
+    "`about`",
     "exit status",
     "cause in the message",
 ];

@@ -176,9 +176,9 @@ mod tests {
             let lines = lines(&rows(), Kind::Routes, sort, is_reversed);
             lines.iter().map(|line| line[0].show()).collect()
         };
-        assert_eq!(names(3, false), ["c", "a?[2J", "b"]);
-        assert_eq!(names(3, true), ["a?[2J", "b", "c"]);
-        assert_eq!(names(0, true), ["c", "b", "a?[2J"]);
+        assert_eq!(names(3, false), ["c", "a\u{fffd}[2J", "b"]);
+        assert_eq!(names(3, true), ["a\u{fffd}[2J", "b", "c"]);
+        assert_eq!(names(0, true), ["c", "b", "a\u{fffd}[2J"]);
     }
 
     #[test]

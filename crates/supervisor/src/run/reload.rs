@@ -218,7 +218,10 @@ impl Supervisor {
             let end = self.generations[at].drain_end();
             self.generations[old].retire(Some(end), "the application was reloaded", &self.ground);
         }
-        if let Some(coming) = self.coming.take() {
+        let coming = self.coming.take();
+        // A status that is requested after the response has the new generation.
+        self.publish();
+        if let Some(coming) = coming {
             (coming.done)(Ok(number));
         }
         info!(generation = number, "reload: the new generation serves");
@@ -232,7 +235,11 @@ impl Supervisor {
             generation.give_up(&self.ground);
         }
         let awaited = self.awaited.take().map(|reload| reload.done);
-        for done in self.coming.take().map(|coming| coming.done).into_iter().chain(awaited) {
+        let coming = self.coming.take().map(|coming| coming.done);
+        if coming.is_some() || awaited.is_some() {
+            self.publish();
+        }
+        for done in coming.into_iter().chain(awaited) {
             warn!(why, "reload failed, the old generation keeps serving");
             done(Err(why.to_owned()));
         }
