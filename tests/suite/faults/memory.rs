@@ -93,6 +93,9 @@ fn slow_http2_streams_release_their_memory() {
     assert_serves(&server, "at first");
     let resident_kb = || proc_number(server.pid(), "VmRSS").expect("it runs");
     let before = resident_kb();
+    let requests =
+        |status: &serde_json::Value| status["requests_total"].as_u64().expect("a number");
+    let requests_before = requests(&server.status());
     let mut crowd = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut connection = http2::Connection::open(server.address()).expect("a connection");
@@ -106,7 +109,9 @@ fn slow_http2_streams_release_their_memory() {
         let status = server.status();
         let are_idle = workers_in(&server, "idle").len() == 2 && status["queue_depth"] == 0;
         let waiting = status["in_flight"].as_u64().expect("a number");
-        (are_idle && waiting > 200).then_some(())
+        let are_all =
+            requests(&status) - requests_before == CONNECTIONS as u64 * u64::from(STREAMS);
+        (are_all && are_idle && waiting > 200).then_some(())
     });
     let most = resident_kb() - before;
     assert!(most > 30_000, "{most} KB are no crowd's");
