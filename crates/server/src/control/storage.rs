@@ -49,6 +49,7 @@ fn folders(settings: &Settings) -> Vec<Folder> {
     let mut folders = vec![("temp_dir", settings.temp_dir.clone())];
     folders.extend(issued.then(|| ("acme.folder", settings.acme.folder.clone())));
     let files = [
+        ("jobs.store", has_queues(settings).then_some(&*settings.jobs.store)),
         ("insight.store", settings.insight.store.as_deref()),
         ("log", file_of(&settings.log)),
         ("access_log", file_of(&settings.access_log)),
@@ -56,6 +57,10 @@ fn folders(settings: &Settings) -> Vec<Folder> {
     ];
     folders.extend(files.into_iter().filter_map(|(setting, file)| folder_of(setting, file)));
     folders
+}
+
+fn has_queues(settings: &Settings) -> bool {
+    settings.pools.iter().any(|pool| pool.queue.is_some())
 }
 
 fn folder_of(setting: &'static str, file: Option<&Path>) -> Option<Folder> {
