@@ -1,26 +1,16 @@
 //! Worker → server: jobs to push, in a memory file that is passed with a datagram; and the server's
 //! reply.
 //!
-//! All PHP processes of a pool have the same end of one socket. A sender also passes a socket for
-//! the reply. So no process receives a reply meant for another, and a sender that is killed leaves
-//! only a socket that is not read. The server has the whole request before it looks at it, so a
-//! request of a dying process is stored completely or not at all.
-//!
-//! The system calls go through rustix. So they use neither libc's state, which a rollback restores,
-//! nor the functions that a worker interposes.
+//! A request of a dying process is stored completely or not at all: see `reply_socket`.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::reply_socket::{incoming, read_sealed, reply, request};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-};
+use rustix::net::RecvFlags;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum number of jobs in one push.
 pub const PUSHED_JOBS_MAX: usize = 1_000;
@@ -87,50 +77,20 @@ pub enum PushError {
     NoReply,
     /// A system call failed.
     #[error("cannot push jobs: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
 }
 
-impl From<Errno> for PushError {
-    fn from(error: Errno) -> PushError {
-        PushError::Io(error.into())
-    }
-}
-
-/// Both ends of the socket for pushes.
-#[derive(Debug)]
-pub struct PushEnds {
-    /// The server's end.
-    pub server: OwnedFd,
-    /// The end of the workers.
-    pub workers: OwnedFd,
-}
-
-impl PushEnds {
-    /// Creates the two ends. Both are closed on exec.
-    pub fn new() -> io::Result<PushEnds> {
-        let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
-        let (server, workers) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
-        Ok(PushEnds { server, workers })
-    }
-}
-
-/// Waits until `fd` is ready, at most until `until`.
-fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, until: Instant) -> Result<(), PushError> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or_default();
-        let mut fds = [PollFd::from_borrowed_fd(fd, what)];
-        match poll(&mut fds, Some(&left)) {
-            Ok(0) => return Err(PushError::Timeout),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+impl PushError {
+    fn of(error: io::Error) -> PushError {
+        match error.kind() {
+            io::ErrorKind::TimedOut => PushError::Timeout,
+            _ => PushError::Io(error),
         }
     }
 }
 
 /// Writes the request into a sealed memory file.
-fn seal(request: &[u8]) -> Result<OwnedFd, PushError> {
+fn seal(request: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = rustix::fs::memfd_create("samovar-jobs", flags)?;
     let mut rest = request;
@@ -146,29 +106,12 @@ fn seal(request: &[u8]) -> Result<OwnedFd, PushError> {
 
 /// Pushes jobs, and waits until the server has stored them.
 pub fn push(server: BorrowedFd<'_>, push: &Push) -> Result<PushReply, PushError> {
-    let until = Instant::now() + REPLY_TIMEOUT;
-    let file = seal(&serde_json::to_vec(push).map_err(io::Error::other)?)?;
-    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
-    let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
-    let fds = [theirs.as_fd(), file.as_fd()];
-    loop {
-        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut room);
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-        let part = [io::IoSlice::new(&DATAGRAM)];
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        match rustix::net::sendmsg(server, &part, &mut control, flags) {
-            Ok(_) => break,
-            Err(Errno::INTR) => {}
-            // Other processes push, too.
-            Err(Errno::AGAIN) => wait_for(server, PollFlags::OUT, until)?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    drop((theirs, file));
-    wait_for(ours.as_fd(), PollFlags::IN, until)?;
+    let encoded =
+        serde_json::to_vec(push).map_err(|error| PushError::Io(io::Error::other(error)))?;
+    let file = seal(&encoded).map_err(PushError::of)?;
     let mut reply = vec![0; REPLY_BYTES_MAX];
-    let (got, _) = retry_on_intr(|| rustix::net::recv(&ours, &mut reply[..], RecvFlags::DONTWAIT))?;
+    let got = request(server, &DATAGRAM, Some(file.as_fd()), REPLY_TIMEOUT, &mut reply);
+    let got = got.map_err(PushError::of)?;
     serde_json::from_slice(&reply[..got]).map_err(|_| PushError::NoReply)
 }
 
@@ -177,83 +120,47 @@ pub fn push(server: BorrowedFd<'_>, push: &Push) -> Result<PushReply, PushError>
 pub struct Received {
     /// The push; `None`: it is not valid.
     pub push: Option<Push>,
-    reply: OwnedFd,
+    /// `None`: the sender has passed none.
+    reply: Option<OwnedFd>,
 }
 
 impl Received {
-    /// Sends the reply. The sender may be gone, or may not have passed a socket at all.
-    pub fn reply(&self, reply: &PushReply) {
-        let bytes = serde_json::to_vec(reply).unwrap_or_default();
+    /// Sends the reply, if the sender waits for one.
+    pub fn reply(&self, to_send: &PushReply) {
+        let bytes = serde_json::to_vec(to_send).unwrap_or_default();
         let bytes = &bytes[..bytes.len().min(REPLY_BYTES_MAX)];
-        let _ = rustix::net::send(&self.reply, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        if let Some(socket) = &self.reply {
+            reply(socket, bytes);
+        }
     }
 }
 
 /// Receives the next push, if there is one. Never waits.
 pub fn receive(server: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     let mut datagram = DATAGRAM;
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = RecvAncillaryBuffer::new(&mut room);
-    let got = retry_on_intr(|| {
-        let part = io::IoSliceMut::new(&mut datagram);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        rustix::net::recvmsg(server, &mut [part], &mut control, flags)
-    });
-    let got = match got {
-        Err(Errno::WOULDBLOCK) => return Ok(None),
-        got => got?,
+    let found = match incoming(server, &mut datagram, RecvFlags::DONTWAIT) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        found => found?,
     };
-    let fds: Vec<OwnedFd> = control
-        .drain()
-        .filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    let is_cut = got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-    let mut fds = fds.into_iter();
-    Ok(match (fds.next(), fds.next()) {
-        (Some(reply), Some(file)) if !is_cut => Some(Received { push: read(&file), reply }),
-        // There is no socket for a reply.
-        (_, file) => {
-            drop(file);
-            let (reply, _) = rustix::net::socketpair(
-                AddressFamily::UNIX,
-                SocketType::SEQPACKET,
-                SocketFlags::CLOEXEC,
-                None,
-            )?;
-            Some(Received { push: None, reply })
-        }
-    })
+    let (push, reply) = match found {
+        Some(found) => (found.file.as_ref().and_then(read), Some(found.reply)),
+        None => (None, None),
+    };
+    Ok(Some(Received { push, reply }))
 }
 
-/// Copies and decodes the file. Accepts only a sealed memory file, which never makes its reader
-/// wait.
+/// Copies and decodes the file.
 fn read(file: &OwnedFd) -> Option<Push> {
-    let seals = rustix::fs::fcntl_get_seals(file).ok()?;
-    if !seals.contains(SealFlags::SHRINK | SealFlags::WRITE) {
-        return None;
-    }
-    let size = rustix::fs::fstat(file).ok()?.st_size.cast_unsigned();
-    if size > PUSH_BYTES_MAX {
-        return None;
-    }
-    let mut bytes = vec![0; usize::try_from(size).ok()?];
-    let mut at = 0;
-    while at < bytes.len() {
-        match retry_on_intr(|| rustix::io::pread(file, &mut bytes[at..], at as u64)).ok()? {
-            0 => return None,
-            read => at += read,
-        }
-    }
-    serde_json::from_slice(&bytes).ok()
+    let bytes = read_sealed(file, SealFlags::SHRINK | SealFlags::WRITE, PUSH_BYTES_MAX);
+    serde_json::from_slice(&bytes.ok()??).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RequestEnds;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+    use std::mem::MaybeUninit;
 
     fn one(payload: &str) -> Push {
         let job = NewJob { payload: payload.to_owned(), ..NewJob::default() };
@@ -262,12 +169,12 @@ mod tests {
 
     #[test]
     fn push_gets_its_own_reply() {
-        let PushEnds { server, workers } = PushEnds::new().expect("sockets");
+        let RequestEnds { server, others } = RequestEnds::new().expect("sockets");
         std::thread::scope(|scope| {
             let senders: Vec<_> = (0..4_i64)
                 .map(|n| {
-                    let workers = workers.as_fd();
-                    scope.spawn(move || (n, super::push(workers, &one(&n.to_string()))))
+                    let others = others.as_fd();
+                    scope.spawn(move || (n, super::push(others, &one(&n.to_string()))))
                 })
                 .collect();
             let mut left = 4;
@@ -290,7 +197,7 @@ mod tests {
 
     #[test]
     fn invalid_pushes_are_received_as_such() {
-        let PushEnds { server, workers } = PushEnds::new().expect("sockets");
+        let RequestEnds { server, others } = RequestEnds::new().expect("sockets");
         let send = |fds: &[BorrowedFd<'_>]| {
             let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
             let mut control = SendAncillaryBuffer::new(&mut room);
@@ -298,7 +205,7 @@ mod tests {
                 control.push(SendAncillaryMessage::ScmRights(fds));
             }
             let part = [io::IoSlice::new(b"several bytes")];
-            rustix::net::sendmsg(&workers, &part, &mut control, SendFlags::empty()).expect("sent");
+            rustix::net::sendmsg(&others, &part, &mut control, SendFlags::empty()).expect("sent");
         };
         let null = std::fs::File::open("/dev/zero").expect("exists");
         let garbled = seal(b"{\"queue\": 1}").expect("a file");

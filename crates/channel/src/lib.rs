@@ -35,6 +35,7 @@ mod jobs;
 mod lossless;
 mod options;
 mod order;
+mod reply_socket;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -48,11 +49,12 @@ pub use event::{
 };
 pub use exit::EXIT_REPLACE;
 pub use jobs::{
-    KEY_BYTES_MAX, NewJob, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushEnds, PushError,
-    PushReply, QUEUE_BYTES_MAX, Received, push, receive,
+    KEY_BYTES_MAX, NewJob, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushError, PushReply,
+    QUEUE_BYTES_MAX, Received, push, receive,
 };
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};
+pub use reply_socket::{Incoming, RequestEnds, incoming, read_sealed, reply, request};
 pub use socket::{
     GraphEnd, Heard, ImageEnd, LoadsEnd, Socket, SupervisorEnd, TemplateEnd, TemplateImageEnd, pair,
 };

@@ -4,7 +4,16 @@
 #[test]
 fn modules_import_only_lower_ones() {
     let rooms = [
-        "encoding", "lossless", "exit", "engine", "options", "asked", "order", "event", "socket",
+        "encoding",
+        "lossless",
+        "exit",
+        "engine",
+        "options",
+        "asked",
+        "order",
+        "event",
+        "socket",
+        "reply_socket",
         "jobs",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

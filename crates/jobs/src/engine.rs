@@ -4,14 +4,12 @@
 use crate::batch::{self, BATCH_BYTES_MAX, Outcome, RunError};
 use crate::job::{JOB_BYTES, JOBS_MAX, JobState, QueueSettings};
 use crate::line_up::{LineUp, Next};
-use crate::store::{Change, Dead, Insert, Loaded, Store, StoreError};
+use crate::store::{Change, Insert, Loaded, Store, StoreError};
 use samovar_channel::{KEY_BYTES_MAX, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushReply};
 use samovar_log::Throttle;
-use serde::Serialize;
+use samovar_wire::{DeadJob, QueueStatus};
 use serde::de::IgnoredAny;
 use std::collections::HashMap;
-
-pub use crate::store::Dead as DeadJob;
 
 /// Maximum delay of a job: a year, in milliseconds.
 const DELAY_MS_MAX: u64 = 366 * 24 * 3_600 * 1_000;
@@ -25,35 +23,6 @@ const STORE_PAUSE_MS: u64 = 1_000;
 const LOGGED_CHARS_MAX: usize = 300;
 /// Maximum number of jobs in the result of a command.
 const SHOWN_MAX: usize = 1_000;
-
-/// Figures of a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct QueueFigures {
-    /// Name.
-    pub name: String,
-    /// Jobs that a worker could run now.
-    pub ready: usize,
-    /// Jobs that wait for their time.
-    pub delayed: usize,
-    /// Jobs that run.
-    pub running: usize,
-    /// Dead jobs that are kept.
-    pub dead: u64,
-    /// Age of the oldest ready job, in milliseconds.
-    pub oldest_ms: u64,
-    /// Jobs pushed since the start.
-    pub pushed_total: u64,
-    /// Jobs that succeeded since the start.
-    pub done_total: u64,
-    /// Runs that failed since the start.
-    pub failed_total: u64,
-    /// Jobs that died since the start.
-    pub dead_total: u64,
-    /// Pushes that were refused since the start.
-    pub refused_total: u64,
-    /// Whether no batch is started.
-    pub is_paused: bool,
-}
 
 /// A command of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,9 +47,9 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandResult {
     /// Figures of all queues.
-    Figures(Vec<QueueFigures>),
+    Figures(Vec<QueueStatus>),
     /// Dead jobs.
-    Dead(Vec<Dead>),
+    Dead(Vec<DeadJob>),
     /// Number of jobs that have changed.
     Changed(usize),
     /// Nothing was done.
@@ -103,7 +72,7 @@ struct Lease {
 
 #[derive(Debug, Default)]
 struct Totals {
-    figures: QueueFigures,
+    figures: QueueStatus,
     dead_bytes: u64,
     /// No batch is started before this time.
     pause_until_ms: u64,
@@ -151,7 +120,7 @@ impl Engine {
         let loaded = store.load()?;
         let queues: Vec<LineUp> = settings.into_iter().map(LineUp::new).collect();
         let of = |queue: &LineUp| Totals {
-            figures: QueueFigures { name: queue.settings.name.clone(), ..QueueFigures::default() },
+            figures: QueueStatus { name: queue.settings.name.clone(), ..QueueStatus::default() },
             ..Totals::default()
         };
         let totals = queues.iter().map(of).collect();
@@ -523,15 +492,15 @@ impl Engine {
         Ok(1)
     }
 
-    fn figures(&self, now_ms: u64) -> Vec<QueueFigures> {
+    fn figures(&self, now_ms: u64) -> Vec<QueueStatus> {
         let of = |(queue, totals): (&LineUp, &Totals)| {
             let depth = queue.depth();
-            QueueFigures {
+            QueueStatus {
                 ready: depth.ready,
                 delayed: depth.delayed,
                 running: depth.running,
                 oldest_ms: depth.oldest_ms.map_or(0, |at| now_ms.saturating_sub(at)),
-                is_paused: queue.is_paused,
+                paused: queue.is_paused,
                 ..totals.figures.clone()
             }
         };

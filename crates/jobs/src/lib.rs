@@ -26,7 +26,7 @@ mod sqlite;
 mod store;
 
 pub use batch::{BATCH_BYTES_MAX, RunError};
-pub use engine::{Command, CommandResult, DeadJob, QueueFigures};
+pub use engine::{Command, CommandResult};
 pub use job::JobState;
 pub use job::QueueSettings;
 pub use service::{Jobs, JobsOptions, Ran, RunBatch, StartError};

@@ -4,8 +4,9 @@
 //! the same time: the old one ends its batches, and both insert jobs.
 
 use crate::job::{JOB_BYTES, JobState};
-use crate::store::{Change, Dead, Insert, Loaded, Store, StoreError};
+use crate::store::{Change, Insert, Loaded, Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+use samovar_wire::DeadJob;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -135,13 +136,13 @@ impl SqliteStore {
         ids.iter().map(|id| of.query_row([id], |row| row.get(0)).optional()).collect()
     }
 
-    fn try_dead(&mut self, queue: &str, after: i64, max: usize) -> rusqlite::Result<Vec<Dead>> {
+    fn try_dead(&mut self, queue: &str, after: i64, max: usize) -> rusqlite::Result<Vec<DeadJob>> {
         let mut of = self.connection.prepare_cached(
             "SELECT id, pushed, died, attempts, key, error, payload FROM dead
              WHERE queue = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         )?;
         let rows = of.query_map(params![queue, after, max], |row| {
-            Ok(Dead {
+            Ok(DeadJob {
                 id: row.get(0)?,
                 pushed_ms: row.get(1)?,
                 died_ms: row.get(2)?,
@@ -279,7 +280,7 @@ impl Store for SqliteStore {
         self.try_payloads(ids).map_err(failed(&self.path))
     }
 
-    fn dead(&mut self, queue: &str, after: i64, max: usize) -> Result<Vec<Dead>, StoreError> {
+    fn dead(&mut self, queue: &str, after: i64, max: usize) -> Result<Vec<DeadJob>, StoreError> {
         self.try_dead(queue, after, max).map_err(failed(&self.path))
     }
 

@@ -12,6 +12,7 @@
 
 use crate::job::JobState;
 use samovar_channel::NewJob;
+use samovar_wire::DeadJob;
 use std::path::PathBuf;
 
 /// A job to be inserted.
@@ -58,25 +59,6 @@ pub enum Change {
     RemoveDead(i64),
     /// A queue is paused or resumed.
     Pause(String, bool),
-}
-
-/// A dead job.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Dead {
-    /// Its number.
-    pub id: i64,
-    /// Time of the push, in Unix milliseconds.
-    pub pushed_ms: u64,
-    /// Time of its death, in Unix milliseconds.
-    pub died_ms: u64,
-    /// Failed runs.
-    pub attempts: u32,
-    /// Its key.
-    pub key: Option<String>,
-    /// Reason of the last failure.
-    pub error: String,
-    /// Its payload: JSON.
-    pub payload: String,
 }
 
 /// Content of a store when it is opened.
@@ -142,7 +124,7 @@ pub trait Store: Send {
     fn payloads(&mut self, ids: &[i64]) -> Result<Vec<Option<String>>, StoreError>;
 
     /// Returns the dead jobs of a queue with ids above `after`, in order, at most `max`.
-    fn dead(&mut self, queue: &str, after: i64, max: usize) -> Result<Vec<Dead>, StoreError>;
+    fn dead(&mut self, queue: &str, after: i64, max: usize) -> Result<Vec<DeadJob>, StoreError>;
 
     /// Returns a job; `None`: it does not exist.
     fn job(&mut self, id: i64) -> Result<Option<JobState>, StoreError>;

@@ -34,4 +34,4 @@ pub use publisher::{Figures, Limits, PublishError, Publisher, ValueFigures};
 pub use publishing::Publishing;
 pub use reader::{Found, Reader};
 pub use region::{Region, RegionError};
-pub use service::{Asked, Ends, Outgoing, SendError, Service, ask};
+pub use service::{Asked, Outgoing, SendError, Service, ask};

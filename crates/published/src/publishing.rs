@@ -3,7 +3,8 @@
 
 use crate::publisher::{Limits, Publisher};
 use crate::region::RegionError;
-use crate::service::{Ends, Service};
+use crate::service::Service;
+use samovar_channel::RequestEnds;
 use samovar_shared::Shared;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ impl Publishing {
     /// Creates a publisher without values. Requests are served only after [`Self::start`]. `shared`
     /// holds the pins of the readers.
     pub fn new(shared: Shared, limits: Limits) -> Result<Publishing, RegionError> {
-        let Ends { server, others } = Ends::new()?;
+        let RequestEnds { server, others } = RequestEnds::new()?;
         let publisher = Arc::new(Publisher::new(shared, limits)?);
         Ok(Publishing { publisher, server: Arc::new(server), others: Arc::new(others) })
     }

@@ -1,27 +1,17 @@
 //! Process → server: a value to publish, in a memory file that is passed with a datagram; and the
 //! server's reply.
 //!
-//! All PHP processes have the same end of one socket. A sender also passes a socket for the reply.
-//! So no process receives a reply meant for another, and a sender that is killed leaves only a
-//! socket that is not read.
-//!
-//! The system calls go through rustix. So they use neither libc's state, which a rollback restores,
-//! nor the functions that a worker interposes.
+//! All PHP processes have the same end of one socket ([`samovar_channel::RequestEnds`]).
 
 use crate::limits::NAME_BYTES_MAX;
 use crate::publisher::Publisher;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-};
+use rustix::net::RecvFlags;
+use samovar_channel::{incoming, read_sealed, reply, request};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum wait for the server, which lays values out one after another.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,24 +29,6 @@ const WITHDRAW: u8 = 2;
 const DONE: u8 = 0;
 const VALUE: u8 = 1;
 const NO_ROOM: u8 = 2;
-
-/// Both ends of the socket.
-#[derive(Debug)]
-pub struct Ends {
-    /// The server's end.
-    pub server: OwnedFd,
-    /// The end of all other processes.
-    pub others: OwnedFd,
-}
-
-impl Ends {
-    /// Creates the two ends. Both are closed on exec.
-    pub fn new() -> io::Result<Ends> {
-        let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
-        let (server, others) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
-        Ok(Ends { server, others })
-    }
-}
 
 /// A value to be sent.
 #[derive(Debug)]
@@ -125,59 +97,19 @@ pub enum SendError {
     Io(#[from] io::Error),
 }
 
-impl From<Errno> for SendError {
-    fn from(error: Errno) -> SendError {
-        SendError::Io(error.into())
-    }
-}
-
-/// Waits until `fd` is ready, at most until `until`.
-fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, until: Instant) -> Result<(), SendError> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or_default();
-        let mut fds = [PollFd::from_borrowed_fd(fd, what)];
-        match poll(&mut fds, Some(&left)) {
-            Ok(0) => return Err(SendError::Timeout),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
 /// Requests the server to publish or withdraw a value, and waits for the reply.
-pub fn ask(server: BorrowedFd<'_>, name: &[u8], value: Option<Outgoing>) -> Result<(), SendError> {
+pub fn ask(server: BorrowedFd<'_>, name: &[u8], value: Option<&Outgoing>) -> Result<(), SendError> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(SendError::Name(name.len()));
     }
-    let until = Instant::now() + RESPONSE_TIMEOUT;
-    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
-    let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
     let message = [&[if value.is_some() { PUBLISH } else { WITHDRAW }][..], name].concat();
-    let fds: Vec<BorrowedFd<'_>> = [Some(theirs.as_fd()), value.as_ref().map(|v| v.file.as_fd())]
-        .into_iter()
-        .flatten()
-        .collect();
-    loop {
-        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut room);
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-        let part = [io::IoSlice::new(&message)];
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        match rustix::net::sendmsg(server, &part, &mut control, flags) {
-            Ok(_) => break,
-            Err(Errno::INTR) => {}
-            // Other processes send requests, too.
-            Err(Errno::AGAIN) => wait_for(server, PollFlags::OUT, until)?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    drop((theirs, value));
-    wait_for(ours.as_fd(), PollFlags::IN, until)?;
+    let file = value.map(|value| value.file.as_fd());
     let mut response = [0; RESPONSE_BYTES_MAX];
-    let (got, _) =
-        retry_on_intr(|| rustix::net::recv(&ours, &mut response[..], RecvFlags::DONTWAIT))?;
+    let got = request(server, &message, file, RESPONSE_TIMEOUT, &mut response);
+    let got = got.map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => SendError::Timeout,
+        _ => SendError::Io(error),
+    })?;
     let text = |from: &[u8]| String::from_utf8_lossy(from).into_owned();
     match &response[..got] {
         [DONE] => Ok(()),
@@ -224,30 +156,13 @@ impl Service {
     /// Waits for a request and replies to it.
     pub fn respond(&self, publisher: &Publisher) -> io::Result<Asked> {
         let mut message = [0; NAME_BYTES_MAX + 2];
-        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = RecvAncillaryBuffer::new(&mut room);
-        let got = retry_on_intr(|| {
-            let part = io::IoSliceMut::new(&mut message);
-            let flags = RecvFlags::CMSG_CLOEXEC;
-            rustix::net::recvmsg(&self.socket, &mut [part], &mut control, flags)
-        })?;
-        let fds: Vec<OwnedFd> = control
-            .drain()
-            .filter_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        let mut fds = fds.into_iter();
-        let (Some(reply), value) = (fds.next(), fds.next()) else { return Ok(Asked::Garbled) };
-        if got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        let Some(found) = incoming(self.socket.as_fd(), &mut message, RecvFlags::empty())? else {
             return Ok(Asked::Garbled);
-        }
-        let done = match (&message[..got.bytes], value) {
+        };
+        let done = match (&message[..found.bytes], found.file) {
             ([PUBLISH, name @ ..], Some(value)) => {
                 let sent_max = publisher.limits().value_bytes_max.saturating_mul(SENT_PER_BYTE_MAX);
-                match read(&value, sent_max) {
+                match read_sealed(&value, SealFlags::SHRINK | SealFlags::GROW, sent_max) {
                     Ok(Some(encoded)) => publisher.publish(name, &encoded),
                     Ok(None) => Err(publisher.too_large(name)),
                     Err(_) => return Ok(Asked::Garbled),
@@ -265,30 +180,7 @@ impl Service {
                 response
             }
         };
-        // The sender may be gone, or may not have passed a socket at all.
-        let _ = rustix::net::send(&reply, &response, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        reply(&found.reply, &response);
         Ok(if done.is_ok() { Asked::Done } else { Asked::Refused })
     }
-}
-
-/// Copies the content of the file, because the sender may change it in the meantime. Accepts only a
-/// memory file, which never makes its reader wait. `None` if it has more than `bytes_max`.
-fn read(file: &OwnedFd, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-    let seals = rustix::fs::fcntl_get_seals(file)?;
-    if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let size = rustix::fs::fstat(file)?.st_size.cast_unsigned();
-    if size > bytes_max {
-        return Ok(None);
-    }
-    let mut bytes = vec![0; usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?];
-    let mut at = 0;
-    while at < bytes.len() {
-        match retry_on_intr(|| rustix::io::pread(file, &mut bytes[at..], at as u64))? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => at += read,
-        }
-    }
-    Ok(Some(bytes))
 }

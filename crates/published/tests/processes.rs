@@ -5,10 +5,10 @@
 #![allow(unsafe_code)] // fork, kill, and reads of memory in PHP's layout.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use samovar_channel::RequestEnds;
 use samovar_published::encoding::{INT, LIST};
 use samovar_published::{
-    Asked, Ends, Found, Limits, Outgoing, PublishError, Publisher, Reader, Region, Service, ask,
-    layout,
+    Asked, Found, Limits, Outgoing, PublishError, Publisher, Reader, Region, Service, ask, layout,
 };
 use samovar_shared::{Client, Shared};
 use std::os::fd::AsFd;
@@ -62,7 +62,7 @@ fn looked_at(found: Found) -> u64 {
 }
 
 /// A process of the test, with the same inheritance as a worker.
-fn child(publisher: &Publisher, shared: &Shared, ends: &Ends, seed: u64) -> i32 {
+fn child(publisher: &Publisher, shared: &Shared, ends: &RequestEnds, seed: u64) -> i32 {
     let region = publisher.file().try_clone_to_owned().unwrap();
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
@@ -92,7 +92,7 @@ fn region_base(_: &Publisher) -> (*mut libc::c_void, usize) {
     (std::ptr::without_provenance_mut(at(from)), at(to) - at(from))
 }
 
-fn read_and_publish(mut reader: Reader, client: &Client, ends: &Ends, seed: u64) -> ! {
+fn read_and_publish(mut reader: Reader, client: &Client, ends: &RequestEnds, seed: u64) -> ! {
     let mut random = fastrand::Rng::with_seed(seed);
     loop {
         // A request: its view must not change until its end.
@@ -120,11 +120,11 @@ fn hash(name: &[u8]) -> u64 {
     hash | 1 << 63
 }
 
-fn publish(ends: &Ends, name: &[u8], encoded: &[u8]) -> bool {
+fn publish(ends: &RequestEnds, name: &[u8], encoded: &[u8]) -> bool {
     let outgoing = Outgoing::new(encoded.len()).unwrap();
     // SAFETY: `outgoing` has room for `encoded.len()` bytes.
     unsafe { std::ptr::copy_nonoverlapping(encoded.as_ptr(), outgoing.at(), encoded.len()) };
-    ask(ends.others.as_fd(), name, Some(outgoing)).is_ok()
+    ask(ends.others.as_fd(), name, Some(&outgoing)).is_ok()
 }
 
 fn killed(pid: i32) {
@@ -147,7 +147,7 @@ fn values_survive_killed_processes() {
     let mut random = fastrand::Rng::with_seed(seed);
     let shared = Shared::create(0).unwrap();
     let publisher = Publisher::new(shared.clone(), limits()).unwrap();
-    let ends = Ends::new().unwrap();
+    let ends = RequestEnds::new().unwrap();
     let service = Service::new(ends.server.try_clone().unwrap());
     let start = |seed| child(&publisher, &shared, &ends, seed);
     let mut children: Vec<i32> = (0..PROCESSES).map(|_| start(random.u64(..))).collect();
@@ -179,7 +179,7 @@ fn values_survive_killed_processes() {
 fn values_without_room_are_rejected() {
     let shared = Shared::create(0).unwrap();
     let publisher = Publisher::new(shared.clone(), limits()).unwrap();
-    let ends = Ends::new().unwrap();
+    let ends = RequestEnds::new().unwrap();
     let large = encoded(900);
     publisher.publish(b"one", &large).unwrap();
     // A process that has read, and is then stopped.
@@ -244,7 +244,7 @@ fn garbage_messages_harm_no_process() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use std::os::fd::BorrowedFd;
     let publisher = Publisher::new(Shared::create(0).unwrap(), limits()).unwrap();
-    let ends = Ends::new().unwrap();
+    let ends = RequestEnds::new().unwrap();
     let service = Service::new(ends.server.try_clone().unwrap());
     let (reader, pipe) = std::io::pipe().unwrap();
     let outgoing = rustix::fs::memfd_create("open", rustix::fs::MemfdFlags::CLOEXEC).unwrap();

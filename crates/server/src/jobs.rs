@@ -4,14 +4,12 @@
 use crate::descriptors;
 use crate::pools::Pools;
 use anyhow::{Context, Result};
-use samovar_channel::PushEnds;
+use samovar_channel::RequestEnds;
 use samovar_config::{Pool, Queue, Settings};
 use samovar_front::{BatchError, FrontHandle};
 use samovar_insight::HandoverGate;
-use samovar_jobs::{
-    Command, CommandResult, DeadJob, Jobs, JobsOptions, QueueFigures, QueueSettings, Ran, RunError,
-};
-use samovar_wire::{QueueAction, QueueQuestion, QueueResponse, QueueStatus};
+use samovar_jobs::{Command, CommandResult, Jobs, JobsOptions, QueueSettings, Ran, RunError};
+use samovar_wire::{QueueAction, QueueQuestion, QueueResponse};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -23,9 +21,9 @@ pub(crate) fn sockets(settings: &Settings) -> Result<(Vec<OwnedFd>, Vec<Arc<Owne
         return Ok((ours, theirs));
     }
     for _ in crate::pools::settings(settings) {
-        let ends = PushEnds::new().context("cannot create the socket for pushed jobs")?;
+        let ends = RequestEnds::new().context("cannot create the socket for pushed jobs")?;
         ours.push(descriptors::put_high(ends.server));
-        theirs.push(Arc::new(ends.workers));
+        theirs.push(Arc::new(ends.others));
     }
     Ok((ours, theirs))
 }
@@ -104,41 +102,12 @@ pub(crate) fn command(question: QueueQuestion) -> Command {
 pub(crate) fn response(result: CommandResult) -> QueueResponse {
     let mut response = QueueResponse::default();
     match result {
-        CommandResult::Figures(all) => response.queues = all.into_iter().map(status_of).collect(),
-        CommandResult::Dead(jobs) => response.jobs = jobs.into_iter().map(dead_of).collect(),
+        CommandResult::Figures(all) => response.queues = all,
+        CommandResult::Dead(jobs) => response.jobs = jobs,
         CommandResult::Changed(count) => response.changed = count,
         CommandResult::Failed(why) => response.error = Some(why),
     }
     response
-}
-
-fn status_of(of: QueueFigures) -> QueueStatus {
-    QueueStatus {
-        name: of.name,
-        ready: of.ready,
-        delayed: of.delayed,
-        running: of.running,
-        dead: of.dead,
-        oldest_ms: of.oldest_ms,
-        pushed_total: of.pushed_total,
-        done_total: of.done_total,
-        failed_total: of.failed_total,
-        dead_total: of.dead_total,
-        refused_total: of.refused_total,
-        paused: of.is_paused,
-    }
-}
-
-fn dead_of(of: DeadJob) -> samovar_wire::DeadJob {
-    samovar_wire::DeadJob {
-        id: of.id,
-        pushed_ms: of.pushed_ms,
-        died_ms: of.died_ms,
-        attempts: of.attempts,
-        key: of.key,
-        error: of.error,
-        payload: of.payload,
-    }
 }
 
 fn of_front(error: BatchError) -> RunError {

@@ -206,7 +206,7 @@ impl Drop for Closing {
     }
 }
 
-#[allow(clippy::too_many_lines)] // One line per part of the server, in the order of their start.
+#[expect(clippy::too_many_lines, reason = "one line per part of the server, in order of start")]
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let Settled { since, settings, sources, open_files, service, identity, php, .. } = settled;
     let (php, predecessor) = ((php, settled.php_of_pools), settled.predecessor);

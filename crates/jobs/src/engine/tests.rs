@@ -86,7 +86,7 @@ impl Bench {
         result
     }
 
-    fn figures(&mut self) -> QueueFigures {
+    fn figures(&mut self) -> QueueStatus {
         match self.command(&Command::Figures) {
             CommandResult::Figures(mut all) => all.remove(0),
             other => panic!("{other:?}"),
@@ -208,7 +208,7 @@ fn paused_queue_stays_paused_after_restart() {
     bench.push(vec![job("1")]);
     bench.command(&Command::Pause("emails".to_owned()));
     bench.restart();
-    assert!(bench.start().is_empty() && bench.figures().is_paused);
+    assert!(bench.start().is_empty() && bench.figures().paused);
     bench.command(&Command::Resume("emails".to_owned()));
     assert_eq!(bench.start().len(), 1);
 }

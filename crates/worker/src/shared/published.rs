@@ -51,7 +51,7 @@ unsafe extern "C" fn samovar_publish_send(name: *const c_char, len: usize) -> bo
     let name = unsafe { slice(name, len) };
     let sent = act(|place| {
         let value = place.published.outgoing.take();
-        ask(place.published.socket.as_fd(), name, value)?;
+        ask(place.published.socket.as_fd(), name, value.as_ref())?;
         place.published.reader.look_again();
         Ok(())
     });
