@@ -25,6 +25,13 @@ function page(): void
             sleep(600);
             leave('slept ');
             break;
+        case '/deaf':
+            // The closed connection ends it; the signal comes in its shutdown function.
+            pcntl_sigprocmask(SIG_BLOCK, [SIGVTALRM]);
+            register_shutdown_function(function () {
+                pcntl_sigprocmask(SIG_UNBLOCK, [SIGVTALRM]);
+                leave('interruptible ');
+            });
         case '/drip':
             for ($n = 0; ; $n++) {
                 echo "drip $n\n";
@@ -133,11 +140,13 @@ fn script_over_timeout_is_ended_and_runs_shutdown_functions() {
         let server = app(call)
             .args(["--request-timeout", "500ms", "--grace-timeout", "1m"])
             .args(["--path-timeout", "/hello=1m", "--path-timeout", "/drip=2s"])
+            .args(["--path-timeout", "/deaf=2s"])
             .start();
-        for page in ["loop", "sleep", "drip", "caught"] {
+        for page in ["loop", "sleep", "drip", "deaf", "caught"] {
             let file = server.folder().join(format!("left-{page}"));
             let response = server.get(&format!("/{page}?file={}", file.display()));
-            if page == "drip" {
+            let ends = if page == "deaf" { "shutdown interruptible " } else { "shutdown " };
+            if page == "drip" || page == "deaf" {
                 assert!(
                     !response.complete && response.text().starts_with("drip 0"),
                     "{response:?}"
@@ -146,7 +155,7 @@ fn script_over_timeout_is_ended_and_runs_shutdown_functions() {
                 assert_eq!((response.status, response.complete), (504, true), "{model} {page}");
             }
             eventually(&format!("{model} {page}: its shutdown function"), || {
-                (text_of(&file) == "shutdown ").then_some(())
+                (text_of(&file) == ends).then_some(())
             });
             server.wait_for_log(&format!("request=\"GET /{page}?file={}", file.display()));
             assert_serves(&server, page);

@@ -99,11 +99,13 @@ impl Exchanges {
         entry.asked_since_ms = now_ms;
         entry.overrun = Some(overrun);
         let ran_ms = now_ms.saturating_sub(entry.running_since_ms.max(entry.submitted_ms));
+        // Before the client's connection is closed: a worker that notices the closed connection
+        // finds the reason.
+        self.front.ask_to_end(slot, overrun);
         if entry.used == SlotUse::Awaited {
             entry.lost = Some(Lost::Overrun(overrun));
             entry.wake();
         }
-        self.front.ask_to_end(slot, overrun);
         let Some(run) = self.front.run_of(slot) else { return };
         let [request, id] = self.front.request_line(slot);
         let ran = Duration::from_millis(ran_ms);

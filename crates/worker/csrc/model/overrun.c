@@ -15,6 +15,7 @@
 #include "boundary.h"
 #include "compat.h"
 #include "rollback/taint.h"
+#include "sapi/run_state.h"
 #include <signal.h>
 #include "functions/arginfo/prototypes.h"
 
@@ -40,6 +41,10 @@ static void end_if_over(void) {
         return;
     }
     samovar_taint(LEAVE_OVERRUN);
+    if (samovar_overrun_ended_script) {
+        return;
+    }
+    samovar_overrun_ended_script = true;
     zend_error_noreturn(E_ERROR, "This request exceeded its time limit (%s)", setting);
 }
 
@@ -63,6 +68,7 @@ static ZEND_INI_MH(tell_ignore_user_abort) {
 }
 
 void samovar_overrun_begin(void) {
+    samovar_overrun_ended_script = false;
     /* By default the front assumes that the script does not continue. */
     if (PG(ignore_user_abort)) {
         samovar_outlive_client(true);

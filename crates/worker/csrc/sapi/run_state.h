@@ -9,6 +9,9 @@ extern const samovar_head *samovar_current;
 /* True if the response to the client is complete (fastcgi_finish_request, or the end of the
  * request). */
 extern bool samovar_responded;
+/* True if the script has ended because its time is over. Its shutdown functions run then, in the
+ * grace time. */
+extern bool samovar_overrun_ended_script;
 /* The kind of this process: SAMOVAR_RUNS_SCRIPTS and so on. */
 extern int samovar_place;
 /* True while the application is resident: from samovar_serving_begin() to samovar_serving_end(). */

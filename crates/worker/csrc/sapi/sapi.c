@@ -80,6 +80,16 @@ void samovar_replay_early_output(void) {
     }
 }
 
+/* Ends the script, unless it ignores that its client is gone. The front closes the connection of a
+ * request whose time is over, so a script that writes can notice that before the signal comes.
+ * The signal must not end its shutdown functions then. */
+static void abort_script(void) {
+    if (!PG(ignore_user_abort) && samovar_overrun()) {
+        samovar_overrun_ended_script = true;
+    }
+    php_handle_aborted_connection();
+}
+
 static size_t ub_write(const char *bytes, size_t len) {
     if (!samovar_current) {
         keep_early_output(bytes, len);
@@ -90,7 +100,7 @@ static size_t ub_write(const char *bytes, size_t len) {
         return len;
     }
     if (samovar_write(bytes, len) != 0) {
-        php_handle_aborted_connection();
+        abort_script();
         return 0;
     }
     return len;
@@ -109,7 +119,7 @@ static void flush(void *server_context) {
         return; /* There was no output either. */
     }
     if (samovar_flush() != 0) {
-        php_handle_aborted_connection();
+        abort_script();
     }
 }
 
