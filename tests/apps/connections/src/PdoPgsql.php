@@ -12,9 +12,21 @@ final class PdoPgsql extends PgsqlServer
     /** @var array<string, \PDOStatement> */
     private array $statements = [];
 
+    /** @var array<string, \PDOStatement> The statements of the boot. */
+    private array $held = [];
+
     protected function connect(): void
     {
         $this->pdo = new \PDO("pgsql:host={$this->place};dbname={$this->database}", 'postgres', '');
+    }
+
+    /**
+     * A request that drops a statement of the boot does not free it below the checkpoint
+     * (docs/guide/checkpoint-model.md), so its name remains. It remains on the new connection, too.
+     */
+    protected function hold(): void
+    {
+        $this->held = $this->statements;
     }
 
     public function error(\Throwable $e): string

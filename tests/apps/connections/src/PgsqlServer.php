@@ -166,6 +166,12 @@ abstract class PgsqlServer implements Connection
                 $this->execute($name, $arguments);
             }
         }
+        $this->hold();
+    }
+
+    /** Called at the end of the boot: keeps what Samovar does not free below the checkpoint. */
+    protected function hold(): void
+    {
     }
 
     public function restore(): void
