@@ -1,6 +1,7 @@
 //! Checks that the tree matches its documents and conventions: all checks that need no server.
 
 mod architecture;
+mod boundary;
 mod dependencies;
 mod examples;
 mod licences;
