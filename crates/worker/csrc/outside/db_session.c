@@ -94,8 +94,9 @@ bool samovar_db_session_refresh(db_session *s, int fd) {
 }
 
 bool samovar_db_session_clear_ids(const db_session *s, int fd) {
-    return s->mysql ? samovar_db_query_mysql(fd, s->clear_ids, NULL, NULL)
-                    : samovar_db_query_pgsql(fd, "DISCARD SEQUENCES", NULL, NULL);
+    return s->mysql
+               ? samovar_db_query_mysql(fd, s->clear_ids, NULL, NULL)
+               : !s->has_last_value && samovar_db_query_pgsql(fd, "DISCARD SEQUENCES", NULL, NULL);
 }
 
 /* Only a statement that uses a table removes warnings. */

@@ -30,6 +30,8 @@ typedef struct {
     bool is_resettable;     /* `restore` is complete */
     bool is_checked;        /* a reset has led to the state of the image */
     bool knows_statements;  /* `statements` is complete */
+    /* PostgreSQL: the boot has used a sequence. Its last value cannot be restored. */
+    bool has_last_value;
     /* MySQL: results of the boot's last statement: its id, and whether it returned rows. */
     char clear_ids[64];
     bool returned_rows;
@@ -59,7 +61,7 @@ const db_statement *samovar_db_session_statement(const db_session *s, uint64_t k
  * the statements of the boot were judged by the former one. */
 bool samovar_db_session_refresh(db_session *s, int fd);
 /* Replaces the last id that a request has left by that of the boot. PostgreSQL: discards the last
- * values of sequences. */
+ * values of sequences, unless the boot has left one. */
 bool samovar_db_session_clear_ids(const db_session *s, int fd);
 /* Returns the session to the state of the image. */
 bool samovar_db_session_reset(db_session *s, int fd);

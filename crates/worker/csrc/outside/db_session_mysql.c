@@ -116,6 +116,15 @@ bool samovar_db_session_ask_mysql(db_session *s, int fd) {
                     add_table)) {
         return false;
     }
+    /* MariaDB: a column's default may use a sequence, whose last value the session keeps, or set a
+     * variable. */
+    if (s->is_mariadb &&
+        !ask_schema(s, fd,
+                    "DISTINCT TABLE_NAME FROM information_schema.COLUMNS "
+                    "WHERE COLUMN_DEFAULT LIKE '%nextval%' OR COLUMN_DEFAULT LIKE '%:=%'",
+                    add_table)) {
+        return false;
+    }
     s->has_proven_writes = sees_triggers(fd) && !s->has_hidden_state;
     return ask_views(s, fd);
 }

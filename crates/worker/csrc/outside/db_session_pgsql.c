@@ -18,11 +18,14 @@
  * extension, if they are declared immutable or stable; and PostgreSQL's own volatile functions
  * of a list. Functions that run a text as a query (…_to_xml…) are unsafe.
  * bodies, called: expressions of the schema, and the functions that they call (nodes in
- * pg_node_tree name them by oid).
+ * pg_node_tree name them by oid). fills: the expression is a column's default.
  * relations, reached: relations whose use calls an unsafe function or that are temporary or
  * foreign; and the relations whose use leads there: views, parents of partitions, targets of
  * foreign keys.
- * types: types whose casts or checks call one, and so the tables with such columns.
+ * types: types whose casts, checks or defaults call one, and so the tables with such columns.
+ * numbers: functions that change the last value of a sequence. The text of a statement shows them,
+ * and shows that it may use a default (INSERT, DEFAULT). It does not show them in a view, a rule, a
+ * policy, or a foreign key that sets a default.
  * unproven: an implicit cast, an index or a type that calls an unsafe function has no name in the
  * statement, and neither has the operator of IN, BETWEEN or LIKE. */
 static const char facts[] =
@@ -42,17 +45,18 @@ static const char facts[] =
     "'pg_lock_status', 'pg_blocking_pids') OR pg_catalog.pg_my_temp_schema() = 0 AND p.proname "
     "IN ('nextval', 'setval', 'currval', 'lastval')))"
     "), bodies AS ("
-    "SELECT ev_class AS rel, concat(ev_action::text, ev_qual::text) AS body "
+    "SELECT ev_class AS rel, false AS fills, concat(ev_action::text, ev_qual::text) AS body "
     "FROM pg_catalog.pg_rewrite WHERE ev_class >= 16384 OR ev_type <> '1' "
-    "UNION ALL SELECT adrelid, adbin::text FROM pg_catalog.pg_attrdef "
-    "UNION ALL SELECT conrelid, conbin::text FROM pg_catalog.pg_constraint "
+    "UNION ALL SELECT adrelid, true, adbin::text FROM pg_catalog.pg_attrdef "
+    "UNION ALL SELECT conrelid, false, conbin::text FROM pg_catalog.pg_constraint "
     "WHERE conbin IS NOT NULL "
-    "UNION ALL SELECT polrelid, concat(polqual::text, polwithcheck::text) "
+    "UNION ALL SELECT polrelid, false, concat(polqual::text, polwithcheck::text) "
     "FROM pg_catalog.pg_policy "
-    "UNION ALL SELECT indrelid, concat(indexprs::text, indpred::text) FROM pg_catalog.pg_index "
+    "UNION ALL SELECT indrelid, false, concat(indexprs::text, indpred::text) FROM "
+    "pg_catalog.pg_index "
     "WHERE indexprs IS NOT NULL OR indpred IS NOT NULL"
     "), called AS ("
-    "SELECT DISTINCT rel, m[1]::oid AS fn FROM bodies, pg_catalog.regexp_matches(body, "
+    "SELECT DISTINCT rel, fills, m[1]::oid AS fn FROM bodies, pg_catalog.regexp_matches(body, "
     "':(?:funcid|opfuncid|aggfnoid|winfnoid) (\\d+)', 'g') m"
     "), edges AS ("
     "SELECT d.refobjid AS used, r.ev_class AS rel FROM pg_catalog.pg_depend d "
@@ -65,11 +69,19 @@ static const char facts[] =
     "SELECT casttarget AS oid FROM pg_catalog.pg_cast WHERE castfunc IN (SELECT oid FROM unsafe) "
     "UNION SELECT contypid FROM pg_catalog.pg_constraint, pg_catalog.regexp_matches(conbin::text, "
     "':(?:funcid|opfuncid) (\\d+)', 'g') m WHERE contypid <> 0 "
-    "AND m[1]::oid IN (SELECT oid FROM unsafe)"
+    "AND m[1]::oid IN (SELECT oid FROM unsafe) "
+    "UNION SELECT t.oid FROM pg_catalog.pg_type t, pg_catalog.regexp_matches("
+    "typdefaultbin::text, ':(?:funcid|opfuncid) (\\d+)', 'g') m "
+    "WHERE typdefaultbin IS NOT NULL AND m[1]::oid IN (SELECT oid FROM unsafe)"
+    "), numbers AS ("
+    "SELECT oid FROM pg_catalog.pg_proc WHERE oid < 16384 AND proname IN ('nextval', 'setval')"
     "), relations AS ("
     "SELECT oid AS rel FROM pg_catalog.pg_class WHERE relkind = 'f' OR relpersistence = 't' "
     "AND relnamespace = pg_catalog.pg_my_temp_schema() "
     "UNION SELECT rel FROM called WHERE fn IN (SELECT oid FROM unsafe) "
+    "OR NOT fills AND fn IN (SELECT oid FROM numbers) "
+    "UNION SELECT confrelid FROM pg_catalog.pg_constraint WHERE contype = 'f' "
+    "AND 'd' IN (confdeltype, confupdtype) "
     "UNION SELECT tgrelid FROM pg_catalog.pg_trigger WHERE NOT tgisinternal "
     "AND tgfoid IN (SELECT oid FROM unsafe) "
     "UNION SELECT attrelid FROM pg_catalog.pg_attribute WHERE atttypid IN (SELECT oid FROM types)"
@@ -273,52 +285,58 @@ static void add_query(db_session *s, const char *sql) {
     s->restore_ends++;
 }
 
-/* A prepared statement counts when it is bound. */
-static bool hides_state(const db_session *s, char kind, const char *body, size_t len) {
+/* Effects of a message of the boot. A prepared statement counts when it is bound. */
+static unsigned effects_of_message(const db_session *s, char kind, const char *body, size_t len) {
     const sql_rules rules = samovar_db_session_rules(s);
     const size_t first = strnlen(body, len);
     const char *second = body + first + 1;
     const size_t left = len > first ? len - first - 1 : 0;
     switch (kind) {
     case 'Q':
-        return (samovar_sql_read(body, first, &rules).effects & SQL_HIDES) != 0;
+        return samovar_sql_read(body, first, &rules).effects;
     case 'P': /* name, text */
-        return first == 0 &&
-               (samovar_sql_read(second, strnlen(second, left), &rules).effects & SQL_HIDES) != 0;
+        return first == 0 ? samovar_sql_read(second, strnlen(second, left), &rules).effects : 0;
     case 'B': { /* portal, name */
         const size_t name_len = strnlen(second, left);
         const db_statement *statement =
             samovar_db_session_statement(s, samovar_hash(second, name_len));
-        return name_len > 0 && (!statement || (statement->effects & SQL_HIDES) != 0);
+        return name_len == 0 ? 0 : statement ? statement->effects : SQL_HIDES;
     }
     case 'F': /* FunctionCall, COPY */
     case 'd':
-        return true;
+        return SQL_HIDES;
     default:
-        return false;
+        return 0;
     }
 }
 
 /* Reads the boot's own statements: one that is neither plain nor shown by `state` may have left
  * hidden state, e.g. a setting of an extension (`app.user`). A startup message has no kind: its
  * length comes first. */
-void samovar_db_session_read_boot_pgsql(db_session *s, int fd) {
-    const boot_traffic *boot = samovar_boot_traffic_of(fd);
+static unsigned effects_of_boot(const db_session *s, const boot_traffic *boot) {
+    unsigned effects = boot && boot->is_complete ? 0 : SQL_HIDES;
     size_t at = 0;
-    s->has_hidden_state = !boot || !boot->is_complete;
-    while (!s->has_hidden_state && at < boot->len) {
+    while (boot && at < boot->len) {
         const uint8_t *message = (const uint8_t *)boot->sent + at;
         const size_t kind_len = message[0] != 0, left = boot->len - at - kind_len;
         const uint8_t *size = message + kind_len;
         const size_t len = left < 4 ? 0 : samovar_big_endian(size);
         if (len < 4 || len > left) {
-            s->has_hidden_state = true;
-            return;
+            return effects | SQL_HIDES;
         }
         const char kind = kind_len ? (char)message[0] : 0;
-        s->has_hidden_state = hides_state(s, kind, (const char *)size + 4, len - 4);
+        effects |= effects_of_message(s, kind, (const char *)size + 4, len - 4);
         at += kind_len + len;
     }
+    return effects;
+}
+
+void samovar_db_session_read_boot_pgsql(db_session *s, int fd) {
+    const unsigned effects = effects_of_boot(s, samovar_boot_traffic_of(fd));
+    s->has_hidden_state = (effects & SQL_HIDES) != 0;
+    /* The server logs an error if there is no last value, so it is asked only if there may be. */
+    s->has_last_value = (effects & (SQL_INSERTS | SQL_HIDES)) != 0 &&
+                        samovar_db_query_pgsql(fd, "SELECT pg_catalog.lastval()", NULL, NULL);
 }
 
 bool samovar_db_session_capture_pgsql(db_session *s, int fd, uint64_t *fingerprint) {

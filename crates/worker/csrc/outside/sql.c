@@ -360,10 +360,16 @@ static unsigned effects_of_mysql_call(const sql_reading *r) {
 
 /* Statements may be nested: WITH x AS (INSERT …). */
 static unsigned effects_of_verb(const char *word) {
-    if (is_among(word, " insert replace merge nextval setval ")) {
+    if (is_among(word, " insert replace merge ")) {
         return SQL_INSERTS | SQL_WRITES;
     }
     return is_among(word, " update delete truncate ") ? SQL_WRITES : 0;
+}
+
+/* PostgreSQL: the last value of a sequence changes, by a call or by a column's default. */
+static unsigned effects_on_sequence(const sql_reading *r) {
+    const bool is_default = r->text.kind == T_WORD && strcmp(r->text.word, "default") == 0;
+    return is_default || is_among(r->text.word, " nextval setval ") ? SQL_INSERTS : 0;
 }
 
 static unsigned effects_of_keyword(sql_reading *r) {
@@ -395,7 +401,7 @@ static unsigned effects_of_table(sql_reading *r) {
 static unsigned effects_of_word(sql_reading *r) {
     sql_text *t = &r->text;
     const bool was_target = r->is_target, mysql = r->rules->mysql;
-    unsigned effects = mysql ? effects_of_table(r) : 0;
+    unsigned effects = mysql ? effects_of_table(r) : effects_on_sequence(r);
     if (!mysql && t->len > PGSQL_NAME_BYTES_MAX) {
         return SQL_CHANGES; /* The server truncates it to another name. */
     }

@@ -187,6 +187,10 @@ return [
     ),
     'sequence' => $ann('SELECT NEXTVAL(tickets)'),
     'sequence, other notation' => $ann('SELECT NEXT VALUE FOR tickets'),
+    'sequence in a view' => $ann('SELECT * FROM next_ticket'),
+    'sequence in a default' => $ann('INSERT INTO numbered (v) VALUES (1)'),
+    'sequence in a default, updated' => $ann('UPDATE numbered SET n = DEFAULT'),
+    'variable in a default' => $ann("INSERT INTO noted (v) VALUES ('ann')"),
     'sequence in a condition' => $ann('SELECT 1 FROM flavours WHERE NEXTVAL(tickets) < 0'),
 
     // Temporary objects, names.

@@ -119,6 +119,7 @@ return [
     'set_config in ON CONFLICT' => $ann(
         "INSERT INTO flavours VALUES (1, '') ON CONFLICT (n) DO UPDATE SET flavour = $set",
     ),
+    'set_config in the default of a domain' => $ann('INSERT INTO filled_and_noted (n) VALUES (1)'),
     'set_config in MERGE' => $ann("MERGE INTO flavours f USING (VALUES (1)) s (n) ON f.n = s.n
         WHEN MATCHED THEN UPDATE SET flavour = $set"),
     'set_config in EXPLAIN ANALYZE' => $ann("EXPLAIN (ANALYZE, TIMING off, SUMMARY off) SELECT $set"),
@@ -251,7 +252,18 @@ return [
     'lastval after COPY' => ['ann' => [['copyIn', ['cups (who)', ['ann']]]]],
     'nextval' => $ann("SELECT nextval('tickets')"),
     'nextval in a condition' => $ann("SELECT 1 WHERE nextval('tickets') < 0"),
+    'nextval, qualified' => $ann("SELECT pg_catalog.nextval('tickets')"),
+    'nextval, quoted' => $ann("SELECT \"nextval\"('tickets')"),
+    'nextval, escaped' => $ann("SELECT U&\"next\\0076al\"('tickets')"),
+    'nextval in a view' => $ann('SELECT * FROM next_ticket'),
+    'nextval in a rule' => $ann('UPDATE ticketed SET n = 5'),
     'setval' => $ann("SELECT setval('tickets', 77)"),
+    'setval, qualified' => $ann("SELECT pg_catalog.setval('tickets', 77)"),
+    'lastval after an update to the default' => $ann('UPDATE renumbered SET n = DEFAULT'),
+    'lastval after an insert with the default of a domain' => $ann('INSERT INTO filled (n) VALUES (1)'),
+    'lastval after a cascade to the default' => $ann('DELETE FROM owners'),
+    'insert after an insert of the boot' => $rich("INSERT INTO flavours VALUES (5, 'five')"),
+    'prepared above: insert after an insert of the boot' => ['boot' => 'rich'] + $execute('insert', 'ann'),
 
     // Locks, cursors, notifications, COPY.
     'advisory lock' => $ann('SELECT pg_advisory_lock(5)'),
