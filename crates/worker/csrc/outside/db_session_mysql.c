@@ -116,12 +116,13 @@ bool samovar_db_session_ask_mysql(db_session *s, int fd) {
                     add_table)) {
         return false;
     }
-    /* MariaDB: a column's default may use a sequence, whose last value the session keeps, or set a
-     * variable. */
+    /* MariaDB: a column's expression may set a variable, or use a sequence, whose last value the
+     * session keeps. */
     if (s->is_mariadb &&
         !ask_schema(s, fd,
                     "DISTINCT TABLE_NAME FROM information_schema.COLUMNS "
-                    "WHERE COLUMN_DEFAULT LIKE '%nextval%' OR COLUMN_DEFAULT LIKE '%:=%'",
+                    "WHERE COLUMN_DEFAULT LIKE '%nextval%' OR COLUMN_DEFAULT LIKE '%:=%' "
+                    "OR GENERATION_EXPRESSION LIKE '%:=%'",
                     add_table)) {
         return false;
     }

@@ -191,6 +191,7 @@ return [
     'sequence in a default' => $ann('INSERT INTO numbered (v) VALUES (1)'),
     'sequence in a default, updated' => $ann('UPDATE numbered SET n = DEFAULT'),
     'variable in a default' => $ann("INSERT INTO noted (v) VALUES ('ann')"),
+    'variable in a generated column' => $ann('SELECT n FROM computed'),
     'sequence in a condition' => $ann('SELECT 1 FROM flavours WHERE NEXTVAL(tickets) < 0'),
 
     // Temporary objects, names.

@@ -27,6 +27,8 @@ abstract class MysqlServer implements Connection
         'CREATE TABLE numbered (n int DEFAULT NEXTVAL(tickets), v int) ENGINE=InnoDB',
         'INSERT INTO numbered VALUES (0, 0)',
         'CREATE TABLE noted (n text DEFAULT (@who := v), v text) ENGINE=InnoDB',
+        'CREATE TABLE computed (v text, n text AS (@who := v) VIRTUAL) ENGINE=InnoDB',
+        "INSERT INTO computed (v) VALUES ('computed')",
         'CREATE VIEW next_ticket AS SELECT NEXTVAL(tickets) AS n',
         "CREATE FUNCTION note(v text) RETURNS text BEGIN SET @who = v; RETURN v; END",
         "CREATE FUNCTION take(v text) RETURNS int RETURN GET_LOCK(v, 0)",
