@@ -129,14 +129,17 @@ void samovar_talk_selects(int count, const void *set) {
  * this request replaces them. A statement that is not proven may read them as well. */
 static void keep_results_apart(talk_state *t, unsigned effects) {
     const bool reads_messages = (effects & (SQL_OBSERVES | SQL_CHANGES)) != 0;
-    const bool reads_counts = (effects & SQL_COUNTS) != 0;
     const bool are_replaced =
-        (!reads_messages || t->has_used_table) && (!reads_counts || t->has_asked);
+        (!reads_messages || t->has_own_messages) && (!(effects & SQL_COUNTS) || t->has_asked);
     if (!t->began_clear && !are_replaced) {
         t->lost |= !t->session || !samovar_db_session_clear_results(t->session, t->fd);
         t->began_clear = true; /* From here on they are this request's own. */
     }
-    t->observes |= (effects & (SQL_OBSERVES | SQL_COUNTS)) != 0;
+    if (!t->began_clear && (effects & SQL_FINDS) && !t->has_selected) {
+        t->lost |= !t->session || !samovar_db_session_clear_found(t->fd);
+        t->has_selected = true;
+    }
+    t->observes |= (effects & (SQL_OBSERVES | SQL_COUNTS | SQL_FINDS)) != 0;
 }
 
 void samovar_talk_note(talk_state *t, unsigned effects) {
@@ -148,8 +151,13 @@ void samovar_talk_note(talk_state *t, unsigned effects) {
     if (t->language == TALK_MYSQL && !samovar_talk_parents) {
         keep_results_apart(t, effects);
     }
+}
+
+void samovar_talk_note_execution(talk_state *t, unsigned effects) {
     t->has_asked = true;
-    t->has_used_table |= (effects & SQL_TABLES) != 0;
+    t->has_own_messages |= (effects & SQL_TABLES) != 0;
+    t->executed = effects;
+    t->awaits_result = true;
 }
 
 static bool is_at_rest(const talk_state *t) {
@@ -188,7 +196,8 @@ bool samovar_talk_return(int fd) {
         return false;
     }
     const bool is_good = !k->used || returns_to_image(t);
-    t->inserted = t->has_asked = t->has_used_table = false;
+    t->inserted = t->has_asked = t->has_own_messages = t->has_selected = t->awaits_result = false;
+    t->prepared_count = 0;
     return is_good;
 }
 

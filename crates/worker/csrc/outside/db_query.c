@@ -201,8 +201,6 @@ bool samovar_db_query_pgsql(int fd, const char *sql, query_row *row, void *data)
 
 /* ---- MySQL --------------------------------------------------------------------------------- */
 
-enum { MYSQL_OK = 0, MYSQL_FILE = 0xfb, MYSQL_END = 0xfe, MYSQL_ERROR = 0xff };
-
 /* Reads a packet. Returns its length, SIZE_MAX if it could not be read. */
 static size_t receive_packet(void) {
     uint8_t header[MYSQL_HEADER];

@@ -107,6 +107,10 @@ bool samovar_db_session_clear_results(const db_session *s, int fd) {
                                   NULL, NULL);
 }
 
+bool samovar_db_session_clear_found(int fd) {
+    return samovar_db_query_mysql(fd, "SELECT 1", NULL, NULL);
+}
+
 /* The first reset is checked: the server must show the state that it showed for the image. */
 static bool check(db_session *s, int fd) {
     uint64_t now = 0;

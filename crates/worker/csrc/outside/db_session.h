@@ -67,6 +67,8 @@ bool samovar_db_session_clear_ids(const db_session *s, int fd);
 bool samovar_db_session_reset(db_session *s, int fd);
 /* MySQL: removes warnings and row counts that the statement before has left. */
 bool samovar_db_session_clear_results(const db_session *s, int fd);
+/* MySQL: replaces FOUND_ROWS(), and keeps warnings. */
+bool samovar_db_session_clear_found(int fd);
 
 /* db_session_pgsql.c, db_session_mysql.c. ask: fills `unsafe` and the fields about it. capture:
  * fills `statements`, `restore` and the fields about them, and returns the fingerprint of the

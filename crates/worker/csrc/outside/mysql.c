@@ -8,9 +8,33 @@ static uint64_t id_hash(const uint8_t *id) {
     return samovar_hash(id, 4);
 }
 
-static void note_statement(talk_state *t, const char *text, size_t len) {
+static unsigned note_statement(talk_state *t, const char *text, size_t len) {
     const sql_rules rules = samovar_talk_rules(t);
-    samovar_talk_note(t, samovar_sql_read(text, len, &rules).effects);
+    const unsigned effects = samovar_sql_read(text, len, &rules).effects;
+    samovar_talk_note(t, effects);
+    return effects;
+}
+
+static talk_prepared *prepared_by_request(talk_state *t, uint32_t id) {
+    uint32_t i = 0;
+    while (i < t->prepared_count && t->prepared[i].id != id) {
+        i++;
+    }
+    return i < t->prepared_count ? &t->prepared[i] : NULL;
+}
+
+static void note_prepared(talk_state *t, uint32_t id) {
+    if (t->prepared_count == TALK_PREPARED_MAX) {
+        t->changed = true; /* The effects of its execution are unknown. */
+    } else {
+        t->prepared[t->prepared_count++] = (talk_prepared){id, t->executed};
+    }
+}
+
+/* Effects of an execution, which replaces results of the statement before. */
+static unsigned effects_of_execution(talk_state *t, uint32_t id, const db_statement *statement) {
+    const talk_prepared *own = prepared_by_request(t, id);
+    return own ? own->effects : statement ? statement->effects : SQL_TABLES | SQL_SELECTS;
 }
 
 /* Parameters that were sent in advance stay until the statement is executed or reset. */
@@ -45,14 +69,18 @@ static void note_execution(talk_state *t, const char *text, size_t len) {
         t->changed |= statement->types != 0 && types != 0 && types != statement->types;
     }
     t->changed |= !t->session || !t->session->knows_statements;
-    t->has_asked = true;
+    samovar_talk_note_execution(t, effects_of_execution(t, id, statement));
 }
 
 static void note_close(talk_state *t, const char *text) {
-    note_long_data(t, samovar_little_endian(text), false);
+    const uint32_t id = samovar_little_endian(text);
+    talk_prepared *own = prepared_by_request(t, id);
+    if (own) {
+        *own = t->prepared[--t->prepared_count];
+    }
+    note_long_data(t, id, false);
     t->statements ^= id_hash((const uint8_t *)text);
-    t->changed |=
-        t->session && samovar_db_session_statement(t->session, samovar_little_endian(text)) != NULL;
+    t->changed |= t->session && samovar_db_session_statement(t->session, id) != NULL;
 }
 
 /* mysqlnd sends each packet with one call. */
@@ -65,17 +93,17 @@ static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
     const size_t text_len = len - MYSQL_HEADER - 1;
     const uint8_t command = at[MYSQL_HEADER];
     const bool names_statement = command >= COM_STMT_SEND_LONG_DATA && command <= COM_STMT_RESET;
-    t->prepares = false;
+    t->prepares = t->awaits_result = false;
     if (names_statement && text_len < 4) {
         t->lost = true;
         return;
     }
     switch (command) {
     case COM_QUERY:
-        note_statement(t, text, text_len);
+        samovar_talk_note_execution(t, note_statement(t, text, text_len));
         return;
     case COM_STMT_PREPARE:
-        note_statement(t, text, text_len);
+        t->executed = note_statement(t, text, text_len);
         t->prepares = true;
         return;
     case COM_STMT_CLOSE:
@@ -99,6 +127,12 @@ static void mysql_sent(talk_state *t, const uint8_t *at, size_t len) {
 
 /* The response to COM_STMT_PREPARE begins with the statement's number. */
 static void mysql_received(talk_state *t, const uint8_t *at, size_t len) {
+    if (t->awaits_result && len > MYSQL_HEADER) {
+        const bool is_error = at[MYSQL_HEADER] == MYSQL_ERROR;
+        t->awaits_result = false;
+        t->has_own_messages |= is_error; /* Its message replaces the former ones. */
+        t->has_selected |= !is_error && (t->executed & SQL_SELECTS) != 0;
+    }
     if (!t->prepares) {
         return;
     }
@@ -107,6 +141,7 @@ static void mysql_received(talk_state *t, const uint8_t *at, size_t len) {
         t->lost = true;
     } else if (at[MYSQL_HEADER] == 0) {
         t->statements ^= id_hash(at + MYSQL_HEADER + 1);
+        note_prepared(t, samovar_little_endian((const char *)at + MYSQL_HEADER + 1));
     }
 }
 

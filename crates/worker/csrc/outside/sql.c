@@ -352,8 +352,11 @@ static unsigned effects_of_mysql_call(const sql_reading *r) {
     if (strcmp(name, "last_insert_id") == 0) {
         return is_called_without_argument(&r->text) ? 0 : SQL_CHANGES;
     }
-    if (is_among(name, " found_rows row_count ")) {
+    if (strcmp(name, "row_count") == 0) {
         return SQL_COUNTS;
+    }
+    if (strcmp(name, "found_rows") == 0) {
+        return SQL_FINDS;
     }
     return samovar_mysql_function_is_pure(name) ? 0 : SQL_CHANGES;
 }
@@ -582,6 +585,7 @@ sql_statement samovar_sql_read(const char *text, size_t len, const sql_rules *ru
     r.is_show = strcmp(t->word, "show") == 0;
     r.effects = effects_of_verb(t->word);
     r.effects |= rules->mysql && (r.effects & SQL_WRITES) ? SQL_TABLES : 0;
+    r.effects |= rules->mysql && is_among(t->word, " select with show ") ? SQL_SELECTS : 0;
     memcpy(r.former, t->word, sizeof r.former);
     r.effects |= effects_of_rest(&r);
     if (needs_names && (!rules->unsafe || rules->unsafe->is_full)) {

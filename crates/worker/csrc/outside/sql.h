@@ -10,8 +10,10 @@ enum {
     SQL_OBSERVES = 4, /* MySQL: reads warnings or errors of earlier statements */
     SQL_WRITES = 8,   /* changes rows: triggers may run */
     SQL_HIDES = 16,   /* may leave state that no query of the session shows, e.g. SET @x */
-    SQL_COUNTS = 32,  /* MySQL: reads the row counts of the statement before it */
-    SQL_TABLES = 64   /* MySQL: uses a table, and so replaces warnings and errors */
+    SQL_COUNTS = 32,  /* MySQL: reads ROW_COUNT() of the statement before it */
+    SQL_TABLES = 64,  /* MySQL: uses a table, and so replaces warnings and errors */
+    SQL_FINDS = 128,  /* MySQL: reads FOUND_ROWS() */
+    SQL_SELECTS = 256 /* MySQL: replaces FOUND_ROWS(), if it succeeds */
 };
 
 typedef struct {

@@ -18,6 +18,9 @@ enum {
     COM_RESET_CONNECTION = 31
 };
 
+/* First byte of a response. */
+enum { MYSQL_OK = 0, MYSQL_FILE = 0xfb, MYSQL_END = 0xfe, MYSQL_ERROR = 0xff };
+
 /* Each reads 4 bytes. */
 static inline uint32_t samovar_big_endian(const void *from) {
     const uint8_t *at = (const uint8_t *)from;
