@@ -132,11 +132,15 @@ static void keep_results_apart(talk_state *t, unsigned effects) {
     const bool are_replaced =
         (!reads_messages || t->has_own_messages) && (!(effects & SQL_COUNTS) || t->has_asked);
     if (!t->began_clear && !are_replaced) {
-        t->lost |= !t->session || !samovar_db_session_clear_results(t->session, t->fd);
+        if (!t->session || !samovar_db_session_clear_results(t->session, t->fd)) {
+            t->lost = true;
+        }
         t->began_clear = true; /* From here on they are this request's own. */
     }
     if (!t->began_clear && (effects & SQL_FINDS) && !t->has_selected) {
-        t->lost |= !t->session || !samovar_db_session_clear_found(t->fd);
+        if (!t->session || !samovar_db_session_clear_found(t->fd)) {
+            t->lost = true;
+        }
         t->has_selected = true;
     }
     t->observes |= (effects & (SQL_OBSERVES | SQL_COUNTS | SQL_FINDS)) != 0;
@@ -238,7 +242,9 @@ bool samovar_talk_ends(kept_state *s, bool unclean) {
     bool at_rest = true;
     for (uint32_t i = 0; i < s->count; i++) {
         kept_descriptor *k = &s->list[i];
-        at_rest &= !k->used || (k->settled && !unclean);
+        /* A process that the request has forked may have used it while it was settled. */
+        const bool is_settled = k->settled && !unclean && !(k->talk && k->talk->lost);
+        at_rest &= !k->used || is_settled;
         k->used = k->settled = false;
         k->asked_before |= k->asked;
     }
