@@ -45,6 +45,7 @@ mod reload;
 mod request_accounting;
 mod response_isolation;
 mod sandbox;
+mod schedules;
 mod secrets;
 mod service;
 mod shared;

@@ -71,7 +71,8 @@ pub struct ConsoleOrder {
     pub life: u32,
     /// Name of the command, visible to the script.
     pub name: String,
-    /// Number of the process among those of its command, from 1.
+    /// Number of the process among those of its command, from 1; 0: it runs once, and leads a
+    /// process group.
     pub number: usize,
     /// The script's working directory.
     #[serde(with = "lossless")]

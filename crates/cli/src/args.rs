@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::commands::{check, queue, reload, routes, serve, status, stop, upgrade, version};
+use crate::commands::{
+    check, queue, reload, routes, schedule, serve, status, stop, upgrade, version,
+};
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{boot, calls, compare, dev, document, explain, init, leaks, profile, spy, top};
@@ -25,6 +27,7 @@ const COMMANDS: &[Subcommand] = &[
     calls::SUBCOMMAND,
     boot::SUBCOMMAND,
     queue::SUBCOMMAND,
+    schedule::SUBCOMMAND,
     status::SUBCOMMAND,
     top::SUBCOMMAND,
     reload::SUBCOMMAND,
@@ -49,6 +52,7 @@ Examples:
   samovar calls                       show callers and callees in traced requests
   samovar boot                        show the cost of the boot, and the files requests still load
   samovar queue                       list the queues of jobs, and their dead jobs
+  samovar schedule                    list the schedules, and their last runs
   samovar status --json               show the state of the running server
   samovar reload                      after a deploy: boot again, without losing requests
   samovar upgrade                     replace the server, without losing requests

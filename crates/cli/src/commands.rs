@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod queue;
 pub(crate) mod reload;
 pub(crate) mod routes;
+pub(crate) mod schedule;
 pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod stop;

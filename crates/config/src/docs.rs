@@ -6,6 +6,7 @@ use crate::schema::console::{self, Field, KEY, KEY_OF_POOL, TABLES_MAX};
 use crate::schema::location;
 use crate::schema::pool;
 use crate::schema::queue;
+use crate::schema::schedule;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 use crate::schema::table::SETTINGS;
 
@@ -61,6 +62,7 @@ pub fn settings_md() -> String {
                 page.push_str(&console_section());
                 page.push_str(&pool_section());
                 page.push_str(&queue_section());
+                page.push_str(&schedule_section());
             }
             _ => {}
         }
@@ -204,6 +206,22 @@ fn queue_section() -> String {
          `workers` (default `1`), `[queue.php]`, `[queue.limits]` and others. It inherits the \
          values outside the tables as a pool with its own `root` does.\n",
     );
+    page
+}
+
+/// The keys of a `[[schedule]]`.
+fn schedule_section() -> String {
+    let mut page = format!(
+        "\n### `[[{}]]`\n\n\
+         Commands and jobs that run at certain times: [the guide](../guide/schedules.md).\n\
+         Only in the file; at most {} tables. A reload of all pools applies changes.\n\n\
+         ```toml\n[[schedule]]\nname = \"nightly-report\"\ncron = \"30 2 * * *\"\n\
+         timezone = \"Europe/Berlin\"\ncommand = \"app:report\"\n```\n\n\
+         {TABLE}",
+        schedule::KEY,
+        schedule::TABLES_MAX
+    );
+    rows(&mut page, &schedule::FIELDS);
     page
 }
 

@@ -9,6 +9,7 @@
 //! - `log_target`: destinations of logs
 //! - `pool`: the tables `[[pool]]`
 //! - `queue`: the tables `[[queue]]`
+//! - `schedule`: the tables `[[schedule]]`
 //! - [`secret`]: a value that no message shows
 //! - [`send_folder`]: an entry of `[sendfile]`
 //! - `notation`: sizes, times, addresses
@@ -32,6 +33,7 @@ pub(crate) mod notation;
 pub(crate) mod pool;
 pub(crate) mod queue;
 mod resolve;
+pub(crate) mod schedule;
 pub mod secret;
 pub mod send_folder;
 pub mod setting;

@@ -3,10 +3,12 @@
 
 mod consoles;
 mod file;
+mod json;
 mod locations;
 mod merge;
 mod pools;
 mod queues;
+mod schedules;
 mod tables;
 mod typed_value;
 
@@ -23,6 +25,7 @@ use crate::schema::settings::Settings;
 use crate::schema::table::SETTINGS;
 use consoles::TypedConsole;
 use pools::TypedPool;
+use schedules::TypedSchedule;
 use typed_value::{Origin, Typed};
 
 /// File that is read if none is named.
@@ -54,6 +57,7 @@ struct Collected {
     typed: Vec<Typed>,
     consoles: Vec<TypedConsole>,
     locations: Vec<Location>,
+    schedules: Vec<TypedSchedule>,
     pools: Vec<TypedPool>,
     config_file: Option<PathBuf>,
     problems: Vec<Problem>,
@@ -120,7 +124,7 @@ impl Sources {
 
     /// Reads the file, merges the sources, and checks everything.
     pub fn resolve(&self) -> Result<Settings, Problems> {
-        let Collected { typed, consoles, locations, pools, config_file, mut problems } =
+        let Collected { typed, consoles, locations, schedules, pools, config_file, mut problems } =
             self.collect();
         let mut settings = Settings { locations, config_file, ..Settings::blank() };
         for setting in SETTINGS {
@@ -130,6 +134,9 @@ impl Sources {
         // Mistakes in the general settings would otherwise be reported again for each pool.
         if problems.is_empty() {
             problems.extend(pools::resolve(&pools, &typed, &mut settings, &self.surroundings()));
+        }
+        if problems.is_empty() {
+            problems.extend(schedules::resolve(&schedules, &mut settings));
         }
         if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
     }
@@ -170,6 +177,7 @@ impl Sources {
         let mut problems = Vec::new();
         let (mut typed, mut consoles) = (Vec::new(), Vec::new());
         let (mut locations, mut pools) = (Vec::new(), Vec::new());
+        let mut schedules = Vec::new();
         let config_file = self.config_file();
         if let Some(named) = &config_file {
             match std::fs::read_to_string(self.cwd.join(named)) {
@@ -178,6 +186,7 @@ impl Sources {
                     typed.extend(contents.typed);
                     consoles = contents.consoles;
                     locations = contents.locations;
+                    schedules = contents.schedules;
                     pools = contents.pools;
                 }
                 Err(error) => problems.push(unreadable(named, &error)),
@@ -187,7 +196,7 @@ impl Sources {
         for (setting, value) in &self.flags {
             typed.extend(pieces(setting, value, &Origin::Flag, &self.cwd));
         }
-        Collected { typed, consoles, locations, pools, config_file, problems }
+        Collected { typed, consoles, locations, schedules, pools, config_file, problems }
     }
 
     fn config_file(&self) -> Option<PathBuf> {

@@ -5,6 +5,7 @@ mod consoles;
 mod edge;
 mod pools;
 mod relative_paths;
+mod schedules;
 mod secrets;
 mod workers;
 

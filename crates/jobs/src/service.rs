@@ -7,7 +7,7 @@ use crate::job::QueueSettings;
 use crate::sqlite::SqliteStore;
 use crate::store::StoreError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use samovar_channel::{PushReply, Received, receive};
+use samovar_channel::{Push, PushReply, Received, receive};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -50,11 +50,13 @@ pub struct JobsOptions {
 }
 
 /// Called with the result of a command.
+type PushDone = Box<dyn FnOnce(PushReply) + Send>;
 type CommandDone = Box<dyn FnOnce(CommandResult) + Send>;
 
 enum Message {
     Ran(u64, Result<Vec<u8>, RunError>),
     Command(Command, CommandDone),
+    Push(Push, PushDone),
 }
 
 struct Post {
@@ -127,6 +129,13 @@ impl Jobs {
     /// block.
     pub fn command(&self, command: Command, told: impl FnOnce(CommandResult) + Send + 'static) {
         self.0.send(Message::Command(command, Box::new(told)));
+    }
+
+    /// Pushes jobs of the server itself, with the pushes of workers in one commit. `told` is called
+    /// once, on the thread of the queues, when the jobs are durable; it must not block. The caller
+    /// bounds the pushes that wait.
+    pub fn push(&self, push: Push, told: impl FnOnce(PushReply) + Send + 'static) {
+        self.0.send(Message::Push(push, Box::new(told)));
     }
 }
 
@@ -234,13 +243,17 @@ impl Thread {
             }
         }
         let messages = std::mem::take(&mut *self.post.lock());
-        let mut replies = Vec::new();
+        let (mut replies, mut own) = (Vec::new(), Vec::new());
         for message in messages {
             match message {
                 Message::Ran(lease, ran) => self.engine.finish(lease, &ran, now),
                 Message::Command(command, tell) => {
                     replies.push((self.engine.obey(&command, now), tell));
                 }
+                Message::Push(push, tell) => match self.engine.push(push, now) {
+                    Ok(pending) => own.push((pending, tell)),
+                    Err(refused) => tell(refused),
+                },
             }
         }
         let pending = self.store(pushes, now);
@@ -250,6 +263,9 @@ impl Thread {
         }
         for (received, pending) in pending {
             received.reply(&reply(&pending, &stored));
+        }
+        for (pending, tell) in own {
+            tell(reply(&pending, &stored));
         }
         for (result, tell) in replies {
             let result = match (&stored, result) {

@@ -57,6 +57,7 @@ pub fn isolate(settings: &mut Settings) {
         isolate(&mut pool.settings);
     }
     settings.consoles.clear();
+    settings.schedules.clear();
     // Listeners, and the files and certificates that only they need.
     settings.admin.clear();
     settings.insight.pinba_listen = None;

@@ -6,4 +6,6 @@ mod supervisor;
 
 pub(crate) use front::{front_settings, front_threads};
 pub(crate) use push::{host_name, push_options};
-pub(crate) use supervisor::{Ears, check_limits, environment, sandbox, supervisor_settings};
+pub(crate) use supervisor::{
+    Ears, check_limits, console_command, environment, sandbox, supervisor_settings,
+};

@@ -16,6 +16,8 @@ const OWN: u64 = 64;
 /// Connections of the admin listener, if there is one.
 const ADMIN: u64 = samovar_admin::CONNECTIONS_MAX as u64;
 /// Same for each further pool.
+/// Files of the schedules, and the outputs of those that run.
+const OF_SCHEDULES: u64 = 40;
 const OWN_OF_POOL: u64 = 24;
 /// Descriptors for each further thread of the front: its epoll, and those that wake it.
 const OWN_OF_THREAD: u64 = 4;
@@ -115,7 +117,13 @@ fn others(settings: &Settings) -> u64 {
     let more_threads = settings.front_threads.saturating_sub(1) as u64;
     let threads = more_threads * (OWN_OF_THREAD + BELLS * (1 + settings.pools.len() as u64));
     let admin = if settings.admin.is_empty() { 0 } else { ADMIN };
-    OWN + admin + FILES_MIN + pools + threads + 2 * (consoles + settings.workers.max as u64)
+    let schedules = if settings.schedules.is_empty() { 0 } else { OF_SCHEDULES };
+    OWN + admin
+        + FILES_MIN
+        + pools
+        + threads
+        + schedules
+        + 2 * (consoles + settings.workers.max as u64)
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ mod publish;
 mod reload;
 pub mod rights;
 mod sampling;
+mod schedules;
 mod serve;
 mod service;
 pub mod terminal;

@@ -109,6 +109,11 @@ pub(crate) fn obstacles(settings: &Settings, php: Option<&Path>) -> Vec<String> 
         .chain(booted);
     files.flatten().for_each(|file| look(file, read, "read"));
     settings.consoles.iter().for_each(|console| look(&console.script, read, "read"));
+    for schedule in &settings.schedules {
+        if let samovar_config::Work::Command { command, .. } = &schedule.work {
+            look(&command.script, read, "read");
+        }
+    }
     look(&settings.temp_dir, write, "write to `temp_dir`,");
     found
 }

@@ -22,6 +22,7 @@ use crate::pools::Pools;
 use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
+use crate::schedules::Scheduling;
 use crate::service::{Service, ServiceState, Watchdog};
 use crate::upgrade::Upgrader;
 use crate::{binary, certificates, companion, descriptors, engine, jobs, loads, panics, rights};
@@ -192,6 +193,7 @@ struct Started {
     sampling: Option<Arc<Sampling>>,
     graphs: Option<Graphs>,
     jobs: Option<Jobs>,
+    schedules: Scheduling,
     /// Closes the entrances at the end, even if clones of them exist.
     _entrances: Closing,
 }
@@ -229,6 +231,8 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let Receivers { graphs, loads, jobs, ears } =
         receivers(&settings, handover_gate, (&front_handle, &pools))?;
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
+    let of_schedules = (&front_handle, &handle, &pools);
+    let schedules = Scheduling::start(&settings, of_schedules, jobs.clone())?;
     let samplers = Samplers::start(&settings, &front_handle, &handle, &pools, insight.as_ref())?;
     let status = StatusSources {
         started: since,
@@ -246,6 +250,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs: graphs.clone(),
         loads,
         jobs: jobs.clone(),
+        schedules: schedules.clone(),
         predecessor: predecessor.clone(),
         pools: pools.clone(),
         keeper: keeper.clone(),
@@ -267,6 +272,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         insight: insight.clone(),
         ears,
         published,
+        schedules: schedules.clone(),
         pools: pools.clone(),
     });
     let (path, logs) = (control.path.clone(), logs.clone());
@@ -311,6 +317,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         sampling,
         graphs,
         jobs,
+        schedules,
         _entrances: Closing(entrances, upgrader),
     })
 }
@@ -456,7 +463,16 @@ fn run_front(front: Front) -> Result<()> {
 /// left.
 fn run_until_drained(mut started: Started) -> Result<()> {
     let Started {
-        supervisor, of_supervisor, front, insight, slow_log, sampling, graphs, jobs, ..
+        supervisor,
+        of_supervisor,
+        front,
+        insight,
+        slow_log,
+        sampling,
+        graphs,
+        jobs,
+        schedules,
+        ..
     } = started;
     let ended = samovar_supervisor::run(supervisor, of_supervisor, &mut started.hooks)?;
     // After a second signal no worker is left to answer the front's pending requests.
@@ -464,6 +480,8 @@ fn run_until_drained(mut started: Started) -> Result<()> {
         Ended::StoppedNow => Ok(()),
         Ended::Drained | Ended::Broken => {
             let ended = front.join().map_err(|_| anyhow!("the front's thread panicked"))?;
+            // All runs have ended.
+            schedules.finish();
             // The last batches have ended.
             if let Some(jobs) = jobs {
                 jobs.finish();

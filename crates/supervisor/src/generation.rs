@@ -17,6 +17,7 @@ pub(crate) use state::Generation;
 
 use crate::end::{Failed, describe};
 use crate::news::{KillWhy, News};
+use crate::one_shots::WaitingOneShots;
 use crate::os;
 use crate::template::Template;
 use crate::workers::{Action, Event};
@@ -45,7 +46,7 @@ impl Generation {
 
     /// Whether all its processes have ended.
     pub(crate) fn has_gone(&self) -> bool {
-        self.has_gone && self.consoles.are_gone()
+        self.has_gone && self.consoles.are_gone() && self.one_shots.are_gone()
     }
 
     /// Executes everything that is due.
@@ -73,6 +74,17 @@ impl Generation {
     pub(crate) fn settle_consoles(&mut self, elsewhere: &dyn Fn(&str, usize) -> bool) {
         let may_start = self.desired == DesiredState::Serve && self.ready != Readiness::Starting;
         self.consoles.settle(self.template.as_ref(), may_start, elsewhere);
+        self.one_shots.settle();
+    }
+
+    /// Starts the commands that wait, if it can fork.
+    pub(crate) fn start_one_shots(&mut self, waiting: &mut WaitingOneShots, ground: &Ground) {
+        let may_start = self.desired == DesiredState::Serve && self.ready != Readiness::Starting;
+        if let Some(template) = self.template.as_ref().filter(|it| may_start && !it.is_closed()) {
+            for one in waiting.take() {
+                self.one_shots.start(one, template, &ground.intake);
+            }
+        }
     }
 
     /// Lets its workers take requests.
@@ -111,6 +123,7 @@ impl Generation {
     /// Kills all processes without waiting for their exit.
     pub(crate) fn stop_now(&mut self) {
         self.consoles.stop_now("the server is stopping");
+        self.one_shots.stop_now();
         self.events.extend([Event::Stop, Event::StopNow]);
     }
 
@@ -173,10 +186,18 @@ impl Generation {
             }
             channel::Event::Finding(finding) => self.found(finding)?,
             channel::Event::Pong => self.watch.template_responded(),
-            channel::Event::ConsoleForked { life, pid } => self.consoles.started(life, pid),
-            channel::Event::ConsoleFailed { life, why } => self.consoles.failed(life, &why),
+            channel::Event::ConsoleForked { life, pid } => {
+                if !self.one_shots.started(life, pid) {
+                    self.consoles.started(life, pid);
+                }
+            }
+            channel::Event::ConsoleFailed { life, why } => {
+                if !self.one_shots.failed(life, &why) {
+                    self.consoles.failed(life, &why);
+                }
+            }
             channel::Event::ConsoleDied { pid, status } => {
-                self.consoles.ended(pid, status);
+                let _ = self.one_shots.ended(pid, status) || self.consoles.ended(pid, status);
             }
         }
         Ok(())
@@ -211,6 +232,7 @@ impl Generation {
             self.template = None;
             self.booting = None;
             self.consoles.template_died();
+            self.one_shots.template_died();
             self.tell(Event::TemplateDied);
             match self.desired {
                 DesiredState::Hold => return Err(Failed::Template { status }),
@@ -228,8 +250,8 @@ impl Generation {
             }
             return Ok(true);
         }
-        // The process may be a console worker whose template died.
-        if self.consoles.ended(pid, status) {
+        // The process may be a console worker or a command whose template died.
+        if self.one_shots.ended(pid, status) || self.consoles.ended(pid, status) {
             return Ok(true);
         }
         // The process is a worker whose template died, or an orphan left by a request. Only the
@@ -310,9 +332,9 @@ impl Generation {
             Action::StopWorkers if ground.is_stopping => ground.supervision.stop(),
             // The workers were notified when the generation retired.
             Action::StopWorkers => {}
-            // Not yet: the end of the template would terminate the console workers. The action is
-            // repeated with each tick.
-            Action::CloseTemplate if !self.consoles.are_gone() => {}
+            // Not yet: the end of the template would terminate the console workers and the commands.
+            // The action is repeated with each tick.
+            Action::CloseTemplate if !self.consoles.are_gone() || !self.one_shots.are_gone() => {}
             Action::CloseTemplate => {
                 if let Some(template) = &mut self.template {
                     template.close();

@@ -3,6 +3,7 @@
 //! Only the supervisor writes the snapshot. The workers' own reports are read from the ring.
 
 use crate::consoles::{ConsoleLine, ConsoleSnapshot, Elsewhere};
+use crate::one_shots::{OneShot, StopReason};
 use crate::os;
 use crate::scale::ScaleLine;
 use crate::settings::Settings;
@@ -62,6 +63,10 @@ pub enum Command {
     },
     /// Another server runs these console workers: their successors wait.
     Consoles(Elsewhere),
+    /// Run a command once.
+    RunOnce(Box<OneShot>),
+    /// Stop the run with this id.
+    StopRun(u64, StopReason),
     /// The front is draining: console workers may exit meanwhile, and nothing new is started.
     Draining,
     /// The front is drained: end the workers, the template and [`run()`](crate::run()).

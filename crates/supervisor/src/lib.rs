@@ -20,6 +20,7 @@
 //! - `diagnosis`: overrun diagnosis: where an overdue worker waits
 //! - `recycle`: workers that must be replaced
 //! - `scale`: number of workers
+//! - `one_shots`: commands that run once
 //!
 //! Nothing here depends on HTTP or PHP. crates/channel defines the messages to and from a template.
 #![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block states why it is sound.
@@ -32,6 +33,7 @@ mod handle;
 pub mod identity;
 mod limits;
 mod news;
+mod one_shots;
 mod os;
 mod overrun_diagnosis;
 pub mod peer;
@@ -54,6 +56,7 @@ pub use handle::{
 };
 pub use limits::ProcessLimits;
 pub use news::News;
+pub use one_shots::{OneShot, OneShotEvent, OneShotReport, StopReason};
 pub use os::monotonic_us;
 pub use program::Program;
 pub use recycle::{RecycleLimits, own_memory};

@@ -172,6 +172,25 @@ pub(crate) fn terminate(pid: i32) {
     }
 }
 
+/// Sends SIGTERM to the process group that a process leads, or, as long as it does not lead one, to
+/// the process.
+pub(crate) fn terminate_run(pid: i32) {
+    signal_run(pid, Sent::TERM);
+}
+
+/// Like [`terminate_run`], with SIGKILL.
+pub(crate) fn kill_run(pid: i32) {
+    signal_run(pid, Sent::KILL);
+}
+
+fn signal_run(pid: i32, signal: Sent) {
+    if let Some(pid) = somebody(pid)
+        && kill_process_group(pid, signal).is_err()
+    {
+        let _ = kill_process(pid, signal);
+    }
+}
+
 /// Sends SIGKILL to the process group of a process: all processes that it started, except those
 /// that left the group.
 pub(crate) fn kill_group(pid: i32) {

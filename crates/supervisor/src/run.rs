@@ -133,7 +133,9 @@ impl Supervisor {
                 let is_same = |their: &&(String, usize)| their.0 == name && their.1 == number;
                 before.has(name, number) || theirs.iter().any(is_same)
             });
+            generation.start_one_shots(&mut self.one_shots, &self.ground);
         }
+        self.one_shots.settle();
     }
 
     /// Sets the number of run permits, if there are more workers than may run. Lets other workers
@@ -179,9 +181,11 @@ impl Supervisor {
     fn begin_to_end(&mut self) {
         self.is_ending = true;
         self.give_up("the server is stopping");
-        self.generations
-            .iter_mut()
-            .for_each(|generation| generation.consoles.stop("the server is stopping"));
+        self.one_shots.refuse_all();
+        for generation in &mut self.generations {
+            generation.consoles.stop("the server is stopping");
+            generation.one_shots.drain();
+        }
     }
 
     fn read_commands(&mut self) {
@@ -212,6 +216,17 @@ impl Supervisor {
                 }
                 Command::Draining => self.begin_to_end(),
                 Command::Consoles(before) => self.post.before = before,
+                Command::RunOnce(one) => {
+                    self.one_shots.add(*one);
+                    if self.is_ending {
+                        self.one_shots.refuse_all();
+                    }
+                }
+                Command::StopRun(id, why) => {
+                    let mut all = self.generations.iter_mut();
+                    let _ = all.any(|generation| generation.one_shots.stop(id, why))
+                        || self.one_shots.refuse(id);
+                }
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::StopNow => {
                     self.is_broken = true;

@@ -20,6 +20,7 @@ fn modules_import_only_lower_ones() {
         "scale",
         "template",
         "consoles",
+        "one_shots",
         "overrun_diagnosis",
         "handle",
         "generation",

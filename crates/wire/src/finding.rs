@@ -52,11 +52,13 @@ pub enum About {
     Logs,
     /// The figures of routes.
     Routes,
+    /// Schedules whose last run failed.
+    Schedules,
 }
 
 impl About {
     /// All subjects.
-    pub const ALL: [About; 11] = [
+    pub const ALL: [About; 12] = [
         About::Readiness,
         About::Errors,
         About::Crashes,
@@ -68,6 +70,7 @@ impl About {
         About::Disk,
         About::Logs,
         About::Routes,
+        About::Schedules,
     ];
 
     /// Returns the name in labels and JSON.
@@ -85,6 +88,7 @@ impl About {
             About::Disk => "disk",
             About::Logs => "logs",
             About::Routes => "routes",
+            About::Schedules => "schedules",
         }
     }
 }

@@ -40,6 +40,7 @@ pub fn judge(status: &Status, now: u64) -> Health {
     application(status, &mut findings);
     certificates(status, now, &mut findings);
     storage(status, &mut findings);
+    schedules(status, &mut findings);
     findings.sort_by_key(|finding| finding.severity == Severity::Warning);
     let healthy = findings.iter().all(|finding| finding.severity == Severity::Warning);
     Health { healthy, findings }
@@ -282,6 +283,30 @@ fn storage(status: &Status, findings: &mut Vec<HealthProblem>) {
             "raise `insight.routes_max`, or name routes with Samovar\\route()",
         ));
     }
+}
+
+/// A failing schedule does not affect requests, so it is a warning.
+fn schedules(status: &Status, findings: &mut Vec<HealthProblem>) {
+    let is_bad = |result: &str| !matches!(result, "" | "succeeded" | "stopped");
+    let failed: Vec<_> = status.schedules.iter().filter(|one| is_bad(&one.result)).collect();
+    let Some(first) = failed.first() else { return };
+    let more = match failed.len() {
+        1 => String::new(),
+        n => format!(", and those of {} more", n - 1),
+    };
+    let result = first.result.replace('_', " ");
+    let detail =
+        if first.detail.is_empty() { String::new() } else { format!(" ({})", first.detail) };
+    let name = &first.name;
+    let hint = format!("`samovar schedule show {name}` has its output");
+    findings.push(
+        HealthProblem::warning(
+            About::Schedules,
+            format!("the last run of schedule {name}: {result}{detail}{more}"),
+            &hint,
+        )
+        .measured(&failed.len(), &0),
+    );
 }
 
 /// Returns a finding if a disk has few bytes or few files left.

@@ -18,6 +18,7 @@
 //! | `calls.rs` | call graphs of requests |
 //! | `boot.rs` | cost of the boot |
 //! | `queues.rs` | queues of jobs |
+//! | `schedules.rs` | schedules |
 //! | `upgrade.rs` | replacement of the server by a new process |
 //! | `rejection.rs` | reasons why a request is invalid |
 
@@ -32,6 +33,7 @@ mod profile;
 mod queues;
 mod rejection;
 mod resources;
+mod schedules;
 mod shared;
 mod status;
 mod upgrade;
@@ -48,6 +50,9 @@ pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
 pub use queues::{DeadJob, QueueAction, QueueQuestion, QueueResponse, QueueStatus};
 pub use rejection::Misunderstood;
 pub use resources::{Descriptors, Resources};
+pub use schedules::{
+    ScheduleAction, ScheduleQuestion, ScheduleResponse, ScheduleResults, ScheduleStatus,
+};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
     Application, CertificateStatus, ConsoleStatus, EngineStatus, FrontStatus, GrowthStatus,
@@ -84,6 +89,8 @@ pub enum Request {
     },
     /// Queries or changes queues of jobs; the response is a [`QueueResponse`].
     Queue(Box<QueueQuestion>),
+    /// Queries schedules, or runs one; the response is a [`ScheduleResponse`].
+    Schedule(Box<ScheduleQuestion>),
     /// Drains the server and ends it; the response is [`Stopping`].
     Stop,
 }
@@ -110,6 +117,7 @@ impl fmt::Display for Request {
             Request::Profile(question) => write!(to, "profile {}", line(question)),
             Request::Calls(question) => write!(to, "calls {}", line(question)),
             Request::Queue(question) => write!(to, "queue {}", line(question)),
+            Request::Schedule(question) => write!(to, "schedule {}", line(question)),
             Request::Upgrade(options) => write!(to, "upgrade {}", line(options)),
             Request::Reload(ReloadOptions { force, probe, pool }) => {
                 to.write_str("reload")?;
@@ -140,6 +148,7 @@ impl std::str::FromStr for Request {
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
             "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
             "queue" => QueueQuestion::parse(line.trim_start()).map(Request::Queue),
+            "schedule" => ScheduleQuestion::parse(line.trim_start()).map(Request::Schedule),
             "upgrade" => UpgradeOptions::parse(line.trim_start()).map(Request::Upgrade),
             "reload" => ReloadOptions::parse(words).map(Request::Reload),
             _ => Err(Misunderstood::Command),
@@ -260,6 +269,11 @@ mod tests {
             ids: vec![7],
             after: 0,
         })));
+        requests.push(Request::Schedule(Box::new(ScheduleQuestion {
+            action: ScheduleAction::Run,
+            schedule: "report".to_owned(),
+        })));
+        assert!(matches!("schedule".parse(), Ok(Request::Schedule(_))), "a person asks so");
         assert!(matches!("queue".parse(), Ok(Request::Queue(_))), "a person asks so");
         assert!(matches!("profile".parse(), Ok(Request::Profile(_))), "a person asks so");
         for binary in [None, Some("/opt/samovar 2/bin/samovar".into())] {
@@ -292,6 +306,9 @@ mod tests {
         }
         for line in ["queue emails", "queue {"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Queue), "{line}");
+        }
+        for line in ["schedule report", "schedule {"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Schedule), "{line}");
         }
         for line in ["upgrade now", "upgrade {"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Upgrade), "{line}");

@@ -13,6 +13,8 @@ pub enum Misunderstood {
     Calls,
     /// The options of `queue` are invalid.
     Queue,
+    /// The options of `schedule` are invalid.
+    Schedule,
     /// The options of `upgrade` are invalid.
     Upgrade,
 }

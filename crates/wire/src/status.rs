@@ -4,6 +4,7 @@ use crate::capacity::CapacityStatus;
 use crate::counters::{PoolCounters, ServerCounters};
 use crate::finding::Health;
 use crate::resources::Resources;
+use crate::schedules::ScheduleStatus;
 use crate::shared::SharedStatus;
 use crate::upstreams::UpstreamStatus;
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,9 @@ pub struct Status {
     pub workers: Vec<WorkerStatus>,
     /// Processes of `[[console]]`, and free places for them.
     pub consoles: Vec<ConsoleStatus>,
+    /// Schedules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<ScheduleStatus>,
     /// Certificates that an authority issues, and those of files.
     pub certificates: Vec<CertificateStatus>,
     /// php-fpm servers of `fastcgi_pass` that received a request within the last hour.

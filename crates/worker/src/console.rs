@@ -19,6 +19,8 @@ pub(crate) struct Console {
     folder: CString,
     /// The script, then its arguments.
     command: Vec<CString>,
+    /// It runs once, for a schedule, and is signalled with the programs that it starts.
+    is_run: bool,
 }
 
 impl TryFrom<ConsoleOrder> for Console {
@@ -27,6 +29,7 @@ impl TryFrom<ConsoleOrder> for Console {
     fn try_from(order: ConsoleOrder) -> Result<Console, NulError> {
         let words = std::iter::once(order.script.into()).chain(order.arguments);
         Ok(Console {
+            is_run: order.number == 0,
             identity: [CString::new(order.name)?, CString::new(order.number.to_string())?],
             folder: CString::new(order.folder.into_os_string().into_vec())?,
             command: words.map(|word| CString::new(word.into_vec())).collect::<Result<_, _>>()?,
@@ -40,6 +43,9 @@ impl Console {
     /// extensions stay open.
     pub(crate) fn run(self, parent: i32, output: &OwnedFd, foreign: &[RawFd]) -> ! {
         os::terminate_with_parent(parent);
+        if self.is_run {
+            os::lead_group();
+        }
         os::print_to(output);
         for fd in foreign.iter().chain(&[output.as_raw_fd()]) {
             os::close(*fd);

@@ -113,6 +113,12 @@ pub(crate) fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_pid()
 }
 
+/// Makes this process the leader of a process group of its own.
+pub(crate) fn lead_group() {
+    // Fails only for the leader of a session, which a fork is not.
+    let _ = rustix::process::setpgid(None, None);
+}
+
 /// Changes the working directory. If the folder does not exist, the working directory stays the
 /// same.
 pub(crate) fn enter(folder: &CStr) {

@@ -4,6 +4,7 @@ mod phrases;
 mod upstreams;
 
 use crate::arguments::{control, control_arguments, json_argument};
+use crate::commands::schedule;
 use crate::control_client::{self, printable};
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::Result;
@@ -155,6 +156,9 @@ fn render(status: &Status) -> String {
     render_workers(s, &mut out);
     if !s.consoles.is_empty() {
         render_consoles(&s.consoles, &mut out);
+    }
+    if !s.schedules.is_empty() {
+        let _ = write!(out, "\n{}", schedule::list(&s.schedules));
     }
     for of in &applications {
         if !of.shared.objects.is_empty() || of.shared.published_rejected_total > 0 {

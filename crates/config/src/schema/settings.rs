@@ -10,6 +10,7 @@ use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
 use crate::schema::macros::Blank;
 use crate::schema::queue::Queue;
+use crate::schema::schedule::Schedule;
 use crate::schema::secret::AdminToken;
 use crate::schema::send_folder::SendFolder;
 use ipnet::IpNet;
@@ -134,6 +135,8 @@ pub struct Settings {
     pub locations: Vec<Location>,
     /// Further applications, in the order of the file.
     pub pools: Vec<Pool>,
+    /// Commands and jobs that run at certain times, in the order of the file.
+    pub schedules: Vec<Schedule>,
     /// Limits on the resources that clients and PHP can use.
     pub limits: Limits,
     /// Time limits for waiting.
@@ -190,7 +193,7 @@ impl Settings {
                     keys.push("trusted_proxies".to_owned());
                     continue;
                 }
-                "pools" | "locations" | "consoles" => {
+                "pools" | "locations" | "consoles" | "schedules" => {
                     // Keys of tables are in the singular.
                     keys.push(name.trim_end_matches('s').to_owned());
                     continue;

@@ -23,7 +23,20 @@ pub(crate) struct TypedConsole {
     file: PathBuf,
     base: PathBuf,
     script: Option<String>,
-    console: ConsoleCommand,
+    pub(crate) console: ConsoleCommand,
+}
+
+impl TypedConsole {
+    /// Creates the command of another table.
+    pub(crate) fn new(
+        file: &SettingsFile<'_>,
+        (table, line): (&'static str, usize),
+        script: Option<String>,
+        console: ConsoleCommand,
+    ) -> TypedConsole {
+        let (base, file) = (file.base.to_owned(), file.path.to_owned());
+        TypedConsole { table, line, file, base, script, console }
+    }
 }
 
 /// Makes the problem of a key that is not an array of tables. `name`: correct name of these tables.
@@ -127,7 +140,7 @@ impl Reader<'_, '_> {
     }
 }
 
-fn words(value: &Value) -> Option<Vec<String>> {
+pub(crate) fn words(value: &Value) -> Option<Vec<String>> {
     let words = match value {
         Value::String(text) => shlex::split(text.value())?,
         Value::Array(array) => {
@@ -166,11 +179,11 @@ fn span(min_ms: u64, max: Duration) -> impl Fn(&Value) -> Option<Duration> {
     }
 }
 
-fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty() && !text.contains('\0')).map(str::to_owned)
 }
 
-fn name(value: &Value) -> Option<String> {
+pub(crate) fn name(value: &Value) -> Option<String> {
     text(value).filter(|n| n.len() <= NAME_BYTES_MAX && n.bytes().all(is_name_byte))
 }
 
@@ -197,18 +210,26 @@ pub(crate) fn resolve(
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
     for typed in typed {
-        match find_script(typed, &settings.root, is_elsewhere) {
-            Some(script) => {
-                let mut console = ConsoleCommand { script, ..typed.console.clone() };
-                if is_elsewhere {
-                    above(&settings.root).clone_into(&mut console.folder);
-                }
-                settings.consoles.push(console);
-            }
-            None => problems.push(no_script(typed)),
+        match find(typed, &settings.root, is_elsewhere) {
+            Ok(console) => settings.consoles.push(console),
+            Err(problem) => problems.push(problem),
         }
     }
     problems
+}
+
+/// Finds the script of one command.
+pub(crate) fn find(
+    typed: &TypedConsole,
+    root: &Path,
+    is_elsewhere: bool,
+) -> Result<ConsoleCommand, Problem> {
+    let script = find_script(typed, root, is_elsewhere).ok_or_else(|| no_script(typed))?;
+    let mut console = ConsoleCommand { script, ..typed.console.clone() };
+    if is_elsewhere {
+        above(root).clone_into(&mut console.folder);
+    }
+    Ok(console)
 }
 
 fn above(root: &Path) -> &Path {

@@ -9,11 +9,12 @@ use crate::schema::pool::{self, TABLES_MAX};
 use crate::schema::secret::MASK;
 use crate::schema::setting::{Kind, Setting, Shape};
 use crate::schema::table::SETTINGS;
-use crate::schema::{console, names, notation, queue};
+use crate::schema::{console, names, notation, queue, schedule};
 use crate::sources::consoles::{self, TypedConsole};
 use crate::sources::locations;
 use crate::sources::pools::{self, TypedPool};
 use crate::sources::queues;
+use crate::sources::schedules::{self, TypedSchedule};
 use crate::sources::tables::{self, SettingsFile};
 use crate::sources::typed_value::{Origin, Typed};
 
@@ -23,6 +24,7 @@ pub(crate) struct Contents {
     pub(crate) typed: Vec<Typed>,
     pub(crate) consoles: Vec<TypedConsole>,
     pub(crate) locations: Vec<Location>,
+    pub(crate) schedules: Vec<TypedSchedule>,
     pub(crate) pools: Vec<TypedPool>,
 }
 
@@ -95,6 +97,8 @@ impl Reader<'_> {
             self.pools(line, item);
         } else if key == queue::KEY {
             self.queues(line, item);
+        } else if key == schedule::KEY {
+            self.schedules(line, item);
         } else if key == console::FORMER_KEY && item.as_value().is_none() {
             self.former_consoles(line, item);
         } else if names::groups().any(|group| group == key) {
@@ -124,6 +128,17 @@ impl Reader<'_> {
                 self.contents.locations = locations::read(&file, tables, self.problems);
             }
             None => self.problems.push(locations::no_tables(&file, line)),
+        }
+    }
+
+    fn schedules(&mut self, line: usize, item: &Item) {
+        let line_of = |offset| line_of(self.text, offset);
+        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        match item.as_array_of_tables() {
+            Some(tables) => {
+                self.contents.schedules = schedules::read(&file, tables, self.problems);
+            }
+            None => self.problems.push(schedules::no_tables(&file, line)),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::pools::Pools;
 use crate::sampling::Sampling;
+use crate::schedules::Scheduling;
 use anyhow::Result;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::{DEFAULT_POOL, Settings};
@@ -57,6 +58,7 @@ pub(crate) struct StatusSources {
     pub(crate) loads: Loads,
     /// Queues of jobs, if there are any.
     pub(crate) jobs: Option<Jobs>,
+    pub(crate) schedules: Scheduling,
     /// Server that this one has replaced.
     pub(crate) predecessor: Option<Predecessor>,
     /// Pools other than the default one.
@@ -203,6 +205,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         consoles: (all.iter())
             .flat_map(|(name, _, report)| report.consoles.iter().map(|line| console(name, line)))
             .collect(),
+        schedules: sources.schedules.status(),
         upstreams: upstreams(sources),
         certificates: certificates(sources),
         pools,

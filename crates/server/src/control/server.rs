@@ -13,7 +13,7 @@ use samovar_supervisor::peer::Peer;
 use samovar_wire::{
     Against, BootResponse, CallsQuestion, CallsResponse, Misunderstood, ProfileQuestion,
     ProfileResponse, QueueQuestion, QueueResponse, Refused, ReloadOptions, ReloadResponse, Request,
-    Stopping, UpgradeOptions, UpgradeResponse, line as line_of,
+    ScheduleQuestion, ScheduleResponse, Stopping, UpgradeOptions, UpgradeResponse, line as line_of,
 };
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
@@ -71,6 +71,7 @@ fn is_order(request: &Request) -> bool {
         Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
         Request::Calls(question) => question.sign_s.is_some(),
         Request::Queue(question) => question.action.is_order(),
+        Request::Schedule(question) => question.action.is_order(),
         Request::Status | Request::Figures | Request::Profile(_) | Request::Boot { .. } => false,
     }
 }
@@ -85,6 +86,7 @@ fn refusal(request: &Result<Request, Misunderstood>) -> String {
         Ok(Request::Reload(_)) => line_of(&ReloadResponse::refused(why)),
         Ok(Request::Upgrade(_)) => line_of(&UpgradeResponse::refused(why)),
         Ok(Request::Queue(_)) => line_of(&QueueResponse::refused(why)),
+        Ok(Request::Schedule(_)) => line_of(&ScheduleResponse::refused(why)),
         Ok(Request::Calls(_)) => {
             line_of(&CallsResponse { error: Some(why), ..CallsResponse::default() })
         }
@@ -137,6 +139,7 @@ impl Server {
             Ok(Request::Profile(question)) => return self.profile(*question),
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
             Ok(Request::Queue(question)) => return self.queue(*question),
+            Ok(Request::Schedule(question)) => return self.schedule(*question),
             Ok(Request::Boot { pool }) => return self.boot(pool.as_deref()),
             Ok(Request::Stop) => {
                 self.state.stops();
@@ -187,12 +190,15 @@ impl Server {
                 ..CallsResponse::default()
             }),
             Err(Misunderstood::Queue) => line_of(&QueueResponse::refused(not_understood(line))),
+            Err(Misunderstood::Schedule) => {
+                line_of(&ScheduleResponse::refused(not_understood(line)))
+            }
             Err(Misunderstood::ReloadOptions) => {
                 line_of(&ReloadResponse::refused(not_understood(line)))
             }
             Err(Misunderstood::Command) => line_of(&Refused {
                 error: "unknown command; the commands are status, figures, profile, calls, boot, \
-                     queue, reload, upgrade and stop"
+                     queue, schedule, reload, upgrade and stop"
                     .to_owned(),
             }),
         })
@@ -282,6 +288,18 @@ impl Server {
         jobs.command(jobs::command(question), move |result| {
             // The client may have disconnected; the error is ignored.
             let _ = tell.send(Line { text: line_of(&jobs::response(result)), until: None });
+            waker.wake();
+        });
+        Reply::Later(told)
+    }
+
+    /// Answers on the thread of the schedules.
+    fn schedule(&self, question: ScheduleQuestion) -> Reply {
+        let (tell, told) = channel();
+        let waker = self.waker.clone();
+        self.sources.schedules.command(question, move |response| {
+            // The client may have disconnected; the error is ignored.
+            let _ = tell.send(Line { text: line_of(&response), until: None });
             waker.wake();
         });
         Reply::Later(told)

@@ -178,7 +178,7 @@ fn directives(settings: &Settings) -> BTreeMap<String, String> {
     define
 }
 
-fn console_command(from: &ConsoleCommand) -> samovar_supervisor::ConsoleSettings {
+pub(crate) fn console_command(from: &ConsoleCommand) -> samovar_supervisor::ConsoleSettings {
     samovar_supervisor::ConsoleSettings {
         name: from.name.clone(),
         script: from.script.clone(),

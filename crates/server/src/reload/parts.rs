@@ -4,6 +4,7 @@
 use crate::convert::Ears;
 use crate::pools::Pools;
 use crate::publish::FromFile;
+use crate::schedules::Scheduling;
 use crate::service::ServiceState;
 use rustix::process::Rlimit;
 use samovar_acme::Keeper;
@@ -38,6 +39,7 @@ pub(crate) struct Parts {
     /// Receivers of call graphs and load reports of each pool, the default pool first.
     pub(crate) ears: Vec<Ears>,
     pub(crate) published: Publishing,
+    pub(crate) schedules: Scheduling,
     /// Pools other than the default one.
     pub(crate) pools: Pools,
 }

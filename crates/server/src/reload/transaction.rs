@@ -240,6 +240,11 @@ impl Reloader {
             if let Some(keeper) = parts.keeper.as_ref().filter(|_| at == 0) {
                 keeper.change(certificates::plan(&serving.settings));
             }
+            if at == 0
+                && let Err(error) = parts.schedules.apply(&serving.settings)
+            {
+                tracing::error!("cannot start the schedules: {error:#}");
+            }
             fronts.push((pool.front.clone(), of_front));
             let before = std::mem::replace(&mut served[at], serving);
             let changed = before.settings.changed(&served[at].settings);

@@ -4,6 +4,7 @@ mod capacity;
 mod certificates;
 mod pools;
 mod ready;
+mod schedules;
 mod table;
 mod upstreams;
 
@@ -432,6 +433,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     scaling_metrics(&all, page);
     capacity::metrics(&status.capacity, page);
     certificates::metrics(&status.certificates, page);
+    schedules::metrics(&status.schedules, page);
     upstreams::metrics(&status.upstreams, page);
     shared_metrics(&all, page);
     pools::metrics(&status.pools, page);

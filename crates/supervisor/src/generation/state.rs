@@ -4,6 +4,7 @@
 use super::ground::Readiness;
 use super::watch::Watch;
 use crate::consoles::Consoles;
+use crate::one_shots::OneShots;
 use crate::recycle::Suspects;
 use crate::scale::Scale;
 use crate::settings::Settings;
@@ -25,6 +26,7 @@ pub(crate) struct Generation {
     pub(crate) desired: DesiredState,
     pub(crate) workers: Workers,
     pub(crate) consoles: Consoles,
+    pub(crate) one_shots: OneShots,
     pub(crate) ready: Readiness,
     /// Last model seen of its workers, if it was not the script model.
     pub(super) seen_model: Model,
@@ -75,6 +77,7 @@ impl Generation {
             desired,
             workers: Workers::new(begin, count.min, lives, now),
             consoles: Consoles::new(settings.consoles.clone(), intake.clone()),
+            one_shots: OneShots::default(),
             watch: Watch::new(
                 settings.watchdog_limit,
                 settings.after_limit,

@@ -6,6 +6,7 @@ use super::prepared::Post;
 use crate::generation::{Coming, Generation, Ground};
 use crate::handle::Reload;
 use crate::news::{Kills, Lines};
+use crate::one_shots::WaitingOneShots;
 use crate::settings::Settings;
 use crate::workers::Lives;
 use samovar_ring::{DesiredState, PermitWatch, Supervision};
@@ -52,6 +53,8 @@ pub(super) struct Supervisor {
     /// Result of the first boot.
     pub(super) boot: Option<Boot>,
     pub(super) ground: Ground,
+    /// Commands that wait for a generation that can fork.
+    pub(super) one_shots: WaitingOneShots,
     /// At most one generation has [`DesiredState::Serve`], and one [`DesiredState::Hold`].
     pub(super) generations: Vec<Generation>,
     /// Number of templates that have served so far.
@@ -100,6 +103,7 @@ impl Supervisor {
             fallen_until: None,
             boot: None,
             ground,
+            one_shots: WaitingOneShots::default(),
             generations: vec![generation],
             number: 1,
             gone: Counts::default(),
