@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Notes its start, then does what its first argument says.
+/// Notes its start, then acts on its first argument.
 const RUNS: &str = r#"<?php
 $folder = __DIR__ . '/..';
 file_put_contents("$folder/ran", json_encode([getmypid(), $argv]) . "\n", FILE_APPEND);

@@ -2,8 +2,8 @@
 //!
 //! Times of a day (`30 2 * * *`) run once a day: a time that the clock skips is moved to the moment
 //! after the gap, and of a time that the clock repeats the first one counts. Intervals
-//! (`*/5 * * * *`) run as time passes: none is added in a gap, and a repeated hour has its own. This
-//! is the rule of cronie.
+//! (`*/5 * * * *`) run as time passes: none is added in a gap, and a repeated hour has its own.
+//! This is the rule of cronie.
 
 use crate::expression::Cron;
 use crate::zone::{Zone, timestamp};

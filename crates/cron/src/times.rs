@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Times at which something runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// Those of a cron expression in a time zone.
+    /// Times of a cron expression in a time zone.
     Cron(Cron, Zone),
     /// At this interval.
     Every(Duration),

@@ -1,4 +1,4 @@
-//! The two clocks: that of the wall, and one that nobody sets.
+//! The two clocks: the wall clock, and one that cannot be set.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{SystemTime, UNIX_EPOCH};

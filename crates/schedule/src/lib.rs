@@ -2,7 +2,7 @@
 //!
 //! | file | role |
 //! |---|---|
-//! | `clock.rs` | the two clocks: that of the wall, and one that nobody sets |
+//! | `clock.rs` | the two clocks: the wall clock, and one that cannot be set |
 //! | `run.rs` | a run: its start, its end, and the channel for both |
 //! | `schedule.rs` | the settings of a schedule |
 //! | `record.rs` | the last run, as the store keeps it |

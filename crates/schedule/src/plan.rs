@@ -247,7 +247,7 @@ impl Plan {
         }
     }
 
-    /// Returns what is due.
+    /// Returns the actions that are due.
     pub(crate) fn turn(&mut self, now: Now) -> Vec<Action> {
         if !self.is_active {
             return Vec::new();

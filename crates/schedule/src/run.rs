@@ -59,7 +59,7 @@ impl RunEnd {
     }
 }
 
-/// What a schedule runs.
+/// Work of a schedule.
 pub trait Work: Send {
     /// Starts a run. Does not wait.
     fn start(&self, launch: Launch);

@@ -4,7 +4,7 @@ use crate::run::Work;
 use samovar_cron::Times;
 use std::time::Duration;
 
-/// What happens at a time at which the previous run is not over.
+/// Treatment of a time at which the previous run is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
     /// Nothing runs at this time.
@@ -22,13 +22,13 @@ pub struct Schedule {
     pub name: String,
     /// Its times.
     pub times: Times,
-    /// What happens at a time at which the previous run is not over.
+    /// Treatment of a time at which the previous run is not over.
     pub overlap: Overlap,
     /// Maximum random delay of a run.
     pub jitter: Duration,
     /// Whether times that passed while no server ran are made up for by one run.
     pub catches_up: bool,
-    /// What it runs.
+    /// Work that it runs.
     pub work: Box<dyn Work>,
 }
 

@@ -425,6 +425,7 @@ fn log(entry: &Entry, end: &RunEnd, output: &str) {
         result,
         ms,
         detail,
-        "a run of a schedule has failed: {line}\nhint: `samovar schedule show {name}` has its output"
+        "a run of a schedule has failed: {line}\nhint: `samovar schedule show {name}` has its \
+         output"
     );
 }

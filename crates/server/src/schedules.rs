@@ -1,4 +1,4 @@
-//! Schedules: what each `[[schedule]]` runs, and the thread of crates/schedule that runs it.
+//! Schedules: the work of each `[[schedule]]`, and the thread of crates/schedule that runs it.
 
 use crate::convert::console_command;
 use crate::pools::Pools;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The schedules of the server, and what they need to run. Cheap to clone.
+/// The schedules of the server, and their needs. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Scheduling(Arc<Parts>);
 

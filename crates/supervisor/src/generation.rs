@@ -332,8 +332,8 @@ impl Generation {
             Action::StopWorkers if ground.is_stopping => ground.supervision.stop(),
             // The workers were notified when the generation retired.
             Action::StopWorkers => {}
-            // Not yet: the end of the template would terminate the console workers and the commands.
-            // The action is repeated with each tick.
+            // Not yet: the end of the template would terminate console workers and commands. The
+            // action is repeated with each tick.
             Action::CloseTemplate if !self.consoles.are_gone() || !self.one_shots.are_gone() => {}
             Action::CloseTemplate => {
                 if let Some(template) = &mut self.template {

@@ -105,6 +105,11 @@ struct Run {
 }
 
 impl Run {
+    /// Whether the template has not replied to the order in time.
+    fn is_unanswered(&self, now: Instant) -> bool {
+        matches!(self.state, State::Asked { give_up_at, .. } if give_up_at <= now)
+    }
+
     fn pid(&self) -> Option<i32> {
         match self.state {
             State::Asked { .. } => None,
@@ -150,8 +155,7 @@ impl OneShots {
         if life < LIVES_FROM {
             return false;
         }
-        let is_it =
-            |run: &Run| matches!(run.state, State::Asked { life: asked, .. } if asked == life);
+        let is_it = |run: &Run| matches!(run.state, State::Asked { life: l, .. } if l == life);
         let Some(run) = self.runs.iter_mut().find(|run| is_it(run)) else {
             warn!(pid, "a scheduled command was forked too late, killing it");
             os::kill_run(pid);
@@ -165,8 +169,7 @@ impl OneShots {
 
     /// Handles a failed fork. Returns whether the order was for a run.
     pub(crate) fn failed(&mut self, life: u32, why: &str) -> bool {
-        let is_it =
-            |run: &mut Run| matches!(run.state, State::Asked { life: asked, .. } if asked == life);
+        let is_it = |run: &mut Run| matches!(run.state, State::Asked { life: l, .. } if l == life);
         for mut run in self.runs.extract_if(.., is_it) {
             (run.report)(OneShotEvent::NotStarted(why.to_owned()));
         }
@@ -243,7 +246,7 @@ impl OneShots {
     /// Sends the signals that are due.
     pub(crate) fn settle(&mut self) {
         let now = Instant::now();
-        let is_late = |run: &mut Run| matches!(run.state, State::Asked { give_up_at, .. } if give_up_at <= now);
+        let is_late = |run: &mut Run| run.is_unanswered(now);
         for mut run in self.runs.extract_if(.., is_late) {
             (run.report)(OneShotEvent::NotStarted("the template does not respond".to_owned()));
         }

@@ -6,7 +6,8 @@ use crate::tree::read;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const FILES: [&str; 6] = ["status", "finding", "capacity", "resources", "shared", "upstreams"];
+const FILES: [&str; 7] =
+    ["status", "finding", "capacity", "resources", "shared", "schedules", "upstreams"];
 
 /// Structs that the tables of counters declare.
 const TABLES: [(&str, &str); 2] =

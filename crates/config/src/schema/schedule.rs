@@ -25,9 +25,9 @@ pub struct Schedule {
     pub name: String,
     /// Its times.
     pub times: Times,
-    /// What it runs.
+    /// Command or job.
     pub work: Work,
-    /// What happens at a time at which the previous run is not over.
+    /// Treatment of a time at which the previous run is not over.
     pub overlap: Overlap,
     /// Maximum random delay of a run.
     pub jitter: Duration,
@@ -37,7 +37,7 @@ pub struct Schedule {
     pub timeout: Duration,
 }
 
-/// What a schedule runs.
+/// Work of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A console command.
@@ -56,7 +56,7 @@ pub enum Work {
     },
 }
 
-/// What happens at a time at which the previous run is not over.
+/// Treatment of a time at which the previous run is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
     /// Nothing runs at this time.
@@ -144,7 +144,7 @@ pub(crate) const FIELDS: [Field; 14] = [
         key: "catch_up",
         allowed: "`none`, `once`",
         default: "`none`",
-        doc: "Whether times that passed while no server ran are made up for by one run at the start",
+        doc: "Whether one run at the start makes up for times that passed while no server ran",
     },
     Field {
         key: "timeout",
