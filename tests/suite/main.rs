@@ -31,6 +31,7 @@ mod http;
 mod hygiene;
 mod image;
 mod init;
+mod intake;
 mod isolation;
 mod leaks;
 mod locations;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::schema::console::{self, Field, KEY, KEY_OF_POOL, TABLES_MAX};
+use crate::schema::intake;
 use crate::schema::location;
 use crate::schema::pool;
 use crate::schema::queue;
@@ -62,6 +63,7 @@ pub fn settings_md() -> String {
                 page.push_str(&console_section());
                 page.push_str(&pool_section());
                 page.push_str(&queue_section());
+                page.push_str(&intake_section());
                 page.push_str(&schedule_section());
             }
             _ => {}
@@ -206,6 +208,23 @@ fn queue_section() -> String {
          `workers` (default `1`), `[queue.php]`, `[queue.limits]` and others. It inherits the \
          values outside the tables as a pool with its own `root` does.\n",
     );
+    page
+}
+
+/// The keys of an `[[intake]]`.
+fn intake_section() -> String {
+    let mut page = format!(
+        "\n### `[[{}]]`\n\n\
+         Requests that the server stores as jobs without PHP: \
+         [the guide](../guide/queues.md#take-requests-without-php).\n\
+         Only in the file; at most {} tables. The first matching table applies. A reload applies \
+         changes.\n\n\
+         ```toml\n[[intake]]\nmatch = \"POST /track\"\nqueue = \"clicks\"\n```\n\n\
+         {TABLE}",
+        intake::KEY,
+        intake::TABLES_MAX
+    );
+    rows(&mut page, &intake::FIELDS);
     page
 }
 

@@ -33,6 +33,7 @@ pub use schema::address::Listen;
 pub use schema::binary::PhpBinary;
 pub use schema::compression::{Coding, Compression};
 pub use schema::console::ConsoleCommand;
+pub use schema::intake::{Intake, IntakeResponse, Overload as IntakeOverload};
 pub use schema::listener::{Endpoint, Listener, Protocol, Role};
 pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;

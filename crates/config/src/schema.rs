@@ -5,6 +5,7 @@
 //! - [`address`] and [`listener`]: the entries of `listen`
 //! - `compression`: how responses are compressed
 //! - `console`: the tables `[[console]]`
+//! - `intake`: the tables `[[intake]]`
 //! - `location`: the tables `[[location]]`
 //! - `log_target`: destinations of logs
 //! - `pool`: the tables `[[pool]]`
@@ -25,6 +26,7 @@ pub mod binary;
 pub mod compression;
 pub(crate) mod console;
 mod domain;
+pub(crate) mod intake;
 pub mod listener;
 pub(crate) mod location;
 pub(crate) mod log_target;

@@ -3,6 +3,7 @@
 
 mod consoles;
 mod file;
+mod intakes;
 mod json;
 mod locations;
 mod merge;
@@ -24,6 +25,7 @@ use crate::schema::setting::{Kind, Setting, Surroundings};
 use crate::schema::settings::Settings;
 use crate::schema::table::SETTINGS;
 use consoles::TypedConsole;
+use intakes::TypedIntake;
 use pools::TypedPool;
 use schedules::TypedSchedule;
 use typed_value::{Origin, Typed};
@@ -58,6 +60,7 @@ struct Collected {
     consoles: Vec<TypedConsole>,
     locations: Vec<Location>,
     schedules: Vec<TypedSchedule>,
+    intakes: Vec<TypedIntake>,
     pools: Vec<TypedPool>,
     config_file: Option<PathBuf>,
     problems: Vec<Problem>,
@@ -124,8 +127,16 @@ impl Sources {
 
     /// Reads the file, merges the sources, and checks everything.
     pub fn resolve(&self) -> Result<Settings, Problems> {
-        let Collected { typed, consoles, locations, schedules, pools, config_file, mut problems } =
-            self.collect();
+        let Collected {
+            typed,
+            consoles,
+            locations,
+            schedules,
+            intakes,
+            pools,
+            config_file,
+            mut problems,
+        } = self.collect();
         let mut settings = Settings { locations, config_file, ..Settings::blank() };
         for setting in SETTINGS {
             problems.extend(merge::lay(setting, &typed, &mut settings, &self.surroundings()));
@@ -137,6 +148,7 @@ impl Sources {
         }
         if problems.is_empty() {
             problems.extend(schedules::resolve(&schedules, &mut settings));
+            problems.extend(intakes::resolve(&intakes, &mut settings));
         }
         if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
     }
@@ -177,7 +189,7 @@ impl Sources {
         let mut problems = Vec::new();
         let (mut typed, mut consoles) = (Vec::new(), Vec::new());
         let (mut locations, mut pools) = (Vec::new(), Vec::new());
-        let mut schedules = Vec::new();
+        let (mut schedules, mut intakes) = (Vec::new(), Vec::new());
         let config_file = self.config_file();
         if let Some(named) = &config_file {
             match std::fs::read_to_string(self.cwd.join(named)) {
@@ -187,6 +199,7 @@ impl Sources {
                     consoles = contents.consoles;
                     locations = contents.locations;
                     schedules = contents.schedules;
+                    intakes = contents.intakes;
                     pools = contents.pools;
                 }
                 Err(error) => problems.push(unreadable(named, &error)),
@@ -196,7 +209,7 @@ impl Sources {
         for (setting, value) in &self.flags {
             typed.extend(pieces(setting, value, &Origin::Flag, &self.cwd));
         }
-        Collected { typed, consoles, locations, schedules, pools, config_file, problems }
+        Collected { typed, consoles, locations, schedules, intakes, pools, config_file, problems }
     }
 
     fn config_file(&self) -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 mod changes;
 mod consoles;
 mod edge;
+mod intakes;
 mod pools;
 mod relative_paths;
 mod schedules;

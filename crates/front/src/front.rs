@@ -16,6 +16,7 @@ use crate::log::AccessLog;
 use crate::runtime::compression_threads::Packing;
 use crate::runtime::development::Development;
 use crate::runtime::disk::DiskThreads;
+use crate::runtime::job_intake::IntakeCell;
 use crate::runtime::link::{Link, SupervisorLink};
 use crate::runtime::threads::Threads;
 use crate::setup::{StartError, ValidSettings};
@@ -41,6 +42,8 @@ pub struct Front {
     /// The default pool is first.
     pools: Vec<PoolEnd>,
     development: Option<Arc<Development>>,
+    /// Receiver of the requests of an `[[intake]]`.
+    job_intake: IntakeCell,
 }
 
 /// A pool before the front runs.
@@ -84,7 +87,8 @@ impl Front {
         let name = DEFAULT_POOL.to_owned();
         let disk = DiskThreads::start()?;
         let pools = vec![PoolEnd { name, ring, setup, link: link.into(), control, disk }];
-        Ok((Front { listeners, tls, intake, threads, pools, development: None }, handle))
+        let (development, job_intake) = (None, IntakeCell::default());
+        Ok((Front { listeners, tls, intake, threads, pools, development, job_intake }, handle))
     }
 
     /// Adds a pool for the requests that `settings.pools` of the default pool assigns to it. Pools
@@ -113,6 +117,11 @@ impl Front {
         Ok(handle)
     }
 
+    /// Returns the place of the receiver of `[[intake]]`, to be set before the first request.
+    pub fn job_intake(&self) -> IntakeCell {
+        self.job_intake.clone()
+    }
+
     /// Serves in development mode.
     pub fn develop(&mut self, development: Arc<Development>) {
         self.development = Some(development);
@@ -127,7 +136,7 @@ impl Front {
     }
 
     fn serve(self, control: &Arc<Control>) -> io::Result<()> {
-        let Front { listeners, tls, intake, threads, pools, development } = self;
+        let Front { listeners, tls, intake, threads, pools, development, job_intake } = self;
         let count = pools[0].ring.fronts();
         let alarm = (count > 1).then(Arc::<Alarm>::default);
         let mut intakes = vec![intake];
@@ -143,7 +152,9 @@ impl Front {
         }
         drop((threads, tls));
         for pool in pools {
-            for (part, of_pool) in parts.iter_mut().zip(pool.share_out(development.as_ref())) {
+            for (part, of_pool) in
+                parts.iter_mut().zip(pool.share_out(development.as_ref(), &job_intake))
+            {
                 part.pools.push(of_pool);
             }
         }
@@ -220,12 +231,14 @@ impl PoolEnd {
     fn share_out(
         self,
         development: Option<&Arc<Development>>,
+        intake: &IntakeCell,
     ) -> impl Iterator<Item = PoolPart> + use<> {
         let PoolEnd { name, ring, setup, link, control, disk } = self;
         let controls: Vec<_> = control.of_threads().collect();
         let counters = controls.iter().map(|control| Arc::clone(&control.counters)).collect();
         let upstreams = Arc::clone(&control.upstreams);
-        let common = Arc::new(Common::of(counters, upstreams, development.cloned()));
+        let common =
+            Arc::new(Common::of(counters, upstreams, (development.cloned(), intake.clone())));
         let shares = Shares::of(controls.len()).into_iter().zip(Shares::of(controls.len()));
         let budgets = BudgetCounts::of(controls.len());
         let ends = FrontEnd::all(&ring).into_iter().zip(controls).zip(shares);

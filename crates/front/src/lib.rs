@@ -53,6 +53,7 @@ pub use route::private;
 pub use runtime::counters::CountersSnapshot;
 pub use runtime::development::{BuildErrorPage, Development, FailedRequest};
 pub use runtime::hostile::Hostile;
+pub use runtime::job_intake::{IntakeCell, IntakeDone, IntakeError, IntakeRequest, JobIntake};
 pub use runtime::link::{FrontEvent, KillReason, SupervisorLink};
 pub use runtime::rejection::Rejection;
 pub use runtime::upstream_failure::UpstreamFailure;

@@ -6,6 +6,7 @@
 //!   `interim` forwards interim responses.
 //! - `first_request_hints` gives hints until the first page is served.
 //! - `probe` and `job_batch` are requests of the server itself, which `internal` runs.
+//! - `intake` stores requests as jobs without PHP.
 //! - `development` changes pages in development mode.
 //!
 //! Imports all folders except `front`.
@@ -18,6 +19,7 @@ mod forwarded;
 mod head;
 mod host;
 mod http_rules;
+mod intake;
 mod interim;
 mod internal;
 pub(crate) mod job_batch;
@@ -245,6 +247,12 @@ async fn respond(
         return front_response::to_https(port, parts, whole);
     }
     let RequestContext { setup, .. } = *context;
+    if let Some((found, path)) = setup.intakes.find(parts.method.as_str(), path) {
+        if let Some(port) = https_port {
+            return front_response::to_https(port, parts, whole);
+        }
+        return intake::take(context, parts, body, (found, path, query)).await;
+    }
     // A web server in front, connected by FastCGI, compresses responses itself.
     let is_direct = context.told.is_none();
     let wish = compress::Wish::of(&setup.settings.compression, parts).filter(|_| is_direct);

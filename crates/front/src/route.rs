@@ -10,6 +10,7 @@
 //! | `refusal` | refusals of the file or script that a path resolves to |
 //! | `path_settings`, `locations` | settings that apply to some paths only |
 //! | `pools` | the pool of a request |
+//! | `intakes` | requests that are stored as jobs |
 //! | `explain` | describes a decision for `samovar routes` |
 //! | `cache` | recent decisions |
 //! | `file_cache` | files that were found recently |
@@ -20,6 +21,7 @@ pub(crate) mod cache;
 pub(crate) mod explain;
 pub(crate) mod file_cache;
 pub(crate) mod files;
+pub(crate) mod intakes;
 pub(crate) mod locations;
 mod path;
 pub(crate) mod path_settings;

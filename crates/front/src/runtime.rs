@@ -10,6 +10,7 @@ pub(crate) mod development;
 pub(crate) mod disk;
 pub(crate) mod disk_jobs;
 pub(crate) mod hostile;
+pub(crate) mod job_intake;
 pub(crate) mod link;
 pub(crate) mod memory;
 mod mounts;

@@ -6,6 +6,7 @@
 use crate::route::cache::RouteCache;
 use crate::route::explain::Explained;
 use crate::route::files::DiskFiles;
+use crate::route::intakes::Intakes;
 use crate::route::locations::Locations;
 use crate::route::path_settings::TermsOfPaths;
 use crate::route::pools::Pools;
@@ -68,6 +69,7 @@ pub struct ValidSettings {
     site: Arc<Site>,
     files: Arc<DiskFiles>,
     pools: Pools,
+    intakes: Intakes,
 }
 
 impl ValidSettings {
@@ -76,14 +78,15 @@ impl ValidSettings {
         let site = Arc::new(site_of(&settings)?);
         let files = Arc::new(files_of(&site, &settings));
         let pools = Pools::new(&settings, &site.controller);
-        Ok(ValidSettings { settings, site, files, pools })
+        let intakes = Intakes::new(&settings);
+        Ok(ValidSettings { settings, site, files, pools, intakes })
     }
 
     pub(crate) fn into_setup(self) -> Setup {
-        let ValidSettings { settings, site, files, pools } = self;
+        let ValidSettings { settings, site, files, pools, intakes } = self;
         let routes = RouteCache::new(Arc::clone(&site), files);
         let body_bytes_max = body_bytes_max(&settings);
-        Setup { settings, site, routes, pools, body_bytes_max }
+        Setup { settings, site, routes, pools, intakes, body_bytes_max }
     }
 
     /// Returns the pool of a request, for display: the pool's index in the settings, its name and
@@ -107,6 +110,8 @@ pub(crate) struct Setup {
     pub(crate) routes: RouteCache,
     /// Selects requests that belong to other pools; empty except in the default pool.
     pub(crate) pools: Pools,
+    /// Requests that are stored as jobs.
+    pub(crate) intakes: Intakes,
     /// Maximum body length of any request, used until the request is routed.
     pub(crate) body_bytes_max: u64,
 }
@@ -123,7 +128,8 @@ impl Setup {
             (Settings { pools, ..self.settings.clone() }, Arc::clone(&self.site));
         let pools = Pools::new(&settings, &site.controller);
         let routes = RouteCache::new(Arc::clone(&site), Arc::clone(self.routes.files()));
-        Setup { routes, settings, site, pools, body_bytes_max: self.body_bytes_max }
+        let intakes = self.intakes.clone();
+        Setup { routes, settings, site, pools, intakes, body_bytes_max: self.body_bytes_max }
     }
 }
 

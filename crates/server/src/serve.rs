@@ -25,7 +25,9 @@ use crate::sampling::Sampling;
 use crate::schedules::Scheduling;
 use crate::service::{Service, ServiceState, Watchdog};
 use crate::upgrade::Upgrader;
-use crate::{binary, certificates, companion, descriptors, engine, jobs, loads, panics, rights};
+use crate::{
+    binary, certificates, companion, descriptors, engine, intake, jobs, loads, panics, rights,
+};
 use anyhow::{Context, Error, Result, anyhow};
 use exporters::SlowLogFile;
 use hooks::Hooks;
@@ -230,6 +232,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let (environment, of_successor) = environments(identity.as_ref(), &token, &sources);
     let Receivers { graphs, loads, jobs, ears } =
         receivers(&settings, handover_gate, (&front_handle, &pools))?;
+    intake::connect(&front.job_intake(), jobs.as_ref());
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
     let of_schedules = (&front_handle, &handle, &pools);
     let schedules = Scheduling::start(&settings, of_schedules, jobs.clone())?;

@@ -99,6 +99,10 @@ macro_rules! server_counters {
         panics_total: Counter, "panics";
         /// Requests received over FastCGI.
         fastcgi_requests_total: Counter, "fastcgi_requests";
+        /// Requests of an intake stored as jobs.
+        intake_requests_total: Counter, "intake_requests";
+        /// Requests of an intake dropped because they could not be stored.
+        intake_dropped_total: Counter, "intake_dropped";
         /// FastCGI requests aborted by the web server.
         fastcgi_aborted_total: Counter, "fastcgi_aborted";
     } };

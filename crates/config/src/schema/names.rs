@@ -2,7 +2,7 @@
 
 use crate::schema::setting::Setting;
 use crate::schema::table::SETTINGS;
-use crate::schema::{console, location, pool};
+use crate::schema::{console, intake, location, pool, queue, schedule};
 
 /// Returns the setting of a flag, given without dashes.
 ///
@@ -58,9 +58,13 @@ pub(crate) fn nearest_key(typed: &str) -> Option<&'static str> {
     if let Some(setting) = misplaced {
         return Some(setting.key);
     }
-    nearest(typed, SETTINGS.iter().map(|setting| setting.key).chain(groups()))
+    nearest(typed, SETTINGS.iter().map(|setting| setting.key).chain(groups()).chain(ARRAYS))
         .or_else(|| SETTINGS.iter().find(|s| nearest(last, [s.last()]).is_some()).map(|s| s.key))
 }
+
+/// Keys of tables that can occur several times.
+const ARRAYS: [&str; 6] =
+    [console::KEY, intake::KEY, location::KEY, pool::KEY, queue::KEY, schedule::KEY];
 
 /// Returns the known keys of the table that an unknown key is in.
 pub(crate) fn siblings(key: &str) -> Vec<String> {
@@ -68,8 +72,8 @@ pub(crate) fn siblings(key: &str) -> Vec<String> {
     let here = |candidate: &str| candidate.rsplit_once('.').map(|(table, _)| table) == table;
     let tables = groups().filter(|_| table.is_none());
     let keys = SETTINGS.iter().map(|setting| setting.key).filter(|key| here(key));
-    let consoles = [console::KEY, location::KEY, pool::KEY].into_iter().filter(|_| table.is_none());
-    keys.chain(tables).chain(consoles).map(|key| format!("`{key}`")).collect()
+    let arrays = ARRAYS.into_iter().filter(|_| table.is_none());
+    keys.chain(tables).chain(arrays).map(|key| format!("`{key}`")).collect()
 }
 
 #[cfg(test)]
@@ -89,6 +93,7 @@ mod tests {
         check("limit", Some("limits"));
         check("timeout", Some("timeouts"));
         check("accesslog", Some("access_log"));
+        check("schedul", Some("schedule"));
         check("trusted-proxies", Some("trusted_proxies"));
         check("colour", None);
         check("limits.colour", None);

@@ -5,6 +5,7 @@ use crate::schema::address::Listen;
 use crate::schema::binary::PhpBinary;
 use crate::schema::compression::Compression;
 use crate::schema::console::ConsoleCommand;
+use crate::schema::intake::Intake;
 use crate::schema::listener::Listener;
 use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
@@ -135,6 +136,8 @@ pub struct Settings {
     pub locations: Vec<Location>,
     /// Further applications, in the order of the file.
     pub pools: Vec<Pool>,
+    /// Requests that are stored as jobs, in the order of the file.
+    pub intakes: Vec<Intake>,
     /// Commands and jobs that run at certain times, in the order of the file.
     pub schedules: Vec<Schedule>,
     /// Limits on the resources that clients and PHP can use.
@@ -193,7 +196,7 @@ impl Settings {
                     keys.push("trusted_proxies".to_owned());
                     continue;
                 }
-                "pools" | "locations" | "consoles" | "schedules" => {
+                "pools" | "locations" | "consoles" | "schedules" | "intakes" => {
                     // Keys of tables are in the singular.
                     keys.push(name.trim_end_matches('s').to_owned());
                     continue;

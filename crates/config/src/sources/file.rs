@@ -9,8 +9,9 @@ use crate::schema::pool::{self, TABLES_MAX};
 use crate::schema::secret::MASK;
 use crate::schema::setting::{Kind, Setting, Shape};
 use crate::schema::table::SETTINGS;
-use crate::schema::{console, names, notation, queue, schedule};
+use crate::schema::{console, intake, names, notation, queue, schedule};
 use crate::sources::consoles::{self, TypedConsole};
+use crate::sources::intakes::{self, TypedIntake};
 use crate::sources::locations;
 use crate::sources::pools::{self, TypedPool};
 use crate::sources::queues;
@@ -25,6 +26,7 @@ pub(crate) struct Contents {
     pub(crate) consoles: Vec<TypedConsole>,
     pub(crate) locations: Vec<Location>,
     pub(crate) schedules: Vec<TypedSchedule>,
+    pub(crate) intakes: Vec<TypedIntake>,
     pub(crate) pools: Vec<TypedPool>,
 }
 
@@ -97,6 +99,8 @@ impl Reader<'_> {
             self.pools(line, item);
         } else if key == queue::KEY {
             self.queues(line, item);
+        } else if key == intake::KEY {
+            self.intakes(line, item);
         } else if key == schedule::KEY {
             self.schedules(line, item);
         } else if key == console::FORMER_KEY && item.as_value().is_none() {
@@ -128,6 +132,17 @@ impl Reader<'_> {
                 self.contents.locations = locations::read(&file, tables, self.problems);
             }
             None => self.problems.push(locations::no_tables(&file, line)),
+        }
+    }
+
+    fn intakes(&mut self, line: usize, item: &Item) {
+        let line_of = |offset| line_of(self.text, offset);
+        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        match item.as_array_of_tables() {
+            Some(tables) => {
+                self.contents.intakes = intakes::read(&file, tables, self.problems);
+            }
+            None => self.problems.push(intakes::no_tables(&file, line)),
         }
     }
 

@@ -22,11 +22,13 @@ pub enum Rejection {
     Unread,
     /// There is no room for its body in temporary files.
     Spool,
+    /// Too many requests of an intake wait for the store of jobs, or it has no room.
+    Intake,
 }
 
 impl Rejection {
     /// All variants, in the order of their numbers.
-    pub const ALL: [Rejection; 9] = [
+    pub const ALL: [Rejection; 10] = [
         Rejection::Full,
         Rejection::Late,
         Rejection::Share,
@@ -36,6 +38,7 @@ impl Rejection {
         Rejection::Files,
         Rejection::Unread,
         Rejection::Spool,
+        Rejection::Intake,
     ];
 
     /// Name in lower case, as in the JSON of `samovar status`.
@@ -50,6 +53,7 @@ impl Rejection {
             Rejection::Files => "files",
             Rejection::Unread => "unread",
             Rejection::Spool => "spool",
+            Rejection::Intake => "intake",
         }
     }
 
@@ -86,6 +90,10 @@ impl Rejection {
                 "temporary files exceed limits.spooled_bytes_max, or the client's share of it",
                 "raise limits.spooled_bytes_max if temp_dir has room, or lower \
                  limits.body_bytes_max",
+            ),
+            Rejection::Intake => (
+                "the store of jobs is full, fails, or is slower than the requests of an intake",
+                "check the disk of jobs.store, raise jobs.bytes_max, or add workers to the queue",
             ),
         }
     }

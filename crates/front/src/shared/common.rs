@@ -6,6 +6,7 @@
 use crate::exchange::deaths::Deaths;
 use crate::runtime::counters::Counters;
 use crate::runtime::development::Development;
+use crate::runtime::job_intake::IntakeCell;
 use crate::runtime::rejection::Rejection;
 use crate::runtime::tokens::Tokens;
 use crate::runtime::upstream_failure::UpstreamFailure;
@@ -29,6 +30,8 @@ pub(crate) struct Common {
     pub(crate) warnings: Warnings,
     /// Present in development mode only.
     pub(crate) development: Option<Arc<Development>>,
+    /// Receiver of the requests of an `[[intake]]`.
+    pub(crate) intake: IntakeCell,
 }
 
 /// One throttle per kind of warning, for warnings that have no throttle elsewhere in the front.
@@ -59,9 +62,9 @@ impl Common {
     pub(crate) fn of(
         counters: Vec<Arc<Counters>>,
         upstreams: Arc<AllPlaces>,
-        development: Option<Arc<Development>>,
+        (development, intake): (Option<Arc<Development>>, IntakeCell),
     ) -> Common {
-        Common { counters, upstreams, development, ..Common::default() }
+        Common { counters, upstreams, development, intake, ..Common::default() }
     }
 
     /// Used when a worker has died.
