@@ -65,7 +65,7 @@ fn post(server: &Server, target: &str, body: &str) -> samovar_testkit::http::Res
 }
 
 fn counter(server: &Server, name: &str) -> u64 {
-    server.status()["front"][name].as_u64().expect(name)
+    server.status()[name].as_u64().expect(name)
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn full_store_rejects_or_drops() {
         assert_eq!(last.status, status);
         if status == 503 {
             assert_eq!(last.header("retry-after"), Some("1"));
-            assert!(server.status()["front"]["rejected_reasons"]["intake"].as_u64() > Some(0));
+            assert!(server.status()["rejected_reasons"]["intake"].as_u64() > Some(0));
             assert_eq!(counter(&server, "intake_dropped_total"), 0);
         }
         assert_eq!(server.get("/").text(), "GET by PHP");
