@@ -44,7 +44,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 if ! command -v cargo >/dev/null; then
-    echo "setup: cannot find cargo (Rust 1.91 or newer)" >&2
+    echo "setup: cannot find cargo (Rust 1.95 or newer)" >&2
     echo "hint: install Rust with rustup: https://rustup.rs" >&2
     exit 1
 fi
