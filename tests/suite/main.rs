@@ -35,6 +35,7 @@ mod intake;
 mod isolation;
 mod leaks;
 mod locations;
+mod migrate;
 mod parallel;
 mod php_engine;
 mod phpt;

@@ -8,7 +8,9 @@ use crate::commands::{
 };
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
-use crate::{boot, calls, compare, dev, document, explain, init, leaks, profile, spy, top};
+use crate::{
+    boot, calls, compare, dev, document, explain, init, leaks, migrate, profile, spy, top,
+};
 use clap::Command;
 use samovar_config::Sources;
 use std::ffi::OsString;
@@ -22,6 +24,7 @@ const COMMANDS: &[Subcommand] = &[
     routes::SUBCOMMAND,
     compare::SUBCOMMAND,
     leaks::SUBCOMMAND,
+    migrate::SUBCOMMAND,
     spy::SUBCOMMAND,
     profile::SUBCOMMAND,
     calls::SUBCOMMAND,
@@ -47,6 +50,7 @@ Examples:
   samovar check                       check whether a server would start, for scripts and deploys
   samovar routes /uploads/a.php       show the rules that match a path, and the response
   samovar compare --urls / /about     compare the checkpoint with scripts: responses and CPU time
+  samovar migrate check --to 8.4      find code that a newer PHP rejects or runs in another way
   samovar spy --all                   show the functions that all PHP processes run
   samovar profile                     show which functions take the time of requests
   samovar calls                       show callers and callees in traced requests

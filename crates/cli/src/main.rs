@@ -9,6 +9,7 @@
 //! - `trial`: servers that `compare` and `leaks` start for themselves
 //! - `init`: settings for a project
 //! - `dev`: the server for a project that is being developed
+//! - `migrate`: the check of PHP code before an upgrade of PHP
 //! - `explain`: meanings of errors, from the documentation
 //! - `document`: completion scripts and manual pages
 //! - `args`: the command line
@@ -28,6 +29,7 @@ mod explain;
 mod init;
 mod known_names;
 mod leaks;
+mod migrate;
 mod profile;
 mod spy;
 mod subcommand;
