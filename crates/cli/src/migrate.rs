@@ -31,7 +31,8 @@ Examples:
   samovar migrate check . --vendor           also check vendor/, and count per package
   samovar migrate rules --from 8.1 --to 8.4  list the changes between two versions
 
-Reads PHP files, php.ini, .user.ini and .htaccess; runs nothing. See docs/guide/php-upgrades.md.
+Reads PHP files, php.ini, .user.ini, .htaccess and composer.json; runs nothing.
+See docs/guide/php-upgrades.md.
 
 Exit codes: 0 no finding, 1 findings, 2 wrong flags or a path that cannot be read.";
 

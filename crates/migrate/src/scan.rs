@@ -6,6 +6,7 @@ use crate::finding::Finding;
 use crate::ini;
 use crate::project::{FileFacts, Project};
 use crate::version::Range;
+use foldhash::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZero;
@@ -77,7 +78,8 @@ pub fn scan(paths: &[PathBuf], options: &Options) -> Checked {
             *path = plain.to_owned();
         }
     }
-    found.files.dedup();
+    let mut seen = HashSet::default();
+    found.files.retain(|path| seen.insert(path.clone()));
     let (results, failures) = check_all(&found.files, options.range);
     let mut checked = Checked {
         is_truncated: found.is_truncated,
@@ -137,9 +139,13 @@ fn check_all(files: &[PathBuf], range: Range) -> (Vec<(usize, FileFacts)>, Failu
 
 fn check_file(path: &Path, range: Range) -> Result<FileFacts, String> {
     let text = read(path).map_err(|error| error.to_string())?;
-    let is_settings = path.file_name().and_then(|name| name.to_str()).is_some_and(ini::is_settings);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let checked = catch_unwind(AssertUnwindSafe(|| {
-        if is_settings { ini::check(&text, range) } else { check::check(&text, range) }
+        if ini::is_settings(name) {
+            ini::check(name, &text, range)
+        } else {
+            check::check(&text, range)
+        }
     }));
     checked.map_err(|_| "the check failed: please report this file as a bug".to_owned())
 }

@@ -114,9 +114,11 @@ impl<'a> Checker<'_, 'a> {
         let is_read = matches!(function, "ini_get" | "get_cfg_var");
         for entry in names().find(Target::Ini, &name) {
             let subject = format!("the ini setting {name}");
+            let read = format!("the result of {function}('{name}')");
             let mut report =
                 Report::new(entry.rule, argument).subject(&subject).replacement(entry.replacement);
             if is_read {
+                report = report.subject(&read);
                 // The value is false, and most code tests for that.
                 match entry.rule.event(self.range, self.guards.below()) {
                     Some((Kind::Removed, _)) => report.kind = Some(Kind::Changed),

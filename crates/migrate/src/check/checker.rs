@@ -133,7 +133,7 @@ impl<'s, 'a> Checker<'s, 'a> {
             line,
             column,
             message: message(report.rule, report.subject, kind, &version.to_string()),
-            action: action(report.rule, report.replacement),
+            action: report.rule.advice(report.replacement),
             url: &report.rule.url,
             text: self.source.line_text(offset),
             edits: report.edits,
@@ -190,13 +190,4 @@ fn message(rule: &Rule, subject: &str, kind: Kind, version: &str) -> String {
     };
     let colon = if rule.says.is_empty() { "" } else { ": " };
     format!("{subject} {verb} PHP {version}{colon}{}", rule.says)
-}
-
-fn action(rule: &Rule, replacement: Option<&str>) -> String {
-    match (replacement, rule.action.strip_prefix("nothing")) {
-        (Some(replacement), _) => format!("use {replacement}"),
-        (None, Some(rest)) => format!("remove it{rest}"),
-        (None, None) if rule.action.is_empty() => String::new(),
-        (None, None) => format!("use {}", rule.action),
-    }
 }

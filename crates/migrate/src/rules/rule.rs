@@ -33,4 +33,14 @@ impl Rule {
             |(_, version): &&(Kind, Version)| range.contains(*version) && version.id() < below;
         self.events.iter().find(applies).copied()
     }
+
+    /// Action that removes a finding.
+    pub(crate) fn advice(&self, replacement: Option<&str>) -> String {
+        match (replacement, self.action.strip_prefix("nothing")) {
+            (Some(replacement), _) => format!("use {replacement}"),
+            (None, Some(rest)) => format!("remove it{rest}"),
+            (None, None) if self.action.is_empty() => String::new(),
+            (None, None) => format!("use {}", self.action),
+        }
+    }
 }
