@@ -6,6 +6,7 @@ mod range;
 mod table;
 
 use crate::subcommand::{Prepared, Run, Subcommand};
+use crate::usage_error::Early;
 use anyhow::Result;
 use check::{Check, Fixes};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -111,7 +112,7 @@ fn define() -> Command {
                 .help("Write the findings to this file"),
         )
         .arg(switch("fix").help("Change the code where that is safe"))
-        .arg(switch("diff").requires("fix").help("Show the changes of --fix, write nothing"))
+        .arg(switch("diff").help("Show the changes of --fix, write nothing"))
 }
 
 fn hint(flag: &str) -> Option<&'static str> {
@@ -127,6 +128,10 @@ fn prepare(matches: &ArgMatches, _: Sources) -> Prepared {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let version = |name: &str| range::version(matches.get_one::<String>(name), name);
     let (from, to) = (version("from")?, version("to")?.unwrap_or(Version::newest()));
+    if matches.get_flag("diff") && !matches.get_flag("fix") {
+        let hint = "pass --fix --diff to show the changes, --fix to write them";
+        return Err(Early::Wrong(format!("samovar: --diff without --fix\nhint: {hint}")));
+    }
     let format = Format::named(text("format")).unwrap_or(Format::Text);
     if text("action") == "rules" {
         let is_json = format == Format::Json;

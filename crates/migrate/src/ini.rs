@@ -1,5 +1,5 @@
-//! Settings in php.ini and .user.ini, `php_value` in .htaccess, and the extensions that php.ini loads
-//! or composer.json requires.
+//! Settings in php.ini and .user.ini, `php_value` in .htaccess, and the extensions that php.ini
+//! loads or composer.json requires.
 
 use crate::finding::Finding;
 use crate::project::{Candidate, FileFacts, Need};
