@@ -99,7 +99,7 @@ fn c_class(declared: &str, is_named: bool) -> String {
     }
 }
 
-/// Splits at commas and drops what is empty.
+/// Splits at commas and drops empty parts.
 fn items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

@@ -183,7 +183,7 @@ abstract class PgsqlServer implements Connection
         $this->hold();
     }
 
-    /** Called at the end of the boot: keeps what Samovar does not free below the checkpoint. */
+    /** Called at the end of the boot: keeps the objects that Samovar does not free below a checkpoint. */
     protected function hold(): void
     {
     }
