@@ -15,6 +15,7 @@ mod large;
 mod leaks;
 mod memory;
 mod outside;
+mod resets;
 mod signals;
 mod snmp;
 mod stage;

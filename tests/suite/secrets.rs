@@ -2,7 +2,7 @@
 //! admin listener needs a token.
 
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Server, Start, is_root};
+use samovar_testkit::{Server, Start, eventually, is_root};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -50,11 +50,14 @@ fn with_secrets(page: &str) -> Start {
         .env("SAMOVAR_PROFILE_PUSH_HEADERS", &format!("x-scope-orgid={HEADER}"))
 }
 
-/// Reads a file of `/proc`, as root can. A worker may have ended meanwhile.
+/// Reads a file of `/proc`, as root can. A worker may end meanwhile; while it ends it has no
+/// memory, and the file cannot be read.
 fn proc(pid: i32, name: &str) -> String {
     let folder = Path::new("/proc").join(pid.to_string());
-    let read = std::fs::read(folder.join(name));
-    assert!(read.is_ok() || !is_root() || !folder.exists(), "/proc/{pid}/{name}");
+    let read = eventually(&format!("/proc/{pid}/{name}"), || {
+        let read = std::fs::read(folder.join(name));
+        (read.is_ok() || !is_root() || !folder.exists()).then_some(read)
+    });
     String::from_utf8_lossy(&read.unwrap_or_default()).into_owned()
 }
 
