@@ -1,5 +1,8 @@
 //! `[[queue]]`: jobs that requests push, and that workers of their own run.
 
+mod hard;
+mod operate;
+
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, Start, binary, eventually};
 use serde_json::{Value, json};
@@ -200,7 +203,7 @@ fn failing_jobs_are_retried_then_dead_with_their_error() {
         let attempts: Vec<Value> =
             site.ran().iter().filter(|job| job[0] == id).map(|job| job[2].clone()).collect();
         assert_eq!(attempts, [1, 2], "{kind}");
-        assert_eq!(queue(&server, &["forget", "work"]), "1 jobs\n");
+        assert_eq!(queue(&server, &["forget", "work"]), "1 job\n");
     }
     server.wait_for_log("a job is dead: RuntimeException: this job is poison in");
     one(&server, &json!("well"));
@@ -228,7 +231,7 @@ fn job_can_fail_retry_and_release_itself() {
     site.go();
     wait_for_figure(&server, "done_total", 2);
     assert!(attempts(released).iter().all(|attempt| *attempt == 1));
-    assert_eq!(queue(&server, &["retry", "work", &failed.to_string()]), "1 jobs\n");
+    assert_eq!(queue(&server, &["retry", "work", &failed.to_string()]), "1 job\n");
     eventually("it runs again", || (attempts(failed).len() == 2).then_some(()));
     server.stop();
 }
@@ -359,6 +362,9 @@ fn wrong_tables_are_reported() {
     let handler = site.at("jobs/work.php");
     for (keys, words) in [
         ("batch = 0", "`batch` of a `[[queue]]` is not allowed"),
+        ("rate = '100/d'", "`rate` of a `[[queue]]` is not allowed"),
+        ("rate = 100", "`rate` of a `[[queue]]` is not allowed"),
+        ("oldest_max = '9000h'", "`oldest_max` of a `[[queue]]` is not allowed"),
         ("match = '/a'", "`match` is not allowed in a `[[queue]]`"),
         ("root = '/a'", "`root` is not allowed in a `[[queue]]`"),
         ("handlr = 'a'", "did you mean `handler`?"),

@@ -5,7 +5,7 @@ use crate::query::link;
 use maud::{DOCTYPE, Markup, html};
 
 /// Pages in the menu: (path, name).
-const PAGES: [(&str, &str); 11] = [
+const PAGES: [(&str, &str); 12] = [
     ("/", "Overview"),
     ("/routes", "Routes"),
     ("/requests", "Requests"),
@@ -15,6 +15,7 @@ const PAGES: [(&str, &str); 11] = [
     ("/workers", "Workers"),
     ("/image", "Image"),
     ("/boot", "Boot"),
+    ("/queues", "Queues"),
     ("/consoles", "Consoles"),
     ("/history", "History"),
 ];

@@ -46,6 +46,7 @@ fn page_of(about: About) -> String {
         About::Errors => link("/routes", &[("sort", "errors")]),
         About::Routes => "/routes".into(),
         About::Schedules => "/".into(),
+        About::Jobs => "/queues".into(),
         About::Readiness | About::Queue | About::Memory | About::Certificates => "/workers".into(),
         About::Image | About::Boot => "/image".into(),
         About::Crashes | About::Disk | About::Logs => "/history".into(),

@@ -4,7 +4,7 @@ use samovar_insight::export::exposition::Exposition;
 use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
-use samovar_wire::Status;
+use samovar_wire::{QueueResponse, Status};
 use std::sync::Arc;
 
 /// Interface to the server.
@@ -18,6 +18,11 @@ pub trait Host: Send + Sync {
 
     /// Writes the server's own metrics: workers, connections, queue, image.
     fn metrics(&self, page: &mut Exposition);
+
+    /// Returns the dead jobs of a queue with numbers above `after`, at most `limit`.
+    fn dead_jobs(&self, _queue: &str, _after: i64, _limit: usize) -> QueueResponse {
+        QueueResponse::default()
+    }
 
     /// Returns the call graph of a pool's route on a day (since 1970). Arguments that are `None`
     /// have the usual defaults. Returns `None` if requests are not traced.

@@ -16,7 +16,7 @@ use std::net::TcpListener;
 
 /// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 17] = [
     "/",
     "/routes",
     "/route?name=shop%5Flist",
@@ -29,6 +29,8 @@ const PAGES: [&str; 15] = [
     "/boot",
     "/calls",
     "/calls?function=Shop%3A%3Ashow",
+    "/queues",
+    "/queue?name=emails",
     "/consoles",
     "/history",
     "/history?route=shop%5Flist&hours=6",

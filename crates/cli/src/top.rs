@@ -49,7 +49,7 @@ const EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const EVERY_DEFAULT: Duration = Duration::from_secs(2);
 
 const HELP: &str = "\
-Keys: q quits, Tab or 1 to 3 select the table, left and right select the sort column, r reverses
+Keys: q quits, Tab or 1 to 4 select the table, left and right select the sort column, r reverses
 the order, up and down scroll, p pauses. Rates cover the time between two samples, percentiles the
 time since the start. If the output is not a terminal, the table is printed once; --json prints one
 line. See docs/guide/observability.md.";
@@ -58,7 +58,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint };
 
 fn define() -> Command {
     Command::new("top")
-        .about("Shows live tables of the running server: routes, workers, waits")
+        .about("Shows live tables of the running server: routes, workers, waits, queues")
         .after_help(HELP)
         .args(control_arguments())
         .arg(json_argument())
@@ -76,14 +76,14 @@ fn define() -> Command {
                 .value_name("TABLE")
                 .overrides_with("table")
                 .value_parser(table)
-                .help("First table: routes, workers or waits [default: routes]"),
+                .help("First table: routes, workers, waits or queues [default: routes]"),
         )
 }
 
 fn hint(flag: &str) -> Option<&'static str> {
     match flag {
         "--every <TIME>" => Some("it takes a time from `100ms` to `10m`, such as `500ms` or `2s`"),
-        "--table <TABLE>" => Some("it takes `routes`, `workers` or `waits`"),
+        "--table <TABLE>" => Some("it takes `routes`, `workers`, `waits` or `queues`"),
         _ => None,
     }
 }

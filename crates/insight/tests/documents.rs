@@ -40,7 +40,18 @@ fn page() -> String {
 }
 
 /// Families that the server adds to the page.
-const OF_SERVER: [&str; 2] = ["samovar_healthy", "samovar_health_findings"];
+const OF_SERVER: [&str; 10] = [
+    "samovar_healthy",
+    "samovar_health_findings",
+    "samovar_jobs",
+    "samovar_jobs_oldest_ready_seconds",
+    "samovar_jobs_oldest_ready_max_seconds",
+    "samovar_jobs_pushed_total",
+    "samovar_jobs_succeeded_total",
+    "samovar_jobs_retried_total",
+    "samovar_jobs_died_total",
+    "samovar_jobs_failures_total",
+];
 
 fn families() -> BTreeSet<String> {
     let page = page();

@@ -1,7 +1,7 @@
 //! A batch as the handler gets it, and its results. Both are JSON documents: the body of the
 //! request, and the body of its response.
 
-use crate::job::{JobState, short};
+use crate::job::{JobState, short, shortened};
 use serde::Deserialize;
 
 /// Maximum length of a batch: it must fit into the request body of a slot.
@@ -9,6 +9,12 @@ pub const BATCH_BYTES_MAX: usize = 60 << 10;
 /// Encloses the results in the response, which may also have output of the boot and of shutdown
 /// functions. JSON never contains it. `RESULTS_MARK` of the worker's `csrc/functions/job_object.c`.
 const RESULTS_MARK: u8 = 0x1e;
+/// Maximum length of the class of an exception.
+const CLASS_BYTES_MAX: usize = 200;
+/// Maximum length of the place of an exception.
+const PLACE_BYTES_MAX: usize = 1_000;
+/// Class of a failure without a result of the handler.
+const NO_RESULT: &str = "(no result)";
 
 /// Returns the document for these jobs with their payloads, which are JSON.
 pub(crate) fn encode(queue: &str, jobs: &[(JobState, String)]) -> Vec<u8> {
@@ -30,7 +36,34 @@ pub enum RunError {
     /// The server ends.
     Stopping,
     /// It failed as a whole.
-    Failed(String),
+    Failed {
+        /// Kind of the failure, as in [`Failure::class`].
+        class: &'static str,
+        /// Reason.
+        why: String,
+    },
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// Class of the exception, or another reason in parentheses.
+    pub class: String,
+    /// File and line where the exception was created; empty if unknown.
+    pub place: String,
+    /// Message, for an exception with its stack.
+    pub text: String,
+}
+
+impl Failure {
+    /// Bytes that it takes in the store.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.class.len() + self.place.len() + self.text.len()) as u64
+    }
+
+    fn new(class: &str, text: impl Into<String>) -> Failure {
+        Failure { class: class.to_owned(), place: String::new(), text: short(text.into()) }
+    }
 }
 
 /// Result of one job.
@@ -40,15 +73,18 @@ pub(crate) enum Outcome {
     /// It goes back without an attempt, ready again after this time in milliseconds.
     Released(u64),
     /// It failed; `None` is the queue's own delay, in milliseconds.
-    Retry(Option<u64>, String),
+    Retry(Option<u64>, Failure),
     /// It failed for the last time.
-    Dead(String),
+    Dead(Failure),
 }
 
 #[derive(Deserialize)]
 struct Results {
-    results: Vec<JobResult>,
+    #[serde(rename = "results")]
+    all: Vec<JobResult>,
     error: Option<String>,
+    class: Option<String>,
+    place: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -67,30 +103,49 @@ fn results(body: &[u8]) -> Option<Results> {
     serde_json::from_slice(document).ok()
 }
 
+/// Returns the class without the path that PHP adds to the name of an anonymous one.
+fn class_of(class: &str) -> String {
+    let name = class.split('\0').next().unwrap_or_default();
+    if name.is_empty() {
+        return "(unknown)".to_owned();
+    }
+    shortened(name.to_owned(), CLASS_BYTES_MAX)
+}
+
 /// Returns the results of `count` jobs.
 pub(crate) fn outcomes(count: usize, ran: &Result<Vec<u8>, RunError>) -> Vec<Outcome> {
     let all = |outcome: Outcome| vec![outcome; count];
     let body = match ran {
         Ok(body) => body,
         Err(RunError::NotStarted(_) | RunError::Stopping) => return all(Outcome::Released(0)),
-        Err(RunError::Failed(why)) => return all(Outcome::Retry(None, why.clone())),
+        Err(RunError::Failed { class, why }) => {
+            return all(Outcome::Retry(None, Failure::new(class, why)));
+        }
     };
-    let Some(Results { results, error }) = results(body) else {
+    let Some(Results { all: results, error, class, place }) = results(body) else {
         let why = "the handler ended without results: it has called exit() or failed, or the \
                    script does not call Samovar\\consume()";
-        return all(Outcome::Retry(None, why.to_owned()));
+        return all(Outcome::Retry(None, Failure::new(NO_RESULT, why)));
     };
-    let failure = short(error.unwrap_or_else(|| "the handler failed".to_owned()));
+    let thrown = Failure {
+        class: class_of(&class.unwrap_or_default()),
+        place: shortened(place.unwrap_or_default(), PLACE_BYTES_MAX),
+        text: short(error.unwrap_or_else(|| "the handler failed".to_owned())),
+    };
     let outcome = |result: Option<&JobResult>| {
         let Some(JobResult { outcome, delay_ms, error }) = result else {
-            return Outcome::Retry(None, "the handler returned no result for this job".to_owned());
+            let why = "the handler returned no result for this job";
+            return Outcome::Retry(None, Failure::new(NO_RESULT, why));
         };
-        let error = || error.clone().map_or_else(|| failure.clone(), short);
+        let failure = |class: &str| match error {
+            Some(error) => Failure::new(class, &**error),
+            None => thrown.clone(),
+        };
         match &**outcome {
             "done" => Outcome::Done,
             "release" => Outcome::Released(delay_ms.unwrap_or(0)),
-            "fail" => Outcome::Dead(error()),
-            _ => Outcome::Retry(*delay_ms, error()),
+            "fail" => Outcome::Dead(failure("(fail)")),
+            _ => Outcome::Retry(*delay_ms, failure("(retry)")),
         }
     };
     (0..count).map(|at| outcome(results.get(at))).collect()
@@ -106,12 +161,18 @@ mod tests {
         assert_eq!(
             ran(r#"{"results": [{"outcome": "done"}, {"outcome": "retry", "delay_ms": 5}],
                     "error": "no"}"#),
-            [Outcome::Done, Outcome::Retry(Some(5), "no".into())]
+            [Outcome::Done, Outcome::Retry(Some(5), Failure::new("(unknown)", "no"))]
         );
         assert_eq!(
             ran(r#"{"results": [{"outcome": "release"}, {"outcome": "fail", "error": "bad"}]}"#),
-            [Outcome::Released(0), Outcome::Dead("bad".into())]
+            [Outcome::Released(0), Outcome::Dead(Failure::new("(fail)", "bad"))]
         );
+        let thrown = ran(
+            r#"{"results": [{"outcome": "retry"}, {"outcome": "done"}], "error": "A\\B: no in …",
+                "class": "A\\B@anonymous\u0000/jobs/a.php:3$0", "place": "/jobs/a.php:3"}"#,
+        );
+        let Outcome::Retry(None, failure) = &thrown[0] else { panic!("{thrown:?}") };
+        assert_eq!((&*failure.class, &*failure.place), ("A\\B@anonymous", "/jobs/a.php:3"));
         for text in ["", "output", r#"{"results": []}"#, r#"{"results": [{}]}"#] {
             let got = ran(text);
             assert!(got.iter().all(|one| matches!(one, Outcome::Retry(None, _))), "{got:?}");

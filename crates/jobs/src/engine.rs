@@ -1,61 +1,29 @@
 //! All queues and the store. Each step collects changes in memory; [`Engine::commit`] stores them
 //! together, then applies them.
 
-use crate::batch::{self, BATCH_BYTES_MAX, Outcome, RunError};
-use crate::job::{JOB_BYTES, JOBS_MAX, JobState, QueueSettings};
+use crate::batch::{self, BATCH_BYTES_MAX, Failure, Outcome, RunError};
+use crate::command::{Chosen, Command, CommandResult, Cursor};
+use crate::job::{JOBS_MAX, JobState, QueueSettings};
 use crate::line_up::{LineUp, Next};
-use crate::store::{Change, Insert, Loaded, Store, StoreError};
-use samovar_channel::{KEY_BYTES_MAX, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushReply};
+use crate::push_check::{DELAY_MS_MAX, check};
+use crate::store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
+use crate::totals::Totals;
+use samovar_channel::{Push, PushReply};
 use samovar_log::Throttle;
 use samovar_wire::{DeadJob, QueueStatus};
-use serde::de::IgnoredAny;
 use std::collections::HashMap;
+use std::time::Duration;
 
-/// Maximum delay of a job: a year, in milliseconds.
-const DELAY_MS_MAX: u64 = 366 * 24 * 3_600 * 1_000;
-/// Maximum number of attempts that a push can ask for.
-const ATTEMPTS_MAX: u32 = 1_000;
 /// Pause of a queue whose workers have not begun a batch, in milliseconds.
 const NOT_STARTED_PAUSE_MS: u64 = 1_000;
 /// Pause after the store has failed, in milliseconds.
 const STORE_PAUSE_MS: u64 = 1_000;
 /// Maximum number of characters of a job's error in a log line.
 const LOGGED_CHARS_MAX: usize = 300;
-/// Maximum number of jobs in the result of a command.
-const SHOWN_MAX: usize = 1_000;
-
-/// A command of an operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Returns the figures of all queues.
-    Figures,
-    /// Returns dead jobs with ids above the second value.
-    Dead(String, i64),
-    /// Makes dead jobs ready again: these, or (empty) all.
-    Retry(String, Vec<i64>),
-    /// Removes dead jobs: these, or (empty) all.
-    DropDead(String, Vec<i64>),
-    /// Removes waiting jobs: these, or (empty) all.
-    Drop(String, Vec<i64>),
-    /// Starts no further batches.
-    Pause(String),
-    /// Starts batches again.
-    Resume(String),
-}
-
-/// Result of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommandResult {
-    /// Figures of all queues.
-    Figures(Vec<QueueStatus>),
-    /// Dead jobs.
-    Dead(Vec<DeadJob>),
-    /// Number of jobs that have changed.
-    Changed(usize),
-    /// Nothing was done.
-    Failed(String),
-}
-
+/// Maximum number of jobs that one command shows or changes. The operator's program repeats it.
+const COMMAND_JOBS_MAX: usize = 1_000;
+/// Maximum bytes of the jobs that one command shows. The first job may have more.
+const SHOWN_BYTES_MAX: usize = 1 << 20;
 /// A batch to run.
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -70,21 +38,45 @@ struct Lease {
     ids: Vec<i64>,
 }
 
-#[derive(Debug, Default)]
-struct Totals {
-    figures: QueueStatus,
-    dead_bytes: u64,
-    /// No batch is started before this time.
-    pause_until_ms: u64,
-}
-
 /// A change of the queue in memory, applied when the store has it.
 enum Applied {
-    Remove { id: i64, is_done: bool },
-    Bury { id: i64, bytes: u64 },
-    PutBack { id: i64, attempts: u32, due_ms: u64, failed: bool },
-    RemoveDead { bytes: u64 },
-    Revive(i64),
+    /// `class`: it failed.
+    Remove {
+        id: i64,
+        class: Option<String>,
+    },
+    Bury {
+        id: i64,
+        bytes: u64,
+        class: String,
+    },
+    PutBack {
+        id: i64,
+        attempts: u32,
+        due_ms: u64,
+        failed: Option<String>,
+    },
+    RemoveDead {
+        bytes: u64,
+    },
+    Move {
+        id: i64,
+        to: usize,
+    },
+    MoveDead {
+        bytes: u64,
+        to: usize,
+    },
+    /// A dead job of a queue that does not exist any more.
+    TakeDead {
+        bytes: u64,
+    },
+    /// A waiting job of such a queue.
+    Take(i64),
+    Revive {
+        id: i64,
+        bytes: u64,
+    },
     Pause(bool),
 }
 
@@ -257,31 +249,34 @@ impl Engine {
             if job.attempts_max == 0 { line_up.settings.attempts } else { job.attempts_max };
         match outcome {
             Outcome::Done => {
-                self.change(queue, Change::Remove(id), Applied::Remove { id, is_done: true });
+                self.change(queue, Change::Remove(id), Applied::Remove { id, class: None });
             }
             Outcome::Released(delay_ms) => {
                 let due_ms = now_ms.saturating_add(delay_ms.min(DELAY_MS_MAX));
                 let due_ms = if delay_ms == 0 { job.due_ms } else { due_ms };
-                let back = Applied::PutBack { id, attempts: job.attempts, due_ms, failed: false };
+                let back = Applied::PutBack { id, attempts: job.attempts, due_ms, failed: None };
                 self.applied.push((queue, back));
             }
-            Outcome::Retry(delay_ms, error) if attempts < attempts_max => {
+            Outcome::Retry(delay_ms, failure) if attempts < attempts_max => {
                 let delay_ms = delay_ms.map_or_else(
                     || line_up.backoff_ms(attempts, |to| fastrand::u64(..to)),
                     |delay_ms| delay_ms.min(DELAY_MS_MAX),
                 );
                 let due_ms = now_ms.saturating_add(delay_ms);
+                let Failure { class, text: error, .. } = failure;
                 let change = Change::Retry { id, attempts, due_ms, error };
-                self.change(queue, change, Applied::PutBack { id, attempts, due_ms, failed: true });
+                let failed = Some(class);
+                self.change(queue, change, Applied::PutBack { id, attempts, due_ms, failed });
             }
-            Outcome::Retry(_, error) | Outcome::Dead(error) => {
-                log_death(&self.death_lines, line_up, (id, attempts), &error);
+            Outcome::Retry(_, failure) | Outcome::Dead(failure) => {
+                log_death(&self.death_lines, line_up, (id, attempts), &failure.text);
+                let class = failure.class.clone();
                 if line_up.settings.dead_letter {
-                    let bytes = job.bytes() + error.len() as u64;
-                    let change = Change::Bury { id, attempts, died_ms: now_ms, error };
-                    self.change(queue, change, Applied::Bury { id, bytes });
+                    let bytes = job.bytes() + failure.bytes();
+                    let change = Change::Bury { id, attempts, died_ms: now_ms, failure };
+                    self.change(queue, change, Applied::Bury { id, bytes, class });
                 } else {
-                    let applied = Applied::Remove { id, is_done: false };
+                    let applied = Applied::Remove { id, class: Some(class) };
                     self.change(queue, Change::Remove(id), applied);
                 }
             }
@@ -329,34 +324,49 @@ impl Engine {
             let (queue, totals) = (&mut self.queues[at], &mut self.totals[at]);
             let figures = &mut totals.figures;
             match applied {
-                Applied::Remove { id, is_done } => {
+                Applied::Remove { id, class } => {
                     queue.remove(id);
-                    if is_done {
-                        figures.done_total += 1;
+                    if let Some(class) = class {
+                        totals.count_failure(class);
+                        totals.figures.dead_total += 1;
                     } else {
-                        figures.failed_total += 1;
-                        figures.dead_total += 1;
+                        figures.done_total += 1;
                     }
                 }
-                Applied::Bury { id, bytes } => {
+                Applied::Bury { id, bytes, class } => {
                     queue.remove(id);
                     totals.dead_bytes += bytes;
                     figures.dead += 1;
-                    figures.failed_total += 1;
                     figures.dead_total += 1;
+                    totals.count_failure(class);
                 }
                 Applied::PutBack { id, attempts, due_ms, failed } => {
                     queue.put_back(id, attempts, due_ms, now_ms);
-                    figures.failed_total += u64::from(failed);
+                    if let Some(class) = failed {
+                        figures.retried_total += 1;
+                        totals.count_failure(class);
+                    }
                 }
-                Applied::RemoveDead { bytes } => {
-                    totals.dead_bytes = totals.dead_bytes.saturating_sub(bytes);
-                    figures.dead = figures.dead.saturating_sub(1);
+                Applied::Move { id, to } => {
+                    // It may have been dropped in the same turn.
+                    if let Some(job) = queue.remove(id) {
+                        self.queues[to].add(job, now_ms);
+                    }
                 }
-                Applied::Revive(id) => {
-                    figures.dead = figures.dead.saturating_sub(1);
+                Applied::MoveDead { bytes, to } => {
+                    totals.remove_dead(bytes);
+                    self.totals[to].add_dead(bytes);
+                }
+                Applied::TakeDead { bytes } => totals.add_dead(bytes),
+                Applied::Take(id) => {
                     if let Ok(Some(job)) = self.store.job(id) {
-                        totals.dead_bytes = totals.dead_bytes.saturating_sub(job.bytes());
+                        queue.add(job, now_ms);
+                    }
+                }
+                Applied::RemoveDead { bytes } => totals.remove_dead(bytes),
+                Applied::Revive { id, bytes } => {
+                    totals.remove_dead(bytes);
+                    if let Ok(Some(job)) = self.store.job(id) {
                         queue.add(job, now_ms);
                     }
                 }
@@ -438,58 +448,168 @@ impl Engine {
     pub(crate) fn obey(&mut self, command: &Command, now_ms: u64) -> CommandResult {
         let done = match command {
             Command::Figures => return CommandResult::Figures(self.figures(now_ms)),
-            Command::Dead(queue, after) => {
-                let found = self.find(queue).and_then(|_| {
-                    self.store.dead(queue, *after, SHOWN_MAX).map_err(|error| error.to_string())
-                });
-                return found.map_or_else(CommandResult::Failed, CommandResult::Dead);
+            Command::Dead(chosen) => {
+                return match self.dead(chosen) {
+                    Ok((jobs, cursor)) => CommandResult::Dead(jobs, cursor),
+                    Err(why) => CommandResult::Failed(why),
+                };
             }
-            Command::Retry(queue, ids) => self.change_dead(queue, ids, true),
-            Command::DropDead(queue, ids) => self.change_dead(queue, ids, false),
-            Command::Drop(queue, ids) => self.drop_waiting(queue, ids),
+            Command::Retry(chosen) => self.change_dead(chosen, true),
+            Command::DropDead(chosen) => self.change_dead(chosen, false),
+            Command::Drop(chosen) => self.drop_waiting(chosen),
+            Command::Move { from, to, stage } => self.relocate(from, to, *stage),
             Command::Pause(queue) => self.pause(queue, true),
             Command::Resume(queue) => self.pause(queue, false),
         };
-        done.map_or_else(CommandResult::Failed, CommandResult::Changed)
+        match done {
+            Ok((count, cursor)) => CommandResult::Changed(count, cursor),
+            Err(why) => CommandResult::Failed(why),
+        }
     }
 
-    fn change_dead(&mut self, name: &str, ids: &[i64], revives: bool) -> Result<usize, String> {
-        let queue = self.find(name)?;
-        let (mut after, mut changed) = (0, 0);
-        loop {
-            let dead =
-                self.store.dead(name, after, SHOWN_MAX).map_err(|error| error.to_string())?;
-            let Some(last) = dead.last() else { return Ok(changed) };
-            after = last.id;
-            for job in dead.iter().filter(|job| ids.is_empty() || ids.contains(&job.id)) {
-                changed += 1;
-                let bytes = JOB_BYTES + (job.payload.len() + job.error.len()) as u64;
-                if revives {
-                    self.change(queue, Change::Revive(job.id), Applied::Revive(job.id));
-                } else {
-                    let applied = Applied::RemoveDead { bytes };
-                    self.change(queue, Change::RemoveDead(job.id), applied);
+    /// Returns the part of the jobs that the next command is about.
+    fn page(&mut self, stage: Stage, chosen: &Chosen) -> Result<Page, String> {
+        let until = match chosen.until {
+            0 => self.store.last(stage).map_err(|error| error.to_string())?,
+            until => until,
+        };
+        let max = if chosen.limit == 0 { COMMAND_JOBS_MAX } else { chosen.limit };
+        let max = max.min(COMMAND_JOBS_MAX);
+        Ok(Page { after: chosen.after, until, max, bytes_max: SHOWN_BYTES_MAX })
+    }
+
+    fn dead(&mut self, chosen: &Chosen) -> Result<(Vec<DeadJob>, Cursor), String> {
+        self.find(&chosen.queue)?;
+        let page = self.page(Stage::Dead, chosen)?;
+        let failed = |error: StoreError| error.to_string();
+        if !chosen.ids.is_empty() {
+            let mut jobs = Vec::new();
+            let mut bytes = 0;
+            for id in chosen.ids.iter().take(page.max) {
+                let one = Page { after: id.saturating_sub(1), until: *id, max: 1, ..page };
+                jobs.extend(self.store.dead(&chosen.queue, &one).map_err(failed)?);
+                bytes += jobs.last().map_or(0, |job| job.payload.len() + job.error.len());
+                if bytes > SHOWN_BYTES_MAX {
+                    break;
                 }
             }
+            return Ok((jobs, Cursor::default()));
         }
+        let jobs = self.store.dead(&chosen.queue, &page).map_err(failed)?;
+        let last = jobs.last().map_or(0, |job| job.id);
+        let rest = Page { after: last, max: 1, ..page };
+        let has_more = last > 0
+            && !self.store.ids(Stage::Dead, &chosen.queue, &rest).map_err(failed)?.is_empty();
+        Ok((jobs, Cursor { next: if has_more { last } else { 0 }, until: page.until }))
     }
 
-    fn drop_waiting(&mut self, name: &str, ids: &[i64]) -> Result<usize, String> {
-        let queue = self.find(name)?;
-        let waiting = self.queues[queue].waiting();
-        let dropped: Vec<i64> = waiting.filter(|id| ids.is_empty() || ids.contains(id)).collect();
-        for id in &dropped {
+    /// Returns the jobs that the command changes, with their bytes in the store.
+    fn chosen(
+        &mut self,
+        stage: Stage,
+        chosen: &Chosen,
+    ) -> Result<(Vec<(i64, u64)>, Cursor), String> {
+        let page = self.page(stage, chosen)?;
+        let mut of = |page: &Page| {
+            self.store.ids(stage, &chosen.queue, page).map_err(|error| error.to_string())
+        };
+        if chosen.ids.is_empty() {
+            let found = of(&page)?;
+            let is_full = found.len() == page.max;
+            let next = found.last().filter(|_| is_full).map_or(0, |(id, _)| *id);
+            return Ok((found, Cursor { next, until: page.until }));
+        }
+        let mut ids = chosen.ids.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        let is_next = |id: &i64| *id > page.after && *id <= page.until;
+        let ids: Vec<i64> = ids.into_iter().filter(is_next).take(page.max).collect();
+        let next = ids.last().filter(|_| ids.len() == page.max).copied().unwrap_or(0);
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(of(&Page { after: id.saturating_sub(1), until: id, max: 1, ..page })?);
+        }
+        Ok((found, Cursor { next, until: page.until }))
+    }
+
+    fn change_dead(&mut self, chosen: &Chosen, revives: bool) -> Result<(usize, Cursor), String> {
+        let queue = self.find(&chosen.queue)?;
+        let (jobs, cursor) = self.chosen(Stage::Dead, chosen)?;
+        for (id, bytes) in &jobs {
+            if revives {
+                let applied = Applied::Revive { id: *id, bytes: *bytes };
+                self.change(queue, Change::Revive(*id), applied);
+            } else {
+                let applied = Applied::RemoveDead { bytes: *bytes };
+                self.change(queue, Change::RemoveDead(*id), applied);
+            }
+        }
+        Ok((jobs.len(), cursor))
+    }
+
+    fn drop_waiting(&mut self, chosen: &Chosen) -> Result<(usize, Cursor), String> {
+        let queue = self.find(&chosen.queue)?;
+        let (jobs, cursor) = self.chosen(Stage::Alive, chosen)?;
+        let mut dropped = 0;
+        for (id, _) in jobs {
+            if self.queues[queue].is_running(id) {
+                continue;
+            }
             // Removed at once, so that it does not start before the commit.
-            self.queues[queue].remove(*id);
-            self.changes.push(Change::Remove(*id));
+            self.queues[queue].remove(id);
+            self.changes.push(Change::Remove(id));
+            dropped += 1;
         }
-        Ok(dropped.len())
+        Ok((dropped, cursor))
     }
 
-    fn pause(&mut self, name: &str, is_paused: bool) -> Result<usize, String> {
+    /// Moves jobs to another queue. They keep their numbers, and so their order.
+    fn relocate(
+        &mut self,
+        chosen: &Chosen,
+        to_name: &str,
+        stage: Stage,
+    ) -> Result<(usize, Cursor), String> {
+        let to = self.find(to_name)?;
+        let from = self.find(&chosen.queue).ok();
+        if from == Some(to) {
+            return Err("the jobs are in this queue already\nhint: name another queue".to_owned());
+        }
+        let (jobs, cursor) = self.chosen(stage, chosen)?;
+        let here: usize = self.queues.iter().map(LineUp::len).sum();
+        if from.is_none() && stage == Stage::Alive && here + jobs.len() > JOBS_MAX {
+            return Err(format!("there is no room: the queues have {here} of {JOBS_MAX} jobs"));
+        }
+        let mut moved = 0;
+        for (id, bytes) in jobs {
+            let names = (chosen.queue.clone(), to_name.to_owned());
+            let (at, change, applied) = match (stage, from) {
+                (Stage::Alive, Some(from)) if self.queues[from].is_running(id) => continue,
+                (Stage::Alive, Some(from)) => {
+                    (from, Change::Move(id, names.0, names.1), Applied::Move { id, to })
+                }
+                (Stage::Alive, None) => (to, Change::Move(id, names.0, names.1), Applied::Take(id)),
+                (Stage::Dead, Some(from)) => {
+                    (from, Change::MoveDead(id, names.0, names.1), Applied::MoveDead { bytes, to })
+                }
+                (Stage::Dead, None) => {
+                    (to, Change::MoveDead(id, names.0, names.1), Applied::TakeDead { bytes })
+                }
+            };
+            self.change(at, change, applied);
+            moved += 1;
+        }
+        if moved == 0 && from.is_none() && chosen.after == 0 {
+            // Most likely the name is wrong.
+            self.find(&chosen.queue)?;
+        }
+        Ok((moved, cursor))
+    }
+
+    fn pause(&mut self, name: &str, is_paused: bool) -> Result<(usize, Cursor), String> {
         let queue = self.find(name)?;
         self.change(queue, Change::Pause(name.to_owned(), is_paused), Applied::Pause(is_paused));
-        Ok(1)
+        Ok((1, Cursor::default()))
     }
 
     fn figures(&self, now_ms: u64) -> Vec<QueueStatus> {
@@ -500,12 +620,17 @@ impl Engine {
                 delayed: depth.delayed,
                 running: depth.running,
                 oldest_ms: depth.oldest_ms.map_or(0, |at| now_ms.saturating_sub(at)),
+                oldest_max_ms: milliseconds(queue.settings.oldest_max),
                 paused: queue.is_paused,
                 ..totals.figures.clone()
             }
         };
         self.queues.iter().zip(&self.totals).map(of).collect()
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn log_death(lines: &Throttle, of: &LineUp, (job, runs): (i64, u32), error: &str) {
@@ -519,39 +644,6 @@ fn log_death(lines: &Throttle, of: &LineUp, (job, runs): (i64, u32), error: &str
         "it was removed, because `dead_letter` is false".to_owned()
     };
     tracing::warn!(queue, job, runs, suppressed, "a job is dead: {first}\nhint: {hint}");
-}
-
-/// Checks a push, which a worker may have made up.
-fn check(push: &Push) -> Result<(), String> {
-    if push.jobs.is_empty() || push.jobs.len() > PUSHED_JOBS_MAX {
-        return Err(format!("a push has 1 to {PUSHED_JOBS_MAX} jobs, not {}", push.jobs.len()));
-    }
-    for job in &push.jobs {
-        if job.payload.len() > PAYLOAD_BYTES_MAX {
-            return Err(format!(
-                "a payload has at most {PAYLOAD_BYTES_MAX} bytes as JSON, not {}\nhint: store the \
-                 data elsewhere, and push its name",
-                job.payload.len()
-            ));
-        }
-        if let Some(key) = job.key.as_ref().filter(|key| !(1..=KEY_BYTES_MAX).contains(&key.len()))
-        {
-            return Err(format!("a key has 1 to {KEY_BYTES_MAX} bytes, not {}", key.len()));
-        }
-        if job.key.is_none() && job.unique_ms > 0 {
-            return Err("a unique job needs a key".to_owned());
-        }
-        if job.delay_ms.max(job.unique_ms) > DELAY_MS_MAX {
-            return Err("a job is delayed or unique for at most 366 days".to_owned());
-        }
-        if job.attempts > ATTEMPTS_MAX {
-            return Err(format!("a job has at most {ATTEMPTS_MAX} attempts, not {}", job.attempts));
-        }
-        if serde_json::from_str::<IgnoredAny>(&job.payload).is_err() {
-            return Err("the payload is not JSON, or is nested too deeply".to_owned());
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

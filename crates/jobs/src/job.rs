@@ -31,6 +31,19 @@ pub struct QueueSettings {
     pub dead_letter: bool,
     /// Maximum number of running jobs with the same key; 0: no limit.
     pub concurrency_per_key: usize,
+    /// Maximum number of jobs that start per time; `None`: no limit.
+    pub rate: Option<Rate>,
+    /// Age of the oldest ready job above which the queue is reported; zero: never.
+    pub oldest_max: Duration,
+}
+
+/// A number of jobs per time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Number of jobs, at least 1.
+    pub count: u64,
+    /// Time in milliseconds, at least 1.
+    pub period_ms: u64,
 }
 
 /// A job without its payload, as the queue in memory knows it.
@@ -82,13 +95,18 @@ impl JobState {
 }
 
 /// Returns the text, shortened to the maximum of a stored error.
-pub(crate) fn short(mut error: String) -> String {
-    if error.len() > ERROR_BYTES_MAX {
-        let mut end = ERROR_BYTES_MAX;
-        while !error.is_char_boundary(end) {
+pub(crate) fn short(error: String) -> String {
+    shortened(error, ERROR_BYTES_MAX)
+}
+
+/// Returns the text, shortened to this number of bytes.
+pub(crate) fn shortened(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        let mut end = bytes_max;
+        while !text.is_char_boundary(end) {
             end -= 1;
         }
-        error.truncate(end);
+        text.truncate(end);
     }
-    error
+    text
 }

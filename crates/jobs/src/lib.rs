@@ -6,7 +6,11 @@
 //! | `job.rs` | a job, its limits, and the settings of a queue |
 //! | `store.rs` | the promises of a store; its changes and errors |
 //! | `sqlite.rs` | the embedded store: one `SQLite` file |
+//! | `token_bucket.rs` | the rate at which jobs of a queue may start |
 //! | `line_up.rs` | one queue in memory: which jobs are ready, delayed or running. Pure |
+//! | `push_check.rs` | checks of a push |
+//! | `command.rs` | commands of operators, and their results |
+//! | `totals.rs` | figures of a queue since the start |
 //! | `engine.rs` | all queues and the store: pushes, batches, results, commands |
 //! | `batch.rs` | a batch as the handler gets it, and its results |
 //! | `service.rs` | the thread that serves pushes and results, and starts batches |
@@ -18,17 +22,21 @@
 //! a function that runs a batch.
 
 mod batch;
+mod command;
 mod engine;
 mod job;
 mod line_up;
+mod push_check;
 mod service;
 mod sqlite;
 mod store;
+mod token_bucket;
+mod totals;
 
-pub use batch::{BATCH_BYTES_MAX, RunError};
-pub use engine::{Command, CommandResult};
+pub use batch::{BATCH_BYTES_MAX, Failure, RunError};
+pub use command::{Chosen, Command, CommandResult, Cursor};
 pub use job::JobState;
-pub use job::QueueSettings;
+pub use job::{QueueSettings, Rate};
 pub use service::{Jobs, JobsOptions, Ran, RunBatch, StartError};
 pub use sqlite::SqliteStore;
-pub use store::{Change, Insert, Loaded, Store, StoreError};
+pub use store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};

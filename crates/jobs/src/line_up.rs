@@ -2,12 +2,15 @@
 //! the time, and stores the changes.
 
 use crate::job::{JobState, QueueSettings};
+use crate::token_bucket::TokenBucket;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// Maximum number of ready jobs that one search for a batch looks at.
 const SEARCH_MAX: usize = 10_000;
+/// Maximum number of ready jobs whose age is compared.
+const AGES_MAX: usize = 1_000;
 
 /// Rank of a ready job: higher priorities first, then earlier jobs.
 type QueueRank = (Reverse<i32>, i64);
@@ -39,6 +42,10 @@ pub(crate) struct LineUp {
     parked: HashMap<String, BTreeSet<QueueRank>>,
     /// Number of running jobs by key.
     running_keys: HashMap<String, usize>,
+    /// With `concurrency_per_key = 1`: the job that keeps the turn of its key while it waits to run
+    /// again.
+    turns: HashMap<String, i64>,
+    bucket: Option<TokenBucket>,
     /// Unique jobs by key.
     unique: HashMap<String, i64>,
     running: usize,
@@ -52,7 +59,7 @@ pub(crate) struct Depth {
     pub(crate) ready: usize,
     pub(crate) delayed: usize,
     pub(crate) running: usize,
-    /// Push of the oldest ready job, in Unix milliseconds.
+    /// Time since which the oldest ready job is ready, in Unix milliseconds.
     pub(crate) oldest_ms: Option<u64>,
 }
 
@@ -70,7 +77,9 @@ pub(crate) enum Next {
 impl LineUp {
     pub(crate) fn new(settings: QueueSettings) -> LineUp {
         LineUp {
+            bucket: settings.rate.map(|rate| TokenBucket::new(rate, settings.batch, 0)),
             settings,
+            turns: HashMap::new(),
             jobs: HashMap::new(),
             ready: BTreeSet::new(),
             delayed: BTreeSet::new(),
@@ -109,6 +118,10 @@ impl LineUp {
             self.unique.insert(key.clone(), state.id);
         }
         let id = state.id;
+        // It has failed before the server was started.
+        if state.attempts > 0 {
+            self.keep_turn(&state);
+        }
         self.jobs.insert(id, Entry { state, stage: Stage::Ready });
         self.wait(id, now_ms);
     }
@@ -125,13 +138,35 @@ impl LineUp {
         }
         // It may have been the next one with its key.
         if let Some(key) = &entry.state.key {
+            if self.turns.get(key) == Some(&id) {
+                self.turns.remove(key);
+            }
             self.unpark(key);
         }
         Some(entry.state)
     }
 
+    /// Lets no later job with the key of this one run before it, if they run one after another.
+    fn keep_turn(&mut self, job: &JobState) {
+        if self.settings.concurrency_per_key != 1 {
+            return;
+        }
+        if let Some(key) = &job.key {
+            self.turns.entry(key.clone()).or_insert(job.id);
+        }
+    }
+
+    /// Whether another job with its key must run before this one.
+    fn has_no_turn(&self, job: &JobState) -> bool {
+        let turn = job.key.as_ref().and_then(|key| self.turns.get(key));
+        turn.is_some_and(|id| *id != job.id)
+    }
+
     /// Puts a running job back. It becomes ready at `due_ms`, in its old place.
     pub(crate) fn put_back(&mut self, id: i64, attempts: u32, due_ms: u64, now_ms: u64) {
+        if let Some(state) = self.jobs.get(&id).map(|entry| entry.state.clone()) {
+            self.keep_turn(&state);
+        }
         self.leave_stage(id);
         if let Some(entry) = self.jobs.get_mut(&id) {
             entry.state.attempts = attempts;
@@ -143,14 +178,15 @@ impl LineUp {
     /// Puts a job that is in no stage into the stage in which it waits.
     fn wait(&mut self, id: i64, now_ms: u64) {
         let per_key = self.settings.concurrency_per_key;
+        let has_no_turn = self.jobs.get(&id).is_some_and(|entry| self.has_no_turn(&entry.state));
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let place = (Reverse(entry.state.priority), id);
         let key = entry.state.key.as_ref().filter(|_| per_key > 0);
         if entry.state.due_ms > now_ms {
             entry.stage = Stage::Delayed;
             self.delayed.insert((entry.state.due_ms, id));
-        } else if let Some(key) =
-            key.filter(|key| self.running_keys.get(*key).is_some_and(|n| *n >= per_key))
+        } else if let Some(key) = key
+            .filter(|key| has_no_turn || self.running_keys.get(*key).is_some_and(|n| *n >= per_key))
         {
             entry.stage = Stage::Parked;
             self.parked.entry(key.clone()).or_default().insert(place);
@@ -250,7 +286,7 @@ impl LineUp {
             if let Some(key) = job.key.as_deref().filter(|_| per_key > 0) {
                 let running = self.running_keys.get(key).copied().unwrap_or(0);
                 let taken = keys.entry(key).or_default();
-                if running >= per_key {
+                if running >= per_key || self.has_no_turn(job) {
                     parked.push(*id);
                     continue;
                 }
@@ -283,6 +319,18 @@ impl LineUp {
                 Next::At(due_ms) => Next::At(due_ms.min(complete_ms)),
                 _ => Next::At(complete_ms),
             };
+        }
+        if let Some(bucket) = &mut self.bucket {
+            match bucket.grant(batch.len(), now_ms) {
+                Ok(granted) => batch.truncate(granted),
+                Err(at_ms) => {
+                    return match later {
+                        Next::At(due_ms) => Next::At(due_ms.min(at_ms)),
+                        _ => Next::At(at_ms),
+                    };
+                }
+            }
+            bucket.take(batch.len());
         }
         Next::Batch(batch.into_iter().filter_map(|id| self.begin(id)).collect())
     }
@@ -321,20 +369,36 @@ impl LineUp {
 
     pub(crate) fn depth(&self) -> Depth {
         let parked: usize = self.parked.values().map(BTreeSet::len).sum();
-        let oldest = self.ready.iter().take(SEARCH_MAX).filter_map(|(_, id)| self.get(*id));
         Depth {
             ready: self.ready.len() + parked,
             delayed: self.delayed.len(),
             running: self.running,
-            oldest_ms: oldest.map(|job| job.pushed_ms).min(),
+            oldest_ms: self.oldest_ms(),
         }
     }
 
-    /// Returns the ids of the jobs that wait, in the order in which they would run.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = i64> {
-        let ready = self.ready.iter().map(|(_, id)| *id);
-        let parked = self.parked.values().flatten().map(|(_, id)| *id);
-        ready.chain(parked).chain(self.delayed.iter().map(|(_, id)| *id))
+    /// Returns the time since which the oldest ready job is ready, in Unix milliseconds.
+    ///
+    /// Looks at the next jobs, and at the first one of each priority and of each key, at most at
+    /// `AGES_MAX` of each kind: later jobs are hardly older.
+    fn oldest_ms(&self) -> Option<u64> {
+        let age = |id: &i64| self.get(*id).map(|job| job.pushed_ms.max(job.due_ms));
+        let next = self.ready.iter().take(AGES_MAX).filter_map(|(_, id)| age(id));
+        let first = |of: Option<&QueueRank>| of.and_then(|(_, id)| age(id));
+        let parked = self.parked.values().take(AGES_MAX).filter_map(|of| first(of.first()));
+        let mut oldest = next.chain(parked).min();
+        let mut from = self.ready.first();
+        for _ in 0..AGES_MAX {
+            let Some((priority, id)) = from else { break };
+            oldest = [oldest, age(id)].into_iter().flatten().min();
+            from = self.ready.range((*priority, i64::MAX)..).next();
+        }
+        oldest
+    }
+
+    /// Whether the job runs.
+    pub(crate) fn is_running(&self, id: i64) -> bool {
+        self.jobs.get(&id).is_some_and(|entry| entry.stage == Stage::Running)
     }
 }
 

@@ -2,12 +2,14 @@
 //! groups, and starts batches.
 
 use crate::batch::RunError;
-use crate::engine::{Command, CommandResult, Engine, Pending, Started};
+use crate::command::{Command, CommandResult};
+use crate::engine::{Engine, Pending, Started};
 use crate::job::QueueSettings;
 use crate::sqlite::SqliteStore;
 use crate::store::StoreError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use samovar_channel::{Push, PushReply, Received, receive};
+use samovar_wire::QueueStatus;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -25,6 +27,10 @@ const GATE_LOOK_MS: u64 = 20;
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum time that the server's stop waits for the last results.
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
+/// Maximum wait for the result of a command.
+const COMMAND_LIMIT: Duration = Duration::from_secs(2);
+/// Maximum wait for figures.
+const FIGURES_LIMIT: Duration = Duration::from_millis(500);
 
 /// Called once with the body of the response.
 pub type Ran = Box<dyn FnOnce(Result<Vec<u8>, RunError>) + Send>;
@@ -62,6 +68,8 @@ enum Message {
 struct Post {
     messages: Mutex<Vec<Message>>,
     wake: OwnedFd,
+    /// Figures at the last query.
+    figures: Mutex<Vec<QueueStatus>>,
 }
 
 impl Post {
@@ -105,7 +113,7 @@ impl Jobs {
             Engine::open(Box::new(store), options.queues.clone(), options.bytes_max, now_ms())?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| StartError::Io(error.into()))?;
-        let post = Arc::new(Post { messages: Mutex::default(), wake });
+        let post = Arc::new(Post { messages: Mutex::default(), wake, figures: Mutex::default() });
         let jobs = Jobs(Arc::clone(&post));
         let is_alone = (options.is_alone)();
         let thread = Thread { engine, options, post, is_alone, complained_ms: 0 };
@@ -116,13 +124,34 @@ impl Jobs {
     /// Waits until the results of all batches that have ended are stored, for at most
     /// `FINISH_LIMIT`. Otherwise their jobs would run again.
     pub fn finish(&self) {
-        let (tell, told) = channel();
-        self.command(Command::Figures, move |_| {
-            // The receiver may have stopped to wait.
-            let _ = tell.send(());
-        });
         // After the limit, the jobs run again.
-        let _ = told.recv_timeout(FINISH_LIMIT);
+        let _ = self.ask_within(Command::Figures, FINISH_LIMIT);
+    }
+
+    /// Returns the figures of all queues: if the thread waits for the disk for longer than
+    /// `FIGURES_LIMIT`, those of the last call.
+    pub fn figures(&self) -> Vec<QueueStatus> {
+        let asked = self.ask_within(Command::Figures, FIGURES_LIMIT);
+        let mut last = self.0.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(CommandResult::Figures(all)) = asked {
+            *last = all;
+        }
+        last.clone()
+    }
+
+    /// Carries out a command, and waits for its result; `None`: there was none within
+    /// `COMMAND_LIMIT`.
+    pub fn ask(&self, command: Command) -> Option<CommandResult> {
+        self.ask_within(command, COMMAND_LIMIT)
+    }
+
+    fn ask_within(&self, command: Command, limit: Duration) -> Option<CommandResult> {
+        let (tell, told) = channel();
+        self.command(command, move |result| {
+            // The receiver may have stopped to wait.
+            let _ = tell.send(result);
+        });
+        told.recv_timeout(limit).ok()
     }
 
     /// Carries out a command. `told` is called once, on the thread of the queues; it must not
@@ -185,7 +214,7 @@ impl Drop for Callback {
     fn drop(&mut self) {
         if let Some((post, lease)) = self.0.take() {
             let why = "the server has lost the batch".to_owned();
-            post.send(Message::Ran(lease, Err(RunError::Failed(why))));
+            post.send(Message::Ran(lease, Err(RunError::Failed { class: "(lost)", why })));
         }
     }
 }
@@ -269,7 +298,7 @@ impl Thread {
         }
         for (result, tell) in replies {
             let result = match (&stored, result) {
-                (Err(error), CommandResult::Changed(_)) => CommandResult::Failed(error.clone()),
+                (Err(error), CommandResult::Changed(..)) => CommandResult::Failed(error.clone()),
                 (_, result) => result,
             };
             tell(result);

@@ -3,15 +3,16 @@
 //! A durable commit syncs the write-ahead log. The two servers of an upgrade may use the file at
 //! the same time: the old one ends its batches, and both insert jobs.
 
+use crate::batch::Failure;
 use crate::job::{JOB_BYTES, JobState};
-use crate::store::{Change, Insert, Loaded, Store, StoreError};
+use crate::store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
 use samovar_wire::DeadJob;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the tables, increased when one of them changes.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// Maximum time for which a commit waits for the other server of an upgrade.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 /// Length to which the write-ahead log is cut.
@@ -24,16 +25,29 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS jobs (
         id INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, priority INTEGER NOT NULL,
         key TEXT, unique_until INTEGER NOT NULL, due INTEGER NOT NULL, pushed INTEGER NOT NULL,
-        attempts INTEGER NOT NULL, attempts_max INTEGER NOT NULL, error TEXT, payload TEXT NOT NULL
+        attempts INTEGER NOT NULL, attempts_max INTEGER NOT NULL, error TEXT,
+        payload TEXT NOT NULL
     );
     CREATE TABLE IF NOT EXISTS dead (
         id INTEGER PRIMARY KEY, queue TEXT NOT NULL, priority INTEGER NOT NULL, key TEXT,
         pushed INTEGER NOT NULL, died INTEGER NOT NULL, attempts INTEGER NOT NULL,
-        attempts_max INTEGER NOT NULL, error TEXT NOT NULL, payload TEXT NOT NULL
+        attempts_max INTEGER NOT NULL, error TEXT NOT NULL, payload TEXT NOT NULL,
+        class TEXT NOT NULL DEFAULT '', place TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX IF NOT EXISTS dead_queue ON dead (queue, id);
     CREATE TABLE IF NOT EXISTS paused (queue TEXT PRIMARY KEY) WITHOUT ROWID;
 ";
+
+/// Changes of the tables of version 1. The server of that version can still use them.
+const FROM_1: &str = "
+    ALTER TABLE dead ADD COLUMN class TEXT NOT NULL DEFAULT '';
+    ALTER TABLE dead ADD COLUMN place TEXT NOT NULL DEFAULT '';
+";
+
+/// Bytes of a dead job in the store, without its own `?1`.
+const DEAD_BYTES: &str = "LENGTH(CAST(payload AS BLOB)) + LENGTH(CAST(error AS BLOB)) + \
+                          LENGTH(CAST(IFNULL(key, '') AS BLOB)) + LENGTH(CAST(class AS BLOB)) + \
+                          LENGTH(CAST(place AS BLOB))";
 
 const OF_JOB: &str = "id, priority, key, unique_until, due, pushed, attempts, attempts_max, \
                       LENGTH(CAST(payload AS BLOB))";
@@ -79,6 +93,11 @@ impl SqliteStore {
                 connection.pragma_update(None, "journal_mode", "wal")?;
                 connection.pragma_update(None, "synchronous", "full")?;
                 connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+                if version == 1 {
+                    connection.execute_batch(&format!(
+                        "BEGIN IMMEDIATE; {FROM_1} PRAGMA user_version = {VERSION}; COMMIT;"
+                    ))?;
+                }
                 connection.execute_batch(TABLES)?;
                 connection.pragma_update(None, "user_version", VERSION)?;
             }
@@ -120,10 +139,9 @@ impl SqliteStore {
             connection.prepare(&format!("SELECT {OF_JOB}, queue FROM jobs ORDER BY id"))?;
         let jobs = of.query_map([], |row| Ok((row.get(9)?, job_of(row)?)))?;
         let jobs = jobs.collect::<rusqlite::Result<_>>()?;
-        let mut of = connection.prepare(
-            "SELECT queue, COUNT(*), SUM(LENGTH(CAST(payload AS BLOB)) + LENGTH(error) + ?1)
-             FROM dead GROUP BY queue",
-        )?;
+        let mut of = connection.prepare(&format!(
+            "SELECT queue, COUNT(*), SUM({DEAD_BYTES} + ?1) FROM dead GROUP BY queue"
+        ))?;
         let dead = of.query_map([JOB_BYTES], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let dead = dead.collect::<rusqlite::Result<_>>()?;
         let mut of = connection.prepare("SELECT queue FROM paused")?;
@@ -136,12 +154,12 @@ impl SqliteStore {
         ids.iter().map(|id| of.query_row([id], |row| row.get(0)).optional()).collect()
     }
 
-    fn try_dead(&mut self, queue: &str, after: i64, max: usize) -> rusqlite::Result<Vec<DeadJob>> {
+    fn try_dead(&mut self, queue: &str, page: &Page) -> rusqlite::Result<Vec<DeadJob>> {
         let mut of = self.connection.prepare_cached(
-            "SELECT id, pushed, died, attempts, key, error, payload FROM dead
-             WHERE queue = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+            "SELECT id, pushed, died, attempts, key, error, payload, class, place FROM dead
+             WHERE queue = ?1 AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4",
         )?;
-        let rows = of.query_map(params![queue, after, max], |row| {
+        let rows = of.query_map(params![queue, page.after, page.until, page.max], |row| {
             Ok(DeadJob {
                 id: row.get(0)?,
                 pushed_ms: row.get(1)?,
@@ -150,9 +168,50 @@ impl SqliteStore {
                 key: row.get(4)?,
                 error: row.get(5)?,
                 payload: row.get(6)?,
+                class: row.get(7)?,
+                place: row.get(8)?,
             })
         })?;
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        for job in rows {
+            let job = job?;
+            bytes += job.payload.len() + job.error.len();
+            if !jobs.is_empty() && bytes > page.bytes_max {
+                break;
+            }
+            jobs.push(job);
+        }
+        Ok(jobs)
+    }
+
+    fn try_ids(
+        &mut self,
+        stage: Stage,
+        queue: &str,
+        page: &Page,
+    ) -> rusqlite::Result<Vec<(i64, u64)>> {
+        let (table, bytes) = match stage {
+            Stage::Alive => ("jobs", "0"),
+            Stage::Dead => ("dead", DEAD_BYTES),
+        };
+        let mut of = self.connection.prepare_cached(&format!(
+            "SELECT id, {bytes} + ?1 FROM {table}
+             WHERE queue = ?2 AND id > ?3 AND id <= ?4 ORDER BY id LIMIT ?5"
+        ))?;
+        let rows = of
+            .query_map(params![JOB_BYTES, queue, page.after, page.until, page.max], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
         rows.collect()
+    }
+
+    fn try_last(&mut self, stage: Stage) -> rusqlite::Result<i64> {
+        let table = match stage {
+            Stage::Alive => "jobs",
+            Stage::Dead => "dead",
+        };
+        let last = format!("SELECT IFNULL(MAX(id), 0) FROM {table}");
+        self.connection.query_row(&last, [], |row| row.get(0))
     }
 }
 
@@ -184,26 +243,34 @@ fn apply(to: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
             to.prepare_cached("UPDATE jobs SET attempts = ?2, due = ?3, error = ?4 WHERE id = ?1")?
                 .execute(params![id, attempts, due_ms, error])?;
         }
-        Change::Bury { id, attempts, died_ms, error } => {
+        Change::Bury { id, attempts, died_ms, failure: Failure { class, place, text } } => {
             to.prepare_cached(
                 "INSERT INTO dead (id, queue, priority, key, pushed, died, attempts, attempts_max,
-                 error, payload) SELECT id, queue, priority, key, pushed, ?2, ?3, attempts_max, ?4,
-                 payload FROM jobs WHERE id = ?1",
+                 error, payload, class, place) SELECT id, queue, priority, key, pushed, ?2,
+                 ?3, attempts_max, ?4, payload, ?5, ?6 FROM jobs WHERE id = ?1",
             )?
-            .execute(params![id, died_ms, attempts, error])?;
+            .execute(params![id, died_ms, attempts, text, class, place])?;
             to.prepare_cached("DELETE FROM jobs WHERE id = ?1")?.execute([id])?;
         }
         Change::Revive(id) => {
             to.prepare_cached(
                 "INSERT INTO jobs (id, queue, priority, key, unique_until, due, pushed, attempts,
-                 attempts_max, error, payload) SELECT id, queue, priority, key, 0, 0, pushed, 0,
-                 attempts_max, error, payload FROM dead WHERE id = ?1",
+                 attempts_max, error, payload) SELECT id, queue, priority, key, 0, 0, pushed,
+                 0, attempts_max, error, payload FROM dead WHERE id = ?1",
             )?
             .execute([id])?;
             to.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
         }
         Change::RemoveDead(id) => {
             to.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
+        }
+        Change::Move(id, from, new) => {
+            to.prepare_cached("UPDATE jobs SET queue = ?3 WHERE id = ?1 AND queue = ?2")?
+                .execute(params![id, from, new])?;
+        }
+        Change::MoveDead(id, from, new) => {
+            to.prepare_cached("UPDATE dead SET queue = ?3 WHERE id = ?1 AND queue = ?2")?
+                .execute(params![id, from, new])?;
         }
         Change::Pause(queue, true) => {
             to.execute("INSERT OR REPLACE INTO paused (queue) VALUES (?1)", [queue])?;
@@ -280,8 +347,21 @@ impl Store for SqliteStore {
         self.try_payloads(ids).map_err(failed(&self.path))
     }
 
-    fn dead(&mut self, queue: &str, after: i64, max: usize) -> Result<Vec<DeadJob>, StoreError> {
-        self.try_dead(queue, after, max).map_err(failed(&self.path))
+    fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError> {
+        self.try_dead(queue, page).map_err(failed(&self.path))
+    }
+
+    fn ids(
+        &mut self,
+        stage: Stage,
+        queue: &str,
+        page: &Page,
+    ) -> Result<Vec<(i64, u64)>, StoreError> {
+        self.try_ids(stage, queue, page).map_err(failed(&self.path))
+    }
+
+    fn last(&mut self, stage: Stage) -> Result<i64, StoreError> {
+        self.try_last(stage).map_err(failed(&self.path))
     }
 
     fn job(&mut self, id: i64) -> Result<Option<JobState>, StoreError> {

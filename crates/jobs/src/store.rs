@@ -10,6 +10,7 @@
 //!
 //! So at-least-once follows from removing a job only after its result.
 
+use crate::batch::Failure;
 use crate::job::JobState;
 use samovar_channel::NewJob;
 use samovar_wire::DeadJob;
@@ -51,14 +52,40 @@ pub enum Change {
         /// Time of its death, in Unix milliseconds.
         died_ms: u64,
         /// Reason of the last failure.
-        error: String,
+        failure: Failure,
     },
     /// A dead job becomes ready again, with no failed runs.
     Revive(i64),
     /// A dead job is removed.
     RemoveDead(i64),
+    /// A waiting job is moved, if it still is in the first queue.
+    Move(i64, String, String),
+    /// A dead job is moved, if it still is in the first queue.
+    MoveDead(i64, String, String),
     /// A queue is paused or resumed.
     Pause(String, bool),
+}
+
+/// Which jobs of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Ready, delayed and running jobs.
+    Alive,
+    /// Dead jobs.
+    Dead,
+}
+
+/// Part of the jobs of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Only larger ids.
+    pub after: i64,
+    /// Only ids up to this one.
+    pub until: i64,
+    /// Maximum number.
+    pub max: usize,
+    /// Maximum bytes; the first job may have more.
+    pub bytes_max: usize,
 }
 
 /// Content of a store when it is opened.
@@ -123,8 +150,20 @@ pub trait Store: Send {
     /// Returns the payloads of these jobs, in their order; `None`: another process has removed it.
     fn payloads(&mut self, ids: &[i64]) -> Result<Vec<Option<String>>, StoreError>;
 
-    /// Returns the dead jobs of a queue with ids above `after`, in order, at most `max`.
-    fn dead(&mut self, queue: &str, after: i64, max: usize) -> Result<Vec<DeadJob>, StoreError>;
+    /// Returns dead jobs of a queue in the order of their ids, at most as many as `page` allows.
+    fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError>;
+
+    /// Returns the ids of jobs of a queue in their order, and their bytes in the store. At most
+    /// `page.max`; the bytes of the page have no meaning.
+    fn ids(
+        &mut self,
+        stage: Stage,
+        queue: &str,
+        page: &Page,
+    ) -> Result<Vec<(i64, u64)>, StoreError>;
+
+    /// Returns the largest id of a job; 0: there is none.
+    fn last(&mut self, stage: Stage) -> Result<i64, StoreError>;
 
     /// Returns a job; `None`: it does not exist.
     fn job(&mut self, id: i64) -> Result<Option<JobState>, StoreError>;

@@ -3,6 +3,18 @@
 
 #[test]
 fn modules_use_only_lower_layers() {
-    let rooms = ["job", "store", "sqlite", "line_up", "batch", "engine", "service"];
+    let rooms = [
+        "job",
+        "batch",
+        "store",
+        "sqlite",
+        "token_bucket",
+        "line_up",
+        "push_check",
+        "command",
+        "totals",
+        "engine",
+        "service",
+    ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

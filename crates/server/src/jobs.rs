@@ -8,7 +8,10 @@ use samovar_channel::RequestEnds;
 use samovar_config::{Pool, Queue, Settings};
 use samovar_front::{BatchError, FrontHandle};
 use samovar_insight::HandoverGate;
-use samovar_jobs::{Command, CommandResult, Jobs, JobsOptions, QueueSettings, Ran, RunError};
+use samovar_jobs::{
+    Chosen, Command, CommandResult, Cursor, Jobs, JobsOptions, QueueSettings, Ran, Rate, RunError,
+    Stage,
+};
 use samovar_wire::{QueueAction, QueueQuestion, QueueResponse};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -43,6 +46,8 @@ fn queue_settings((pool, queue): (&Pool, &Queue)) -> QueueSettings {
         backoff_max: queue.backoff_max,
         dead_letter: queue.dead_letter,
         concurrency_per_key: queue.concurrency_per_key,
+        rate: queue.rate.map(|rate| Rate { count: rate.count, period_ms: rate.period_ms }),
+        oldest_max: queue.oldest_max,
     }
 }
 
@@ -86,34 +91,40 @@ pub(crate) fn start(
 
 /// Converts a request of the control socket.
 pub(crate) fn command(question: QueueQuestion) -> Command {
-    let QueueQuestion { action, queue, ids, after } = question;
+    let QueueQuestion { action, queue, ids, after, until, limit, to, dead } = question;
+    let stage = if dead { Stage::Dead } else { Stage::Alive };
+    let chosen = Chosen { queue, ids, after, until, limit };
     match action {
         QueueAction::List => Command::Figures,
-        QueueAction::Show => Command::Dead(queue, after),
-        QueueAction::Retry => Command::Retry(queue, ids),
-        QueueAction::Forget => Command::DropDead(queue, ids),
-        QueueAction::Drop => Command::Drop(queue, ids),
-        QueueAction::Pause => Command::Pause(queue),
-        QueueAction::Resume => Command::Resume(queue),
+        QueueAction::Show => Command::Dead(chosen),
+        QueueAction::Retry => Command::Retry(chosen),
+        QueueAction::Forget => Command::DropDead(chosen),
+        QueueAction::Drop => Command::Drop(chosen),
+        QueueAction::Move => Command::Move { from: chosen, to, stage },
+        QueueAction::Pause => Command::Pause(chosen.queue),
+        QueueAction::Resume => Command::Resume(chosen.queue),
     }
 }
 
 /// Converts the result of a command.
 pub(crate) fn response(result: CommandResult) -> QueueResponse {
-    let mut response = QueueResponse::default();
+    let empty = QueueResponse::default();
     match result {
-        CommandResult::Figures(all) => response.queues = all,
-        CommandResult::Dead(jobs) => response.jobs = jobs,
-        CommandResult::Changed(count) => response.changed = count,
-        CommandResult::Failed(why) => response.error = Some(why),
+        CommandResult::Figures(queues) => QueueResponse { queues, ..empty },
+        CommandResult::Dead(jobs, Cursor { next, until }) => {
+            QueueResponse { jobs, next, until, ..empty }
+        }
+        CommandResult::Changed(changed, Cursor { next, until }) => {
+            QueueResponse { changed, next, until, ..empty }
+        }
+        CommandResult::Failed(why) => QueueResponse::refused(why),
     }
-    response
 }
 
 fn of_front(error: BatchError) -> RunError {
     match error {
         BatchError::NotStarted(why) => RunError::NotStarted(why),
         BatchError::Stopping => RunError::Stopping,
-        BatchError::Failed(why) => RunError::Failed(why),
+        BatchError::Failed { class, why } => RunError::Failed { class, why },
     }
 }

@@ -54,11 +54,13 @@ pub enum About {
     Routes,
     /// Schedules whose last run failed.
     Schedules,
+    /// Queues of jobs.
+    Jobs,
 }
 
 impl About {
     /// All subjects.
-    pub const ALL: [About; 12] = [
+    pub const ALL: [About; 13] = [
         About::Readiness,
         About::Errors,
         About::Crashes,
@@ -71,6 +73,7 @@ impl About {
         About::Logs,
         About::Routes,
         About::Schedules,
+        About::Jobs,
     ];
 
     /// Returns the name in labels and JSON.
@@ -89,6 +92,7 @@ impl About {
             About::Logs => "logs",
             About::Routes => "routes",
             About::Schedules => "schedules",
+            About::Jobs => "jobs",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Health check: finds the problems in a server's status, for all programs that show one.
 
 use crate::finding::{About, Health, HealthProblem, Severity};
+use crate::queues::QueueStatus;
 use crate::status::{ImageStatus, ScalingStatus, Status, StorageStatus};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -36,6 +37,7 @@ pub fn judge(status: &Status, now: u64) -> Health {
     readiness(status, &mut findings);
     recent(status, &mut findings);
     queue(status, &mut findings);
+    jobs(status, &mut findings);
     memory(status, &mut findings);
     application(status, &mut findings);
     certificates(status, now, &mut findings);
@@ -159,6 +161,25 @@ fn queue(status: &Status, findings: &mut Vec<HealthProblem>) {
             let text = format!("{} of pool {}", requests_wait(depth), pool.name);
             findings.push(HealthProblem::warning(About::Queue, text, HINT).measured(&depth, &0));
         }
+    }
+}
+
+/// Queues of jobs whose oldest ready job waits for too long.
+fn jobs(status: &Status, findings: &mut Vec<HealthProblem>) {
+    const HINT: &str = "raise `workers` or `batch` of the queue, or make its jobs faster";
+    const PAUSED: &str = "`samovar queue resume` starts jobs again";
+    let is_late =
+        |queue: &&QueueStatus| queue.oldest_max_ms > 0 && queue.oldest_ms > queue.oldest_max_ms;
+    for queue in status.queues.iter().filter(is_late) {
+        let name = &queue.name;
+        let (text, hint) = if queue.paused {
+            (format!("the queue {name} is paused, and its jobs wait"), PAUSED)
+        } else {
+            (format!("the jobs of the queue {name} wait too long"), HINT)
+        };
+        let seconds = |ms: u64| format!("{} s", ms / 1_000);
+        let (value, limit) = (seconds(queue.oldest_ms), seconds(queue.oldest_max_ms));
+        findings.push(HealthProblem::warning(About::Jobs, text, hint).measured(&value, &limit));
     }
 }
 
@@ -363,7 +384,7 @@ pub fn dear(image: &ImageStatus) -> Option<&'static str> {
 mod tests {
     use super::judge;
     use crate::{
-        About, CertificateStatus, GrowthStatus, ImageStatus, PoolStatus, RecentStatus,
+        About, CertificateStatus, GrowthStatus, ImageStatus, PoolStatus, QueueStatus, RecentStatus,
         SavingStatus, ScalingStatus, Severity, Status, StorageStatus, WorkerStatus,
     };
 
@@ -400,6 +421,11 @@ mod tests {
             let of = StorageStatus { bytes, bytes_free, files, files_free, ..Default::default() };
             Status { storage: vec![of], ..server(&["idle"]) }
         };
+        let queue = |oldest_ms, paused| {
+            let of =
+                QueueStatus { oldest_ms, oldest_max_ms: 900_000, paused, ..Default::default() };
+            Status { queues: vec![of], ..server(&["idle"]) }
+        };
         let growth = GrowthStatus { name: "App\\Registry::$items".into(), ..Default::default() };
         let (problem, warning) = (Some(Severity::Problem), Some(Severity::Warning));
         for (status, about, severity) in vec![
@@ -430,6 +456,9 @@ mod tests {
             (disk(4 << 20, 100), About::Disk, warning),
             (disk(1 << 19, 100), About::Disk, problem),
             (disk(10 << 20, 9), About::Disk, problem),
+            (queue(900_000, false), About::Jobs, None),
+            (queue(900_001, false), About::Jobs, warning),
+            (queue(900_001, true), About::Jobs, warning),
             (server(&["booting"]), About::Readiness, problem),
         ] {
             let health = judge(&status, 1_000);

@@ -267,7 +267,11 @@ mod tests {
             action: QueueAction::Retry,
             queue: "emails".to_owned(),
             ids: vec![7],
-            after: 0,
+            after: 3,
+            until: 9,
+            limit: 20,
+            to: "mails".to_owned(),
+            dead: true,
         })));
         requests.push(Request::Schedule(Box::new(ScheduleQuestion {
             action: ScheduleAction::Run,

@@ -2,6 +2,7 @@
 
 use crate::rejection::Misunderstood;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// An action on queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub enum QueueAction {
     Pause,
     /// Start batches again.
     Resume,
+    /// Move waiting or dead jobs to another queue.
+    Move,
 }
 
 impl QueueAction {
@@ -41,8 +44,16 @@ pub struct QueueQuestion {
     pub queue: String,
     /// Numbers of the jobs; empty: all.
     pub ids: Vec<i64>,
-    /// Show only jobs with larger numbers.
+    /// Only jobs with larger numbers.
     pub after: i64,
+    /// Only jobs with numbers up to this one; 0: those that exist now.
+    pub until: i64,
+    /// Maximum number of jobs; 0: as many as one response has room for.
+    pub limit: usize,
+    /// Queue that moved jobs go to.
+    pub to: String,
+    /// Move dead jobs instead of waiting ones.
+    pub dead: bool,
 }
 
 impl QueueQuestion {
@@ -68,14 +79,21 @@ pub struct QueueStatus {
     pub running: usize,
     /// Dead jobs that are kept.
     pub dead: u64,
-    /// Age of the oldest ready job, in milliseconds.
+    /// Time for which the oldest ready job has been ready, in milliseconds.
     pub oldest_ms: u64,
+    /// `oldest_max` of the queue, in milliseconds; 0: no limit.
+    pub oldest_max_ms: u64,
     /// Jobs pushed since the start.
     pub pushed_total: u64,
     /// Jobs that succeeded since the start.
     pub done_total: u64,
     /// Runs that failed since the start.
     pub failed_total: u64,
+    /// Failed runs since the start, by the class of the exception; other reasons are in
+    /// parentheses.
+    pub failures: BTreeMap<String, u64>,
+    /// Failed runs since the start after which the job runs again.
+    pub retried_total: u64,
     /// Jobs that died since the start.
     pub dead_total: u64,
     /// Pushes that were refused since the start.
@@ -98,6 +116,10 @@ pub struct DeadJob {
     pub attempts: u32,
     /// Its key.
     pub key: Option<String>,
+    /// Class of the exception, or another reason in parentheses.
+    pub class: String,
+    /// File and line where the exception was created; empty if unknown.
+    pub place: String,
     /// Reason of the last failure.
     pub error: String,
     /// Its payload: JSON.
@@ -116,6 +138,10 @@ pub struct QueueResponse {
     pub jobs: Vec<DeadJob>,
     /// Number of jobs that have changed.
     pub changed: usize,
+    /// `after` of the next request; 0: there are no further jobs.
+    pub next: i64,
+    /// `until` of the next request.
+    pub until: i64,
 }
 
 impl QueueResponse {

@@ -3,6 +3,7 @@
 use crate::capacity::CapacityStatus;
 use crate::counters::{PoolCounters, ServerCounters};
 use crate::finding::Health;
+use crate::queues::QueueStatus;
 use crate::resources::Resources;
 use crate::schedules::ScheduleStatus;
 use crate::shared::SharedStatus;
@@ -102,6 +103,8 @@ pub struct Status {
     /// php-fpm servers of `fastcgi_pass` that received a request within the last hour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<UpstreamStatus>,
+    /// Queues of jobs.
+    pub queues: Vec<QueueStatus>,
     /// The default pool, then the others; empty if the server has one pool. The front's figures
     /// above cover all pools. The figures of the application and of shared memory above are the
     /// default pool's.

@@ -4,6 +4,8 @@
 #[test]
 fn modules_import_only_lower_ones() {
     let rooms = [
+        "rejection",
+        "queues",
         "counters",
         "resources",
         "shared",
@@ -18,7 +20,6 @@ fn modules_import_only_lower_ones() {
         "boot",
         "profile",
         "calls",
-        "queues",
         "upgrade",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

@@ -6,8 +6,8 @@ use crate::tree::read;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const FILES: [&str; 7] =
-    ["status", "finding", "capacity", "resources", "shared", "schedules", "upstreams"];
+const FILES: [&str; 8] =
+    ["status", "finding", "capacity", "resources", "shared", "schedules", "upstreams", "queues"];
 
 /// Structs that the tables of counters declare.
 const TABLES: [(&str, &str); 2] =

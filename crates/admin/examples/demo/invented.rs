@@ -16,7 +16,7 @@ use samovar_profile::loads::Explained;
 use samovar_profile::{At, Profiles, Sample};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
-use samovar_wire::Status;
+use samovar_wire::{DeadJob, QueueResponse, Status};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -402,6 +402,18 @@ impl Host for Server {
                         "at": samovar_insight::now().saturating_sub(1_320),
                     }},
             ],
+            "queues": [
+                {"name": "emails", "ready": 1_204, "delayed": 31, "running": 4, "dead": 3,
+                    "oldest_ms": 1_230_000, "oldest_max_ms": 900_000, "pushed_total": 182_044,
+                    "done_total": 180_790, "failed_total": 214, "retried_total": 199,
+                    "dead_total": 15, "failures": {
+                        "Symfony\\Component\\Mailer\\Exception\\TransportException": 198,
+                        "(timeout)": 16,
+                    }},
+                {"name": "thumbnails", "running": 2, "pushed_total": 9_310, "done_total": 9_308},
+                {"name": "export", "ready": 5, "oldest_ms": 61_000, "paused": true,
+                    "oldest_max_ms": 900_000},
+            ],
             "consoles": [
                 {"name": "messages", "pid": 4_201, "state": "running", "restarts": 0,
                     "rss_bytes": 42_000_000, "age_seconds": 7_812.0},
@@ -417,6 +429,34 @@ impl Host for Server {
     }
 
     fn metrics(&self, _page: &mut Exposition) {}
+
+    fn dead_jobs(&self, _: &str, _: i64, _: usize) -> QueueResponse {
+        let now_ms = samovar_insight::now() * 1_000;
+        let job = |id, error: &str, class: &str, place: &str| DeadJob {
+            id,
+            pushed_ms: now_ms.saturating_sub(7_200_000),
+            died_ms: now_ms.saturating_sub(1_320_000),
+            attempts: 5,
+            key: Some(format!("user-{id}")),
+            class: class.to_owned(),
+            place: place.to_owned(),
+            error: error.to_owned(),
+            payload: format!("{{\"to\":{id},\"template\":\"welcome\"}}"),
+        };
+        let class = "Symfony\\Component\\Mailer\\Exception\\TransportException";
+        let refused = format!(
+            "{class}: Connection could not be established with host \"smtp.shop.example:587\" in \
+             /srv/shop/vendor/symfony/mailer/Transport/Smtp/Stream.php:154\nStack trace:\n#0 …"
+        );
+        let place = "/srv/shop/vendor/symfony/mailer/Transport/Smtp/Stream.php:154";
+        let slow = "the batch did not end within the queue's timeout";
+        let jobs = vec![
+            job(18_301, &refused, class, place),
+            job(18_344, &refused, class, place),
+            job(19_007, slow, "(timeout)", ""),
+        ];
+        QueueResponse { jobs, ..QueueResponse::default() }
+    }
 
     fn boot(&self, _: Option<&str>) -> Option<Explained> {
         Some(called::boot())

@@ -13,6 +13,8 @@ mod image;
 mod overview;
 mod pools;
 mod profile;
+mod queue;
+mod queues;
 mod request;
 mod requests;
 mod route;
@@ -37,7 +39,7 @@ struct Page {
     show: fn(&View) -> Shown,
 }
 
-const PAGES: [Page; 13] = [
+const PAGES: [Page; 15] = [
     Page { path: "/", of: "/", is_live: true, show: overview::show },
     Page { path: "/routes", of: "/routes", is_live: true, show: routes::show },
     Page { path: "/route", of: "/routes", is_live: true, show: route::show },
@@ -47,6 +49,8 @@ const PAGES: [Page; 13] = [
     Page { path: "/workers", of: "/workers", is_live: true, show: workers::show },
     Page { path: "/image", of: "/image", is_live: true, show: image::show },
     Page { path: "/boot", of: "/boot", is_live: false, show: boot::show },
+    Page { path: "/queues", of: "/queues", is_live: true, show: queues::show },
+    Page { path: "/queue", of: "/queues", is_live: false, show: queue::show },
     Page { path: "/consoles", of: "/consoles", is_live: true, show: consoles::show },
     Page { path: "/profile", of: "/profile", is_live: false, show: profile::show },
     Page { path: "/calls", of: "/calls", is_live: false, show: calls::show },

@@ -1,6 +1,7 @@
 //! `samovar status`: state of the running server.
 
 mod phrases;
+mod queues;
 mod upstreams;
 
 use crate::arguments::{control, control_arguments, json_argument};
@@ -160,6 +161,7 @@ fn render(status: &Status) -> String {
     if !s.schedules.is_empty() {
         let _ = write!(out, "\n{}", schedule::list(&s.schedules));
     }
+    queues::render(&s.queues, &mut out);
     for of in &applications {
         if !of.shared.objects.is_empty() || of.shared.published_rejected_total > 0 {
             render_shared(of, &mut out);

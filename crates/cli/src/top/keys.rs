@@ -44,7 +44,7 @@ impl View {
             KeyCode::Char('c') if is_control => return Step::End,
             KeyCode::Tab => self.turn(self.kind as usize + 1),
             KeyCode::BackTab => self.turn(self.kind as usize + Kind::ALL.len() - 1),
-            KeyCode::Char(digit @ '1'..='3') => self.turn(digit as usize - '1' as usize),
+            KeyCode::Char(digit @ '1'..='4') => self.turn(digit as usize - '1' as usize),
             KeyCode::Right | KeyCode::Char('s' | '>') => self.sort_by(1),
             KeyCode::Left | KeyCode::Char('<') => self.sort_by(self.kind.columns().len() - 1),
             KeyCode::Char('r') => self.is_reversed = !self.is_reversed,

@@ -4,6 +4,7 @@ use super::sample::Sample;
 use samovar_wire::{Status, judged};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// Activity of the server between two samples; rates are per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -37,6 +38,7 @@ pub(super) struct Rows {
     pub(super) routes_left_out: u64,
     pub(super) workers: Vec<WorkerRow>,
     pub(super) waits: Vec<WaitRow>,
+    pub(super) queues: Vec<QueueRow>,
 }
 
 /// One route. Percentiles are since the server's start, the other values are between the samples.
@@ -82,6 +84,22 @@ pub(super) struct WaitRow {
     /// Mean number of workers that wait for it.
     pub(super) waiting: f64,
     pub(super) ms_each: f64,
+}
+
+/// A queue of jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct QueueRow {
+    pub(super) queue: String,
+    pub(super) ready: u64,
+    pub(super) delayed: u64,
+    pub(super) running: u64,
+    pub(super) dead: u64,
+    /// Time for which the oldest ready job has been ready.
+    pub(super) oldest_seconds: f64,
+    pub(super) pushed_per_second: f64,
+    pub(super) done_per_second: f64,
+    pub(super) failed_per_second: f64,
+    pub(super) paused: bool,
 }
 
 const NS_PER_S: f64 = 1e9;
@@ -161,6 +179,7 @@ impl Rows {
             routes_left_out: now.figures.routes_left_out,
             workers: workers(between, then, now),
             waits: waits(between, then, now),
+            queues: queues(between, then, now),
         }
     }
 }
@@ -227,10 +246,30 @@ fn waits(between: Between, then: &Sample, now: &Sample) -> Vec<WaitRow> {
     now.figures.waits.iter().map(row).collect()
 }
 
+fn queues(between: Between, then: &Sample, now: &Sample) -> Vec<QueueRow> {
+    let before: HashMap<_, _> = then.status.queues.iter().map(|q| (&*q.name, q)).collect();
+    let row = |q: &samovar_wire::QueueStatus| {
+        let was = before.get(&*q.name);
+        QueueRow {
+            queue: q.name.clone(),
+            ready: q.ready as u64,
+            delayed: q.delayed as u64,
+            running: q.running as u64,
+            dead: q.dead,
+            oldest_seconds: Duration::from_millis(q.oldest_ms).as_secs_f64(),
+            pushed_per_second: between.rate(q.pushed_total, was.map(|was| was.pushed_total)),
+            done_per_second: between.rate(q.done_total, was.map(|was| was.done_total)),
+            failed_per_second: between.rate(q.failed_total, was.map(|was| was.failed_total)),
+            paused: q.paused,
+        }
+    };
+    now.status.queues.iter().map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Rows, Sample};
-    use samovar_wire::{Figures, RouteLine, Status, WaitLine, WorkerStatus};
+    use samovar_wire::{Figures, QueueStatus, RouteLine, Status, WaitLine, WorkerStatus};
 
     fn sample(pid: u32, at_s: u64, requests: u64) -> Sample {
         let route = RouteLine {
@@ -248,7 +287,14 @@ mod tests {
             ns: requests * 5_000_000,
         };
         let worker = WorkerStatus { pid: 9, requests, cpu_seconds: 0.5, ..WorkerStatus::default() };
-        let mut status = Status { pid, workers: vec![worker], ..Status::default() };
+        let queue = QueueStatus {
+            name: "emails".to_owned(),
+            pushed_total: requests,
+            oldest_ms: 2_500,
+            ..QueueStatus::default()
+        };
+        let mut status =
+            Status { pid, workers: vec![worker], queues: vec![queue], ..Status::default() };
         status.front.pools.requests_total = requests;
         let figures = Figures {
             at_unix_us: at_s * 1_000_000,
@@ -272,6 +318,8 @@ mod tests {
         assert!((wait.times_per_second - 200.0).abs() < 1e-9);
         assert!((wait.waiting - 0.5).abs() < 1e-9 && (wait.ms_each - 2.5).abs() < 1e-9);
         assert_eq!((rows.workers[0].requests_per_second, rows.workers[0].cores), (100.0, 0.0));
+        let queue = &rows.queues[0];
+        assert_eq!((queue.pushed_per_second, queue.oldest_seconds), (100.0, 2.5));
     }
 
     #[test]

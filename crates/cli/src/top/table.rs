@@ -13,10 +13,12 @@ pub(crate) enum Kind {
     Workers,
     /// Peers that PHP waits for.
     Waits,
+    /// Queues of jobs.
+    Queues,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 3] = [Kind::Routes, Kind::Workers, Kind::Waits];
+    pub(crate) const ALL: [Kind; 4] = [Kind::Routes, Kind::Workers, Kind::Waits, Kind::Queues];
 
     /// Returns the name on the command line and on the screen.
     pub(crate) fn name(self) -> &'static str {
@@ -24,6 +26,7 @@ impl Kind {
             Kind::Routes => "routes",
             Kind::Workers => "workers",
             Kind::Waits => "waits",
+            Kind::Queues => "queues",
         }
     }
 
@@ -38,6 +41,10 @@ impl Kind {
                 &["STATE", "PID", "MODEL", "REQ/S", "CORES", "MB", "REQUESTS", "AGE S", "GEN"]
             }
             Kind::Waits => &["PEER", "KIND", "TIMES/S", "WAITING", "MS EACH"],
+            Kind::Queues => &[
+                "QUEUE", "READY", "OLDEST S", "DELAYED", "RUNNING", "DEAD", "PUSH/S", "DONE/S",
+                "FAIL/S",
+            ],
         }
     }
 
@@ -46,6 +53,7 @@ impl Kind {
         match self {
             Kind::Routes | Kind::Waits => 3,
             Kind::Workers => 4,
+            Kind::Queues => 1,
         }
     }
 }
@@ -84,6 +92,7 @@ pub(super) fn lines(rows: &Rows, kind: Kind, sort: usize, is_reversed: bool) -> 
         Kind::Routes => routes(rows),
         Kind::Workers => workers(rows),
         Kind::Waits => waits(rows),
+        Kind::Queues => queues(rows),
     };
     lines.sort_by(|a, b| {
         let by_column = a[sort].compare(&b[sort]);
@@ -154,10 +163,28 @@ fn waits(rows: &Rows) -> Vec<Vec<Cell>> {
     rows.waits.iter().map(line).collect()
 }
 
+fn queues(rows: &Rows) -> Vec<Vec<Cell>> {
+    let line = |q: &super::rows::QueueRow| {
+        let paused = if q.paused { " (paused)" } else { "" };
+        vec![
+            Cell::Text(format!("{}{paused}", q.queue)),
+            whole(q.ready),
+            Cell::Number(q.oldest_seconds, 1),
+            whole(q.delayed),
+            whole(q.running),
+            whole(q.dead),
+            Cell::Number(q.pushed_per_second, 1),
+            Cell::Number(q.done_per_second, 1),
+            Cell::Number(q.failed_per_second, 1),
+        ]
+    };
+    rows.queues.iter().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Kind, lines};
-    use crate::top::rows::{RouteRow, Rows, WaitRow, WorkerRow};
+    use crate::top::rows::{QueueRow, RouteRow, Rows, WaitRow, WorkerRow};
 
     fn rows() -> Rows {
         let route =
@@ -166,6 +193,7 @@ mod tests {
             routes: vec![route("b", 0.1), route("a\u{1b}[2J", 0.1), route("c", 0.9)],
             workers: vec![WorkerRow::default()],
             waits: vec![WaitRow { kind: "sleep".to_owned(), ..WaitRow::default() }],
+            queues: vec![QueueRow { paused: true, ..QueueRow::default() }],
             ..Rows::default()
         }
     }

@@ -62,6 +62,7 @@ fn draw_table(frame: &mut Frame, area: Rect, rows: &Rows, view: &mut View) {
     if all.is_empty() {
         let why = match view.kind {
             Kind::Workers => "There are no workers.",
+            Kind::Queues => "There are no queues.",
             _ if !rows.measured => {
                 "Requests are not measured: set `admin`, `insight.store` or an exporter of \
                  `insight`."

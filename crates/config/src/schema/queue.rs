@@ -13,6 +13,8 @@ pub(crate) const KEY: &str = "queue";
 pub(crate) const BATCH: RangeInclusive<i64> = 1..=1_000;
 pub(crate) const ATTEMPTS: RangeInclusive<i64> = 1..=1_000;
 pub(crate) const PER_KEY: RangeInclusive<i64> = 0..=1_000;
+pub(crate) const RATE: RangeInclusive<u64> = 1..=1_000_000;
+pub(crate) const OLDEST_MAX: Duration = Duration::from_hours(24 * 366);
 pub(crate) const LINGER_MAX: Duration = Duration::from_mins(1);
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_hours(24 * 7);
 
@@ -33,6 +35,35 @@ pub struct Queue {
     pub dead_letter: bool,
     /// Maximum number of running jobs with the same key; 0: no limit.
     pub concurrency_per_key: usize,
+    /// Maximum number of jobs that start per time; `None`: no limit.
+    pub rate: Option<JobRate>,
+    /// Age of the oldest ready job above which the health check warns; zero: never.
+    pub oldest_max: Duration,
+}
+
+/// A number of jobs per time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobRate {
+    /// Number of jobs.
+    pub count: u64,
+    /// Time in milliseconds.
+    pub period_ms: u64,
+}
+
+impl JobRate {
+    /// Parses a text such as `100/s`.
+    pub(crate) fn parse(text: &str) -> Option<JobRate> {
+        let (count, period) = text.split_once('/')?;
+        let period_ms = match period {
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        // `+5` is a number for `parse`.
+        let count = count.parse().ok().filter(|_| !count.starts_with('+'))?;
+        RATE.contains(&count).then_some(JobRate { count, period_ms })
+    }
 }
 
 impl Default for Queue {
@@ -45,11 +76,13 @@ impl Default for Queue {
             backoff_max: Duration::from_hours(1),
             dead_letter: true,
             concurrency_per_key: 0,
+            rate: None,
+            oldest_max: Duration::from_mins(15),
         }
     }
 }
 
-pub(crate) const FIELDS: [Field; 10] = [
+pub(crate) const FIELDS: [Field; 12] = [
     Field {
         key: "name",
         allowed: "up to 32 letters, digits, `-`, `_`, `.`; not `default`",
@@ -109,7 +142,39 @@ pub(crate) const FIELDS: [Field; 10] = [
         key: "concurrency_per_key",
         allowed: "0 to 1000; `0`: no limit",
         default: "`0`",
-        doc: "Maximum number of running jobs with the same key. With `1` and `batch = 1`, jobs \
-              with the same key run in the order in which they were pushed, except for retries",
+        doc: "Maximum number of running jobs with the same key. With `1`, jobs with the same key \
+              run one after another, in the order in which they were pushed: a job that failed \
+              keeps its turn",
+    },
+    Field {
+        key: "rate",
+        allowed: "1 to 1000000, and `/s`, `/m` or `/h`, such as `100/s`",
+        default: "no limit",
+        doc: "Maximum number of jobs that all workers together start per second, minute or hour",
+    },
+    Field {
+        key: "oldest_max",
+        allowed: "a time up to 8784h; `0`: none",
+        default: "`15m`",
+        doc: "If a job has been ready for longer, the health check warns",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::JobRate;
+
+    #[test]
+    fn rates_have_a_number_and_a_unit() {
+        for (text, count, period_ms) in
+            [("100/s", 100, 1_000), ("1/m", 1, 60_000), ("1000000/h", 1_000_000, 3_600_000)]
+        {
+            assert_eq!(JobRate::parse(text), Some(JobRate { count, period_ms }), "{text}");
+        }
+        for text in
+            ["", "5", "/s", "0/s", "1000001/s", "-1/s", "+1/s", "1.5/s", "1/d", "1 /s", "1/s/s"]
+        {
+            assert_eq!(JobRate::parse(text), None, "{text}");
+        }
+    }
+}

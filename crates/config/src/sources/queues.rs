@@ -7,7 +7,9 @@ use toml_edit::{Item, Table};
 use crate::problem::Problem;
 use crate::schema::notation;
 use crate::schema::pool::OWN;
-use crate::schema::queue::{ATTEMPTS, BACKOFF_MAX, BATCH, FIELDS, KEY, LINGER_MAX, PER_KEY, Queue};
+use crate::schema::queue::{
+    ATTEMPTS, BACKOFF_MAX, BATCH, FIELDS, JobRate, KEY, LINGER_MAX, OLDEST_MAX, PER_KEY, Queue,
+};
 use crate::schema::{console, names};
 use crate::sources::pools;
 use crate::sources::tables::{Reader, SettingsFile};
@@ -65,6 +67,10 @@ impl Reader<'_, '_> {
             concurrency_per_key: self
                 .read(table, "concurrency_per_key", count(PER_KEY))
                 .unwrap_or(default.concurrency_per_key),
+            rate: self.read(table, "rate", rate),
+            oldest_max: self
+                .read(table, "oldest_max", time(OLDEST_MAX))
+                .unwrap_or(default.oldest_max),
         };
         if self.problems.len() > before {
             return None;
@@ -81,6 +87,10 @@ impl Reader<'_, '_> {
         }
         Some((name?, queue))
     }
+}
+
+fn rate(item: &Item) -> Result<JobRate, Option<&'static str>> {
+    item.as_str().and_then(JobRate::parse).ok_or(None)
 }
 
 fn count(allowed: RangeInclusive<i64>) -> impl Fn(&Item) -> Result<usize, Option<&'static str>> {

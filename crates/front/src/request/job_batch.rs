@@ -27,7 +27,18 @@ pub enum BatchError {
     /// The server ends.
     Stopping,
     /// It failed.
-    Failed(String),
+    Failed {
+        /// Kind of the failure, in parentheses: other failures have the class of an exception.
+        class: &'static str,
+        /// Reason.
+        why: String,
+    },
+}
+
+impl BatchError {
+    fn failed(class: &'static str, why: impl Into<String>) -> BatchError {
+        BatchError::Failed { class, why: why.into() }
+    }
 }
 
 /// Called once, on the front's thread. Must not block.
@@ -105,18 +116,21 @@ async fn run(shared: &Rc<Shared>, body: &[u8]) -> Result<Vec<u8>, BatchError> {
     };
     match internal::run(shared, &setup, script, &request).await {
         Ok((status, results)) if status < WRONG_FROM => Ok(results),
-        Ok((status, _)) => Err(BatchError::Failed(format!(
-            "the handler failed with the status {status}: see the worker's messages in the log"
-        ))),
+        Ok((status, _)) => Err(BatchError::failed(
+            "(status)",
+            format!(
+                "the handler failed with the status {status}: see the worker's messages in the log"
+            ),
+        )),
         Err(Lost::QueueTimeout) => {
             Err(BatchError::NotStarted("no worker took the batch in time".to_owned()))
         }
         Err(Lost::Overrun(_)) => {
-            Err(BatchError::Failed("the batch did not end within the queue's timeout".to_owned()))
+            Err(BatchError::failed("(timeout)", "the batch did not end within the queue's timeout"))
         }
         Err(Lost::Orphaned(_)) => {
-            Err(BatchError::Failed("the worker died while it ran the batch".to_owned()))
+            Err(BatchError::failed("(worker died)", "the worker died while it ran the batch"))
         }
-        Err(_) => Err(BatchError::Failed("the worker's response is incomplete".to_owned())),
+        Err(_) => Err(BatchError::failed("(no result)", "the worker's response is incomplete")),
     }
 }

@@ -15,6 +15,8 @@ fn settings() -> QueueSettings {
         backoff_max: Duration::from_mins(1),
         dead_letter: true,
         concurrency_per_key: 0,
+        rate: None,
+        oldest_max: Duration::ZERO,
     }
 }
 
@@ -169,8 +171,53 @@ fn depth_counts_bytes_and_oldest() {
     let depth = queue.depth();
     assert_eq!((depth.ready, depth.delayed, depth.oldest_ms), (1, 1, Some(7)));
     assert_eq!(queue.bytes(), 2 * job(1).bytes());
-    assert_eq!(queue.waiting().collect::<Vec<_>>(), [1, 2]);
     queue.remove(1);
     queue.remove(2);
     assert_eq!((queue.bytes(), queue.len()), (0, 0));
+}
+
+#[test]
+fn retried_job_runs_before_later_ones_with_its_key() {
+    let one = QueueSettings { concurrency_per_key: 1, batch: 1, ..settings() };
+    let urgent = JobState { priority: 9, ..keyed(4, "a") };
+    let mut queue = queue(one, [keyed(1, "a"), keyed(2, "a"), keyed(3, "b")]);
+    assert_eq!(next(&mut queue, 0), [1]);
+    queue.put_back(1, 1, 500, 0);
+    queue.add(urgent, 0);
+    assert_eq!(next(&mut queue, 0), [3], "another key is not blocked");
+    assert_eq!(queue.next(499, BYTES_MAX), Next::At(500));
+    assert_eq!(queue.depth().ready, 2, "the later ones wait");
+    assert_eq!(next(&mut queue, 500), [1]);
+    queue.remove(1);
+    assert_eq!(next(&mut queue, 500), [4]);
+    queue.remove(4);
+    assert_eq!(next(&mut queue, 500), [2]);
+}
+
+#[test]
+fn removed_job_gives_its_turn_away() {
+    let one = QueueSettings { concurrency_per_key: 1, batch: 1, ..settings() };
+    let mut queue = queue(one, [keyed(1, "a"), keyed(2, "a")]);
+    assert_eq!(next(&mut queue, 0), [1]);
+    queue.put_back(1, 1, 500, 0);
+    assert!(next(&mut queue, 0).is_empty());
+    queue.remove(1);
+    assert_eq!(next(&mut queue, 0), [2]);
+}
+
+#[test]
+fn age_counts_from_when_a_job_is_ready() {
+    let mut delayed = queue(settings(), [JobState { pushed_ms: 5, due_ms: 900, ..job(1) }]);
+    assert_eq!(delayed.next(899, BYTES_MAX), Next::At(900));
+    delayed.wake(900);
+    assert_eq!(delayed.depth().oldest_ms, Some(900));
+    // A job of a lower priority after more jobs than the search looks at.
+    let many = (2..3_000).map(|id| JobState { pushed_ms: 800, priority: 1, ..job(id) });
+    let old = JobState { pushed_ms: 7, ..job(1) };
+    assert_eq!(queue(settings(), many.chain([old])).depth().oldest_ms, Some(7));
+    let one = QueueSettings { concurrency_per_key: 1, batch: 1, ..settings() };
+    let mut parked = queue(one, [keyed(1, "a"), JobState { pushed_ms: 3, ..keyed(2, "a") }]);
+    assert_eq!(next(&mut parked, 0), [1]);
+    assert!(next(&mut parked, 0).is_empty());
+    assert_eq!(parked.depth().oldest_ms, Some(3), "it is ready, and waits for its key");
 }

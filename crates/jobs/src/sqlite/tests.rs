@@ -16,6 +16,10 @@ fn insert(payload: &str) -> Insert {
     Insert { queue: "emails".to_owned(), job, pushed_ms: 100 }
 }
 
+fn after(id: i64) -> Page {
+    Page { after: id, until: i64::MAX, max: 10, bytes_max: 1_000 }
+}
+
 fn open(path: &Path) -> SqliteStore {
     let (store, aside) = SqliteStore::open(path, 1).expect("a store");
     assert_eq!(aside, None);
@@ -63,18 +67,24 @@ fn dead_job_is_kept_and_revived() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = open(&folder.path().join("jobs.sqlite"));
     store.commit(&[insert("1"), insert("2")], &[], true).expect("stored");
-    let bury = |id| Change::Bury { id, attempts: 2, died_ms: 200, error: "broken".to_owned() };
+    let failure = Failure {
+        class: "Broken".to_owned(),
+        place: "/a.php:3".to_owned(),
+        text: "broken".to_owned(),
+    };
+    let bury = |id| Change::Bury { id, attempts: 2, died_ms: 200, failure: failure.clone() };
     store.commit(&[], &[bury(1), bury(2)], false).expect("stored");
-    let dead = store.dead("emails", 0, 10).expect("readable");
+    let dead = store.dead("emails", &after(0)).expect("readable");
     assert_eq!(dead.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 2]);
     assert_eq!((&*dead[0].error, &*dead[0].payload, dead[0].attempts), ("broken", "1", 2));
-    assert_eq!(store.dead("emails", 1, 10).expect("readable").len(), 1);
-    assert!(store.dead("other", 0, 10).expect("readable").is_empty());
+    assert_eq!((&*dead[0].class, &*dead[0].place), ("Broken", "/a.php:3"));
+    assert_eq!(store.dead("emails", &after(1)).expect("readable").len(), 1);
+    assert!(store.dead("other", &after(0)).expect("readable").is_empty());
     let loaded = store.load().expect("readable");
     assert_eq!((loaded.jobs.len(), &*loaded.dead[0].0, loaded.dead[0].1), (0, "emails", 2));
 
     store.commit(&[], &[Change::Revive(1), Change::RemoveDead(2)], false).expect("stored");
-    assert!(store.dead("emails", 0, 10).expect("readable").is_empty());
+    assert!(store.dead("emails", &after(0)).expect("readable").is_empty());
     let job = store.job(1).expect("readable").expect("revived");
     assert_eq!((job.attempts, job.due_ms, job.attempts_max), (0, 0, 2));
 }
@@ -127,6 +137,46 @@ fn newer_file_is_refused() {
     connection.pragma_update(None, "user_version", VERSION + 1).unwrap();
     drop(connection);
     let error = SqliteStore::open(&path, 1).expect_err("newer").to_string();
-    assert!(error.contains("has version 2") && error.contains("hint:"), "{error}");
+    assert!(error.contains("has version 3") && error.contains("hint:"), "{error}");
     assert!(path.exists(), "it is not renamed");
+}
+
+/// Tables of version 1.
+const VERSION_1: &str = "
+    CREATE TABLE jobs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, priority INTEGER NOT NULL,
+        key TEXT, unique_until INTEGER NOT NULL, due INTEGER NOT NULL, pushed INTEGER NOT NULL,
+        attempts INTEGER NOT NULL, attempts_max INTEGER NOT NULL, error TEXT, payload TEXT NOT NULL
+    );
+    CREATE TABLE dead (
+        id INTEGER PRIMARY KEY, queue TEXT NOT NULL, priority INTEGER NOT NULL, key TEXT,
+        pushed INTEGER NOT NULL, died INTEGER NOT NULL, attempts INTEGER NOT NULL,
+        attempts_max INTEGER NOT NULL, error TEXT NOT NULL, payload TEXT NOT NULL
+    );
+    CREATE INDEX dead_queue ON dead (queue, id);
+    CREATE TABLE paused (queue TEXT PRIMARY KEY) WITHOUT ROWID;
+    INSERT INTO jobs VALUES (3, 'emails', 0, NULL, 0, 0, 5, 0, 0, NULL, '1');
+    INSERT INTO dead VALUES (2, 'emails', 0, NULL, 5, 6, 1, 0, 'broken', '2');
+    PRAGMA user_version = 1;
+";
+
+#[test]
+fn file_of_version_1_is_read_and_still_usable_by_its_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("jobs.sqlite");
+    let older = Connection::open(&path).unwrap();
+    older.pragma_update(None, "journal_mode", "wal").unwrap();
+    older.execute_batch(VERSION_1).unwrap();
+    let mut store = open(&path);
+    let loaded = store.load().expect("readable");
+    assert_eq!((loaded.jobs.len(), loaded.dead[0].1), (1, 1));
+    assert_eq!(&*store.dead("emails", &after(0)).expect("readable")[0].error, "broken");
+    // The server before an upgrade still writes.
+    let insert = "INSERT INTO dead (id, queue, priority, key, pushed, died, attempts, attempts_max,
+                  error, payload) SELECT id, queue, priority, key, pushed, 1, 2, attempts_max, '',
+                  payload FROM jobs WHERE id = 3";
+    older.execute(insert, []).unwrap();
+    assert_eq!(store.dead("emails", &after(0)).expect("readable").len(), 2);
+    drop(store);
+    assert_eq!(open(&path).load().expect("readable").dead[0].1, 2);
 }

@@ -207,6 +207,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
             .collect(),
         schedules: sources.schedules.status(),
         upstreams: upstreams(sources),
+        queues: sources.jobs.as_ref().map(Jobs::figures).unwrap_or_default(),
         certificates: certificates(sources),
         pools,
         recent: recent(sources, report.boot_failed),

@@ -3,6 +3,7 @@
 mod capacity;
 mod certificates;
 mod pools;
+mod queues;
 mod ready;
 mod schedules;
 mod table;
@@ -15,6 +16,7 @@ use crate::control::capacity::process_cpu_ns;
 use crate::control::report::{Booted, StatusSources, status};
 use crate::development::Developer;
 use crate::handover::predecessor::Predecessor;
+use crate::jobs;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
 use anyhow::{Context, Result, bail};
@@ -26,12 +28,13 @@ use samovar_insight::store::StoreLimits;
 use samovar_insight::{
     Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Witness, intake,
 };
+use samovar_jobs::{Chosen, Command};
 use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
 use samovar_wire::{
-    About, Application, Health, HealthProblem, ImageStatus, PoolCounters, ScalingStatus,
-    ServerCounters, Severity, SharedObject, SharedStatus, Status, judged,
+    About, Application, Health, HealthProblem, ImageStatus, PoolCounters, QueueResponse,
+    ScalingStatus, ServerCounters, Severity, SharedObject, SharedStatus, Status, judged,
 };
 use std::iter;
 use std::net::{SocketAddr, TcpListener};
@@ -174,6 +177,15 @@ impl Host for Server {
 
     fn status(&self) -> Status {
         status(&self.sources)
+    }
+
+    fn dead_jobs(&self, queue: &str, after: i64, limit: usize) -> QueueResponse {
+        let chosen = Chosen { queue: queue.to_owned(), after, limit, ..Chosen::default() };
+        match self.sources.jobs.as_ref().map(|jobs| jobs.ask(Command::Dead(chosen))) {
+            Some(Some(result)) => jobs::response(result),
+            Some(None) => QueueResponse::refused("the store of jobs did not respond".to_owned()),
+            None => QueueResponse::refused("this server has no queue".to_owned()),
+        }
     }
 
     fn ready(&self, pool: Option<&str>) -> Result<String, String> {
@@ -435,6 +447,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     certificates::metrics(&status.certificates, page);
     schedules::metrics(&status.schedules, page);
     upstreams::metrics(&status.upstreams, page);
+    queues::metrics(&status.queues, page);
     shared_metrics(&all, page);
     pools::metrics(&status.pools, page);
     image_metrics(&all, page);

@@ -218,8 +218,22 @@ static const char *name_of(const job_object *o, bool has_thrown) {
     }
 }
 
-/* Adds the text of the exception: class, message, position and stack. */
+/* Adds the position of the exception, and its text: class, message, position and stack. */
 static void add_error(zval *to, zend_object *thrown) {
+    add_assoc_str(to, "class", zend_string_copy(thrown->ce->name));
+    zend_class_entry *base = zend_get_exception_base(thrown);
+    if (base) {
+        zval file_room, line_room;
+        zval *file =
+            zend_read_property_ex(base, thrown, ZSTR_KNOWN(ZEND_STR_FILE), true, &file_room);
+        zval *line =
+            zend_read_property_ex(base, thrown, ZSTR_KNOWN(ZEND_STR_LINE), true, &line_room);
+        if (Z_TYPE_P(file) == IS_STRING && Z_TYPE_P(line) == IS_LONG) {
+            add_assoc_str(
+                to, "place",
+                zend_strpprintf(0, "%s:" ZEND_LONG_FMT, Z_STRVAL_P(file), Z_LVAL_P(line)));
+        }
+    }
     zval text;
     ZVAL_UNDEF(&text);
     zend_call_known_instance_method_with_0_params(thrown->ce->__tostring, thrown, &text);

@@ -13,7 +13,7 @@ use samovar_profile::loads::Explained;
 use samovar_profile::{At, Options, Profiles, Sample};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
-use samovar_wire::Status;
+use samovar_wire::{DeadJob, QueueResponse, Status};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,22 @@ impl Host for Says {
     }
 
     fn metrics(&self, _page: &mut Exposition) {}
+
+    fn dead_jobs(&self, _: &str, _: i64, _: usize) -> QueueResponse {
+        let Some(text) = self.0["version"].as_str().map(str::to_owned) else {
+            return QueueResponse::default();
+        };
+        let job = DeadJob {
+            id: 7,
+            key: Some(text.clone()),
+            class: text.clone(),
+            place: text.clone(),
+            error: text.clone(),
+            payload: text,
+            ..DeadJob::default()
+        };
+        QueueResponse { jobs: vec![job], next: 7, ..QueueResponse::default() }
+    }
 
     fn boot(&self, pool: Option<&str>) -> Option<Explained> {
         let of = pool.map_or("explained".to_owned(), |pool| format!("explained {pool}"));
@@ -83,6 +99,7 @@ fn status(text: &str) -> Value {
         "version": text, "listen": [text], "not_ready": text,
         "workers": [{"pid": 1, "state": text, "model": text}],
         "consoles": [{"name": text, "state": text}],
+        "queues": [{"name": text, "ready": 2, "dead": 1, "failures": {text: 3}}],
         "upstreams": [{
             "address": text, "last_trouble": {"reason": text, "words": text},
             "addresses": [{"address": text, "last_trouble": {"reason": text, "words": text}}],
@@ -155,6 +172,7 @@ fn text_from_outside_is_escaped_on_every_page() {
         let of_request = link("/request", &[("id", text)]);
         let found = link("/routes", &[("find", text), ("sort", text), ("than", text)]);
         let of_history = link("/history", &[("route", text), ("hours", text), ("to", text)]);
+        let of_queue = link("/queue", &[("name", text)]);
         let group = sources.insight.as_ref().unwrap().figures().errors().latest()[0].id;
         let of_group = format!("/errors?group={group:016x}");
         let addresses = [
@@ -167,6 +185,8 @@ fn text_from_outside_is_escaped_on_every_page() {
             "/image",
             "/boot",
             "/consoles",
+            "/queues",
+            &of_queue,
             "/history",
             &of_route,
             &of_request,
@@ -203,6 +223,8 @@ fn pages_without_figures_explain_why() {
         ("/workers", "No workers."),
         ("/image", "No checkpoint: each request runs"),
         ("/consoles", "No console workers."),
+        ("/queues", "No queues."),
+        ("/queue?name=x", "No such queue"),
         ("/history", "No history: it is disabled"),
         ("/profile", "profile.hertz is 0"),
         ("/calls", "No requests are traced"),
