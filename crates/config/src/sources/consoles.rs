@@ -56,7 +56,7 @@ pub(crate) fn read(
 ) -> Vec<TypedConsole> {
     let mut read: Vec<TypedConsole> = Vec::new();
     for (number, table) in tables.iter().enumerate() {
-        let line = table.span().map_or(1, |span| (file.line_of)(span.start));
+        let line = file.line_of_table(table);
         if number == TABLES_MAX {
             let what = format!("more than {TABLES_MAX} `[[{name}]]`");
             problems.push(file.problem(line, &what, "raise `count` instead of repeating a table"));

@@ -1,7 +1,7 @@
 //! `samovar.toml` → typed values, each with its line.
 
 use std::path::Path;
-use toml_edit::{Array, Document, Item, Key, Table, TableLike, Value};
+use toml_edit::{Array, ArrayOfTables, Document, Item, Key, Table, TableLike, Value};
 
 use crate::problem::Problem;
 use crate::schema::location::{self, Location};
@@ -94,15 +94,15 @@ impl Reader<'_> {
         } else if key == console::KEY {
             self.consoles(line, item);
         } else if key == location::KEY {
-            self.locations(line, item);
+            self.contents.locations = self.tables(location::KEY, line, item, locations::read);
         } else if key == pool::KEY {
             self.pools(line, item);
         } else if key == queue::KEY {
             self.queues(line, item);
         } else if key == intake::KEY {
-            self.intakes(line, item);
+            self.contents.intakes = self.tables(intake::KEY, line, item, intakes::read);
         } else if key == schedule::KEY {
-            self.schedules(line, item);
+            self.contents.schedules = self.tables(schedule::KEY, line, item, schedules::read);
         } else if key == console::FORMER_KEY && item.as_value().is_none() {
             self.former_consoles(line, item);
         } else if names::groups().any(|group| group == key) {
@@ -124,37 +124,21 @@ impl Reader<'_> {
         }
     }
 
-    fn locations(&mut self, line: usize, item: &Item) {
+    /// Reads the tables `[[key]]`.
+    fn tables<T>(
+        &mut self,
+        key: &str,
+        line: usize,
+        item: &Item,
+        read: impl FnOnce(&SettingsFile<'_>, &ArrayOfTables, &mut Vec<Problem>) -> Vec<T>,
+    ) -> Vec<T> {
         let line_of = |offset| line_of(self.text, offset);
         let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
-        match item.as_array_of_tables() {
-            Some(tables) => {
-                self.contents.locations = locations::read(&file, tables, self.problems);
-            }
-            None => self.problems.push(locations::no_tables(&file, line)),
-        }
-    }
-
-    fn intakes(&mut self, line: usize, item: &Item) {
-        let line_of = |offset| line_of(self.text, offset);
-        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
-        match item.as_array_of_tables() {
-            Some(tables) => {
-                self.contents.intakes = intakes::read(&file, tables, self.problems);
-            }
-            None => self.problems.push(intakes::no_tables(&file, line)),
-        }
-    }
-
-    fn schedules(&mut self, line: usize, item: &Item) {
-        let line_of = |offset| line_of(self.text, offset);
-        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
-        match item.as_array_of_tables() {
-            Some(tables) => {
-                self.contents.schedules = schedules::read(&file, tables, self.problems);
-            }
-            None => self.problems.push(schedules::no_tables(&file, line)),
-        }
+        let Some(tables) = item.as_array_of_tables() else {
+            self.problems.push(file.no_tables(line, key));
+            return Vec::new();
+        };
+        read(&file, tables, self.problems)
     }
 
     /// Reads each `[[pool]]`: its name and match rules, and its settings in the general notation.
@@ -162,10 +146,10 @@ impl Reader<'_> {
         let line_of = |offset| line_of(self.text, offset);
         let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
         let Some(found) = item.as_array_of_tables() else {
-            return self.problems.push(pools::no_tables(&file, line));
+            return self.problems.push(file.no_tables(line, pool::KEY));
         };
         for table in found {
-            let line = table.span().map_or(1, |span| line_of(span.start));
+            let line = file.line_of_table(table);
             if self.contents.pools.len() == TABLES_MAX {
                 let what =
                     format!("more than {TABLES_MAX} `[[{}]]` and `[[{}]]`", pool::KEY, queue::KEY);
@@ -199,10 +183,10 @@ impl Reader<'_> {
         let line_of = |offset| line_of(self.text, offset);
         let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
         let Some(found) = item.as_array_of_tables() else {
-            return self.problems.push(queues::no_tables(&file, line));
+            return self.problems.push(file.no_tables(line, queue::KEY));
         };
         for table in found {
-            let line = table.span().map_or(1, |span| line_of(span.start));
+            let line = file.line_of_table(table);
             if self.contents.pools.len() == TABLES_MAX {
                 let what =
                     format!("more than {TABLES_MAX} `[[{}]]` and `[[{}]]`", pool::KEY, queue::KEY);

@@ -20,12 +20,6 @@ pub(crate) struct TypedIntake {
     intake: Intake,
 }
 
-/// Makes the problem of a key that is not an array of tables.
-pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
-    let hint = format!("begin each of them with a line `[[{KEY}]]`");
-    file.problem(line, &format!("`{KEY}` is not an array of tables"), hint)
-}
-
 /// Reads all tables; mistakes become problems.
 pub(crate) fn read(
     file: &SettingsFile<'_>,
@@ -34,7 +28,7 @@ pub(crate) fn read(
 ) -> Vec<TypedIntake> {
     let mut read = Vec::new();
     for (number, table) in tables.iter().enumerate() {
-        let line = table.span().map_or(1, |span| (file.line_of)(span.start));
+        let line = file.line_of_table(table);
         if number == TABLES_MAX {
             let what = format!("more than {TABLES_MAX} `[[{KEY}]]`");
             problems.push(file.problem(line, &what, "use one table with several `match`"));

@@ -16,12 +16,6 @@ use crate::schema::upstream::Upstream;
 use crate::sources::tables::{Reader, SettingsFile};
 use notation::Wrong;
 
-/// Makes the problem of a key that is not an array of tables.
-pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
-    let hint = format!("begin each of them with a line `[[{KEY}]]`");
-    file.problem(line, &format!("`{KEY}` is not an array of tables"), hint)
-}
-
 /// Reads all tables; mistakes become problems.
 pub(crate) fn read(
     file: &SettingsFile<'_>,
@@ -30,7 +24,7 @@ pub(crate) fn read(
 ) -> Vec<Location> {
     let mut read = Vec::new();
     for (number, table) in tables.iter().enumerate() {
-        let line = table.span().map_or(1, |span| (file.line_of)(span.start));
+        let line = file.line_of_table(table);
         if number == TABLES_MAX {
             let hint = "use one table with several patterns: `path = [\"/a/*\", \"/b/*\"]`";
             let what = format!("more than {TABLES_MAX} `[[{KEY}]]`");

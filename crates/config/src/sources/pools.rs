@@ -19,12 +19,6 @@ use crate::sources::typed_value::Typed;
 use crate::sources::{consoles, merge};
 pub(crate) use table::TypedPool;
 
-/// Makes the problem of a key that is not an array of tables.
-pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
-    let hint = format!("begin each of them with a line `[[{KEY}]]`");
-    file.problem(line, &format!("`{KEY}` is not an array of tables"), hint)
-}
-
 /// Whether the key describes the pool itself, and is not one of its settings.
 pub(crate) fn is_about(key: &str) -> bool {
     FIELDS.iter().any(|field| field.key == key)

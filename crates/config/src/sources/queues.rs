@@ -14,12 +14,6 @@ use crate::schema::{console, names};
 use crate::sources::pools;
 use crate::sources::tables::{Reader, SettingsFile};
 
-/// Makes the problem of a key that is not an array of tables.
-pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
-    let hint = format!("begin each of them with a line `[[{KEY}]]`");
-    file.problem(line, &format!("`{KEY}` is not an array of tables"), hint)
-}
-
 /// Whether the key describes the queue itself, and is not a setting of its pool.
 pub(crate) fn is_about(key: &str) -> bool {
     FIELDS.iter().any(|field| field.key == key)

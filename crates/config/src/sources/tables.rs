@@ -20,6 +20,17 @@ impl SettingsFile<'_> {
     pub(crate) fn problem(&self, line: usize, what: &str, hint: impl Into<String>) -> Problem {
         Problem::new(format!("{}:{line}: {what}", self.path.display()), hint).at_line(line)
     }
+
+    /// Makes the problem of a key that is not an array of tables.
+    pub(crate) fn no_tables(&self, line: usize, key: &str) -> Problem {
+        let hint = format!("begin each of them with a line `[[{key}]]`");
+        self.problem(line, &format!("`{key}` is not an array of tables"), hint)
+    }
+
+    /// Returns the line at which a table begins.
+    pub(crate) fn line_of_table(&self, table: &Table) -> usize {
+        table.span().map_or(1, |span| (self.line_of)(span.start))
+    }
 }
 
 /// Reads one of the tables `[[name]]`; mistakes become problems.
