@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use tempfile::TempDir;
 
-/// Names that occur in no other text: the application replaces them in its responses.
-const DATABASES: [&str; 2] = ["tea_of_kept", "tea_of_fresh"];
+/// Names that occur in no other text: the application replaces them in its responses. They have one
+/// length, which queries can see.
+const DATABASES: [&str; 2] = ["tea_of_kept", "tea_of_each"];
 
 /// Requests of a page that must keep its worker.
 const PAGES: usize = 20;

@@ -172,7 +172,9 @@ final class Application
         for ($i = $draw->number(1, 4); $i > 0; $i--) {
             $visits[] = $grammar->visit();
         }
-        $visits[] = $this->connection->look($this->boot);
+        $has_process = in_array('daemon', array_column($visits[count($visits) - 1], 0), true);
+        $await = $has_process ? [['await', []]] : [];
+        $visits[] = [...$await, ...$this->connection->look($this->boot)];
 
         return $visits;
     }

@@ -9,22 +9,28 @@ trait Descendants
 {
     private const WAIT_MS = 300;
     private const CPU_SECONDS = 1;
-    private const SECONDS = 3;
+    private const SECONDS = 10;
 
-    /** Runs an operation in a grandchild after this process has gone on.
+    /** Runs an operation in a grandchild during the next visit, which awaits it: two processes that
+     * read one socket at once may wait for ever, so the end of this visit comes first.
      *
      * @param array{string, mixed} $operation */
     public function daemon(array $operation): string
     {
+        foreach (['started', 'done'] as $state) {
+            @unlink($this->file($state));
+        }
         if (pcntl_fork() === 0) {
             if (pcntl_fork() === 0) {
-                // Two processes that read one socket may wait for ever.
                 posix_setrlimit(POSIX_RLIMIT_CPU, self::CPU_SECONDS, self::CPU_SECONDS);
                 pcntl_alarm(self::SECONDS);
-                usleep(1000);
+                while (!file_exists($this->file('started'))) {
+                    usleep(1000);
+                    clearstatcache();
+                }
                 [$verb, $arguments] = $operation;
                 $this->$verb(...$arguments);
-                touch("{$this->place}.{$this->database}.done");
+                touch($this->file('done'));
             }
             // Without the destructors, which would end the session.
             posix_kill(posix_getpid(), SIGKILL);
@@ -34,16 +40,21 @@ trait Descendants
         return 'forked';
     }
 
-    /** Waits until the grandchild of a former visit is done. A server may have ended it. */
+    /** Starts the operation of the former visit's grandchild, and waits until it is done. A server
+     * may have ended the process. */
     public function await(): string
     {
-        $file = "{$this->place}.{$this->database}.done";
-        for ($i = 0; $i < self::WAIT_MS && !file_exists($file); $i++) {
+        touch($this->file('started'));
+        for ($i = 0; $i < self::WAIT_MS && !file_exists($this->file('done')); $i++) {
             usleep(1000);
             clearstatcache();
         }
-        @unlink($file);
 
         return 'awaited';
+    }
+
+    private function file(string $state): string
+    {
+        return "{$this->place}.{$this->database}.{$state}";
     }
 }
