@@ -4,27 +4,13 @@ use crate::format;
 use crate::query::link;
 use maud::{DOCTYPE, Markup, html};
 
-/// Pages in the menu: (path, name).
-const PAGES: [(&str, &str); 12] = [
-    ("/", "Overview"),
-    ("/routes", "Routes"),
-    ("/requests", "Requests"),
-    ("/errors", "Errors"),
-    ("/profile", "Profile"),
-    ("/calls", "Calls"),
-    ("/workers", "Workers"),
-    ("/image", "Image"),
-    ("/boot", "Boot"),
-    ("/queues", "Queues"),
-    ("/consoles", "Consoles"),
-    ("/history", "History"),
-];
-
 /// Address and metadata of a page.
 pub(crate) struct Around<'a> {
     pub(crate) title: &'a str,
-    /// Path of the menu's marked entry.
-    pub(crate) path: &'a str,
+    /// Entries of the menu: path and name.
+    pub(crate) menu: &'a [(&'a str, &'a str)],
+    /// Path of the marked entry.
+    pub(crate) marked: &'a str,
     /// Address of the page, for the link that reloads it.
     pub(crate) address: &'a str,
     pub(crate) is_live: bool,
@@ -59,8 +45,8 @@ fn page(around: &Around, main: &Markup) -> Markup {
                         img src="/assets/icon.svg" alt="" width="22" height="22"; "Samovar"
                     }
                     nav aria-label="Pages" {
-                        @for (path, name) in PAGES {
-                            a href=(path) aria-current=[(path == around.path).then_some("page")] {
+                        @for (path, name) in around.menu {
+                            a href=(path) aria-current=[(*path == around.marked).then_some("page")] {
                                 (name)
                             }
                         }

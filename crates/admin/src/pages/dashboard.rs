@@ -33,29 +33,47 @@ use view::{Shown, View};
 
 struct Page {
     path: &'static str,
-    /// Path of the menu's marked entry.
-    of: &'static str,
+    entry: Entry,
     is_live: bool,
     show: fn(&View) -> Shown,
 }
 
+/// Place of a page in the menu.
+enum Entry {
+    /// The page is an entry of this name.
+    Named(&'static str),
+    /// The page has no entry; the entry with this path is marked.
+    Below(&'static str),
+}
+
+use Entry::{Below, Named};
+
+/// All pages. Those with a name are in the menu, in this order.
 const PAGES: [Page; 15] = [
-    Page { path: "/", of: "/", is_live: true, show: overview::show },
-    Page { path: "/routes", of: "/routes", is_live: true, show: routes::show },
-    Page { path: "/route", of: "/routes", is_live: true, show: route::show },
-    Page { path: "/requests", of: "/requests", is_live: true, show: requests::show },
-    Page { path: "/request", of: "/requests", is_live: false, show: request::show },
-    Page { path: "/errors", of: "/errors", is_live: true, show: errors::show },
-    Page { path: "/workers", of: "/workers", is_live: true, show: workers::show },
-    Page { path: "/image", of: "/image", is_live: true, show: image::show },
-    Page { path: "/boot", of: "/boot", is_live: false, show: boot::show },
-    Page { path: "/queues", of: "/queues", is_live: true, show: queues::show },
-    Page { path: "/queue", of: "/queues", is_live: false, show: queue::show },
-    Page { path: "/consoles", of: "/consoles", is_live: true, show: consoles::show },
-    Page { path: "/profile", of: "/profile", is_live: false, show: profile::show },
-    Page { path: "/calls", of: "/calls", is_live: false, show: calls::show },
-    Page { path: "/history", of: "/history", is_live: false, show: history::show },
+    Page { path: "/", entry: Named("Overview"), is_live: true, show: overview::show },
+    Page { path: "/routes", entry: Named("Routes"), is_live: true, show: routes::show },
+    Page { path: "/route", entry: Below("/routes"), is_live: true, show: route::show },
+    Page { path: "/requests", entry: Named("Requests"), is_live: true, show: requests::show },
+    Page { path: "/request", entry: Below("/requests"), is_live: false, show: request::show },
+    Page { path: "/errors", entry: Named("Errors"), is_live: true, show: errors::show },
+    Page { path: "/profile", entry: Named("Profile"), is_live: false, show: profile::show },
+    Page { path: "/calls", entry: Named("Calls"), is_live: false, show: calls::show },
+    Page { path: "/workers", entry: Named("Workers"), is_live: true, show: workers::show },
+    Page { path: "/image", entry: Named("Image"), is_live: true, show: image::show },
+    Page { path: "/boot", entry: Named("Boot"), is_live: false, show: boot::show },
+    Page { path: "/queues", entry: Named("Queues"), is_live: true, show: queues::show },
+    Page { path: "/queue", entry: Below("/queues"), is_live: false, show: queue::show },
+    Page { path: "/consoles", entry: Named("Consoles"), is_live: true, show: consoles::show },
+    Page { path: "/history", entry: Named("History"), is_live: false, show: history::show },
 ];
+
+/// Returns the entries of the menu: path and name.
+fn menu() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PAGES.iter().filter_map(|page| match page.entry {
+        Named(name) => Some((page.path, name)),
+        Below(_) => None,
+    })
+}
 
 fn page_of(path: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.path == path)
@@ -80,14 +98,25 @@ pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResp
         "" => path.to_owned(),
         text => format!("{path}?{text}"),
     };
-    let around = frame::Around {
-        title: &shown.title,
-        path: page.of,
-        address: &address,
-        is_live: page.is_live,
-        now: view.now,
-    };
-    response::html(shown.status, frame::text(&around, &shown.main))
+    response::html(shown.status, page.text(&shown, &address, view.now))
+}
+
+impl Page {
+    /// Returns the whole page.
+    fn text(&self, shown: &Shown, address: &str, now: u64) -> String {
+        let around = frame::Around {
+            title: &shown.title,
+            menu: &menu().collect::<Vec<_>>(),
+            marked: match self.entry {
+                Named(_) => self.path,
+                Below(path) => path,
+            },
+            address,
+            is_live: self.is_live,
+            now,
+        };
+        frame::text(&around, &shown.main)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
+use super::page_of;
 use super::view::{NOT_MEASURED, View};
-use super::{is_live, page_of};
 use crate::host::Host;
 use crate::query::{Query, link};
 use crate::sources::Sources;
@@ -82,14 +82,7 @@ fn show(sources: &Sources, address: &str) -> String {
     let query = Query::new(query);
     let view = View { sources, query: &query, now: samovar_insight::now() };
     let shown = (page.show)(&view);
-    let around = crate::frame::Around {
-        title: &shown.title,
-        path: page.of,
-        address,
-        is_live: is_live(path),
-        now: view.now,
-    };
-    crate::frame::text(&around, &shown.main)
+    page.text(&shown, address, view.now)
 }
 
 fn status(text: &str) -> Value {
