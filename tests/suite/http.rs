@@ -1,12 +1,14 @@
 //! HTTP/1.1 of ordinary clients, proxies and attackers, with PHP scripts.
 
+mod connections;
 mod lengths;
+mod logs;
 mod refusals;
 mod statuses;
 mod targets;
 mod variables;
 
-use samovar_testkit::http::{Client, Request, Response};
+use samovar_testkit::http::{Request, Response};
 use samovar_testkit::{Server, Start, eventually};
 use serde_json::Value;
 use std::time::Duration;
@@ -28,50 +30,6 @@ fn variables(server: &Server, request: &Request) -> Value {
 
 fn is_served(server: &Server) -> bool {
     server.get("/after").text() == "target /after"
-}
-
-#[test]
-fn connection_persistence_follows_http_version() {
-    let server = app().start();
-    for (head, is_kept) in [
-        ("GET /a HTTP/1.1\r\nHost: t\r\n\r\n", true),
-        ("GET /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n", false),
-        ("GET /a HTTP/1.0\r\n\r\n", false),
-        ("GET /a HTTP/1.0\r\nHost: t\r\nConnection: keep-alive\r\n\r\n", true),
-    ] {
-        let mut client = server.client();
-        for _ in 0..if is_kept { 3 } else { 1 } {
-            client.send(head.as_bytes());
-            assert_eq!(client.read(false).text(), "target /a", "{head:?}");
-        }
-        if !is_kept {
-            assert!(client.is_closed(), "{head:?}");
-        }
-    }
-    // HTTP/1.0 has no chunks: the end of the connection is the end of the response.
-    let old = raw(&server, "GET /chunked HTTP/1.0\r\n\r\n");
-    assert_eq!((old.header("transfer-encoding"), old.body.len()), (None, 300_000));
-    let new = server.get("/chunked");
-    assert_eq!(
-        (new.header("transfer-encoding"), new.header("content-length")),
-        (Some("chunked"), None)
-    );
-    assert_eq!((new.body == old.body, new.complete), (true, true));
-    let known = server.get("/a");
-    assert_eq!(
-        (known.header("transfer-encoding"), known.header("content-length")),
-        (None, Some("9"))
-    );
-}
-
-/// hyper could miss the end of such a response and not close. One of some hundred connections hung.
-#[test]
-fn http_1_0_connection_is_always_closed() {
-    let server = app().start();
-    for n in 0..1500 {
-        let response = raw(&server, "GET /pieces HTTP/1.0\r\n\r\n");
-        assert_eq!(response.text(), "one two three", "request {n}");
-    }
 }
 
 #[test]
@@ -428,91 +386,6 @@ fn header_with_underscore_does_not_replace_another() {
 }
 
 #[test]
-fn request_id_reaches_php_response_and_log() {
-    let server = app().args(["--access-log", "-", "--access-log-format", "json"]).start();
-    let long = "x".repeat(129);
-    for (sent, is_taken) in [
-        (Some("my-id_1:2/3"), true),
-        (Some("forged\" id"), false),
-        (Some(long.as_str()), false),
-        (Some(""), false),
-        (None, false),
-    ] {
-        let mut request = Request::get("/log");
-        if let Some(id) = sent {
-            request = request.header("X-Request-Id", id);
-        }
-        let response = server.client().request(&request);
-        let id = response.header("x-request-id").expect("every answer has an id").to_owned();
-        assert_eq!(sent == Some(id.as_str()), is_taken, "{sent:?} became {id}");
-        assert!(is_taken || id.len() == 32, "{id}");
-        assert_eq!(response.text(), id, "{sent:?}: $_SERVER");
-        server.wait_for_log(&format!("request_id={id} logged by the script"));
-        eventually("the access log", || {
-            server.stdout().contains(&format!("\"request_id\":\"{id}\"")).then_some(())
-        });
-    }
-    // Clients receive an ID set by the application; the log keeps the server's ID.
-    let own = Request::get("/own-id").header("X-Request-Id", "ours");
-    let response = server.client().request(&own);
-    assert_eq!((response.all("x-request-id"), response.text().as_str()), (vec!["theirs"], "ours"));
-    eventually("the access log", || server.stdout().contains(":\"ours\"").then_some(()));
-    // The server's own responses have one, too.
-    assert!(server.get("/%zz").header("x-request-id").is_some());
-}
-
-#[test]
-fn access_log_has_usage_of_request() {
-    let server = app().args(["--access-log", "-", "--access-log-format", "json"]).start();
-    let request = Request::form("/work?q=%22a%22", "a=b")
-        .header("User-Agent", "quote\" back\\slash \u{1f980}")
-        .header("Referer", "http://from/?a=\t1");
-    assert_eq!(server.client().request(&request).status, 200);
-    let line = eventually("a line", || server.stdout().lines().next().map(str::to_owned));
-    let line: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
-    for (key, value) in [
-        ("method", Value::from("POST")),
-        ("remote", "127.0.0.1".into()),
-        ("status", 200.into()),
-        ("protocol", "HTTP/1.1".into()),
-        ("user_agent", "quote\" back\\slash \u{1f980}".into()),
-        ("referer", "http://from/?a=\t1".into()),
-        ("attempts", 1.into()),
-        ("aborted", false.into()),
-    ] {
-        assert_eq!(line[key], value, "{key}: {line}");
-    }
-    for key in ["duration_ms", "cpu_ms", "memory_bytes", "bytes"] {
-        assert!(line[key].as_f64().is_some_and(|n| n > 0.0), "{key}: {line}");
-    }
-    assert!(line["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{line}");
-    assert!(line["uri"].as_str().is_some_and(|uri| uri.starts_with("/work?q=")), "{line}");
-    assert!(line["time"].as_str().is_some_and(|t| t.len() > 19 && t.ends_with('Z')), "{line}");
-}
-
-#[test]
-fn combined_access_log_has_standard_format() {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    let path = file.path().to_string_lossy().into_owned();
-    let server = app().args(["--access-log", &path]).start();
-    let request =
-        Request::get("/a?b=c").header("User-Agent", "a\"b\\c").header("Referer", "http://from/");
-    assert_eq!(server.client().request(&request.header("X-Request-Id", "my-id")).status, 200);
-    server.get("/no-agent");
-    let log = eventually("two lines", || {
-        let text = std::fs::read_to_string(&path).ok()?;
-        (text.lines().count() >= 2).then_some(text)
-    });
-    let last = log.lines().last().expect("a line");
-    assert!(last.starts_with("127.0.0.1 - - ["), "{last}");
-    assert!(last.contains("] \"GET /no-agent HTTP/1.1\" 200 16 \"-\" \"-\" "), "{last}");
-    assert!(last.contains("cpu=") && last.contains("memory="), "{last}");
-    let first = log.lines().next().expect("a line");
-    assert!(first.contains(" \"http://from/\" \"a\\x22b\\x5Cc\" "), "escaped: {first}");
-    assert!(first.ends_with(" id=my-id"), "{first}");
-}
-
-#[test]
 fn error_page_format_follows_accept_header() {
     let server = app().start();
     let browser = Request::get("/%zz").header("Accept", "text/html,*/*;q=0.8");
@@ -566,36 +439,4 @@ fn buffered_slow_body_occupies_no_worker() {
     assert!(is_served(&server), "the one worker is free");
     slow.send(b"def");
     assert_eq!(slow.read(false).text(), "POST 6 6 abcdef");
-}
-
-#[test]
-fn connection_over_limit_waits_in_backlog() {
-    let server = app().args(["--connections-max", "3"]).start();
-    let gate = server.folder().join("gate");
-    let wait = Request::get(&format!("/wait?file={}", gate.display()));
-    let mut busy: Vec<Client> = (0..3).map(|_| server.client()).collect();
-    for client in &mut busy {
-        client.send(&wait.bytes());
-    }
-    eventually("three connections", || (server.status()["in_flight"] == 3).then_some(()));
-    let mut late = server.client();
-    late.send(&Request::get("/late").bytes());
-    assert_eq!(late.read_for(Duration::from_millis(300)), b"", "it waits in the backlog");
-    assert_eq!(server.status()["connections"], 3);
-    std::fs::write(&gate, "").expect("our own folder");
-    for client in &mut busy {
-        assert_eq!(client.read(false).text(), "waited");
-    }
-    // An idle connection makes room.
-    assert_eq!(late.read(false).text(), "target /late");
-}
-
-#[test]
-fn idle_connection_is_closed_without_response() {
-    let server = app().args(["--idle-timeout", "1s"]).start();
-    assert!(server.client().is_closed(), "one that never asked");
-    let mut client = server.client();
-    assert_eq!(client.get("/a").status, 200);
-    assert!(client.is_closed(), "one that asked once");
-    eventually("no connection", || (server.status()["connections"] == 0).then_some(()));
 }

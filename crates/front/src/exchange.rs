@@ -6,6 +6,7 @@
 //! | `slot` | one row of the table |
 //! | `turn_queue`, `slot_queue`, `slot_waiter` | queue of requests that wait for a slot |
 //! | `client_order` | which of them is next, and how many the ring has at a time |
+//! | `detachment` | a request gives up its slot before its worker has finished |
 //! | `deadlines`, `time_limits` | time limits of queued and running requests |
 //! | `feed` | request body into the slot |
 //! | `response_reader` | response out of the slot |
@@ -25,6 +26,7 @@ mod client_order;
 mod deadlines;
 pub(crate) mod deaths;
 mod deferred_usage;
+mod detachment;
 mod feed;
 mod missing_response;
 pub(crate) mod relay;

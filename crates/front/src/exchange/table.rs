@@ -9,28 +9,25 @@
 //! ```text
 //! Free ──submit──▶ Awaited ──release──▶ Free
 //!                     │ cancel (client gone, deadline)     ──▶ Dying ──worker done or dead──▶ Free
-//!                     │ let_go (client has all it wanted),
+//!                     │ leave (client has all it wanted),
 //!                     │ dismiss (rest is not needed)       ──▶ Background ──worker done─────▶ Free
 //!                     │ impossible content                 ──▶ Quarantined ──time───────────▶ Free
 //! ```
 
 use super::admission::{Places, Rate};
-use super::deferred_usage::{Cost, Later};
 use super::shares::Held;
-use super::slot::{Served, SlotEntry, SlotUse};
+use super::slot::{SlotEntry, SlotUse};
 use super::turn_queue::{Costs, GROUPS, Turn, TurnQueue, Window, group};
 use super::wake_batching::{Gathering, Rest};
 use crate::route::path_settings::Terms;
-use crate::runtime::clock::{Clock, is_over};
-use crate::runtime::link::{FrontEvent, KillReason, Link};
-use crate::runtime::presence::ClientPresence;
+use crate::runtime::clock::Clock;
+use crate::runtime::link::{FrontEvent, Link};
 use crate::runtime::rejection::Rejection;
 use crate::runtime::wakeup_fd;
 use samovar_config::{Scheduling, Settings};
 use samovar_log::Throttle;
 use samovar_ring::{
-    End, Filling, FrontEnd, Incarnation, Lane, Progress, SlotIndex, Supervision, WorkerReport,
-    WorkerState,
+    End, Filling, FrontEnd, Lane, Progress, SlotIndex, Supervision, WorkerReport, WorkerState,
 };
 use std::cell::RefCell;
 use std::io;
@@ -48,9 +45,6 @@ pub(crate) type SharedExchanges = Rc<RefCell<Exchanges>>;
 const POLLS_PER_TURN: u32 = 32;
 /// Number of times that events may keep the front awake before it signals its own notifier instead.
 const PARK_ROUNDS: usize = 3;
-/// Time that a script has to end normally after its response needs nothing more. Its end at an
-/// output costs a resident worker its application.
-const SERVED_GRACE: Duration = Duration::from_secs(1);
 /// Time for which a slot with invalid content is not reused, so that its worker is certainly killed
 /// before.
 const QUARANTINE_MS: u64 = 2_000;
@@ -100,7 +94,7 @@ pub(crate) struct Exchanges {
     pub(super) clock: Rc<Clock>,
     link: Link,
     /// Throttle of the log line about workers that wrote invalid responses.
-    broken: Throttle,
+    pub(super) broken: Throttle,
     script_lane_said_ms: u64,
     pub(super) rate: Rate,
     /// Number of this thread's requests that workers have finished since the last rate measurement.
@@ -479,7 +473,7 @@ impl Exchanges {
         self.grant_next();
     }
 
-    fn quarantine(&mut self, slot: SlotIndex) {
+    pub(super) fn quarantine(&mut self, slot: SlotIndex) {
         self.forget(slot, SlotUse::Quarantined { until_ms: self.clock.now_ms() + QUARANTINE_MS });
     }
 
@@ -499,100 +493,6 @@ impl Exchanges {
         if let Some(pump) = entry.pump.take() {
             pump.wake();
         }
-    }
-
-    /// Cancels a request. Its slot becomes free now, or when its worker releases it.
-    pub(super) fn cancel(&mut self, slot: SlotIndex) -> Cost {
-        if let Ok(Progress::Responded) = self.front.progress(slot) {
-            return self.settle(slot);
-        }
-        if self.front.cancel(slot) {
-            self.forget(slot, SlotUse::Free);
-            self.grant_next();
-            return Cost::Unknown;
-        }
-        // The deadline of the client's request still applies to the slot.
-        self.forget(slot, SlotUse::Dying);
-        self.later(slot)
-    }
-
-    /// Detaches the client, which has the whole promised response. The script still runs to its
-    /// end.
-    pub(super) fn leave(&mut self, slot: SlotIndex) -> Cost {
-        if let Ok(Progress::Responded) = self.front.progress(slot) {
-            return self.settle(slot);
-        }
-        self.forget(slot, SlotUse::Background);
-        let cost = self.later(slot);
-        self.discard(slot);
-        cost
-    }
-
-    /// Does the same as [`Self::leave`]. If the client leaves, the script ends at its next output.
-    pub(super) fn leave_with(&mut self, slot: SlotIndex, client: &ClientPresence) -> Cost {
-        let cost = self.leave(slot);
-        let entry = &self.entries[slot.get()];
-        if entry.used == SlotUse::Background && entry.served.is_none() {
-            self.serve(slot, Some(client.clone()));
-        }
-        cost
-    }
-
-    /// Does the same as [`Self::leave`]. The script ends at its next output. The time limits of a
-    /// script without a client apply until then.
-    pub(super) fn dismiss(&mut self, slot: SlotIndex) -> Cost {
-        let cost = self.leave(slot);
-        if self.entries[slot.get()].used == SlotUse::Background {
-            self.serve(slot, None);
-        }
-        cost
-    }
-
-    fn serve(&mut self, slot: SlotIndex, client: Option<ClientPresence>) {
-        let served = &mut self.entries[slot.get()].served;
-        let since_ms = served.as_ref().map_or(self.clock.now_ms(), |served| served.since_ms);
-        *served = Some(Served { since_ms, client });
-    }
-
-    /// Requests the end of a script that runs on although its output is not needed, or its client
-    /// has left.
-    pub(super) fn end_unneeded(&mut self, slot: SlotIndex) {
-        let now_ms = self.clock.now_ms();
-        let is_unneeded = |served: &mut Served| {
-            is_over(SERVED_GRACE, served.since_ms, now_ms)
-                && served.client.as_ref().is_none_or(ClientPresence::has_left)
-        };
-        if self.entries[slot.get()].served.take_if(is_unneeded).is_some() {
-            self.front.end_run(slot);
-        }
-    }
-
-    /// Releases the slot after the worker has finished and the rest of the response is not needed.
-    pub(super) fn settle(&mut self, slot: SlotIndex) -> Cost {
-        let account = self.front.account(slot);
-        self.release(slot);
-        Cost::Known(account)
-    }
-
-    fn later(&mut self, slot: SlotIndex) -> Cost {
-        let later = Later::default();
-        self.entries[slot.get()].later = Some(later.clone());
-        Cost::Later(later)
-    }
-
-    /// Handles invalid content: has the worker killed and quarantines the slot.
-    pub(super) fn accuse(&mut self, slot: SlotIndex, what: &str) {
-        if let Some(suppressed) = self.broken.pass() {
-            tracing::warn!(
-                what,
-                suppressed,
-                "a worker wrote an invalid response into the ring; the worker is replaced (hint: \
-                 look for an extension that corrupts memory; see the worker's log)"
-            );
-        }
-        let kill = kill(self.front.owner(slot), KillReason::BrokenRing);
-        self.quarantine(slot);
-        self.tell(kill);
     }
 
     /// Sends events to the supervisor: workers to kill, or workers to start.
@@ -624,10 +524,4 @@ impl Exchanges {
         }
         self.news = news;
     }
-}
-
-/// Event that requests the kill of a slot's owner, if it has one.
-pub(super) fn kill(owner: u32, reason: KillReason) -> Option<FrontEvent> {
-    let incarnation = Incarnation::new(owner)?;
-    Some(FrontEvent::KillWorker { incarnation, reason })
 }
