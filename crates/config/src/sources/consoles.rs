@@ -134,10 +134,20 @@ impl Reader<'_, '_> {
         let got = read(value);
         if got.is_none() {
             let line = value.span().map_or(self.line, |span| (self.file.line_of)(span.start));
-            self.refuse(key, line, None);
+            self.refuse(key, line, empty(value));
         }
         got
     }
+}
+
+/// Returns the reason why a list or text without content is refused.
+pub(crate) fn empty(value: &Value) -> Option<&'static str> {
+    let is_empty = match value {
+        Value::Array(list) => list.is_empty(),
+        Value::String(text) => text.value().trim().is_empty(),
+        _ => false,
+    };
+    is_empty.then_some("it is empty")
 }
 
 pub(crate) fn words(value: &Value) -> Option<Vec<String>> {

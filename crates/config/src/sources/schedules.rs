@@ -162,7 +162,8 @@ fn of_value<T>(
     item: &Item,
     read: impl Fn(&toml_edit::Value) -> Option<T>,
 ) -> Result<T, Option<&'static str>> {
-    item.as_value().and_then(read).ok_or(None)
+    let value = item.as_value().ok_or(None)?;
+    read(value).ok_or_else(|| consoles::empty(value))
 }
 
 fn zone(item: &Item) -> Result<Zone, Option<&'static str>> {

@@ -66,6 +66,8 @@ fn mistake_in_console_table_names_its_line() {
     check("[[console]]\ncommand = 'a'\ncount = 65", "`count` takes 1 to 64");
     check("[[console]]\ncommand = 'a \"b'", "toml:2: `command` of a");
     check("[[console]]\ncommand = ['a', 1]", "toml:2: `command` of a");
+    let empty = "`command` of a `[[console]]` is not allowed: it is empty\nhint: ";
+    check("[[console]]\ncommand = []", empty);
     check("[[console]]\ncommand = ''", "toml:2: `command` of a");
     check("[[console]]\ncommand = 'a'\nmemory_max = '1M'", "takes a size from 16M");
     check("[[console]]\ncommand = 'a'\nstop_timeout = 0", "takes a time up to 1h");

@@ -62,6 +62,10 @@ fn mistake_in_schedule_table_names_its_line() {
     check(&with("every = '1m'\nqueue = 'q'"), "`queue = \"q\"` of a `[[schedule]]` does not exist");
     check(&with("every = '1m'\ncommand = 'a'\npool = 'x'"), "`pool = \"x\"` of a");
     check(&with("every = '1m'\ncommand = 'a'"), "`[[schedule]]` has no console script: neither");
+    for none in ["[]", "''", "' '"] {
+        let reason = "toml:4: `command` of a `[[schedule]]` is not allowed: it is empty\nhint: ";
+        check(&with(&format!("every = '1m'\ncommand = {none}")), reason);
+    }
     check(&with("cron = '61 * * * *'\ncommand = 'a'"), "toml:3: `cron` of a `[[schedule]]`");
     check(&with("cron = '61 * * * *'\ncommand = 'a'"), "a minute is `*`, 0 to 59, a range");
     check(&with("cron = '0 0 30 2 *'\ncommand = 'a'"), "no date matches this day and month");
