@@ -4,7 +4,12 @@ declare(strict_types=1);
 
 namespace Samovar;
 
-/** A queue under a SAPI other than Samovar. Jobs need a server. See php/stubs/jobs.php. */
+use Samovar\Runtime\InlineJobs;
+
+/**
+ * A queue under a SAPI other than Samovar. Jobs run at once, with the handler that
+ * Samovar\Runtime\InlineJobs has for it. See php/stubs/jobs.php.
+ */
 final class Queue
 {
     private function __construct(private readonly string $name)
@@ -21,7 +26,12 @@ final class Queue
         return new self($name);
     }
 
-    /** @throws \RuntimeException because there is no server that stores the job */
+    /**
+     * Runs the job, up to $attempts times. $delay, $priority and $uniqueFor have no effect.
+     *
+     * @throws \RuntimeException when the queue has no handler
+     * @throws \Exception when the job fails: the exception of its handler
+     */
     public function push(
         mixed $payload,
         float $delay = 0.0,
@@ -30,21 +40,24 @@ final class Queue
         int $attempts = 0,
         float $uniqueFor = 0.0,
     ): ?int {
-        throw $this->refusal();
+        return InlineJobs::run($this->name, $payload, $key, $attempts);
     }
 
-    /** @throws \RuntimeException because there is no server that stores the jobs */
+    /** Runs the jobs one after another. */
     public function pushMany(
         array $payloads,
         float $delay = 0.0,
         int $priority = 0,
         int $attempts = 0,
     ): array {
-        throw $this->refusal();
+        $run = fn (mixed $payload): int => InlineJobs::run($this->name, $payload, null, $attempts);
+
+        return array_map($run, array_values($payloads));
     }
 
-    private function refusal(): \RuntimeException
+    /** Returns zeros, because no job waits. */
+    public function depth(): array
     {
-        return new \RuntimeException("The queue `{$this->name}` needs a Samovar server: no job was pushed");
+        return ['ready' => 0, 'delayed' => 0, 'running' => 0];
     }
 }

@@ -10,6 +10,7 @@ declare(strict_types=1);
 
 namespace Samovar;
 
+use Samovar\Runtime\InlineJobs;
 use Samovar\Runtime\Polyfill;
 use Samovar\Runtime\Published;
 
@@ -227,6 +228,7 @@ if (!\function_exists(__NAMESPACE__ . '\delay')) {
 }
 
 if (!\function_exists(__NAMESPACE__ . '\queue')) {
+    /** Returns a queue whose jobs run at once, with Samovar\Runtime\InlineJobs. */
     function queue(string $name): Queue
     {
         return Queue::make($name);
@@ -234,9 +236,13 @@ if (!\function_exists(__NAMESPACE__ . '\queue')) {
 }
 
 if (!\function_exists(__NAMESPACE__ . '\consume')) {
-    /** @throws \Error because there are no jobs without a Samovar server */
+    /**
+     * Takes the handler of a script that Samovar\Runtime\InlineJobs loads.
+     *
+     * @throws \Error when it does not load this script
+     */
     function consume(callable $handler): void
     {
-        throw new \Error('Samovar\consume() runs jobs of a [[queue]] only');
+        InlineJobs::consume($handler);
     }
 }

@@ -87,6 +87,18 @@ namespace Samovar {
             int $attempts = 0,
         ): array {
         }
+
+        /**
+         * Returns the numbers of ready, delayed and running jobs. Dead jobs are in none of them.
+         *
+         * @return array{ready: int, delayed: int, running: int}
+         *
+         * @throws \ValueError when there is no such queue
+         * @throws \RuntimeException when the server does not respond
+         */
+        public function depth(): array
+        {
+        }
     }
 
     /** A job of the batch that runs. It cannot be cloned or serialized. */
@@ -113,6 +125,19 @@ namespace Samovar {
 
         /** Returns the key that push() was called with. */
         public function key(): ?string
+        {
+        }
+
+        /**
+         * Returns the trace and the span of the request or job that pushed it, as a `traceparent`
+         * of W3C Trace Context. null: it was pushed outside a trace.
+         */
+        public function traceparent(): ?string
+        {
+        }
+
+        /** Returns the `tracestate` of that trace. */
+        public function tracestate(): ?string
         {
         }
 

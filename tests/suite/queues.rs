@@ -2,6 +2,7 @@
 
 mod hard;
 mod operate;
+mod traces;
 
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, Start, binary, eventually};

@@ -29,6 +29,15 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The datagram that carries the descriptors. Its content has no meaning.
 const DATAGRAM: [u8; 1] = [1];
 
+/// Position of a push in a trace (W3C Trace Context). Both are empty outside a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceContext {
+    /// Trace and span that pushed the job.
+    pub traceparent: String,
+    /// Data of the trace's vendors.
+    pub tracestate: String,
+}
+
 /// A job as pushed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewJob {
@@ -44,6 +53,9 @@ pub struct NewJob {
     pub attempts: u32,
     /// Time for which no other job with this key is accepted, in milliseconds; 0: not unique.
     pub unique_ms: u64,
+    /// Trace of the request or job that pushed it.
+    #[serde(default)]
+    pub trace: TraceContext,
 }
 
 /// Jobs for one queue, stored together or not at all.
@@ -51,7 +63,7 @@ pub struct NewJob {
 pub struct Push {
     /// Name of the queue.
     pub queue: String,
-    /// The jobs.
+    /// The jobs. None: the reply is the depth of the queue.
     pub jobs: Vec<NewJob>,
 }
 
@@ -60,6 +72,8 @@ pub struct Push {
 pub enum PushReply {
     /// The jobs are durable. An id is 0 if another job has the key of a unique one.
     Stored(Vec<i64>),
+    /// Numbers of ready, delayed and running jobs, in reply to a push without jobs.
+    Depth([u64; 3]),
     /// An argument is wrong.
     Wrong(String),
     /// There is no room, or the store failed.

@@ -50,7 +50,7 @@ pub use event::{
 pub use exit::EXIT_REPLACE;
 pub use jobs::{
     KEY_BYTES_MAX, NewJob, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushError, PushReply,
-    QUEUE_BYTES_MAX, Received, push, receive,
+    QUEUE_BYTES_MAX, Received, TraceContext, push, receive,
 };
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};

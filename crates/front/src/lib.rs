@@ -45,6 +45,7 @@ pub use front::Front;
 pub use front::handle::FrontHandle;
 pub use front::sweep::SWEEP;
 pub use log::{in_words as log_in_words, target_of as log_target_of};
+pub use request::TraceHeaders;
 pub use request::job_batch::{BatchDone, BatchError};
 pub use request::probe::{ProbeDone, Probed};
 pub use request::trace_selection::{TRACE_COOKIE, trace_signature};

@@ -52,6 +52,7 @@ use forwarded::Claims;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Body;
+pub use internal::TraceHeaders;
 use samovar_config::{Role, TraceFrom};
 use std::rc::Rc;
 use upload::{Source, Upload};

@@ -2,7 +2,9 @@
 //! request, and the body of its response.
 
 use crate::job::{JobState, short, shortened};
+use crate::store::Content;
 use serde::Deserialize;
+use std::fmt::Write as _;
 
 /// Maximum length of a batch: it must fit into the request body of a slot.
 pub const BATCH_BYTES_MAX: usize = 60 << 10;
@@ -16,13 +18,22 @@ const PLACE_BYTES_MAX: usize = 1_000;
 /// Class of a failure without a result of the handler.
 const NO_RESULT: &str = "(no result)";
 
-/// Returns the document for these jobs with their payloads, which are JSON.
-pub(crate) fn encode(queue: &str, jobs: &[(JobState, String)]) -> Vec<u8> {
+/// Returns the document for these jobs with their contents.
+pub(crate) fn encode(queue: &str, jobs: &[(JobState, Content)]) -> Vec<u8> {
     let text = |value: &str| serde_json::Value::from(value).to_string();
-    let of = |(job, payload): &(JobState, String)| {
+    let of = |(job, Content { payload, trace }): &(JobState, Content)| {
         let key = job.key.as_deref().map_or_else(|| "null".to_owned(), text);
         let attempt = job.attempts.saturating_add(1);
-        format!("{{\"id\":{},\"attempt\":{attempt},\"key\":{key},\"payload\":{payload}}}", job.id)
+        let mut about = format!("\"id\":{},\"attempt\":{attempt},\"key\":{key}", job.id);
+        for (name, value) in
+            [("traceparent", &trace.traceparent), ("tracestate", &trace.tracestate)]
+        {
+            if !value.is_empty() {
+                // Writing to a string cannot fail.
+                let _ = write!(about, ",\"{name}\":{}", text(value));
+            }
+        }
+        format!("{{{about},\"payload\":{payload}}}")
     };
     let jobs: Vec<String> = jobs.iter().map(of).collect();
     format!("{{\"queue\":{},\"jobs\":[{}]}}", text(queue), jobs.join(",")).into_bytes()
@@ -149,6 +160,15 @@ pub(crate) fn outcomes(count: usize, ran: &Result<Vec<u8>, RunError>) -> Vec<Out
         }
     };
     (0..count).map(|at| outcome(results.get(at))).collect()
+}
+
+/// Returns the class of the first failure of a batch of `count` jobs.
+#[must_use]
+pub fn first_failure(count: usize, ran: &Result<Vec<u8>, RunError>) -> Option<String> {
+    outcomes(count, ran).into_iter().find_map(|outcome| match outcome {
+        Outcome::Retry(_, failure) | Outcome::Dead(failure) => Some(failure.class),
+        Outcome::Done | Outcome::Released(_) => None,
+    })
 }
 
 #[cfg(test)]

@@ -3,23 +3,21 @@
 
 use crate::batch::{self, BATCH_BYTES_MAX, Failure, Outcome, RunError};
 use crate::command::{Chosen, Command, CommandResult, Cursor};
-use crate::job::{JOBS_MAX, JobState, QueueSettings};
+use crate::death_log::log_death;
+use crate::job::{JOBS_MAX, JobState, QueueSettings, milliseconds};
 use crate::line_up::{LineUp, Next};
 use crate::push_check::{DELAY_MS_MAX, check};
 use crate::store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
 use crate::totals::Totals;
-use samovar_channel::{Push, PushReply};
+use samovar_channel::{Push, PushReply, TraceContext};
 use samovar_log::Throttle;
 use samovar_wire::{DeadJob, QueueStatus};
 use std::collections::HashMap;
-use std::time::Duration;
 
 /// Pause of a queue whose workers have not begun a batch, in milliseconds.
 const NOT_STARTED_PAUSE_MS: u64 = 1_000;
 /// Pause after the store has failed, in milliseconds.
 const STORE_PAUSE_MS: u64 = 1_000;
-/// Maximum number of characters of a job's error in a log line.
-const LOGGED_CHARS_MAX: usize = 300;
 /// Maximum number of jobs that one command shows or changes. The operator's program repeats it.
 const COMMAND_JOBS_MAX: usize = 1_000;
 /// Maximum bytes of the jobs that one command shows. The first job may have more.
@@ -30,6 +28,10 @@ pub(crate) struct Started {
     pub(crate) queue: usize,
     pub(crate) lease: u64,
     pub(crate) body: Vec<u8>,
+    /// One per job.
+    pub(crate) traces: Vec<TraceContext>,
+    /// Id of the first job.
+    pub(crate) first: i64,
 }
 
 #[derive(Debug)]
@@ -180,10 +182,23 @@ impl Engine {
         })
     }
 
+    /// Replies to a push without jobs.
+    pub(crate) fn depth(&self, queue: &str) -> PushReply {
+        match self.find(queue) {
+            Ok(at) => {
+                let depth = self.queues[at].depth();
+                PushReply::Depth(
+                    [depth.ready, depth.delayed, depth.running].map(|count| count as u64),
+                )
+            }
+            Err(why) => PushReply::Wrong(why),
+        }
+    }
+
     /// Checks a push, and adds its jobs to the next commit.
-    pub(crate) fn push(&mut self, push: Push, now_ms: u64) -> Result<Pending, PushReply> {
+    pub(crate) fn push(&mut self, mut push: Push, now_ms: u64) -> Result<Pending, PushReply> {
         let at = self.find(&push.queue).map_err(PushReply::Wrong)?;
-        check(&push).map_err(PushReply::Wrong)?;
+        check(&mut push).map_err(PushReply::Wrong)?;
         let states: Vec<_> = push.jobs.iter().map(|new| JobState::of(0, new, now_ms)).collect();
         let bytes: u64 = states.iter().map(JobState::bytes).sum();
         let jobs: usize = self.queues.iter().map(LineUp::len).sum();
@@ -415,8 +430,8 @@ impl Engine {
 
     fn lease(&mut self, queue: usize, jobs: Vec<JobState>, now_ms: u64) -> Option<Started> {
         let ids: Vec<i64> = jobs.iter().map(|job| job.id).collect();
-        let payloads = match self.store.payloads(&ids) {
-            Ok(payloads) => payloads,
+        let contents = match self.store.contents(&ids) {
+            Ok(contents) => contents,
             Err(error) => {
                 tracing::error!("{error}");
                 self.totals[queue].pause_until_ms = now_ms + STORE_PAUSE_MS;
@@ -427,21 +442,20 @@ impl Engine {
             }
         };
         let mut batch = Vec::with_capacity(jobs.len());
-        for (job, payload) in jobs.into_iter().zip(payloads) {
-            match payload {
-                Some(payload) => batch.push((job, payload)),
+        for (job, content) in jobs.into_iter().zip(contents) {
+            match content {
+                Some(content) => batch.push((job, content)),
                 // The other server of an upgrade has ended it.
                 None => drop(self.queues[queue].remove(job.id)),
             }
         }
-        if batch.is_empty() {
-            return None;
-        }
+        let first = batch.first()?.0.id;
         let body = batch::encode(&self.queues[queue].settings.name, &batch);
         let (lease, ids) = (self.next_lease, batch.iter().map(|(job, _)| job.id).collect());
         self.next_lease += 1;
         self.leases.insert(lease, Lease { queue, ids });
-        Some(Started { queue, lease, body })
+        let traces = batch.into_iter().map(|(_, content)| content.trace).collect();
+        Some(Started { queue, lease, body, traces, first })
     }
 
     /// Carries out a command. Its changes are stored by the next commit.
@@ -627,23 +641,6 @@ impl Engine {
         };
         self.queues.iter().zip(&self.totals).map(of).collect()
     }
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn log_death(lines: &Throttle, of: &LineUp, (job, runs): (i64, u32), error: &str) {
-    let Some(suppressed) = lines.pass() else { return };
-    let queue = &of.settings.name;
-    let line = error.lines().next().unwrap_or_default();
-    let first: String = line.chars().take(LOGGED_CHARS_MAX).collect();
-    let hint = if of.settings.dead_letter {
-        format!("`samovar queue show {queue}` has its payload and the stack")
-    } else {
-        "it was removed, because `dead_letter` is false".to_owned()
-    };
-    tracing::warn!(queue, job, runs, suppressed, "a job is dead: {first}\nhint: {hint}");
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A job, and the settings of its queue.
 
+use crate::trace;
 use samovar_channel::NewJob;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ pub struct JobState {
     pub attempts: u32,
     /// Number of runs after which it is dead; 0: that of the queue.
     pub attempts_max: u32,
-    /// Length of the payload.
+    /// Length of the payload and of the trace context.
     pub payload_bytes: usize,
 }
 
@@ -84,7 +85,7 @@ impl JobState {
             pushed_ms: now_ms,
             attempts: 0,
             attempts_max: new.attempts,
-            payload_bytes: new.payload.len(),
+            payload_bytes: new.payload.len() + trace::bytes(&new.trace),
         }
     }
 
@@ -92,6 +93,11 @@ impl JobState {
     pub(crate) fn bytes(&self) -> u64 {
         JOB_BYTES + (self.payload_bytes + self.key.as_ref().map_or(0, String::len)) as u64
     }
+}
+
+/// Returns a time in milliseconds.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the text, shortened to the maximum of a stored error.

@@ -10,6 +10,8 @@
 //! | `line_up.rs` | one queue in memory: which jobs are ready, delayed or running. Pure |
 //! | `push_check.rs` | checks of a push |
 //! | `command.rs` | commands of operators, and their results |
+//! | `death_log.rs` | the line in the log about a dead job |
+//! | `trace.rs` | trace contexts: the spans that push jobs, and those of batches |
 //! | `totals.rs` | figures of a queue since the start |
 //! | `engine.rs` | all queues and the store: pushes, batches, results, commands |
 //! | `batch.rs` | a batch as the handler gets it, and its results |
@@ -23,6 +25,7 @@
 
 mod batch;
 mod command;
+mod death_log;
 mod engine;
 mod job;
 mod line_up;
@@ -32,11 +35,13 @@ mod sqlite;
 mod store;
 mod token_bucket;
 mod totals;
+mod trace;
 
-pub use batch::{BATCH_BYTES_MAX, Failure, RunError};
+pub use batch::{BATCH_BYTES_MAX, Failure, RunError, first_failure};
 pub use command::{Chosen, Command, CommandResult, Cursor};
 pub use job::JobState;
 pub use job::{QueueSettings, Rate};
-pub use service::{Jobs, JobsOptions, Ran, RunBatch, StartError};
+pub use service::{BatchToRun, Jobs, JobsOptions, Ran, RunBatch, StartError};
 pub use sqlite::SqliteStore;
-pub use store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
+pub use store::{Change, Content, Insert, Loaded, Page, Stage, Store, StoreError};
+pub use trace::{BatchTrace, SpanLink};

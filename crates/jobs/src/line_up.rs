@@ -295,7 +295,8 @@ impl LineUp {
                 }
                 *taken += 1;
             }
-            bytes += job.payload_bytes + JOB_ENVELOPE_BYTES;
+            let key = job.key.as_deref().map_or(0, json_bytes);
+            bytes += job.payload_bytes + key + JOB_ENVELOPE_BYTES;
             if !batch.is_empty() && bytes > bytes_max {
                 break;
             }
@@ -402,8 +403,18 @@ impl LineUp {
     }
 }
 
-/// Bytes of a batch that a job takes in addition to its payload and key.
+/// Bytes of a batch that a job takes in addition to its payload, trace and key.
 const JOB_ENVELOPE_BYTES: usize = 128;
+
+/// Bytes of a text in JSON, without its quotes.
+fn json_bytes(text: &str) -> usize {
+    let of = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..=0x1f => "\\u0000".len(),
+        _ => 1,
+    };
+    text.bytes().map(of).sum()
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Checks pushes.
 
+use crate::trace::checked;
 use samovar_channel::{KEY_BYTES_MAX, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push};
 use serde::de::IgnoredAny;
 
@@ -8,12 +9,13 @@ pub(crate) const DELAY_MS_MAX: u64 = 366 * 24 * 3_600 * 1_000;
 /// Maximum number of attempts that a push can ask for.
 const ATTEMPTS_MAX: u32 = 1_000;
 
-/// Checks a push, which a worker may have made up.
-pub(crate) fn check(push: &Push) -> Result<(), String> {
+/// Checks a push, which a worker may have made up. Removes traces that are not valid.
+pub(crate) fn check(push: &mut Push) -> Result<(), String> {
     if push.jobs.is_empty() || push.jobs.len() > PUSHED_JOBS_MAX {
         return Err(format!("a push has 1 to {PUSHED_JOBS_MAX} jobs, not {}", push.jobs.len()));
     }
-    for job in &push.jobs {
+    for job in &mut push.jobs {
+        job.trace = checked(&job.trace);
         if job.payload.len() > PAYLOAD_BYTES_MAX {
             return Err(format!(
                 "a payload has at most {PAYLOAD_BYTES_MAX} bytes as JSON, not {}\nhint: store the \

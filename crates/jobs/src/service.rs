@@ -8,7 +8,7 @@ use crate::job::QueueSettings;
 use crate::sqlite::SqliteStore;
 use crate::store::StoreError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use samovar_channel::{Push, PushReply, Received, receive};
+use samovar_channel::{Push, PushReply, Received, TraceContext, receive};
 use samovar_wire::QueueStatus;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -34,9 +34,21 @@ const FIGURES_LIMIT: Duration = Duration::from_millis(500);
 
 /// Called once with the body of the response.
 pub type Ran = Box<dyn FnOnce(Result<Vec<u8>, RunError>) + Send>;
-/// Runs a batch of the queue with this index. Does not wait. If the callback is dropped without a
-/// call, the batch has failed.
-pub type RunBatch = Box<dyn Fn(usize, Vec<u8>, Ran) + Send>;
+/// Runs a batch. Does not wait. If the callback is dropped without a call, the batch has failed.
+pub type RunBatch = Box<dyn Fn(BatchToRun, Ran) + Send>;
+
+/// A batch to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchToRun {
+    /// Index of its queue.
+    pub queue: usize,
+    /// The document for the handler.
+    pub body: Vec<u8>,
+    /// Traces of the pushes, one per job.
+    pub traces: Vec<TraceContext>,
+    /// Id of the first job.
+    pub first: i64,
+}
 
 /// Needs of the thread.
 pub struct JobsOptions {
@@ -320,7 +332,10 @@ impl Thread {
     fn store(&mut self, pushes: Vec<Received>, now: u64) -> Vec<(Received, Pending)> {
         let mut pending = Vec::with_capacity(pushes.len());
         for mut received in pushes {
-            let checked = received.push.take().map(|push| self.engine.push(push, now));
+            let checked = received.push.take().map(|push| match push.jobs[..] {
+                [] => Err(self.engine.depth(&push.queue)),
+                _ => self.engine.push(push, now),
+            });
             match checked {
                 Some(Ok(jobs)) => pending.push((received, jobs)),
                 Some(Err(refused)) => received.reply(&refused),
@@ -343,9 +358,10 @@ impl Thread {
             }
         }
         let (started, look_ms) = self.engine.start(now);
-        for Started { queue, lease, body } in started {
+        for Started { queue, lease, body, traces, first } in started {
             let callback = Callback(Some((Arc::clone(&self.post), lease)));
-            (self.options.run)(queue, body, Box::new(move |ran| callback.call(ran)));
+            let batch = BatchToRun { queue, body, traces, first };
+            (self.options.run)(batch, Box::new(move |ran| callback.call(ran)));
         }
         look_ms
     }

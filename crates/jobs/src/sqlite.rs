@@ -5,14 +5,15 @@
 
 use crate::batch::Failure;
 use crate::job::{JOB_BYTES, JobState};
-use crate::store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
+use crate::store::{Change, Content, Insert, Loaded, Page, Stage, Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+use samovar_channel::TraceContext;
 use samovar_wire::DeadJob;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the tables, increased when one of them changes.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// Maximum time for which a commit waits for the other server of an upgrade.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 /// Length to which the write-ahead log is cut.
@@ -26,13 +27,15 @@ const TABLES: &str = "
         id INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, priority INTEGER NOT NULL,
         key TEXT, unique_until INTEGER NOT NULL, due INTEGER NOT NULL, pushed INTEGER NOT NULL,
         attempts INTEGER NOT NULL, attempts_max INTEGER NOT NULL, error TEXT,
-        payload TEXT NOT NULL
+        payload TEXT NOT NULL, traceparent TEXT NOT NULL DEFAULT '',
+        tracestate TEXT NOT NULL DEFAULT ''
     );
     CREATE TABLE IF NOT EXISTS dead (
         id INTEGER PRIMARY KEY, queue TEXT NOT NULL, priority INTEGER NOT NULL, key TEXT,
         pushed INTEGER NOT NULL, died INTEGER NOT NULL, attempts INTEGER NOT NULL,
         attempts_max INTEGER NOT NULL, error TEXT NOT NULL, payload TEXT NOT NULL,
-        class TEXT NOT NULL DEFAULT '', place TEXT NOT NULL DEFAULT ''
+        class TEXT NOT NULL DEFAULT '', place TEXT NOT NULL DEFAULT '',
+        traceparent TEXT NOT NULL DEFAULT '', tracestate TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX IF NOT EXISTS dead_queue ON dead (queue, id);
     CREATE TABLE IF NOT EXISTS paused (queue TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -44,13 +47,23 @@ const FROM_1: &str = "
     ALTER TABLE dead ADD COLUMN place TEXT NOT NULL DEFAULT '';
 ";
 
+/// Changes of the tables of version 2. The servers of both versions can still use them.
+const FROM_2: &str = "
+    ALTER TABLE jobs ADD COLUMN traceparent TEXT NOT NULL DEFAULT '';
+    ALTER TABLE jobs ADD COLUMN tracestate TEXT NOT NULL DEFAULT '';
+    ALTER TABLE dead ADD COLUMN traceparent TEXT NOT NULL DEFAULT '';
+    ALTER TABLE dead ADD COLUMN tracestate TEXT NOT NULL DEFAULT '';
+";
+
 /// Bytes of a dead job in the store, without its own `?1`.
 const DEAD_BYTES: &str = "LENGTH(CAST(payload AS BLOB)) + LENGTH(CAST(error AS BLOB)) + \
                           LENGTH(CAST(IFNULL(key, '') AS BLOB)) + LENGTH(CAST(class AS BLOB)) + \
-                          LENGTH(CAST(place AS BLOB))";
+                          LENGTH(CAST(place AS BLOB)) + LENGTH(traceparent) + \
+                          2 * LENGTH(tracestate)";
 
 const OF_JOB: &str = "id, priority, key, unique_until, due, pushed, attempts, attempts_max, \
-                      LENGTH(CAST(payload AS BLOB))";
+                      LENGTH(CAST(payload AS BLOB)) + LENGTH(traceparent) + \
+                      2 * LENGTH(tracestate)";
 
 /// A store in one file.
 #[derive(Debug)]
@@ -93,9 +106,14 @@ impl SqliteStore {
                 connection.pragma_update(None, "journal_mode", "wal")?;
                 connection.pragma_update(None, "synchronous", "full")?;
                 connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
-                if version == 1 {
+                let changes = match version {
+                    1 => format!("{FROM_1}{FROM_2}"),
+                    2 => FROM_2.to_owned(),
+                    _ => String::new(),
+                };
+                if !changes.is_empty() {
                     connection.execute_batch(&format!(
-                        "BEGIN IMMEDIATE; {FROM_1} PRAGMA user_version = {VERSION}; COMMIT;"
+                        "BEGIN IMMEDIATE; {changes} PRAGMA user_version = {VERSION}; COMMIT;"
                     ))?;
                 }
                 connection.execute_batch(TABLES)?;
@@ -149,15 +167,21 @@ impl SqliteStore {
         Ok(Loaded { jobs, dead, paused })
     }
 
-    fn try_payloads(&mut self, ids: &[i64]) -> rusqlite::Result<Vec<Option<String>>> {
-        let mut of = self.connection.prepare_cached("SELECT payload FROM jobs WHERE id = ?1")?;
-        ids.iter().map(|id| of.query_row([id], |row| row.get(0)).optional()).collect()
+    fn try_contents(&mut self, ids: &[i64]) -> rusqlite::Result<Vec<Option<Content>>> {
+        let mut of = self
+            .connection
+            .prepare_cached("SELECT payload, traceparent, tracestate FROM jobs WHERE id = ?1")?;
+        let content = |row: &Row<'_>| {
+            let trace = TraceContext { traceparent: row.get(1)?, tracestate: row.get(2)? };
+            Ok(Content { payload: row.get(0)?, trace })
+        };
+        ids.iter().map(|id| of.query_row([id], content).optional()).collect()
     }
 
     fn try_dead(&mut self, queue: &str, page: &Page) -> rusqlite::Result<Vec<DeadJob>> {
         let mut of = self.connection.prepare_cached(
-            "SELECT id, pushed, died, attempts, key, error, payload, class, place FROM dead
-             WHERE queue = ?1 AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4",
+            "SELECT id, pushed, died, attempts, key, error, payload, class, place, traceparent,
+             tracestate FROM dead WHERE queue = ?1 AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4",
         )?;
         let rows = of.query_map(params![queue, page.after, page.until, page.max], |row| {
             Ok(DeadJob {
@@ -170,6 +194,8 @@ impl SqliteStore {
                 payload: row.get(6)?,
                 class: row.get(7)?,
                 place: row.get(8)?,
+                traceparent: row.get(9)?,
+                tracestate: row.get(10)?,
             })
         })?;
         let (mut jobs, mut bytes) = (Vec::new(), 0);
@@ -219,7 +245,7 @@ fn put(to: &Transaction<'_>, Insert { queue, job, pushed_ms }: &Insert) -> rusql
     let state = JobState::of(0, job, *pushed_ms);
     to.prepare_cached(
         "INSERT INTO jobs (queue, priority, key, unique_until, due, pushed, attempts, attempts_max,
-         payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8)",
+         payload, traceparent, tracestate) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         queue,
@@ -229,7 +255,9 @@ fn put(to: &Transaction<'_>, Insert { queue, job, pushed_ms }: &Insert) -> rusql
         state.due_ms,
         state.pushed_ms,
         state.attempts_max,
-        job.payload
+        job.payload,
+        job.trace.traceparent,
+        job.trace.tracestate
     ])?;
     Ok(to.last_insert_rowid())
 }
@@ -246,8 +274,9 @@ fn apply(to: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
         Change::Bury { id, attempts, died_ms, failure: Failure { class, place, text } } => {
             to.prepare_cached(
                 "INSERT INTO dead (id, queue, priority, key, pushed, died, attempts, attempts_max,
-                 error, payload, class, place) SELECT id, queue, priority, key, pushed, ?2,
-                 ?3, attempts_max, ?4, payload, ?5, ?6 FROM jobs WHERE id = ?1",
+                 error, payload, class, place, traceparent, tracestate) SELECT id, queue, priority,
+                 key, pushed, ?2, ?3, attempts_max, ?4, payload, ?5, ?6, traceparent, tracestate
+                 FROM jobs WHERE id = ?1",
             )?
             .execute(params![id, died_ms, attempts, text, class, place])?;
             to.prepare_cached("DELETE FROM jobs WHERE id = ?1")?.execute([id])?;
@@ -255,8 +284,9 @@ fn apply(to: &Transaction<'_>, change: &Change) -> rusqlite::Result<()> {
         Change::Revive(id) => {
             to.prepare_cached(
                 "INSERT INTO jobs (id, queue, priority, key, unique_until, due, pushed, attempts,
-                 attempts_max, error, payload) SELECT id, queue, priority, key, 0, 0, pushed,
-                 0, attempts_max, error, payload FROM dead WHERE id = ?1",
+                 attempts_max, error, payload, traceparent, tracestate) SELECT id, queue, priority,
+                 key, 0, 0, pushed, 0, attempts_max, error, payload, traceparent, tracestate
+                 FROM dead WHERE id = ?1",
             )?
             .execute([id])?;
             to.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
@@ -343,8 +373,8 @@ impl Store for SqliteStore {
         self.try_commit(inserts, changes, is_durable).map_err(failed(&self.path))
     }
 
-    fn payloads(&mut self, ids: &[i64]) -> Result<Vec<Option<String>>, StoreError> {
-        self.try_payloads(ids).map_err(failed(&self.path))
+    fn contents(&mut self, ids: &[i64]) -> Result<Vec<Option<Content>>, StoreError> {
+        self.try_contents(ids).map_err(failed(&self.path))
     }
 
     fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError> {

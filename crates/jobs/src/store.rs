@@ -12,7 +12,7 @@
 
 use crate::batch::Failure;
 use crate::job::JobState;
-use samovar_channel::NewJob;
+use samovar_channel::{NewJob, TraceContext};
 use samovar_wire::DeadJob;
 use std::path::PathBuf;
 
@@ -25,6 +25,15 @@ pub struct Insert {
     pub job: NewJob,
     /// Time of the push, in Unix milliseconds.
     pub pushed_ms: u64,
+}
+
+/// Content of a job that is in the store only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// Payload: JSON.
+    pub payload: String,
+    /// Trace of the request or job that pushed it.
+    pub trace: TraceContext,
 }
 
 /// A change of an existing job.
@@ -147,8 +156,8 @@ pub trait Store: Send {
         is_durable: bool,
     ) -> Result<Vec<i64>, StoreError>;
 
-    /// Returns the payloads of these jobs, in their order; `None`: another process has removed it.
-    fn payloads(&mut self, ids: &[i64]) -> Result<Vec<Option<String>>, StoreError>;
+    /// Returns the content of these jobs, in their order; `None`: another process has removed it.
+    fn contents(&mut self, ids: &[i64]) -> Result<Vec<Option<Content>>, StoreError>;
 
     /// Returns dead jobs of a queue in the order of their ids, at most as many as `page` allows.
     fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError>;

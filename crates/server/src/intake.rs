@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use samovar_channel::{NewJob, PAYLOAD_BYTES_MAX, Push, PushReply};
+use samovar_channel::{NewJob, PAYLOAD_BYTES_MAX, Push, PushReply, TraceContext};
 use samovar_front::{IntakeCell, IntakeDone, IntakeError, IntakeRequest};
 use samovar_jobs::Jobs;
 use serde_json::{Map, Value, json};
@@ -24,6 +24,8 @@ pub(crate) fn connect(cell: &IntakeCell, jobs: Option<&Jobs>) {
 
 fn take(jobs: &Jobs, waiting: &Arc<AtomicUsize>, request: IntakeRequest, done: IntakeDone) {
     let queue = request.queue.clone();
+    let trace =
+        TraceContext { traceparent: request.traceparent.clone(), ..TraceContext::default() };
     let payload = payload(request);
     if payload.len() > PAYLOAD_BYTES_MAX {
         return done(Err(IntakeError::TooLarge));
@@ -31,13 +33,13 @@ fn take(jobs: &Jobs, waiting: &Arc<AtomicUsize>, request: IntakeRequest, done: I
     let Some(share) = Share::take(waiting, REQUEST_BYTES + payload.len()) else {
         return done(Err(IntakeError::Busy));
     };
-    let push = Push { queue, jobs: vec![NewJob { payload, ..NewJob::default() }] };
+    let push = Push { queue, jobs: vec![NewJob { payload, trace, ..NewJob::default() }] };
     jobs.push(push, move |reply| {
         drop(share);
         done(match reply {
             PushReply::Stored(_) => Ok(()),
             PushReply::Refused(_) => Err(IntakeError::Busy),
-            PushReply::Wrong(_) => Err(IntakeError::NoQueue),
+            PushReply::Wrong(_) | PushReply::Depth(_) => Err(IntakeError::NoQueue),
         });
     });
 }
@@ -94,6 +96,7 @@ mod tests {
             headers: vec![("referer".to_owned(), b"http://x/\xff".to_vec())],
             body: body.to_vec(),
             client: std::net::Ipv4Addr::LOCALHOST.into(),
+            traceparent: String::new(),
         }
     }
 

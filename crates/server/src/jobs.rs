@@ -4,17 +4,19 @@
 use crate::descriptors;
 use crate::pools::Pools;
 use anyhow::{Context, Result};
-use samovar_channel::RequestEnds;
+use samovar_channel::{RequestEnds, TraceContext};
 use samovar_config::{Pool, Queue, Settings};
-use samovar_front::{BatchError, FrontHandle};
+use samovar_front::{BatchError, FrontHandle, TraceHeaders};
 use samovar_insight::HandoverGate;
+use samovar_insight::export::otlp::{JobBatch, JobSpans};
 use samovar_jobs::{
-    Chosen, Command, CommandResult, Cursor, Jobs, JobsOptions, QueueSettings, Ran, Rate, RunError,
-    Stage,
+    BatchToRun, BatchTrace, Chosen, Command, CommandResult, Cursor, Jobs, JobsOptions,
+    QueueSettings, Ran, Rate, RunError, Stage, first_failure,
 };
 use samovar_wire::{QueueAction, QueueQuestion, QueueResponse};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Returns the server's ends of the sockets for pushes, and those that the templates of each pool
 /// inherit. There are none without queues.
@@ -56,7 +58,7 @@ pub(crate) fn start(
     settings: &Settings,
     sockets: Vec<OwnedFd>,
     (front, pools): (&FrontHandle, &Pools),
-    gate: HandoverGate,
+    (gate, spans): (HandoverGate, Option<JobSpans>),
 ) -> Result<Option<Jobs>> {
     let all: Vec<QueueSettings> = queues(settings).map(queue_settings).collect();
     if all.is_empty() {
@@ -72,9 +74,15 @@ pub(crate) fn start(
     let of = |queue: &QueueSettings| pools.iter().find(|pool| pool.name == queue.name);
     let fronts: Vec<_> = all.iter().filter_map(of).map(|pool| pool.front.clone()).collect();
     let front = front.clone();
-    let run = move |queue: usize, body: Vec<u8>, ran: Ran| match fronts.get(queue) {
+    let names: Vec<String> = all.iter().map(|queue| queue.name.clone()).collect();
+    let share_ppm = settings.insight.trace_share_ppm;
+    let run = move |batch: BatchToRun, ran: Ran| match fronts.get(batch.queue) {
         Some(own) if !front.drains() => {
-            own.run_batch(body, Box::new(|done| ran(done.map_err(of_front))));
+            let (trace, ran) = match &spans {
+                Some(spans) => traced(&batch, &names[batch.queue], (spans, share_ppm), ran),
+                None => (pushed_by(&batch), ran),
+            };
+            own.run_batch(batch.body, trace, Box::new(|done| ran(done.map_err(of_front))));
         }
         _ => ran(Err(RunError::Stopping)),
     };
@@ -87,6 +95,57 @@ pub(crate) fn start(
         is_alone: Box::new(move || gate.is_open()),
     };
     Ok(Some(Jobs::start(options)?))
+}
+
+/// Returns the trace that PHP gets if spans are not collected: that of the only job's push.
+fn pushed_by(batch: &BatchToRun) -> TraceHeaders {
+    match &batch.traces[..] {
+        [TraceContext { traceparent, tracestate }] => {
+            TraceHeaders { traceparent: traceparent.clone(), tracestate: tracestate.clone() }
+        }
+        _ => TraceHeaders::default(),
+    }
+}
+
+/// Begins the span of a batch. The returned callback sends it to the collector.
+fn traced(
+    batch: &BatchToRun,
+    queue: &str,
+    (spans, share_ppm): (&JobSpans, u32),
+    ran: Ran,
+) -> (TraceHeaders, Ran) {
+    let trace = BatchTrace::begin(&batch.traces, share_ppm);
+    let headers = TraceHeaders { traceparent: trace.traceparent(), ..pushed_by(batch) };
+    if !trace.is_sampled() {
+        return (headers, ran);
+    }
+    let span = JobBatch {
+        queue: queue.to_owned(),
+        jobs: batch.traces.len(),
+        first: batch.first,
+        trace_id: trace.trace_id(),
+        span_id: trace.span_id(),
+        parent_id: trace.parent_id,
+        links: trace.links.iter().map(|link| (link.trace_id, link.span_id)).collect(),
+        began_unix_ns: unix_ns(),
+        ..JobBatch::default()
+    };
+    let (spans, since) = (spans.clone(), Instant::now());
+    let record = move |result: Result<Vec<u8>, RunError>| {
+        // A batch that no worker has begun is tried again.
+        if !matches!(result, Err(RunError::NotStarted(_) | RunError::Stopping)) {
+            let error = first_failure(span.jobs, &result);
+            let wall_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            spans.add(&JobBatch { wall_ns, error, ..span });
+        }
+        ran(result);
+    };
+    (headers, Box::new(record))
+}
+
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Converts a request of the control socket.

@@ -256,6 +256,7 @@ impl Work for PushWork {
                 PushReply::Wrong(why) | PushReply::Refused(why) => {
                     RunEnd::new(RunResult::Failed, why)
                 }
+                PushReply::Depth(_) => RunEnd::new(RunResult::Failed, "no job was pushed"),
             });
         });
     }

@@ -36,6 +36,7 @@ use operators::Measured;
 use rustix::process::Rlimit;
 use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, FrontHandle, SupervisorLink, Tls};
+use samovar_insight::export::otlp::JobSpans;
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::{HandoverGate, Insight, Intake};
 use samovar_jobs::Jobs;
@@ -222,7 +223,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         prepare(&settings, logs, follows)?;
     let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
-    let Measured { intake, insight, slow_log, sampling } =
+    let Measured { intake, insight, slow_log, sampling, job_spans } =
         operators::measure(&settings, pinba, &handover_gate, developer.as_deref())?;
     let of_front = (listeners, tls.clone(), ring, link, intake);
     let (front, front_handle, pools) =
@@ -231,7 +232,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let connections_max = front_settings(&settings).limits.connections_max;
     let (environment, of_successor) = environments(identity.as_ref(), &token, &sources);
     let Receivers { graphs, loads, jobs, ears } =
-        receivers(&settings, handover_gate, (&front_handle, &pools))?;
+        receivers(&settings, handover_gate, (&front_handle, &pools), job_spans)?;
     intake::connect(&front.job_intake(), jobs.as_ref());
     let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
     let of_schedules = (&front_handle, &handle, &pools);
@@ -395,11 +396,12 @@ fn receivers(
     settings: &Settings,
     handover_gate: HandoverGate,
     fronts: (&FrontHandle, &Pools),
+    job_spans: Option<JobSpans>,
 ) -> Result<Receivers> {
     let graphs = Graphs::open(settings, handover_gate.clone())?;
     let (loads, telling) = loads::open(crate::pools::settings(settings).map(|(name, _)| name))?;
     let (pushed, of_workers) = jobs::sockets(settings)?;
-    let jobs = jobs::start(settings, pushed, fronts, handover_gate)?;
+    let jobs = jobs::start(settings, pushed, fronts, (handover_gate, job_spans))?;
     let tracer = |at: usize| graphs.as_ref().and_then(|graphs| graphs.tracers[at].clone());
     let of = |(at, loads)| Ears { tracer: tracer(at), loads, jobs: of_workers.get(at).cloned() };
     let ears = telling.into_iter().enumerate().map(of).collect();

@@ -124,6 +124,10 @@ pub struct DeadJob {
     pub error: String,
     /// Its payload: JSON.
     pub payload: String,
+    /// Trace and span that pushed it (W3C Trace Context); empty: none.
+    pub traceparent: String,
+    /// Its `tracestate`.
+    pub tracestate: String,
 }
 
 /// Response to a [`QueueQuestion`].

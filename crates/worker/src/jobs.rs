@@ -4,7 +4,7 @@
 //! C adds the jobs of a push one after another, then sends them together.
 
 use crate::bytes::slice;
-use samovar_channel::{NewJob, Push, PushReply};
+use samovar_channel::{NewJob, Push, PushReply, TraceContext};
 use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_int};
 use std::os::fd::{AsFd, OwnedFd};
@@ -76,6 +76,7 @@ unsafe extern "C" fn samovar_jobs_add(job: *const CJob) {
         delay_ms: job.delay_ms,
         attempts: job.attempts,
         unique_ms: job.unique_ms,
+        trace: TraceContext::default(),
     };
     with(|state| state.jobs.push(new));
 }
@@ -84,6 +85,25 @@ unsafe extern "C" fn samovar_jobs_add(job: *const CJob) {
 #[unsafe(no_mangle)]
 extern "C" fn samovar_jobs_drop() {
     with(|state| state.jobs = Vec::new());
+}
+
+/// Sets the trace of the jobs that were added. Both texts may be empty.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_jobs_trace(
+    traceparent: *const c_char,
+    traceparent_len: usize,
+    tracestate: *const c_char,
+    tracestate_len: usize,
+) {
+    let text = |at, len| {
+        // SAFETY: jobs.h: `at` has `len` bytes.
+        String::from_utf8_lossy(unsafe { slice(at, len) }).into_owned()
+    };
+    let trace = TraceContext {
+        traceparent: text(traceparent, traceparent_len),
+        tracestate: text(tracestate, tracestate_len),
+    };
+    with(|state| state.jobs.iter_mut().for_each(|job| job.trace = trace.clone()));
 }
 
 /// Sends the jobs that were added, and waits until the server has stored them.
@@ -100,6 +120,11 @@ unsafe extern "C" fn samovar_jobs_push(queue: *const c_char, len: usize) -> c_in
         match samovar_channel::push(socket.as_fd(), &push) {
             Ok(PushReply::Stored(ids)) => {
                 state.ids = ids;
+                STORED
+            }
+            Ok(PushReply::Depth(depth)) => {
+                let count = |of: u64| i64::try_from(of).unwrap_or(i64::MAX);
+                state.ids = depth.into_iter().map(count).collect();
                 STORED
             }
             Ok(PushReply::Wrong(why)) => state.fail(WRONG, &why),

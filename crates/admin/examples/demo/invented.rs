@@ -442,6 +442,7 @@ impl Host for Server {
             place: place.to_owned(),
             error: error.to_owned(),
             payload: format!("{{\"to\":{id},\"template\":\"welcome\"}}"),
+            ..DeadJob::default()
         };
         let class = "Symfony\\Component\\Mailer\\Exception\\TransportException";
         let refused = format!(

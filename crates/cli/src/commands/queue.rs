@@ -351,6 +351,9 @@ fn show(queue: &str, of: &QueueResponse) -> String {
         for line in job.error.lines() {
             let _ = writeln!(text, "  {}", one_line(line));
         }
+        if !job.traceparent.is_empty() {
+            let _ = writeln!(text, "  traceparent {}", one_line(&job.traceparent));
+        }
         let _ = writeln!(text, "  payload {}\n", one_line(&job.payload));
     }
     if of.next > 0 {

@@ -2,6 +2,7 @@
 
 use crate::client::listeners::{Handed, RetainedListener};
 use crate::log::AccessLog;
+use crate::request::TraceHeaders;
 use crate::request::job_batch::{self, BatchDone, BatchOrder};
 use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
@@ -104,10 +105,10 @@ impl FrontHandle {
         self.0.called.notify_one();
     }
 
-    /// Runs a batch of jobs on this pool's workers. Calls `done` with the body of the response.
-    /// Returns immediately. A front that ends may not call `done`.
-    pub fn run_batch(&self, body: Vec<u8>, done: BatchDone) {
-        self.0.batches().push(BatchOrder { body, done });
+    /// Runs a batch of jobs on this pool's workers. PHP gets the headers of `trace`. Calls `done`
+    /// with the body of the response. Returns immediately. A front that ends may not call `done`.
+    pub fn run_batch(&self, body: Vec<u8>, trace: TraceHeaders, done: BatchDone) {
+        self.0.batches().push(BatchOrder { body, trace, done });
         self.0.called.notify_one();
     }
 

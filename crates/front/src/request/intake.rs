@@ -6,6 +6,7 @@
 use super::context::RequestContext;
 use super::upload::{self, Source, Upload};
 use crate::client::request_body::RequestBody;
+use crate::log::trace::{TRACEPARENT, Traceparent};
 use crate::response::body::ResponseBody;
 use crate::response::error_page::Failure;
 use crate::runtime::job_intake::{IntakeError, IntakeRequest};
@@ -21,6 +22,17 @@ const RETRY_S: u64 = 1;
 /// A transparent image of one pixel.
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\
                      \x01\0\x01\0\0\x02\x02D\x01\0;";
+
+/// Returns the `traceparent` that a script would get as a variable.
+fn traceparent(context: &RequestContext<'_>, parts: &Parts) -> String {
+    let own = context.traceparent.map(Traceparent::value);
+    let came = || {
+        context.trace.filter(|trace| trace.came())?;
+        Some(parts.headers.get(TRACEPARENT)?.as_bytes())
+    };
+    let value = own.or_else(came).unwrap_or_default();
+    String::from_utf8_lossy(value).into_owned()
+}
 
 /// Stores the request as a job, and returns the intake's response.
 pub(super) async fn take(
@@ -48,6 +60,7 @@ pub(super) async fn take(
         headers: headers.collect(),
         body,
         client: context.client(),
+        traceparent: traceparent(context, parts),
     };
     let counters = &context.connection.shared.counters.server;
     match push(context, request).await {

@@ -15,6 +15,25 @@ const ADDRESS: &[u8] = b"127.0.0.1";
 /// Host name if the settings specify none.
 const HOST: &str = "localhost";
 
+/// Trace context of a request of the server. Empty texts are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceHeaders {
+    /// Value of `traceparent`.
+    pub traceparent: String,
+    /// Value of `tracestate`.
+    pub tracestate: String,
+}
+
+impl TraceHeaders {
+    fn named<'a>(
+        &'a self,
+        names: [&'a [u8]; 2],
+    ) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone {
+        let values = [self.traceparent.as_bytes(), self.tracestate.as_bytes()];
+        names.into_iter().zip(values).filter(|(_, value)| !value.is_empty())
+    }
+}
+
 /// A request of the server.
 pub(super) struct InternalRequest<'a> {
     pub(super) method: &'a [u8],
@@ -24,6 +43,8 @@ pub(super) struct InternalRequest<'a> {
     /// Must fit into the slot.
     pub(super) body: &'a [u8],
     pub(super) content_type: Option<&'a [u8]>,
+    /// Trace that PHP gets, as headers and as variables.
+    pub(super) trace: &'a TraceHeaders,
     pub(super) lane: Lane,
     /// Flags of the head, in addition to that of the lane.
     pub(super) flags: u32,
@@ -56,7 +77,10 @@ pub(super) async fn run(
         let mut encoded = shared.encoded.borrow_mut();
         let head = head(setup, script, request);
         let headers: [(&[u8], &[u8]); 2] = [(b"host", host(setup)), (b"user-agent", b"Samovar")];
-        if encode_with(&head, headers, script.variables(), &mut encoded).is_err() {
+        let trace = request.trace;
+        let headers = headers.into_iter().chain(trace.named([b"traceparent", b"tracestate"]));
+        let variables = trace.named([b"TRACEPARENT", b"TRACESTATE"]).chain(script.variables());
+        if encode_with(&head, headers, variables, &mut encoded).is_err() {
             exchanges.give_up(filling);
             return Err(Lost::Broken("request of the server too long"));
         }

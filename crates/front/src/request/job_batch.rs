@@ -4,7 +4,7 @@
 //! client's request has. The response has the results. So deadlines, limits, deaths and reloads
 //! work as for clients.
 
-use super::internal::{self, InternalRequest};
+use super::internal::{self, InternalRequest, TraceHeaders};
 use crate::exchange::Lost;
 use crate::route::site::Route;
 use crate::shared::Shared;
@@ -47,6 +47,7 @@ pub type BatchDone = Box<dyn FnOnce(Result<Vec<u8>, BatchError>) + Send>;
 /// A batch to run.
 pub(crate) struct BatchOrder {
     pub(crate) body: Vec<u8>,
+    pub(crate) trace: TraceHeaders,
     pub(crate) done: BatchDone,
 }
 
@@ -81,14 +82,18 @@ impl Drop for Running {
 
 /// Runs the batch, and reports its results.
 pub(crate) async fn carry_out(shared: Rc<Shared>, order: BatchOrder) {
-    let BatchOrder { body, done } = order;
+    let BatchOrder { body, trace, done } = order;
     shared.batches.set(shared.batches.get() + 1);
     let running = Running { shared: Rc::clone(&shared), done: Some(done) };
-    let result = run(&shared, &body).await;
+    let result = run(&shared, &body, &trace).await;
     running.end(result);
 }
 
-async fn run(shared: &Rc<Shared>, body: &[u8]) -> Result<Vec<u8>, BatchError> {
+async fn run(
+    shared: &Rc<Shared>,
+    body: &[u8],
+    trace: &TraceHeaders,
+) -> Result<Vec<u8>, BatchError> {
     let setup = shared.setup();
     let target = setup.site.controller.clone();
     let now_ms = samovar_ring::monotonic_ns() / 1_000_000;
@@ -110,6 +115,7 @@ async fn run(shared: &Rc<Shared>, body: &[u8]) -> Result<Vec<u8>, BatchError> {
         id: REQUEST_ID,
         body,
         content_type: Some(CONTENT_TYPE),
+        trace,
         lane: script.lane,
         flags: FLAG_JOBS,
         response_bytes_max: RESULTS_BYTES_MAX,

@@ -5,7 +5,7 @@
 //! from the route to the ring, and differs only in its lane. Only the status of the response is
 //! used. The request is not logged.
 
-use super::internal::{self, InternalRequest};
+use super::internal::{self, InternalRequest, TraceHeaders};
 use crate::exchange::Lost;
 use crate::route::site::Route;
 use crate::setup::{Setup, ValidSettings};
@@ -115,6 +115,7 @@ async fn ask(shared: &Rc<Shared>, setup: &Setup, target: &str, is_held: bool) ->
                 id: REQUEST_ID,
                 body: &[],
                 content_type: None,
+                trace: &TraceHeaders::default(),
                 lane,
                 flags: 0,
                 response_bytes_max: 0,

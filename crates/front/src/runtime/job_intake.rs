@@ -20,6 +20,8 @@ pub struct IntakeRequest {
     pub body: Vec<u8>,
     /// Address of the client.
     pub client: IpAddr,
+    /// `traceparent` of the request's span, or that of a trusted client; empty: none.
+    pub traceparent: String,
 }
 
 /// Why a request is not stored.

@@ -6,10 +6,13 @@
 //! script's own boot, for each peer that it waited for, and for each timer. Waits and timers are
 //! sums: their spans begin with PHP's span, last for the total time, and have the number of times
 //! as an attribute (`samovar.times`). Names follow the semantic conventions for HTTP server spans.
+//!
+//! A batch of jobs is a consumer span. The spans that pushed its jobs are its parent or its links.
 
 mod attributes;
 mod exporter;
 mod identity;
+mod job_spans;
 mod measures;
 mod message;
 mod queue;
@@ -18,6 +21,7 @@ mod spans;
 
 pub use exporter::{Exporter, OtlpOptions};
 pub use identity::Identity;
+pub use job_spans::{JobBatch, JobSpans};
 pub use measures::Measures;
 pub use samovar_outbound::Unusable;
 pub use spans::Spans;

@@ -1,6 +1,8 @@
 //! Order, delays, keys, lingering and back-off of one queue.
 
 use super::*;
+use crate::batch;
+use crate::store::Content;
 
 const BYTES_MAX: usize = 10_000;
 
@@ -76,6 +78,14 @@ fn batch_is_limited_by_jobs_and_bytes() {
     let mut heavy = queue(settings(), [large(1), large(2)]);
     assert_eq!(next(&mut heavy, 0), [1], "a job that is too large for others runs alone");
     assert_eq!(next(&mut heavy, 0), [2]);
+    // The keys are a part of the batch.
+    let keyed = |id| JobState { key: Some("\u{1}".repeat(100)), ..job(id) };
+    let settings = QueueSettings { batch: 1_000, ..settings() };
+    let mut keyed = queue(settings, (1..=1_000).map(keyed));
+    let Next::Batch(jobs) = keyed.next(0, BYTES_MAX) else { panic!("no batch") };
+    let contents = jobs.into_iter().map(|job| (job, Content::default())).collect::<Vec<_>>();
+    let body = batch::encode("emails", &contents);
+    assert!(contents.len() > 1 && body.len() <= BYTES_MAX, "{} bytes", body.len());
 }
 
 #[test]

@@ -4,6 +4,11 @@ use super::*;
 use samovar_channel::NewJob;
 use std::os::unix::fs::FileExt as _;
 
+fn trace() -> TraceContext {
+    let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned();
+    TraceContext { traceparent, tracestate: "a=\"b\"".to_owned() }
+}
+
 fn insert(payload: &str) -> Insert {
     let job = NewJob {
         payload: payload.to_owned(),
@@ -12,6 +17,7 @@ fn insert(payload: &str) -> Insert {
         delay_ms: 5,
         attempts: 2,
         unique_ms: 9,
+        trace: trace(),
     };
     Insert { queue: "emails".to_owned(), job, pushed_ms: 100 }
 }
@@ -52,13 +58,14 @@ fn jobs_survive_reopening() {
         pushed_ms: 100,
         attempts: 1,
         attempts_max: 2,
-        payload_bytes: "\"ü\"".len(),
+        payload_bytes: "\"ü\"".len() + crate::trace::bytes(&trace()),
     };
     assert_eq!(second, &expected);
     assert_eq!((third.id, third.due_ms), (3, 105));
     assert_eq!(loaded.paused, ["emails"]);
-    let payloads = store.payloads(&[3, 1, 2]).expect("readable");
-    assert_eq!(payloads, [Some("3".to_owned()), None, Some("\"ü\"".to_owned())]);
+    let contents = store.contents(&[3, 1, 2]).expect("readable");
+    let content = |payload: &str| Some(Content { payload: payload.to_owned(), trace: trace() });
+    assert_eq!(contents, [content("3"), None, content("\"ü\"")]);
     assert_eq!(store.commit(&[insert("4")], &[], true).expect("stored"), [4], "no id is reused");
 }
 
@@ -78,6 +85,8 @@ fn dead_job_is_kept_and_revived() {
     assert_eq!(dead.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 2]);
     assert_eq!((&*dead[0].error, &*dead[0].payload, dead[0].attempts), ("broken", "1", 2));
     assert_eq!((&*dead[0].class, &*dead[0].place), ("Broken", "/a.php:3"));
+    let TraceContext { traceparent, tracestate } = trace();
+    assert_eq!((&dead[0].traceparent, &dead[0].tracestate), (&traceparent, &tracestate));
     assert_eq!(store.dead("emails", &after(1)).expect("readable").len(), 1);
     assert!(store.dead("other", &after(0)).expect("readable").is_empty());
     let loaded = store.load().expect("readable");
@@ -87,6 +96,8 @@ fn dead_job_is_kept_and_revived() {
     assert!(store.dead("emails", &after(0)).expect("readable").is_empty());
     let job = store.job(1).expect("readable").expect("revived");
     assert_eq!((job.attempts, job.due_ms, job.attempts_max), (0, 0, 2));
+    let content = store.contents(&[1]).expect("readable").remove(0).expect("revived");
+    assert_eq!(content.trace, trace());
 }
 
 #[test]
@@ -137,7 +148,7 @@ fn newer_file_is_refused() {
     connection.pragma_update(None, "user_version", VERSION + 1).unwrap();
     drop(connection);
     let error = SqliteStore::open(&path, 1).expect_err("newer").to_string();
-    assert!(error.contains("has version 3") && error.contains("hint:"), "{error}");
+    assert!(error.contains("has version 4") && error.contains("hint:"), "{error}");
     assert!(path.exists(), "it is not renamed");
 }
 

@@ -5,7 +5,7 @@ use crate::handover::predecessor::Predecessor;
 use anyhow::{Context, Result};
 use samovar_config::{LogFormat, LogTarget, Otlp, Settings};
 use samovar_front::{log_in_words, log_target_of};
-use samovar_insight::export::otlp::{Exporter, Identity, OtlpOptions};
+use samovar_insight::export::otlp::{Exporter, Identity, JobSpans, OtlpOptions};
 use samovar_insight::pinba::Sender;
 use samovar_insight::pinba::listener::{PinbaIn, PinbaInOptions};
 use samovar_insight::pinba::sender::{PinbaOut, PinbaOutOptions};
@@ -54,6 +54,8 @@ pub(super) fn bind(
 pub(super) struct Ways {
     pub(super) sinks: Vec<Box<dyn Sink>>,
     pub(super) slow_log: SlowLogFile,
+    /// Present with a collector.
+    pub(super) job_spans: Option<JobSpans>,
 }
 
 /// The slow log's writer, for reopening and flushing its file.
@@ -103,6 +105,7 @@ pub(super) fn open(settings: &Settings) -> Result<Ways> {
     if let Some((endpoint, options)) = otlp(settings) {
         let exporter = Exporter::start(options);
         let exporter = exporter.with_context(|| format!("`insight.otlp` = `{endpoint}`"))?;
+        ways.job_spans = Some(exporter.job_spans());
         ways.sinks.push(Box::new(exporter));
     }
     if let Some(server) = &of.pinba {

@@ -23,6 +23,7 @@ use anyhow::{Context, Result, bail};
 use samovar_admin::{Access, Admin, Host};
 use samovar_config::{AdminToken, Listen, Settings};
 use samovar_insight::export::exposition::{Exposition, Kind};
+use samovar_insight::export::otlp::JobSpans;
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
 use samovar_insight::{
@@ -78,6 +79,7 @@ pub(super) struct Measured {
     pub(super) slow_log: SlowLogFile,
     /// Sampler, if workers are sampled.
     pub(super) sampling: Option<Arc<Sampling>>,
+    pub(super) job_spans: Option<JobSpans>,
 }
 
 /// Starts the request accounting, if its data can be read or exported.
@@ -95,7 +97,7 @@ pub(super) fn measure(
     if !is_measured {
         return Ok(Measured { sampling, ..Measured::default() });
     }
-    let Ways { mut sinks, slow_log } = exporters::open(settings)?;
+    let Ways { mut sinks, slow_log, job_spans } = exporters::open(settings)?;
     sinks.extend(developer.map(Developer::request_lines));
     let limits = Limits {
         routes_max: of.routes_max,
@@ -120,7 +122,7 @@ pub(super) fn measure(
     let (front, thread) = intake();
     let insight = Insight::start_with(thread, limits, options);
     let insight = Arc::new(insight.context("cannot start the request accounting")?);
-    Ok(Measured { intake: Some(front), insight: Some(insight), slow_log, sampling })
+    Ok(Measured { intake: Some(front), insight: Some(insight), slow_log, sampling, job_spans })
 }
 
 /// Starts the admin listener, if it has sockets; it serves after its `begin`.

@@ -17,9 +17,11 @@ typedef enum { JOB_OPEN, JOB_DONE, JOB_RETRY, JOB_FAILED, JOB_RELEASED } job_res
 typedef struct {
     zend_long id, attempt;
     zend_string *queue;
-    zend_string *key;    /* NULL: none */
-    zend_string *reason; /* NULL: none */
-    double delay;        /* negative: that of the queue */
+    zend_string *key;         /* NULL: none */
+    zend_string *traceparent; /* NULL: none */
+    zend_string *tracestate;  /* NULL: none */
+    zend_string *reason;      /* NULL: none */
+    double delay;             /* negative: that of the queue */
     job_result result;
     zval payload;
     zend_object std;
@@ -46,11 +48,11 @@ static zend_object *create(zend_class_entry *type) {
 static void free_object(zend_object *std) {
     job_object *o = object_of(std);
     zend_string_release(o->queue);
-    if (o->key) {
-        zend_string_release(o->key);
-    }
-    if (o->reason) {
-        zend_string_release(o->reason);
+    zend_string *texts[] = {o->key, o->traceparent, o->tracestate, o->reason};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (texts[i]) {
+            zend_string_release(texts[i]);
+        }
     }
     zval_ptr_dtor(&o->payload);
     zend_object_std_dtor(std);
@@ -83,13 +85,26 @@ static ZEND_METHOD(Samovar_Job, attempt) {
     RETURN_LONG(object_of(Z_OBJ_P(ZEND_THIS))->attempt);
 }
 
-static ZEND_METHOD(Samovar_Job, key) {
-    ZEND_PARSE_PARAMETERS_NONE();
-    const job_object *o = object_of(Z_OBJ_P(ZEND_THIS));
-    if (o->key) {
-        RETURN_STR_COPY(o->key);
+static void return_text(zval *return_value, zend_string *text) {
+    if (text) {
+        RETURN_STR_COPY(text);
     }
     RETURN_NULL();
+}
+
+static ZEND_METHOD(Samovar_Job, key) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    return_text(return_value, object_of(Z_OBJ_P(ZEND_THIS))->key);
+}
+
+static ZEND_METHOD(Samovar_Job, traceparent) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    return_text(return_value, object_of(Z_OBJ_P(ZEND_THIS))->traceparent);
+}
+
+static ZEND_METHOD(Samovar_Job, tracestate) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    return_text(return_value, object_of(Z_OBJ_P(ZEND_THIS))->tracestate);
 }
 
 static ZEND_METHOD(Samovar_Job, payload) {
@@ -157,6 +172,11 @@ static const zval *entry(const HashTable *of, const char *name, zend_uchar type)
     return found && Z_TYPE_P(found) == type ? found : NULL;
 }
 
+static zend_string *text_of(const HashTable *of, const char *name) {
+    const zval *found = entry(of, name, IS_STRING);
+    return found ? zend_string_copy(Z_STR_P(found)) : NULL;
+}
+
 static bool add_job(zval *jobs, const zval *from, zend_string *queue) {
     const zval *id, *attempt;
     if (Z_TYPE_P(from) != IS_ARRAY || !(id = entry(Z_ARRVAL_P(from), "id", IS_LONG)) ||
@@ -169,8 +189,9 @@ static bool add_job(zval *jobs, const zval *from, zend_string *queue) {
     o->id = Z_LVAL_P(id);
     o->attempt = Z_LVAL_P(attempt);
     o->queue = zend_string_copy(queue);
-    const zval *key = entry(Z_ARRVAL_P(from), "key", IS_STRING);
-    o->key = key ? zend_string_copy(Z_STR_P(key)) : NULL;
+    o->key = text_of(Z_ARRVAL_P(from), "key");
+    o->traceparent = text_of(Z_ARRVAL_P(from), "traceparent");
+    o->tracestate = text_of(Z_ARRVAL_P(from), "tracestate");
     zval *payload = zend_hash_str_find(Z_ARRVAL_P(from), ZEND_STRL("payload"));
     if (payload) {
         ZVAL_COPY(&o->payload, payload);

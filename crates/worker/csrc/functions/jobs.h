@@ -32,8 +32,11 @@ enum { SAMOVAR_JOBS_STORED = 0, SAMOVAR_JOBS_WRONG = 1, SAMOVAR_JOBS_FAILED = 2 
 void samovar_jobs_add(const samovar_new_job *job);
 /* Drops the jobs that were added. */
 void samovar_jobs_drop(void);
-/* Pushes the jobs that were added, and waits until they are durable. Returns one of
- * SAMOVAR_JOBS_*. */
+/* Sets the trace of the jobs that were added (W3C Trace Context). */
+void samovar_jobs_trace(const char *traceparent, size_t traceparent_len, const char *tracestate,
+                        size_t tracestate_len);
+/* Pushes the jobs that were added, and waits until they are durable. Without jobs, the ids are the
+ * numbers of ready, delayed and running jobs. Returns one of SAMOVAR_JOBS_*. */
 int samovar_jobs_push(const char *queue, size_t len);
 /* Returns the reason why the last push failed. It is valid until the next push. */
 const char *samovar_jobs_problem(void);

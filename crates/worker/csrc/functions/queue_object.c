@@ -1,6 +1,7 @@
 /* Samovar\queue() and Samovar\Queue: push jobs to the server. */
 #include "functions/jobs.h"
 #include "functions/shared.h"
+#include "sapi/variables.h"
 #include <zend_exceptions.h>
 #include <zend_smart_str.h>
 #include <ext/json/php_json.h>
@@ -133,7 +134,18 @@ static bool add(zval *payload, samovar_new_job *job) {
     return is_encoded;
 }
 
+/* Adds the trace of the request. Its variables never contain a trace of an untrusted client. */
+static void add_trace(void) {
+    size_t parent_len, state_len;
+    const char *parent = samovar_request_variable(ZEND_STRL("TRACEPARENT"), &parent_len);
+    if (parent) {
+        const char *state = samovar_request_variable(ZEND_STRL("TRACESTATE"), &state_len);
+        samovar_jobs_trace(parent, parent_len, state ? state : "", state ? state_len : 0);
+    }
+}
+
 static bool push_added(zval *object) {
+    add_trace();
     const zend_string *name = object_of(Z_OBJ_P(object))->name;
     const int sent = samovar_jobs_push(ZSTR_VAL(name), ZSTR_LEN(name));
     if (sent != SAMOVAR_JOBS_STORED) {
@@ -208,6 +220,18 @@ static ZEND_METHOD(Samovar_Queue, pushMany) {
     if (push_added(ZEND_THIS)) {
         for (size_t at = 0; at < zend_hash_num_elements(payloads); at++) {
             add_next_index_long(return_value, (zend_long)samovar_jobs_id(at));
+        }
+    }
+}
+
+static ZEND_METHOD(Samovar_Queue, depth) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    samovar_jobs_drop();
+    if (push_added(ZEND_THIS)) {
+        array_init(return_value);
+        static const char *const names[] = {"ready", "delayed", "running"};
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            add_assoc_long(return_value, names[i], (zend_long)samovar_jobs_id(i));
         }
     }
 }

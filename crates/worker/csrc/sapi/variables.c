@@ -181,6 +181,22 @@ static void put_headers(const samovar_head *r, HashTable *to) {
     }
 }
 
+const char *samovar_request_variable(const char *name, size_t name_len, size_t *len) {
+    const samovar_head *r = samovar_current;
+    if (!r) {
+        return NULL;
+    }
+    const samovar_header *variable = samovar_headers(r) + r->headers;
+    for (uint32_t i = 0; i < r->variables; i++, variable++) {
+        if (variable->name.len == name_len &&
+            memcmp(samovar_text(r, variable->name), name, name_len) == 0) {
+            *len = variable->value.len;
+            return samovar_text(r, variable->value);
+        }
+    }
+    return NULL;
+}
+
 /* Adds variables that only some listeners provide, under their names in $_SERVER: those of a
  * client's certificate. */
 static void put_variables(const samovar_head *r, HashTable *to) {

@@ -8,6 +8,9 @@
 void samovar_variables_startup(void);
 void samovar_register_variables(zval *array);
 char *samovar_getenv(const char *name, size_t len);
+/* The value of a variable that the server has added to the current request, such as TRACEPARENT;
+ * NULL: there is none. */
+const char *samovar_request_variable(const char *name, size_t name_len, size_t *len);
 /* For getallheaders(): names in the form "Content-Type". */
 void samovar_request_headers(zval *array);
 /* The value of a variable of the process's environment in $_SERVER; NULL: there is none. */

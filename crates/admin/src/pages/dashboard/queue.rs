@@ -109,6 +109,9 @@ fn row(job: &DeadJob) -> Markup {
                 (tables::shortened(message)) br;
                 @if !job.place.is_empty() { small.faint { (breakable(&job.place)) } br; }
                 @if let Some(key) = &job.key { small.faint { "key " (key) } br; }
+                @if let Some(trace) = job.traceparent.split('-').nth(1) {
+                    small.faint { "trace " (trace) } br;
+                }
                 details {
                     summary { "Error and payload" }
                     pre { (beginning(&job.error)) }

@@ -5,6 +5,7 @@
 //! is away, hangs or rejects requests causes lost spans, which are counted, and no other harm.
 
 use super::identity::Identity;
+use super::job_spans::JobSpans;
 use super::measures::Measures;
 use super::message::Span;
 use super::queue::{BYTES_MAX, Queue};
@@ -78,7 +79,7 @@ impl OtlpOptions {
 
 /// Sink that queues data for the thread.
 pub struct Exporter {
-    desk: Desk<Waiting>,
+    desk: Arc<Desk<Waiting>>,
     spans: Arc<Tally>,
     identity: Identity,
     figures_every: Option<Duration>,
@@ -90,7 +91,7 @@ pub struct Exporter {
 
 /// Queued data.
 #[derive(Debug)]
-struct Waiting {
+pub(super) struct Waiting {
     queue: Queue,
     /// Time for which spans are collected.
     every: Duration,
@@ -101,7 +102,7 @@ struct Waiting {
 }
 
 /// Data of one request.
-enum Parcel {
+pub(super) enum Parcel {
     Spans(Vec<Span>),
     Figures(Vec<u8>),
 }
@@ -125,6 +126,12 @@ impl Outbox for Waiting {
 }
 
 impl Exporter {
+    /// Returns the receiver of spans of batches of jobs.
+    #[must_use]
+    pub fn job_spans(&self) -> JobSpans {
+        JobSpans { desk: Arc::downgrade(&self.desk), tally: Arc::clone(&self.spans) }
+    }
+
     /// Checks whether requests can be sent with these options; sends none.
     pub fn check(options: &OtlpOptions) -> Result<(), Unusable> {
         post(options).map(|_| ())
@@ -149,7 +156,7 @@ impl Exporter {
         let desk = Desk::open("otlp", waiting, patience, carry)?;
         let figures_due = Instant::now() + options.figures_every.unwrap_or_default();
         Ok(Exporter {
-            desk,
+            desk: Arc::new(desk),
             tallies: vec![Arc::clone(&spans)],
             spans,
             identity,
@@ -158,6 +165,19 @@ impl Exporter {
             begun_ns: unix_ns(),
         })
     }
+}
+
+/// Queues spans. Returns the number of spans dropped for them.
+pub(super) fn queue(desk: &Desk<Waiting>, spans: Vec<Span>) -> u64 {
+    let dropped = desk.queue(|waiting| {
+        let was_empty = waiting.queue.is_empty();
+        if was_empty {
+            waiting.since = Some(Instant::now());
+        }
+        let dropped = waiting.queue.put(spans);
+        (dropped, was_empty || waiting.queue.is_full())
+    });
+    dropped as u64
 }
 
 fn post(options: &OtlpOptions) -> Result<Post, Unusable> {
@@ -186,15 +206,7 @@ impl Sink for Exporter {
         if spans.is_empty() {
             return;
         }
-        let dropped = self.desk.queue(|waiting| {
-            let was_empty = waiting.queue.is_empty();
-            if was_empty {
-                waiting.since = Some(Instant::now());
-            }
-            let dropped = waiting.queue.put(spans.0);
-            (dropped, was_empty || waiting.queue.is_full())
-        });
-        self.spans.add(Fate::Lost, dropped as u64);
+        self.spans.add(Fate::Lost, queue(&self.desk, spans.0));
     }
 
     /// Only traced requests have spans, and traced requests are never packed.

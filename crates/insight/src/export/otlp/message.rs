@@ -61,8 +61,18 @@ pub(super) struct Span {
     pub(super) attributes: Vec<KeyValue>,
     #[prost(message, repeated, tag = "11")]
     pub(super) events: Vec<Event>,
+    #[prost(message, repeated, tag = "13")]
+    pub(super) links: Vec<Link>,
     #[prost(message, optional, tag = "15")]
     pub(super) status: Option<Status>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Link {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) trace_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) span_id: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

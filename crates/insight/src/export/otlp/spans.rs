@@ -106,6 +106,7 @@ fn server(finished: &Finished, route: &str, errors: &[RecordedError]) -> Span {
             .iter()
             .map(|error| exception(error, begin.saturating_add(n.wall_ns)))
             .collect(),
+        links: Vec::new(),
         status: (n.status >= 500).then_some(Status { code: ERROR }),
     }
 }

@@ -10,6 +10,8 @@ static ZEND_METHOD(Samovar_Job, id);
 static ZEND_METHOD(Samovar_Job, queue);
 static ZEND_METHOD(Samovar_Job, attempt);
 static ZEND_METHOD(Samovar_Job, key);
+static ZEND_METHOD(Samovar_Job, traceparent);
+static ZEND_METHOD(Samovar_Job, tracestate);
 static ZEND_METHOD(Samovar_Job, payload);
 static ZEND_METHOD(Samovar_Job, done);
 static ZEND_METHOD(Samovar_Job, fail);
@@ -29,6 +31,12 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Job_attempt, 0, 0, IS_LO
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Job_key, 0, 0, IS_STRING, 1)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Job_traceparent, 0, 0, IS_STRING, 1)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Job_tracestate, 0, 0, IS_STRING, 1)
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Job_payload, 0, 0, IS_MIXED, 0)
@@ -56,6 +64,8 @@ static const zend_function_entry samovar_methods[] = {
     ZEND_ME(Samovar_Job, queue, arginfo_Samovar_Job_queue, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Job, attempt, arginfo_Samovar_Job_attempt, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Job, key, arginfo_Samovar_Job_key, ZEND_ACC_PUBLIC)
+    ZEND_ME(Samovar_Job, traceparent, arginfo_Samovar_Job_traceparent, ZEND_ACC_PUBLIC)
+    ZEND_ME(Samovar_Job, tracestate, arginfo_Samovar_Job_tracestate, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Job, payload, arginfo_Samovar_Job_payload, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Job, done, arginfo_Samovar_Job_done, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Job, fail, arginfo_Samovar_Job_fail, ZEND_ACC_PUBLIC)

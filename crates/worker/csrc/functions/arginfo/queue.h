@@ -8,6 +8,7 @@
 static ZEND_METHOD(Samovar_Queue, __construct);
 static ZEND_METHOD(Samovar_Queue, push);
 static ZEND_METHOD(Samovar_Queue, pushMany);
+static ZEND_METHOD(Samovar_Queue, depth);
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_Samovar_Queue___construct, 0, 0, 0)
 ZEND_END_ARG_INFO()
@@ -28,10 +29,14 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Queue_pushMany, 0, 1, IS
     ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, attempts, IS_LONG, 0, "0")
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Queue_depth, 0, 0, IS_ARRAY, 0)
+ZEND_END_ARG_INFO()
+
 static const zend_function_entry samovar_methods[] = {
     ZEND_ME(Samovar_Queue, __construct, arginfo_Samovar_Queue___construct, ZEND_ACC_PRIVATE)
     ZEND_ME(Samovar_Queue, push, arginfo_Samovar_Queue_push, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Queue, pushMany, arginfo_Samovar_Queue_pushMany, ZEND_ACC_PUBLIC)
+    ZEND_ME(Samovar_Queue, depth, arginfo_Samovar_Queue_depth, ZEND_ACC_PUBLIC)
     ZEND_FE_END
 };
 
