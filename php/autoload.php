@@ -35,5 +35,7 @@ spl_autoload_register(static function (string $class): void {
 
 require_once __DIR__ . '/polyfill/functions.php';
 require_once __DIR__ . '/src/Doctrine/functions.php';
+require_once __DIR__ . '/src/Laravel/functions.php';
+require_once __DIR__ . '/src/Messenger/functions.php';
 require_once __DIR__ . '/src/Psr15/functions.php';
 require_once __DIR__ . '/src/RoadRunner/autoload.php';

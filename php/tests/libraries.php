@@ -18,6 +18,7 @@ declare(strict_types=1);
             'Doctrine/DBAL/autoload.php',
             'Symfony/Component/HttpKernel/autoload.php',
             'Symfony/Component/Console/autoload.php',
+            'Symfony/Component/Messenger/autoload.php',
             'Symfony/Component/Process/autoload.php',
             'Symfony/Component/Runtime/autoload.php',
             'Illuminate/autoload.php',

@@ -6,6 +6,7 @@
 
 mod artisan;
 mod everybody;
+mod own_queue;
 pub(crate) mod steps;
 
 use crate::frameworks::crowd::crowd;

@@ -1,6 +1,7 @@
 //! tests/apps/symfony-shop: a full-stack Symfony application with Doctrine, security, forms and
 //! Messenger. Its public/index.php is that of the Symfony recipe in every execution model.
 
+mod own_queue;
 pub(crate) mod pages;
 mod plan;
 

@@ -40,6 +40,7 @@ const EXPLAINING: &[&str] = &[
     "guide/pools",
     "guide/privileges",
     "guide/queues",
+    "guide/queues-in-frameworks",
     "guide/profiling",
     "guide/resident-model",
     "guide/schedules",

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 return [
-    'default' => 'database',
+    'default' => env('QUEUE_CONNECTION', 'database'),
     'connections' => [
         'database' => ['driver' => 'database', 'table' => 'jobs', 'queue' => 'default', 'retry_after' => 90],
     ],
