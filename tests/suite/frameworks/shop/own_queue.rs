@@ -130,22 +130,3 @@ fn shop_messages_in_a_queue_of_the_server_are_handled_retried_delayed_and_dead()
         server.stop();
     }
 }
-
-#[test]
-fn shop_message_that_fails_goes_to_the_failure_transport() {
-    let transport = "        failure_transport: failed\n";
-    let (shop, settings) = moved_to_samovar(transport);
-    change(&shop.path().join("config/packages/framework.yaml"), |text| {
-        let failed = "transports:\n            failed: 'doctrine://default?queue_name=failed'";
-        text.replace("transports:", failed)
-    });
-    shop.console(&["cache:clear"]);
-    let server = shop.serve_with(Model::Checkpoint, &settings);
-    assert_eq!(server.get("/probe/fail").text(), "sent");
-    wait_for_lines(&shop, &["fail", "fail", "fail"]);
-    wait_until_ended(&server, 0);
-    assert_eq!(shop.queued(), "1");
-    shop.console(&["messenger:failed:remove", "1", "--force"]);
-    assert_eq!(shop.queued(), "0", "it was in the failure transport");
-    server.stop();
-}
