@@ -1,5 +1,7 @@
 //! `samovar migrate`: flags, exit codes, and files that it writes.
 
+mod from;
+
 use samovar_testkit::{binary, family};
 use std::fs;
 use std::path::Path;
@@ -78,7 +80,7 @@ fn migrate_check_fix_shows_or_writes_changes() {
     assert_eq!(fs::read_to_string(&file).expect("a file"), before.replace("integer", "int"));
     let report = text(&written.stdout);
     assert!(report.contains("1 errors, 0 warnings, 0 notices"), "{report}");
-    assert!(text(&written.stderr).contains("1 changes in 1 files written"));
+    assert!(text(&written.stderr).contains("1 change in 1 file written"));
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Run for Init {
         let is_current = self.folder == Path::new(".");
         let file =
             if is_current { PathBuf::from(DEFAULT_FILE) } else { self.folder.join(DEFAULT_FILE) };
-        write(&file, &settings, self.force)?;
+        write_settings(&file, &settings, self.force)?;
         // The exit code says whether the file is written.
         if let Err(error) = terminal::print(&advice::text(&project, &self.folder, &file)) {
             terminal::complain(&format!("samovar: {}", terminal::words(&error)));
@@ -84,16 +84,15 @@ impl Run for Init {
 
 /// Writes the file. Without `force` it must not exist. With it, the former file stays until the new
 /// one is complete: the disk may be full.
-fn write(file: &Path, text: &str, force: bool) -> Result<()> {
+pub(crate) fn write_settings(file: &Path, text: &str, force: bool) -> Result<()> {
     let new = file.with_extension(format!("toml.{}", std::process::id()));
     let place = if force { &new } else { file };
     let what = || format!("cannot write `{}`", file.display());
     let opened = OpenOptions::new().write(true).create_new(true).open(place);
     let mut open = match opened {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && !force => bail!(
-            "`{}` exists\nhint: pass --force to overwrite it, or --print to see the settings",
-            file.display()
-        ),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && !force => {
+            bail!("`{}` exists\nhint: pass --force to overwrite it", file.display())
+        }
         opened => opened.with_context(what)?,
     };
     let mut written = open.write_all(text.as_bytes());
@@ -116,11 +115,11 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let file = folder.join("samovar.toml");
         std::fs::write(&file, "mine, and longer").expect("our own folder");
-        let error = write(&file, "new", false).unwrap_err().to_string();
+        let error = write_settings(&file, "new", false).unwrap_err().to_string();
         assert!(error.contains("exists\nhint: pass --force"), "{error}");
         let read = || std::fs::read_to_string(&file).expect("our own file");
         assert_eq!(read(), "mine, and longer");
-        write(&file, "new", true).expect("our own file");
+        write_settings(&file, "new", true).expect("our own file");
         assert_eq!(read(), "new");
         assert_eq!(folder.read_dir().expect("a folder").count(), 1, "no temporary file is left");
         std::fs::remove_dir_all(&folder).expect("our own folder");

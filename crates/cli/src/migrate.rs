@@ -1,7 +1,8 @@
-//! `samovar migrate`: checks PHP code before an upgrade of PHP. The check itself is in
-//! crates/migrate.
+//! `samovar migrate`: checks PHP code before an upgrade of PHP, and converts the configuration of
+//! other servers. Both are in crates/migrate.
 
 mod check;
+mod convert;
 mod range;
 mod table;
 
@@ -9,7 +10,9 @@ use crate::subcommand::{Prepared, Run, Subcommand};
 use crate::usage_error::Early;
 use anyhow::Result;
 use check::{Check, Fixes};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use convert::Conversion;
 use samovar_config::Sources;
 use samovar_migrate::{Format, Severity, Version};
 use samovar_server::Predecessor;
@@ -31,17 +34,41 @@ Examples:
   samovar migrate check . --baseline known.json --format github
   samovar migrate check . --vendor           also check vendor/, and count per package
   samovar migrate rules --from 8.1 --to 8.4  list the changes between two versions
+  samovar migrate from nginx.conf www.conf   convert nginx and a pool of php-fpm to samovar.toml
+  samovar migrate from Caddyfile --output samovar.toml
+  samovar migrate from .rr.yaml --json
 
-Reads PHP files, php.ini, .user.ini, .htaccess and composer.json; runs nothing.
+check reads PHP files, php.ini, .user.ini, .htaccess and composer.json; it runs nothing.
 See docs/guide/php-upgrades.md.
+from reads nginx.conf, pools of php-fpm, .rr.yaml, Caddyfile, config/octane.php and .htaccess. It
+writes a commented samovar.toml, and lists on stderr the lines without a counterpart.
+See docs/start/convert-configuration.md.
 
-Exit codes: 0 no finding, 1 findings, 2 wrong flags or a path that cannot be read.";
+Exit codes: check: 0 no finding, 1 findings, 2 wrong flags or a path that cannot be read.
+from: 0 converted, 1 a file that cannot be converted or written, 2 wrong flags.";
+/// Flags of `from`.
+const FLAGS_OF_FROM: [&str; 3] = ["output", "force", "json"];
+/// Flags of `check` and `rules`.
+const FLAGS_OF_CHECK: [&str; 11] = [
+    "from",
+    "to",
+    "format",
+    "severity",
+    "exclude",
+    "vendor",
+    "max-files",
+    "baseline",
+    "write-baseline",
+    "fix",
+    "diff",
+];
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint };
 
 #[derive(Debug)]
 enum Migrate {
     Check(Box<Check>),
+    Convert(Conversion),
     Rules { from: Option<Version>, to: Version, is_json: bool },
 }
 
@@ -49,13 +76,13 @@ fn define() -> Command {
     let flag = |name: &'static str| Arg::new(name).long(name);
     let switch = |name: &'static str| flag(name).action(ArgAction::SetTrue);
     Command::new("migrate")
-        .about("Checks PHP code before an upgrade of PHP")
+        .about("Checks PHP code before an upgrade of PHP, converts configuration of other servers")
         .after_help(HELP)
         .arg(
             Arg::new("action")
                 .value_name("ACTION")
                 .required(true)
-                .value_parser(["check", "rules"])
+                .value_parser(["check", "rules", "from"])
                 .help("Action"),
         )
         .arg(
@@ -63,7 +90,7 @@ fn define() -> Command {
                 .value_name("PATH")
                 .num_args(0..)
                 .value_parser(value_parser!(PathBuf))
-                .help("Files and folders [default: .]"),
+                .help("Files and folders [default: . for check]"),
         )
         .arg(
             flag("from")
@@ -113,11 +140,19 @@ fn define() -> Command {
         )
         .arg(switch("fix").help("Change the code where that is safe"))
         .arg(switch("diff").help("Show the changes of --fix, write nothing"))
+        .arg(
+            flag("output")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write the converted settings to this file [default: standard output]"),
+        )
+        .arg(switch("force").help("Overwrite the file of --output"))
+        .arg(switch("json").help("Print the converted settings and the notes as JSON"))
 }
 
 fn hint(flag: &str) -> Option<&'static str> {
     match flag {
-        "action" => Some("pass check or rules"),
+        "action" => Some("pass check, rules or from"),
         "format" => Some("pass text, json, sarif or github"),
         "severity" => Some("pass notice, warning or error"),
         _ => None,
@@ -126,6 +161,31 @@ fn hint(flag: &str) -> Option<&'static str> {
 
 fn prepare(matches: &ArgMatches, _: Sources) -> Prepared {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let is_from = text("action") == "from";
+    let misplaced = if is_from { &FLAGS_OF_CHECK[..] } else { &FLAGS_OF_FROM };
+    let is_given = |flag: &&&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+    if let Some(flag) = misplaced.iter().find(is_given) {
+        let action = text("action");
+        let actions = if is_from { "check and rules" } else { "from" };
+        return Err(Early::Wrong(format!(
+            "samovar: --{flag} has no effect on migrate {action}\n\
+             hint: it is a flag of migrate {actions}"
+        )));
+    }
+    if is_from {
+        let files: Vec<PathBuf> = matches.get_many("path").into_iter().flatten().cloned().collect();
+        if files.is_empty() {
+            let hint =
+                "pass nginx.conf, a pool of php-fpm, .rr.yaml, Caddyfile, octane.php or .htaccess";
+            return Err(Early::Wrong(format!("samovar: migrate from needs a file\nhint: {hint}")));
+        }
+        return Ok(Box::new(Migrate::Convert(Conversion {
+            files,
+            output: matches.get_one("output").cloned(),
+            is_forced: matches.get_flag("force"),
+            is_json: matches.get_flag("json"),
+        })));
+    }
     let version = |name: &str| range::version(matches.get_one::<String>(name), name);
     let (from, to) = (version("from")?, version("to")?.unwrap_or(Version::newest()));
     if matches.get_flag("diff") && !matches.get_flag("fix") {
@@ -168,6 +228,7 @@ impl Run for Migrate {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
         match self {
             Self::Check(check) => check.run(),
+            Self::Convert(conversion) => conversion.run(),
             Self::Rules { from, to, is_json } => table::print(*from, *to, *is_json),
         }
     }

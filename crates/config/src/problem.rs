@@ -20,6 +20,12 @@ impl Problem {
         Problem { message: message.into(), hint: hint.into(), line: usize::MAX }
     }
 
+    /// Returns its line in the file, counted from 1; `None`: it is about another source, or about
+    /// several settings.
+    pub fn line(&self) -> Option<usize> {
+        (self.line != usize::MAX).then_some(self.line)
+    }
+
     pub(crate) fn at_line(self, line: usize) -> Problem {
         Problem { line, ..self }
     }

@@ -47,6 +47,8 @@ pub const ROOT_ENV: &str = "SAMOVAR_STARTED_BY_ROOT";
 pub struct Sources {
     flags: Vec<(&'static Setting, String)>,
     config: Option<PathBuf>,
+    /// Text of the file `config`, in place of its contents.
+    config_text: Option<String>,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
     /// Root has started this server, or the one that it succeeds. The server may have switched to
@@ -70,7 +72,14 @@ impl Sources {
     /// Creates sources without values, in the absolute folder `cwd`.
     pub fn new(cwd: impl Into<PathBuf>) -> Sources {
         let is_root = rustix::process::geteuid().is_root();
-        Sources { flags: Vec::new(), config: None, env: Vec::new(), cwd: cwd.into(), is_root }
+        Sources {
+            flags: Vec::new(),
+            config: None,
+            config_text: None,
+            env: Vec::new(),
+            cwd: cwd.into(),
+            is_root,
+        }
     }
 
     /// Takes this process's environment and working directory.
@@ -113,6 +122,13 @@ impl Sources {
     pub fn config(mut self, file: impl Into<PathBuf>) -> Sources {
         self.config = Some(file.into());
         self
+    }
+
+    /// Names the file, whose text is not on the disk yet.
+    #[must_use]
+    pub fn config_text(mut self, file: impl Into<PathBuf>, text: impl Into<String>) -> Sources {
+        self.config_text = Some(text.into());
+        self.config(file)
     }
 
     /// Returns the names of secrets in the environment and on the command line: variables, and
@@ -192,7 +208,8 @@ impl Sources {
         let (mut schedules, mut intakes) = (Vec::new(), Vec::new());
         let config_file = self.config_file();
         if let Some(named) = &config_file {
-            match std::fs::read_to_string(self.cwd.join(named)) {
+            let text = self.config_text.clone();
+            match text.map_or_else(|| std::fs::read_to_string(self.cwd.join(named)), Ok) {
                 Ok(text) => {
                     let contents = file::read(named, &text, &self.cwd, &mut problems);
                     typed.extend(contents.typed);

@@ -1,5 +1,5 @@
 //! Static check of PHP code before an upgrade of PHP: which lines meet a removed, deprecated or
-//! changed feature of the new version.
+//! changed feature of the new version. And the conversion of other servers' configuration.
 //!
 //! - `version`: PHP versions and ranges of them
 //! - `rules`: the table of changes, from the files in `rules/`; `names` finds the rules of a name
@@ -9,12 +9,14 @@
 //! - `project`: facts of all files → findings that need more than one file
 //! - `files`, `scan`: all files of a folder, on all cores
 //! - `baseline`, `fix`, `report`: uses of the findings
+//! - `from`: the configuration of another server → settings of Samovar
 
 mod baseline;
 mod check;
 mod files;
 mod finding;
 mod fix;
+pub mod from;
 mod ini;
 mod parser;
 mod project;

@@ -48,6 +48,28 @@ impl Oracle {
         Oracle::speaking(root, define, Some(certificate), "")
     }
 
+    /// Serves with whole configuration files of nginx and php-fpm. `ADDRESS` and `FOLDER` in them
+    /// are replaced; php-fpm listens at `FOLDER/fpm.sock`. The files are then `nginx.conf` and
+    /// `fpm.conf` in its folder.
+    pub fn configured(nginx: &str, pool: &str) -> Oracle {
+        let folder = TempDir::with_prefix("samovar-oracle-").expect("a temporary folder");
+        let path = folder.path();
+        for below in ["nginx", "sessions", "uploads"] {
+            std::fs::create_dir(path.join(below)).expect("an empty folder");
+        }
+        open_to_all(path);
+        let address = crate::port();
+        let filled = |text: &str| {
+            let text = text.replace("FOLDER", &path.display().to_string());
+            text.replace("ADDRESS", &address.to_string())
+        };
+        std::fs::write(path.join("nginx.conf"), filled(nginx)).expect("a configuration");
+        std::fs::write(path.join("fpm.conf"), filled(pool)).expect("a configuration");
+        let fpm = run_fpm(path, &[]);
+        let nginx = run_nginx(path, address);
+        Oracle { _nginx: nginx, fpm, address, folder }
+    }
+
     fn speaking(
         root: &Path,
         define: &[(&str, &str)],
@@ -177,11 +199,19 @@ pub(crate) fn start_fpm_by(
     let config = folder.join("fpm.conf");
     std::fs::write(&config, text.replace("\"E_ALL\"", &php::all_errors().to_string()))
         .expect("a configuration");
-    let mut command = Command::new(php::program("php-fpm"));
-    command.args(["-R", "-F", "-O", "-y"]).arg(&config);
     // `php_value` cannot set values that PHP reads before a request begins.
-    for (key, value) in &settings {
-        command.args(["-d", &format!("{key}={value}")]);
+    let define: Vec<String> =
+        settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    run_fpm(folder, &define)
+}
+
+/// Starts php-fpm with `fpm.conf` of its folder, and waits for its socket there.
+fn run_fpm(folder: &Path, define: &[String]) -> Process {
+    let socket = folder.join("fpm.sock");
+    let mut command = Command::new(php::program("php-fpm"));
+    command.args(["-R", "-F", "-O", "-y"]).arg(folder.join("fpm.conf"));
+    for pair in define {
+        command.args(["-d", pair]);
     }
     command.stdout(Stdio::null());
     let mut fpm = Process::start("php-fpm", &mut command);
@@ -206,8 +236,13 @@ fn start_nginx(
     let listening = listening(address, certificate);
     std::fs::write(&config, nginx_config(folder, root, &listening, locations, behind))
         .expect("a configuration");
+    (run_nginx(folder, address), address)
+}
+
+/// Starts nginx with `nginx.conf` of its folder, and waits for its port.
+fn run_nginx(folder: &Path, address: SocketAddr) -> Process {
     let mut command = Command::new(nginx_binary());
-    command.arg("-p").arg(folder).arg("-c").arg(&config).args(["-e", "stderr"]);
+    command.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf")).args(["-e", "stderr"]);
     command.stdout(Stdio::null());
     let mut nginx = Process::start("nginx", &mut command);
     eventually("nginx's port", || {
@@ -216,7 +251,7 @@ fn start_nginx(
         }
         TcpStream::connect(address).ok()
     });
-    (nginx, address)
+    nginx
 }
 
 /// Major and minor version of the oracle's nginx, such as `(1, 22)`.

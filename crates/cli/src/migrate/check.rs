@@ -66,8 +66,8 @@ impl Check {
             baseline
                 .write(path)
                 .with_context(|| format!("cannot write the baseline `{}`", path.display()))?;
-            let (count, path) = (baseline.len(), path.display());
-            terminal::print(&format!("{count} findings written to {path}\n"))?;
+            let (count, path) = (counted(baseline.len(), "finding"), path.display());
+            terminal::print(&format!("{count} written to {path}\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
         let in_baseline = known.map_or(0, |known| known.remove_known(&mut checked));
@@ -116,10 +116,11 @@ impl Check {
         }
         if self.fixes == Fixes::Show {
             terminal::print(&changes)?;
-            terminal::complain(&format!("samovar: {count} changes in {files} files, not written"));
+            let sum = sum(count, files);
+            terminal::complain(&format!("samovar: {sum}, not written"));
             return Ok(if count == 0 { ExitCode::SUCCESS } else { EXIT_FINDINGS.into() });
         }
-        terminal::complain(&format!("samovar: {count} changes in {files} files written"));
+        terminal::complain(&format!("samovar: {} written", sum(count, files)));
         // The files have changed: their lines and columns as well.
         let options = Options {
             range,
@@ -137,6 +138,16 @@ impl Check {
         }
         self.report(&again, range, known)
     }
+}
+
+/// `1 change in 2 files`.
+fn sum(changes: usize, files: usize) -> String {
+    format!("{} in {}", counted(changes, "change"), counted(files, "file"))
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline> {

@@ -1,0 +1,254 @@
+//! The settings that a configuration becomes, each with the places that it comes from, and notes.
+
+use super::origin::Origin;
+use serde::Serialize;
+
+/// Maximum number of notes; further ones are counted only.
+const NOTES_MAX: usize = 5_000;
+/// Maximum number of paths of a table.
+const PATHS_MAX: usize = 64;
+
+/// Meaning of a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// It has no counterpart.
+    Missing,
+    /// The setting works in another way.
+    Differs,
+    /// Samovar does it without a setting.
+    Default,
+}
+
+/// A line of the configuration that is no setting of Samovar, or a different one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its meaning.
+    pub level: Level,
+    /// The line.
+    pub origin: Origin,
+    /// Explanation, and the action to take.
+    pub advice: String,
+}
+
+/// Value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A number or a boolean.
+    Plain(String),
+    Text(String),
+    List(Vec<String>),
+    Map(Vec<(String, String)>),
+}
+
+impl Value {
+    pub(crate) fn text(text: impl Into<String>) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "most values are literals")]
+    pub(crate) fn plain(value: impl ToString) -> Value {
+        Value::Plain(value.to_string())
+    }
+}
+
+/// One setting.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Table of the setting, such as `limits`; empty: outside of tables.
+    pub(crate) table: &'static str,
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(crate) origins: Vec<Origin>,
+    /// Reason for which it is written as a comment.
+    pub(crate) rejected: Option<String>,
+}
+
+impl Entry {
+    fn has(&self, table: &str, key: &str) -> bool {
+        self.table == table && self.key == key
+    }
+}
+
+/// Entries in the order in which they were set; the first value of a key applies.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries(pub(crate) Vec<Entry>);
+
+impl Entries {
+    /// Sets a key. Returns the place of another value that it has already.
+    pub(crate) fn set(
+        &mut self,
+        table: &'static str,
+        key: &str,
+        value: Value,
+        origin: &Origin,
+    ) -> Option<Origin> {
+        if let Some(known) = self.0.iter().find(|entry| entry.has(table, key)) {
+            return (known.value != value).then(|| known.origins[0].clone());
+        }
+        let (key, origins) = (key.to_owned(), vec![origin.clone()]);
+        self.0.push(Entry { table, key, value, origins, rejected: None });
+        None
+    }
+
+    /// Adds items to a list.
+    pub(crate) fn add(&mut self, table: &'static str, key: &str, item: &str, origin: &Origin) {
+        let Some(entry) = self.0.iter_mut().find(|entry| entry.has(table, key)) else {
+            self.set(table, key, Value::List(vec![item.to_owned()]), origin);
+            return;
+        };
+        if let Value::List(items) = &mut entry.value
+            && !items.iter().any(|known| known == item)
+        {
+            items.push(item.to_owned());
+            if entry.origins.last() != Some(origin) {
+                entry.origins.push(origin.clone());
+            }
+        }
+    }
+
+    /// Adds a pair to a table of names and values. The first value of a name applies.
+    pub(crate) fn pair(&mut self, key: &str, name: &str, value: &str, origin: &Origin) {
+        let Some(entry) = self.0.iter_mut().find(|entry| entry.has("", key)) else {
+            let pair = (name.to_owned(), value.to_owned());
+            self.set("", key, Value::Map(vec![pair]), origin);
+            return;
+        };
+        if let Value::Map(pairs) = &mut entry.value
+            && !pairs.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+        {
+            pairs.push((name.to_owned(), value.to_owned()));
+            if entry.origins.last() != Some(origin) {
+                entry.origins.push(origin.clone());
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, table: &str, key: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.has(table, key))
+    }
+}
+
+/// Kind of an array of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Location,
+    Pool,
+    Console,
+}
+
+impl Kind {
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Location => "location",
+            Self::Pool => "pool",
+            Self::Console => "console",
+        }
+    }
+}
+
+/// A `[[location]]`, `[[pool]]` or `[[console]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) kind: Kind,
+    pub(crate) origin: Origin,
+    pub(crate) entries: Entries,
+    pub(crate) rejected: Option<String>,
+}
+
+impl Block {
+    pub(crate) fn new(kind: Kind, origin: &Origin) -> Block {
+        Block { kind, origin: origin.clone(), entries: Entries::default(), rejected: None }
+    }
+
+    /// A location for these hosts and paths; none: all of them.
+    pub(crate) fn location(hosts: &[String], paths: &[String], origin: &Origin) -> Block {
+        let mut block = Block::new(Kind::Location, origin);
+        for (key, names) in [("host", hosts), ("path", paths)] {
+            let value = match names {
+                [] => continue,
+                [one] => Value::Text(one.clone()),
+                several => Value::List(several.to_vec()),
+            };
+            block.entries.set("", key, value, origin);
+        }
+        block
+    }
+
+    /// Sets a key outside of the block's tables.
+    pub(crate) fn set(&mut self, key: &str, value: Value, origin: &Origin) {
+        self.entries.set("", key, value, origin);
+    }
+
+    /// Whether it has more than hosts and paths.
+    pub(crate) fn has_effect(&self) -> bool {
+        self.entries.0.iter().any(|entry| entry.key != "host" && entry.key != "path")
+    }
+}
+
+/// All settings and notes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) settings: Entries,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) notes_left_out: usize,
+}
+
+impl Draft {
+    /// Sets a setting; a note says that an earlier value applies.
+    pub(crate) fn set(&mut self, table: &'static str, key: &str, value: Value, origin: &Origin) {
+        if let Some(other) = self.settings.set(table, key, value, origin) {
+            let name = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+            let advice = format!("`{name}` has the value of {}: it is set once", other.place());
+            self.note(Level::Differs, origin, advice);
+        }
+    }
+
+    pub(crate) fn add(&mut self, table: &'static str, key: &str, item: &str, origin: &Origin) {
+        self.settings.add(table, key, item, origin);
+    }
+
+    /// Adds a table if it has an effect. One with many paths becomes several.
+    pub(crate) fn push(&mut self, mut block: Block) {
+        if !block.has_effect() {
+            return;
+        }
+        let paths = block.entries.0.iter_mut().find(|entry| entry.key == "path");
+        if let Some(Value::List(list)) = paths.map(|entry| &mut entry.value)
+            && list.len() > PATHS_MAX
+        {
+            let rest = list.split_off(PATHS_MAX);
+            let mut more = block.clone();
+            for entry in more.entries.0.iter_mut().filter(|entry| entry.key == "path") {
+                entry.value = Value::List(rest.clone());
+            }
+            self.blocks.push(block);
+            return self.push(more);
+        }
+        self.blocks.push(block);
+    }
+
+    pub(crate) fn note(&mut self, level: Level, origin: &Origin, advice: impl Into<String>) {
+        if self.notes.len() == NOTES_MAX {
+            self.notes_left_out += 1;
+            return;
+        }
+        let note = Note { level, origin: origin.clone(), advice: advice.into() };
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    pub(crate) fn missing(&mut self, origin: &Origin, advice: impl Into<String>) {
+        self.note(Level::Missing, origin, advice);
+    }
+
+    pub(crate) fn differs(&mut self, origin: &Origin, advice: impl Into<String>) {
+        self.note(Level::Differs, origin, advice);
+    }
+
+    pub(crate) fn built_in(&mut self, origin: &Origin, advice: impl Into<String>) {
+        self.note(Level::Default, origin, advice);
+    }
+}

@@ -1,0 +1,557 @@
+//! Apache's `.htaccess` → draft. The folder of the file is the document root.
+
+use super::draft::{Block, Draft, Value};
+use super::glob;
+use super::input::FromError;
+use super::origin::Origin;
+use super::shared::{self, folder_of, header, is_script, script_and_query, unquoted};
+use std::path::Path;
+
+/// Maximum depth of sections.
+const DEPTH_MAX: usize = 32;
+
+const HINT: &str = "check the file with `apachectl configtest`";
+
+/// Directives without a counterpart, by the start of their name, and the advice.
+const ADVICE: &[(&str, &str)] = &[
+    ("auth", "no access control with passwords: check access in PHP, or in a proxy in front"),
+    ("require ip", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
+    ("require host", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
+    ("require valid-user", "check access in PHP"),
+    ("require user", "check access in PHP"),
+    ("allow from", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
+    ("expiresbytype", "set `Cache-Control` by file name: `path = \"*.css\"` and `headers`"),
+    ("expiresdefault", "set `Cache-Control` in a [[location]]"),
+    ("addtype", "media types follow the file name: set `Content-Type` in `headers`"),
+    ("addcharset", "set `Content-Type` in `headers`"),
+    ("adddefaultcharset", "set `Content-Type` in `headers`"),
+    ("addencoding", "see `compression.precompressed`"),
+    ("addhandler", "only .php files run"),
+    ("sethandler", "only .php files run"),
+    ("browsermatch", "decide it in PHP"),
+    ("setenvif", "decide it in PHP"),
+    ("passenv", "the server's environment reaches PHP"),
+    ("limitrequestbody", "set `limits.body_bytes_max`"),
+    ("rewritemap", "no maps: decide it in PHP"),
+];
+
+/// Directives that Samovar needs no setting for.
+const BUILT_IN: &[&str] = &[
+    "rewriteengine",
+    "rewritebase",
+    "rewriteoptions",
+    "options",
+    "directoryslash",
+    "fileetag",
+    "expiresactive",
+    "serversignature",
+    "acceptpathinfo",
+    "multiviewsmatch",
+    "satisfy",
+    "contentdigest",
+    "cgipassauth",
+    "setoutputfilter",
+    "deflatecompressionlevel",
+    "indexignore",
+    "followsymlinks",
+    "requireall",
+    "require all granted",
+    "order",
+    "allow from all",
+];
+
+/// An open section.
+struct Section {
+    name: String,
+    /// Patterns of `<Files>`; `None`: it does not apply here.
+    paths: Option<Vec<String>>,
+    is_skipped: bool,
+}
+
+struct Reader<'a> {
+    draft: &'a mut Draft,
+    file: &'a Path,
+    folder: String,
+    sections: Vec<Section>,
+    conditions: Vec<(String, Origin)>,
+    has_front: Option<Origin>,
+    blocks: Vec<Block>,
+}
+
+pub(crate) fn convert(draft: &mut Draft, file: &Path, text: &str) -> Result<(), FromError> {
+    let folder = folder_of(&std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+    let mut reader = Reader {
+        draft,
+        file,
+        folder,
+        sections: Vec::new(),
+        conditions: Vec::new(),
+        has_front: None,
+        blocks: Vec::new(),
+    };
+    let mut joined = String::new();
+    let mut start = 1;
+    for (number, raw) in text.lines().enumerate() {
+        if joined.is_empty() {
+            start = number as u32 + 1;
+        }
+        let code = raw.trim();
+        if let Some(part) = code.strip_suffix('\\') {
+            joined.push_str(part);
+            continue;
+        }
+        joined.push_str(code);
+        let line = std::mem::take(&mut joined);
+        if !line.is_empty() && !line.starts_with('#') {
+            reader.line(&line, start)?;
+        }
+    }
+    if let Some(section) = reader.sections.last() {
+        let what = format!("<{}> has no end", section.name);
+        return Err(FromError::syntax(file, start, what, HINT));
+    }
+    reader.finish();
+    Ok(())
+}
+
+impl Reader<'_> {
+    fn finish(self) {
+        let root = Origin::new(self.file, 1, ".htaccess");
+        let origin = self.has_front.clone().unwrap_or(root);
+        self.draft.set("", "root", Value::text(&self.folder), &origin);
+        let mut blocks = self.blocks;
+        if self.has_front.is_none() {
+            let mut block = Block::location(&[], &[], &origin);
+            block.set("fallback", Value::text("none"), &origin);
+            blocks.push(block);
+        }
+        for block in blocks {
+            self.draft.push(block);
+        }
+    }
+
+    fn line(&mut self, line: &str, number: u32) -> Result<(), FromError> {
+        let origin = Origin::new(self.file, number, line);
+        if let Some(name) = line.strip_prefix("</") {
+            let name = name.trim_end_matches('>').trim().to_ascii_lowercase();
+            return match self.sections.pop() {
+                Some(section) if section.name == name => Ok(()),
+                _ => {
+                    let what = format!("`</{name}>` closes no section");
+                    Err(FromError::syntax(self.file, number, what, HINT))
+                }
+            };
+        }
+        if let Some(section) = line.strip_prefix('<') {
+            return self.open(section, &origin);
+        }
+        if self.sections.iter().any(|section| section.is_skipped) {
+            self.draft.built_in(&origin, "it is for another module or version of Apache");
+            return Ok(());
+        }
+        let words = words(line);
+        let Some((name, args)) = words.split_first() else { return Ok(()) };
+        self.directive(&name.to_ascii_lowercase(), args, &origin);
+        Ok(())
+    }
+
+    fn open(&mut self, section: &str, origin: &Origin) -> Result<(), FromError> {
+        if self.sections.len() == DEPTH_MAX {
+            let what = "sections are nested more than 32 deep";
+            return Err(FromError::syntax(self.file, origin.line, what, HINT));
+        }
+        let words = words(section.trim_end_matches('>'));
+        let name = words.first().map_or(String::new(), |name| name.to_ascii_lowercase());
+        let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        let mut paths = None;
+        let mut is_skipped = false;
+        match name.as_str() {
+            "ifmodule" => {
+                let module = args.first().copied().unwrap_or_default();
+                // The variants for an Apache without a module, and for Apache 2.2.
+                is_skipped =
+                    module.starts_with('!') || module.contains("php5") || module.contains("php7");
+            }
+            "ifversion" => is_skipped = args.first().is_some_and(|arg| arg.starts_with('<')),
+            "files" if args.first() != Some(&"~") => {
+                paths = args.first().map(|file| vec![file.replace('?', "*")]);
+                is_skipped = paths.is_none();
+            }
+            "files" | "filesmatch" => {
+                let regex = args.last().copied().unwrap_or_default();
+                let found = glob::patterns(&file_regex(regex));
+                if found.is_none() && !regex.starts_with("^\\.") && !regex.starts_with("^.ht") {
+                    self.draft.missing(origin, "the expression is no list of file names");
+                }
+                is_skipped = found.is_none();
+                paths = found;
+            }
+            "requireall" | "requireany" | "limitexcept" | "limit" => {}
+            "if" | "else" | "elseif" => {
+                self.draft.missing(origin, "no conditions: decide it in PHP");
+                is_skipped = true;
+            }
+            _ => {
+                self.draft.missing(origin, "the section has no counterpart");
+                is_skipped = true;
+            }
+        }
+        self.sections.push(Section { name, paths, is_skipped });
+        Ok(())
+    }
+
+    /// Patterns of the innermost `<Files>`.
+    fn paths(&self) -> Vec<String> {
+        self.sections.iter().rev().find_map(|section| section.paths.clone()).unwrap_or_default()
+    }
+
+    /// A table for the section, or the last one if it is for the same paths.
+    fn block(&mut self, origin: &Origin, edit: impl FnOnce(&mut Draft, &mut Block)) {
+        let mut block = Block::location(&[], &self.paths(), origin);
+        let same = |known: &Block| {
+            let path =
+                |block: &Block| block.entries.get("", "path").map(|entry| entry.value.clone());
+            path(known) == path(&block)
+        };
+        let ends = |known: &Block| {
+            ["deny", "redirect", "status"].iter().any(|key| known.entries.get("", key).is_some())
+        };
+        if self.blocks.last().is_some_and(|known| same(known) && !ends(known))
+            && let Some(known) = self.blocks.last_mut()
+        {
+            return edit(self.draft, known);
+        }
+        edit(self.draft, &mut block);
+        if block.has_effect() {
+            self.blocks.push(block);
+        }
+    }
+
+    fn directive(&mut self, name: &str, args: &[String], origin: &Origin) {
+        let arg = |at: usize| args.get(at).map_or("", String::as_str);
+        let line = format!("{name} {}", args.join(" ").to_ascii_lowercase());
+        match name {
+            "rewritecond" => self.conditions.push((args.join(" "), origin.clone())),
+            "rewriterule" => {
+                let conditions = std::mem::take(&mut self.conditions);
+                self.rule(args, &conditions, origin);
+            }
+            "fallbackresource" => self.front(arg(0), origin),
+            "php_value" | "php_flag" | "php_admin_value" | "php_admin_flag" => {
+                shared::php(self.draft, arg(0), &args[1.min(args.len())..].join(" "), origin);
+            }
+            "header" => self.header(args, origin),
+            "setenv" => {
+                let (name, value) = (arg(0).to_owned(), arg(1).to_owned());
+                self.block(origin, |draft, block| {
+                    shared::variable(draft, block, &name, &value, origin);
+                });
+            }
+            "directoryindex" => {
+                let names = args.to_vec();
+                if names == ["index.php", "index.html"] {
+                    self.draft.built_in(origin, "it is the default");
+                } else if names.iter().any(|name| name.contains('/') || name == "disabled") {
+                    self.draft.missing(origin, "index files are names without `/`");
+                } else {
+                    self.block(origin, |_, block| block.set("index", Value::List(names), origin));
+                }
+            }
+            "errordocument" => self.error_document(arg(0), arg(1), origin),
+            "redirect" | "redirectpermanent" | "redirecttemp" | "redirectmatch" => {
+                self.redirect(name, args, origin);
+            }
+            "addoutputfilterbytype" if line.contains("deflate") => {
+                self.draft.add("compression", "codings", "gzip", origin);
+            }
+            "addoutputfilterbytype" if line.contains("brotli") => {
+                self.draft.add("compression", "codings", "br", origin);
+            }
+            "deny" | "require" if line == "deny from all" || line == "require all denied" => {
+                if self.sections.iter().any(|section| section.name.starts_with("limit")) {
+                    return self.draft.missing(origin, "check the method in PHP");
+                }
+                let paths = self.paths();
+                let paths = if paths.is_empty() { vec![String::from("/*")] } else { paths };
+                let mut block = Block::location(&[], &paths, origin);
+                block.set("deny", Value::plain(true), origin);
+                self.blocks.push(block);
+            }
+            "options" if line.contains("+indexes") || line == "options indexes" => {
+                self.draft.missing(origin, "no listings of folders: write them in PHP");
+            }
+            _ if BUILT_IN.iter().any(|known| line.starts_with(known)) => {
+                self.draft.built_in(origin, "not needed");
+            }
+            _ => {
+                let known = ADVICE.iter().find(|(start, _)| line.starts_with(start));
+                let advice = known.map_or("there is no setting like it", |(_, advice)| *advice);
+                self.draft.missing(origin, advice);
+            }
+        }
+    }
+
+    fn front(&mut self, target: &str, origin: &Origin) {
+        let (script, query) = script_and_query(target);
+        let script = format!("/{}", script.trim_start_matches('/'));
+        if !query.is_empty() && !query.starts_with('&') {
+            self.draft.differs(origin, "the script gets the client's query only");
+        }
+        if script == "/index.php" {
+            self.draft.built_in(origin, "index.php handles all paths without a file");
+        } else {
+            let mut block = Block::location(&[], &[], origin);
+            block.set("fallback", Value::Text(script), origin);
+            self.blocks.push(block);
+        }
+        self.has_front = Some(origin.clone());
+    }
+
+    fn header(&mut self, args: &[String], origin: &Origin) {
+        let args: Vec<&str> = args
+            .iter()
+            .map(String::as_str)
+            .filter(|a| *a != "always" && *a != "onsuccess")
+            .collect();
+        let Some(action) = args.first() else { return };
+        let (name, value) =
+            (args.get(1).copied().unwrap_or(""), args.get(2).copied().unwrap_or(""));
+        if args.iter().skip(3).any(|arg| arg.starts_with("env=") || arg.starts_with("expr=")) {
+            return self.draft.missing(origin, "no conditions: set the header in PHP");
+        }
+        match action.to_ascii_lowercase().as_str() {
+            _ if value.contains('%') => {
+                self.draft.missing(origin, "values of headers are constant: set it in PHP");
+            }
+            "unset" => self.block(origin, |draft, block| header(draft, block, name, "", origin)),
+            "set" | "append" | "add" | "merge" | "setifempty" => {
+                self.block(origin, |draft, block| header(draft, block, name, value, origin));
+            }
+            _ => self.draft.missing(origin, "headers are set or removed only"),
+        }
+    }
+
+    fn error_document(&mut self, status: &str, page: &str, origin: &Origin) {
+        if !page.starts_with('/') || is_script(page) || page.contains('?') {
+            return self.draft.missing(origin, "error pages are files: `error_pages`");
+        }
+        let file = shared::join(&self.folder, page);
+        self.block(origin, |_, block| block.entries.pair("error_pages", status, &file, origin));
+    }
+
+    /// `Redirect [STATUS] PATH URL` and `RedirectMatch`.
+    fn redirect(&mut self, name: &str, args: &[String], origin: &Origin) {
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (status, rest) = match (name, words.as_slice()) {
+            ("redirectpermanent", rest) | (_, ["permanent" | "301", rest @ ..]) => (301, rest),
+            (_, ["seeother" | "303", rest @ ..]) => (303, rest),
+            (_, ["gone" | "410", path]) => {
+                let paths =
+                    if name == "redirectmatch" { glob::patterns(path) } else { Some(prefix(path)) };
+                return self.ended(paths, "status", Value::plain(410), origin);
+            }
+            (_, [code @ ("307" | "308"), rest @ ..]) => (code.parse().unwrap_or(302), rest),
+            (_, ["temp" | "302", rest @ ..] | rest) => (302, rest),
+        };
+        let [from, to] = rest else {
+            return self.draft.missing(origin, "the redirect has no path and target");
+        };
+        if name == "redirectmatch" {
+            return self.moved(
+                glob::patterns(from).as_deref(),
+                &to.replace("$1", "*"),
+                status,
+                origin,
+            );
+        }
+        let (path, to) = if from.ends_with('/') {
+            (vec![format!("{from}*")], format!("{}/*", to.trim_end_matches('/')))
+        } else {
+            (vec![(*from).to_owned()], (*to).to_owned())
+        };
+        self.moved(Some(&path), &to, status, origin);
+    }
+
+    fn moved(&mut self, paths: Option<&[String]>, to: &str, status: u16, origin: &Origin) {
+        let Some([path]) = paths else {
+            return self.draft.missing(origin, "the expression is no single pattern with one `*`");
+        };
+        if to.contains(['$', '%']) {
+            return self
+                .draft
+                .missing(origin, "a target has no variables but the rest of the path");
+        }
+        let mut block = Block::location(&[], std::slice::from_ref(path), origin);
+        block.set("redirect", Value::text(to), origin);
+        if status != 301 {
+            block.set("status", Value::plain(status), origin);
+        }
+        self.blocks.push(block);
+    }
+
+    fn ended(&mut self, paths: Option<Vec<String>>, key: &str, value: Value, origin: &Origin) {
+        let Some(paths) = paths else {
+            return self.draft.missing(origin, "the expression is no list of patterns");
+        };
+        let mut block = Block::location(&[], &paths, origin);
+        block.set(key, value, origin);
+        self.blocks.push(block);
+    }
+
+    fn rule(&mut self, args: &[String], conditions: &[(String, Origin)], origin: &Origin) {
+        let arg = |at: usize| args.get(at).map_or("", String::as_str);
+        let (regex, target) = (arg(0), arg(1));
+        let flags: Vec<String> = arg(2)
+            .trim_matches(['[', ']'])
+            .split(',')
+            .map(|flag| flag.trim().to_ascii_uppercase())
+            .collect();
+        let has = |name: &str| flags.iter().any(|flag| flag == name);
+        let redirect = flags.iter().find_map(|flag| match flag.as_str() {
+            "R" => Some(302),
+            flag => flag.strip_prefix("R=")?.parse::<u16>().ok(),
+        });
+        let is_file =
+            |text: &str| text.contains("%{REQUEST_FILENAME}") || text.contains("%{DOCUMENT_ROOT}");
+        let only_files = conditions.iter().all(|(text, _)| is_file(text));
+        let (script, _) = script_and_query(target);
+        if target == "-" && flags.iter().any(|flag| flag.starts_with("E=")) {
+            return self.draft.built_in(origin, "PHP gets all headers, Authorization included");
+        }
+        if let Some(status) = redirect {
+            let is_https = conditions
+                .iter()
+                .any(|(text, _)| text.contains("HTTPS") || text.contains("X-Forwarded-Proto"));
+            if is_https {
+                return self
+                    .draft
+                    .differs(origin, "redirect to HTTPS with `listen = [\":80?redirect\"]`");
+            }
+            if !conditions.is_empty() {
+                return self.conditional(conditions, regex, target, status, origin);
+            }
+            return self.moved(
+                rewrite_patterns(regex).as_deref(),
+                &absolute(&target.replace("$1", "*")),
+                status,
+                origin,
+            );
+        }
+        if has("F") || has("G") {
+            if !only_files && !conditions.is_empty() {
+                return self.draft.missing(origin, "no conditions: decide it in PHP");
+            }
+            let is_hidden = regex.contains("(^|/)\\.")
+                || regex.starts_with("^\\.")
+                || regex.starts_with("/\\.");
+            let paths = rewrite_patterns(regex);
+            if paths.is_none() && is_hidden {
+                return self.draft.built_in(origin, "hidden files are never served");
+            }
+            let (key, value) =
+                if has("F") { ("deny", Value::plain(true)) } else { ("status", Value::plain(410)) };
+            return self.ended(paths, key, value, origin);
+        }
+        if target == "-" {
+            return self.draft.built_in(origin, "files are served before the front controller");
+        }
+        let is_all = matches!(
+            regex,
+            "^" | "." | ".*" | "^.*$" | "^(.*)$" | "(.*)" | "^(.*)" | "^.*" | "^(.+)$" | ".?"
+        );
+        if is_script(script) && is_all && only_files {
+            return self.front(target, origin);
+        }
+        let advice = "paths are not rewritten: let the front controller read REQUEST_URI";
+        self.draft.missing(origin, advice);
+    }
+
+    /// A redirect of one host.
+    fn conditional(
+        &mut self,
+        conditions: &[(String, Origin)],
+        regex: &str,
+        target: &str,
+        status: u16,
+        origin: &Origin,
+    ) {
+        let [(condition, _)] = conditions else {
+            return self.draft.missing(origin, "no conditions: redirect in PHP");
+        };
+        let host = condition.strip_prefix("%{HTTP_HOST} ").map(|text| {
+            let text = text.split(' ').next().unwrap_or_default();
+            text.trim_start_matches('^').trim_end_matches('$').replace("\\.", ".")
+        });
+        let is_name =
+            |host: &String| host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+        let is_all = matches!(regex, "^(.*)$" | "(.*)" | "^" | ".*" | "^(.*)" | "^.*$");
+        let to = target.replace("%{REQUEST_URI}", "/*").replace("$1", "*").replace("//*", "/*");
+        match host.filter(is_name) {
+            Some(host) if is_all && target.contains("://") && !to.contains('%') => {
+                let to = to.replacen(":/", "://", usize::from(!to.contains("://")));
+                let mut block = Block::location(&[host], &[String::from("/*")], origin);
+                block.set("redirect", Value::Text(to), origin);
+                if status != 301 {
+                    block.set("status", Value::plain(status), origin);
+                }
+                self.blocks.push(block);
+            }
+            _ => self.draft.missing(origin, "no conditions: redirect in PHP, or by `host`"),
+        }
+    }
+}
+
+/// Patterns of a `RewriteRule`: its paths have no leading slash.
+fn rewrite_patterns(regex: &str) -> Option<Vec<String>> {
+    match regex.strip_prefix('^') {
+        Some(rest) => glob::patterns(&format!("^/{}", rest.trim_start_matches('/'))),
+        None => glob::patterns(regex),
+    }
+}
+
+/// A file name's expression as one of a path.
+fn file_regex(regex: &str) -> String {
+    match regex.strip_prefix('^') {
+        Some(rest) => format!("/{rest}"),
+        None => regex.to_owned(),
+    }
+}
+
+fn prefix(path: &str) -> Vec<String> {
+    vec![if path.ends_with('/') { format!("{path}*") } else { path.to_owned() }]
+}
+
+fn absolute(target: &str) -> String {
+    if target.contains("://") || target.starts_with('/') {
+        target.to_owned()
+    } else {
+        format!("/{target}")
+    }
+}
+
+/// Splits a line into words; quotes group them.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let end = match quote {
+            Some(quote) => {
+                let mut end = rest.len();
+                let mut is_escaped = false;
+                for (at, c) in rest.char_indices().skip(1) {
+                    if c == quote && !is_escaped {
+                        end = at + 1;
+                        break;
+                    }
+                    is_escaped = c == '\\' && !is_escaped;
+                }
+                end
+            }
+            None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+        };
+        words.push(unquoted(&rest[..end]).to_owned());
+        rest = rest[end..].trim_start();
+    }
+    words
+}
