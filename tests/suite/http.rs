@@ -11,6 +11,8 @@ mod variables;
 use samovar_testkit::http::{Request, Response};
 use samovar_testkit::{Server, Start, eventually};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 fn app() -> Start {
@@ -220,12 +222,17 @@ fn smuggling_attempt_is_rejected_and_hidden_request_is_not_run() {
     assert!(!server.stdout().contains("smuggled"), "{}", server.stdout());
 }
 
+/// RFC 9113, 3.3: a client with prior knowledge starts with the preface. The server's first frame
+/// has the type SETTINGS.
 #[test]
-fn http2_preface_on_http1_connection_is_rejected() {
+fn http2_preface_starts_http2() {
+    const SETTINGS: u8 = 4;
     let server = app().start();
-    let mut client = server.client();
-    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    assert!(client.try_read(false).map_or(true, |a| a.status >= 400));
+    let mut client = TcpStream::connect(server.address()).expect("a connection");
+    client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("the preface");
+    let mut head = [0; 9];
+    client.read_exact(&mut head).expect("a frame");
+    assert_eq!((head[3], &head[5..]), (SETTINGS, &[0; 4][..]), "type and stream of {head:?}");
     assert!(is_served(&server));
 }
 

@@ -3,10 +3,11 @@
 use samovar_testkit::Server;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Pause between two reloads, so that some requests are served entirely by one generation.
-const PAUSE: Duration = Duration::from_millis(400);
+/// Minimum pause between two reloads. It is at least twice as long as a reload takes, so that some
+/// requests are served entirely by one generation, and most of the CPU time is theirs.
+const PAUSE_MIN: Duration = Duration::from_millis(400);
 
 /// Returns the result of `work`. At least two reloads must happen meanwhile, and none may fail.
 pub(crate) fn while_reloading<T: Send>(server: &Server, work: impl FnOnce() -> T + Send) -> T {
@@ -15,13 +16,14 @@ pub(crate) fn while_reloading<T: Send>(server: &Server, work: impl FnOnce() -> T
         let reloads = scope.spawn(|| {
             let mut count = 0;
             while !is_done.load(Ordering::Relaxed) {
+                let start = Instant::now();
                 match server.reload() {
                     Ok(_) => count += 1,
                     // On a slow machine, requests outlive several reloads.
                     Err(why) if why.contains("still busy with requests") => {}
                     Err(why) => panic!("{why}\n{}", server.log()),
                 }
-                thread::sleep(PAUSE);
+                thread::sleep(PAUSE_MIN.max(2 * start.elapsed()));
             }
             count
         });
