@@ -39,6 +39,7 @@ mod migrate;
 mod parallel;
 mod php_engine;
 mod phpt;
+mod plan;
 mod pools;
 mod profile;
 mod queues;

@@ -7,6 +7,7 @@
 //! - the commands' end of the control socket (`control_client`)
 //! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`
 //! - `trial`: servers that `compare` and `leaks` start for themselves
+//! - `plan`: capacity planning
 //! - `init`: settings for a project
 //! - `dev`: the server for a project that is being developed
 //! - `migrate`: the check of PHP code before an upgrade of PHP
@@ -30,6 +31,7 @@ mod init;
 mod known_names;
 mod leaks;
 mod migrate;
+mod plan;
 mod profile;
 mod spy;
 mod subcommand;

@@ -13,7 +13,8 @@ mod schema;
 pub use historian::{Historian, History, ProblemSink};
 pub use history_file::{Store, StoreError, StoreLimits};
 pub use rows::{
-    Event, EventKind, Minute, MinuteTotal, RouteMinute, RouteSum, StoredTimer, StoredWait,
+    Event, EventKind, Minute, MinuteCosts, MinuteTotal, RouteMinute, RouteSum, StoredTimer,
+    StoredWait,
 };
 
 #[cfg(test)]

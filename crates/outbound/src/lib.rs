@@ -7,6 +7,7 @@
 //! | file | content |
 //! |---|---|
 //! | `agent.rs` | HTTP clients: one timeout per step; the machine's trusted certificates |
+//! | `get.rs` | one document |
 //! | `post.rs` | one body to one collector, and its response |
 //! | `waits.rs` | pauses after a response or a failure |
 //! | `courier.rs` | thread that sends queued parcels to a peer that may be away |
@@ -14,11 +15,13 @@
 
 pub mod agent;
 mod courier;
+mod get;
 mod post;
 mod teller;
 pub mod waits;
 
 pub use agent::NoRoots;
 pub use courier::{Attempt, Desk, Next, Outbox, Patience, Road};
+pub use get::get;
 pub use post::{Address, Post, Reply, Unusable};
 pub use teller::{ProblemSink, Teller};

@@ -34,6 +34,8 @@ pub struct Status {
     /// Free space of the file systems that the server writes to: those of `temp_dir`, of the
     /// history, and of log files.
     pub storage: Vec<StorageStatus>,
+    /// File of the history (`insight.store`); empty: none.
+    pub history_file: String,
     /// Addresses for clients.
     pub listen: Vec<String>,
     /// Addresses of the admin listener.

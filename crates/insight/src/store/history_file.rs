@@ -1,6 +1,8 @@
 //! File of the history: writes minutes within the limits, and answers queries.
 
-use super::rows::{Event, EventKind, Minute, MinuteTotal, RouteMinute, RouteSum, decode, encode};
+use super::rows::{
+    Event, EventKind, Minute, MinuteCosts, MinuteTotal, RouteMinute, RouteSum, decode, encode,
+};
 use super::schema;
 use crate::recent_requests::RecentRequest;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
@@ -181,6 +183,16 @@ impl Store {
         from: u64,
         to: u64,
     ) -> Result<Vec<(u64, String, RouteMinute)>, StoreError> {
+        let rows = self.rows(
+            "SELECT at, name, figures FROM minutes JOIN routes ON id = route
+             WHERE at >= ?1 AND at < ?2 ORDER BY at, route LIMIT ?3",
+            (from, to),
+        );
+        rows.map_err(failed(&self.path))
+    }
+
+    /// Returns (minute, route, costs) of the minutes that began in `from..to`, in order.
+    pub fn costs(&self, from: u64, to: u64) -> Result<Vec<(u64, String, MinuteCosts)>, StoreError> {
         let rows = self.rows(
             "SELECT at, name, figures FROM minutes JOIN routes ON id = route
              WHERE at >= ?1 AND at < ?2 ORDER BY at, route LIMIT ?3",

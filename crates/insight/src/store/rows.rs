@@ -2,7 +2,8 @@
 
 use crate::histogram::Histogram;
 use crate::recent_requests::RecentRequest;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
 
 /// Kind of an event. The names are stored in the file: they must not change.
@@ -189,6 +190,23 @@ impl RouteSum {
         self.cpu.merge(&other.cpu);
         self.waiting_ns = self.waiting_ns.saturating_add(other.waiting_ns);
     }
+}
+
+/// Costs of a route in one minute. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct MinuteCosts {
+    /// Number of requests.
+    pub requests: u64,
+    /// CPU time of workers.
+    #[serde(rename = "cpu", deserialize_with = "sum_of")]
+    pub cpu_ns: u64,
+    /// Time in workers.
+    pub run_ns: u64,
+}
+
+/// Reads the sum of a histogram without its buckets.
+fn sum_of<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    <(u64, IgnoredAny)>::deserialize(from).map(|(sum, _)| sum)
 }
 
 /// Totals of all routes in one minute.

@@ -73,6 +73,11 @@ fn stored_minute_is_visible_to_reader_and_after_restart() {
         assert_eq!(store.busiest(0, 200, 1).unwrap(), busiest[..1]);
         assert_eq!(store.latest_requests(0, 200, 5).unwrap(), std::slice::from_ref(&kept));
         assert_eq!(store.latest_requests(62, 200, 5).unwrap(), []);
+        let costs = store.costs(0, 200).unwrap();
+        let found: Vec<_> =
+            costs.iter().map(|(at, route, c)| (*at, &**route, c.requests)).collect();
+        assert_eq!(found, [(60, "shop", 10), (60, "blog", 5), (120, "shop", 7)]);
+        assert_eq!(costs[0].2.cpu_ns, minutes[0].2.cpu.sum_ns());
         let total = |at, requests| MinuteTotal { at, requests, errors: 0 };
         assert_eq!(store.totals(0, 200).unwrap(), [total(60, 15), total(120, 7)]);
         let sums = store.sums(0, 200).unwrap();

@@ -213,10 +213,16 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         recent: recent(sources, report.boot_failed),
         capacity: sources.samplers.capacity.status(),
         storage: sources.samplers.storage.status(),
+        history_file: history_file(sources),
         health: None,
     };
     status.health = Some(judge(&status, samovar_insight::now()));
     status
+}
+
+fn history_file(sources: &StatusSources) -> String {
+    let path = sources.insight.as_ref().and_then(|insight| insight.history_path());
+    path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 /// Period in seconds of the longest time in the queue.

@@ -1,0 +1,54 @@
+//! `samovar plan`: the load that machines carry, and the date on which it is reached. Reads
+//! history; changes nothing. The model is in crates/plan.
+
+mod calibrate;
+mod options;
+mod sources;
+mod topology;
+
+use crate::arguments::{control, control_arguments, json_argument};
+use crate::subcommand::{Prepared, Run, Subcommand};
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Command};
+use options::PlanOptions;
+use samovar_config::Sources;
+use samovar_server::{Predecessor, terminal};
+use std::process::ExitCode;
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: options::hint };
+
+fn define() -> Command {
+    options::command()
+        .args(control_arguments())
+        .arg(json_argument())
+        .subcommand(calibrate::command())
+        .args_conflicts_with_subcommands(true)
+}
+
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    if let Some(("calibrate", matches)) = matches.subcommand() {
+        return Ok(Box::new(calibrate::parse(matches)));
+    }
+    Ok(Box::new(options::parse(matches, control(matches, sources)?)?))
+}
+
+impl Run for PlanOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        let inputs = sources::inputs(self)?;
+        let plan = samovar_plan::plan(&inputs, &self.model)?;
+        if let Some(file) = &self.html {
+            std::fs::write(file, samovar_plan::page(&plan)).with_context(|| {
+                format!(
+                    "cannot write `{}`\nhint: name a file in a folder that exists",
+                    file.display()
+                )
+            })?;
+        }
+        if self.json {
+            terminal::print(&(serde_json::to_string(&plan)? + "\n"))?;
+        } else {
+            terminal::print(&crate::control_client::printable(&samovar_plan::text(&plan)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

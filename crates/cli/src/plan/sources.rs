@@ -1,0 +1,286 @@
+//! Histories of machines: from a running server, files, or Prometheus.
+
+use super::options::PlanOptions;
+use super::topology::Topology;
+use crate::control_client::{self, understand};
+use anyhow::{Context, Result, anyhow, bail};
+use samovar_insight::store::Store;
+use samovar_plan::csv::CsvOptions;
+use samovar_plan::fleet::{self, Source};
+use samovar_plan::sar::SarOptions;
+use samovar_plan::{
+    Collector, Input, Machine, Problem, Record, SpeedupSource, csv, prometheus, sar,
+};
+use samovar_wire::{Request, Status};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const HOUR: i64 = 3600;
+/// Days of a history that are read.
+const DAYS: i64 = 400;
+/// Minutes without an entry up to which the server had no requests, and after which it did not run.
+const QUIET_MAX: i64 = 10;
+/// Step of queries to Prometheus, in seconds.
+const STEP: i64 = 300;
+/// Days of one query: fewer points than Prometheus refuses.
+const QUERY_DAYS: i64 = 30;
+/// Timeout of each step of a query.
+const QUERY_LIMIT: Duration = Duration::from_secs(30);
+/// Maximum size of a response of Prometheus.
+const RESPONSE_BYTES_MAX: u64 = 8 << 20;
+/// Maximum size of a fleet file.
+const FLEET_BYTES_MAX: u64 = 4 << 20;
+/// Share of free memory that further workers can use.
+const MEMORY_SHARE: f64 = 0.9;
+/// Queries to Prometheus, for the metrics of Samovar.
+const QUERIES: [(&str, &str); 3] = [
+    ("requests", "sum(rate(samovar_requests_total{instance=~\"$instance\"}[5m]))"),
+    ("cpu", "sum(samovar_cores_used{instance=~\"$instance\",by!=\"hypervisor\"})"),
+    ("workers", "sum(samovar_workers{instance=~\"$instance\",state=\"busy\"})"),
+];
+
+/// Returns the machines with their histories.
+pub(super) fn inputs(asked: &PlanOptions) -> Result<Vec<Input>> {
+    if let Some(path) = &asked.fleet {
+        return fleet_inputs(asked, path);
+    }
+    let given = given(asked);
+    let input = match given {
+        None => running(asked)?,
+        Some(Source::History(path)) if asked.cores.is_none() => {
+            let machine = overridden(asked, Topology::read().machine("this machine"));
+            read(asked, machine, &Source::History(path), Path::new(""))?
+        }
+        Some(source) => {
+            let cores = asked.cores.ok_or_else(|| {
+                anyhow!(
+                    "the number of cores of that machine is unknown\nhint: add --cores N, and \
+                     --threads-per-core 2 with hyper-threading"
+                )
+            })?;
+            let machine =
+                Machine::new("this machine", cores, asked.threads_per_core.unwrap_or(1.0));
+            read(asked, overridden(asked, machine), &source, Path::new(""))?
+        }
+    };
+    Ok(vec![input])
+}
+
+fn given(asked: &PlanOptions) -> Option<Source> {
+    let text = |path: &PathBuf| path.display().to_string();
+    if let (Some(sar), Some(requests)) = (&asked.sar, &asked.requests) {
+        return Some(Source::Sar { sar: text(sar), requests: text(requests) });
+    }
+    let url = asked.prometheus.clone();
+    let instance = asked.instance.clone();
+    (asked.store.as_ref().map(|path| Source::History(text(path))))
+        .or_else(|| asked.csv.as_ref().map(|path| Source::Csv(text(path))))
+        .or_else(|| url.map(|url| Source::Prometheus { url, instance }))
+}
+
+/// Applies the flags about the machine.
+fn overridden(asked: &PlanOptions, mut machine: Machine) -> Machine {
+    if let Some(speedup) = asked.smt_speedup.filter(|_| machine.has_smt()) {
+        machine.speedup = speedup;
+        machine.speedup_source = SpeedupSource::Measured;
+    }
+    machine.workers_max = asked.workers.or(machine.workers_max);
+    machine.memory_bytes = asked.memory_mb.map(|mb| mb * 1e6).or(machine.memory_bytes);
+    machine.price_per_month = machine.price_per_month.or(asked.price_per_month);
+    machine
+}
+
+fn fleet_inputs(asked: &PlanOptions, path: &Path) -> Result<Vec<Input>> {
+    let size = path.metadata().map(|file| file.len()).unwrap_or(0);
+    if size > FLEET_BYTES_MAX {
+        bail!(
+            "`{}` is larger than {FLEET_BYTES_MAX} bytes\nhint: give a fleet file",
+            path.display()
+        );
+    }
+    let text = std::fs::read_to_string(path).with_context(|| unreadable(path))?;
+    let machines = fleet::parse(&path.display().to_string(), &text)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let each = machines.into_iter().map(|(mut machine, source)| {
+        machine.price_per_month = machine.price_per_month.or(asked.price_per_month);
+        read(asked, machine, &source, folder)
+    });
+    each.collect()
+}
+
+fn unreadable(path: &Path) -> String {
+    format!("cannot read `{}`\nhint: check path and permissions", path.display())
+}
+
+/// The running server: its history, its machine, and its current use of cores.
+#[allow(clippy::cast_precision_loss)] // Displayed figures.
+fn running(asked: &PlanOptions) -> Result<Input> {
+    let socket = control_client::path(asked.control.as_ref())?;
+    let line = control_client::ask(&socket, &Request::Status, control_client::RESPONSE_LIMIT)?;
+    let status: Status = understand(&line)?;
+    if status.history_file.is_empty() {
+        bail!(
+            "the server keeps its history in memory only\nhint: set `insight.store` to a file and \
+             `insight.days_max` to 400, restart the server, and run samovar plan after {} days",
+            samovar_plan::TREND_DAYS
+        );
+    }
+    let capacity = &status.capacity;
+    let mut machine = Topology::read().machine("this machine");
+    if capacity.cores > 0.0 && capacity.cores < machine.threads() - 0.005 {
+        machine.quota = Some(capacity.cores);
+    }
+    if status.pools.is_empty() {
+        let most = status.scaling.first().map(|line| line.max as f64);
+        let count = status.workers.len() as f64;
+        machine.workers_max = most.or((count > 0.0).then_some(count));
+        if capacity.worker_bytes > 0 {
+            let free = capacity.memory_free_bytes as f64 * MEMORY_SHARE;
+            machine.workers_affordable =
+                Some(count + (free / capacity.worker_bytes as f64).floor());
+        }
+    }
+    // The history has the CPU time of workers; the server itself uses some for each request.
+    let requests = status.front.pools.requests_total as f64;
+    let of_server = if requests > 0.0 { status.cpu_seconds / requests } else { 0.0 };
+    let mut all = Collector::default();
+    history(Path::new(&status.history_file), asked.model.now, of_server, &mut all)?;
+    Ok(Input {
+        machine: overridden(asked, machine),
+        history: all.finish(),
+        others: capacity.cores_others,
+    })
+}
+
+fn read(asked: &PlanOptions, machine: Machine, source: &Source, folder: &Path) -> Result<Input> {
+    let mut all = Collector::default();
+    let open = |path: &str| {
+        let path = folder.join(path);
+        File::open(&path).map(BufReader::new).with_context(|| unreadable(&path))
+    };
+    let (threads, offset) = (machine.threads(), asked.model.offset);
+    let mut notes = Vec::new();
+    match source {
+        Source::History(path) => {
+            history(&folder.join(path), asked.model.now, 0.0, &mut all)?;
+            notes.push(
+                "CPU of the server itself and of other processes is unknown: only that of workers \
+                 counts"
+                    .to_owned(),
+            );
+        }
+        Source::Csv(path) => {
+            csv::read(
+                path,
+                open(path)?,
+                CsvOptions { threads, offset, needs_cpu: true },
+                &mut all,
+            )?;
+        }
+        Source::Sar { sar: path, requests } => {
+            sar::read(path, open(path)?, SarOptions { threads, offset }, &mut all)?;
+            let options = CsvOptions { threads, offset, needs_cpu: false };
+            csv::read(requests, open(requests)?, options, &mut all)?;
+        }
+        Source::Prometheus { url, instance } => from_prometheus(asked, url, instance, &mut all)?,
+    }
+    let mut history = all.finish();
+    history.notes.extend(notes);
+    Ok(Input { machine, history, others: 0.0 })
+}
+
+/// Adds the minutes of a history. `of_server` is the server's own CPU time per request.
+#[allow(clippy::cast_precision_loss)] // Sums of a minute.
+fn history(path: &Path, now: i64, of_server: f64, to: &mut Collector) -> Result<()> {
+    let store = Store::reader(path).map_err(|error| {
+        let hint = "run the command as the server's user, or as root; check the path";
+        anyhow!("{error}\nhint: {hint}")
+    })?;
+    let mut last: Option<i64> = None;
+    let mut from = now - DAYS * 24 * HOUR;
+    while from <= now {
+        let until = from + HOUR;
+        let rows = store.costs(from.max(0).unsigned_abs(), until.max(0).unsigned_abs())?;
+        for minute in rows.chunk_by(|a, b| a.0 == b.0) {
+            let at = i64::try_from(minute[0].0).unwrap_or(0);
+            let quiet = last.map_or(0, |last| (at - last) / 60 - 1);
+            if (1..=QUIET_MAX).contains(&quiet) {
+                let (at, seconds) = (at - 60 * quiet, 60 * quiet);
+                let zero = Some(0.0);
+                let record = Record { at, seconds, requests: zero, cpu: zero, ..Record::default() };
+                to.add(&Record { in_workers: zero, ..record });
+            }
+            last = Some(at);
+            let mut sum = (0.0, 0.0, 0.0);
+            for (_, route, costs) in minute {
+                let (requests, cpu) = (costs.requests as f64, costs.cpu_ns as f64 / 1e9);
+                sum = (sum.0 + requests, sum.1 + cpu, sum.2 + costs.run_ns as f64 / 1e9);
+                to.add_route(at, 60, route, requests, Some(cpu));
+            }
+            to.add(&Record {
+                at,
+                seconds: 60,
+                requests: Some(sum.0),
+                cpu: Some(sum.1 + sum.0 * of_server),
+                in_workers: Some(sum.2),
+                ..Record::default()
+            });
+        }
+        from = until;
+    }
+    Ok(())
+}
+
+fn from_prometheus(asked: &PlanOptions, url: &str, name: &str, to: &mut Collector) -> Result<()> {
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        bail!("`{url}` is not an address\nhint: write http://127.0.0.1:9090");
+    }
+    let instance = if name.is_empty() { ".*" } else { name };
+    let end = asked.model.now;
+    for (kind, default) in QUERIES {
+        let own = asked.queries.iter().rev().find(|(name, _)| name == kind).map(|(_, query)| query);
+        let query = own.map_or(default, String::as_str).replace("$instance", instance);
+        let mut from = end - asked.days * 24 * HOUR;
+        while from < end {
+            let until = end.min(from + QUERY_DAYS * 24 * HOUR);
+            for (at, value) in points(url, &query, from, until)? {
+                let mut record = Record { at: at - STEP, seconds: STEP, ..Record::default() };
+                let sum = Some(value * Duration::from_secs(STEP.unsigned_abs()).as_secs_f64());
+                match kind {
+                    "requests" => record.requests = sum,
+                    "cpu" => record.cpu = sum,
+                    _ => record.in_workers = sum,
+                }
+                to.add(&record);
+            }
+            from = until + STEP;
+        }
+    }
+    Ok(())
+}
+
+fn points(url: &str, query: &str, from: i64, until: i64) -> Result<Vec<(i64, f64)>> {
+    let mut encoded = String::new();
+    for byte in query.bytes() {
+        // Writing to a string cannot fail.
+        let _ = if byte.is_ascii_alphanumeric() {
+            write!(encoded, "{}", char::from(byte))
+        } else {
+            write!(encoded, "%{byte:02X}")
+        };
+    }
+    let base = url.trim_end_matches('/');
+    let address =
+        format!("{base}/api/v1/query_range?query={encoded}&start={from}&end={until}&step={STEP}");
+    let (_, body) =
+        samovar_outbound::get(&address, QUERY_LIMIT, RESPONSE_BYTES_MAX).map_err(|error| {
+            Problem::new(
+                format!("cannot query Prometheus at `{base}`: {error}"),
+                "check that it runs, and that this machine reaches it",
+            )
+        })?;
+    Ok(prometheus::points(&body, query)?)
+}

@@ -1,0 +1,54 @@
+//! plan: capacity planning. History in; the requests that machines carry, and the date on which
+//! that is not enough, out. Does no I/O except reading from given readers.
+//!
+//! | file | content |
+//! |---|---|
+//! | `problem.rs` | an input that cannot be used |
+//! | `calendar.rs` | dates and times |
+//! | `numbers.rs` | medians, lines, random numbers |
+//! | `machine.rs` | cores, hyper-threading, limits |
+//! | `queue.rs` | mean CPU use and slow-down at a demand |
+//! | `samples.rs` | history in bins, with bounded memory |
+//! | `lines.rs`, `csv.rs`, `sar.rs`, `prometheus.rs`, `fleet.rs` | inputs |
+//! | `cost.rs` | CPU time per request |
+//! | `capacity.rs` | limits of one machine |
+//! | `trend.rs` | forecast |
+//! | `plan.rs` | the plan for a fleet, and what-if |
+//! | `text.rs`, `page.rs` | output for a terminal and as HTML |
+
+// Counts and times stay far below 2⁵², so they are exact as floats.
+#![allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::type_complexity)]
+#![allow(clippy::similar_names, clippy::many_single_char_names, clippy::too_many_lines)]
+#![allow(clippy::too_many_arguments, clippy::format_push_string, clippy::float_cmp)]
+
+pub mod calendar;
+mod capacity;
+mod cost;
+pub mod csv;
+pub mod fleet;
+mod lines;
+mod machine;
+mod numbers;
+mod page;
+mod plan;
+mod problem;
+pub mod prometheus;
+mod queue;
+mod samples;
+pub mod sar;
+mod text;
+mod trend;
+
+pub use capacity::{Input, Limit, Resource};
+pub use cost::{Contention, Cost, RouteCost};
+pub use machine::{LIMIT_DISPLAYED, Machine, SPEEDUP_DEFAULT, SpeedupSource, limit_without_smt};
+pub use numbers::Random;
+pub use page::page;
+pub use plan::{
+    Drawn, MachinePlan, Options, Outlook, Plan, Price, Scenario, TREND_DAYS, Trend, holidays, plan,
+};
+pub use problem::Problem;
+pub use queue::Curve;
+pub use samples::{Collector, History, Record, RouteTotal, STEP, Sample};
+pub use text::text;
+pub use trend::{BAND, Crossing, Forecast, Peak};

@@ -1,0 +1,26 @@
+//! Checks the layers of this crate: no module uses a higher one, and no files import each other in
+//! a circle.
+
+#[test]
+fn modules_use_only_lower_layers() {
+    let rooms = [
+        "problem",
+        "calendar",
+        "numbers",
+        "machine",
+        "queue",
+        "samples",
+        "lines",
+        "csv",
+        "sar",
+        "prometheus",
+        "fleet",
+        "cost",
+        "capacity",
+        "trend",
+        "plan",
+        "text",
+        "page",
+    ];
+    samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
+}

@@ -1,0 +1,147 @@
+//! `samovar plan` against a running server: an answer from its history, or the reason for none.
+
+use samovar_insight::store::{Minute, RouteMinute, Store, StoreLimits};
+use samovar_insight::{Histogram, now};
+use samovar_testkit::{Server, binary, eventually};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const DAY: u64 = 86_400;
+/// CPU time of a request in the invented history.
+const CPU_NS: u64 = 5_000_000;
+const WITH_STORE: &str = "[insight]\nstore = 'history.sqlite'\n";
+
+fn plan(server: &Server, more: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(["plan", "--control"]).arg(server.control()).args(more);
+    command.output().expect("the binary runs")
+}
+
+fn error(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Writes `days` of history up to now: one minute in ten, with more requests by day.
+fn invent(path: &Path, days: u64) {
+    let limits = StoreLimits { bytes_max: 64 << 20, days_max: 400 };
+    let (mut store, _) = Store::open(path, limits).expect("the server's history");
+    let end = now() / 600 * 600;
+    for at in (end - days * DAY..end).step_by(600) {
+        let hour = at % DAY / 3600;
+        let requests = if (8..20).contains(&hour) { 60 } else { 12 };
+        let mut cpu = Histogram::default();
+        (0..requests).for_each(|_| cpu.add(CPU_NS));
+        let run_ns = 20_000_000 * requests;
+        let figures = RouteMinute { requests, cpu, run_ns, ..RouteMinute::default() };
+        let routes = vec![(Box::from("shop"), figures)];
+        store.put(&Minute { at, routes, ..Minute::default() }).expect("room for it");
+    }
+}
+
+fn with_history() -> (Server, PathBuf) {
+    let server = Server::script("<?php echo 1;").config(WITH_STORE).start();
+    let file = eventually("the file", || {
+        let path = PathBuf::from(server.status()["history_file"].as_str()?);
+        path.exists().then_some(path)
+    });
+    (server, file)
+}
+
+#[test]
+fn server_with_history_has_a_capacity_and_a_trend() {
+    let (server, file) = with_history();
+    invent(&file, 16);
+    let output = plan(&server, &["--json", "--route", "shop=x2"]);
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(found["today"]["carries"].as_f64().is_some_and(|times| times > 1.0), "{found:#}");
+    let cost = found["machines"][0]["cost"]["seconds"].as_f64().expect("a cost");
+    assert!((0.004..0.02).contains(&cost), "{found:#}");
+    assert!(found["trend"]["days"].as_u64().is_some_and(|days| days >= 14), "{found:#}");
+    assert_eq!(found["machines"][0]["routes"][0]["name"], "shop");
+    let output = plan(&server, &["--html", "/no/such/folder/plan.html"]);
+    assert!(error(&output).contains("hint: name a file"), "{output:?}");
+    let output = plan(&server, &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("This machine carries "), "{text}");
+    server.stop();
+}
+
+#[test]
+fn missing_history_is_an_error_that_says_how_much_is_needed() {
+    let (server, file) = with_history();
+    assert!(error(&plan(&server, &[])).contains("the history is empty"));
+    invent(&file, 1);
+    let output = plan(&server, &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("of data: a trend needs 14"), "{output:?}");
+    server.stop();
+    let server = Server::script("<?php echo 1;").start();
+    let text = error(&plan(&server, &[]));
+    assert!(text.contains("in memory only") && text.contains("`insight.store`"), "{text}");
+    server.stop();
+}
+
+#[test]
+fn files_of_other_machines_are_planned_without_a_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let run = |more: &[&str]| {
+        let mut command = Command::new(binary());
+        command.current_dir(folder.path()).arg("plan").args(more).output().expect("it runs")
+    };
+    let (mut csv, mut requests) = (String::new(), "time,requests\n".to_owned());
+    let mut sar = "# hostname;interval;timestamp;CPU;%user;%steal;%idle\n".to_owned();
+    csv.push_str("time,requests,cpu_percent\n");
+    for n in 0..6 * 24 * 20 {
+        let (begin, load) = (1_790_000_000 - 1_790_000_000 % 86_400 + n * 600, 10 + n % 144 / 4);
+        csv.push_str(&format!("{begin},{},{load}\n", load * 600));
+        requests.push_str(&format!("{begin},{}\n", load * 600));
+        sar.push_str(&format!("web;600;{};-1;{load};0;{}\n", begin + 600, 100 - load));
+    }
+    for (name, text) in [("a.csv", &csv), ("a.sar", &sar), ("requests.csv", &requests)] {
+        std::fs::write(at(name), text).expect("our own file");
+    }
+    let fleet = "[[machine]]\nname = 'a'\ncores = 4\ngroup = 'x'\ncsv = 'a.csv'\n\
+                 [[machine]]\nname = 'b'\ncores = 4\nsar = 'a.sar'\nrequests = 'requests.csv'\n";
+    std::fs::write(at("fleet.toml"), fleet).expect("our own file");
+    let cores = ["--cores", "4"];
+    let alone = run(&[&["--csv", "a.csv"][..], &cores].concat());
+    let both = run(&[&["--sar", "a.sar", "--requests", "requests.csv"][..], &cores].concat());
+    assert!(alone.status.success(), "{alone:?}");
+    assert_eq!(alone.stdout, both.stdout, "{alone:?} {both:?}");
+    let output = run(&["--fleet", "fleet.toml", "--lose", "x", "--html", "plan.html"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("This fleet carries ") && text.contains("without x: "), "{output:?}");
+    let page = std::fs::read_to_string(at("plan.html")).expect("the page");
+    assert!(page.contains("<svg") && page.contains("This fleet carries"), "{page}");
+    for (arguments, expected) in [
+        (&["--csv", "a.csv"][..], "the number of cores of that machine is unknown"),
+        (&["--csv", "none.csv", "--cores", "4"], "cannot read `none.csv`"),
+        (&["--csv", "fleet.toml", "--cores", "4"], "fleet.toml:1: the first line names no column"),
+        (&["--fleet", "fleet.toml", "--lose", "y"], "the groups are: x"),
+        (&["--prometheus", "http://127.0.0.1:1", "--cores", "4"], "cannot query Prometheus"),
+    ] {
+        let text = error(&run(arguments));
+        assert!(text.contains(expected) && text.contains("hint: "), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn calibration_is_stored_for_later_plans() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(binary());
+    command.args(["plan", "calibrate", "--seconds", "2"]).env("XDG_STATE_HOME", folder.path());
+    let output = command.output().expect("the binary runs");
+    let file = folder.path().join("samovar/smt.json");
+    // On a machine with hyper-threading, other tests can disturb the measurement.
+    if output.status.success() {
+        let text = std::fs::read_to_string(file).expect("the result");
+        let found: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(found["speedup"].as_f64().is_some_and(|speedup| speedup >= 1.0), "{found}");
+    } else {
+        assert!(error(&output).contains("idle machine"), "{output:?}");
+    }
+}
