@@ -130,6 +130,81 @@ fn files_of_other_machines_are_planned_without_a_server() {
 }
 
 #[test]
+fn unusable_inputs_are_errors_with_hint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.path().join(name), bytes).expect("our own file");
+    };
+    let run = |more: &[&str]| {
+        let mut command = Command::new(binary());
+        command.current_dir(folder.path()).arg("plan").args(more).output().expect("it runs")
+    };
+    const HEADER: &str = "time,requests,cpu_seconds\n";
+    let minutes = |from: i64, count: i64| -> String {
+        (0..count).map(|n| format!("{},600,3\n", from + 60 * n)).collect()
+    };
+    let begin = i64::try_from(now()).expect("a time") - 86_400 * 20;
+    let garbage: Vec<u8> =
+        (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for (content, expected) in [
+        (String::new(), "the file is empty"),
+        ("\u{feff}\r\n".to_owned(), "names no column `time`"),
+        (HEADER.to_owned(), "the history is empty"),
+        (format!("{HEADER}{begin},600,NaN\n"), "`NaN` in column 3 is not a number"),
+        (format!("{HEADER}{begin},-600,3\n"), "`-600` in column 2 is not a number"),
+        (format!("{HEADER}{begin},1e300,3\n"), "`1e300` in column 2 is too large"),
+        (format!("{HEADER}{begin},600\n"), "2 fields instead of 3"),
+        (format!("{HEADER}{begin},600,3\n{begin},600,3\n"), "not after that of the line before"),
+        (format!("{HEADER}{}", minutes(begin, 30)), "30 minutes of history with requests"),
+        (
+            format!("{HEADER}{}9999-01-01,600,3\n", minutes(begin, 300)),
+            "ends in the future, on 1 January 9999",
+        ),
+        (format!("{HEADER}{},600,3\n", "9".repeat(100_000)), "longer than 65536 bytes"),
+    ] {
+        write("a.csv", content.as_bytes());
+        let text = error(&run(&["--csv", "a.csv", "--cores", "4"]));
+        assert!(text.contains(expected) && text.contains("hint: "), "{text}");
+    }
+    write("garbage", &garbage);
+    write("keys.toml", b"[[machine]]\nname = 'a'\ncores = 4\ncsv = 'a.csv'\nprice = 3\n");
+    for arguments in [
+        &["--csv", "garbage", "--cores", "4"][..],
+        &["--csv", ".", "--cores", "4"],
+        &["--sar", "garbage", "--requests", "a.csv", "--cores", "4"],
+        &["--store", "garbage"],
+        &["--store", "none.sqlite"],
+        &["--fleet", "garbage"],
+        &["--fleet", "/dev/zero"],
+        &["--fleet", "keys.toml"],
+        &["--csv", "a.csv", "--cores", "4", "--holidays", "garbage"],
+    ] {
+        let text = error(&run(arguments));
+        assert!(text.contains("hint: ") && !text.contains("panicked"), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn damaged_history_is_an_error_with_hint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("history.sqlite");
+    invent(&file, 3);
+    let plan = |file: &Path| {
+        let mut command = Command::new(binary());
+        command.args(["plan", "--store"]).arg(file).output().expect("it runs")
+    };
+    let whole = plan(&file);
+    assert!(whole.status.success(), "{whole:?}");
+    let mut bytes = std::fs::read(&file).expect("the history");
+    // Pages after the first one, which has the schema.
+    bytes[4096..].fill(0xA5);
+    let damaged = folder.path().join("damaged.sqlite");
+    std::fs::write(&damaged, &bytes).expect("our own file");
+    let text = error(&plan(&damaged));
+    assert!(text.contains("hint: ") && !text.contains("panicked"), "{text}");
+}
+
+#[test]
 fn calibration_is_stored_for_later_plans() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(binary());

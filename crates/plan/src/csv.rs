@@ -20,6 +20,8 @@ use std::io::BufRead;
 
 /// Maximum number of columns.
 const COLUMNS_MAX: usize = 256;
+/// Largest number in a field: sums stay finite.
+const NUMBER_MAX: f64 = 1e15;
 const HINT: &str = "see samovar plan --help for the columns";
 /// An interval longer than this number of the shortest intervals is a gap.
 const GAP: i64 = 3;
@@ -191,6 +193,12 @@ fn row<R: BufRead>(
             let hint = "write a number of 0 or more, or leave the field empty";
             lines.problem(format!("`{text}` in column {} is not a number", place + 1), hint)
         })?;
+        if number > NUMBER_MAX {
+            let hint = "check the column's unit; counters and sums are at most 10^15";
+            return Err(
+                lines.problem(format!("`{text}` in column {} is too large", place + 1), hint)
+            );
+        }
         if matches!(column, Column::CpuPercent | Column::StealPercent) && number > 101.0 {
             let hint = "percentages are shares of all CPUs, at most 100; use `cpu_seconds`";
             return Err(lines.problem(format!("{number} % of the CPUs are busy"), hint));
@@ -351,6 +359,10 @@ mod tests {
             ),
             ("time,requests,cpu_seconds\n1,-2,1\n", "web.csv:2: `-2` in column 2"),
             ("time,requests,cpu_seconds\n1,inf,1\n", "web.csv:2: `inf` in column 2"),
+            (
+                "time,requests,cpu_seconds\n1,1e300,1\n",
+                "web.csv:2: `1e300` in column 2 is too large",
+            ),
             ("time,requests,cpu_seconds\nnow,2,1\n", "web.csv:2: `now` is not a time"),
             ("time,requests,cpu_percent\n1,2,400\n", "web.csv:2: 400 % of the CPUs"),
             ("time,requests,cpu_seconds\n5,2,1\n5,2,1\n", "web.csv:3: the time is not after"),

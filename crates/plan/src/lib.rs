@@ -12,6 +12,7 @@
 //! | `lines.rs`, `csv.rs`, `sar.rs`, `prometheus.rs`, `fleet.rs` | inputs |
 //! | `cost.rs` | CPU time per request |
 //! | `capacity.rs` | limits of one machine |
+//! | `steps.rs` | a line with steps |
 //! | `trend.rs` | forecast |
 //! | `plan.rs` | the plan for a fleet, and what-if |
 //! | `text.rs`, `page.rs` | output for a terminal and as HTML |
@@ -36,6 +37,7 @@ pub mod prometheus;
 mod queue;
 mod samples;
 pub mod sar;
+mod steps;
 mod text;
 mod trend;
 

@@ -2,14 +2,16 @@
 
 use crate::calendar::{DAY, date, iso};
 use crate::plan::Plan;
-use crate::text::{answer, rate, text};
+use crate::text::{answer, details, rate};
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 800.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 60.0;
-const BOTTOM: f64 = 30.0;
-const TOP: f64 = 12.0;
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 76.0;
+const BOTTOM: f64 = 44.0;
+const TOP: f64 = 22.0;
+/// Number of horizontal lines above 0.
+const LINES: f64 = 4.0;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1a1a1a;--soft:#667;--line:#d5d8de;--data:#2563a8;--limit:#b3261e;\
@@ -19,10 +21,14 @@ const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);max-width:860px;margin:0 auto;padding:16px}
 h1{font-size:1.35rem;line-height:1.35}h2{font-size:1.05rem;margin:2rem 0 .4rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;min-width:100%}
-th,td{text-align:left;padding:4px 12px 4px 0;border-bottom:1px solid var(--line);white-space:nowrap}
-td.n,th.n{text-align:right}svg{width:100%;height:auto;display:block}
-svg text{fill:var(--soft);font-size:13px}pre{white-space:pre-wrap;overflow-wrap:anywhere}
-.soft{color:var(--soft)}";
+th,td{text-align:left;padding:4px 0 4px 14px;border-bottom:1px solid var(--line);vertical-align:top}
+th:first-child,td:first-child{padding-left:0;overflow-wrap:anywhere;min-width:7em}
+td.n,th.n{text-align:right}td.n{white-space:nowrap}svg{width:100%;height:auto;display:block}
+svg text{fill:var(--soft);font-size:13px}.soft{color:var(--soft)}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px}dt{color:var(--soft)}
+dd{margin:0;overflow-wrap:anywhere}
+@media(max-width:600px){svg text{font-size:24px}table{font-size:14px}th,td{padding-left:9px}\
+dl{display:block}dd{margin-bottom:8px}}";
 
 /// Returns the page.
 pub fn page(plan: &Plan) -> String {
@@ -35,15 +41,14 @@ pub fn page(plan: &Plan) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "<h2>Daily peaks in requests/s</h2>\n{}<p class=\"soft\">Points: past days. Line: weekly \
-         peak, with the band of {:.0} of 100 cases. Red: capacity at the limit.</p>",
+        "<h2>Daily peaks in requests/s</h2>\n{}<h2>Machines</h2>\n{}\n<h2>Details</h2>\n<dl>",
         peaks(plan),
-        100.0 * plan.band
+        machines(plan)
     );
-    let _ = writeln!(out, "<h2>Machines</h2>\n{}", machines(plan));
-    let whole = text(plan);
-    let details = whole.split_once("\n\n").map_or("", |parts| parts.1);
-    let _ = writeln!(out, "<h2>Details</h2>\n<pre>{}</pre>\n</body></html>", escape(details));
+    for (name, text) in details(plan) {
+        let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape(&name), escape(&text));
+    }
+    out.push_str("</dl>\n</body></html>\n");
     out
 }
 
@@ -82,12 +87,13 @@ fn peaks(plan: &Plan) -> String {
     } else {
         highest
     };
-    let scale = Scale { from: from as f64, to: to as f64, top: 1.05 * top.max(1e-9) };
+    let step = tick(1.02 * top.max(1e-9) / LINES);
+    let scale = Scale { from: from as f64, to: to as f64, top: LINES * step };
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Daily peaks and forecast\">\n"
     );
-    for n in 0..=4 {
-        let value = scale.top * f64::from(n) / 4.0;
+    let mut value = 0.0;
+    while value <= scale.top {
         let y = scale.y(value);
         let _ = writeln!(
             out,
@@ -96,8 +102,9 @@ fn peaks(plan: &Plan) -> String {
             WIDTH - 8.0,
             LEFT - 6.0,
             y + 4.0,
-            rate(value)
+            (value * 1e6).round() / 1e6
         );
+        value += step;
     }
     for (day, anchor) in [(from, "start"), (i64::midpoint(from, to), "middle"), (to, "end")] {
         let _ = writeln!(
@@ -133,7 +140,16 @@ fn peaks(plan: &Plan) -> String {
             rate(peak.rate)
         );
     }
-    if plan.today.capacity <= scale.top {
+    let mut legend = "Points: past days.".to_owned();
+    if !future.is_empty() {
+        let percent = 100.0 * plan.band;
+        let _ = write!(legend, " Line: weekly peak, with the band of {percent:.0} of 100 cases.");
+    }
+    let capacity = rate(plan.today.capacity);
+    if plan.today.capacity > scale.top {
+        let _ = write!(legend, " The capacity, {capacity} requests/s, is above the chart.");
+    } else {
+        let _ = write!(legend, " Red: capacity at the limit, {capacity} requests/s.");
         let y = scale.y(plan.today.capacity);
         let _ = writeln!(
             out,
@@ -142,21 +158,28 @@ fn peaks(plan: &Plan) -> String {
             WIDTH - 8.0
         );
     }
-    out.push_str("</svg>\n");
+    let _ = writeln!(out, "</svg>\n<p class=\"soft\">{legend}</p>");
     out
+}
+
+/// Returns the smallest round number that is not below a distance of lines.
+fn tick(distance: f64) -> f64 {
+    let power = 10_f64.powf(distance.log10().floor());
+    let round = [1.0, 2.0, 2.5, 5.0].into_iter().map(|factor| factor * power);
+    round.into_iter().find(|one| *one >= distance).unwrap_or(10.0 * power)
 }
 
 fn machines(plan: &Plan) -> String {
     let mut out = "<div class=\"scroll\"><table><tr><th>machine</th><th class=\"n\">peak</th>\
                    <th class=\"n\">displayed</th><th class=\"n\">of capacity</th>\
-                   <th class=\"n\">at the limit</th><th>limit</th></tr>\n"
+                   <th class=\"n\">at the limit</th></tr>\n"
         .to_owned();
     for machine in &plan.machines {
         let limit = machine.limits.first().map_or("", |limit| limit.resource.name());
         let _ = writeln!(
             out,
             "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{:.0} %</td>\
-             <td class=\"n\">{:.0} %</td><td class=\"n\">{}</td><td>{limit}</td></tr>",
+             <td class=\"n\">{:.0} %</td><td class=\"n\">{} ({limit})</td></tr>",
             escape(&machine.machine.name),
             rate(machine.peak),
             100.0 * machine.peak_displayed,

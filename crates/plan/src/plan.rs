@@ -23,6 +23,10 @@ const MEAN_DAYS: i64 = 28;
 const MACHINES_MAX: u32 = 10_000;
 /// Data older than this is reported.
 const STALE: i64 = 3 * DAY;
+/// Data that ends later than this in the future is an error; less is a difference of clocks.
+const FUTURE: i64 = DAY;
+/// Relative difference up to which weekdays are equally busy.
+const EQUAL: f64 = 0.005;
 /// Points of the drawn forecast.
 const DRAWN_MAX: i64 = 110;
 
@@ -210,6 +214,13 @@ pub fn plan(inputs: &[Input], options: &Options) -> Result<Plan, Problem> {
     let mut models = Vec::new();
     for input in inputs {
         let name = &input.machine.name;
+        let end = input.history.end();
+        if end > options.now + FUTURE {
+            let day = date((end + options.offset).div_euclid(DAY));
+            let hint = "correct the times of the history, or the clock of this machine";
+            let message = format!("the history of `{name}` ends in the future, on {day}");
+            return Err(Problem::new(message, hint));
+        }
         let model = Model::fit(input).map_err(|why| no_model(name, &why))?;
         models.push(model);
     }
@@ -503,8 +514,10 @@ fn change(capacities: &[f64], peak: f64) -> (u32, u32) {
 }
 
 fn trend(forecast: &Forecast, today: i64, options: &Options) -> Trend {
-    let highest = |a: &usize, b: &usize| forecast.factors[*a].total_cmp(&forecast.factors[*b]);
-    let busiest = (0..7).max_by(highest).unwrap_or(0);
+    let highest = forecast.factors.iter().copied().fold(0.0, f64::max);
+    // The first one of equal days.
+    let busiest = forecast.factors.iter().position(|one| *one >= (1.0 - EQUAL) * highest);
+    let busiest = busiest.unwrap_or(0);
     let step = (options.horizon / DRAWN_MAX / 7 * 7).max(7);
     let ends = (forecast.last.max(today)..=today + options.horizon).step_by(step as usize);
     let future = ends.map(|end| {

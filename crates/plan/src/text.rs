@@ -15,10 +15,17 @@ const DAYS_NAMED: i64 = 60;
 pub fn text(plan: &Plan) -> String {
     let mut out = answer(plan);
     out.push_str("\n\n");
-    // Writing to a string cannot fail.
-    let mut line = |name: &str, text: &str| {
+    for (name, text) in details(plan) {
+        // Writing to a string cannot fail.
         let _ = writeln!(out, "{name:<10} {text}");
-    };
+    }
+    out
+}
+
+/// Returns the lines after the answer: a name, empty if it is that of the line before, and a text.
+pub(crate) fn details(plan: &Plan) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut line = |name: &str, text: &str| found.push((name.to_owned(), text.to_owned()));
     let peak_day = (plan.peak_at + plan.offset).div_euclid(DAY);
     line(
         "peak",
@@ -72,7 +79,7 @@ pub fn text(plan: &Plan) -> String {
     for note in plan.notes.iter().cloned().chain(own).take(2 * LINES_MAX) {
         line("note", &note);
     }
-    out
+    found
 }
 
 /// Returns the answer in one sentence.

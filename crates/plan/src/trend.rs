@@ -1,31 +1,32 @@
 //! Forecast of daily peaks: trend, steps and weekly season, with a band.
 //!
-//! The peak of a day is its busiest five minutes. Weekday factors are medians of the ratio to the
-//! trend. Peaks without them follow a line; its slope is the median of
-//! the slopes of all pairs of days (Theil–Sen), within the parts between steps. The band is a
-//! bootstrap of the residuals in blocks of a week, with a fixed seed.
+//! The peak of a day is its busiest five minutes. The model is a line with steps (`steps.rs`) times
+//! the factor of the weekday times noise. Days far from their neighbours are left out. The band
+//! comes from a bootstrap with a fixed seed: the model with new noise is fitted again, with a new
+//! search for steps. The noise has the scatter and the autocorrelation of the residuals.
 
 use crate::calendar::weekday;
-use crate::numbers::{MAD, Random, deviation, median, quantile};
+use crate::numbers::{Random, deviation, median, quantile};
+use crate::steps::{self, Point, StepLine};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// Minimum number of days for a trend.
 pub(crate) const DAYS_MIN: usize = 14;
 /// Number of repetitions of the bootstrap.
-const REPEATS: usize = 300;
-/// Length of a block of residuals.
-const BLOCK: usize = 7;
-/// Maximum number of pairs for one slope.
-const PAIRS_MAX: usize = 12_000;
-/// Maximum number of steps.
-const STEPS_MAX: usize = 2;
-/// Minimum number of days between steps.
-const STEP_DAYS: usize = 10;
-/// Steps must be larger than this number of deviations.
-const STEP_DEVIATIONS: f64 = 4.0;
-/// Days by which the day of a step varies in the bootstrap.
-const JITTER: usize = 4;
+const REPEATS: usize = 400;
+/// Rounds of line and weekday factors in turn.
+const ROUNDS: usize = 4;
+/// The same in the bootstrap, which starts from good factors.
+const ROUNDS_REPEATED: usize = 2;
+/// Days before and after a day whose median is its usual value.
+const NEIGHBOURS: usize = 5;
+/// Days farther from their usual value than this number of deviations are outliers.
+const OUTLIER: f64 = 4.0;
+/// Maximum autocorrelation of neighbouring days.
+const CORRELATED_MAX: f64 = 0.8;
+/// Smallest level, relative to the median of all days: a falling line ends here.
+const LEVEL_MIN: f64 = 0.02;
 /// Seed of the bootstrap.
 const SEED: u64 = 42;
 /// Width of the band.
@@ -101,78 +102,38 @@ impl Forecast {
             return Err(format!("{count} {days} of data: a trend needs {DAYS_MIN}"));
         }
         let last = peaks.last().map_or(0, |peak| peak.day);
-        let mut random = Random::new(SEED);
-        let mut factors = factors(&peaks);
-        let mut steps = Vec::new();
-        // Factors from detrended peaks are better than those of the first look.
-        for _ in 0..2 {
-            let plain = without(&peaks, &factors);
-            steps = find_steps(&plain, &mut random);
-            let (slope, jumps) = fit_line(&plain, &steps, &mut random);
-            let level = level_of(&plain, slope, &jumps, last);
-            factors = refined(&peaks, |day| level_at(day, last, level, slope, &jumps), &factors);
-        }
-        let plain = without(&peaks, &factors);
-        let (slope, jumps) = fit_line(&plain, &steps, &mut random);
-        let level = level_of(&plain, slope, &jumps, last);
-        let expected = |day: i64| level_at(day, last, level, slope, &jumps) * factors[weekday(day)];
-        let mut residuals: Vec<f64> =
-            peaks.iter().map(|peak| peak.rate / expected(peak.day).max(1e-9) - 1.0).collect();
+        let mut days = Days::new(&peaks, last);
+        let start = factors(&peaks);
+        days.remove_outliers(&start);
+        let fitted = days.fit(start, ROUNDS);
+        // The first look at outliers had rough factors.
+        days.remove_outliers(&fitted.factors);
+        let fitted = days.fit(fitted.factors, ROUNDS);
+        let mut noise = days.noise(&fitted);
         // The fit takes part of the scatter away: 2 numbers of the line, 6 of the week, and the size
-        // and day of each step, which is chosen among many.
-        let taken = (8 + 6 * jumps.len()) as f64;
-        let scale = (count as f64 / (count as f64 - taken).max(2.0)).sqrt();
-        for residual in &mut residuals {
-            *residual *= scale;
-        }
-        let course = Course { level, slope, factors };
-        let mut forecast = Forecast {
+        // and place of each step.
+        let (used, taken) = (noise.len() as f64, (8 + 2 * fitted.line.steps.len()) as f64);
+        let scale = (used / (used - taken).max(2.0)).sqrt();
+        noise.iter_mut().for_each(|(_, residual)| *residual *= scale);
+        let correlation = correlation(&noise, taken);
+        let residuals: Vec<f64> = noise.into_iter().map(|(_, residual)| residual).collect();
+        let mut random = Random::new(SEED);
+        let repeats = (0..REPEATS)
+            .map(|_| days.again(&fitted, &residuals, correlation, &mut random))
+            .map(|days| days.fit(fitted.factors, ROUNDS_REPEATED).course())
+            .collect();
+        let steps = fitted.line.steps.iter();
+        Ok(Forecast {
             days: count,
             last,
-            slope,
-            level,
-            factors,
-            steps: jumps.iter().map(|(at, size)| (*at, *size)).collect(),
-            course,
-            repeats: Vec::new(),
+            slope: fitted.line.slope,
+            level: fitted.line.level,
+            factors: fitted.factors,
+            steps: steps.map(|(place, size)| (peaks[*place].day, *size)).collect(),
+            course: fitted.course(),
+            repeats,
             residuals,
-        };
-        let truth: Vec<Peak> =
-            peaks.iter().map(|peak| Peak { day: peak.day, rate: expected(peak.day) }).collect();
-        forecast.repeats =
-            (0..REPEATS).map(|_| forecast.repeat(&truth, &jumps, &mut random)).collect();
-        Ok(forecast)
-    }
-
-    /// Fits the expected peaks with residuals of other days.
-    fn repeat(&self, truth: &[Peak], jumps: &[(i64, f64)], random: &mut Random) -> Course {
-        let count = truth.len();
-        let mut drawn = Vec::with_capacity(count + BLOCK);
-        while drawn.len() < count {
-            let begin = random.below(count);
-            let sign = if random.unit() < 0.5 { -1.0 } else { 1.0 };
-            drawn.extend((0..BLOCK).map(|n| sign * self.residuals[(begin + n) % count]));
-        }
-        let peaks: Vec<Peak> = truth
-            .iter()
-            .zip(&drawn)
-            .map(|(peak, residual)| Peak { rate: peak.rate * (1.0 + residual).max(0.05), ..*peak })
-            .collect();
-        // The day of a step is uncertain, too.
-        let places: Vec<usize> = jumps
-            .iter()
-            .map(|(at, _)| {
-                let place = peaks.partition_point(|peak| peak.day < *at);
-                (place + random.below(2 * JITTER + 1)).saturating_sub(JITTER).min(count - 1)
-            })
-            .collect();
-        let plain = without(&peaks, &self.factors);
-        let (slope, found) = fit_line(&plain, &places, random);
-        let level = level_of(&plain, slope, &found, self.last);
-        let last = self.last;
-        let factors =
-            refined(&peaks, |day| level_at(day, last, level, slope, &found), &self.factors);
-        Course { level, slope, factors }
+        })
     }
 
     /// Returns the expected peak of a day.
@@ -221,125 +182,180 @@ impl Forecast {
     }
 }
 
-/// Divides the peaks by the factors of their weekdays.
-fn without(peaks: &[Peak], factors: &[f64; 7]) -> Vec<(f64, f64)> {
-    peaks.iter().map(|peak| (peak.day as f64, peak.rate / factors[weekday(peak.day)])).collect()
+/// Peaks of days, and their weights.
+#[derive(Clone, Debug)]
+struct Days {
+    /// Day, days since the last one, and rate.
+    peaks: Vec<(i64, f64, f64)>,
+    is_usual: Vec<bool>,
+    /// Expected level, for the weights: noise is relative to it.
+    levels: Vec<f64>,
+    level_min: f64,
 }
 
-/// Weekday factors from the ratio to the median of the week around each day.
+/// A fitted model.
+#[derive(Clone, Debug)]
+struct Fitted {
+    line: StepLine,
+    factors: [f64; 7],
+    /// Level of each day.
+    levels: Vec<f64>,
+}
+
+impl Fitted {
+    fn course(&self) -> Course {
+        Course { level: self.line.level, slope: self.line.slope, factors: self.factors }
+    }
+}
+
+impl Days {
+    fn new(peaks: &[Peak], last: i64) -> Days {
+        let mut rates: Vec<f64> = peaks.iter().map(|peak| peak.rate).collect();
+        let level_min = LEVEL_MIN * median(&mut rates);
+        let peaks: Vec<_> =
+            peaks.iter().map(|peak| (peak.day, (peak.day - last) as f64, peak.rate)).collect();
+        let is_usual = vec![true; peaks.len()];
+        Days { levels: vec![1.0; peaks.len()], is_usual, peaks, level_min }
+    }
+
+    fn plain(&self, factors: &[f64; 7]) -> Vec<f64> {
+        self.peaks.iter().map(|(day, _, rate)| rate / factors[weekday(*day)]).collect()
+    }
+
+    /// Compares days with the median of the days around them, and takes it as their level.
+    fn remove_outliers(&mut self, factors: &[f64; 7]) {
+        let plain = self.plain(factors);
+        let around = |n: usize| {
+            let end = (n + NEIGHBOURS + 1).min(plain.len());
+            median(&mut plain[n.saturating_sub(NEIGHBOURS)..end].to_vec()).max(self.level_min)
+        };
+        let levels: Vec<f64> = (0..plain.len()).map(around).collect();
+        let far: Vec<f64> =
+            plain.iter().zip(&levels).map(|(rate, level)| rate / level - 1.0).collect();
+        let limit = (OUTLIER * deviation(&far)).max(1e-6);
+        self.is_usual = far.iter().map(|far| far.abs() <= limit).collect();
+        self.levels = levels;
+    }
+
+    /// Fits line and factors in turn.
+    fn fit(&self, factors: [f64; 7], rounds: usize) -> Fitted {
+        let mut fitted = Fitted {
+            line: StepLine { level: 0.0, slope: 0.0, steps: Vec::new() },
+            factors,
+            levels: self.levels.clone(),
+        };
+        for _ in 0..rounds {
+            let plain = self.plain(&fitted.factors);
+            let points: Vec<Point> = (0..plain.len())
+                .map(|n| Point {
+                    x: self.peaks[n].1,
+                    value: plain[n],
+                    weight: if self.is_usual[n] { fitted.levels[n].powi(-2) } else { 0.0 },
+                })
+                .collect();
+            let inflation = |line: &StepLine| {
+                let noise: Vec<(i64, f64)> = (0..points.len())
+                    .filter(|n| self.is_usual[*n])
+                    .map(|n| {
+                        let rest = points[n].value - line.at(n, points[n].x);
+                        (self.peaks[n].0, rest / fitted.levels[n])
+                    })
+                    .collect();
+                let correlation = correlation(&noise, (8 + 2 * line.steps.len()) as f64);
+                (1.0 + correlation) / (1.0 - correlation)
+            };
+            let line = steps::fit(&points, &steps::find(&points, inflation));
+            let levels = (0..plain.len()).map(|n| line.at(n, points[n].x).max(self.level_min));
+            fitted = Fitted { levels: levels.collect(), line, factors: fitted.factors };
+            fitted.factors = self.refined(&fitted);
+        }
+        fitted
+    }
+
+    /// Weekday factors as means of the ratio to the level, with a mean of 1.
+    fn refined(&self, fitted: &Fitted) -> [f64; 7] {
+        let mut sums = [(0.0, 0.0); 7];
+        for (n, (day, _, rate)) in self.peaks.iter().enumerate() {
+            if self.is_usual[n] {
+                let sum = &mut sums[weekday(*day)];
+                *sum = (sum.0 + rate / fitted.levels[n], sum.1 + 1.0);
+            }
+        }
+        let mut found = fitted.factors;
+        for (factor, (sum, count)) in found.iter_mut().zip(sums) {
+            if count >= 2.0 {
+                *factor = (sum / count).clamp(0.02, 50.0);
+            }
+        }
+        let mean = found.iter().sum::<f64>() / 7.0;
+        found.map(|factor| factor / mean)
+    }
+
+    /// Day and relative residual of the usual days.
+    fn noise(&self, fitted: &Fitted) -> Vec<(i64, f64)> {
+        let usual = (0..self.peaks.len()).filter(|n| self.is_usual[*n]);
+        usual
+            .map(|n| {
+                let (day, _, rate) = self.peaks[n];
+                (day, rate / (fitted.levels[n] * fitted.factors[weekday(day)]) - 1.0)
+            })
+            .collect()
+    }
+
+    /// The expected peaks with new noise.
+    fn again(
+        &self,
+        fitted: &Fitted,
+        residuals: &[f64],
+        correlation: f64,
+        random: &mut Random,
+    ) -> Days {
+        let mut days = self.clone();
+        days.levels.clone_from(&fitted.levels);
+        let mut noise = 0.0;
+        let mut before = i64::MIN / 2;
+        for (n, (day, _, rate)) in days.peaks.iter_mut().enumerate() {
+            let sign = if random.unit() < 0.5 { -1.0 } else { 1.0 };
+            let drawn = sign * residuals[random.below(residuals.len())];
+            let gap = i32::try_from((*day - before).min(1_000)).unwrap_or(0);
+            let kept = correlation.powi(gap);
+            noise = kept * noise + (1.0 - kept * kept).sqrt() * drawn;
+            before = *day;
+            let expected = fitted.levels[n] * fitted.factors[weekday(*day)];
+            *rate = expected * (1.0 + noise).max(0.05);
+        }
+        days
+    }
+}
+
+/// Autocorrelation of neighbouring days. `taken` is the number of fitted coefficients, which lower
+/// it.
+fn correlation(noise: &[(i64, f64)], taken: f64) -> f64 {
+    let squares: f64 = noise.iter().map(|(_, residual)| residual * residual).sum();
+    let pairs = noise.windows(2).filter(|pair| pair[1].0 - pair[0].0 == 1);
+    let products: f64 = pairs.map(|pair| pair[0].1 * pair[1].1).sum();
+    let count = noise.len() as f64;
+    let found = products / squares.max(1e-12) + taken / count / 2.0;
+    // Less than two standard errors is chance.
+    if found < 2.0 / count.sqrt() { 0.0 } else { found.min(CORRELATED_MAX) }
+}
+
+/// Weekday factors from the ratio to the mean of the week around each day.
 fn factors(peaks: &[Peak]) -> [f64; 7] {
     let around = |day: i64| {
         let week = peaks.iter().filter(|peak| (peak.day - day).abs() <= 3);
         let (sum, count) = week.fold((0.0, 0.0), |all, peak| (all.0 + peak.rate, all.1 + 1.0));
         sum / f64::max(count, 1.0)
     };
-    refined(peaks, around, &[1.0; 7])
-}
-
-/// Weekday factors as medians of the ratio to a level, with a mean of 1.
-fn refined(peaks: &[Peak], level: impl Fn(i64) -> f64, before: &[f64; 7]) -> [f64; 7] {
-    let mut found = *before;
+    let mut found = [1.0; 7];
     for (place, factor) in found.iter_mut().enumerate() {
         let of_day = peaks.iter().filter(|peak| weekday(peak.day) == place);
         let mut ratios: Vec<f64> =
-            of_day.map(|peak| peak.rate / level(peak.day).max(1e-9)).collect();
+            of_day.map(|peak| peak.rate / around(peak.day).max(1e-9)).collect();
         if ratios.len() >= 2 {
-            // The mean of the middle two: with few weeks, one median is an outlier's.
-            let (low, high) = (quantile(&mut ratios, 0.34), quantile(&mut ratios, 0.66));
-            *factor = f64::midpoint(low, high).clamp(0.02, 50.0);
+            *factor = median(&mut ratios).clamp(0.02, 50.0);
         }
     }
     let mean = found.iter().sum::<f64>() / 7.0;
     found.map(|factor| factor / mean)
-}
-
-/// Level at a day: the line, without the steps after the day.
-fn level_at(day: i64, last: i64, level: f64, slope: f64, jumps: &[(i64, f64)]) -> f64 {
-    let later: f64 = jumps.iter().filter(|(at, _)| *at > day).map(|(_, size)| size).sum();
-    level + slope * (day - last) as f64 - later
-}
-
-fn level_of(plain: &[(f64, f64)], slope: f64, jumps: &[(i64, f64)], last: i64) -> f64 {
-    let mut rest: Vec<f64> = plain
-        .iter()
-        .map(|(day, rate)| rate - level_at(*day as i64, last, 0.0, slope, jumps))
-        .collect();
-    median(&mut rest)
-}
-
-/// Fits one slope for all parts between `steps`, which are places in `plain`; returns it with the
-/// day and size of each step.
-fn fit_line(plain: &[(f64, f64)], steps: &[usize], random: &mut Random) -> (f64, Vec<(i64, f64)>) {
-    let slope = slope(plain, steps, random);
-    let mut edges = vec![0];
-    edges.extend_from_slice(steps);
-    edges.push(plain.len());
-    let mut levels = edges.windows(2).map(|part| {
-        let mut rest: Vec<f64> =
-            plain[part[0]..part[1]].iter().map(|(day, rate)| rate - slope * day).collect();
-        median(&mut rest)
-    });
-    let mut before = levels.next().unwrap_or(0.0);
-    let jumps = steps.iter().zip(levels).map(|(at, level)| {
-        let size = level - before;
-        before = level;
-        (plain[*at].0 as i64, size)
-    });
-    let jumps = jumps.collect();
-    (slope, jumps)
-}
-
-/// Median of the slopes of pairs within the same part.
-fn slope(plain: &[(f64, f64)], steps: &[usize], random: &mut Random) -> f64 {
-    let count = plain.len();
-    let part = |place: usize| steps.partition_point(|step| *step <= place);
-    let of = |i: usize, j: usize| {
-        let width = plain[j].0 - plain[i].0;
-        (width != 0.0 && part(i) == part(j)).then(|| (plain[j].1 - plain[i].1) / width)
-    };
-    let mut slopes: Vec<f64> = if count * count / 2 <= PAIRS_MAX {
-        (0..count).flat_map(|i| (i + 1..count).filter_map(move |j| of(i, j))).collect()
-    } else {
-        let mut draw = || of(random.below(count), random.below(count));
-        (0..PAIRS_MAX).filter_map(|_| draw()).collect()
-    };
-    median(&mut slopes)
-}
-
-/// Finds lasting changes of the level. A trend alone must explain much less.
-fn find_steps(plain: &[(f64, f64)], random: &mut Random) -> Vec<usize> {
-    let mut steps: Vec<usize> = Vec::new();
-    let spread = |steps: &[usize], random: &mut Random| {
-        let (slope, jumps) = fit_line(plain, steps, random);
-        let last = plain.last().map_or(0, |point| point.0 as i64);
-        let level = level_of(plain, slope, &jumps, last);
-        let rest = plain
-            .iter()
-            .map(|(day, rate)| (rate - level_at(*day as i64, last, level, slope, &jumps)).abs());
-        (rest.sum::<f64>(), jumps)
-    };
-    while steps.len() < STEPS_MAX {
-        let (now, _) = spread(&steps, random);
-        let mut best: Option<(f64, Vec<usize>, Vec<(i64, f64)>)> = None;
-        for place in STEP_DAYS..plain.len().saturating_sub(STEP_DAYS) {
-            if steps.iter().any(|step| step.abs_diff(place) < STEP_DAYS) {
-                continue;
-            }
-            let mut tried = steps.clone();
-            tried.push(place);
-            tried.sort_unstable();
-            let (rest, jumps) = spread(&tried, random);
-            if best.as_ref().is_none_or(|best| rest < best.0) {
-                best = Some((rest, tried, jumps));
-            }
-        }
-        let Some((rest, tried, jumps)) = best else { break };
-        let noise = MAD * rest / plain.len() as f64;
-        let is_large = jumps.iter().all(|(_, size)| size.abs() > STEP_DEVIATIONS * noise);
-        if rest > 0.75 * now || !is_large {
-            break;
-        }
-        steps = tried;
-    }
-    steps
 }

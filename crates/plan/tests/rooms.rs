@@ -17,6 +17,7 @@ fn modules_use_only_lower_layers() {
         "fleet",
         "cost",
         "capacity",
+        "steps",
         "trend",
         "plan",
         "text",

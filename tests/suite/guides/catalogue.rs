@@ -38,6 +38,7 @@ const EXPLAINING: &[&str] = &[
     "guide/observability",
     "guide/php-engine",
     "guide/php-upgrades",
+    "guide/planning",
     "guide/pools",
     "guide/privileges",
     "guide/queues",

@@ -130,7 +130,8 @@ fn churn(table: &mut [u64], seed: u64) {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let place = (x >> 33) as usize % TABLE;
         x ^= table[place];
-        table[place] = if x & 3 == 0 { x.rotate_left(7) } else { table[place].wrapping_add(x) };
+        let is_rare = x.trailing_zeros() >= 2;
+        table[place] = if is_rare { x.rotate_left(7) } else { table[place].wrapping_add(x) };
     }
     std::hint::black_box(table);
 }

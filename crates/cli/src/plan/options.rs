@@ -1,6 +1,6 @@
 //! Flags of `samovar plan`.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_plan::calendar::offset_of;
 use samovar_plan::{Options, Scenario};
@@ -228,9 +228,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pl
     let holidays = match file("holidays") {
         None => std::collections::BTreeSet::new(),
         Some(path) => {
-            let text = std::fs::read_to_string(&path).with_context(|| {
-                format!("cannot read `{}`\nhint: check path and permissions", path.display())
-            })?;
+            let text = super::sources::text_of(&path)?;
             samovar_plan::holidays(&path.display().to_string(), &text)?
         }
     };

@@ -4,7 +4,7 @@ use super::options::PlanOptions;
 use super::topology::Topology;
 use crate::control_client::{self, understand};
 use anyhow::{Context, Result, anyhow, bail};
-use samovar_insight::store::Store;
+use samovar_insight::store::{Store, StoreError};
 use samovar_plan::csv::CsvOptions;
 use samovar_plan::fleet::{self, Source};
 use samovar_plan::sar::SarOptions;
@@ -14,7 +14,7 @@ use samovar_plan::{
 use samovar_wire::{Request, Status};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ const QUERY_DAYS: i64 = 30;
 const QUERY_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum size of a response of Prometheus.
 const RESPONSE_BYTES_MAX: u64 = 8 << 20;
-/// Maximum size of a fleet file.
-const FLEET_BYTES_MAX: u64 = 4 << 20;
+/// Maximum size of a fleet file, and of a file of holidays.
+const TEXT_BYTES_MAX: u64 = 4 << 20;
 /// Share of free memory that further workers can use.
 const MEMORY_SHARE: f64 = 0.9;
 /// Queries to Prometheus, for the metrics of Samovar.
@@ -94,14 +94,7 @@ fn overridden(asked: &PlanOptions, mut machine: Machine) -> Machine {
 }
 
 fn fleet_inputs(asked: &PlanOptions, path: &Path) -> Result<Vec<Input>> {
-    let size = path.metadata().map(|file| file.len()).unwrap_or(0);
-    if size > FLEET_BYTES_MAX {
-        bail!(
-            "`{}` is larger than {FLEET_BYTES_MAX} bytes\nhint: give a fleet file",
-            path.display()
-        );
-    }
-    let text = std::fs::read_to_string(path).with_context(|| unreadable(path))?;
+    let text = text_of(path)?;
     let machines = fleet::parse(&path.display().to_string(), &text)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let each = machines.into_iter().map(|(mut machine, source)| {
@@ -109,6 +102,20 @@ fn fleet_inputs(asked: &PlanOptions, path: &Path) -> Result<Vec<Input>> {
         read(asked, machine, &source, folder)
     });
     each.collect()
+}
+
+/// Returns the content of a small file.
+pub(super) fn text_of(path: &Path) -> Result<String> {
+    let mut text = String::new();
+    let file = File::open(path).with_context(|| unreadable(path))?;
+    let read = file.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
+    if read.with_context(|| unreadable(path))? as u64 > TEXT_BYTES_MAX {
+        bail!(
+            "`{}` is larger than {TEXT_BYTES_MAX} bytes\nhint: check that it is the right file",
+            path.display()
+        );
+    }
+    Ok(text)
 }
 
 fn unreadable(path: &Path) -> String {
@@ -195,15 +202,18 @@ fn read(asked: &PlanOptions, machine: Machine, source: &Source, folder: &Path) -
 /// Adds the minutes of a history. `of_server` is the server's own CPU time per request.
 #[allow(clippy::cast_precision_loss)] // Sums of a minute.
 fn history(path: &Path, now: i64, of_server: f64, to: &mut Collector) -> Result<()> {
-    let store = Store::reader(path).map_err(|error| {
-        let hint = "run the command as the server's user, or as root; check the path";
+    let wrong = |error: StoreError| {
+        let hint = "run the command as the server's user, or as root; check that the file is a \
+                    history (`insight.store`) and not damaged";
         anyhow!("{error}\nhint: {hint}")
-    })?;
+    };
+    let store = Store::reader(path).map_err(wrong)?;
     let mut last: Option<i64> = None;
     let mut from = now - DAYS * 24 * HOUR;
     while from <= now {
         let until = from + HOUR;
-        let rows = store.costs(from.max(0).unsigned_abs(), until.max(0).unsigned_abs())?;
+        let span = (from.max(0).unsigned_abs(), until.max(0).unsigned_abs());
+        let rows = store.costs(span.0, span.1).map_err(wrong)?;
         for minute in rows.chunk_by(|a, b| a.0 == b.0) {
             let at = i64::try_from(minute[0].0).unwrap_or(0);
             let quiet = last.map_or(0, |last| (at - last) / 60 - 1);
