@@ -4,12 +4,15 @@ use samovar_insight::store::{Minute, RouteMinute, Store, StoreLimits};
 use samovar_insight::{Histogram, now};
 use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const DAY: u64 = 86_400;
 /// CPU time of a request in the invented history.
 const CPU_NS: u64 = 5_000_000;
+/// First line of a CSV file.
+const HEADER: &str = "time,requests,cpu_seconds\n";
 const WITH_STORE: &str = "[insight]\nstore = 'history.sqlite'\n";
 
 fn plan(server: &Server, more: &[&str]) -> Output {
@@ -95,11 +98,13 @@ fn files_of_other_machines_are_planned_without_a_server() {
     let (mut csv, mut requests) = (String::new(), "time,requests\n".to_owned());
     let mut sar = "# hostname;interval;timestamp;CPU;%user;%steal;%idle\n".to_owned();
     csv.push_str("time,requests,cpu_percent\n");
+    let first = (now() / DAY - 20) * DAY;
     for n in 0..6 * 24 * 20 {
-        let (begin, load) = (1_790_000_000 - 1_790_000_000 % 86_400 + n * 600, 10 + n % 144 / 4);
-        csv.push_str(&format!("{begin},{},{load}\n", load * 600));
-        requests.push_str(&format!("{begin},{}\n", load * 600));
-        sar.push_str(&format!("web;600;{};-1;{load};0;{}\n", begin + 600, 100 - load));
+        let (begin, load) = (first + n * 600, 10 + n % 144 / 4);
+        // Writing to a string cannot fail.
+        let _ = writeln!(csv, "{begin},{},{load}", load * 600);
+        let _ = writeln!(requests, "{begin},{}", load * 600);
+        let _ = writeln!(sar, "web;600;{};-1;{load};0;{}", begin + 600, 100 - load);
     }
     for (name, text) in [("a.csv", &csv), ("a.sar", &sar), ("requests.csv", &requests)] {
         std::fs::write(at(name), text).expect("our own file");
@@ -139,11 +144,11 @@ fn unusable_inputs_are_errors_with_hint() {
         let mut command = Command::new(binary());
         command.current_dir(folder.path()).arg("plan").args(more).output().expect("it runs")
     };
-    const HEADER: &str = "time,requests,cpu_seconds\n";
-    let minutes = |from: i64, count: i64| -> String {
-        (0..count).map(|n| format!("{},600,3\n", from + 60 * n)).collect()
+    let minutes = |from: u64, count: u64| {
+        let lines: Vec<_> = (0..count).map(|n| format!("{},600,3\n", from + 60 * n)).collect();
+        lines.concat()
     };
-    let begin = i64::try_from(now()).expect("a time") - 86_400 * 20;
+    let begin = now() - 20 * DAY;
     let garbage: Vec<u8> =
         (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for (content, expected) in [
@@ -163,6 +168,17 @@ fn unusable_inputs_are_errors_with_hint() {
         (format!("{HEADER}{},600,3\n", "9".repeat(100_000)), "longer than 65536 bytes"),
     ] {
         write("a.csv", content.as_bytes());
+        let text = error(&run(&["--csv", "a.csv", "--cores", "4"]));
+        assert!(text.contains(expected) && text.contains("hint: "), "{text}");
+    }
+    let days: String =
+        (0..20).map(|n| format!("{},600,3\n", begin + n * DAY)).collect::<Vec<_>>().concat();
+    let all =
+        (0..40).map(|n| format!("{},600,9000\n", begin + n * 300)).collect::<Vec<_>>().concat();
+    for (lines, expected) in
+        [(days, "20 intervals are left out"), (all, "CPU use is above 4.0 CPUs")]
+    {
+        write("a.csv", format!("{HEADER}{lines}").as_bytes());
         let text = error(&run(&["--csv", "a.csv", "--cores", "4"]));
         assert!(text.contains(expected) && text.contains("hint: "), "{text}");
     }

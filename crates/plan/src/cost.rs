@@ -17,6 +17,8 @@ const DAYS: i64 = 28;
 const BINS_MIN: usize = 12;
 /// Share of the usable CPUs above which a machine is saturated, and the display says little.
 const SATURATED: f64 = 0.97;
+/// Share of the usable CPUs that cannot be exceeded, but for errors of measurement.
+const ABOVE: f64 = 1.05;
 /// Relative range of the rates below which other work cannot be separated.
 const RANGE_MIN: f64 = 0.3;
 /// Relative change of the cost per request that cuts the data.
@@ -112,7 +114,8 @@ pub(crate) fn fit(
     let since = history.end() - DAYS * DAY;
     let has_cpu = history.since(since).iter().any(|sample| sample.busy.is_some());
     if history.samples.is_empty() {
-        return Err("the history is empty".to_owned());
+        let why = history.notes.first().map(|note| format!(": {note}")).unwrap_or_default();
+        return Err(format!("the history is empty{why}"));
     }
     if !has_cpu {
         return Err("the history has no CPU use".to_owned());
@@ -130,6 +133,12 @@ pub(crate) fn fit(
             demand: curve.demand(sample.busy.unwrap_or(0.0) + others),
         })
         .collect();
+    let with_cpu = history.since(since).iter().filter_map(|sample| sample.busy);
+    let (above, all) =
+        with_cpu.fold((0, 0), |sum, busy| (sum.0 + usize::from(busy > ABOVE * usable), sum.1 + 1));
+    if points.len() < BINS_MIN && above > BINS_MIN {
+        return Err(format!("its CPU use is above {usable:.1} CPUs, which is all of them"));
+    }
     if points.len() < BINS_MIN {
         return Err(format!(
             "{} of history with requests: at least {} are needed",
@@ -138,6 +147,12 @@ pub(crate) fn fit(
         ));
     }
     let mut notes = Vec::new();
+    if above * 100 > all {
+        notes.push(format!(
+            "CPU use is above all {usable:.1} CPUs of this machine in {}: check the number of cores",
+            minutes(above)
+        ));
+    }
     let first = line(&points);
     let cut = last_change(&points, first.intercept);
     let points = match cut {

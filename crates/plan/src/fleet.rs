@@ -178,8 +178,9 @@ mod tests {
 
     #[test]
     fn machines_with_all_sources_are_read() {
-        let text = "[[machine]]\nname = \"a\"\ncores = 16\nthreads_per_core = 2\nsmt_speedup = 1.25\n\
-            group = \"fra\"\nhistory = \"a.sqlite\"\nworkers = 64\nprice_per_month = 99.5\n\
+        let text = "[[machine]]\nname = \"a\"\ncores = 16\nthreads_per_core = 2\n\
+            smt_speedup = 1.25\ngroup = \"fra\"\nhistory = \"a.sqlite\"\nworkers = 64\n\
+            price_per_month = 99.5\n\
             [[machine]]\nname = \"b\"\ncores = 8\nquota = 4.5\ncsv = \"b.csv\"\n\
             [[machine]]\nname = \"c\"\ncores = 8\nsar = \"c.sar\"\nrequests = \"c.csv\"\n\
             [[machine]]\nname = \"d\"\ncores = 8\nprometheus = \"http://p\"\ninstance = \"d:1\"\n";

@@ -127,8 +127,8 @@ impl Machine {
     }
 }
 
-/// Returns the displayed limit of a machine with one thread per core: the share of the capacity that
-/// 55 % are with two threads per core and the typical speed-up, 79 %.
+/// Returns the displayed limit of a machine with one thread per core: the share of the capacity
+/// that 55 % are with two threads per core and the typical speed-up, 79 %.
 pub fn limit_without_smt() -> f64 {
     Machine::new("", 1.0, 2.0).share(LIMIT_DISPLAYED)
 }

@@ -14,8 +14,8 @@ const TOP: f64 = 22.0;
 const LINES: f64 = 4.0;
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1a1a1a;--soft:#667;--line:#d5d8de;--data:#2563a8;--limit:#b3261e;\
---band:#2563a833}
+:root{color-scheme:light dark;--ink:#1a1a1a;--soft:#667;--line:#d5d8de;--data:#2563a8;\
+--limit:#b3261e;--band:#2563a833}
 @media(prefers-color-scheme:dark){:root{--ink:#eaeaea;--soft:#a3a9b3;--line:#3a3f47;--data:#7db4ee;\
 --limit:#ff8a80;--band:#7db4ee33}}
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);max-width:860px;margin:0 auto;padding:16px}
@@ -27,7 +27,8 @@ td.n,th.n{text-align:right}td.n{white-space:nowrap}svg{width:100%;height:auto;di
 svg text{fill:var(--soft);font-size:13px}.soft{color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px}dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}
-@media(max-width:600px){svg text{font-size:24px}table{font-size:14px}th,td{padding-left:9px}\
+@media(max-width:600px){svg text{font-size:24px}table{font-size:13px}th,td{padding-left:7px}\
+td.n:last-child{white-space:normal}\
 dl{display:block}dd{margin-bottom:8px}}";
 
 /// Returns the page.
@@ -90,7 +91,8 @@ fn peaks(plan: &Plan) -> String {
     let step = tick(1.02 * top.max(1e-9) / LINES);
     let scale = Scale { from: from as f64, to: to as f64, top: LINES * step };
     let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Daily peaks and forecast\">\n"
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-label=\"Daily peaks and forecast\">\n"
     );
     let mut value = 0.0;
     while value <= scale.top {

@@ -266,7 +266,11 @@ pub fn plan(inputs: &[Input], options: &Options) -> Result<Plan, Problem> {
 }
 
 fn no_model(name: &str, why: &str) -> Problem {
-    let hint = if why.contains("needed") || why.contains("empty") {
+    let hint = if why.contains("left out") {
+        "give intervals of at most 6 hours; 5 minutes are best"
+    } else if why.contains("all of them") {
+        "check the number of cores (--cores, `cores` in a fleet file), and the unit of CPU time"
+    } else if why.contains("needed") || why.contains("empty") {
         "wait until the server has been used for some hours, and try again"
     } else if why.contains("no CPU") {
         "add the CPU use of the same times"

@@ -1,6 +1,7 @@
 //! History of one machine in bins of five minutes, with bounded memory.
 
 use crate::calendar::DAY;
+use crate::numbers::quantile;
 use std::collections::BTreeMap;
 
 /// Length of a bin in seconds.
@@ -13,6 +14,10 @@ const ROUTES_MAX: usize = 20;
 const OTHER: &str = "(other)";
 /// Maximum length of one interval of the input. A longer one is a gap.
 const INTERVAL_MAX: i64 = 6 * 3600;
+/// Quantile of the rates that is a usual peak, in long histories.
+const USUAL_PEAK: f64 = 0.999;
+/// Rates above this number of usual peaks are errors of the source, such as a broken counter.
+const UNUSUAL: f64 = 50.0;
 /// Share of a bin that must be known.
 const COVERED_MIN: f64 = 0.5;
 
@@ -126,7 +131,8 @@ impl Known {
     }
 }
 
-/// Adds records up. Several inputs can fill one collector, such as sar's CPU and a file of requests.
+/// Adds records up. Several inputs can fill one collector, such as sar's CPU and a file of
+/// requests.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     bins: BTreeMap<i64, Bin>,
@@ -243,7 +249,12 @@ impl Collector {
                 routes,
             })
         });
-        let samples: Vec<_> = samples.collect();
+        let mut samples: Vec<_> = samples.collect();
+        let mut rates: Vec<f64> = samples.iter().map(|sample| sample.rate).collect();
+        let rate_max = UNUSUAL * quantile(&mut rates, USUAL_PEAK);
+        let bins = samples.len();
+        samples.retain(|sample| sample.rate <= rate_max || rate_max <= 0.0);
+        let wrong = bins - samples.len();
         let mut routes = self.routes;
         for (place, route) in routes.iter_mut().enumerate() {
             let of_days = || self.by_day.values().filter_map(|day| day.get(place));
@@ -253,6 +264,12 @@ impl Collector {
         let mut notes = Vec::new();
         if self.dropped {
             notes.push("the history is longer than 400 days: the oldest part is left out".into());
+        }
+        if wrong > 0 {
+            notes.push(format!(
+                "{:.0} minutes are left out: their rate is {UNUSUAL} times that of usual peaks",
+                (wrong as f64) * (STEP as f64) / 60.0
+            ));
         }
         if self.gaps > 0 {
             notes.push(format!(
@@ -282,6 +299,18 @@ mod tests {
         assert!(found.samples.iter().all(|sample| (sample.rate - 1.0).abs() < 1e-6));
         assert_eq!(found.samples[1].busy, Some(1.0));
         assert_eq!(found.end(), 900);
+    }
+
+    #[test]
+    fn broken_counter_is_left_out() {
+        let mut all = Collector::default();
+        for n in 0..2_000 {
+            let rate = if n == 700 { 1e12 } else { 1.0 };
+            all.add(&record(n * STEP, STEP, rate * STEP as f64));
+        }
+        let found = all.finish();
+        assert_eq!(found.samples.len(), 1_999);
+        assert!(found.notes[0].starts_with("5 minutes are left out"), "{:?}", found.notes);
     }
 
     #[test]

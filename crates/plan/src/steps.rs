@@ -9,8 +9,8 @@ const STEPS_MAX: usize = 2;
 const STEP_DAYS: usize = 10;
 /// Maximum number of coefficients: level, slope, and the size of each step.
 const COLUMNS: usize = 2 + STEPS_MAX;
-/// F statistic from which a step is accepted. The largest of all places exceeds this value by chance
-/// in 1 % of the lines without a step.
+/// F statistic from which a step is accepted. The largest of all places exceeds this value by
+/// chance in 1 % of the lines without a step.
 const ACCEPTED: f64 = 15.0;
 /// Ridge that keeps the system solvable, relative to its diagonal.
 const RIDGE: f64 = 1e-9;

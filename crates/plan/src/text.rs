@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 /// Maximum number of lines for machines and for routes.
 const LINES_MAX: usize = 12;
+/// Largest multiple of a peak that is printed.
+const TIMES_MAX: f64 = 1000.0;
 /// Length of the horizon up to which it is called by days.
 const DAYS_NAMED: i64 = 60;
 
@@ -233,10 +235,12 @@ fn machine_in_words(plan: &MachinePlan) -> String {
 
 fn growth(plan: &Plan) -> String {
     let Some(trend) = &plan.trend else { return format!("unknown: {}", plan.no_trend) };
+    // Without a negative zero.
+    let signed = |value: f64| format!("{:+.1}", (10.0 * value).round() / 10.0 + 0.0);
     let mut text = format!(
-        "{:+.1} requests/s per week ({:+.1} %) from {} days; {} is the busiest day",
-        trend.per_week,
-        100.0 * trend.per_week_share,
+        "{} requests/s per week ({} %) from {} days; {} is the busiest day",
+        signed(trend.per_week),
+        signed(100.0 * trend.per_week_share),
         trend.days,
         trend.busiest_day.0
     );
@@ -300,7 +304,11 @@ pub(crate) fn rate(value: f64) -> String {
 }
 
 fn times(value: f64) -> String {
-    if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+    match value {
+        value if value > TIMES_MAX => format!("more than {TIMES_MAX}"),
+        value if value >= 100.0 => format!("{value:.0}"),
+        value => format!("{value:.1}"),
+    }
 }
 
 fn seconds(value: f64) -> String {

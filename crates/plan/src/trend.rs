@@ -110,11 +110,13 @@ impl Forecast {
         days.remove_outliers(&fitted.factors);
         let fitted = days.fit(fitted.factors, ROUNDS);
         let mut noise = days.noise(&fitted);
-        // The fit takes part of the scatter away: 2 numbers of the line, 6 of the week, and the size
-        // and place of each step.
+        // The fit takes part of the scatter away: 2 numbers of the line, 6 of the week, and the
+        // size and place of each step.
         let (used, taken) = (noise.len() as f64, (8 + 2 * fitted.line.steps.len()) as f64);
         let scale = (used / (used - taken).max(2.0)).sqrt();
-        noise.iter_mut().for_each(|(_, residual)| *residual *= scale);
+        for (_, residual) in &mut noise {
+            *residual *= scale;
+        }
         let correlation = correlation(&noise, taken);
         let residuals: Vec<f64> = noise.into_iter().map(|(_, residual)| residual).collect();
         let mut random = Random::new(SEED);

@@ -112,8 +112,8 @@ fn work(cpus: &[usize], time: Duration) -> Result<f64> {
         let (units, share) = result?;
         if share < UNDISTURBED {
             bail!(
-                "other work or a quota took {:.0} % of a CPU during the measurement\nhint: repeat it \
-                 on an idle machine",
+                "other work or a quota took {:.0} % of a CPU during the measurement\nhint: repeat \
+                 it on an idle machine",
                 100.0 * (1.0 - share)
             );
         }
