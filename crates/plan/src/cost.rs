@@ -149,7 +149,7 @@ pub(crate) fn fit(
     let mut notes = Vec::new();
     if above * 100 > all {
         notes.push(format!(
-            "CPU use is above all {usable:.1} CPUs of this machine in {}: check the number of cores",
+            "CPU use is above all {usable:.1} CPUs of the machine in {}: check the number of cores",
             minutes(above)
         ));
     }
