@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 
 /// Minimum number of days for a trend.
 pub(crate) const DAYS_MIN: usize = 14;
+/// Smallest peak that counts, in requests per second.
+const RATE_MIN: f64 = 1e-9;
 /// Number of repetitions of the bootstrap.
 const REPEATS: usize = 400;
 /// Rounds of line and weekday factors in turn.
@@ -93,7 +95,7 @@ impl Forecast {
     pub fn fit(peaks: &[Peak], holidays: &BTreeSet<i64>) -> Result<Forecast, String> {
         let peaks: Vec<Peak> = peaks
             .iter()
-            .filter(|peak| !holidays.contains(&peak.day) && peak.rate > 0.0)
+            .filter(|peak| !holidays.contains(&peak.day) && peak.rate > RATE_MIN)
             .copied()
             .collect();
         let count = peaks.len();
@@ -110,6 +112,9 @@ impl Forecast {
         days.remove_outliers(&fitted.factors);
         let fitted = days.fit(fitted.factors, ROUNDS);
         let mut noise = days.noise(&fitted);
+        if noise.len() < DAYS_MIN / 2 {
+            return Err("the peaks of neighbouring days differ too much for a trend".to_owned());
+        }
         // The fit takes part of the scatter away: 2 numbers of the line, 6 of the week, and the
         // size and place of each step.
         let (used, taken) = (noise.len() as f64, (8 + 2 * fitted.line.steps.len()) as f64);
