@@ -162,7 +162,7 @@ fn unusable_inputs_are_errors_with_hint() {
         (format!("{HEADER}{begin},600,3\n{begin},600,3\n"), "not after that of the line before"),
         (format!("{HEADER}{}", minutes(begin, 30)), "30 minutes of history with requests"),
         (
-            format!("{HEADER}{}9999-01-01,600,3\n", minutes(begin, 300)),
+            format!("{HEADER}{begin},600,3\n{},600,3\n9999-01-01,600,3\n", begin + 300),
             "ends in the future, on 1 January 9999",
         ),
         (format!("{HEADER}{},600,3\n", "9".repeat(100_000)), "longer than 65536 bytes"),
