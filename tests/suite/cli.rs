@@ -510,23 +510,29 @@ fn uneventful_run_logs_only_listening_address() {
 }
 
 /// Commands in the order of `samovar --help`.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 24] = [
     "init",
+    "dev",
     "serve",
     "check",
     "routes",
     "compare",
     "leaks",
+    "migrate",
     "spy",
     "profile",
     "calls",
     "boot",
+    "queue",
+    "schedule",
     "status",
     "top",
+    "plan",
     "reload",
     "upgrade",
     "stop",
     "explain",
+    "version",
     "completions",
     "man",
 ];

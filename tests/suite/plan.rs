@@ -64,6 +64,8 @@ fn server_with_history_has_a_capacity_and_a_trend() {
     assert!((0.004..0.02).contains(&cost), "{found:#}");
     assert!(found["trend"]["days"].as_u64().is_some_and(|days| days >= 14), "{found:#}");
     assert_eq!(found["machines"][0]["routes"][0]["name"], "shop");
+    let day = found["peaks"][0]["day"].as_str().expect("a date");
+    assert!(day.len() == 10 && day.starts_with("20"), "{found:#}");
     let output = plan(&server, &["--html", "/no/such/folder/plan.html"]);
     assert!(error(&output).contains("hint: name a file"), "{output:?}");
     let output = plan(&server, &[]);

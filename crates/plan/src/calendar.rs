@@ -1,5 +1,7 @@
 //! Days and times: between seconds since 1970 and text, at a fixed offset from UTC.
 
+use serde::Serializer;
+
 /// Seconds of a day.
 pub const DAY: i64 = 86_400;
 /// Names of months.
@@ -145,6 +147,21 @@ fn month_name(month: i64) -> &'static str {
 pub fn iso(day: i64) -> String {
     let (year, month, date) = civil(day);
     format!("{year:04}-{month:02}-{date:02}")
+}
+
+/// Writes a day such as `"2027-03-12"` to JSON.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature.
+pub(crate) fn json<S: Serializer>(day: &i64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&iso(*day))
+}
+
+/// Writes a day to JSON, or null.
+#[allow(clippy::ref_option, clippy::trivially_copy_pass_by_ref)] // serde's signature.
+pub(crate) fn json_option<S: Serializer>(day: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
+    match day {
+        Some(day) => to.serialize_some(&iso(*day)),
+        None => to.serialize_none(),
+    }
 }
 
 /// Returns the place of a day in its week, from 0 to 6; 0 is a Thursday.

@@ -136,7 +136,8 @@ pub struct Outlook {
 /// Drawn point of the forecast.
 #[derive(Clone, Debug, Serialize)]
 pub struct Drawn {
-    /// Days since 1970.
+    /// Days since 1970; as JSON a date.
+    #[serde(serialize_with = "crate::calendar::json")]
     pub day: i64,
     /// Highest expected peak of the week.
     pub rate: f64,

@@ -5,7 +5,7 @@
 //! comes from a bootstrap with a fixed seed: the model with new noise is fitted again, with a new
 //! search for steps. The noise has the scatter and the autocorrelation of the residuals.
 
-use crate::calendar::weekday;
+use crate::calendar::{self, weekday};
 use crate::numbers::{Random, deviation, median, quantile};
 use crate::steps::{self, Point, StepLine};
 use serde::Serialize;
@@ -37,7 +37,8 @@ pub const BAND: f64 = 0.8;
 /// Peak of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Peak {
-    /// Days since 1970.
+    /// Days since 1970; as JSON a date.
+    #[serde(serialize_with = "calendar::json")]
     pub day: i64,
     /// Requests per second.
     pub rate: f64,
@@ -79,14 +80,17 @@ pub struct Forecast {
     residuals: Vec<f64>,
 }
 
-/// A date with its band. `None`: not within the horizon.
+/// A date with its band, in days since 1970; as JSON dates. `None`: not within the horizon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Crossing {
     /// Expected day.
+    #[serde(serialize_with = "calendar::json_option")]
     pub day: Option<i64>,
     /// Early end of the band.
+    #[serde(serialize_with = "calendar::json_option")]
     pub earliest: Option<i64>,
     /// Late end of the band.
+    #[serde(serialize_with = "calendar::json_option")]
     pub latest: Option<i64>,
 }
 
