@@ -195,11 +195,15 @@ fn unusable_inputs_are_errors_with_hint() {
         &["--fleet", "garbage"],
         &["--fleet", "/dev/zero"],
         &["--fleet", "keys.toml"],
-        &["--csv", "a.csv", "--cores", "4", "--holidays", "garbage"],
     ] {
         let text = error(&run(arguments));
         assert!(text.contains("hint: ") && !text.contains("panicked"), "{arguments:?}: {text}");
     }
+    // The days are a part of the command line.
+    let output = run(&["--csv", "a.csv", "--cores", "4", "--holidays", "garbage"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("is not a text in UTF-8\nhint: "), "{text}");
 }
 
 #[test]

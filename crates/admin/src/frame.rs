@@ -46,9 +46,8 @@ fn page(around: &Around, main: &Markup) -> Markup {
                     }
                     nav aria-label="Pages" {
                         @for (path, name) in around.menu {
-                            a href=(path) aria-current=[(*path == around.marked).then_some("page")] {
-                                (name)
-                            }
+                            @let is_marked = *path == around.marked;
+                            a href=(path) aria-current=[is_marked.then_some("page")] { (name) }
                         }
                     }
                     form.find action="/request" role="search" {

@@ -4,6 +4,7 @@
 mod calibrate;
 mod options;
 mod sources;
+mod text_file;
 mod topology;
 
 use crate::arguments::{control, control_arguments, json_argument};

@@ -1,8 +1,7 @@
 //! A batch as the handler gets it, and its results. Both are JSON documents: the body of the
 //! request, and the body of its response.
 
-use crate::job::{JobState, short, shortened};
-use crate::store::Content;
+use crate::job::{Content, JobState, short, shortened};
 use serde::Deserialize;
 use std::fmt::Write as _;
 

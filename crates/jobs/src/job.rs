@@ -1,7 +1,7 @@
 //! A job, and the settings of its queue.
 
 use crate::trace;
-use samovar_channel::NewJob;
+use samovar_channel::{NewJob, TraceContext};
 use std::time::Duration;
 
 /// Maximum number of jobs in all queues. Each takes about 150 bytes of memory.
@@ -45,6 +45,15 @@ pub struct Rate {
     pub count: u64,
     /// Time in milliseconds, at least 1.
     pub period_ms: u64,
+}
+
+/// Content of a job that is in the store only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// Payload: JSON.
+    pub payload: String,
+    /// Trace of the request or job that pushed it.
+    pub trace: TraceContext,
 }
 
 /// A job without its payload, as the queue in memory knows it.

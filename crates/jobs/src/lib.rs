@@ -39,9 +39,8 @@ mod trace;
 
 pub use batch::{BATCH_BYTES_MAX, Failure, RunError, first_failure};
 pub use command::{Chosen, Command, CommandResult, Cursor};
-pub use job::JobState;
-pub use job::{QueueSettings, Rate};
+pub use job::{Content, JobState, QueueSettings, Rate};
 pub use service::{BatchToRun, Jobs, JobsOptions, Ran, RunBatch, StartError};
 pub use sqlite::SqliteStore;
-pub use store::{Change, Content, Insert, Loaded, Page, Stage, Store, StoreError};
+pub use store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
 pub use trace::{BatchTrace, SpanLink};

@@ -4,8 +4,8 @@
 //! the same time: the old one ends its batches, and both insert jobs.
 
 use crate::batch::Failure;
-use crate::job::{JOB_BYTES, JobState};
-use crate::store::{Change, Content, Insert, Loaded, Page, Stage, Store, StoreError};
+use crate::job::{Content, JOB_BYTES, JobState};
+use crate::store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
 use samovar_channel::TraceContext;
 use samovar_wire::DeadJob;

@@ -11,8 +11,8 @@
 //! So at-least-once follows from removing a job only after its result.
 
 use crate::batch::Failure;
-use crate::job::JobState;
-use samovar_channel::{NewJob, TraceContext};
+use crate::job::{Content, JobState};
+use samovar_channel::NewJob;
 use samovar_wire::DeadJob;
 use std::path::PathBuf;
 
@@ -25,15 +25,6 @@ pub struct Insert {
     pub job: NewJob,
     /// Time of the push, in Unix milliseconds.
     pub pushed_ms: u64,
-}
-
-/// Content of a job that is in the store only.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Content {
-    /// Payload: JSON.
-    pub payload: String,
-    /// Trace of the request or job that pushed it.
-    pub trace: TraceContext,
 }
 
 /// A change of an existing job.

@@ -4,12 +4,14 @@
 #[test]
 fn modules_use_only_lower_layers() {
     let rooms = [
+        "trace",
         "job",
         "batch",
         "store",
         "sqlite",
         "token_bucket",
         "line_up",
+        "death_log",
         "push_check",
         "command",
         "totals",

@@ -1,5 +1,6 @@
 //! Flags of `samovar plan`.
 
+use super::text_file::text_of;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_plan::calendar::offset_of;
@@ -228,7 +229,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pl
     let holidays = match file("holidays") {
         None => std::collections::BTreeSet::new(),
         Some(path) => {
-            let text = super::sources::text_of(&path)?;
+            let text = text_of(&path)?;
             samovar_plan::holidays(&path.display().to_string(), &text)?
         }
     };

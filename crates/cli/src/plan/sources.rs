@@ -1,6 +1,7 @@
 //! Histories of machines: from a running server, files, or Prometheus.
 
 use super::options::PlanOptions;
+use super::text_file::{text_of, unreadable};
 use super::topology::Topology;
 use crate::control_client::{self, understand};
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,7 +15,7 @@ use samovar_plan::{
 use samovar_wire::{Request, Status};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,8 +32,6 @@ const QUERY_DAYS: i64 = 30;
 const QUERY_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum size of a response of Prometheus.
 const RESPONSE_BYTES_MAX: u64 = 8 << 20;
-/// Maximum size of a fleet file, and of a file of holidays.
-const TEXT_BYTES_MAX: u64 = 4 << 20;
 /// Share of free memory that further workers can use.
 const MEMORY_SHARE: f64 = 0.9;
 /// Queries to Prometheus, for the metrics of Samovar.
@@ -102,24 +101,6 @@ fn fleet_inputs(asked: &PlanOptions, path: &Path) -> Result<Vec<Input>> {
         read(asked, machine, &source, folder)
     });
     each.collect()
-}
-
-/// Returns the content of a small file.
-pub(super) fn text_of(path: &Path) -> Result<String> {
-    let mut text = String::new();
-    let file = File::open(path).with_context(|| unreadable(path))?;
-    let read = file.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
-    if read.with_context(|| unreadable(path))? as u64 > TEXT_BYTES_MAX {
-        bail!(
-            "`{}` is larger than {TEXT_BYTES_MAX} bytes\nhint: check that it is the right file",
-            path.display()
-        );
-    }
-    Ok(text)
-}
-
-fn unreadable(path: &Path) -> String {
-    format!("cannot read `{}`\nhint: check path and permissions", path.display())
 }
 
 /// The running server: its history, its machine, and its current use of cores.

@@ -15,6 +15,7 @@ mod identity;
 mod job_spans;
 mod measures;
 mod message;
+mod outbox;
 mod queue;
 mod reply;
 mod spans;

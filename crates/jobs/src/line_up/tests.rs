@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batch;
-use crate::store::Content;
+use crate::job::Content;
 
 const BYTES_MAX: usize = 10_000;
 

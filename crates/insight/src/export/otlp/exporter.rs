@@ -7,7 +7,7 @@
 use super::identity::Identity;
 use super::job_spans::JobSpans;
 use super::measures::Measures;
-use super::message::Span;
+use super::outbox::{Parcel, Waiting, queue};
 use super::queue::{BYTES_MAX, Queue};
 use super::reply::{Verdict, judge};
 use super::spans::Spans;
@@ -17,9 +17,7 @@ use crate::finished::Model;
 use crate::observation::Seen;
 use crate::sink::{Fate, Sink, Tally};
 use crate::store::ProblemSink;
-use samovar_outbound::{
-    Address, Attempt, Desk, Next, Outbox, Patience, Post, Road, Teller, Unusable,
-};
+use samovar_outbound::{Address, Attempt, Desk, Patience, Post, Road, Teller, Unusable};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -89,42 +87,6 @@ pub struct Exporter {
     tallies: Vec<Arc<Tally>>,
 }
 
-/// Queued data.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    queue: Queue,
-    /// Time for which spans are collected.
-    every: Duration,
-    /// Time when the oldest queued span arrived.
-    since: Option<Instant>,
-    /// The latest figures, encoded. They replace older ones.
-    figures: Option<Vec<u8>>,
-}
-
-/// Data of one request.
-pub(super) enum Parcel {
-    Spans(Vec<Span>),
-    Figures(Vec<u8>),
-}
-
-impl Outbox for Waiting {
-    type Parcel = Parcel;
-
-    fn next(&mut self, now: Instant, is_ending: bool) -> Next<Parcel> {
-        let due = self.since.map(|since| since + self.every);
-        let is_due = is_ending || self.queue.is_full() || due.is_some_and(|due| now >= due);
-        if is_due && !self.queue.is_empty() {
-            let batch = self.queue.batch();
-            self.since = (!self.queue.is_empty()).then_some(now);
-            return Next::Now(Parcel::Spans(batch));
-        }
-        match self.figures.take() {
-            Some(figures) => Next::Now(Parcel::Figures(figures)),
-            None => Next::In(due.map_or(self.every, |due| due.saturating_duration_since(now))),
-        }
-    }
-}
-
 impl Exporter {
     /// Returns the receiver of spans of batches of jobs.
     #[must_use]
@@ -150,7 +112,7 @@ impl Exporter {
             teller: Teller::new(options.trouble),
         };
         let queue = Queue::new(options.bytes_max);
-        let waiting = Waiting { queue, every, since: None, figures: None };
+        let waiting = Waiting::new(queue, every);
         let patience = Patience { back_off: options.back_off, tried_max: BATCH_AGE_MAX };
         let carry = move |parcel, road: &Road<Waiting>| courier.carry(parcel, road);
         let desk = Desk::open("otlp", waiting, patience, carry)?;
@@ -165,19 +127,6 @@ impl Exporter {
             begun_ns: unix_ns(),
         })
     }
-}
-
-/// Queues spans. Returns the number of spans dropped for them.
-pub(super) fn queue(desk: &Desk<Waiting>, spans: Vec<Span>) -> u64 {
-    let dropped = desk.queue(|waiting| {
-        let was_empty = waiting.queue.is_empty();
-        if was_empty {
-            waiting.since = Some(Instant::now());
-        }
-        let dropped = waiting.queue.put(spans);
-        (dropped, was_empty || waiting.queue.is_full())
-    });
-    dropped as u64
 }
 
 fn post(options: &OtlpOptions) -> Result<Post, Unusable> {

@@ -1,8 +1,8 @@
 //! Spans of batches of jobs, which are no requests of a client.
 
 use super::attributes::{number, text};
-use super::exporter::{Waiting, queue};
 use super::message::{Link, Span, Status};
+use super::outbox::{Waiting, queue};
 use super::spans::ERROR;
 use crate::sink::{Fate, Tally};
 use samovar_outbound::Desk;
