@@ -85,6 +85,8 @@ fn moved_to_samovar(messenger: &str) -> (Shop, String) {
             .replace(dsn, retries)
             .replace("routing:", routing)
     });
+    // `cache:clear` keeps a container that was built in the second in which the command begins.
+    std::fs::remove_dir_all(at("var/cache")).expect("the cache of the installation");
     shop.console(&["cache:clear"]);
     let table = block(PAGE, "handler = \"jobs/messenger.php\"");
     let settings = table
