@@ -134,6 +134,9 @@ final class Pgsql extends PgsqlServer
      * @param list<array{string, string}> $messages Kind and body; `~` is a zero byte. */
     public function batch(array $messages): string
     {
+        // Two readers of one socket: the responses of a sent query must be read before.
+        while (pg_get_result($this->link) !== false) {
+        }
         $c = \FFI::cdef('long write(int, const char *, unsigned long); long read(int, char *, unsigned long);');
         $bytes = '';
         $ready = 0;
