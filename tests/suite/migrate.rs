@@ -1,5 +1,6 @@
 //! `samovar migrate`: flags, exit codes, and files that it writes.
 
+mod access;
 mod from;
 
 use samovar_testkit::{binary, family};

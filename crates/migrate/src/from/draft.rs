@@ -7,6 +7,8 @@ use serde::Serialize;
 const NOTES_MAX: usize = 5_000;
 /// Maximum number of paths of a table.
 const PATHS_MAX: usize = 64;
+/// Maximum number of paths in a note.
+const PATHS_SHOWN_MAX: usize = 3;
 
 /// Meaning of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -180,6 +182,15 @@ impl Block {
         self.entries.set("", key, value, origin);
     }
 
+    /// Patterns of its paths; empty: all paths.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        match self.entries.get("", "path").map(|entry| &entry.value) {
+            Some(Value::Text(path)) => vec![path.clone()],
+            Some(Value::List(paths)) => paths.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether it has more than hosts and paths.
     pub(crate) fn has_effect(&self) -> bool {
         self.entries.0.iter().any(|entry| entry.key != "host" && entry.key != "path")
@@ -240,6 +251,34 @@ impl Draft {
         }
     }
 
+    /// Denies the paths of a table, because the other server controls the access to them in a way
+    /// that Samovar has no setting for. `control` is the directive.
+    pub(crate) fn guard(&mut self, block: &mut Block, control: &Origin) {
+        if block.paths().is_empty() {
+            block.set("path", Value::text("/*"), control);
+        }
+        block.set("deny", Value::plain(true), control);
+        let advice = format!(
+            "its control of access has no counterpart, so {} is denied: check access in PHP, or in \
+             a proxy in front, then remove `deny`",
+            listed(&block.paths())
+        );
+        self.missing(control, advice);
+    }
+
+    /// Whether clients need a certificate. One site that needs it needs it of all clients.
+    pub(crate) fn client_certificates(&mut self, is_required: bool, origin: &Origin) {
+        let key = ("tls", "client_certificates");
+        if is_required {
+            let is_other =
+                |entry: &Entry| entry.has(key.0, key.1) && entry.value != Value::text("required");
+            self.settings.0.retain(|entry| !is_other(entry));
+            self.set(key.0, key.1, Value::text("required"), origin);
+        } else {
+            self.settings.set(key.0, key.1, Value::text("optional"), origin);
+        }
+    }
+
     pub(crate) fn missing(&mut self, origin: &Origin, advice: impl Into<String>) {
         self.note(Level::Missing, origin, advice);
     }
@@ -250,5 +289,15 @@ impl Draft {
 
     pub(crate) fn built_in(&mut self, origin: &Origin, advice: impl Into<String>) {
         self.note(Level::Default, origin, advice);
+    }
+}
+
+/// The first patterns of a list as a text.
+fn listed(paths: &[String]) -> String {
+    let shown: Vec<String> =
+        paths.iter().take(PATHS_SHOWN_MAX).map(|path| format!("`{path}`")).collect();
+    match paths.len().saturating_sub(PATHS_SHOWN_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }

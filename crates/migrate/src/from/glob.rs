@@ -45,6 +45,26 @@ pub(crate) fn patterns(regex: &str) -> Option<Vec<String>> {
     (!patterns.is_empty() && patterns.len() <= PATTERNS_MAX).then_some(patterns)
 }
 
+/// Whether a pattern with `*` matches a path. A pattern without `/` matches the last part.
+pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
+    let path = if pattern.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
+    let (mut parts, mut rest) = (pattern.split('*'), path);
+    let first = parts.next().unwrap_or_default();
+    match rest.strip_prefix(first) {
+        Some(after) => rest = after,
+        None => return false,
+    }
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
 /// Patterns of an expression without alternatives.
 fn of_text(text: &str) -> Option<Vec<String>> {
     let (text, is_anchored) = match text.strip_prefix(START) {

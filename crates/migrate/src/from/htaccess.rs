@@ -14,12 +14,9 @@ const HINT: &str = "check the file with `apachectl configtest`";
 
 /// Directives without a counterpart, by the start of their name, and the advice.
 const ADVICE: &[(&str, &str)] = &[
+    ("deny from", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
+    ("require not", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
     ("auth", "no access control with passwords: check access in PHP, or in a proxy in front"),
-    ("require ip", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
-    ("require host", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
-    ("require valid-user", "check access in PHP"),
-    ("require user", "check access in PHP"),
-    ("allow from", "no rules for addresses: use a firewall, or check REMOTE_ADDR in PHP"),
     ("expiresbytype", "set `Cache-Control` by file name: `path = \"*.css\"` and `headers`"),
     ("expiresdefault", "set `Cache-Control` in a [[location]]"),
     ("addtype", "media types follow the file name: set `Content-Type` in `headers`"),
@@ -54,10 +51,7 @@ const BUILT_IN: &[&str] = &[
     "deflatecompressionlevel",
     "indexignore",
     "followsymlinks",
-    "requireall",
-    "require all granted",
     "order",
-    "allow from all",
 ];
 
 /// An open section.
@@ -66,6 +60,8 @@ struct Section {
     /// Patterns of `<Files>`; `None`: it does not apply here.
     paths: Option<Vec<String>>,
     is_skipped: bool,
+    /// It is skipped because its expression has no patterns.
+    is_unknown: bool,
 }
 
 struct Reader<'a> {
@@ -76,6 +72,10 @@ struct Reader<'a> {
     conditions: Vec<(String, Origin)>,
     has_front: Option<Origin>,
     blocks: Vec<Block>,
+    /// Control of the access to all paths.
+    control: Option<Origin>,
+    /// Denial of all paths.
+    denial: Option<Origin>,
 }
 
 pub(crate) fn convert(draft: &mut Draft, file: &Path, text: &str) -> Result<(), FromError> {
@@ -88,6 +88,8 @@ pub(crate) fn convert(draft: &mut Draft, file: &Path, text: &str) -> Result<(), 
         conditions: Vec::new(),
         has_front: None,
         blocks: Vec::new(),
+        control: None,
+        denial: None,
     };
     let mut joined = String::new();
     let mut start = 1;
@@ -120,6 +122,16 @@ impl Reader<'_> {
         let origin = self.has_front.clone().unwrap_or(root);
         self.draft.set("", "root", Value::text(&self.folder), &origin);
         let mut blocks = self.blocks;
+        // After the tables of `<Files>`, which apply instead.
+        if let Some(control) = &self.control {
+            let mut block = Block::location(&[], &[], control);
+            self.draft.guard(&mut block, control);
+            blocks.push(block);
+        } else if let Some(denial) = &self.denial {
+            let mut block = Block::location(&[], &[String::from("/*")], denial);
+            block.set("deny", Value::plain(true), denial);
+            blocks.push(block);
+        }
         if self.has_front.is_none() {
             let mut block = Block::location(&[], &[], &origin);
             block.set("fallback", Value::text("none"), &origin);
@@ -145,13 +157,23 @@ impl Reader<'_> {
         if let Some(section) = line.strip_prefix('<') {
             return self.open(section, &origin);
         }
+        let words = words(line);
+        let Some((name, args)) = words.split_first() else { return Ok(()) };
+        let name = name.to_ascii_lowercase();
+        if self.sections.iter().any(|section| section.is_unknown) {
+            let advice = if is_denial(&name, args) || is_control(&name, args) {
+                "the files are open now: write a [[location]] with `deny = true` for them"
+            } else {
+                "its section has no counterpart"
+            };
+            self.draft.missing(&origin, advice);
+            return Ok(());
+        }
         if self.sections.iter().any(|section| section.is_skipped) {
             self.draft.built_in(&origin, "it is for another module or version of Apache");
             return Ok(());
         }
-        let words = words(line);
-        let Some((name, args)) = words.split_first() else { return Ok(()) };
-        self.directive(&name.to_ascii_lowercase(), args, &origin);
+        self.directive(&name, args, &origin);
         Ok(())
     }
 
@@ -164,7 +186,7 @@ impl Reader<'_> {
         let name = words.first().map_or(String::new(), |name| name.to_ascii_lowercase());
         let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
         let mut paths = None;
-        let mut is_skipped = false;
+        let (mut is_skipped, mut is_unknown) = (false, false);
         match name.as_str() {
             "ifmodule" => {
                 let module = args.first().copied().unwrap_or_default();
@@ -182,6 +204,7 @@ impl Reader<'_> {
                 let found = glob::patterns(&file_regex(regex));
                 if found.is_none() && !regex.starts_with("^\\.") && !regex.starts_with("^.ht") {
                     self.draft.missing(origin, "the expression is no list of file names");
+                    is_unknown = true;
                 }
                 is_skipped = found.is_none();
                 paths = found;
@@ -189,14 +212,14 @@ impl Reader<'_> {
             "requireall" | "requireany" | "limitexcept" | "limit" => {}
             "if" | "else" | "elseif" => {
                 self.draft.missing(origin, "no conditions: decide it in PHP");
-                is_skipped = true;
+                is_unknown = true;
             }
             _ => {
                 self.draft.missing(origin, "the section has no counterpart");
-                is_skipped = true;
+                is_unknown = true;
             }
         }
-        self.sections.push(Section { name, paths, is_skipped });
+        self.sections.push(Section { name, paths, is_skipped, is_unknown });
         Ok(())
     }
 
@@ -267,12 +290,27 @@ impl Reader<'_> {
             "addoutputfilterbytype" if line.contains("brotli") => {
                 self.draft.add("compression", "codings", "br", origin);
             }
-            "deny" | "require" if line == "deny from all" || line == "require all denied" => {
+            _ if is_control(name, args) => self.control(origin),
+            "require" | "allow"
+                if line.ends_with(" all granted") || line.ends_with(" from all") =>
+            {
+                let paths = self.paths();
+                if paths.is_empty() {
+                    return self.draft.built_in(origin, "not needed");
+                }
+                let mut block = Block::location(&[], &paths, origin);
+                block.set("deny", Value::plain(false), origin);
+                self.blocks.push(block);
+            }
+            _ if is_denial(name, args) => {
                 if self.sections.iter().any(|section| section.name.starts_with("limit")) {
                     return self.draft.missing(origin, "check the method in PHP");
                 }
                 let paths = self.paths();
-                let paths = if paths.is_empty() { vec![String::from("/*")] } else { paths };
+                if paths.is_empty() {
+                    self.denial.get_or_insert(origin.clone());
+                    return;
+                }
                 let mut block = Block::location(&[], &paths, origin);
                 block.set("deny", Value::plain(true), origin);
                 self.blocks.push(block);
@@ -289,6 +327,18 @@ impl Reader<'_> {
                 self.draft.missing(origin, advice);
             }
         }
+    }
+
+    /// Access by passwords, addresses or variables: the paths are denied.
+    fn control(&mut self, origin: &Origin) {
+        let paths = self.paths();
+        if paths.is_empty() {
+            self.control.get_or_insert(origin.clone());
+            return;
+        }
+        let mut block = Block::location(&[], &paths, origin);
+        self.draft.guard(&mut block, origin);
+        self.blocks.push(block);
     }
 
     fn front(&mut self, target: &str, origin: &Origin) {
@@ -498,6 +548,25 @@ impl Reader<'_> {
             }
             _ => self.draft.missing(origin, "no conditions: redirect in PHP, or by `host`"),
         }
+    }
+}
+
+/// Whether a directive denies all requests.
+fn is_denial(name: &str, args: &[String]) -> bool {
+    let line = args.join(" ").to_ascii_lowercase();
+    (name == "deny" && line == "from all") || (name == "require" && line == "all denied")
+}
+
+/// Whether a directive gives access to some clients only. A list of denied clients is none.
+fn is_control(name: &str, args: &[String]) -> bool {
+    let line = args.join(" ").to_ascii_lowercase();
+    match name {
+        "require" => {
+            let is_open = ["all ", "not ", "method "].iter().any(|start| line.starts_with(start));
+            !is_open
+        }
+        "allow" => line.starts_with("from ") && line != "from all",
+        _ => false,
     }
 }
 

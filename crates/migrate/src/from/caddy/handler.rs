@@ -15,9 +15,6 @@ const DEPTH_MAX: usize = 8;
 /// Directives without a counterpart, and the advice.
 const ADVICE: &[(&str, &str)] = &[
     ("reverse_proxy", "Samovar forwards no requests to HTTP servers: keep Caddy in front"),
-    ("forward_auth", "check access in PHP"),
-    ("basic_auth", "check access in PHP, or in a proxy in front"),
-    ("basicauth", "check access in PHP, or in a proxy in front"),
     ("mercure", "run Mercure's hub as a server of its own"),
     ("vulcain", "no Vulcain: see `early_hints`"),
     ("handle_errors", "error pages are files: `error_pages` of a [[location]]"),
@@ -33,6 +30,10 @@ const ADVICE: &[(&str, &str)] = &[
     ("tracing", "set `insight.otlp`"),
     ("method", "check the method in PHP"),
 ];
+
+/// Directives that give access to some clients only.
+const CONTROLS: [&str; 6] =
+    ["basic_auth", "basicauth", "forward_auth", "jwtauth", "authorize", "authenticate"];
 
 /// A site while it is converted.
 pub(super) struct Context<'a> {
@@ -75,6 +76,7 @@ pub(super) fn convert(
     for d in block {
         let Ok((mut own, args)) = matcher::of(d, &context.named) else {
             draft.missing(&d.origin, "the matcher has no counterpart: write a [[location]]");
+            unmatched(context, draft, d, block, outer);
             continue;
         };
         if own.paths.is_empty() {
@@ -84,6 +86,43 @@ pub(super) fn convert(
             own.hosts.clone_from(&outer.hosts);
         }
         one(context, draft, d, &own, args, depth);
+    }
+}
+
+/// Whether a directive or one of its block passes a test.
+fn any(d: &Directive, test: &dyn Fn(&Directive) -> bool) -> bool {
+    test(d) || d.inner().iter().any(|inner| any(inner, test))
+}
+
+/// A directive whose matcher has no counterpart: it is not converted. If it controls access, the
+/// paths of the matcher are denied without its other conditions.
+fn unmatched(
+    context: &mut Context<'_>,
+    draft: &mut Draft,
+    d: &Directive,
+    block: &[Directive],
+    outer: &Matcher,
+) {
+    let refuses = |d: &Directive| match d.name.as_str() {
+        "abort" => true,
+        "respond" | "error" => {
+            d.args.iter().any(|arg| matches!(arg.as_str(), "401" | "403" | "404"))
+        }
+        _ => false,
+    };
+    let is_control = any(d, &|d| CONTROLS.contains(&d.name.as_str()));
+    let is_by_address = matcher::is_by_address(d, block) && any(d, &refuses);
+    if is_control || is_by_address {
+        let mut wide = matcher::widened(d, block);
+        if wide.paths.is_empty() {
+            wide.paths.clone_from(&outer.paths);
+        }
+        if wide.hosts.is_empty() {
+            wide.hosts.clone_from(&outer.hosts);
+        }
+        let mut table = context.block(&wide, d);
+        draft.guard(&mut table, &d.origin);
+        context.blocks.push(table);
     }
 }
 
@@ -151,6 +190,11 @@ fn one(
             context.blocks.push(block);
         }
         "tls" => tls(context, draft, d),
+        name if CONTROLS.contains(&name) => {
+            let mut block = context.block(matcher, d);
+            draft.guard(&mut block, origin);
+            context.blocks.push(block);
+        }
         "bind" | "push" | "copy_response" => draft.missing(origin, "there is no setting like it"),
         name => {
             let known = ADVICE.iter().find(|(known, _)| *known == name);
@@ -429,8 +473,40 @@ fn tls(context: &mut Context<'_>, draft: &mut Draft, d: &Directive) {
             ("protocols" | "ciphers" | "curves" | "alpn", _) => {
                 draft.built_in(&inner.origin, "not needed");
             }
+            ("client_auth", _) => client_auth(context, draft, inner),
             ("ca", url) => draft.set("acme", "directory", Value::text(url), &inner.origin),
             _ => draft.missing(&inner.origin, "there is no setting like it"),
+        }
+    }
+}
+
+/// Certificates of clients. Without a file of authorities, all paths are denied.
+fn client_auth(context: &mut Context<'_>, draft: &mut Draft, d: &Directive) {
+    let mode = d.first("mode").map_or("require_and_verify", |mode| mode.arg(0));
+    let pool = d.first("trust_pool").filter(|pool| pool.arg(0) == "file");
+    let file = d
+        .first("trusted_ca_cert_file")
+        .or_else(|| pool?.first("pem_file"))
+        .map(|file| file.arg(0))
+        .or_else(|| pool?.args.get(1).map(String::as_str));
+    match (mode, file) {
+        ("request" | "require", _) => {
+            draft.missing(&d.origin, "certificates are verified: check them in PHP");
+            if mode == "require" {
+                let mut block = context.block(&Matcher::default(), d);
+                draft.guard(&mut block, &d.origin);
+                context.blocks.push(block);
+            }
+        }
+        (_, Some(file)) => {
+            let file = resolved(context.file, file);
+            draft.set("tls", "client_ca", Value::Text(file), &d.origin);
+            draft.client_certificates(mode != "verify_if_given", &d.origin);
+        }
+        (_, None) => {
+            let mut block = context.block(&Matcher::default(), d);
+            draft.guard(&mut block, &d.origin);
+            context.blocks.push(block);
         }
     }
 }

@@ -46,6 +46,35 @@ fn add(matcher: &mut Matcher, kind: &str, args: &[String]) -> Option<()> {
     Some(())
 }
 
+/// Hosts and paths of a matcher that has no counterpart; other conditions are left out.
+pub(super) fn widened(d: &Directive, block: &[Directive]) -> Matcher {
+    let mut matcher = Matcher::default();
+    let named = d.args.first().and_then(|name| block.iter().find(|known| known.name == *name));
+    let Some(named) = named else { return matcher };
+    for inner in named.inner() {
+        let before = matcher.clone();
+        // A part that has no counterpart makes the matcher wider.
+        if !matches!(inner.name.as_str(), "path" | "path_regexp" | "host")
+            || add(&mut matcher, &inner.name, &inner.args).is_none()
+        {
+            matcher = before;
+        }
+    }
+    matcher
+}
+
+/// Whether a matcher selects clients by their addresses.
+pub(super) fn is_by_address(d: &Directive, block: &[Directive]) -> bool {
+    fn has(d: &Directive) -> bool {
+        let is_address = |word: &str| matches!(word, "remote_ip" | "client_ip");
+        is_address(&d.name)
+            || d.args.iter().any(|arg| is_address(arg) || arg.contains("remote_ip("))
+            || d.inner().iter().any(has)
+    }
+    let named = d.args.first().and_then(|name| block.iter().find(|known| known.name == *name));
+    named.is_some_and(has)
+}
+
 /// `/x*`, `*.css` and `/x/*` are patterns of Samovar as well.
 fn path(text: &str) -> Option<String> {
     if text == "*" {

@@ -132,7 +132,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("add_trailer", "no trailers"),
     ("valid_referers", "check the header Referer in PHP"),
     ("mirror", "no copies of requests"),
-    ("ssl_verify_client", "set `tls.client_certificates`"),
     ("uwsgi_", "Samovar runs PHP only: keep nginx for it"),
     ("scgi_", "Samovar runs PHP only: keep nginx for it"),
     ("grpc_", "Samovar forwards no requests: keep nginx for it"),
@@ -194,12 +193,23 @@ pub(super) fn convert(draft: &mut Draft, block: &mut Block, d: &Directive, scope
         "ssl_certificate" => draft.add("tls", "certificates", arg, origin),
         "ssl_certificate_key" => draft.add("tls", "keys", arg, origin),
         "ssl_client_certificate" => draft.set("tls", "client_ca", Value::text(arg), origin),
+        "ssl_verify_client" => client_certificates(draft, d),
         "ssl_protocols" => {
             let is_new = d.args.iter().all(|version| version == "TLSv1.3");
             let version = if is_new { "1.3" } else { "1.2" };
             general(draft, scope, ("tls", "min_version"), Value::text(version), d);
         }
         _ => rest(draft, d),
+    }
+}
+
+/// `ssl_verify_client`: one server that requires certificates requires them of all clients.
+fn client_certificates(draft: &mut Draft, d: &Directive) {
+    match d.arg(0) {
+        "off" => draft.built_in(&d.origin, "not needed"),
+        "on" => draft.client_certificates(true, &d.origin),
+        "optional" => draft.client_certificates(false, &d.origin),
+        _ => draft.missing(&d.origin, "certificates are verified: check them in PHP"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A location of nginx → tables of Samovar.
 
+use super::access::{self, Controls};
 use super::directives::{self, Scope};
 use super::place::{Context, Front, Rank};
 use super::site::{addresses, names};
@@ -29,25 +30,41 @@ pub(super) fn convert(
     context: &mut Context<'_>,
     draft: &mut Draft,
     d: &Directive,
-    root: Option<&str>,
+    (root, outer): (Option<&str>, &Controls),
     depth: usize,
 ) {
     if depth > DEPTH_MAX {
         return draft.missing(&d.origin, "locations are nested too deep");
     }
+    let controls = outer.inside(d);
     let own_root = d.first("root").map(|root| root.arg(0).to_owned());
     let root_here = own_root.as_deref().or(root);
     for inner in d.all("location") {
-        convert(context, draft, inner, root_here, depth + 1);
+        convert(context, draft, inner, (root_here, &controls), depth + 1);
     }
+    // The server's controls apply to all locations in any case.
+    let control = controls.first().filter(|_| controls != context.controls);
     if d.arg(0).starts_with('@') {
+        if let Some(control) = control {
+            context.guarded_front.get_or_insert(control.clone());
+        }
         return;
     }
-    let Some(place) = place(draft, d) else { return };
+    let Some(place) = place(draft, d) else {
+        if let Some(control) = control {
+            guard_expression(context, draft, d, control);
+        }
+        return;
+    };
     if is_hidden_files(d) && is_refused(d) {
         return draft.built_in(&d.origin, "hidden files are never served (404)");
     }
     if d.first("fastcgi_pass").is_some() {
+        if let Some(control) = control {
+            context.guarded_scripts.push((place.patterns.clone(), control.clone()));
+        } else if controls.first().is_none() && d.first("internal").is_none() {
+            context.open_scripts.push((place.patterns.clone(), d.origin.clone()));
+        }
         return scripts(context, draft, d, &place);
     }
     let is_everything = place.patterns.is_empty();
@@ -63,11 +80,37 @@ pub(super) fn convert(
         folder(context, draft, d, &place, own, &mut block);
     }
     body(context, draft, d, &place, root_here, &mut block);
+    if let Some(control) = control {
+        if is_everything {
+            context.guarded_front.get_or_insert(control.clone());
+        } else if !is_refused(d) {
+            block.entries.0.retain(|entry| entry.key != "deny");
+            draft.guard(&mut block, control);
+        }
+    } else if controls.first().is_none() && context.controls.first().is_some() {
+        block.set("deny", Value::plain(false), &d.origin);
+    }
     if is_everything {
         merge(&mut context.top, block);
     } else {
         files_only(d, &mut block);
         context.place(place.rank, block);
+    }
+}
+
+/// A protected location whose regular expression has no patterns.
+fn guard_expression(context: &mut Context<'_>, draft: &mut Draft, d: &Directive, control: &Origin) {
+    let regex = d.args.last().map_or("", String::as_str);
+    match access::constant_start(regex.trim_start_matches(['~', '*'])) {
+        Some(start) => {
+            let mut block = Block::location(&context.hosts, &[format!("{start}*")], &d.origin);
+            draft.guard(&mut block, control);
+            context.place(Rank::regex(), block);
+        }
+        None => draft.missing(
+            control,
+            "the paths are open now: write a [[location]] with `deny = true` for them",
+        ),
     }
 }
 
@@ -245,13 +288,9 @@ fn body(
                 context.front.get_or_insert((Front::Nothing, origin.clone()));
             }
             "deny" if inner.arg(0) == "all" => {
-                if d.first("allow").is_some() {
-                    draft
-                        .missing(origin, "no rules for addresses: the allowed ones are denied too");
-                }
                 block.set("deny", Value::plain(true), origin);
             }
-            "internal" => internal(draft, d, place, origin),
+            "internal" => internal(draft, d, place, root, (origin, &mut *block)),
             "return" => respond(context, draft, inner, &place.patterns, block),
             "rewrite" => rewrite(context, draft, inner, Some(&mut *block), is_everything),
             "try_files" => {
@@ -278,15 +317,35 @@ fn fallback_value(front: &Front) -> Value {
 }
 
 /// Files that only PHP may have the server send.
-fn internal(draft: &mut Draft, d: &Directive, place: &Matched, origin: &Origin) {
-    let folder = d.first("alias").map(|alias| alias.arg(0).trim_end_matches('/').to_owned());
-    match (place.prefix.as_deref(), folder) {
-        (Some(prefix), Some(folder)) => {
-            draft.set("sendfile", prefix, Value::Text(folder), origin);
+fn internal(
+    draft: &mut Draft,
+    d: &Directive,
+    place: &Matched,
+    root: Option<&str>,
+    (origin, block): (&Origin, &mut Block),
+) {
+    let alias = d.first("alias").map(|alias| alias.arg(0).trim_end_matches('/').to_owned());
+    let folder = |prefix: &str| {
+        let below = root.filter(|root| !root.contains('$')).map(|root| join(root, prefix));
+        alias.clone().filter(|folder| !folder.contains('$')).or(below)
+    };
+    match place.prefix.as_deref() {
+        Some(prefix) => {
+            if let Some(folder) = folder(prefix) {
+                draft.set("sendfile", prefix, Value::Text(folder), origin);
+            }
+            if alias.is_none() {
+                block.set("deny", Value::plain(true), origin);
+                draft.differs(origin, "a URL that names one of the files gets 403, not 404");
+            }
         }
-        _ if is_refused(d) => {}
-        // The page of an error: it may be requested, too.
-        _ => draft.differs(origin, "the path can be requested directly"),
+        None if is_refused(d) => {}
+        // The page of an error is sent for the path as well.
+        None if !place.is_regex => draft.differs(origin, "the path can be requested directly"),
+        None => {
+            block.set("deny", Value::plain(true), origin);
+            draft.differs(origin, "a URL that names one of the files gets 403, not 404");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tables of a site in the order in which nginx selects its locations: exact paths, prefixes that
 //! end the search, regular expressions, other prefixes by length, the server.
 
+use super::access::Controls;
 use super::site::Upstreams;
 use crate::from::directive::Directive;
 use crate::from::draft::{Block, Draft, Value};
@@ -57,6 +58,14 @@ pub(super) struct Context<'a> {
     /// Locations that run one script each.
     pub(super) single_scripts: Option<Origin>,
     pub(super) runs_all_scripts: bool,
+    /// Controls of access of the server.
+    pub(super) controls: Controls,
+    /// Control of the access to the front controller.
+    pub(super) guarded_front: Option<Origin>,
+    /// Scripts with controls of access.
+    pub(super) guarded_scripts: Vec<(Vec<String>, Origin)>,
+    /// Single scripts without them.
+    pub(super) open_scripts: Vec<(Vec<String>, Origin)>,
     pub(super) placed: Vec<(Rank, Block)>,
 }
 
@@ -69,11 +78,25 @@ impl Context<'_> {
 
     /// Adds the tables to the draft.
     pub(super) fn finish(mut self, draft: &mut Draft) {
+        let all = |origin: &Origin| Block::location(&self.hosts, &[], origin);
+        // The server's controls apply to all its locations, those of `/` to paths without one.
+        let server = self.controls.first().cloned();
+        if let (None, Some(control)) = (&server, &self.guarded_front) {
+            let mut block = all(control);
+            draft.guard(&mut block, control);
+            self.placed.push((Rank::server(), block));
+        }
         self.placed.push((Rank::server(), self.top));
         promote(&mut self.placed);
         self.placed.sort_by_key(|(rank, _)| *rank);
         let mut blocks: Vec<Block> = self.placed.into_iter().map(|(_, block)| block).collect();
-        except(&mut blocks);
+        if let Some(control) = &server {
+            let mut block = Block::location(&self.hosts, &[], control);
+            draft.guard(&mut block, control);
+            blocks.push(block);
+        } else {
+            except(&mut blocks);
+        }
         for block in blocks {
             draft.push(block);
         }
@@ -83,11 +106,11 @@ impl Context<'_> {
 /// The longest prefix counts: a prefix inside one that ends the search comes before it.
 fn promote(placed: &mut [(Rank, Block)]) {
     let ends = |(rank, _): &&(Rank, Block)| rank.0 == 1;
-    let outer: Vec<String> = placed.iter().filter(ends).flat_map(|(_, b)| paths(b)).collect();
+    let outer: Vec<String> = placed.iter().filter(ends).flat_map(|(_, b)| b.paths()).collect();
     for (rank, block) in placed.iter_mut().filter(|(rank, _)| rank.0 == 3) {
         let is_inside =
             |path: &String| outer.iter().any(|outer| path.starts_with(outer.trim_end_matches('*')));
-        if paths(block).iter().any(is_inside) {
+        if block.paths().iter().any(is_inside) {
             rank.0 = 1;
         }
     }
@@ -100,7 +123,7 @@ fn except(blocks: &mut [Block]) {
         if !is_denied(&blocks[at]) {
             continue;
         }
-        let denied = paths(&blocks[at]);
+        let denied = blocks[at].paths();
         for block in &mut blocks[..at] {
             let ends = ["deny", "redirect", "status"];
             let is_open = ends.iter().all(|key| block.entries.get("", key).is_none());
@@ -108,19 +131,10 @@ fn except(blocks: &mut [Block]) {
                 let folder = |denied: &String| denied.strip_suffix('*').map(str::to_owned);
                 denied.iter().filter_map(folder).any(|folder| path.starts_with(&folder))
             };
-            if is_open && !paths(block).is_empty() && paths(block).iter().all(is_inside) {
+            if is_open && !block.paths().is_empty() && block.paths().iter().all(is_inside) {
                 let origin = block.origin.clone();
                 block.set("deny", Value::plain(false), &origin);
             }
         }
-    }
-}
-
-/// Patterns of a table that begin with a slash.
-fn paths(block: &Block) -> Vec<String> {
-    match block.entries.get("", "path").map(|entry| &entry.value) {
-        Some(Value::Text(path)) => vec![path.clone()],
-        Some(Value::List(paths)) => paths.clone(),
-        _ => Vec::new(),
     }
 }

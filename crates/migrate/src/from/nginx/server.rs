@@ -1,11 +1,13 @@
 //! Servers of nginx → listeners, sites and redirects.
 
+use super::access::Controls;
 use super::directives::{self, Scope};
 use super::location;
 use super::place::{Context, Front, Rank};
 use super::site::{self, Site, Upstreams, names};
 use crate::from::directive::Directive;
 use crate::from::draft::{Block, Draft, Kind, Value};
+use crate::from::glob::is_match;
 use crate::from::origin::Origin;
 use crate::from::shared::{is_script, join};
 
@@ -40,6 +42,7 @@ pub(super) fn convert(draft: &mut Draft, tree: &[Directive]) -> Vec<Site> {
     }
     let upstreams = site::upstreams(&http);
     let http_root = http.iter().find(|d| d.name == "root").map(|root| root.arg(0).to_owned());
+    let controls = Controls::of_all(&http);
     let (apps, others): (Vec<&Directive>, Vec<&Directive>) =
         servers.iter().copied().partition(|server| is_application(server));
     let main = apps.iter().position(|server| has(server, "fastcgi_pass")).unwrap_or(0);
@@ -56,7 +59,14 @@ pub(super) fn convert(draft: &mut Draft, tree: &[Directive]) -> Vec<Site> {
             draft.missing(&server.origin, "a further site needs a `server_name`");
             continue;
         }
-        sites.push(site(draft, server, hosts, is_main, http_root.as_deref(), &upstreams));
+        sites.push(site(
+            draft,
+            server,
+            hosts,
+            is_main,
+            (http_root.as_deref(), &controls),
+            &upstreams,
+        ));
     }
     for server in others {
         redirecting(draft, server, &mut listens);
@@ -149,7 +159,7 @@ fn site(
     server: &Directive,
     hosts: Vec<String>,
     is_main: bool,
-    http_root: Option<&str>,
+    (http_root, outer): (Option<&str>, &Controls),
     groups: &Upstreams,
 ) -> Site {
     let root = server.first("root").map(|root| root.arg(0)).or(http_root);
@@ -162,6 +172,7 @@ fn site(
         .filter(|root| !root.contains('$'))
         .map(|root| if root.starts_with('/') { root.to_owned() } else { join(PREFIX, root) });
     let top = Block::location(&hosts, &[], &server.origin);
+    let controls = outer.inside(server);
     let mut context = Context {
         server,
         hosts,
@@ -174,11 +185,16 @@ fn site(
         missing_scripts: None,
         single_scripts: None,
         runs_all_scripts: false,
+        controls,
+        guarded_front: None,
+        guarded_scripts: Vec::new(),
+        open_scripts: Vec::new(),
         placed: Vec::new(),
     };
     let root = context.root.clone();
     for d in server.all("location") {
-        location::convert(&mut context, draft, d, root.as_deref(), 0);
+        let controls = context.controls.clone();
+        location::convert(&mut context, draft, d, (root.as_deref(), &controls), 0);
     }
     directives_of(&mut context, draft);
     let pool = write(&mut context, draft);
@@ -241,6 +257,7 @@ fn write(context: &mut Context<'_>, draft: &mut Draft) -> Option<usize> {
         Some((front, origin)) => (front, origin),
         None => (Front::Nothing, server.clone()),
     };
+    guard_scripts(context, draft, &front);
     let mut root = context.root.clone();
     match &front {
         Front::Script(script) if script == "/index.php" => {}
@@ -277,6 +294,31 @@ fn write(context: &mut Context<'_>, draft: &mut Draft) -> Option<usize> {
         None => draft.missing(server, "set `root`: the server has no constant folder"),
     }
     None
+}
+
+/// Denies scripts with controls of access. Those of the front controller apply to all its paths.
+fn guard_scripts(context: &mut Context<'_>, draft: &mut Draft, front: &Front) {
+    let is_front = |patterns: &[String]| match front {
+        Front::Script(script) => patterns.iter().any(|pattern| is_match(pattern, script)),
+        Front::Nothing => false,
+    };
+    for (patterns, control) in std::mem::take(&mut context.guarded_scripts) {
+        if patterns.is_empty() || is_front(&patterns) {
+            context.guarded_front.get_or_insert(control);
+        } else {
+            let mut block = Block::location(&context.hosts, &patterns, &control);
+            draft.guard(&mut block, &control);
+            context.place(Rank::regex(), block);
+        }
+    }
+    let is_guarded = context.guarded_front.is_some() || context.controls.first().is_some();
+    for (patterns, origin) in std::mem::take(&mut context.open_scripts) {
+        if is_guarded && !is_front(&patterns) {
+            let mut block = Block::location(&context.hosts, &patterns, &origin);
+            block.set("deny", Value::plain(false), &origin);
+            context.place(Rank::regex(), block);
+        }
+    }
 }
 
 /// A name for a pool that no other pool has.
@@ -346,6 +388,10 @@ fn redirecting(draft: &mut Draft, server: &Directive, listens: &mut Vec<Listen>)
         missing_scripts: None,
         single_scripts: None,
         runs_all_scripts: false,
+        controls: Controls::default(),
+        guarded_front: None,
+        guarded_scripts: Vec::new(),
+        open_scripts: Vec::new(),
         placed: Vec::new(),
     };
     if d.name == "return" {
