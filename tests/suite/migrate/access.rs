@@ -39,8 +39,16 @@ const CASES: &[Case] = &[
             location /proxy/ { if ($http_x_secret != abc) { return 403; } expires 1d; }
             location /host/ { if ($host != a.example) { return 404; } expires 1d; } }",
         denied: &[
-            "/admin/", "/admin/x.php", "/admin/css/a.css", "/intern/a", "/x/b", "/one.html",
-            "/code/a", "/link/a", "/cert/a", "/proxy/a",
+            "/admin/",
+            "/admin/x.php",
+            "/admin/css/a.css",
+            "/intern/a",
+            "/x/b",
+            "/one.html",
+            "/code/a",
+            "/link/a",
+            "/cert/a",
+            "/proxy/a",
         ],
         open: &["/", "/a", "/admin/open/a", "/admin/help/a", "/blocked/a", "/host/a"],
     },
@@ -85,7 +93,8 @@ const CASES: &[Case] = &[
     Case {
         file: "nginx.conf",
         text: "server { listen 80; root FOLDER/public; PHP
-            location = /login.php { allow 10.0.0.1; deny all; fastcgi_pass unix:/run/php/a.sock; } }",
+            location = /login.php { allow 10.0.0.1; deny all;
+                fastcgi_pass unix:/run/php/a.sock; } }",
         denied: &["/login.php"],
         open: &["/", "/a", "/other.php"],
     },
@@ -109,9 +118,10 @@ const CASES: &[Case] = &[
     Case {
         file: ".htaccess",
         text: "RewriteEngine On\nRewriteRule ^ index.php [L]\n\
-               <Files \"login.php\">\nOrder deny,allow\nDeny from all\nAllow from 10.0.0.1\n</Files>\n\
-               <FilesMatch \"\\.pdf$\">\n<RequireAny>\nRequire ip 10.0.0.0/8\nRequire host a.example\n\
-               </RequireAny>\n</FilesMatch>\n\
+               <Files \"login.php\">\nOrder deny,allow\nDeny from all\n\
+               Allow from 10.0.0.1\n</Files>\n\
+               <FilesMatch \"\\.pdf$\">\n<RequireAny>\nRequire ip 10.0.0.0/8\n\
+               Require host a.example\n</RequireAny>\n</FilesMatch>\n\
                <Files \"x.html\">\nRequire not ip 10.0.0.1\n</Files>\n",
         denied: &["/login.php", "/a/b.pdf"],
         open: &["/", "/a", "/x.html"],
@@ -196,7 +206,8 @@ fn required_client_certificates_are_required_by_migrate_from() {
         let text_of = |verify: &str, name: &str| {
             format!(
                 "server {{ listen 443 ssl; server_name {name}; root /var/www; ssl_certificate a.pem;
-                ssl_certificate_key a.key; ssl_client_certificate ca.pem; ssl_verify_client {verify};
+                ssl_certificate_key a.key; ssl_client_certificate ca.pem;
+                ssl_verify_client {verify};
                 location ~ \\.php$ {{ fastcgi_pass unix:/run/php/a.sock; }} }}\n"
             )
         };

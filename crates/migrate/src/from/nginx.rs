@@ -1,14 +1,16 @@
 //! Configuration of nginx → draft.
 //!
 //! `lexer` and `tree` read the files, `site` collects the servers, `server` converts their
-//! directives, `place` their locations, `access` the protected ones. An nginx location replaces the one around it, while tables
-//! of Samovar add up; so the tables have the order in which nginx selects its locations.
+//! directives, `place` their locations, `access` the protected ones, `responses` redirects and
+//! front controllers. An nginx location replaces the one around it, while tables of Samovar add up;
+//! so the tables have the order in which nginx selects its locations.
 
 mod access;
 mod directives;
 mod lexer;
 mod location;
 mod place;
+mod responses;
 mod server;
 mod site;
 mod tree;

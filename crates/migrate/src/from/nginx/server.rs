@@ -4,6 +4,7 @@ use super::access::Controls;
 use super::directives::{self, Scope};
 use super::location;
 use super::place::{Context, Front, Rank};
+use super::responses;
 use super::site::{self, Site, Upstreams, names};
 use crate::from::directive::Directive;
 use crate::from::draft::{Block, Draft, Kind, Value};
@@ -231,11 +232,11 @@ fn directives_of(context: &mut Context<'_>, draft: &mut Draft) {
                 context.top = top;
             }
             "try_files" if context.front.is_none() => {
-                let front = location::fallback(context.server, draft, d);
+                let front = responses::fallback(context.server, draft, d);
                 context.front = front.map(|front| (front, d.origin.clone()));
             }
-            "if" => location::condition(context, draft, d),
-            "rewrite" => location::rewrite(context, draft, d, None, true),
+            "if" => responses::condition(context, draft, d),
+            "rewrite" => responses::rewrite(context, draft, d, None, true),
             "return" => {
                 draft.missing(&d.origin, "the server has locations too: write a [[location]]");
             }
@@ -395,10 +396,10 @@ fn redirecting(draft: &mut Draft, server: &Directive, listens: &mut Vec<Listen>)
         placed: Vec::new(),
     };
     if d.name == "return" {
-        location::respond(&context, draft, d, &everything, &mut block);
+        responses::respond(&context, draft, d, &everything, &mut block);
     } else {
         let target = d.arg(1).replace("/$1", "/*").replace("$1", "*");
-        location::redirect(&context, draft, &d.origin, (301, &target), &everything, &mut block);
+        responses::redirect(&context, draft, &d.origin, (301, &target), &everything, &mut block);
     }
     draft.push(block);
 }
