@@ -3,6 +3,7 @@
 use samovar_spy::profile::{Profile, Weight, collapsed, pprof, speedscope, svg};
 use samovar_spy::{Activity, Frame, Function};
 use serde_json::Value;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -60,8 +61,12 @@ fn written_profile_is_readable_by_pprof() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let file = folder.path().join("profile.pb.gz");
     std::fs::write(&file, bytes.expect("rendered")).expect("written");
+    // Debian's package contains the tool. Newer releases of Go compile it at its first use.
+    let debian = "/usr/lib/go/bin/go";
+    let go = if Path::new(debian).exists() { debian } else { "go" };
     let top = |value: &str| {
-        let run = Command::new("go")
+        let run = Command::new(go)
+            .env_remove("GOROOT")
             .args(["tool", "pprof", "-top", &format!("-sample_index={value}")])
             .arg(&file)
             .output();

@@ -297,7 +297,7 @@ fn write(context: &mut Context<'_>, draft: &mut Draft) -> Option<usize> {
     None
 }
 
-/// Denies scripts with controls of access. Those of the front controller apply to all its paths.
+/// Denies scripts with controls of access. Controls of the front controller apply to all its paths.
 fn guard_scripts(context: &mut Context<'_>, draft: &mut Draft, front: &Front) {
     let is_front = |patterns: &[String]| match front {
         Front::Script(script) => patterns.iter().any(|pattern| is_match(pattern, script)),
