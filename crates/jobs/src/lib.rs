@@ -43,4 +43,4 @@ pub use job::{Content, JobState, QueueSettings, Rate};
 pub use service::{BatchToRun, Jobs, JobsOptions, Ran, RunBatch, StartError};
 pub use sqlite::SqliteStore;
 pub use store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
-pub use trace::{BatchTrace, SpanLink};
+pub use trace::BatchTrace;

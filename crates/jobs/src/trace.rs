@@ -5,67 +5,15 @@
 //! to the spans that pushed its jobs.
 
 use samovar_channel::TraceContext;
+use samovar_wire::{TraceFlags, Traceparent};
 
-/// Length of a `traceparent`: version, trace, parent and flags with their separators.
-const LENGTH: usize = 55;
 /// Maximum length of a `tracestate`. The recommendation requires as many.
 const TRACESTATE_BYTES_MAX: usize = 512;
 /// Maximum number of links of a batch: the limit of OpenTelemetry's SDKs.
 const LINKS_MAX: usize = 128;
-/// Flag: the trace is sampled.
-const SAMPLED: u8 = 1;
-/// Flag: the trace's id is random.
-const RANDOM: u8 = 2;
-/// Shares are given in parts per million.
-const WHOLE_PPM: u64 = 1_000_000;
-
-/// A span of another request or job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpanLink {
-    /// Id of its trace.
-    pub trace_id: [u8; 16],
-    /// Id of the span.
-    pub span_id: [u8; 8],
-    flags: u8,
-}
-
-impl SpanLink {
-    /// Parses a `traceparent` of this version or a later one.
-    fn parse(text: &str) -> Option<SpanLink> {
-        let mut parts = text.get(..LENGTH)?.split('-');
-        let [version] = digits(parts.next()?)?;
-        let (trace_id, span_id) = (digits(parts.next()?)?, digits(parts.next()?)?);
-        let [flags] = digits(parts.next()?)?;
-        let is_valid = version != 0xff
-            && trace_id != [0; 16]
-            && span_id != [0; 8]
-            && (text.len() == LENGTH || version > 0 && text.as_bytes()[LENGTH] == b'-');
-        is_valid.then_some(SpanLink { trace_id, span_id, flags: flags & (SAMPLED | RANDOM) })
-    }
-
-    fn text(&self) -> String {
-        let trace = u128::from_be_bytes(self.trace_id);
-        let span = u64::from_be_bytes(self.span_id);
-        format!("00-{trace:032x}-{span:016x}-{:02x}", self.flags)
-    }
-}
-
-/// Parses exactly `N` bytes in lower-case hexadecimal digits.
-fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    if text.len() != 2 * N || !text.bytes().all(is_hex) {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
 /// Returns the context in the form in which it is stored: without parts that are not valid.
 pub(crate) fn checked(trace: &TraceContext) -> TraceContext {
-    let Some(parent) = SpanLink::parse(&trace.traceparent) else { return TraceContext::default() };
+    let Some(parent) = parsed(trace) else { return TraceContext::default() };
     let state = &trace.tracestate;
     let is_valid = state.len() <= TRACESTATE_BYTES_MAX
         && state.bytes().all(|byte| (b' '..=b'~').contains(&byte));
@@ -73,6 +21,10 @@ pub(crate) fn checked(trace: &TraceContext) -> TraceContext {
         traceparent: parent.text(),
         tracestate: if is_valid { state.clone() } else { String::new() },
     }
+}
+
+fn parsed(trace: &TraceContext) -> Option<Traceparent> {
+    Traceparent::parse(trace.traceparent.as_bytes())
 }
 
 /// Bytes that a checked context takes in a batch at most: each quote is escaped.
@@ -83,11 +35,11 @@ pub(crate) fn bytes(trace: &TraceContext) -> usize {
 /// The span of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchTrace {
-    own: SpanLink,
+    own: Traceparent,
     /// Id of the span that pushed its only job; zero if the trace begins with the batch.
     pub parent_id: [u8; 8],
     /// The spans that pushed its jobs, if there are several jobs.
-    pub links: Vec<SpanLink>,
+    pub links: Vec<Traceparent>,
 }
 
 impl BatchTrace {
@@ -95,27 +47,26 @@ impl BatchTrace {
     /// begin with a batch are sampled.
     #[must_use]
     pub fn begin(jobs: &[TraceContext], share_ppm: u32) -> BatchTrace {
-        let pushed = |job: &TraceContext| SpanLink::parse(&job.traceparent);
         let span_id = fastrand::u64(1..).to_be_bytes();
         if let [job] = jobs
-            && let Some(parent) = pushed(job)
+            && let Some(parent) = parsed(job)
         {
-            let own = SpanLink { span_id, ..parent };
+            let own = Traceparent { span_id, ..parent };
             return BatchTrace { own, parent_id: parent.span_id, links: Vec::new() };
         }
         let low = fastrand::u64(1..);
         let mut trace_id = [0; 16];
         trace_id[..8].copy_from_slice(&fastrand::u64(..).to_be_bytes());
         trace_id[8..].copy_from_slice(&low.to_be_bytes());
-        let is_kept = low % WHOLE_PPM < u64::from(share_ppm);
-        let mut links: Vec<SpanLink> = Vec::new();
-        for link in jobs.iter().filter_map(pushed) {
+        let flags = TraceFlags::of_new_trace(low, share_ppm);
+        let mut links: Vec<Traceparent> = Vec::new();
+        for link in jobs.iter().filter_map(parsed) {
             // Jobs of one push have the same span.
             if links.last() != Some(&link) && links.len() < LINKS_MAX {
                 links.push(link);
             }
         }
-        let own = SpanLink { trace_id, span_id, flags: RANDOM | u8::from(is_kept) };
+        let own = Traceparent { trace_id, span_id, flags };
         BatchTrace { own, parent_id: [0; 8], links }
     }
 
@@ -134,7 +85,7 @@ impl BatchTrace {
     /// Whether the span is sent to the collector.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
-        self.own.flags & SAMPLED != 0
+        self.own.flags.is_sampled()
     }
 
     /// Returns the `traceparent` for requests and jobs that the batch causes.
@@ -180,8 +131,8 @@ mod tests {
     fn one_job_continues_its_trace_and_several_are_linked() {
         let one = BatchTrace::begin(&[context(PARENT)], 0);
         assert!(one.is_sampled() && one.links.is_empty());
-        let own = SpanLink::parse(&one.traceparent()).expect("valid");
-        let parent = SpanLink::parse(PARENT).expect("valid");
+        let own = Traceparent::parse(one.traceparent().as_bytes()).expect("valid");
+        let parent = Traceparent::parse(PARENT.as_bytes()).expect("valid");
         assert_eq!((own.trace_id, one.parent_id), (parent.trace_id, parent.span_id));
         assert_ne!(one.span_id(), parent.span_id);
 
@@ -190,7 +141,7 @@ mod tests {
         let batch = BatchTrace::begin(&several, 1_000_000);
         assert!(batch.is_sampled() && batch.parent_id == [0; 8]);
         assert_ne!(batch.trace_id(), parent.trace_id);
-        assert_eq!(batch.links, [parent, SpanLink::parse(&other).expect("valid")]);
+        assert_eq!(batch.links, [parent, Traceparent::parse(other.as_bytes()).expect("valid")]);
         assert!(!BatchTrace::begin(&[TraceContext::default()], 0).is_sampled());
 
         let many: Vec<_> =

@@ -19,6 +19,7 @@
 //! | `boot.rs` | cost of the boot |
 //! | `queues.rs` | queues of jobs |
 //! | `schedules.rs` | schedules |
+//! | `traceparent.rs` | a span and its trace, in the header that carries them |
 //! | `upgrade.rs` | replacement of the server by a new process |
 //! | `rejection.rs` | reasons why a request is invalid |
 
@@ -36,6 +37,7 @@ mod resources;
 mod schedules;
 mod shared;
 mod status;
+mod traceparent;
 mod upgrade;
 mod upstreams;
 
@@ -59,6 +61,7 @@ pub use status::{
     ImageFinding, ImageStatus, LinkingStatus, PoolStatus, ProfileStatus, RecentStatus,
     SavingStatus, ScalingStatus, Status, StorageStatus, WorkerStatus,
 };
+pub use traceparent::{TRACEPARENT_BYTES, TraceFlags, Traceparent};
 pub use upgrade::{UpgradeOptions, UpgradeResponse};
 pub use upstreams::{UpstreamAddress, UpstreamError, UpstreamStatus, UpstreamTally};
 

@@ -5,7 +5,7 @@ use crate::client::connection::ConnectionState;
 use crate::client::fastcgi::fastcgi_params::FastcgiParams;
 use crate::client::peer_info::Ends;
 use crate::exchange::budget::{Charge, Charges};
-use crate::log::trace::{Trace, Traceparent};
+use crate::log::trace::{OwnHeader, Trace};
 use crate::response::error_page::Failure;
 use crate::response::front_response::without_port;
 use crate::route::site::{Routed, Script};
@@ -38,7 +38,7 @@ pub(super) struct RequestContext<'a> {
     /// The request's trace, as far as its headers are trusted.
     pub(super) trace: Option<&'a Trace>,
     /// Trace header that PHP gets in place of the client's.
-    pub(super) traceparent: Option<&'a Traceparent>,
+    pub(super) traceparent: Option<&'a OwnHeader>,
 }
 
 /// A request on its way to PHP.

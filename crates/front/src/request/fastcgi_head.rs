@@ -7,7 +7,7 @@
 use super::context::{RequestContext, ScriptRequest};
 use super::head::{flags, is_passed};
 use crate::client::fastcgi::fastcgi_params::FastcgiParams;
-use crate::log::trace::Traceparent;
+use crate::log::trace::OwnHeader;
 use crate::response::error_page::Failure;
 use crate::route::site::{Route, Routed, Why};
 use crate::route::target::Target;
@@ -127,7 +127,7 @@ impl ScriptRequest<'_> {
         let odd: Vec<_> = told.odd_headers().collect();
         let headers = headers.chain(odd.iter().map(|(name, value)| (&name[..], *value)));
         let headers = headers.filter(|(name, _)| is_passed(name));
-        let own = context.traceparent.map(Traceparent::header);
+        let own = context.traceparent.map(OwnHeader::header);
         let headers = headers.chain(own);
         let has_id = told.get("REQUEST_ID").is_some();
         let id = (!has_id).then_some((&b"REQUEST_ID"[..], context.id.as_bytes()));

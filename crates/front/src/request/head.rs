@@ -6,7 +6,7 @@
 //! joined: `Cookie` by `; `, others by `, `.
 
 use super::context::ScriptRequest;
-use crate::log::trace::{TRACEPARENT, TRACESTATE, Traceparent};
+use crate::log::trace::{OwnHeader, TRACEPARENT, TRACESTATE};
 use crate::route::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use samovar_ring::Lane;
@@ -93,7 +93,7 @@ impl ScriptRequest<'_> {
             remote_port,
             flags: flags(script.lane, is_https, self.shared().recorder.wants_reports()) | whole,
         };
-        let own = context.traceparent.map(Traceparent::header);
+        let own = context.traceparent.map(OwnHeader::header);
         let of_ends = ends.variables.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         let of_trace = self.trace_variables();
         let of_trace = of_trace.iter().flatten().map(|(name, value)| (*name, &value[..]));

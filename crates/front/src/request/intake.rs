@@ -6,7 +6,7 @@
 use super::context::RequestContext;
 use super::upload::{self, Source, Upload};
 use crate::client::request_body::RequestBody;
-use crate::log::trace::{TRACEPARENT, Traceparent};
+use crate::log::trace::{OwnHeader, TRACEPARENT};
 use crate::response::body::ResponseBody;
 use crate::response::error_page::Failure;
 use crate::runtime::job_intake::{IntakeError, IntakeRequest};
@@ -25,7 +25,7 @@ const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0
 
 /// Returns the `traceparent` that a script would get as a variable.
 fn traceparent(context: &RequestContext<'_>, parts: &Parts) -> String {
-    let own = context.traceparent.map(Traceparent::value);
+    let own = context.traceparent.map(OwnHeader::value);
     let came = || {
         context.trace.filter(|trace| trace.came())?;
         Some(parts.headers.get(TRACEPARENT)?.as_bytes())
