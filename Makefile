@@ -5,9 +5,9 @@ CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit model whole php php-tests \
+.PHONY: help run test unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit release-unit model whole php php-tests \
 	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
-	reads spies collector pebble caddy packages packages-test packages-test-13 images images-test chart-test docs nightly deny fuzz hostile clean php-engine pgo peers
+	reads spies collector pebble caddy packages packages-test packages-test-13 images images-test chart-test docs release release-prepare release-test nightly deny fuzz hostile clean php-engine pgo peers
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,15 @@ images-test: packages images ## the image without a container engine: size, star
 
 chart-test: ## the Helm chart: helm lint, kubeconform, rendered resources (builds both with Go; some minutes the first time)
 	scripts/chart-test.sh target/chart
+
+release: ## files of a release with checksums, in target/releases/VERSION (VERSION; PACKAGES=no leaves out the Debian packages)
+	scripts/release.py build $(if $(filter no,$(PACKAGES)),--without-packages) -- "$(VERSION)"
+
+release-prepare: ## a new version in all files, and its section in CHANGELOG.md (VERSION)
+	scripts/release.py prepare -- "$(VERSION)"
+
+release-test: setup ## the source archive of this commit: two are identical, and it builds without network (some minutes)
+	scripts/release-test.sh target/release-test
 
 docs: ## the documentation as a site with search, in target/docs/site (needs mdbook; DOCS_REPOSITORY)
 	scripts/docs.py build
@@ -116,11 +125,14 @@ lint-text:
 	cd php && phpcs -q
 	phpcs -q -n --standard=PSR12 --ignore='*.blade.php,*/vendor/*,*/var/*' examples bench php/wordpress
 
-unit: built bench-unit ## tests inside the crates, and tests of the benchmarks' own code
+unit: built bench-unit release-unit ## tests inside the crates, and tests of the benchmarks' and the release's own code
 	$(RUN_TESTS) --skip suite:: --skip conformance --skip make/
 
 bench-unit:
 	/usr/bin/python3 -m unittest discover --quiet -s bench/suite/tests -t bench
+
+release-unit:
+	/usr/bin/python3 -m unittest discover --quiet -s scripts/releasing/tests -t scripts
 
 model: ## the shared-memory protocol under the model checker
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --profile model --locked -p samovar-ring -p samovar-shared --lib interleavings
@@ -218,6 +230,7 @@ caddy: built ## Caddy in front, over FastCGI and over HTTP, built from its Go mo
 #   - all 5,000 tests of php-src's engine
 #   - the Debian packages in a new Debian (installed from the mirror)
 #   - the container image (a new Debian is installed from the mirror)
+#   - the source archive (packed twice and built without the results of other builds)
 #   - Go programs (they are built first)
 nightly: export SERVER = release
 nightly: export TIER = --nightly
@@ -228,7 +241,7 @@ nightly: export CROWD_REQUESTS = 500
 nightly: export PRISTINE_REQUESTS = 1000
 # The targets that fetch Go modules come last.
 NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades engine accounting reads \
-	spies packages-test images-test hostile pebble caddy chart-test
+	spies packages-test images-test release-test hostile pebble caddy chart-test
 nightly: $(NIGHTLY) ## the tests that are too slow for every run
 
 deny: built ## licences and sources of the dependencies: our own check, and cargo-deny's if it is installed

@@ -16,15 +16,21 @@ cd "$(dirname "$0")/.."
 # shellcheck source=/dev/null
 . scripts/say.sh
 
+# The time of the last commit. The files of a source archive have it.
+commit_time() {
+    { [ -e .git ] && git log -1 --format=%ct 2>/dev/null; } || stat -c %Y Cargo.toml
+}
+
 profile=${1:-release} folder=${2:-target/packages}
 config=${PHP_CONFIG:-php-config8.2}
 built=target/$profile
 # shellcheck source=/dev/null
 release=$(. /etc/os-release && echo "${VERSION_ID:-0}")
 upstream=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-version=${PACKAGE_VERSION:-$upstream-1~deb$release}
+# A pre-release is older than its release only with a tilde.
+version=${PACKAGE_VERSION:-${upstream/-/\~}-1~deb$release}
 maintainer=${PACKAGE_MAINTAINER:-Samovar packages <packages@samovar.internal>}
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(commit_time)}
 export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8 TZ=UTC
 umask 022
 

@@ -104,13 +104,16 @@ def build(tree, version, with_packages):
 
 
 def add_packages(tree, version, epoch, folder):
+    # Variables of `make release` are not meant for this make.
+    env = {name: value for name, value in os.environ.items()
+           if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "VERSION", "PACKAGES", "PACKAGE_VERSION")}
     subprocess.run(["make", "--no-print-directory", "packages"], cwd=tree, check=True,
-                   env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
+                   env=env | {"SOURCE_DATE_EPOCH": str(epoch)})
     # Packages for other releases of Debian and versions of PHP are made on other machines.
     found = sorted((tree / "target" / "packages").glob(f"samovar*_{version.debian()}-*.deb"))
     if not found:
         raise Refusal(f"make packages has made no package of version {version.debian()}",
-                      "unset PACKAGE_VERSION")
+                      "look at target/packages, and at scripts/packages.sh")
     for file in found:
         shutil.copyfile(file, folder / file.name)
 

@@ -95,6 +95,7 @@ def problems(text):
 
 
 def order(released_sections):
+    """Problems of titles. A title without version or date is an error."""
     wrong = []
     for newer, older in zip(released_sections, released_sections[1:]):
         if not older.version() < newer.version():
@@ -102,6 +103,7 @@ def order(released_sections):
         if older.date() > newer.date():
             wrong.append(f"CHANGELOG.md:{older.line}: {older.date()} is below {newer.date()}")
     for section in released_sections:
+        section.version()
         section.date()
         if not section.text():
             wrong.append(f"CHANGELOG.md:{section.line}: the section is empty")

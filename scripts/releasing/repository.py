@@ -10,7 +10,7 @@ def git(tree, *arguments):
                           text=True, check=False)
     if done.returncode:
         raise Refusal(f"git {arguments[0]}: {done.stderr.strip()}", "run it in a clone of the repository")
-    return done.stdout.strip()
+    return done.stdout.rstrip()
 
 
 def require_clean(tree):

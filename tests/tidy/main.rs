@@ -8,6 +8,7 @@ mod licences;
 mod links;
 mod names;
 mod reference;
+mod release;
 mod rooms;
 mod sizes;
 mod sleeps;

@@ -1,0 +1,1 @@
+"""Tests of the decisions of a release, without cargo and without network."""

@@ -1,0 +1,137 @@
+"""The commands of release.py in a small repository, and the places of the version."""
+
+import datetime
+import unittest
+
+import release
+from releasing import places
+from releasing.refusal import Refusal
+from releasing.tests import tree
+from releasing.version import Version
+
+DAY = datetime.date(2026, 12, 24)
+NEXT = Version("0.2.0-rc.1")
+
+
+class Preparation(unittest.TestCase):
+    def test_version_is_replaced_in_all_places_and_nowhere_else(self):
+        folder = tree.make(self)
+        self.assertTrue(release.prepare(folder, NEXT, DAY))
+        self.assertEqual(release.check(folder), [])
+        for path, text in tree.FILES.items():
+            if path == "CHANGELOG.md":
+                continue
+            expected = text.replace("0.1.0", "0.2.0-rc.1").replace("0.2.0-rc.1-1~deb", "0.2.0~rc.1-1~deb")
+            for kept in ('{ version = "%s" }', 'name = "other"\nversion = "%s"', "libphp %s"):
+                expected = expected.replace(kept % "0.2.0-rc.1", kept % "0.1.0")
+            self.assertEqual((folder / path).read_text("utf-8"), expected, path)
+
+    def test_second_preparation_changes_nothing(self):
+        folder = tree.make(self)
+        release.prepare(folder, NEXT, DAY)
+        before = {path: path.read_bytes() for path in sorted(folder.rglob("*.*")) if path.is_file()}
+        self.assertFalse(release.prepare(folder, NEXT, DAY))
+        self.assertEqual(before, {path: path.read_bytes() for path in before})
+        tree.commit(folder)
+        self.assertFalse(release.prepare(folder, NEXT, DAY))
+
+    def test_pre_release_is_followed_by_release(self):
+        folder = tree.make(self)
+        for version, entry in ((NEXT, "- One."), (Version("0.2.0"), "- Two.")):
+            log = folder / "CHANGELOG.md"
+            if version != NEXT:
+                log.write_text(log.read_text("utf-8").replace(
+                    "## Unreleased\n", f"## Unreleased\n\n### Server\n\n{entry}\n"), "utf-8")
+                tree.commit(folder)
+            self.assertTrue(release.prepare(folder, version, DAY))
+            tree.commit(folder)
+        self.assertEqual(places.current(folder), Version("0.2.0"))
+        self.assertIn("samovar_0.2.0-1~deb12", (folder / "docs/start/install.md").read_text("utf-8"))
+
+    def test_tree_with_changes_is_refused_and_kept(self):
+        folder = tree.make(self)
+        (folder / "new").write_text("")
+        with self.assertRaises(Refusal):
+            release.prepare(folder, NEXT, DAY)
+        self.assertEqual(places.current(folder), Version("0.1.0"))
+
+    def test_older_version_is_refused_and_changes_no_file(self):
+        folder = tree.make(self)
+        with self.assertRaises(Refusal):
+            release.prepare(folder, Version("0.0.1"), DAY)
+        self.assertEqual(release.check(folder), [])
+
+    def test_newest_version_is_prepared_already(self):
+        self.assertFalse(release.prepare(tree.make(self), Version("0.1.0"), DAY))
+
+
+class Checks(unittest.TestCase):
+    def test_each_place_with_another_version_is_reported(self):
+        for path in tree.FILES:
+            if path in (".gitignore", "CHANGELOG.md", "Cargo.toml"):
+                continue
+            folder = tree.make(self)
+            file = folder / path
+            file.write_text(file.read_text("utf-8").replace("0.1.0", "0.0.9"), "utf-8")
+            self.assertTrue(any(line.startswith(f"{path}:") for line in release.check(folder)), path)
+
+    def test_newest_section_of_another_version_is_reported(self):
+        folder = tree.make(self, **{"CHANGELOG.md": tree.LOG.replace("## 0.1.0", "## 0.0.9")})
+        self.assertIn("the newest section is 0.0.9", "".join(release.check(folder)))
+
+    def test_missing_place_is_refused(self):
+        for path in ("Cargo.lock", "crates/ring/fuzz/Cargo.toml"):
+            for text in ("", None):
+                folder = tree.make(self, **({path: text} if text is not None else {}))
+                if text is None:
+                    (folder / path).unlink()
+                with self.assertRaises(Refusal, msg=path):
+                    release.check(folder)
+
+
+class Conditions(unittest.TestCase):
+    def test_commit_is_releasable_with_section_version_and_clean_tree(self):
+        folder = tree.make(self)
+        self.assertEqual(release.require_releasable(folder, Version("0.1.0")).text(), "### Server\n\n- Starts.")
+        tree.git(folder, "tag", "v0.1.0")
+        release.require_releasable(folder, Version("0.1.0"))
+
+    def test_other_commits_are_refused(self):
+        def dirty(folder):
+            (folder / "Cargo.toml").write_text("")
+
+        def untracked(folder):
+            (folder / "crates/new.rs").write_text("")
+
+        def no_section(folder):
+            (folder / "CHANGELOG.md").write_text(tree.LOG.partition("## 0.1.0")[0])
+            tree.commit(folder)
+
+        def tagged_before(folder):
+            tree.git(folder, "tag", "v0.1.0")
+            (folder / "new").write_text("")
+            tree.commit(folder)
+
+        for change in (dirty, untracked, no_section, tagged_before):
+            folder = tree.make(self)
+            change(folder)
+            with self.assertRaises(Refusal, msg=change.__name__):
+                release.require_releasable(folder, Version("0.1.0"))
+        with self.assertRaises(Refusal):
+            release.require_releasable(tree.make(self), Version("0.2.0"))
+
+
+class Sums(unittest.TestCase):
+    def test_sums_are_those_of_sha256sum(self):
+        folder = tree.make(self)
+        target = folder / "target"
+        target.mkdir()
+        (target / "b").write_text("abc")
+        (target / "a").write_text("")
+        self.assertEqual(release.sums(target).splitlines(), [
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a",
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b"])
+
+
+if __name__ == "__main__":
+    unittest.main()
