@@ -4,6 +4,7 @@
     scripts/release.py check             the version is the same everywhere, and CHANGELOG.md has its form
     scripts/release.py prepare VERSION   writes the version everywhere, and its section into CHANGELOG.md
     scripts/release.py build VERSION     the files of the release, in target/releases/VERSION
+    scripts/release.py add VERSION FILE… adds packages that were built elsewhere, and writes SHA256SUMS again
     scripts/release.py archive FILE      the source archive of the current commit alone
 
 `build --without-packages` leaves out the Debian packages, which take ten minutes.
@@ -11,6 +12,7 @@
 
 import argparse
 import datetime
+import fnmatch
 import hashlib
 import json
 import os
@@ -77,11 +79,15 @@ def require_releasable(tree, version):
     return section
 
 
+def folder_of(tree, version):
+    return tree / "target" / "releases" / str(version)
+
+
 def build(tree, version, with_packages):
     """Makes all files in a new folder, then puts it in the place of the old one."""
     section = require_releasable(tree, version)
     commit, epoch = repository.commit(tree), commit_time(tree)
-    folder = tree / "target" / "releases" / str(version)
+    folder = folder_of(tree, version)
     new = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -118,6 +124,22 @@ def add_packages(tree, version, epoch, folder):
         shutil.copyfile(file, folder / file.name)
 
 
+def add(tree, version, files):
+    """Adds packages to a release that is built already."""
+    folder = folder_of(tree, version)
+    if not (folder / SUMS).is_file():
+        raise Refusal(f"{folder.relative_to(tree)} is not a built release", f"make release VERSION={version}")
+    for file in files:
+        if not fnmatch.fnmatchcase(file.name, f"samovar*_{version.debian()}-*.deb"):
+            raise Refusal(f"{file.name} is not a package of version {version}", "name only packages of this version")
+        if (folder / file.name).exists():
+            raise Refusal(f"the release has {file.name} already", f"make release VERSION={version} begins again")
+    for file in files:
+        shutil.copyfile(file, folder / file.name)
+    (folder / SUMS).write_text(sums(folder), "utf-8")
+    return folder
+
+
 def commit_time(tree):
     return int(os.environ.get("SOURCE_DATE_EPOCH") or repository.time(tree))
 
@@ -131,7 +153,7 @@ def rust_version(tree):
 def sums(folder):
     """Lines for `sha256sum --check`."""
     lines = []
-    for file in sorted(folder.iterdir()):
+    for file in sorted(path for path in folder.iterdir() if path.name != SUMS):
         with file.open("rb") as opened:
             lines.append(f"{hashlib.file_digest(opened, 'sha256').hexdigest()}  {file.name}\n")
     return "".join(lines)
@@ -139,6 +161,11 @@ def sums(folder):
 
 def say(text):
     print(f"release: {text}", flush=True)
+
+
+def show(tree, folder):
+    for file in sorted(folder.iterdir()):
+        print(file.relative_to(tree))
 
 
 def next_steps(version):
@@ -157,6 +184,9 @@ def parse(arguments):
     builder = commands.add_parser("build")
     builder.add_argument("version")
     builder.add_argument("--without-packages", action="store_true")
+    adder = commands.add_parser("add")
+    adder.add_argument("version")
+    adder.add_argument("file", type=pathlib.Path, nargs="+")
     commands.add_parser("archive").add_argument("file", type=pathlib.Path)
     return parser.parse_args(arguments)
 
@@ -170,9 +200,9 @@ def run(tree, asked):
             say(f"version {version} is prepared already")
         next_steps(version)
     elif asked.command == "build":
-        folder = build(tree, Version(asked.version), not asked.without_packages)
-        for file in sorted(folder.iterdir()):
-            print(file.relative_to(tree))
+        show(tree, build(tree, Version(asked.version), not asked.without_packages))
+    elif asked.command == "add":
+        show(tree, add(tree, Version(asked.version), asked.file))
     else:
         name = asked.file.name.removesuffix(".tar.xz")
         asked.file.parent.mkdir(parents=True, exist_ok=True)

@@ -121,7 +121,28 @@ class Conditions(unittest.TestCase):
             release.require_releasable(tree.make(self), Version("0.2.0"))
 
 
-class Sums(unittest.TestCase):
+class Files(unittest.TestCase):
+    def test_packages_of_the_version_are_added_once(self):
+        folder = tree.make(self)
+        built = release.folder_of(folder, NEXT)
+        built.mkdir(parents=True)
+        good, other, foreign = (folder / "target" / name for name in (
+            "samovar_0.2.0~rc.1-1~deb13_amd64.deb", "samovar_0.2.0-1~deb13_amd64.deb", "php_0.2.0~rc.1-1.deb"))
+        for file in (good, other, foreign):
+            file.write_text(file.name)
+        with self.assertRaises(Refusal):
+            release.add(folder, NEXT, [good])
+        (built / release.SUMS).write_text("old")
+        for wrong in (other, foreign):
+            with self.assertRaises(Refusal):
+                release.add(folder, NEXT, [good, wrong])
+        release.add(folder, NEXT, [good])
+        self.assertEqual(sorted(file.name for file in built.iterdir()), [release.SUMS, good.name])
+        self.assertIn(good.name, (built / release.SUMS).read_text())
+        self.assertNotIn(release.SUMS, (built / release.SUMS).read_text())
+        with self.assertRaises(Refusal):
+            release.add(folder, NEXT, [good])
+
     def test_sums_are_those_of_sha256sum(self):
         folder = tree.make(self)
         target = folder / "target"
