@@ -33,7 +33,7 @@ class Version:
         return self.text
 
     def __eq__(self, other):
-        return self.key == other.key
+        return isinstance(other, Version) and self.key == other.key
 
     def __lt__(self, other):
         return self.key < other.key

@@ -48,6 +48,11 @@ class Preparation(unittest.TestCase):
         self.assertEqual(places.current(folder), Version("0.2.0"))
         self.assertIn("samovar_0.2.0-1~deb12", (folder / "docs/start/install.md").read_text("utf-8"))
 
+    def test_first_release_may_have_the_version_of_the_tree(self):
+        folder = tree.make(self, **{"CHANGELOG.md": tree.LOG.partition("## 0.1.0")[0]})
+        self.assertTrue(release.prepare(folder, Version("0.1.0"), DAY))
+        self.assertIn("## 0.1.0 - 2026-12-24\n", (folder / "CHANGELOG.md").read_text("utf-8"))
+
     def test_tree_with_changes_is_refused_and_kept(self):
         folder = tree.make(self)
         (folder / "new").write_text("")

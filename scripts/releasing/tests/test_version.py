@@ -13,6 +13,7 @@ class Versions(unittest.TestCase):
         for older, newer in zip(ordered, ordered[1:]):
             self.assertLess(Version(older), Version(newer))
         self.assertEqual(Version("0.1.0"), Version("0.1.0"))
+        self.assertNotEqual(Version("0.1.0"), None)
 
     def test_other_texts_are_refused(self):
         for text in ("", "1", "1.0", "v1.0.0", "01.0.0", "1.0.0-", "1.0.0-01", "1.0.0+build", "1.0.0 ", "1.0.0\n",
