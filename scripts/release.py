@@ -141,7 +141,12 @@ def add(tree, version, files):
 
 
 def commit_time(tree):
-    return int(os.environ.get("SOURCE_DATE_EPOCH") or repository.time(tree))
+    """Seconds since 1970: of SOURCE_DATE_EPOCH, or else of the commit."""
+    text = os.environ.get("SOURCE_DATE_EPOCH", "")
+    # Eleven digits are a year before 9999, the last one that Python can print.
+    if text and not (text.isascii() and text.isdigit() and len(text) <= 11):
+        raise Refusal(f"SOURCE_DATE_EPOCH is `{text}`", "unset it, or set seconds since 1970")
+    return int(text) if text else repository.time(tree)
 
 
 def rust_version(tree):

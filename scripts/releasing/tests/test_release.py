@@ -1,7 +1,9 @@
 """The commands of release.py in a small repository, and the places of the version."""
 
 import datetime
+import os
 import unittest
+import unittest.mock
 
 import release
 from releasing import places
@@ -124,6 +126,18 @@ class Conditions(unittest.TestCase):
                 release.require_releasable(folder, Version("0.1.0"))
         with self.assertRaises(Refusal):
             release.require_releasable(tree.make(self), Version("0.2.0"))
+
+
+class Times(unittest.TestCase):
+    def test_time_is_of_environment_or_of_commit(self):
+        folder = tree.make(self)
+        with unittest.mock.patch.dict(os.environ, SOURCE_DATE_EPOCH="1700000000"):
+            self.assertEqual(release.commit_time(folder), 1_700_000_000)
+        for text in ("soon", "-1", "1.5", "１", "9" * 12):
+            with unittest.mock.patch.dict(os.environ, SOURCE_DATE_EPOCH=text), self.assertRaises(Refusal, msg=text):
+                release.commit_time(folder)
+        with unittest.mock.patch.dict(os.environ, SOURCE_DATE_EPOCH=""):
+            self.assertGreater(release.commit_time(folder), 1_700_000_000)
 
 
 class Files(unittest.TestCase):
