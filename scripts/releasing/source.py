@@ -29,6 +29,8 @@ offline = true
 """
 # Kept of a crate that no build on Linux compiles: cargo reads its manifest.
 SHELL = ("Cargo.toml", "src/lib.rs", "build.rs")
+# Objects and libraries for Windows in ring's crate, and test data of vcpkg's. An archive of sources has none.
+BINARIES = (".a", ".dll", ".dylib", ".exe", ".lib", ".o", ".obj", ".so")
 PRESET = 6
 
 
@@ -54,7 +56,9 @@ def vendor(folder):
     for entry in sorted(os.scandir(f"{folder}/vendor"), key=lambda entry: entry.name):
         with open(f"{entry.path}/Cargo.toml", "rb") as file:
             package = tomllib.load(file)["package"]
-        if f"{package['name']} {package['version']}" not in wanted:
+        if f"{package['name']} {package['version']}" in wanted:
+            drop_binaries(entry.path)
+        else:
             empty(entry.path)
     os.makedirs(f"{folder}/.cargo")
     with open(f"{folder}/.cargo/config.toml", "w", encoding="utf-8") as file:
@@ -94,6 +98,18 @@ def empty(folder):
             file.write(text)
     with open(f"{folder}/.cargo-checksum.json", "w", encoding="utf-8") as file:
         json.dump({"files": {}, "package": checksum}, file)
+
+
+def drop_binaries(folder):
+    """Removes compiled files of a crate, and their checksums, which cargo would compare."""
+    path = f"{folder}/.cargo-checksum.json"
+    with open(path, encoding="utf-8") as file:
+        record = json.load(file)
+    for name in [name for name in record["files"] if name.endswith(BINARIES)]:
+        os.remove(f"{folder}/{name}")
+        del record["files"][name]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(record, file, sort_keys=True)
 
 
 def members(folder):

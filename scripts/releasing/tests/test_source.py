@@ -53,6 +53,19 @@ class Archives(unittest.TestCase):
         self.assertEqual(found, {"Cargo.toml": manifest, "build.rs": "", "src/all.rs": ""})
         self.assertEqual(sums, {"files": {}, "package": "ab"})
 
+    def test_compiled_files_are_dropped_with_their_checksums(self):
+        crate = self.folder / "ring-1.0.0"
+        (crate / "pregenerated").mkdir(parents=True)
+        names = ["Cargo.toml", "pregenerated/aes.S", "pregenerated/aes.o"]
+        for name in names:
+            (crate / name).write_text("")
+        record = {"files": {name: "sum" for name in names}, "package": "ab"}
+        (crate / ".cargo-checksum.json").write_text(json.dumps(record))
+        source.drop_binaries(str(crate))
+        del record["files"]["pregenerated/aes.o"]
+        self.assertEqual(json.loads((crate / ".cargo-checksum.json").read_text()), record)
+        self.assertEqual([path.name for path in (crate / "pregenerated").iterdir()], ["aes.S"])
+
 
 if __name__ == "__main__":
     unittest.main()
