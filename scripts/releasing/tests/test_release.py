@@ -162,6 +162,23 @@ class Files(unittest.TestCase):
         with self.assertRaises(Refusal):
             release.add(folder, NEXT, [good])
 
+    def test_only_new_packages_of_make_are_copied(self):
+        made = "target/packages/samovar_0.1.0-1~deb12_amd64.deb"
+        folder = tree.make(self, Makefile='packages:\n\t@test -z "$(VERSION)$(PACKAGES)$$VERSION"\n'
+                                          f"\t@echo $$SOURCE_DATE_EPOCH >{made}\n")
+        target = folder / "target" / "packages"
+        target.mkdir(parents=True)
+        (target / "samovar_0.0.9-1~deb12_amd64.deb").write_text("")
+        built = folder / "target" / "built"
+        built.mkdir()
+        variables = {"VERSION": "0.1.0", "PACKAGES": "yes", "MAKEFLAGS": " -- VERSION=0.1.0 PACKAGES=yes"}
+        with unittest.mock.patch.dict(os.environ, variables):
+            release.add_packages(folder, Version("0.1.0"), 1_700_000_000, built)
+        self.assertEqual([file.name for file in built.iterdir()], ["samovar_0.1.0-1~deb12_amd64.deb"])
+        self.assertEqual((built / "samovar_0.1.0-1~deb12_amd64.deb").read_text(), "1700000000\n")
+        with self.assertRaises(Refusal):
+            release.add_packages(folder, NEXT, 1, built)
+
     def test_sums_are_those_of_sha256sum(self):
         folder = tree.make(self)
         target = folder / "target"
