@@ -4,6 +4,7 @@
 #[test]
 fn modules_import_only_lower_ones() {
     let rooms = [
+        "traceparent",
         "rejection",
         "queues",
         "counters",
