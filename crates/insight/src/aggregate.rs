@@ -7,7 +7,6 @@ use crate::errors::ErrorGroups;
 use crate::finished::{Finished, Model};
 use crate::histogram::Counting;
 use crate::observation::{Seen, Witness};
-use crate::path_folding::fold;
 use crate::recent_requests::{RecentRequest, RecentRequests};
 use crate::redaction::{Redaction, cleaned};
 use crate::report::{Entry, Report};
@@ -15,6 +14,7 @@ use crate::route::{Costs, RouteFigures};
 use crate::series::Series;
 use crate::sources::{SourceFigures, Sources};
 use crate::store::Minute;
+use samovar_log::fold;
 use std::borrow::Cow;
 use std::sync::Arc;
 

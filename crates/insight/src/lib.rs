@@ -12,7 +12,6 @@
 //! | `batch.rs` | batches of requests on their way to the thread; most requests are packed |
 //! | `intake.rs` | front → thread: a bounded channel of batches that never blocks the front |
 //! | `report.rs` | a worker's report on its request: route, waits, timers; untrusted bytes |
-//! | `path_folding.rs` | a path without its numbers: `/users/42` → `/users/{n}` |
 //! | `histogram.rs` | times with a bounded relative error |
 //! | `bounded_map.rs` | map with a limited number of names from outside |
 //! | `route.rs` | sums of one route |
@@ -51,7 +50,6 @@ mod hex_id;
 mod histogram;
 mod intake;
 mod observation;
-mod path_folding;
 pub mod pinba;
 mod recent_requests;
 mod recorded_error;
@@ -76,7 +74,7 @@ pub use heat_map::{HEAT_ROWS, heat_row};
 pub use histogram::Histogram;
 pub use intake::{Ended, Intake, Outlet, intake};
 pub use observation::{Seen, Witness};
-pub use path_folding::fold;
+pub use samovar_log::fold;
 pub use recent_requests::{RecentRequest, RecentRequests, RecentTimer, Scene};
 pub use recorded_error::{ErrorCause, RecordedError};
 pub use redaction::{BLOT, Redaction};

@@ -11,7 +11,6 @@ fn modules_import_only_lower_ones() {
         "histogram",
         "batch",
         "intake",
-        "path_folding",
         "bounded_map",
         "recorded_error",
         "recent_requests",

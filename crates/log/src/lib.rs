@@ -10,8 +10,9 @@
 //! One module defines the format of the server's own log lines for all components (`line`). Another
 //! one defines the records that a log daemon receives (`record`).
 //!
-//! Names of files are classified before they leave a process (`file_class`). Texts of clients and
-//! of PHP are made safe for terminals and pages (`unprintable`).
+//! Names of files are classified before they leave a process (`file_class`), paths lose their
+//! numbers (`path_folding`), and statements of SQL their literals (`sql`). Texts of clients and of
+//! PHP are made safe for terminals and pages (`unprintable`).
 //!
 //! Components that may log the same message repeatedly check a [`Throttle`] first.
 //!
@@ -25,10 +26,12 @@ mod file_class;
 mod intake;
 mod line;
 mod lines;
+mod path_folding;
 pub mod pool;
 mod queue;
 mod record;
 mod signals;
+mod sql;
 mod target;
 mod throttle;
 mod unprintable;
@@ -37,8 +40,10 @@ mod writer;
 pub use file_class::{CLASS_BYTES_MAX, FileClass};
 pub use intake::{Intake, Speaker, Tap, Voice};
 pub use line::{Detail, Format, Line, Process};
+pub use path_folding::fold;
 pub use queue::LogProblem;
 pub use signals::survive_file_limits;
+pub use sql::{Dialect, STATEMENT_BYTES_MAX, normalise_sql};
 pub use target::{Daemon, Notation, Target};
 pub use throttle::Throttle;
 pub use unprintable::{is_unprintable, printable, printable_json, printable_lines};

@@ -6,6 +6,8 @@ fn modules_import_only_lower_ones() {
     let rooms = [
         "unprintable",
         "file_class",
+        "path_folding",
+        "sql",
         "lines",
         "line",
         "record",
