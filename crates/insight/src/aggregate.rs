@@ -8,7 +8,7 @@ use crate::finished::{Finished, Model};
 use crate::histogram::Counting;
 use crate::observation::{Seen, Witness};
 use crate::recent_requests::{RecentRequest, RecentRequests};
-use crate::redaction::{Redaction, cleaned};
+use crate::redaction::{CleanStatements, Redaction, cleaned};
 use crate::report::{Entry, Report};
 use crate::route::{Costs, RouteFigures};
 use crate::series::Series;
@@ -73,6 +73,7 @@ pub struct Aggregate {
     /// Buffer for a route's name.
     name: String,
     redaction: Redaction,
+    clean_statements: CleanStatements,
     witness: Option<Arc<dyn Witness>>,
     packed: Packed,
     sources: Sources,
@@ -122,6 +123,7 @@ impl Aggregate {
             this_minute: ThisMinute::new(0),
             name: String::new(),
             redaction: Redaction::default(),
+            clean_statements: CleanStatements::default(),
             witness: None,
             packed: Packed::default(),
             sources: Sources::default(),
@@ -163,7 +165,7 @@ impl Aggregate {
         self.packed = packed;
         for finished in batch.whole() {
             let entries = self.entries(finished.report);
-            let clean = self.redaction.clean(&entries);
+            let clean = self.redaction.clean(&entries, &mut self.clean_statements);
             let entries = clean.as_deref().map_or(entries, cleaned);
             let path = self.redaction.text(finished.path);
             let finished = Finished { path: &path, ..finished };
@@ -226,7 +228,7 @@ impl Aggregate {
         entries: Vec<Entry>,
         now: u64,
     ) {
-        let clean = self.redaction.clean(&entries);
+        let clean = self.redaction.clean(&entries, &mut self.clean_statements);
         let entries = clean.as_deref().map_or(entries, cleaned);
         let path = self.redaction.text(finished.path).into_owned();
         let finished = &Finished { path: &path, ..*finished };

@@ -14,6 +14,7 @@
 //! | `report.rs` | a worker's report on its request: route, waits, timers; untrusted bytes |
 //! | `histogram.rs` | times with a bounded relative error |
 //! | `bounded_map.rs` | map with a limited number of names from outside |
+//! | `statements.rs` | statements of one route, and statements that are repeated |
 //! | `route.rs` | sums of one route |
 //! | `checkpoint_savings.rs` | saving of a booted application |
 //! | `recorded_error.rs` | an exception or fatal error of one request |
@@ -60,6 +61,7 @@ mod series;
 mod sink;
 pub mod slow_log;
 mod sources;
+mod statements;
 pub mod store;
 
 pub use aggregate::{Aggregate, Limits, NOT_FOUND, route_by_path};
@@ -74,15 +76,16 @@ pub use heat_map::{HEAT_ROWS, heat_row};
 pub use histogram::Histogram;
 pub use intake::{Ended, Intake, Outlet, intake};
 pub use observation::{Seen, Witness};
-pub use samovar_log::fold;
-pub use recent_requests::{RecentRequest, RecentRequests, RecentTimer, Scene};
+pub use recent_requests::{RecentRequest, RecentRequests, RecentStatement, RecentTimer, Scene};
 pub use recorded_error::{ErrorCause, RecordedError};
 pub use redaction::{BLOT, Redaction};
 pub use report::{
-    Boot, Entry, ErrorKind, Malformed, REPORT_BYTES_MAX, Report, ReportedError, Tags, Wait,
-    WaitKind,
+    Boot, Entry, ErrorKind, Malformed, REPORT_BYTES_MAX, Report, ReportedError, Statement,
+    StatementKind, Tags, Wait, WaitKind,
 };
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
+pub use samovar_log::fold;
 pub use series::{Moment, Series};
 pub use sink::{Fate, Sink, Tally};
 pub use sources::SourceFigures;
+pub use statements::{REPEATS_MIN, StatementFigures};

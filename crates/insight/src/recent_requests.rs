@@ -2,7 +2,7 @@
 
 use crate::finished::{Finished, Numbers};
 use crate::recorded_error::RecordedError;
-use crate::report::{BOOTS_MAX, Boot, Entry, WaitKind};
+use crate::report::{BOOTS_MAX, Boot, Entry, StatementKind, WaitKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,6 +23,27 @@ pub struct RecentTimer {
     pub wall_ns: u64,
     /// CPU time, user and system.
     pub cpu_ns: u64,
+}
+
+/// A statement of one request; times in ns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecentStatement {
+    /// Its language.
+    pub kind: StatementKind,
+    /// Text without literals.
+    pub text: Box<str>,
+    /// Number of executions.
+    pub calls: u32,
+    /// Total time.
+    pub ns: u64,
+    /// Rows read or changed, as far as they are known.
+    pub rows: u64,
+    /// Number of executions from the position that executed it most often.
+    pub place_calls: u32,
+    /// File of this position; empty without one.
+    pub file: Box<str>,
+    /// Line of this position.
+    pub line: u32,
 }
 
 /// State of a worker at the time its request became slow, as sampled from outside.
@@ -67,6 +88,9 @@ pub struct RecentRequest {
     /// Exceptions and fatal errors, the reason for the end of the request first.
     #[serde(default)] // A history may have been written by an older version.
     pub errors: Vec<RecordedError>,
+    /// Statements, those with the highest time first.
+    #[serde(default)] // A history may have been written by an older version.
+    pub statements: Vec<RecentStatement>,
 }
 
 fn owned(tags: &[(&str, &str)]) -> Vec<(Box<str>, Box<str>)> {
@@ -91,11 +115,13 @@ impl RecentRequest {
             place: None,
             scene: None,
             errors: RecordedError::of_entries(entries),
+            statements: Vec::new(),
         };
         for entry in entries {
             kept.add(entry);
         }
         kept.waits.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
+        kept.statements.sort_by_key(|statement| std::cmp::Reverse(statement.ns));
         kept
     }
 
@@ -113,6 +139,16 @@ impl RecentRequest {
             Entry::Tag(name, value) => self.tags.push(((*name).into(), (*value).into())),
             Entry::Place(place) => self.place = Some((*place).into()),
             Entry::Boot(boot) if self.boots.len() < BOOTS_MAX => self.boots.push(*boot),
+            Entry::Statement(s) => self.statements.push(RecentStatement {
+                kind: s.kind,
+                text: s.text.into(),
+                calls: s.calls,
+                ns: s.ns,
+                rows: s.rows,
+                place_calls: s.place_calls,
+                file: s.file.into(),
+                line: s.line,
+            }),
             Entry::Route(_) | Entry::Dropped(_) | Entry::Boot(_) | Entry::Error(_) => {}
         }
     }

@@ -8,9 +8,11 @@ mod message;
 mod sql;
 mod text;
 
-use crate::report::{Entry, Report, ReportedError, WaitKind};
-use samovar_log::FileClass;
+use crate::report::{Entry, Report, ReportedError, Statement, StatementKind, WaitKind};
+use samovar_log::{Dialect, FileClass, STATEMENT_BYTES_MAX, normalise_sql};
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::BuildHasher as _;
 
 pub use text::BLOT;
 
@@ -26,6 +28,30 @@ const SECRET: [&str; 9] = [
     "apikey",
     "sessid",
 ];
+
+/// Maximum number of statements that are known to have no secrets.
+const CLEAN_STATEMENTS_MAX: usize = 4096;
+
+/// Statements that were found to have no secrets, by the hash of their text: looking at each byte
+/// of the same text again in every request would be expensive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CleanStatements {
+    key: foldhash::quality::RandomState,
+    hashes: HashSet<u64, foldhash::fast::RandomState>,
+}
+
+impl CleanStatements {
+    fn contains(&self, s: &Statement) -> bool {
+        self.hashes.contains(&self.key.hash_one((s.kind, s.text)))
+    }
+
+    fn insert(&mut self, s: &Statement) {
+        if self.hashes.len() == CLEAN_STATEMENTS_MAX {
+            self.hashes.clear();
+        }
+        self.hashes.insert(self.key.hash_one((s.kind, s.text)));
+    }
+}
 
 /// Secret names: those that contain one of these words, ignoring case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +90,8 @@ impl Redaction {
 
     /// Returns the entries of a report, encoded without their secrets. Returns `None` if there are
     /// no secrets in them.
-    pub(crate) fn clean(&self, entries: &[Entry]) -> Option<Vec<u8>> {
-        let has_secret = entries.iter().any(|entry| self.changes(entry));
+    pub(crate) fn clean(&self, entries: &[Entry], known: &mut CleanStatements) -> Option<Vec<u8>> {
+        let has_secret = entries.iter().any(|entry| self.changes(entry, known));
         has_secret.then(|| entries.iter().flat_map(|entry| self.encode_clean(entry)).collect())
     }
 
@@ -73,7 +99,7 @@ impl Redaction {
         if self.is_secret(name) { BLOT.into() } else { self.text(value) }
     }
 
-    fn changes(&self, entry: &Entry) -> bool {
+    fn changes(&self, entry: &Entry, known: &mut CleanStatements) -> bool {
         let is_new = |new: Cow<str>, old: &str| *new != *old;
         match entry {
             Entry::Route(name) => is_new(self.text(name), name),
@@ -83,7 +109,36 @@ impl Redaction {
                 tags.iter().any(|(name, value)| is_new(self.value(name, value), value))
             }
             Entry::Error(error) => self.message(&error.message).is_some(),
+            Entry::Statement(statement) if known.contains(statement) => false,
+            Entry::Statement(statement) => {
+                let is_new = is_new(self.statement(statement), statement.text);
+                if !is_new {
+                    known.insert(statement);
+                }
+                is_new
+            }
             Entry::Place(_) | Entry::Dropped(_) | Entry::Boot(_) => false,
+        }
+    }
+
+    /// Returns the text of a statement without its secrets. A worker has normalised it.
+    fn statement<'a>(&self, s: &Statement<'a>) -> Cow<'a, str> {
+        match s.kind {
+            StatementKind::Sql => {
+                let mut normal = [0; STATEMENT_BYTES_MAX + 8];
+                let len = normalise_sql(s.text.as_bytes(), Dialect::Pgsql, &mut normal);
+                if normal[..len] == *s.text.as_bytes() {
+                    return s.text.into();
+                }
+                String::from_utf8_lossy(&normal[..len]).into_owned().into()
+            }
+            StatementKind::Http => self.text(s.text),
+            StatementKind::Redis => {
+                let is_command = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+                let is_clean = matches!(s.text, "(connect)" | "(other)" | BLOT)
+                    || s.text.bytes().all(is_command);
+                if is_clean { s.text.into() } else { BLOT.into() }
+            }
         }
     }
 
@@ -112,6 +167,10 @@ impl Redaction {
                 let clean =
                     self.message(&error.message).map_or_else(|| error.message.clone(), Cow::Owned);
                 Entry::Error(ReportedError { message: clean, ..error.clone() }).encode()
+            }
+            Entry::Statement(statement) => {
+                let text = self.statement(statement);
+                Entry::Statement(Statement { text: &text, ..*statement }).encode()
             }
             other => other.encode(),
         }
@@ -144,8 +203,8 @@ fn is_address(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOT, Redaction, cleaned};
-    use crate::report::{Entry, Wait, WaitKind};
+    use super::{BLOT, CleanStatements, Redaction, cleaned};
+    use crate::report::{Entry, Statement, StatementKind, Wait, WaitKind};
 
     #[test]
     fn name_containing_a_secret_word_is_secret() {
@@ -168,6 +227,21 @@ mod tests {
 
     #[test]
     fn secrets_in_entries_are_redacted() {
+        let statement = |kind, text| {
+            let (file, line) = ("/srv/a.php", 3);
+            let place_calls = 1;
+            Entry::Statement(Statement {
+                kind,
+                text,
+                calls: 2,
+                ns: 5,
+                rows: 0,
+                place_calls,
+                file,
+                line,
+            })
+        };
+        let known = &mut CleanStatements::default();
         let timer = |tags| Entry::Timer { hits: 1, wall_ns: 2, user_ns: 0, system_ns: 0, tags };
         let wait = |kind, peer| Entry::Wait(Wait { kind, peer, times: 1, ns: 5 });
         for (entry, expected) in [
@@ -196,11 +270,28 @@ mod tests {
             (wait(WaitKind::Tcp, "10.0.0.5:5432"), wait(WaitKind::Tcp, "10.0.0.5:5432")),
             (wait(WaitKind::Tcp, "[::1]:80"), wait(WaitKind::Tcp, "[::1]:80")),
             (wait(WaitKind::Lock, "(other)"), wait(WaitKind::Lock, "(other)")),
+            (
+                statement(StatementKind::Sql, "SELECT \"a\" FROM t WHERE b = ?"),
+                statement(StatementKind::Sql, "SELECT \"a\" FROM t WHERE b = ?"),
+            ),
+            (
+                statement(StatementKind::Sql, "SELECT a FROM t WHERE b = 'secret'"),
+                statement(StatementKind::Sql, "SELECT a FROM t WHERE b = ?"),
+            ),
+            (
+                statement(StatementKind::Http, "GET h/x?key=secret"),
+                statement(StatementKind::Http, "GET h/x?(redacted)"),
+            ),
+            (
+                statement(StatementKind::Redis, "HGETALL"),
+                statement(StatementKind::Redis, "HGETALL"),
+            ),
+            (statement(StatementKind::Redis, "get secret"), statement(StatementKind::Redis, BLOT)),
         ] {
-            let clean = Redaction::default().clean(std::slice::from_ref(&entry));
+            let clean = Redaction::default().clean(std::slice::from_ref(&entry), known);
             let found = clean.as_deref().map_or(vec![entry.clone()], cleaned);
             assert_eq!(found, [expected]);
-            assert_eq!(Redaction::default().clean(&found), None, "{found:?}");
+            assert_eq!(Redaction::default().clean(&found, known), None, "{found:?}");
         }
     }
 

@@ -15,6 +15,8 @@
 //! | 6 dropped | number of entries that did not fit, u32 |
 //! | 7 boot | ns u64 from its start to the take (0: at the take, in the run), duration ns u64 |
 //! | 8 error | kind u8, line u32, class and file as in row 4, message and stack with u16 lengths |
+//! | 9 statement | kind u8, calls u32, ns u64, rows u64, calls at its place u32, line u32, file as |
+//! | | in row 4, then the text: UTF-8, without literals |
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -27,6 +29,9 @@ const NAME_BYTES_MAX: usize = 255;
 const MESSAGE_BYTES_MAX: usize = 512;
 /// Maximum bytes of the stack of an error.
 const STACK_BYTES_MAX: usize = 1536;
+
+/// Maximum bytes of the text of a statement, and of the mark of a text that was cut off.
+const TEXT_BYTES_MAX: usize = samovar_log::STATEMENT_BYTES_MAX + 8;
 
 /// Maximum number of boots of one request: its worker's and its script's.
 pub(crate) const BOOTS_MAX: usize = 2;
@@ -192,6 +197,56 @@ pub struct ReportedError<'a> {
     pub stack: &'a str,
 }
 
+/// Kind of a statement: its language.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatementKind {
+    /// SQL, without literals.
+    #[default]
+    Sql = 0,
+    /// A HTTP request: method, host and pattern of the path.
+    Http = 1,
+    /// A command of Redis, without its arguments.
+    Redis = 2,
+}
+
+impl StatementKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [StatementKind; 3] =
+        [StatementKind::Sql, StatementKind::Http, StatementKind::Redis];
+
+    /// Returns the name in labels and pages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            StatementKind::Sql => "sql",
+            StatementKind::Http => "http",
+            StatementKind::Redis => "redis",
+        }
+    }
+}
+
+/// All executions of one statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statement<'a> {
+    /// Its language.
+    pub kind: StatementKind,
+    /// Text without literals.
+    pub text: &'a str,
+    /// Number of executions.
+    pub calls: u32,
+    /// Total time in ns.
+    pub ns: u64,
+    /// Rows read or changed; 0: none, or not known.
+    pub rows: u64,
+    /// Number of executions from the position in PHP that executed it most often.
+    pub place_calls: u32,
+    /// File of this position; a long path is cut at its start, and empty without a position.
+    pub file: &'a str,
+    /// Line.
+    pub line: u32,
+}
+
 /// Tags as (name, value).
 pub type Tags<'a> = Vec<(&'a str, &'a str)>;
 
@@ -225,6 +280,8 @@ pub enum Entry<'a> {
     Boot(Boot),
     /// An exception or a fatal error.
     Error(ReportedError<'a>),
+    /// A statement.
+    Statement(Statement<'a>),
 }
 
 impl Entry<'_> {
@@ -267,6 +324,15 @@ impl Entry<'_> {
                 payload.extend(long(message, MESSAGE_BYTES_MAX));
                 payload.extend(long(stack, STACK_BYTES_MAX));
                 (8, payload)
+            }
+            Entry::Statement(s) => {
+                let mut payload = vec![s.kind as u8];
+                payload.extend(s.calls.to_le_bytes());
+                payload.extend([s.ns.to_le_bytes(), s.rows.to_le_bytes()].concat());
+                payload.extend([s.place_calls.to_le_bytes(), s.line.to_le_bytes()].concat());
+                payload.extend(name(s.file));
+                payload.extend(&s.text.as_bytes()[..s.text.floor_char_boundary(TEXT_BYTES_MAX)]);
+                (9, payload)
             }
         };
         [&[tag], &(payload.len() as u16).to_le_bytes()[..], &payload[..]].concat()
@@ -346,6 +412,7 @@ impl<'a> Fields<'a> {
             6 => Entry::Dropped(payload.u32()?),
             7 => Entry::Boot(Boot { ago_ns: payload.u64()?, ns: payload.u64()? }),
             8 => Entry::Error(payload.error()?),
+            9 => Entry::Statement(payload.statement()?),
             _ => return None,
         };
         payload.0.is_empty().then_some(entry)
@@ -373,10 +440,15 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Reads a text up to the end of the payload.
+    /// Reads a name up to the end of the payload.
     fn rest(&mut self) -> Option<&'a str> {
+        self.rest_of(NAME_BYTES_MAX)
+    }
+
+    /// Reads a text of at most `max` bytes up to the end of the payload.
+    fn rest_of(&mut self, max: usize) -> Option<&'a str> {
         let all = self.bytes(self.0.len())?;
-        (all.len() <= NAME_BYTES_MAX).then(|| std::str::from_utf8(all).ok())?
+        (all.len() <= max).then(|| std::str::from_utf8(all).ok())?
     }
 
     /// Reads a text that is preceded by its length.
@@ -403,6 +475,19 @@ impl<'a> Fields<'a> {
         })
     }
 
+    fn statement(&mut self) -> Option<Statement<'a>> {
+        Some(Statement {
+            kind: *StatementKind::ALL.get(usize::from(self.u8()?))?,
+            calls: self.u32()?,
+            ns: self.u64()?,
+            rows: self.u64()?,
+            place_calls: self.u32()?,
+            line: self.u32()?,
+            file: self.name()?,
+            text: self.rest_of(TEXT_BYTES_MAX)?,
+        })
+    }
+
     fn tags(&mut self) -> Option<Tags<'a>> {
         let mut tags = Vec::new();
         while !self.0.is_empty() {
@@ -414,7 +499,10 @@ impl<'a> Fields<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Boot, Entry, ErrorKind, Malformed, Report, ReportedError, Wait, WaitKind};
+    use super::{
+        Boot, Entry, ErrorKind, Malformed, Report, ReportedError, Statement, StatementKind,
+        TEXT_BYTES_MAX, Wait, WaitKind,
+    };
     use proptest::prelude::*;
 
     fn examples() -> Vec<Entry<'static>> {
@@ -441,6 +529,16 @@ mod tests {
                 message: "a".repeat(512).into(),
                 stack: "#0 /srv/index.php(3): App\\Shop->show()",
             }),
+            Entry::Statement(Statement {
+                kind: StatementKind::Redis,
+                text: "GET",
+                calls: 21,
+                ns: u64::MAX,
+                rows: 7,
+                place_calls: 20,
+                file: "/srv/ProductList.php",
+                line: 40,
+            }),
         ]
     }
 
@@ -455,7 +553,7 @@ mod tests {
     fn malformed_entry_ends_the_report() {
         let route = Entry::Route("a").encode();
         for broken in [
-            &[9, 0, 0][..],                                      // an unknown tag
+            &[99, 0, 0][..],                                     // an unknown tag
             &[1, 200, 0, b'a'],                                  // longer than the rest
             &[1, 1, 0, 0xff],                                    // no UTF-8
             &[2, 1, 0, 0],                                       // a wait without its numbers
@@ -465,6 +563,7 @@ mod tests {
             &[7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0],                  // a boot without its length
             &[8, 11, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],        // an unknown kind of error
             &[8, 11, 0, 0, 0, 0, 0, 0, 0, 0, 255, 1, 0, 0],      // a message longer than the entry
+            &[9, 29, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],  // a statement without a file
             &[1],
         ] {
             let bytes = [&route[..], broken, &route[..]].concat();
@@ -485,6 +584,21 @@ mod tests {
         let is_read = |bytes: &[u8]| Report::new(bytes).next().is_some_and(|one| one.is_ok());
         assert!(is_read(&error(&"x".repeat(512))));
         assert!(!is_read(&error(&"x".repeat(513))));
+    }
+
+    #[test]
+    fn hostile_statement_is_malformed() {
+        let statement = |kind: u8, file_len: u8, text: &[u8]| {
+            let payload = [&[kind][..], &[0; 28], &[file_len], text].concat();
+            [&[9], &(payload.len() as u16).to_le_bytes()[..], &payload[..]].concat()
+        };
+        let is_read = |bytes: &[u8]| Report::new(bytes).next().is_some_and(|one| one.is_ok());
+        assert!(is_read(&statement(0, 0, b"")));
+        assert!(is_read(&statement(2, 0, &[b'x'; TEXT_BYTES_MAX])));
+        assert!(!is_read(&statement(2, 0, &[b'x'; TEXT_BYTES_MAX + 1])));
+        assert!(!is_read(&statement(3, 0, b"")), "an unknown kind");
+        assert!(!is_read(&statement(0, 2, b"x")), "a file longer than the entry");
+        assert!(!is_read(&statement(0, 0, b"\xff")), "no UTF-8");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::checkpoint_savings::BothWays;
 use crate::finished::{End, Model, Numbers};
 use crate::histogram::Histogram;
 use crate::report::{Entry, Wait, WaitKind};
+use crate::statements::{StatementFigures, Statements};
 use crate::store::{RouteMinute, StoredTimer, StoredWait};
 
 /// Maximum number of separate peers of one route.
@@ -217,6 +218,7 @@ pub struct RouteFigures {
     waits: Capped<WaitFigures>,
     timers: Capped<TimerFigures>,
     tags: Capped<u64>,
+    statements: Statements,
     traced: Option<Numbers>,
     both_ways: BothWays,
     closed: Closed,
@@ -256,6 +258,7 @@ impl Default for RouteFigures {
             waits: Capped::new(PEERS_MAX),
             timers: Capped::new(TIMERS_MAX),
             tags: Capped::new(TAGS_MAX),
+            statements: Statements::default(),
             traced: None,
             both_ways: BothWays::default(),
             closed: Closed::default(),
@@ -404,6 +407,7 @@ impl RouteFigures {
                 at_least(&mut closed.timers, place + 1)[place].add(&known);
             }
         }
+        self.statements.absorb(&evicted.statements);
         for (key, requests) in evicted.tags.iter().filter(|(_, requests)| **requests > 0) {
             let place = self.tags.place_or(key, || OTHER.to_owned());
             *self.tags.at(place) += requests;
@@ -440,6 +444,7 @@ impl RouteFigures {
                 figures.system_ns = figures.system_ns.saturating_add(*system_ns);
             }
             Entry::Tag(name, value) => *self.tags.entry(&key(&[(name, value)])) += 1,
+            Entry::Statement(statement) => self.statements.add(statement),
             Entry::Route(_)
             | Entry::Place(_)
             | Entry::Dropped(_)
@@ -460,6 +465,13 @@ impl RouteFigures {
     /// Returns the timers as (tags, figures); beyond the limit there are no tags.
     pub fn timers(&self) -> impl Iterator<Item = (Vec<(&str, &str)>, &TimerFigures)> {
         self.timers.iter().map(|(key, figures)| (tags_of(key), figures))
+    }
+
+    /// Returns the statements, those with the highest time first. Beyond the limit the text is
+    /// `(other)`.
+    #[must_use]
+    pub fn statements(&self) -> Vec<StatementFigures> {
+        self.statements.dearest()
     }
 
     /// Returns the tags of requests as (name, value, requests).

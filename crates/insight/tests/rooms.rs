@@ -19,6 +19,7 @@ fn modules_import_only_lower_ones() {
         "checkpoint_savings",
         "handover_gate",
         "store",
+        "statements",
         "route",
         "series",
         "sources",

@@ -7,6 +7,7 @@
 #include "functions/wrapped.h"
 #include "heap_walk/calls.h"
 #include "heap_walk/report.h"
+#include "insight/statement_hooks.h"
 #include "interpose/original.h"
 #include "loads/loads.h"
 #include "memory/arena.h"
@@ -95,6 +96,7 @@ int samovar_php_startup(const samovar_options *options) {
     }
     samovar_sapi_started();
     samovar_wrap_functions();
+    samovar_statement_hooks_startup();
     samovar_engine_settings_startup();
     samovar_loads_startup();
     samovar_overrun_startup();

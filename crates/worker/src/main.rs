@@ -23,6 +23,7 @@ mod relinking;
 mod request_head;
 mod sealed;
 mod shared;
+mod statement_text;
 mod template;
 mod tracing;
 mod warmup;

@@ -95,7 +95,8 @@ fn message(sender: &Sender, finished: &Finished, route: &str, entries: &[Entry])
             | Entry::Place(_)
             | Entry::Dropped(_)
             | Entry::Boot(_)
-            | Entry::Error(_) => {}
+            | Entry::Error(_)
+            | Entry::Statement(_) => {}
         }
     }
     request.dictionary = words.words();

@@ -27,10 +27,23 @@ static size_t character(const unsigned char *at, size_t left) {
     return len;
 }
 
+/* Returns the number of ASCII bytes at the start of a text, a multiple of 8. */
+static size_t ascii_prefix(const char *text, size_t len) {
+    size_t at = 0;
+    for (uint64_t part; at + sizeof part <= len; at += sizeof part) {
+        memcpy(&part, text + at, sizeof part);
+        if (part & 0x8080808080808080u) {
+            break;
+        }
+    }
+    return at;
+}
+
 size_t samovar_utf8_copy(char *to, size_t room, const char *text, size_t len) {
     const unsigned char *from = (const unsigned char *)text;
-    size_t written = 0;
-    for (size_t at = 0; at < len;) {
+    size_t written = ascii_prefix(text, len < room ? len : room);
+    memcpy(to, text, written);
+    for (size_t at = written; at < len;) {
         const size_t valid = character(from + at, len - at);
         const size_t bytes = valid ? valid : 1;
         if (written + bytes > room) {

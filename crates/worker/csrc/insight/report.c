@@ -2,6 +2,8 @@
  *
  * Entries that do not fit are counted, and the count always fits. */
 #include "insight/report.h"
+#include "insight/statements.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* The same values as in report.rs. */
@@ -13,7 +15,8 @@ typedef enum {
     ENTRY_PLACE = 5,
     ENTRY_DROPPED = 6,
     ENTRY_BOOT = 7,
-    ENTRY_ERROR = 8
+    ENTRY_ERROR = 8,
+    ENTRY_STATEMENT = 9
 } entry_tag;
 
 enum { SERVER_ERROR = 500 };
@@ -153,6 +156,56 @@ static void write_errors(report_writer *w, const request_accounting_state *l) {
     }
 }
 
+/* ---- statements ---------------------------------------------------------------------------- */
+
+/* Writes a statement with the position that has executed it most often. */
+static void write_statement(report_writer *w, const statement_record *record) {
+    static const statement_place nowhere = {.line = 0};
+    const statement_place *place = &nowhere;
+    for (uint32_t i = 0; i < record->place_count; i++) {
+        place = record->places[i].calls > place->calls ? &record->places[i] : place;
+    }
+    size_t len;
+    const char *text = samovar_statement_text_of(record, &len);
+    if (begin(w, ENTRY_STATEMENT, 30u + place->name.len + len)) {
+        put_number(w, record->kind, 1);
+        put_number(w, record->calls, 4);
+        put_number(w, record->ns, 8);
+        put_number(w, record->rows, 8);
+        put_number(w, place->calls, 4);
+        put_number(w, place->line, 4);
+        put_name(w, &place->name);
+        memcpy(w->at + w->len, text, len);
+        w->len += len;
+    }
+}
+
+static int by_time(const void *a, const void *b) {
+    const statement_record *const *first = a, *const *second = b;
+    return ((*first)->ns < (*second)->ns) - ((*first)->ns > (*second)->ns);
+}
+
+/* Writes the statements, those that took longest first: the last ones may not fit. */
+static void write_statements(report_writer *w) {
+    const statements_state *s = samovar_statements;
+    const statement_record *sorted[STATEMENTS_MAX + 1];
+    uint32_t count = 0;
+    for (uint32_t i = 0; s && i < s->record_count; i++) {
+        if (s->records[i].calls > 0) {
+            sorted[count++] = &s->records[i];
+        }
+    }
+    if (s && s->records[STATEMENTS_MAX].calls > 0) {
+        sorted[count++] = &s->records[STATEMENTS_MAX];
+    }
+    if (count > 1) {
+        qsort(sorted, count, sizeof sorted[0], by_time);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        write_statement(w, sorted[i]);
+    }
+}
+
 size_t samovar_report_write(request_accounting_state *l) {
     report_writer w = {.at = l->report, .dropped = l->dropped};
     write_text(&w, ENTRY_ROUTE, &l->route);
@@ -165,6 +218,7 @@ size_t samovar_report_write(request_accounting_state *l) {
         write_waits(&w, &l->waits[WAITS_MAX + kind], l->other_kinds >> kind & 1);
     }
     write_timers(&w, l);
+    write_statements(&w);
     if (w.dropped > 0) {
         put_number(&w, ENTRY_DROPPED, 1);
         put_number(&w, 4, 2);

@@ -7,6 +7,7 @@
 #include "insight/request_accounting.h"
 #include "compat.h"
 #include "insight/report.h"
+#include "insight/statements.h"
 #include <php.h>
 #include <SAPI.h>
 #include <php_main.h>
@@ -24,6 +25,7 @@ uint64_t samovar_now_ns(void) {
 
 void samovar_request_accounting_install(void) {
     samovar_request_accounting = samovar_shared_memory(sizeof *samovar_request_accounting);
+    samovar_statements_install();
 }
 
 void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns,
@@ -48,6 +50,7 @@ void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns
     for (int i = 0; i < KNOWN_PEERS; i++) {
         l->known[i].fd = -1;
     }
+    samovar_statements_open();
     samovar_watcher = samovar_waits_watch;
 }
 
@@ -76,6 +79,7 @@ void samovar_request_accounting_client(uint32_t times, uint64_t ns) {
 void samovar_request_accounting_forked(void) {
     samovar_watcher = NULL;
     samovar_request_accounting = NULL;
+    samovar_statements = NULL;
 }
 
 void samovar_request_accounting_booted(void) {

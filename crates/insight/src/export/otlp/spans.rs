@@ -260,7 +260,8 @@ impl Family<'_> {
             | Entry::Place(_)
             | Entry::Dropped(_)
             | Entry::Boot(_)
-            | Entry::Error(_) => None,
+            | Entry::Error(_)
+            | Entry::Statement(_) => None,
         }
     }
 }

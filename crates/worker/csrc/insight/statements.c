@@ -1,0 +1,250 @@
+/* The tables of statements: texts, and the records of the current request.
+ *
+ * Calls of several tasks, or of fibers, overlap and end in any order, so a call is identified by
+ * the number of its request and the index of its record. A call that a fatal error leaves is never
+ * ended: it is missing in the counts, and no table is left half written. */
+#include "insight/statements.h"
+#include "boundary.h"
+#include <string.h>
+
+statements_state *samovar_statements;
+
+enum { FRAMES_SEARCHED = 64, SOURCE_HASH = 16 };
+static const char other[] = "(other)";
+
+void samovar_statements_install(void) {
+    samovar_statements = samovar_shared_memory(sizeof *samovar_statements);
+    if (samovar_statements) {
+        samovar_statements->seed = samovar_now_ns() | 1;
+    }
+}
+
+static void forget_texts(statements_state *s) {
+    memset(s->sources, 0, sizeof s->sources);
+    memset(s->slots, 0, sizeof s->slots);
+    s->text_count = s->text_bytes = 0;
+    s->epoch++;
+}
+
+void samovar_statements_open(void) {
+    statements_state *s = samovar_statements;
+    if (!s) {
+        return;
+    }
+    s->request++;
+    s->record_count = 0;
+    s->records[STATEMENTS_MAX].calls = 0;
+    if (s->text_count > KNOWN_TEXTS / 4 * 3 || s->text_bytes > KNOWN_TEXT_BYTES / 4 * 3) {
+        forget_texts(s);
+    }
+}
+
+/* ---- texts --------------------------------------------------------------------------------- */
+
+static uint64_t mixed(uint64_t hash, uint64_t part) {
+    const unsigned __int128 product = (unsigned __int128)(hash ^ part) * 0x9e3779b97f4a7c15u;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t samovar_statements_hash(const char *text, size_t len, uint64_t more) {
+    uint64_t hash = mixed(samovar_statements->seed + len, more + 1), part;
+    for (; len >= sizeof part; len -= sizeof part, text += sizeof part) {
+        memcpy(&part, text, sizeof part);
+        hash = mixed(hash, part);
+    }
+    part = 0;
+    memcpy(&part, text, len);
+    return mixed(hash, part);
+}
+
+/* Returns the index of a normalised text, which is added if it is new. */
+static uint32_t index_of_text(statements_state *s, statement_kind kind, const char *text,
+                              size_t len) {
+    const uint64_t hash = samovar_statements_hash(text, len, kind);
+    for (uint32_t n = 0; n < TEXT_SLOTS; n++) {
+        uint16_t *slot = &s->slots[(hash + n) & (TEXT_SLOTS - 1)];
+        if (*slot > 0) {
+            if (s->texts[*slot - 1].hash == hash) {
+                return *slot - 1u;
+            }
+            continue;
+        }
+        if (s->text_count == KNOWN_TEXTS || s->text_bytes + len > KNOWN_TEXT_BYTES) {
+            return NO_TEXT;
+        }
+        const size_t bytes = samovar_utf8_copy(s->bytes + s->text_bytes, len, text, len);
+        s->texts[s->text_count] =
+            (known_text){.hash = hash, .at = s->text_bytes, .len = (uint16_t)bytes};
+        s->text_bytes += bytes;
+        *slot = (uint16_t)++s->text_count;
+        return s->text_count - 1;
+    }
+    return NO_TEXT;
+}
+
+uint32_t samovar_statements_plain(statement_kind kind, const char *text, size_t len) {
+    return index_of_text(samovar_statements, kind, text, MIN(len, STATEMENT_BYTES));
+}
+
+uint32_t samovar_statements_sql(const char *text, size_t len, sql_dialect dialect) {
+    statements_state *s = samovar_statements;
+    const uint64_t hash = samovar_statements_hash(text, len, SOURCE_HASH + dialect);
+    known_source *source = &s->sources[hash & (KNOWN_SOURCES - 1)];
+    if (source->hash != hash) {
+        char normal[STATEMENT_BYTES];
+        const size_t bytes = samovar_normal_sql((const uint8_t *)text, len, dialect,
+                                                (uint8_t *)normal, sizeof normal);
+        *source =
+            (known_source){.hash = hash, .text = index_of_text(s, STATEMENT_SQL, normal, bytes)};
+    }
+    return source->text;
+}
+
+uint32_t samovar_statements_http(const char *method, const char *url, size_t len) {
+    char normal[STATEMENT_BYTES];
+    const size_t bytes =
+        samovar_normal_http((const uint8_t *)method, method ? strlen(method) : 0,
+                            (const uint8_t *)url, len, (uint8_t *)normal, sizeof normal);
+    return index_of_text(samovar_statements, STATEMENT_HTTP, normal, bytes);
+}
+
+void samovar_statements_remember(uint64_t key, uint32_t text) {
+    statements_state *s = samovar_statements;
+    s->prepared[key % PREPARED_MAX] = (prepared_text){.key = key, .epoch = s->epoch, .text = text};
+}
+
+uint32_t samovar_statements_remembered(uint64_t key) {
+    static const char unknown[] = "(prepared before)";
+    const prepared_text *p = &samovar_statements->prepared[key % PREPARED_MAX];
+    return p->key == key && p->epoch == samovar_statements->epoch
+               ? p->text
+               : samovar_statements_plain(STATEMENT_SQL, unknown, sizeof unknown - 1);
+}
+
+const char *samovar_statement_text_of(const statement_record *record, size_t *len) {
+    if (record->text >= KNOWN_TEXTS) {
+        *len = sizeof other - 1;
+        return other;
+    }
+    const known_text *text = &samovar_statements->texts[record->text];
+    *len = text->len;
+    return samovar_statements->bytes + text->at;
+}
+
+/* ---- positions ----------------------------------------------------------------------------- */
+
+static bool ends_with(const zend_string *text, const char *end, size_t len) {
+    return ZSTR_LEN(text) >= len && memcmp(ZSTR_VAL(text) + ZSTR_LEN(text) - len, end, len) == 0;
+}
+
+/* Returns whether a file is of a library: the interesting position is that of its caller. */
+static bool is_library(const zend_string *file) {
+    static const char vendor[] = "/vendor/", packages[] = "/usr/share/php/";
+    static const char wordpress[] = "/wp-includes/class-wpdb.php";
+    return memmem(ZSTR_VAL(file), ZSTR_LEN(file), vendor, sizeof vendor - 1) ||
+           strncmp(ZSTR_VAL(file), packages, sizeof packages - 1) == 0 ||
+           ends_with(file, wordpress, sizeof wordpress - 1);
+}
+
+/* Returns the innermost frame of the application's code, or that of a library if there is none
+ * among the inner ones. */
+static const zend_execute_data *calling_frame(void) {
+    const zend_execute_data *first = NULL, *frame = EG(current_execute_data);
+    for (int n = 0; frame && n < FRAMES_SEARCHED; frame = frame->prev_execute_data) {
+        if (!frame->func || !ZEND_USER_CODE(frame->func->type)) {
+            continue;
+        }
+        n++;
+        if (!is_library(frame->func->op_array.filename)) {
+            return frame;
+        }
+        first = first ? first : frame;
+    }
+    return first;
+}
+
+/* Returns the index of the current position in a record. STATEMENT_PLACES: it has no room. */
+static uint32_t index_of_place(statement_record *record) {
+    const zend_execute_data *frame = calling_frame();
+    if (!frame) {
+        return STATEMENT_PLACES;
+    }
+    const zend_string *file = frame->func->op_array.filename;
+    const uint32_t line = frame->opline ? frame->opline->lineno : 0;
+    for (uint32_t i = 0; i < record->place_count; i++) {
+        if (record->places[i].file == file && record->places[i].line == line) {
+            return i;
+        }
+    }
+    if (record->place_count == STATEMENT_PLACES) {
+        return STATEMENT_PLACES;
+    }
+    statement_place *place = &record->places[record->place_count];
+    const size_t cut = ZSTR_LEN(file) > NAME_BYTES ? ZSTR_LEN(file) - NAME_BYTES : 0;
+    place->file = file;
+    place->line = line;
+    place->calls = 0;
+    samovar_short_name(&place->name, ZSTR_VAL(file) + cut, ZSTR_LEN(file) - cut);
+    return record->place_count++;
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+static statement_record *begin_record(statements_state *s, uint32_t index, statement_kind kind,
+                                      uint32_t text) {
+    statement_record *record = &s->records[index];
+    record->text = text;
+    record->kind = kind;
+    record->calls = record->place_count = 0;
+    record->ns = record->rows = 0;
+    return record;
+}
+
+static uint32_t index_of_record(statements_state *s, statement_kind kind, uint32_t text) {
+    if (text < KNOWN_TEXTS) {
+        known_text *known = &s->texts[text];
+        if (known->request == s->request) {
+            return known->record;
+        }
+        if (s->record_count < STATEMENTS_MAX) {
+            begin_record(s, s->record_count, kind, text);
+            known->request = s->request;
+            known->record = (uint16_t)s->record_count;
+            return s->record_count++;
+        }
+    }
+    if (s->records[STATEMENTS_MAX].calls == 0) {
+        begin_record(s, STATEMENTS_MAX, kind, NO_TEXT);
+    }
+    return STATEMENTS_MAX;
+}
+
+void samovar_statement_begin(statement_call *call, statement_kind kind, uint32_t text) {
+    statements_state *s = samovar_statements;
+    call->request = s->request;
+    call->record = index_of_record(s, kind, text);
+    call->place = index_of_place(&s->records[call->record]);
+    call->from_ns = samovar_now_ns();
+}
+
+void samovar_statement_rename(statement_call *call, statement_kind kind, uint32_t text) {
+    statements_state *s = samovar_statements;
+    if (s && call->request == s->request) {
+        call->record = index_of_record(s, kind, text);
+        call->place = index_of_place(&s->records[call->record]);
+    }
+}
+
+void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t rows) {
+    statements_state *s = samovar_statements;
+    if (!s || call->request != s->request) {
+        return;
+    }
+    statement_record *record = &s->records[call->record];
+    record->calls += calls;
+    record->ns += samovar_now_ns() - call->from_ns;
+    record->rows += rows;
+    if (call->place < record->place_count) {
+        record->places[call->place].calls += calls;
+    }
+}
