@@ -7,6 +7,7 @@ mod endings;
 mod errors;
 mod instrumented;
 mod sampled;
+mod statements;
 mod truth;
 mod unprintable;
 mod waits;

@@ -129,6 +129,25 @@ fn route(name: &str, found: &RouteFigures) -> Value {
         .tags()
         .map(|(name, value, requests)| json!({"name": name, "value": value, "requests": requests}))
         .collect();
+    let statements: Vec<_> = found
+        .statements()
+        .iter()
+        .map(|s| {
+            json!({
+                "kind": s.kind,
+                "text": s.text.as_ref(),
+                "calls": s.calls,
+                "requests": s.requests,
+                "calls_max": s.calls_max,
+                "ns": s.ns,
+                "rows": s.rows,
+                "file": s.file,
+                "line": s.line,
+                "repeats_max": s.repeats_max,
+                "repeating_requests": s.repeating,
+            })
+        })
+        .collect();
     let histogram = found.costs.wall.filled();
     json!({
         "route": name,
@@ -136,6 +155,7 @@ fn route(name: &str, found: &RouteFigures) -> Value {
         "waits": waits,
         "timers": timers,
         "tags": tags,
+        "statements": statements,
         "wall_histogram": histogram,
     })
 }

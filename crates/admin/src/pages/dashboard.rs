@@ -19,6 +19,7 @@ mod request;
 mod requests;
 mod route;
 mod routes;
+mod statements;
 mod tables;
 mod upstreams;
 mod view;

@@ -1,12 +1,14 @@
 //! Formats a slow request as one line.
 
-use crate::recent_requests::{RecentRequest, RecentTimer};
+use crate::recent_requests::{RecentRequest, RecentStatement, RecentTimer};
 use samovar_log::{is_unprintable, printable_json};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// Maximum number of waits and timers in a line of text; JSON contains all of them.
 const SHOWN_MAX: usize = 10;
+/// Maximum number of statements in a line.
+const STATEMENTS_SHOWN_MAX: usize = 5;
 
 fn ms(ns: u64) -> f64 {
     // Whole microseconds: smaller fractions are noise, and fifteen digits are hard to read.
@@ -51,6 +53,14 @@ pub(super) fn json(kept: &RecentRequest, suppressed: u64) -> String {
         let (wall, cpu) = (ms(t.wall_ns), ms(t.cpu_ns));
         json!({ "tags": pairs(&t.tags), "hits": t.hits, "ms": wall, "cpu_ms": cpu })
     };
+    let statement = |s: &RecentStatement| {
+        let (calls, rows, ms) = (s.calls, s.rows, ms(s.ns));
+        let place = format!("{}:{}", s.file, s.line);
+        json!({ "kind": s.kind, "text": s.text, "calls": calls, "ms": ms, "rows": rows,
+                "place": place, "place_calls": s.place_calls })
+    };
+    let statements: Vec<_> =
+        kept.statements.iter().take(STATEMENTS_SHOWN_MAX).map(statement).collect();
     let record = json!({
         "event": "slow_request",
         "began_unix_us": n.began_unix_us,
@@ -85,6 +95,7 @@ pub(super) fn json(kept: &RecentRequest, suppressed: u64) -> String {
         "waits": waits,
         "timers": kept.timers.iter().map(timer).collect::<Vec<_>>(),
         "tags": pairs(&kept.tags),
+        "statements": statements,
         "place": kept.place,
         "blocked": kept.scene.as_ref().map(|scene| &scene.blocked),
         "stack": kept.scene.as_ref().map(|scene| &scene.calls),
@@ -133,6 +144,13 @@ pub(super) fn text(kept: &RecentRequest, suppressed: u64) -> String {
         let tags: Vec<_> = timer.tags.iter().map(|(n, v)| format!("{n}={v}")).collect();
         let tags = tags.join(",");
         let _ = write!(line, "; {} ms in {} × [{}]", ms(timer.wall_ns), timer.hits, plain(&tags));
+    }
+    for s in kept.statements.iter().take(STATEMENTS_SHOWN_MAX) {
+        let (kind, text) = (s.kind.name(), plain(&s.text));
+        let _ = write!(line, "; {} ms in {} × {kind} \"{text}\"", ms(s.ns), s.calls);
+        if !s.file.is_empty() {
+            let _ = write!(line, " at {}:{}", plain(&s.file), s.line);
+        }
     }
     if let Some(place) = &kept.place {
         let _ = write!(line, "; at {}", plain(place));

@@ -1,7 +1,7 @@
 //! `/request?id=`: one request, from its head to its last byte.
 
 use super::view::{NOT_MEASURED, Shown, View};
-use super::{errors, tables};
+use super::{errors, statements, tables};
 use crate::chart::span_bar;
 use crate::format;
 use crate::frame::{moment, nothing, part, route_link, tile};
@@ -34,6 +34,8 @@ pub(super) fn show(view: &View) -> Shown {
             (part("errors", "Errors", &errors::of_request(&kept.errors)))
         }
         (part("waterfall", "Timeline", &waterfall(&kept)))
+        @let of_request = statements::of_request(&kept.statements, numbers.wall_ns);
+        (part("statements", "Statements", &of_request))
         @if let Some(place) = &kept.place {
             (part("place", "PHP location of the longest wait", &html! { pre { code { (place) } } }))
         }

@@ -1,7 +1,7 @@
 //! `/route?name=`: one route: durations, waits, and individual requests to look at.
 
 use super::view::{NOT_MEASURED, Shown, View};
-use super::{history, tables};
+use super::{history, statements, tables};
 use crate::chart::{Part, bar, histogram, parts};
 use crate::format;
 use crate::frame::{named, nothing, part, tile};
@@ -49,6 +49,7 @@ pub(super) fn show(view: &View) -> Shown {
         @if let Some(charts) = history::latest(view, &name) {
             (part("history", "The last 6 hours", &charts))
         }
+        (part("statements", "Statements", &statements::of_route(&route)))
         (part("waits", "Waits", &waits(&route)))
         (part("slow", "Slow and failed requests", &tables::requests(&kept, false)))
         (part("timers", "Timers", &timers(&route)))

@@ -6,8 +6,8 @@ use crate::sources::Sources;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::EventKind;
 use samovar_insight::{
-    Batch, Entry, ErrorKind, Finished, Insight, Limits, Model, Numbers, ReportedError, Wait,
-    WaitKind, intake,
+    Batch, Entry, ErrorKind, Finished, Insight, Limits, Model, Numbers, ReportedError, Statement,
+    StatementKind, Wait, WaitKind, intake,
 };
 use samovar_profile::loads::Explained;
 use samovar_profile::{At, Options, Profiles, Sample};
@@ -139,6 +139,16 @@ fn hostile(text: &str) -> Batch {
             line: 4,
             message: text.into(),
             stack: "",
+        }),
+        Entry::Statement(Statement {
+            kind: StatementKind::Sql,
+            text,
+            calls: 20,
+            ns: 5 * MS,
+            rows: 3,
+            place_calls: 20,
+            file: text,
+            line: 7,
         }),
     ]);
     let numbers =
