@@ -16,9 +16,10 @@ unsafe extern "C" fn samovar_normal_sql(
     to: *mut u8,
     room: usize,
 ) -> usize {
-    // SAFETY: insight/statements.h: `text` has `len` bytes, and `to` has room for `room` bytes,
-    // which C does not read meanwhile.
-    let (text, to) = unsafe { (slice(text, len), std::slice::from_raw_parts_mut(to, room)) };
+    // SAFETY: insight/statements.h: `text` has `len` bytes.
+    let text = unsafe { slice(text, len) };
+    // SAFETY: insight/statements.h: `to` has `room` bytes, and C does not read them meanwhile.
+    let to = unsafe { std::slice::from_raw_parts_mut(to, room) };
     normalise_sql(text, Dialect::of(dialect), to)
 }
 
@@ -32,8 +33,10 @@ unsafe extern "C" fn samovar_normal_http(
     to: *mut u8,
     room: usize,
 ) -> usize {
-    // SAFETY: insight/statements.h: both texts have this length, or none at all.
-    let (method, url) = unsafe { (slice(method, method_len), slice(url, len)) };
+    // SAFETY: insight/statements.h: the method has this length. It may be NULL with the length 0.
+    let method = unsafe { slice(method, method_len) };
+    // SAFETY: insight/statements.h: the URL has this length.
+    let url = unsafe { slice(url, len) };
     let text = http_request(method, url);
     let len = text.len().min(room);
     // SAFETY: insight/statements.h: `to` has room for `room` bytes, and C does not read it meanwhile.
