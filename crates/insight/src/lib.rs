@@ -80,8 +80,8 @@ pub use recent_requests::{RecentRequest, RecentRequests, RecentStatement, Recent
 pub use recorded_error::{ErrorCause, RecordedError};
 pub use redaction::{BLOT, Redaction};
 pub use report::{
-    Boot, Entry, ErrorKind, Malformed, REPORT_BYTES_MAX, Report, ReportedError, Statement,
-    StatementKind, Tags, Wait, WaitKind,
+    Boot, Entry, ErrorKind, Malformed, REPORT_BYTES_MAX, Report, ReportedError, SpanKind,
+    Statement, StatementKind, Tags, TimedSpan, TimedSpans, Wait, WaitKind,
 };
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
 pub use samovar_log::fold;

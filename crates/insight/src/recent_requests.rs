@@ -2,7 +2,7 @@
 
 use crate::finished::{Finished, Numbers};
 use crate::recorded_error::RecordedError;
-use crate::report::{BOOTS_MAX, Boot, Entry, StatementKind, WaitKind};
+use crate::report::{BOOTS_MAX, Boot, Entry, SpanKind, StatementKind, TimedSpan, WaitKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -91,10 +91,29 @@ pub struct RecentRequest {
     /// Statements, those with the highest time first.
     #[serde(default)] // A history may have been written by an older version.
     pub statements: Vec<RecentStatement>,
+    /// Executions and waits in the order of their start. The indices are those of `statements` and
+    /// `waits`.
+    #[serde(default)] // A history may have been written by an older version.
+    pub timeline: Vec<TimedSpan>,
+    /// Time in ns in which the request could run, and other processes did; 0: not measured.
+    #[serde(default)] // A history may have been written by an older version.
+    pub cpu_delay_ns: u64,
 }
 
 fn owned(tags: &[(&str, &str)]) -> Vec<(Box<str>, Box<str>)> {
     tags.iter().map(|(name, value)| (Box::from(*name), Box::from(*value))).collect()
+}
+
+/// Sorts a list by time, longest first. Returns the new index of each element.
+fn sorted<T>(list: &mut Vec<T>, ns: impl Fn(&T) -> u64) -> Vec<u16> {
+    let mut order: Vec<_> = std::mem::take(list).into_iter().enumerate().collect();
+    order.sort_by_key(|(_, one)| std::cmp::Reverse(ns(one)));
+    let mut places = vec![0; order.len()];
+    for (place, (before, one)) in order.into_iter().enumerate() {
+        places[before] = place as u16;
+        list.push(one);
+    }
+    places
 }
 
 impl RecentRequest {
@@ -116,12 +135,21 @@ impl RecentRequest {
             scene: None,
             errors: RecordedError::of_entries(entries),
             statements: Vec::new(),
+            timeline: Vec::new(),
+            cpu_delay_ns: 0,
         };
         for entry in entries {
             kept.add(entry);
         }
-        kept.waits.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
-        kept.statements.sort_by_key(|statement| std::cmp::Reverse(statement.ns));
+        let waits = sorted(&mut kept.waits, |(.., ns)| *ns);
+        let statements = sorted(&mut kept.statements, |statement| statement.ns);
+        kept.timeline.retain_mut(|span| {
+            let places = if span.kind == SpanKind::Wait { &waits } else { &statements };
+            let place = places.get(usize::from(span.index));
+            span.index = place.copied().unwrap_or_default();
+            place.is_some()
+        });
+        kept.timeline.sort_by_key(|span| (span.from_us, std::cmp::Reverse(span.us)));
         kept
     }
 
@@ -149,6 +177,8 @@ impl RecentRequest {
                 file: s.file.into(),
                 line: s.line,
             }),
+            Entry::Spans(spans) => self.timeline = spans.iter().collect(),
+            Entry::CpuDelay(ns) => self.cpu_delay_ns = (*ns).min(self.numbers.run_ns),
             Entry::Route(_) | Entry::Dropped(_) | Entry::Boot(_) | Entry::Error(_) => {}
         }
     }
@@ -249,7 +279,7 @@ impl Ring {
 mod tests {
     use super::{Arc, KEPT_MAX, RecentRequest, RecentRequests};
     use crate::finished::{Finished, Numbers};
-    use crate::report::{Entry, Wait, WaitKind};
+    use crate::report::{Entry, SpanKind, TimedSpan, TimedSpans, Wait, WaitKind};
 
     #[test]
     fn kept_request_lists_longest_wait_first() {
@@ -258,6 +288,20 @@ mod tests {
         let kept = RecentRequest::new(&Finished::default(), "r", &entries);
         let peers: Vec<_> = kept.waits.iter().map(|(_, peer, ..)| &**peer).collect();
         assert_eq!(peers, ["b", "c", "a"]);
+    }
+
+    #[test]
+    fn timeline_refers_to_sorted_lists() {
+        let span = |index, from_us| TimedSpan { kind: SpanKind::Wait, index, from_us, us: 1 };
+        let bytes = TimedSpans::encode(&[span(1, 20), span(0, 10), span(9, 5)]);
+        let wait = |peer, ns| Entry::Wait(Wait { kind: WaitKind::Tcp, peer, times: 1, ns });
+        let spans = TimedSpans::of(&bytes).map(Entry::Spans).expect("whole spans");
+        let entries = [wait("short", 1), wait("long", 9), spans, Entry::CpuDelay(u64::MAX)];
+        let kept = RecentRequest::new(&Finished::default(), "r", &entries);
+        let peers: Vec<_> =
+            kept.timeline.iter().map(|span| &*kept.waits[usize::from(span.index)].1).collect();
+        assert_eq!(peers, ["short", "long"], "by start; one refers to nothing");
+        assert_eq!(kept.cpu_delay_ns, 0, "not more than the request took");
     }
 
     fn kept(id: u64, route: &str, status: u16) -> Arc<RecentRequest> {

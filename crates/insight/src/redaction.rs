@@ -117,7 +117,11 @@ impl Redaction {
                 }
                 is_new
             }
-            Entry::Place(_) | Entry::Dropped(_) | Entry::Boot(_) => false,
+            Entry::Place(_)
+            | Entry::Dropped(_)
+            | Entry::Boot(_)
+            | Entry::Spans(_)
+            | Entry::CpuDelay(_) => false,
         }
     }
 

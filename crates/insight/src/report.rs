@@ -17,6 +17,9 @@
 //! | 8 error | kind u8, line u32, class and file as in row 4, message and stack with u16 lengths |
 //! | 9 statement | kind u8, calls u32, ns u64, rows u64, calls at its place u32, line u32, file as |
 //! | | in row 4, then the text: UTF-8, without literals |
+//! | 10 spans | for each: kind u8, number u16 of the entry with its statement or wait (counted from 0 |
+//! | | for each kind), µs u32 from the take to its start, µs u32 of its duration |
+//! | 11 CPU delay | ns u64 in which the request could run, and other processes did |
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -30,6 +33,8 @@ const MESSAGE_BYTES_MAX: usize = 512;
 /// Maximum bytes of the stack of an error.
 const STACK_BYTES_MAX: usize = 1536;
 
+/// Bytes of a span.
+const SPAN_BYTES: usize = 11;
 /// Maximum bytes of the text of a statement, and of the mark of a text that was cut off.
 const TEXT_BYTES_MAX: usize = samovar_log::STATEMENT_BYTES_MAX + 8;
 
@@ -247,6 +252,70 @@ pub struct Statement<'a> {
     pub line: u32,
 }
 
+/// Kind of a span in the timeline of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpanKind {
+    /// One execution of a statement.
+    Statement = 0,
+    /// One wait.
+    Wait = 1,
+}
+
+/// One execution of a statement, or one wait. Times in µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedSpan {
+    /// Its kind.
+    pub kind: SpanKind,
+    /// Index in the list of statements or of waits.
+    pub index: u16,
+    /// Start after the take.
+    pub from_us: u32,
+    /// Duration.
+    pub us: u32,
+}
+
+/// Spans of a report, not parsed yet: most requests are not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedSpans<'a>(&'a [u8]);
+
+impl<'a> TimedSpans<'a> {
+    /// Returns the spans in the order of their ends. Spans of an unknown kind are skipped.
+    pub fn iter(self) -> impl Iterator<Item = TimedSpan> + 'a {
+        self.0.chunks_exact(SPAN_BYTES).filter_map(|bytes| {
+            let mut fields = Fields(bytes);
+            Some(TimedSpan {
+                kind: match fields.u8()? {
+                    0 => SpanKind::Statement,
+                    1 => SpanKind::Wait,
+                    _ => return None,
+                },
+                index: fields.array().map(u16::from_le_bytes)?,
+                from_us: fields.u32()?,
+                us: fields.u32()?,
+            })
+        })
+    }
+
+    /// Encodes spans as a worker does, for tests.
+    #[must_use]
+    pub fn encode(spans: &[TimedSpan]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for span in spans {
+            bytes.push(span.kind as u8);
+            bytes.extend(span.index.to_le_bytes());
+            bytes.extend([span.from_us.to_le_bytes(), span.us.to_le_bytes()].concat());
+        }
+        bytes
+    }
+
+    /// Reads encoded spans. Returns `None` if their length is impossible.
+    #[must_use]
+    pub fn of(bytes: &'a [u8]) -> Option<TimedSpans<'a>> {
+        bytes.len().is_multiple_of(SPAN_BYTES).then_some(TimedSpans(bytes))
+    }
+}
+
 /// Tags as (name, value).
 pub type Tags<'a> = Vec<(&'a str, &'a str)>;
 
@@ -282,6 +351,10 @@ pub enum Entry<'a> {
     Error(ReportedError<'a>),
     /// A statement.
     Statement(Statement<'a>),
+    /// The order of the statements and waits.
+    Spans(TimedSpans<'a>),
+    /// Time in ns in which the request could run, and other processes did.
+    CpuDelay(u64),
 }
 
 impl Entry<'_> {
@@ -334,6 +407,8 @@ impl Entry<'_> {
                 payload.extend(&s.text.as_bytes()[..s.text.floor_char_boundary(TEXT_BYTES_MAX)]);
                 (9, payload)
             }
+            Entry::Spans(spans) => (10, spans.0.to_vec()),
+            Entry::CpuDelay(ns) => (11, ns.to_le_bytes().to_vec()),
         };
         [&[tag], &(payload.len() as u16).to_le_bytes()[..], &payload[..]].concat()
     }
@@ -413,6 +488,8 @@ impl<'a> Fields<'a> {
             7 => Entry::Boot(Boot { ago_ns: payload.u64()?, ns: payload.u64()? }),
             8 => Entry::Error(payload.error()?),
             9 => Entry::Statement(payload.statement()?),
+            10 => Entry::Spans(TimedSpans::of(payload.bytes(payload.0.len())?)?),
+            11 => Entry::CpuDelay(payload.u64()?),
             _ => return None,
         };
         payload.0.is_empty().then_some(entry)
@@ -500,8 +577,8 @@ impl<'a> Fields<'a> {
 #[cfg(test)]
 mod tests {
     use super::{
-        Boot, Entry, ErrorKind, Malformed, Report, ReportedError, Statement, StatementKind,
-        TEXT_BYTES_MAX, Wait, WaitKind,
+        Boot, Entry, ErrorKind, Malformed, Report, ReportedError, SpanKind, Statement,
+        StatementKind, TEXT_BYTES_MAX, TimedSpan, TimedSpans, Wait, WaitKind,
     };
     use proptest::prelude::*;
 
@@ -539,6 +616,8 @@ mod tests {
                 file: "/srv/ProductList.php",
                 line: 40,
             }),
+            Entry::Spans(TimedSpans(&[0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0])),
+            Entry::CpuDelay(4),
         ]
     }
 
@@ -564,6 +643,8 @@ mod tests {
             &[8, 11, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],        // an unknown kind of error
             &[8, 11, 0, 0, 0, 0, 0, 0, 0, 0, 255, 1, 0, 0],      // a message longer than the entry
             &[9, 29, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],  // a statement without a file
+            &[10, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],    // a part of a span
+            &[11, 4, 0, 1, 0, 0, 0],                             // a delay that is too short
             &[1],
         ] {
             let bytes = [&route[..], broken, &route[..]].concat();
@@ -584,6 +665,15 @@ mod tests {
         let is_read = |bytes: &[u8]| Report::new(bytes).next().is_some_and(|one| one.is_ok());
         assert!(is_read(&error(&"x".repeat(512))));
         assert!(!is_read(&error(&"x".repeat(513))));
+    }
+
+    #[test]
+    fn span_of_unknown_kind_is_skipped() {
+        let wait = TimedSpan { kind: SpanKind::Wait, index: 7, from_us: u32::MAX, us: 9 };
+        let bytes = [&[2; 11][..], &TimedSpans::encode(&[wait])].concat();
+        let spans = TimedSpans::of(&bytes).map(|spans| spans.iter().collect::<Vec<_>>());
+        assert_eq!(spans, Some(vec![wait]));
+        assert_eq!(TimedSpans::of(&bytes[1..]), None);
     }
 
     #[test]

@@ -215,6 +215,8 @@ fn at_least<T: Clone + Default>(list: &mut Vec<T>, len: usize) -> &mut Vec<T> {
 pub struct RouteFigures {
     /// Costs of its requests.
     pub costs: Costs,
+    /// Time in which requests of at least 5 ms could run, and other processes did.
+    pub cpu_delay_ns: u64,
     waits: Capped<WaitFigures>,
     timers: Capped<TimerFigures>,
     tags: Capped<u64>,
@@ -255,6 +257,7 @@ impl Default for RouteFigures {
     fn default() -> RouteFigures {
         RouteFigures {
             costs: Costs::default(),
+            cpu_delay_ns: 0,
             waits: Capped::new(PEERS_MAX),
             timers: Capped::new(TIMERS_MAX),
             tags: Capped::new(TAGS_MAX),
@@ -408,6 +411,7 @@ impl RouteFigures {
             }
         }
         self.statements.absorb(&evicted.statements);
+        self.cpu_delay_ns = self.cpu_delay_ns.saturating_add(evicted.cpu_delay_ns);
         for (key, requests) in evicted.tags.iter().filter(|(_, requests)| **requests > 0) {
             let place = self.tags.place_or(key, || OTHER.to_owned());
             *self.tags.at(place) += requests;
@@ -445,10 +449,12 @@ impl RouteFigures {
             }
             Entry::Tag(name, value) => *self.tags.entry(&key(&[(name, value)])) += 1,
             Entry::Statement(statement) => self.statements.add(statement),
+            Entry::CpuDelay(ns) => self.cpu_delay_ns = self.cpu_delay_ns.saturating_add(*ns),
             Entry::Route(_)
             | Entry::Place(_)
             | Entry::Dropped(_)
             | Entry::Boot(_)
+            | Entry::Spans(_)
             | Entry::Error(_) => {}
         }
     }

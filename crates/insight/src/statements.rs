@@ -14,8 +14,8 @@ pub(crate) const STATEMENTS_MAX: usize = 64;
 pub const REPEATS_MIN: u32 = 10;
 /// Divisor of [`STATEMENTS_MAX`] for the statements that are evicted at once.
 const EVICTED_PART: usize = 8;
-/// Number of executions of statements without room after which the cheapest ones are evicted.
-/// Invented statements must not keep the thread busy.
+/// Number of executions of statements without room after which the cheapest ones are evicted, even
+/// for a statement that takes less time. Invented statements must not keep the thread busy.
 const EVICTION_PAUSE: u64 = 1_000;
 
 /// Sums of one statement. Times in ns.
@@ -96,18 +96,26 @@ pub(crate) struct Statements {
 
 impl Statements {
     pub(crate) fn add(&mut self, statement: &Statement) {
-        self.entry(statement.kind, statement.text, statement.calls.into()).add(statement);
+        let (calls, ns) = (statement.calls.into(), statement.ns);
+        self.entry(statement.kind, statement.text, calls, ns).add(statement);
     }
 
     /// Adds all statements of another route.
     pub(crate) fn absorb(&mut self, evicted: &Statements) {
         for figures in &evicted.all {
-            self.entry(figures.kind, &figures.text, 0).merge(figures);
+            self.entry(figures.kind, &figures.text, 0, figures.ns).merge(figures);
         }
         self.other.merge(&evicted.other);
     }
 
-    fn entry(&mut self, kind: StatementKind, text: &str, calls: u64) -> &mut StatementFigures {
+    /// Returns the figures of a statement to which this number of executions will be added.
+    fn entry(
+        &mut self,
+        kind: StatementKind,
+        text: &str,
+        calls: u64,
+        ns: u64,
+    ) -> &mut StatementFigures {
         if let Some(place) = self.places[kind as usize].get(text) {
             return &mut self.all[*place];
         }
@@ -116,10 +124,14 @@ impl Statements {
         }
         if self.all.len() == STATEMENTS_MAX {
             self.rejected = self.rejected.saturating_add(calls);
-            if self.rejected < EVICTION_PAUSE {
+            let cheapest = self.all.iter().map(|figures| figures.ns).min().unwrap_or_default();
+            if self.rejected >= EVICTION_PAUSE {
+                self.evict(STATEMENTS_MAX / EVICTED_PART);
+            } else if ns > cheapest {
+                self.evict(1);
+            } else {
                 return &mut self.other;
             }
-            self.evict();
         }
         let text: Arc<str> = text.into();
         self.places[kind as usize].insert(Arc::clone(&text), self.all.len());
@@ -128,10 +140,10 @@ impl Statements {
     }
 
     /// Adds the statements with the lowest time to the others.
-    fn evict(&mut self) {
+    fn evict(&mut self, many: usize) {
         self.rejected = 0;
         self.all.sort_by_key(|figures| std::cmp::Reverse(figures.ns));
-        for cheap in self.all.split_off(STATEMENTS_MAX - STATEMENTS_MAX / EVICTED_PART) {
+        for cheap in self.all.split_off(self.all.len().saturating_sub(many)) {
             self.other.merge(&cheap);
         }
         self.places.iter_mut().for_each(HashMap::clear);

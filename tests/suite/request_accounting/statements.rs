@@ -228,3 +228,58 @@ fn request_reports_only_its_own_statements() {
         server.stop();
     }
 }
+
+/// Each execution is in the timeline where it happened, and waits are within their statement.
+#[test]
+fn timeline_has_statements_and_waits_in_order() {
+    let work = r#"
+        Samovar\route('timeline');
+        usleep(3_000);
+        $db = new PDO('sqlite::memory:');
+        $db->sqliteCreateFunction('nap', fn () => usleep(4_000));
+        $db->query('SELECT nap()');
+        usleep(2_000);
+        if (isset($_GET['fatal'])) {
+            $db->sqliteCreateFunction('boom', function () {
+                usleep(4_000);
+                trigger_error('boom', E_USER_ERROR);
+            });
+            $db->query('SELECT boom()');
+        }
+    "#;
+    for model in MODELS {
+        let server = server(model, work);
+        for (query, calls) in [
+            ("/", vec!["(connect)", "SELECT nap()"]),
+            ("/?fatal", vec!["(connect)", "SELECT nap()", "SELECT boom()"]),
+        ] {
+            let response = server.get(query);
+            let id = response.header("x-request-id").expect("an id").to_owned();
+            let found: Value = eventually("the request is kept", || {
+                serde_json::from_str(&ask(&server, &format!("/api/requests/{id}"))).ok()
+            });
+            let spans = found["timeline"].as_array().expect("a list");
+            let number = |span: &Value, key: &str| span[key].as_u64().expect("a number");
+            let text = |span: &&Value| {
+                found["statements"][number(span, "index") as usize]["text"]
+                    .as_str()
+                    .expect("a text")
+            };
+            let statements: Vec<_> = spans.iter().filter(|s| s["kind"] == "statement").collect();
+            let texts: Vec<_> = statements.iter().map(text).collect();
+            assert_eq!(texts, calls, "{model}, {query}: {found}");
+            let waits: Vec<_> = spans.iter().filter(|s| s["kind"] == "wait").collect();
+            let sleeps = if query == "/" { 3 } else { 4 };
+            assert_eq!(waits.len(), sleeps, "{model}, {query}: {found}");
+            assert!(number(waits[0], "us") >= 3_000, "{model}: {found}");
+            let end = |span: &Value| number(span, "from_us") + number(span, "us");
+            let nap = statements[1];
+            assert!(end(waits[0]) <= number(nap, "from_us") + 1, "{model}: {found}");
+            assert!(number(nap, "from_us") <= number(waits[1], "from_us"), "{model}: {found}");
+            assert!(end(waits[1]) <= end(nap) + 1, "{model}: {found}");
+            let page = ask(&server, &format!("/request?id={id}"));
+            assert!(page.contains("SELECT nap()"), "{model}: {page}");
+        }
+        server.stop();
+    }
+}

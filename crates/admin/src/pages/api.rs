@@ -156,6 +156,7 @@ fn route(name: &str, found: &RouteFigures) -> Value {
         "timers": timers,
         "tags": tags,
         "statements": statements,
+        "cpu_delay_ns": found.cpu_delay_ns,
         "wall_histogram": histogram,
     })
 }

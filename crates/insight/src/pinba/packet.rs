@@ -96,7 +96,9 @@ fn message(sender: &Sender, finished: &Finished, route: &str, entries: &[Entry])
             | Entry::Dropped(_)
             | Entry::Boot(_)
             | Entry::Error(_)
-            | Entry::Statement(_) => {}
+            | Entry::Statement(_)
+            | Entry::Spans(_)
+            | Entry::CpuDelay(_) => {}
         }
     }
     request.dictionary = words.words();

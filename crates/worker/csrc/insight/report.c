@@ -3,6 +3,7 @@
  * Entries that do not fit are counted, and the count always fits. */
 #include "insight/report.h"
 #include "insight/statements.h"
+#include "insight/timeline.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,24 +17,33 @@ typedef enum {
     ENTRY_DROPPED = 6,
     ENTRY_BOOT = 7,
     ENTRY_ERROR = 8,
-    ENTRY_STATEMENT = 9
+    ENTRY_STATEMENT = 9,
+    ENTRY_SPANS = 10,
+    ENTRY_CPU_DELAY = 11
 } entry_tag;
 
 enum { SERVER_ERROR = 500 };
-enum { HEAD_BYTES = 3, DROPPED_BYTES = HEAD_BYTES + 4 };
+enum { HEAD_BYTES = 3, DROPPED_BYTES = HEAD_BYTES + 4, SPAN_BYTES = 11, NO_NUMBER = 0xff };
+_Static_assert(WAITS_MAX + WAIT_KINDS < NO_NUMBER && STATEMENTS_MAX + 1 < NO_NUMBER, "a byte");
 
 typedef struct {
     uint8_t *at;
     size_t len;
     uint32_t dropped;
+    size_t reserved; /* bytes at the end for a later entry */
+    /* Numbers of the entries of waits and statements, by their index; NO_NUMBER: not written. */
+    uint8_t wait_numbers[WAITS_MAX + WAIT_KINDS], statement_numbers[STATEMENTS_MAX + 1];
+    uint8_t waits, statements;
 } report_writer;
 
 /* ---- numbers, little-endian, and texts ----------------------------------------------------- */
 
 static void put_number(report_writer *w, uint64_t number, size_t bytes) {
+    uint8_t *to = w->at + w->len;
     for (size_t i = 0; i < bytes; i++) {
-        w->at[w->len++] = (uint8_t)(number >> (8 * i));
+        to[i] = (uint8_t)(number >> (8 * i));
     }
+    w->len += bytes;
 }
 
 static void put_text(report_writer *w, const short_name *text) {
@@ -54,7 +64,7 @@ static void put_long_text(report_writer *w, const char *text, size_t len) {
 
 /* Begins an entry with `bytes` of payload. Returns false if there is no room for it. */
 static bool begin(report_writer *w, entry_tag tag, size_t bytes) {
-    if (w->len + HEAD_BYTES + bytes > SAMOVAR_REPORT_BYTES - DROPPED_BYTES) {
+    if (w->len + HEAD_BYTES + bytes > SAMOVAR_REPORT_BYTES - DROPPED_BYTES - w->reserved) {
         w->dropped++;
         return false;
     }
@@ -97,9 +107,12 @@ static void write_tags(report_writer *w, const request_accounting_state *l) {
     }
 }
 
-static void write_waits(report_writer *w, const peer_waits *first, uint32_t count) {
-    for (const peer_waits *waits = first; waits < first + count; waits++) {
+static void write_waits(report_writer *w, const request_accounting_state *l, uint32_t from,
+                        uint32_t count) {
+    for (uint32_t i = from; i < from + count; i++) {
+        const peer_waits *waits = &l->waits[i];
         if (waits->times > 0 && begin(w, ENTRY_WAIT, 13u + waits->peer.len)) {
+            w->wait_numbers[i] = w->waits++;
             put_number(w, waits->kind, 1);
             put_number(w, waits->times, 4);
             put_number(w, waits->ns, 8);
@@ -168,6 +181,7 @@ static void write_statement(report_writer *w, const statement_record *record) {
     size_t len;
     const char *text = samovar_statement_text_of(record, &len);
     if (begin(w, ENTRY_STATEMENT, 30u + place->name.len + len)) {
+        w->statement_numbers[record - samovar_statements->records] = w->statements++;
         put_number(w, record->kind, 1);
         put_number(w, record->calls, 4);
         put_number(w, record->ns, 8);
@@ -206,19 +220,70 @@ static void write_statements(report_writer *w) {
     }
 }
 
+/* ---- the timeline -------------------------------------------------------------------------- */
+
+static uint64_t microseconds(uint64_t ns) {
+    return MIN(ns / 1000, UINT32_MAX);
+}
+
+/* Writes the spans of the waits and statements that were written. Those that do not fit are
+ * dropped: their times are in the sums. */
+static void write_spans(report_writer *w, const timeline_state *t) {
+    const size_t room = SAMOVAR_REPORT_BYTES - DROPPED_BYTES - HEAD_BYTES - w->len;
+    const uint32_t count = MIN(t->count, room / SPAN_BYTES);
+    uint32_t written = 0;
+    const size_t head = w->len;
+    if (count == 0 || !begin(w, ENTRY_SPANS, 0)) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const timeline_span *span = &t->spans[i];
+        const uint8_t number = span->kind == SPAN_WAIT ? w->wait_numbers[span->index]
+                                                       : w->statement_numbers[span->index];
+        if (number != NO_NUMBER && span->from_ns >= t->taken_ns) {
+            put_number(w, span->kind, 1);
+            put_number(w, number, 2);
+            put_number(w, microseconds(span->from_ns - t->taken_ns), 4);
+            put_number(w, microseconds(span->ns), 4);
+            written++;
+        }
+    }
+    const size_t end = w->len;
+    w->len = head + 1;
+    put_number(w, (uint64_t)written * SPAN_BYTES, 2);
+    w->len = end;
+}
+
+static void write_timeline(report_writer *w) {
+    const uint64_t delay_ns = samovar_timeline_delay_ns();
+    if (delay_ns > 0 && begin(w, ENTRY_CPU_DELAY, 8)) {
+        put_number(w, delay_ns, 8);
+    }
+    if (samovar_timeline) {
+        write_spans(w, samovar_timeline);
+    }
+}
+
 size_t samovar_report_write(request_accounting_state *l) {
     report_writer w = {.at = l->report, .dropped = l->dropped};
+    const uint32_t spans = samovar_timeline ? samovar_timeline->count : 0;
+    memset(w.wait_numbers, NO_NUMBER, sizeof w.wait_numbers);
+    memset(w.statement_numbers, NO_NUMBER, sizeof w.statement_numbers);
+    samovar_statements_close();
     write_text(&w, ENTRY_ROUTE, &l->route);
     write_text(&w, ENTRY_PLACE, &l->place);
     write_boots(&w, l);
     write_errors(&w, l);
     write_tags(&w, l);
-    write_waits(&w, l->waits, l->wait_count);
+    write_waits(&w, l, 0, l->wait_count);
     for (uint32_t kind = 0; kind < WAIT_KINDS && l->other_kinds; kind++) {
-        write_waits(&w, &l->waits[WAITS_MAX + kind], l->other_kinds >> kind & 1);
+        write_waits(&w, l, WAITS_MAX + kind, l->other_kinds >> kind & 1);
     }
     write_timers(&w, l);
+    w.reserved = spans > 0 ? HEAD_BYTES + spans * SPAN_BYTES : 0;
     write_statements(&w);
+    w.reserved = 0;
+    write_timeline(&w);
     if (w.dropped > 0) {
         put_number(&w, ENTRY_DROPPED, 1);
         put_number(&w, 4, 2);

@@ -8,6 +8,7 @@
 #include "compat.h"
 #include "insight/report.h"
 #include "insight/statements.h"
+#include "insight/timeline.h"
 #include <php.h>
 #include <SAPI.h>
 #include <php_main.h>
@@ -26,6 +27,7 @@ uint64_t samovar_now_ns(void) {
 void samovar_request_accounting_install(void) {
     samovar_request_accounting = samovar_shared_memory(sizeof *samovar_request_accounting);
     samovar_statements_install();
+    samovar_timeline_install();
 }
 
 void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns,
@@ -51,6 +53,7 @@ void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns
         l->known[i].fd = -1;
     }
     samovar_statements_open();
+    samovar_timeline_open(taken_ns);
     samovar_watcher = samovar_waits_watch;
 }
 
@@ -80,6 +83,7 @@ void samovar_request_accounting_forked(void) {
     samovar_watcher = NULL;
     samovar_request_accounting = NULL;
     samovar_statements = NULL;
+    samovar_timeline = NULL;
 }
 
 void samovar_request_accounting_booted(void) {

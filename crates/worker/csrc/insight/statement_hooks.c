@@ -80,10 +80,16 @@ static uint32_t describe_argument(const hook *h, zend_execute_data *execute_data
 
 static sql_dialect dialect_of(const pdo_dbh_t *dbh) {
     const char *name = dbh && dbh->driver ? dbh->driver->driver_name : "";
-    return strcmp(name, "mysql") == 0    ? SQL_MYSQL
-           : strcmp(name, "pgsql") == 0  ? SQL_PGSQL
-           : strcmp(name, "sqlite") == 0 ? SQL_SQLITE
-                                         : SQL_UNKNOWN;
+    switch (name[0]) {
+    case 'm':
+        return strcmp(name, "mysql") == 0 ? SQL_MYSQL : SQL_UNKNOWN;
+    case 'p':
+        return strcmp(name, "pgsql") == 0 ? SQL_PGSQL : SQL_UNKNOWN;
+    case 's':
+        return strcmp(name, "sqlite") == 0 ? SQL_SQLITE : SQL_UNKNOWN;
+    default:
+        return SQL_UNKNOWN;
+    }
 }
 
 static uint32_t describe_pdo(const hook *h, zend_execute_data *execute_data, bool *skips) {
@@ -283,7 +289,7 @@ static ZEND_NAMED_FUNCTION(look_at_call) {
     if (is_reported) {
         const uint32_t text = h->describe(h, execute_data, &skips);
         if (!skips) {
-            samovar_statement_begin(&call, h->kind, text);
+            samovar_statement_begin(&call, h->kind, text, h->continues);
         }
     }
     h->original(INTERNAL_FUNCTION_PARAM_PASSTHRU);

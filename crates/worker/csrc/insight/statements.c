@@ -1,9 +1,10 @@
 /* The tables of statements: texts, and the records of the current request.
  *
  * Calls of several tasks, or of fibers, overlap and end in any order, so a call is identified by
- * the number of its request and the index of its record. A call that a fatal error leaves is never
- * ended: it is missing in the counts, and no table is left half written. */
+ * the number of its request and the index of its record. A call that a fatal error leaves is still
+ * in the list of open ones when the report is written. */
 #include "insight/statements.h"
+#include "insight/timeline.h"
 #include "boundary.h"
 #include <string.h>
 
@@ -34,6 +35,9 @@ void samovar_statements_open(void) {
     s->request++;
     s->record_count = 0;
     s->records[STATEMENTS_MAX].calls = 0;
+    for (int i = 0; i < OPEN_MAX; i++) {
+        s->open[i].from_ns = 0;
+    }
     if (s->text_count > KNOWN_TEXTS / 4 * 3 || s->text_bytes > KNOWN_TEXT_BYTES / 4 * 3) {
         forget_texts(s);
     }
@@ -137,8 +141,7 @@ static bool ends_with(const zend_string *text, const char *end, size_t len) {
     return ZSTR_LEN(text) >= len && memcmp(ZSTR_VAL(text) + ZSTR_LEN(text) - len, end, len) == 0;
 }
 
-/* Returns whether a file is of a library: the interesting position is that of its caller. */
-static bool is_library(const zend_string *file) {
+static bool is_in_library(const zend_string *file) {
     static const char vendor[] = "/vendor/", packages[] = "/usr/share/php/";
     static const char wordpress[] = "/wp-includes/class-wpdb.php";
     return memmem(ZSTR_VAL(file), ZSTR_LEN(file), vendor, sizeof vendor - 1) ||
@@ -146,16 +149,25 @@ static bool is_library(const zend_string *file) {
            ends_with(file, wordpress, sizeof wordpress - 1);
 }
 
+/* Returns whether a file is of a library: the interesting position is that of its caller. */
+static bool is_library(statements_state *s, const zend_string *file) {
+    known_file *known = &s->files[((uintptr_t)file >> 4) & (KNOWN_FILES - 1)];
+    if (known->file != file || known->request != s->request) {
+        *known = (known_file){file, s->request, is_in_library(file)};
+    }
+    return known->is_library;
+}
+
 /* Returns the innermost frame of the application's code, or that of a library if there is none
  * among the inner ones. */
-static const zend_execute_data *calling_frame(void) {
+static const zend_execute_data *calling_frame(statements_state *s) {
     const zend_execute_data *first = NULL, *frame = EG(current_execute_data);
     for (int n = 0; frame && n < FRAMES_SEARCHED; frame = frame->prev_execute_data) {
         if (!frame->func || !ZEND_USER_CODE(frame->func->type)) {
             continue;
         }
         n++;
-        if (!is_library(frame->func->op_array.filename)) {
+        if (!is_library(s, frame->func->op_array.filename)) {
             return frame;
         }
         first = first ? first : frame;
@@ -164,8 +176,8 @@ static const zend_execute_data *calling_frame(void) {
 }
 
 /* Returns the index of the current position in a record. STATEMENT_PLACES: it has no room. */
-static uint32_t index_of_place(statement_record *record) {
-    const zend_execute_data *frame = calling_frame();
+static uint32_t index_of_place(statements_state *s, statement_record *record) {
+    const zend_execute_data *frame = calling_frame(s);
     if (!frame) {
         return STATEMENT_PLACES;
     }
@@ -219,20 +231,46 @@ static uint32_t index_of_record(statements_state *s, statement_kind kind, uint32
     return STATEMENTS_MAX;
 }
 
-void samovar_statement_begin(statement_call *call, statement_kind kind, uint32_t text) {
+/* Lists a call until it ends. */
+static void list_open(statements_state *s, statement_call *call) {
+    call->open = 0;
+    while (call->open < OPEN_MAX && s->open[call->open].from_ns > 0) {
+        call->open++;
+    }
+    if (call->open < OPEN_MAX) {
+        s->open[call->open] = *call;
+    }
+}
+
+void samovar_statement_begin(statement_call *call, statement_kind kind, uint32_t text,
+                             bool continues) {
     statements_state *s = samovar_statements;
     call->request = s->request;
+    call->continues = continues;
     call->record = index_of_record(s, kind, text);
-    call->place = index_of_place(&s->records[call->record]);
+    call->place = continues ? STATEMENT_PLACES : index_of_place(s, &s->records[call->record]);
     call->from_ns = samovar_now_ns();
+    list_open(s, call);
 }
 
 void samovar_statement_rename(statement_call *call, statement_kind kind, uint32_t text) {
     statements_state *s = samovar_statements;
     if (s && call->request == s->request) {
         call->record = index_of_record(s, kind, text);
-        call->place = index_of_place(&s->records[call->record]);
+        call->place = index_of_place(s, &s->records[call->record]);
     }
+}
+
+static void add_up(statements_state *s, const statement_call *call, uint32_t calls, uint64_t rows) {
+    statement_record *record = &s->records[call->record];
+    const uint64_t ns = samovar_now_ns() - call->from_ns;
+    record->calls += calls;
+    record->ns += ns;
+    record->rows += rows;
+    if (call->place < record->place_count) {
+        record->places[call->place].calls += calls;
+    }
+    samovar_timeline_add(SPAN_STATEMENT, call->record, call->from_ns, ns);
 }
 
 void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t rows) {
@@ -240,11 +278,21 @@ void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t 
     if (!s || call->request != s->request) {
         return;
     }
-    statement_record *record = &s->records[call->record];
-    record->calls += calls;
-    record->ns += samovar_now_ns() - call->from_ns;
-    record->rows += rows;
-    if (call->place < record->place_count) {
-        record->places[call->place].calls += calls;
+    if (call->open < OPEN_MAX) {
+        s->open[call->open].from_ns = 0;
+    }
+    add_up(s, call, calls, rows);
+}
+
+void samovar_statements_close(void) {
+    statements_state *s = samovar_statements;
+    for (int i = 0; s && i < OPEN_MAX; i++) {
+        if (s->open[i].from_ns > 0) {
+            add_up(s, &s->open[i], s->open[i].continues ? 0 : 1, 0);
+            s->open[i].from_ns = 0;
+        }
+    }
+    if (s) {
+        s->request++; /* Calls of tasks that end later belong to no request. */
     }
 }

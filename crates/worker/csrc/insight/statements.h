@@ -18,6 +18,8 @@ enum {
     KNOWN_SOURCES = 1024,        /* texts of the application; a power of two */
     TEXT_SLOTS = 1024,           /* of the hash table of texts; a power of two */
     PREPARED_MAX = 512,          /* statements whose objects do not tell their text */
+    KNOWN_FILES = 64,            /* a power of two */
+    OPEN_MAX = 16,               /* executions at the same time that are known as unfinished */
     KNOWN_TEXT_BYTES = 192 << 10 /* of all normalised texts */
 };
 enum { NO_TEXT = KNOWN_TEXTS };
@@ -66,11 +68,20 @@ typedef struct {
     uint32_t epoch, text;
 } prepared_text;
 
+/* A file of code, and whether it is of a library. Known for one request. */
+typedef struct {
+    const zend_string *file;
+    uint32_t request;
+    bool is_library;
+} known_file;
+
 /* A statement that is being executed. */
 typedef struct {
     uint32_t request;
     uint32_t record;
     uint32_t place;
+    uint32_t open;  /* index in the list of open ones; OPEN_MAX: it has no room */
+    bool continues; /* it was counted before */
     uint64_t from_ns;
 } statement_call;
 
@@ -80,6 +91,8 @@ typedef struct {
     uint32_t epoch;   /* how often the texts were forgotten */
     uint32_t text_count, text_bytes;
     uint32_t record_count;
+    statement_call open[OPEN_MAX]; /* from_ns is 0: none */
+    known_file files[KNOWN_FILES];
     known_source sources[KNOWN_SOURCES];
     uint16_t slots[TEXT_SLOTS]; /* index of a text + 1; 0: none */
     known_text texts[KNOWN_TEXTS];
@@ -107,13 +120,18 @@ uint32_t samovar_statements_plain(statement_kind kind, const char *text, size_t 
 void samovar_statements_remember(uint64_t key, uint32_t text);
 uint32_t samovar_statements_remembered(uint64_t key);
 
-/* Begins an execution at the current position of PHP's code. */
-void samovar_statement_begin(statement_call *call, statement_kind kind, uint32_t text);
+/* Begins an execution at the current position of PHP's code. `continues`: an execution that was
+ * counted before, so the position does not matter. */
+void samovar_statement_begin(statement_call *call, statement_kind kind, uint32_t text,
+                             bool continues);
 /* Gives a running execution another text. */
 void samovar_statement_rename(statement_call *call, statement_kind kind, uint32_t text);
 /* Ends it. Does nothing if the request has ended meanwhile. `calls` is 0 if this continues an
  * execution that was counted before. */
 void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t rows);
+
+/* Ends the executions that a fatal error has left. */
+void samovar_statements_close(void);
 
 /* Returns the text of a record, and its length. */
 const char *samovar_statement_text_of(const statement_record *record, size_t *len);

@@ -7,6 +7,7 @@
 #include "insight/request_accounting.h"
 #include "insight/peer.h"
 #include "insight/place.h"
+#include "insight/timeline.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -48,6 +49,12 @@ static void add(request_accounting_state *l, uint32_t index, uint32_t times, uin
         l->longest_ns = ns;
         samovar_place_note(&l->place);
     }
+}
+
+/* Adds a wait that has just ended. */
+static void add_span(request_accounting_state *l, uint32_t index, uint64_t ns) {
+    add(l, index, 1, ns);
+    samovar_timeline_add(SPAN_WAIT, index, samovar_now_ns() - ns, ns);
 }
 
 void samovar_waits_add(request_accounting_state *l, wait_kind kind, uint32_t times, uint64_t ns) {
@@ -157,7 +164,7 @@ static void charge(request_accounting_state *l, const blocking_call *call, const
         know_address(l, call);
     }
     if (o->ns >= WAIT_NS_MIN && has_slept(l)) {
-        add(l, index_of_call(l, call, o), 1, o->ns);
+        add_span(l, index_of_call(l, call, o), o->ns);
     }
     errno = error;
 }
@@ -174,7 +181,7 @@ void samovar_waits_charge(const blocking_call *call, long result, int only, uint
     }
     if (ns >= WAIT_NS_MIN) {
         l->sleeps_known = false; /* The watcher did not see these calls. */
-        add(l, index_of_call(l, call, &o), 1, ns);
+        add_span(l, index_of_call(l, call, &o), ns);
     }
     errno = error;
 }

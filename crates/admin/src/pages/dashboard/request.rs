@@ -6,8 +6,11 @@ use crate::chart::span_bar;
 use crate::format;
 use crate::frame::{moment, nothing, part, route_link, tile};
 use maud::{Markup, html};
-use samovar_insight::{Boot, Model, Numbers, RecentRequest, Scene};
+use samovar_insight::{Boot, Model, Numbers, RecentRequest, Scene, SpanKind, TimedSpan};
 use std::fmt::Write as _;
+
+/// Maximum number of statements and waits in the timeline.
+const SPANS_SHOWN_MAX: usize = 60;
 
 pub(super) fn show(view: &View) -> Shown {
     let id = view.query.get("id").unwrap_or_default();
@@ -71,8 +74,8 @@ struct Stretch {
     is_inner: bool,
 }
 
-/// Returns the sections: queue, worker, and the known parts of the worker's time. Waits are known
-/// only as sums; they are drawn one after another after PHP's own time.
+/// Returns the sections: queue, worker, and the known parts of the worker's time. Where the order of
+/// waits is not known, they are drawn one after another after PHP's own time.
 fn stretches(kept: &RecentRequest) -> Vec<Stretch> {
     let n = &kept.numbers;
     let outer = |name: &str, class, from_ns, ns| Stretch {
@@ -105,10 +108,16 @@ fn stretches(kept: &RecentRequest) -> Vec<Stretch> {
             at = at.saturating_add(ns);
         };
         inner("CPU in PHP".to_owned(), "c-php", php);
-        for (kind, peer, times, ns) in &kept.waits {
+        let delay_ns = kept.cpu_delay_ns.min(n.run_ns);
+        if delay_ns > 0 {
+            inner("waiting for a CPU".to_owned(), "c-queue", delay_ns);
+        }
+        let waits = if kept.timeline.is_empty() { &kept.waits[..] } else { &[] };
+        for (kind, peer, times, ns) in waits {
             let times = if *times > 1 { format!(", {times} times") } else { String::new() };
             inner(format!("{} {peer}{times}", kind.name()), "c-wait", *ns);
         }
+        all.extend(longest(&kept.timeline).iter().filter_map(|span| timed(kept, span)));
     }
     if n.worker != 0 && end > n.wall_ns {
         all.push(outer("after the response was sent", "c-rest", n.wall_ns, end - n.wall_ns));
@@ -118,6 +127,31 @@ fn stretches(kept: &RecentRequest) -> Vec<Stretch> {
         all.push(outer(name, "c-rest", end, n.wall_ns - end));
     }
     all
+}
+
+/// Returns the longest spans in the order of their start.
+fn longest(timeline: &[TimedSpan]) -> Vec<TimedSpan> {
+    let mut spans = timeline.to_vec();
+    spans.sort_by_key(|span| std::cmp::Reverse(span.us));
+    spans.truncate(SPANS_SHOWN_MAX);
+    spans.sort_by_key(|span| (span.from_us, std::cmp::Reverse(span.us)));
+    spans
+}
+
+fn timed(kept: &RecentRequest, span: &TimedSpan) -> Option<Stretch> {
+    let index = usize::from(span.index);
+    let (name, class) = match span.kind {
+        SpanKind::Statement => (tables::shortened(&kept.statements.get(index)?.text), "c-timer"),
+        SpanKind::Wait => {
+            let (kind, peer, ..) = kept.waits.get(index)?;
+            (format!("{} {peer}", kind.name()), "c-wait")
+        }
+    };
+    let from_ns = kept.numbers.queue_ns.saturating_add(u64::from(span.from_us) * 1_000);
+    // A span is a part of the run, whatever the worker reports.
+    let end_ns = kept.numbers.queue_ns.saturating_add(kept.numbers.run_ns);
+    let ns = (u64::from(span.us) * 1_000).min(end_ns.saturating_sub(from_ns));
+    Some(Stretch { name, class, from_ns: from_ns.min(end_ns), ns, is_inner: true })
 }
 
 fn row(s: &Stretch, whole: f64) -> Markup {
@@ -163,9 +197,14 @@ fn waterfall(kept: &RecentRequest) -> Markup {
             }
         }
         p.faint.small {
-            "PHP's CPU time and waits are recorded as sums: their order within the worker's time "
-            "is not known. Timers may overlap all other parts. They are drawn from the start of "
-            "the worker's time."
+            "PHP's CPU time is recorded as a sum: its order within the worker's time is not known. "
+            "Statements and waits are drawn where they happened; a statement includes its waits. "
+            "Timers may overlap all other parts. They are drawn from the start of the worker's "
+            "time."
+            @if kept.timeline.len() > SPANS_SHOWN_MAX {
+                " " (kept.timeline.len() - SPANS_SHOWN_MAX) " shorter statements and waits are not "
+                "drawn."
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn show(view: &View) -> Shown {
         (part("tiles", "", &tiles(costs)))
         div.columns {
             (part("histogram", "", &histogram("Request duration", &costs.wall)))
-            (part("split", "", &split(costs)))
+            (part("split", "", &split(costs, route.cpu_delay_ns)))
         }
         (part("percentiles", "Percentiles", &percentiles(costs)))
         @if let Some(charts) = history::latest(view, &name) {
@@ -121,16 +121,18 @@ fn percentiles(costs: &Costs) -> Markup {
 }
 
 /// Returns the shares of the mean request's time.
-fn split(costs: &Costs) -> Markup {
+fn split(costs: &Costs, cpu_delay_ns: u64) -> Markup {
     let per = |sum: u64| sum as f64 / costs.requests.max(1) as f64;
     let php = costs.cpu.sum_ns().saturating_sub(costs.rollback_ns);
     let known = php + costs.waiting_ns;
     let rest = costs.run_ns.saturating_sub(known);
+    let cpu_delay = cpu_delay_ns.min(rest);
     let all = [
         ("in the queue", "c-queue", costs.queue.sum_ns()),
         ("CPU in PHP", "c-php", php),
         ("waiting in PHP", "c-wait", costs.waiting_ns),
-        ("other time in the worker", "c-rest", rest),
+        ("waiting for a CPU", "c-queue", cpu_delay),
+        ("other time in the worker", "c-rest", rest - cpu_delay),
         ("rollback", "c-roll", costs.rollback_ns),
     ];
     let part = |(name, class, sum): (&str, &'static str, u64)| Part {

@@ -7,7 +7,10 @@ use super::message::{
 };
 use crate::finished::{Finished, Numbers};
 use crate::recorded_error::RecordedError;
-use crate::report::{BOOTS_MAX, Boot, Entry, ErrorKind, Wait, WaitKind};
+use crate::report::{
+    BOOTS_MAX, Boot, Entry, ErrorKind, SpanKind, Statement, StatementKind, TimedSpan, Wait,
+    WaitKind,
+};
 use prost::Message as _;
 
 /// Maximum number of spans for waits and timers of one request.
@@ -57,10 +60,21 @@ impl Spans {
             number("samovar.rollback_ns", numbers.rollback_ns),
             number("samovar.memory_peak_bytes", numbers.peak_bytes),
         ];
+        let delay = entries.iter().find_map(|entry| match entry {
+            Entry::CpuDelay(ns) => Some((*ns).min(numbers.run_ns)),
+            _ => None,
+        });
+        php.attributes.extend(delay.map(|ns| number("samovar.cpu_delay_ns", ns)));
         let parent: [u8; 8] = php.span_id.clone().try_into().unwrap_or_default();
         self.0.push(php);
-        let below = entries.iter().filter_map(|entry| family.below_php(entry, parent, taken));
-        self.0.extend(below.take(CHILDREN_MAX));
+        let timeline = Timeline::of(entries);
+        self.0.extend(timeline.spans.iter().filter_map(|span| {
+            let (entry, span) = (timeline.entry(span)?, *span);
+            family.timed(entry, span, parent, taken)
+        }));
+        let sums = entries.iter().filter(|entry| !timeline.contains(entry));
+        let below = sums.filter_map(|entry| family.below_php(entry, parent, taken));
+        self.0.extend(below.take(CHILDREN_MAX - timeline.spans.len()));
     }
 
     /// Returns the number of spans.
@@ -180,6 +194,72 @@ fn of_wait(kind: WaitKind, peer: &str, times: u32) -> Vec<KeyValue> {
     all
 }
 
+/// Executions of statements and waits whose times are known, and what they refer to.
+struct Timeline<'a> {
+    statements: Vec<&'a Entry<'a>>,
+    waits: Vec<&'a Entry<'a>>,
+    spans: Vec<TimedSpan>,
+}
+
+impl<'a> Timeline<'a> {
+    /// Returns the longest spans of a request, up to the limit, in the order of their start.
+    fn of(entries: &'a [Entry<'a>]) -> Timeline<'a> {
+        let is_statement = |entry: &&Entry| matches!(entry, Entry::Statement(_));
+        let mut timeline = Timeline {
+            statements: entries.iter().filter(is_statement).collect(),
+            waits: entries.iter().filter(|entry| matches!(entry, Entry::Wait(_))).collect(),
+            spans: Vec::new(),
+        };
+        let all = entries.iter().filter_map(|entry| match entry {
+            Entry::Spans(spans) => Some(spans.iter()),
+            _ => None,
+        });
+        let mut spans: Vec<_> = all.flatten().collect();
+        spans.retain(|span| timeline.entry(span).is_some());
+        spans.sort_by_key(|span| std::cmp::Reverse(span.us));
+        spans.truncate(CHILDREN_MAX);
+        spans.sort_by_key(|span| (span.from_us, std::cmp::Reverse(span.us)));
+        timeline.spans = spans;
+        timeline
+    }
+
+    fn entry(&self, span: &TimedSpan) -> Option<&'a Entry<'a>> {
+        let all = if span.kind == SpanKind::Wait { &self.waits } else { &self.statements };
+        all.get(usize::from(span.index)).copied()
+    }
+
+    /// Returns whether all parts of a wait are spans of their own.
+    fn contains(&self, entry: &Entry) -> bool {
+        let Entry::Wait(wait) = entry else { return false };
+        let is_it = |span: &&TimedSpan| {
+            span.kind == SpanKind::Wait
+                && self.entry(span).is_some_and(|of| std::ptr::eq(of, entry))
+        };
+        self.spans.iter().filter(is_it).count() >= wait.times as usize
+    }
+}
+
+/// Returns the attributes that the conventions define for a statement, and ours.
+fn of_statement(s: &Statement) -> Vec<KeyValue> {
+    let mut all = match s.kind {
+        StatementKind::Sql => {
+            vec![text("db.system.name", "other_sql"), text("db.query.text", s.text)]
+        }
+        StatementKind::Redis => {
+            vec![text("db.system.name", "redis"), text("db.query.text", s.text)]
+        }
+        StatementKind::Http => {
+            let (method, url) = s.text.split_once(' ').unwrap_or(("", s.text));
+            vec![text("http.request.method", method), text("url.template", url)]
+        }
+    };
+    if !s.file.is_empty() {
+        all.push(text("code.filepath", s.file));
+        all.push(number("code.lineno", s.line.into()));
+    }
+    all
+}
+
 /// Creates the child spans of a request.
 struct Family<'a> {
     numbers: &'a Numbers,
@@ -236,6 +316,30 @@ impl Family<'_> {
         Some(span)
     }
 
+    /// Creates the span of one execution or one wait.
+    fn timed(
+        &mut self,
+        entry: &Entry,
+        span: TimedSpan,
+        parent: [u8; 8],
+        taken: u64,
+    ) -> Option<Span> {
+        let begin = taken.saturating_add(u64::from(span.from_us) * 1_000);
+        let ns = u64::from(span.us) * 1_000;
+        match entry {
+            Entry::Statement(s) => {
+                let mut child = self.child(s.text, CLIENT, parent, begin, ns);
+                child.attributes = of_statement(s);
+                Some(child)
+            }
+            Entry::Wait(wait) => {
+                let one = Entry::Wait(Wait { times: 1, ns, ..*wait });
+                self.below_php(&one, parent, begin)
+            }
+            _ => None,
+        }
+    }
+
     fn below_php(&mut self, entry: &Entry, parent: [u8; 8], begin: u64) -> Option<Span> {
         match entry {
             Entry::Wait(Wait { kind, peer, times, ns }) => {
@@ -261,6 +365,8 @@ impl Family<'_> {
             | Entry::Dropped(_)
             | Entry::Boot(_)
             | Entry::Error(_)
+            | Entry::Spans(_)
+            | Entry::CpuDelay(_)
             | Entry::Statement(_) => None,
         }
     }

@@ -2,7 +2,10 @@ use super::identity::Identity;
 use super::message::{ExportTraceServiceRequest, Span, Value};
 use super::spans::{CHILDREN_MAX, ERROR, Spans, derived};
 use crate::finished::{Finished, Numbers};
-use crate::report::{BOOTS_MAX, Boot, Entry, ErrorKind, ReportedError, Wait, WaitKind};
+use crate::report::{
+    BOOTS_MAX, Boot, Entry, ErrorKind, ReportedError, SpanKind, Statement, StatementKind,
+    TimedSpan, TimedSpans, Wait, WaitKind,
+};
 use prost::Message as _;
 use std::collections::HashSet;
 
@@ -192,4 +195,51 @@ fn child_spans_are_limited_and_have_unique_ids() {
     let ids: HashSet<_> = all.iter().map(|s| s.span_id.clone()).collect();
     assert_eq!(ids.len(), all.len());
     assert_ne!(derived([0; 8], 0), [0; 8]);
+}
+
+#[test]
+fn statements_and_waits_are_spans_at_their_times() {
+    let statement = |kind, text| {
+        let (file, line) = ("/srv/list.php", 40);
+        Entry::Statement(Statement {
+            kind,
+            text,
+            calls: 2,
+            ns: 9,
+            rows: 0,
+            place_calls: 2,
+            file,
+            line,
+        })
+    };
+    let span = |kind, index, from_us, us| TimedSpan { kind, index, from_us, us };
+    let bytes = TimedSpans::encode(&[
+        span(SpanKind::Wait, 1, 6, 2),
+        span(SpanKind::Statement, 0, 5, 4),
+        span(SpanKind::Statement, 1, 1, 3),
+        span(SpanKind::Statement, 9, 0, 1), // refers to nothing
+        span(SpanKind::Wait, u16::MAX, u32::MAX, u32::MAX),
+    ]);
+    let entries = [
+        Entry::Wait(Wait { kind: WaitKind::Sleep, peer: "", times: 3, ns: 5_000 }),
+        statement(StatementKind::Sql, "SELECT ?"),
+        Entry::Wait(Wait { kind: WaitKind::Tcp, peer: "db:5432", times: 1, ns: 2_000 }),
+        statement(StatementKind::Http, "GET h/x"),
+        Entry::Spans(TimedSpans::of(&bytes).expect("whole spans")),
+        Entry::CpuDelay(u64::MAX),
+    ];
+    let all = spans(numbers(), &entries);
+    let names: Vec<_> = all[2..].iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["php", "GET h/x", "SELECT ?", "wait tcp db:5432", "wait sleep"]);
+    let [php, http, sql, wait, sum] = &all[2..] else { panic!("{all:?}") };
+    let after = |span: &Span| span.start_time_unix_nano - php.start_time_unix_nano;
+    let ns = |span: &Span| span.end_time_unix_nano - span.start_time_unix_nano;
+    assert_eq!([after(http), after(sql), after(wait), after(sum)], [1_000, 5_000, 6_000, 0]);
+    assert_eq!([ns(http), ns(sql), ns(wait), ns(sum)], [3_000, 4_000, 2_000, 5_000]);
+    assert!(all[3..].iter().all(|span| span.parent_span_id == php.span_id));
+    assert_eq!(value(sql, "db.query.text"), Some(Value::Text("SELECT ?".to_owned())));
+    assert_eq!(value(sql, "code.lineno"), Some(Value::Number(40)));
+    assert_eq!(value(http, "url.template"), Some(Value::Text("h/x".to_owned())));
+    let delay = i64::try_from(numbers().run_ns).ok().map(Value::Number);
+    assert_eq!(value(php, "samovar.cpu_delay_ns"), delay, "not more than the run");
 }
