@@ -232,7 +232,7 @@ fn request_reports_only_its_own_statements() {
 /// Each execution is in the timeline where it happened, and waits are within their statement.
 #[test]
 fn timeline_has_statements_and_waits_in_order() {
-    let work = r#"
+    let work = r"
         Samovar\route('timeline');
         usleep(3_000);
         $db = new PDO('sqlite::memory:');
@@ -246,7 +246,7 @@ fn timeline_has_statements_and_waits_in_order() {
             });
             $db->query('SELECT boom()');
         }
-    "#;
+    ";
     for model in MODELS {
         let server = server(model, work);
         for (query, calls) in [

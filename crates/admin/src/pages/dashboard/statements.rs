@@ -2,7 +2,7 @@
 
 use crate::chart::bar;
 use crate::format;
-use crate::frame::nothing;
+use crate::frame::{breakable, nothing};
 use maud::{Markup, html};
 use samovar_insight::{REPEATS_MIN, RecentStatement, RouteFigures, StatementKind};
 
@@ -95,17 +95,21 @@ fn one(row: &Row, most: f64) -> Markup {
                 @if let Some(repeats) = row.repeats {
                     br;
                     b.bad { "N+1: " (repeats) " × in one request" }
-                    @if let Some(place) = &row.place { ", from " span.small { (place) } }
+                    @if let Some(place) = &row.place { ", from " span.small { (breakable(place)) } }
                 } @else if let Some(place) = &row.place {
                     br;
-                    span.faint.small { (place) }
+                    span.faint.small { (breakable(place)) }
                 }
             }
-            td.number { (format::digits(row.calls)) }
+            td.number data-of="calls" { (format::digits(row.calls)) }
             td.number { (format::time(row.ns as u64)) }
             td.bars { (bar("c-wait", row.ns, most)) }
             td.number { (format::percent(row.share, 1.0)) }
-            td.number { @if row.rows > 0.0 { (format::digits(row.rows)) } }
+            @if row.rows > 0.0 {
+                td.number data-of="rows" { (format::digits(row.rows)) }
+            } @else {
+                td.number {}
+            }
         }
     }
 }
