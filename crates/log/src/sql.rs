@@ -9,8 +9,8 @@
 //! | `… WHERE id IN (1, 2, 3)` | `… WHERE id IN (?)` |
 //! | `INSERT INTO t VALUES (1, 'a'), (2, 'b')` | `INSERT INTO t VALUES (?)` |
 //!
-//! In case of doubt text counts as a literal. Where two readings would differ in what is a literal,
-//! the rest of the statement is cut off. Workers normalise before they report, and the server
+//! In case of doubt text counts as a literal. Where two readings would find different literals, the
+//! rest of the statement is cut off. Workers normalise before they report, and the server
 //! normalises each reported text again: the normal form of a normal form is that form.
 
 /// Maximum bytes of a normalised statement. The end of a longer one is cut off.
@@ -76,7 +76,7 @@ const BEFORE_NAMES: [&[u8]; 41] = [
 /// Rules by which a statement is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Not known: only what all databases agree on.
+    /// Not known: the rest is cut off where databases differ.
     Unknown = 0,
     /// MySQL and MariaDB: `"` begins a string, and a backslash escapes.
     Mysql = 1,

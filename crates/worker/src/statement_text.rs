@@ -39,7 +39,7 @@ unsafe extern "C" fn samovar_normal_http(
     let url = unsafe { slice(url, len) };
     let text = http_request(method, url);
     let len = text.len().min(room);
-    // SAFETY: insight/statements.h: `to` has room for `room` bytes, and C does not read it meanwhile.
+    // SAFETY: insight/statements.h: `to` has `room` bytes, and C does not read them meanwhile.
     unsafe { to.copy_from_nonoverlapping(text.as_ptr(), len) };
     len
 }

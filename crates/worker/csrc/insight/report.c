@@ -199,20 +199,29 @@ static int by_time(const void *a, const void *b) {
     return ((*first)->ns < (*second)->ns) - ((*first)->ns > (*second)->ns);
 }
 
-/* Writes the statements, those that took longest first: the last ones may not fit. */
+/* Returns the maximum number of bytes of a statement's entry. */
+static size_t room_for(const statement_record *record) {
+    size_t len;
+    samovar_statement_text_of(record, &len);
+    return HEAD_BYTES + 30u + NAME_BYTES + len;
+}
+
+/* Writes the statements. If some may not fit, those that took longest come first. */
 static void write_statements(report_writer *w) {
     const statements_state *s = samovar_statements;
     const statement_record *sorted[STATEMENTS_MAX + 1];
     uint32_t count = 0;
+    size_t bytes = w->len + w->reserved + DROPPED_BYTES;
     for (uint32_t i = 0; s && i < s->record_count; i++) {
         if (s->records[i].calls > 0) {
             sorted[count++] = &s->records[i];
+            bytes += room_for(&s->records[i]);
         }
     }
     if (s && s->records[STATEMENTS_MAX].calls > 0) {
         sorted[count++] = &s->records[STATEMENTS_MAX];
     }
-    if (count > 1) {
+    if (bytes > SAMOVAR_REPORT_BYTES) {
         qsort(sorted, count, sizeof sorted[0], by_time);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -226,7 +235,7 @@ static uint64_t microseconds(uint64_t ns) {
     return MIN(ns / 1000, UINT32_MAX);
 }
 
-/* Writes the spans of the waits and statements that were written. Those that do not fit are
+/* Writes the spans of the waits and statements that were written. Spans that do not fit are
  * dropped: their times are in the sums. */
 static void write_spans(report_writer *w, const timeline_state *t) {
     const size_t room = SAMOVAR_REPORT_BYTES - DROPPED_BYTES - HEAD_BYTES - w->len;

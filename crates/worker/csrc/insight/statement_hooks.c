@@ -130,7 +130,12 @@ static uint64_t finish_changed(const hook *h, zend_execute_data *execute_data, z
                : 0;
 }
 
-/* SQLite executes while rows are fetched. */
+/* SQLite executes while rows are fetched. Other drivers have the rows in memory. */
+static uint32_t describe_fetch(const hook *h, zend_execute_data *execute_data, bool *skips) {
+    *skips = dialect_of(Z_PDO_STMT_P(ZEND_THIS)->dbh) != SQL_SQLITE;
+    return *skips ? NO_TEXT : describe_pdo_statement(h, execute_data, skips);
+}
+
 static uint64_t finish_fetch(const hook *h, zend_execute_data *execute_data, zval *return_value,
                              statement_call *call) {
     const bool is_new = rows_of(Z_PDO_STMT_P(ZEND_THIS)) == 0;
@@ -373,9 +378,7 @@ static void hook_pdo(void) {
     };
     static const hook_row statement[] = {
         {NULL, "execute", {.describe = describe_pdo_statement, .finish = finish_pdo_statement}},
-        {NULL,
-         "fetchall",
-         {.describe = describe_pdo_statement, .finish = finish_fetch, .continues = true}},
+        {NULL, "fetchall", {.describe = describe_fetch, .finish = finish_fetch, .continues = true}},
     };
     hook_all("pdo", connection, COUNT(connection));
     hook_all("pdostatement", statement, COUNT(statement));

@@ -74,8 +74,8 @@ struct Stretch {
     is_inner: bool,
 }
 
-/// Returns the sections: queue, worker, and the known parts of the worker's time. Where the order of
-/// waits is not known, they are drawn one after another after PHP's own time.
+/// Returns the sections: queue, worker, and the known parts of the worker's time. Where the order
+/// of waits is not known, they are drawn one after another after PHP's own time.
 fn stretches(kept: &RecentRequest) -> Vec<Stretch> {
     let n = &kept.numbers;
     let outer = |name: &str, class, from_ns, ns| Stretch {
@@ -148,7 +148,7 @@ fn timed(kept: &RecentRequest, span: &TimedSpan) -> Option<Stretch> {
         }
     };
     let from_ns = kept.numbers.queue_ns.saturating_add(u64::from(span.from_us) * 1_000);
-    // A span is a part of the run, whatever the worker reports.
+    // A worker may report any time; a span is a part of the run.
     let end_ns = kept.numbers.queue_ns.saturating_add(kept.numbers.run_ns);
     let ns = (u64::from(span.us) * 1_000).min(end_ns.saturating_sub(from_ns));
     Some(Stretch { name, class, from_ns: from_ns.min(end_ns), ns, is_inner: true })

@@ -80,8 +80,8 @@ fn table(all: &[Row], per: &str) -> Markup {
             p.faint.small { (all.len() - SHOWN_MAX) " more statements took less time." }
         }
         p.faint.small {
-            "The time is that of the calls in PHP. It includes the wait for the server, and not the "
-            "time in which single rows are fetched."
+            "The time is that of the calls in PHP. It includes the wait for the server, and not "
+            "the time in which single rows are fetched."
         }
     }
 }

@@ -194,7 +194,7 @@ fn of_wait(kind: WaitKind, peer: &str, times: u32) -> Vec<KeyValue> {
     all
 }
 
-/// Executions of statements and waits whose times are known, and what they refer to.
+/// Executions of statements and waits whose times are known, with their entries.
 struct Timeline<'a> {
     statements: Vec<&'a Entry<'a>>,
     waits: Vec<&'a Entry<'a>>,
