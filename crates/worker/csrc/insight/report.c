@@ -218,7 +218,7 @@ static void write_statements(report_writer *w) {
             bytes += room_for(&s->records[i]);
         }
     }
-    if (s && s->records[STATEMENTS_MAX].calls > 0) {
+    if (s && s->has_others && s->records[STATEMENTS_MAX].calls > 0) {
         sorted[count++] = &s->records[STATEMENTS_MAX];
     }
     if (bytes > SAMOVAR_REPORT_BYTES) {
@@ -274,11 +274,17 @@ static void write_timeline(report_writer *w) {
 }
 
 size_t samovar_report_write(request_accounting_state *l) {
-    report_writer w = {.at = l->report, .dropped = l->dropped};
-    const uint32_t spans = samovar_timeline ? samovar_timeline->count : 0;
-    memset(w.wait_numbers, NO_NUMBER, sizeof w.wait_numbers);
-    memset(w.statement_numbers, NO_NUMBER, sizeof w.statement_numbers);
+    report_writer w;
+    w.at = l->report;
+    w.len = w.reserved = 0;
+    w.dropped = l->dropped;
+    w.waits = w.statements = 0;
     samovar_statements_close();
+    const uint32_t spans = samovar_timeline ? samovar_timeline->count : 0;
+    if (spans > 0) {
+        memset(w.wait_numbers, NO_NUMBER, sizeof w.wait_numbers);
+        memset(w.statement_numbers, NO_NUMBER, sizeof w.statement_numbers);
+    }
     write_text(&w, ENTRY_ROUTE, &l->route);
     write_text(&w, ENTRY_PLACE, &l->place);
     write_boots(&w, l);

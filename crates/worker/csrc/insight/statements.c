@@ -34,10 +34,7 @@ void samovar_statements_open(void) {
     }
     s->request++;
     s->record_count = 0;
-    s->records[STATEMENTS_MAX].calls = 0;
-    for (int i = 0; i < OPEN_MAX; i++) {
-        s->open[i].from_ns = 0;
-    }
+    s->has_others = false;
     if (s->text_count > KNOWN_TEXTS / 4 * 3 || s->text_bytes > KNOWN_TEXT_BYTES / 4 * 3) {
         forget_texts(s);
     }
@@ -225,7 +222,8 @@ static uint32_t index_of_record(statements_state *s, statement_kind kind, uint32
             return s->record_count++;
         }
     }
-    if (s->records[STATEMENTS_MAX].calls == 0) {
+    if (!s->has_others) {
+        s->has_others = true;
         begin_record(s, STATEMENTS_MAX, kind, NO_TEXT);
     }
     return STATEMENTS_MAX;
@@ -239,6 +237,7 @@ static void list_open(statements_state *s, statement_call *call) {
     }
     if (call->open < OPEN_MAX) {
         s->open[call->open] = *call;
+        s->open_used = MAX(s->open_used, call->open + 1);
     }
 }
 
@@ -286,13 +285,14 @@ void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t 
 
 void samovar_statements_close(void) {
     statements_state *s = samovar_statements;
-    for (int i = 0; s && i < OPEN_MAX; i++) {
+    for (uint32_t i = 0; s && i < s->open_used; i++) {
         if (s->open[i].from_ns > 0) {
             add_up(s, &s->open[i], s->open[i].continues ? 0 : 1, 0);
             s->open[i].from_ns = 0;
         }
     }
     if (s) {
+        s->open_used = 0;
         s->request++; /* Calls of tasks that end later belong to no request. */
     }
 }

@@ -91,6 +91,8 @@ typedef struct {
     uint32_t epoch;   /* how often the texts were forgotten */
     uint32_t text_count, text_bytes;
     uint32_t record_count;
+    bool has_others;               /* the record of all others is used */
+    uint32_t open_used;            /* entries of `open` that may be set */
     statement_call open[OPEN_MAX]; /* from_ns is 0: none */
     known_file files[KNOWN_FILES];
     known_source sources[KNOWN_SOURCES];

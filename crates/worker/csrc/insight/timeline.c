@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 timeline_state *samovar_timeline;
@@ -39,10 +40,18 @@ static uint64_t delay_so_far(void) {
     return second ? strtoull(second, NULL, 10) : 0;
 }
 
+/* Costs a fraction of the exact clock, and is exact enough to find out whether a request was short.
+ */
+static uint64_t coarse_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 uint64_t samovar_timeline_delay_ns(void) {
     timeline_state *t = samovar_timeline;
-    const uint64_t now = samovar_now_ns();
-    if (!t || now - t->taken_ns < DELAY_MEASURED_NS) {
+    const uint64_t now = coarse_ns();
+    if (!t || now < t->taken_ns || now - t->taken_ns < DELAY_MEASURED_NS) {
         return 0;
     }
     const uint64_t before = t->delay_ns;
