@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 const DAY: u64 = 86_400;
 /// CPU time of a request in the invented history.
@@ -38,7 +39,7 @@ fn invent(path: &Path, days: u64) {
         (0..requests).for_each(|_| cpu.add(CPU_NS));
         let run_ns = 20_000_000 * requests;
         let figures = RouteMinute { requests, cpu, run_ns, ..RouteMinute::default() };
-        let routes = vec![(Box::from("shop"), figures)];
+        let routes = Arc::new(vec![(Box::from("shop"), figures)]);
         store.put(&Minute { at, routes, ..Minute::default() }).expect("room for it");
     }
 }

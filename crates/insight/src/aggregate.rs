@@ -7,6 +7,7 @@ use crate::errors::ErrorGroups;
 use crate::finished::{Finished, Model};
 use crate::histogram::Counting;
 use crate::observation::{Seen, Witness};
+use crate::recent_parts::{Part, RecentParts};
 use crate::recent_requests::{RecentRequest, RecentRequests};
 use crate::redaction::{CleanStatements, Redaction, cleaned};
 use crate::report::{Entry, Report};
@@ -70,6 +71,7 @@ pub struct Aggregate {
     kept: RecentRequests,
     errors: ErrorGroups,
     this_minute: ThisMinute,
+    parts: RecentParts,
     /// Buffer for a route's name.
     name: String,
     redaction: Redaction,
@@ -99,12 +101,15 @@ struct Packed {
 #[derive(Clone, Debug)]
 struct ThisMinute {
     at: u64,
+    /// Begin of its current part: a reload divides a minute.
+    since: u64,
     kept: RecentRequests,
 }
 
 impl ThisMinute {
     fn new(now: u64) -> ThisMinute {
-        ThisMinute { at: now - now % MINUTE_S, kept: RecentRequests::new(KEPT_OF_MINUTE_MAX) }
+        let kept = RecentRequests::new(KEPT_OF_MINUTE_MAX);
+        ThisMinute { at: now - now % MINUTE_S, since: now, kept }
     }
 }
 
@@ -121,6 +126,7 @@ impl Aggregate {
             kept: RecentRequests::default(),
             errors: ErrorGroups::default(),
             this_minute: ThisMinute::new(0),
+            parts: RecentParts::default(),
             name: String::new(),
             redaction: Redaction::default(),
             clean_statements: CleanStatements::default(),
@@ -155,6 +161,9 @@ impl Aggregate {
     /// Like [`Aggregate::take`], but also passes each request that is not packed to `tell` when it
     /// is added.
     pub fn take_and(&mut self, batch: &Batch, now: u64, mut tell: impl FnMut(&Seen)) {
+        if self.this_minute.at == 0 {
+            self.this_minute = ThisMinute::new(now);
+        }
         let mut packed = std::mem::take(&mut self.packed);
         packed.marks.clear();
         if let Some(witness) = &self.witness {
@@ -260,7 +269,7 @@ impl Aggregate {
                 waiting_ns = waiting_ns.saturating_add(wait.ns);
             }
         }
-        route.costs.add_waiting(numbers, waiting_ns);
+        route.add_waiting(numbers, waiting_ns);
         let of_model = &mut self.by_model[numbers.model as usize];
         of_model.add(numbers);
         of_model.add_waiting(numbers, waiting_ns);
@@ -339,16 +348,50 @@ impl Aggregate {
     /// Returns the minute that is over at `now`, once, if anything happened in it. Must be called
     /// before each [`Aggregate::take`].
     pub fn close_minute(&mut self, now: u64) -> Option<Minute> {
-        if now - now % MINUTE_S <= self.this_minute.at {
-            return None;
+        let is_over = now - now % MINUTE_S > self.this_minute.at;
+        is_over.then(|| self.close(ThisMinute::new(now))).flatten()
+    }
+
+    /// Ends the current part of the minute at `now`, as a reload does: the requests of both
+    /// releases are then in different parts. Returns the ended part of the minute, if anything
+    /// happened in it.
+    pub fn close_part(&mut self, now: u64) -> Option<Minute> {
+        // A clock that was set back continues the minute.
+        let now = now.max(self.this_minute.since);
+        if now - now % MINUTE_S > self.this_minute.at {
+            return self.close_minute(now);
         }
-        let mut ended = std::mem::replace(&mut self.this_minute, ThisMinute::new(now));
+        self.close(ThisMinute::new(now))
+    }
+
+    fn close(&mut self, next: ThisMinute) -> Option<Minute> {
+        let is_divided = next.at == self.this_minute.at;
+        let until = if is_divided { next.since } else { self.this_minute.at + MINUTE_S };
+        let mut ended = std::mem::replace(&mut self.this_minute, next);
         let routes = self.routes.named_places_mut();
         let routes: Vec<_> = routes
             .filter_map(|(name, route)| Some((Box::from(name), route.close_minute()?)))
             .collect();
+        let routes = Arc::new(routes);
+        if ended.at > 0 {
+            self.parts.put(Part::new(ended.since, until, Arc::clone(&routes)), is_divided);
+        }
         let minute = Minute { at: ended.at, routes, events: Vec::new(), kept: ended.kept.drain() };
         (!minute.routes.is_empty()).then_some(minute)
+    }
+
+    /// Returns the time since which the figures of each route are in memory, and these figures: all
+    /// parts that are over, and the current one up to `now`. `None` before the first request.
+    #[must_use]
+    pub fn recent(&self, now: u64) -> Option<(u64, Vec<Part>)> {
+        let mut parts: Vec<Part> = self.parts.iter().cloned().collect();
+        if self.this_minute.at > 0 {
+            let open = self.routes.named_places();
+            let open = open.filter_map(|(name, route)| Some((name.into(), route.open_minute()?)));
+            let until = now.max(self.this_minute.since) + 1;
+            parts.push(Part::new(self.this_minute.since, until, Arc::new(open.collect())));
+        }
+        Some((parts.first()?.from, parts))
     }
 
     /// Returns the readable entries of a report.

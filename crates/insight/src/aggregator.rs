@@ -25,6 +25,10 @@ const ROUTES_FULL: &str = "the table of routes is full: further routes are count
 const EVENTS_MAX: usize = 1_000;
 /// Maximum number of events in memory, for reading without the history.
 const RECENT_EVENTS_MAX: usize = 200;
+/// Maximum number of starts and reloads in memory: other events do not push them out.
+const RELEASES_MAX: usize = 32;
+/// Maximum number of parts of minutes that wait for the thread.
+const PARTS_MAX: usize = 2 * EVENTS_OF_KIND_MAX;
 /// Maximum number of events of one kind per minute: many crashes must not push out the reload
 /// before them.
 const EVENTS_OF_KIND_MAX: usize = 20;
@@ -81,6 +85,9 @@ struct Shared {
     figures: Mutex<Aggregate>,
     events: Mutex<Vec<Event>>,
     recent: Mutex<VecDeque<Event>>,
+    releases: Mutex<VecDeque<Event>>,
+    /// Parts of minutes that a reload has ended, for the history.
+    parts: Mutex<Vec<Minute>>,
     events_by_kind: [AtomicU64; EventKind::COUNT],
     history: Mutex<Option<History>>,
     lost: AtomicU64,
@@ -124,6 +131,8 @@ impl Insight {
             figures: Mutex::new(Aggregate::redacting(limits, redaction).witnessed(witness)),
             events: Mutex::default(),
             recent: Mutex::default(),
+            releases: Mutex::default(),
+            parts: Mutex::default(),
             events_by_kind: Default::default(),
             history: Mutex::default(),
             lost: AtomicU64::new(0),
@@ -175,6 +184,7 @@ impl Insight {
     }
 
     /// Records an event. All events are counted; of each kind, a limited number per minute is kept.
+    /// A start or a reload also divides the figures of the minute.
     pub fn event(&self, kind: EventKind, text: String) {
         self.shared.events_by_kind[kind as usize].fetch_add(1, Ordering::Relaxed);
         let event = Event { at: now(), kind, text };
@@ -183,6 +193,14 @@ impl Insight {
         let so_far = lock(&self.shared.recent).iter().filter(is_same).count();
         if so_far >= EVENTS_OF_KIND_MAX {
             return;
+        }
+        if event.is_release() {
+            self.shared.close_part(event.at);
+            let mut releases = lock(&self.shared.releases);
+            if releases.len() == RELEASES_MAX {
+                releases.pop_front();
+            }
+            releases.push_back(event.clone());
         }
         self.remember(event.clone());
         let mut events = lock(&self.shared.events);
@@ -208,6 +226,12 @@ impl Insight {
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         lock(&self.shared.recent).iter().cloned().collect()
+    }
+
+    /// Returns the start and the last reloads, latest last.
+    #[must_use]
+    pub fn releases(&self) -> Vec<Event> {
+        lock(&self.shared.releases).iter().cloned().collect()
     }
 
     /// Stops listening for other machines' requests: another server takes over.
@@ -276,7 +300,8 @@ impl Shared {
             sink.finish();
         }
         // The current minute is written although it is not complete.
-        self.close_minute(u64::MAX, historian.as_ref());
+        self.close_part(now());
+        self.close_minute(now(), historian.as_ref());
         if let Some(historian) = &mut historian {
             historian.finish();
         }
@@ -289,9 +314,21 @@ impl Shared {
         }
     }
 
+    /// Ends the current part of the minute, so that requests before and after `now` are separate.
+    fn close_part(&self, now: u64) {
+        let ended = lock(&self.figures).close_part(now);
+        let mut parts = lock(&self.parts);
+        if parts.len() < PARTS_MAX {
+            parts.extend(ended);
+        }
+    }
+
     fn close_minute(&self, now: u64, historian: Option<&Historian>) {
         let ended = lock(&self.figures).close_minute(now);
+        let parts = std::mem::take(&mut *lock(&self.parts));
         let Some(historian) = historian else { return };
+        // The store adds the parts of a minute.
+        parts.into_iter().for_each(|part| historian.put(part));
         let events = std::mem::take(&mut *lock(&self.events));
         if ended.is_some() || !events.is_empty() {
             let happened = Minute { at: self::now(), ..Minute::default() };

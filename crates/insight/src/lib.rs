@@ -21,6 +21,7 @@
 //! | `recent_requests.rs` | details of the last slow and failed requests, in a ring each |
 //! | `errors.rs` | errors of all requests, grouped by class and place |
 //! | `heat_map.rs` | rows of the latency heat map |
+//! | `recent_parts.rs` | figures of each route in the last minutes and hours |
 //! | `series.rs` | the last seconds and minutes |
 //! | `redaction.rs` | removal of secret values |
 //! | `sources.rs` | other machines that report their requests |
@@ -52,6 +53,7 @@ mod histogram;
 mod intake;
 mod observation;
 pub mod pinba;
+mod recent_parts;
 mod recent_requests;
 mod recorded_error;
 mod redaction;
@@ -76,6 +78,7 @@ pub use heat_map::{HEAT_ROWS, heat_row};
 pub use histogram::Histogram;
 pub use intake::{Ended, Intake, Outlet, intake};
 pub use observation::{Seen, Witness};
+pub use recent_parts::Part;
 pub use recent_requests::{RecentRequest, RecentRequests, RecentStatement, RecentTimer, Scene};
 pub use recorded_error::{ErrorCause, RecordedError};
 pub use redaction::{BLOT, Redaction};

@@ -7,7 +7,7 @@ use crate::finished::{End, Model, Numbers};
 use crate::histogram::Histogram;
 use crate::report::{Entry, Wait, WaitKind};
 use crate::statements::{StatementFigures, Statements};
-use crate::store::{RouteMinute, StoredTimer, StoredWait};
+use crate::store::{Counts, RouteMinute, StoredTimer, StoredWait};
 
 /// Maximum number of separate peers of one route.
 pub(crate) const PEERS_MAX: usize = 32;
@@ -153,6 +153,54 @@ impl Costs {
     pub fn errors(&self) -> u64 {
         self.by_class[5]
     }
+
+    /// Returns the counters that a minute stores as a list. New ones are added at the end only.
+    fn counts(&self) -> Counts {
+        let single = [
+            self.elsewhere,
+            self.retries,
+            self.rollback_pages,
+            self.faults_minor,
+            self.faults_major,
+            self.switches_voluntary,
+            self.switches_involuntary,
+            self.bytes_in,
+        ];
+        Counts(single.into_iter().chain(self.by_class).chain(self.by_end).collect())
+    }
+
+    /// Returns the costs of a minute, or of a sum of minutes.
+    #[must_use]
+    pub fn of_minute(minute: &RouteMinute) -> Costs {
+        const CLASSES_AT: usize = 8;
+        const ENDS_AT: usize = CLASSES_AT + 6;
+        let counts = &minute.counts;
+        let mut costs = Costs {
+            requests: minute.requests,
+            elsewhere: counts.at(0),
+            by_class: std::array::from_fn(|n| counts.at(CLASSES_AT + n)),
+            by_end: std::array::from_fn(|n| counts.at(ENDS_AT + n)),
+            retries: counts.at(1),
+            wall: minute.wall.clone(),
+            queue: minute.queue.clone(),
+            run_ns: minute.run_ns,
+            cpu: minute.cpu.clone(),
+            rollback_ns: minute.rollback_ns,
+            rollback_pages: counts.at(2),
+            waiting_ns: minute.waiting_ns,
+            waiting: minute.waiting.clone(),
+            faults_minor: counts.at(3),
+            faults_major: counts.at(4),
+            switches_voluntary: counts.at(5),
+            switches_involuntary: counts.at(6),
+            peak_bytes_max: minute.peak_bytes_max,
+            bytes_in: counts.at(7),
+            bytes_out: minute.bytes_out,
+        };
+        // A row of version 1 has no classes, but the number of errors.
+        costs.by_class[5] = minute.errors;
+        costs
+    }
 }
 
 /// Returns the index of a status in [`Costs::by_class`].
@@ -234,6 +282,8 @@ pub struct RouteFigures {
 struct ThisMinute {
     wall: Histogram,
     cpu: Histogram,
+    queue: Histogram,
+    waiting: Histogram,
     peak_bytes: u64,
 }
 
@@ -248,6 +298,7 @@ struct Closed {
     waiting_ns: u64,
     rollback_ns: u64,
     bytes_out: u64,
+    counts: Counts,
     /// In the order of the route's own waits.
     waits: Vec<WaitFigures>,
     timers: Vec<TimerFigures>,
@@ -279,6 +330,9 @@ impl RouteFigures {
         minute.wall.add(numbers.wall_ns);
         if numbers.worker != 0 {
             minute.cpu.add(numbers.cpu_ns);
+            if numbers.model != Model::Elsewhere {
+                minute.queue.add(numbers.queue_ns);
+            }
         }
         minute.peak_bytes = minute.peak_bytes.max(numbers.peak_bytes);
         if numbers.is_sampled {
@@ -293,7 +347,17 @@ impl RouteFigures {
         let minute = self.minute.get_or_insert_default();
         minute.wall.add_counted(&sums.wall);
         minute.cpu.add_counted(&sums.cpu);
+        minute.queue.add_counted(&sums.queue);
+        minute.waiting.add_zeros(sums.cpu.count());
         minute.peak_bytes = minute.peak_bytes.max(sums.peak_bytes_max);
+    }
+
+    /// Adds the time that PHP waited in a request.
+    pub(crate) fn add_waiting(&mut self, numbers: &Numbers, ns: u64) {
+        self.costs.add_waiting(numbers, ns);
+        if numbers.worker != 0 && numbers.model != Model::Elsewhere {
+            self.minute.get_or_insert_default().waiting.add(ns);
+        }
     }
 
     /// Returns the figures since the last call, in the form for the disk; `None` without requests.
@@ -301,9 +365,19 @@ impl RouteFigures {
         let minute = self.minute.take()?;
         let fresh = self.closed();
         let then = std::mem::replace(&mut self.closed, fresh);
+        Some(self.since(*minute, &then))
+    }
+
+    /// Returns the figures since the last minute was closed; `None` without requests.
+    pub(crate) fn open_minute(&self) -> Option<RouteMinute> {
+        let minute = self.minute.as_deref()?;
+        Some(self.since(minute.clone(), &self.closed))
+    }
+
+    fn since(&self, minute: ThisMinute, then: &Closed) -> RouteMinute {
         let since = |now: u64, then: u64| now.saturating_sub(then);
         let costs = &self.costs;
-        Some(RouteMinute {
+        RouteMinute {
             requests: since(costs.requests, then.requests),
             errors: since(costs.errors(), then.errors),
             wall: minute.wall,
@@ -316,7 +390,24 @@ impl RouteFigures {
             bytes_out: since(costs.bytes_out, then.bytes_out),
             waits: self.waits_since(&then.waits),
             timers: self.timers_since(&then.timers),
-        })
+            queue: minute.queue,
+            waiting: minute.waiting,
+            counts: costs.counts().since(&then.counts),
+        }
+    }
+
+    /// Returns all figures since the start, in the form of a minute.
+    #[must_use]
+    pub fn whole(&self) -> RouteMinute {
+        let costs = &self.costs;
+        let minute = ThisMinute {
+            wall: costs.wall.clone(),
+            cpu: costs.cpu.clone(),
+            queue: costs.queue.clone(),
+            waiting: costs.waiting.clone(),
+            peak_bytes: costs.peak_bytes_max,
+        };
+        self.since(minute, &Closed::default())
     }
 
     fn closed(&self) -> Closed {
@@ -329,6 +420,7 @@ impl RouteFigures {
             waiting_ns: costs.waiting_ns,
             rollback_ns: costs.rollback_ns,
             bytes_out: costs.bytes_out,
+            counts: costs.counts(),
             waits: self.waits.places().copied().collect(),
             timers: self.timers.places().copied().collect(),
         }
@@ -379,11 +471,14 @@ impl RouteFigures {
             let own = self.minute.get_or_insert_default();
             own.wall.merge(&minute.wall);
             own.cpu.merge(&minute.cpu);
+            own.queue.merge(&minute.queue);
+            own.waiting.merge(&minute.waiting);
             own.peak_bytes = own.peak_bytes.max(minute.peak_bytes);
         }
         let (closed, then) = (&mut self.closed, &evicted.closed);
         closed.requests += then.requests;
         closed.errors += then.errors;
+        closed.counts.add(&then.counts);
         for (sum, ns) in [
             (&mut closed.queue_ns, then.queue_ns),
             (&mut closed.run_ns, then.run_ns),

@@ -20,6 +20,7 @@ fn modules_import_only_lower_ones() {
         "handover_gate",
         "store",
         "statements",
+        "recent_parts",
         "route",
         "series",
         "sources",

@@ -105,9 +105,11 @@ fn costs(costs: &Costs) -> String {
 }
 
 fn of_minute(minute: &RouteMinute) -> String {
-    let times = [&minute.wall, &minute.cpu].map(|h| (h.filled(), h.sum_ns()));
+    let RouteMinute { wall, cpu, queue, waiting, .. } = minute;
+    let times = [wall, cpu, queue, waiting].map(|h| (h.filled(), h.sum_ns()));
     let empty = Histogram::default;
-    format!("{times:?} {:?}", RouteMinute { wall: empty(), cpu: empty(), ..minute.clone() })
+    let (wall, cpu, queue, waiting) = (empty(), empty(), empty(), empty());
+    format!("{times:?} {:?}", RouteMinute { wall, cpu, queue, waiting, ..minute.clone() })
 }
 
 #[test]
@@ -363,6 +365,45 @@ fn minute_is_closed_once_with_its_figures() {
     assert_eq!(bring(600, &["/c"]), None, "a clock that was set back");
     assert_eq!(bring(800, &[]), Some((660, "/a 1, /c 2".to_owned(), 3)));
     assert_eq!(bring(900, &[]), None, "nothing happened");
+}
+
+/// A reload in the middle of a minute: memory has the requests of both releases in different parts,
+/// and the history adds the parts of the minute.
+#[test]
+fn reload_divides_figures_of_its_minute() {
+    let mut found = Aggregate::new(LIMITS);
+    let take = |found: &mut Aggregate, now: u64, wall_ns: u64, requests: usize| {
+        found.close_minute(now);
+        let numbers = Numbers { status: 200, wall_ns, worker: 7, ..Numbers::default() };
+        let mut batch = Batch::default();
+        let finished = Finished { numbers, path: "/a", ..Finished::default() };
+        (0..requests).for_each(|_| batch.put(&finished));
+        found.take(&batch, now);
+    };
+    take(&mut found, 600, 1_000_000, 30);
+    take(&mut found, 610, 1_000_000, 10);
+    let before = found.close_part(625).expect("a part");
+    assert_eq!((before.at, before.routes[0].1.requests), (600, 40));
+    take(&mut found, 630, 5_000_000, 7);
+    let shown = |found: &Aggregate, now| -> Vec<(u64, u64, u64, u64)> {
+        let (begin, parts) = found.recent(now).expect("parts");
+        assert_eq!(begin, 600);
+        let each = parts.iter().filter(|part| !part.routes.is_empty());
+        let figures = |of: &RouteMinute| (of.requests, of.wall.quantile_ns(0.5) / 900_000);
+        each.map(|part| {
+            let (requests, ms) = figures(&part.routes[0].1);
+            (part.from, part.until, requests, ms)
+        })
+        .collect()
+    };
+    let expected = [(600, 625, 40, 1), (625, 632, 7, 5)];
+    assert_eq!(shown(&found, 631), expected, "the open part is there at once");
+    let after = found.close_minute(660).expect("a part");
+    assert_eq!((after.at, after.routes[0].1.requests), (600, 7));
+    assert_eq!(shown(&found, 660), [(600, 625, 40, 1), (625, 660, 7, 5)]);
+    assert!(found.close_part(660).is_none(), "nothing happened");
+    take(&mut found, 661, 1_000_000, 1);
+    assert_eq!(found.close_part(10).map(|m| m.at), Some(660), "a clock that was set back");
 }
 
 #[test]

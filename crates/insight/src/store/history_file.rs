@@ -1,23 +1,24 @@
 //! File of the history: writes minutes within the limits, and answers queries.
 
-use super::rows::{
-    Event, EventKind, Minute, MinuteCosts, MinuteTotal, RouteMinute, RouteSum, decode, encode,
-};
-use super::schema;
+use super::hours::{self, HOUR_S};
+use super::route_minute::RouteMinute;
+use super::rows::{Event, EventKind, Minute, MinuteCosts, MinuteTotal, decode, encode};
+use super::schema::{self, ALL_ROUTES};
 use crate::recent_requests::RecentRequest;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const SECONDS_PER_HOUR: u64 = 3_600;
 const SECONDS_PER_DAY: u64 = 86_400;
 pub(super) const PAGE_BYTES: u64 = 4_096;
 /// Maximum time that a write waits for a tool that reads the file.
 const BUSY_LIMIT: Duration = Duration::from_secs(2);
+/// Age in seconds up to which minutes are not deleted before older hours are.
+const MINUTES_KEPT_S: u64 = 2 * SECONDS_PER_DAY;
 /// Maximum number of hours deleted at once to make room.
 const FORGOTTEN_HOURS_MAX: u32 = 24;
 /// Maximum number of rows in the result of a query.
-const ROWS_MAX: u32 = 100_000;
+pub(super) const ROWS_MAX: u32 = 100_000;
 
 /// Limits of a store.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +53,8 @@ pub enum StoreError {
 /// An open history.
 #[derive(Debug)]
 pub struct Store {
-    connection: Connection,
-    path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
     limits: StoreLimits,
 }
 
@@ -81,15 +82,15 @@ impl Store {
     }
 
     fn open_as_it_is(path: &Path, limits: StoreLimits) -> rusqlite::Result<Store> {
-        let connection = Connection::open(path)?;
+        let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_LIMIT)?;
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "normal")?;
         connection.pragma_update(None, "journal_size_limit", limits.bytes_max / 8)?;
-        schema::make(&connection)?;
         let pages = (limits.bytes_max / PAGE_BYTES).max(schema::PAGES_MIN);
         connection.pragma_update(None, "max_page_count", pages)?;
+        schema::make(&mut connection)?;
         Ok(Store { connection, path: path.to_owned(), limits })
     }
 
@@ -105,13 +106,20 @@ impl Store {
     /// Stores a minute, completely or not at all, and deletes data that exceeds the limits.
     pub fn put(&mut self, minute: &Minute) -> Result<(), StoreError> {
         self.make_room(minute.at).map_err(failed(&self.path))?;
-        self.insert(minute).map_err(failed(&self.path))
+        self.insert(minute).map_err(failed(&self.path))?;
+        hours::sum_up(&mut self.connection, minute.at).map_err(failed(&self.path))
     }
 
     fn insert(&mut self, minute: &Minute) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
-        for (route, figures) in &minute.routes {
-            insert_route(&transaction, minute.at, route, figures)?;
+        let mut all = RouteMinute::default();
+        for (name, figures) in minute.routes.iter() {
+            let route = route_id(&transaction, name)?;
+            add(&transaction, minute.at, route, figures)?;
+            all.merge_route(figures);
+        }
+        if !minute.routes.is_empty() {
+            add(&transaction, minute.at, ALL_ROUTES, &all)?;
         }
         for event in &minute.events {
             transaction
@@ -142,31 +150,43 @@ impl Store {
             if self.used_bytes()? <= self.limits.bytes_max / 10 * 9 {
                 break;
             }
-            let Some(oldest) = self.oldest()? else { break };
-            self.forget_before(oldest - oldest % SECONDS_PER_HOUR + SECONDS_PER_HOUR)?;
+            let Some((oldest, oldest_minute)) = self.oldest()? else { break };
+            let end_of = |at: u64| at - at % HOUR_S + HOUR_S;
+            match oldest_minute {
+                // The sums of these hours stay.
+                Some(minute) if end_of(minute) + MINUTES_KEPT_S <= now => {
+                    self.connection
+                        .execute("DELETE FROM minutes WHERE at < ?1", [end_of(minute)])?;
+                }
+                _ => self.forget_before(end_of(oldest))?,
+            }
         }
         Ok(())
     }
 
     fn forget_before(&mut self, at: u64) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
-        for table in ["minutes", "events", "requests"] {
+        for table in ["minutes", "hours", "events", "requests"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE at < ?1"), [at])?;
         }
         transaction.execute(
-            "DELETE FROM routes WHERE NOT EXISTS (SELECT 1 FROM minutes WHERE route = routes.id)
-             AND ?1 > 0",
+            "DELETE FROM routes WHERE ?1 > 0
+             AND NOT EXISTS (SELECT 1 FROM minutes WHERE route = routes.id)
+             AND NOT EXISTS (SELECT 1 FROM hours WHERE route = routes.id)",
             [at],
         )?;
         transaction.commit()
     }
 
-    fn oldest(&self) -> rusqlite::Result<Option<u64>> {
+    /// Returns the time of the oldest data, and of the oldest minute.
+    fn oldest(&self) -> rusqlite::Result<Option<(u64, Option<u64>)>> {
         self.connection.query_row(
-            "SELECT MIN(at) FROM (SELECT MIN(at) AS at FROM minutes UNION ALL
+            "SELECT MIN(at), (SELECT MIN(at) FROM minutes)
+             FROM (SELECT MIN(at) AS at FROM minutes UNION ALL
+             SELECT MIN(at) FROM hours UNION ALL
              SELECT MIN(at) FROM events UNION ALL SELECT MIN(at) FROM requests)",
             [],
-            |row| row.get(0),
+            |row| Ok(row.get::<_, Option<u64>>(0)?.map(|at| (at, row.get(1).unwrap_or(None)))),
         )
     }
 
@@ -228,7 +248,7 @@ impl Store {
     pub fn totals(&self, from: u64, to: u64) -> Result<Vec<MinuteTotal>, StoreError> {
         let read = || -> rusqlite::Result<Vec<MinuteTotal>> {
             let mut statement = self.connection.prepare_cached(
-                "SELECT at, SUM(requests), SUM(errors) FROM minutes
+                "SELECT at, SUM(requests), SUM(errors) FROM minutes JOIN routes ON id = route
                  WHERE at >= ?1 AND at < ?2 GROUP BY at ORDER BY at LIMIT ?3",
             )?;
             let rows = statement.query_map(params![from, to, ROWS_MAX], |row| {
@@ -237,25 +257,6 @@ impl Store {
             rows.collect()
         };
         read().map_err(failed(&self.path))
-    }
-
-    /// Returns the sums of each route over the minutes that began in `from..to`, most requests
-    /// first.
-    pub fn sums(&self, from: u64, to: u64) -> Result<Vec<(String, RouteSum)>, StoreError> {
-        let rows: Vec<(u64, String, RouteSum)> = self
-            .rows(
-                "SELECT at, name, figures FROM minutes JOIN routes ON id = route
-                 WHERE at >= ?1 AND at < ?2 ORDER BY at, route LIMIT ?3",
-                (from, to),
-            )
-            .map_err(failed(&self.path))?;
-        let mut sums = std::collections::HashMap::<String, RouteSum>::new();
-        for (_, route, minute) in rows {
-            sums.entry(route).or_default().merge(&minute);
-        }
-        let mut sums: Vec<_> = sums.into_iter().collect();
-        sums.sort_by(|a, b| b.1.requests.cmp(&a.1.requests).then_with(|| a.0.cmp(&b.0)));
-        Ok(sums)
     }
 
     /// Returns (route, requests, errors) over the minutes that began in `from..to`, for the `most`
@@ -378,38 +379,49 @@ impl Store {
     }
 }
 
-/// Adds a route's minute to the stored one, which exists if the server was restarted in that
-/// minute.
-fn insert_route(
-    transaction: &Transaction,
-    at: u64,
-    name: &str,
-    figures: &RouteMinute,
-) -> rusqlite::Result<()> {
+fn route_id(transaction: &Transaction, name: &str) -> rusqlite::Result<i64> {
     transaction
         .prepare_cached("INSERT OR IGNORE INTO routes (name) VALUES (?1)")?
         .execute([name])?;
-    let route: i64 = transaction
-        .prepare_cached("SELECT id FROM routes WHERE name = ?1")?
-        .query_row([name], |row| row.get(0))?;
-    let known = transaction
-        .prepare_cached("SELECT figures FROM minutes WHERE at = ?1 AND route = ?2")?
-        .query_row(params![at, route], |row| row.get::<_, Vec<u8>>(0))
-        .optional()?;
-    let mut figures = figures.clone();
-    if let Some(known) = known.and_then(|bytes| decode::<RouteMinute>(&bytes)) {
-        figures.merge(known);
-    }
     transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO minutes (at, route, requests, errors, figures)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![at, route, figures.requests, figures.errors, encode(&figures)])?;
+        .prepare_cached("SELECT id FROM routes WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+}
+
+/// Adds a minute to the stored one, which exists if the server was restarted in that minute, and to
+/// the sum of its hour, which exists if the clock was set back.
+fn add(
+    transaction: &Transaction,
+    at: u64,
+    route: i64,
+    figures: &RouteMinute,
+) -> rusqlite::Result<()> {
+    let stored = |table: &str, at: u64| -> rusqlite::Result<Option<RouteMinute>> {
+        let sql = format!("SELECT figures FROM {table} WHERE at = ?1 AND route = ?2");
+        let mut statement = transaction.prepare_cached(&sql)?;
+        let found = statement.query_row(params![at, route], |row| row.get::<_, Vec<u8>>(0));
+        Ok(found.optional()?.and_then(|bytes| decode(&bytes)))
+    };
+    let merged = |mut known: RouteMinute| {
+        known.merge(figures);
+        known
+    };
+    match stored("minutes", at)? {
+        Some(known) => hours::put(transaction, "minutes", (at, route), &merged(known))?,
+        None => hours::put(transaction, "minutes", (at, route), figures)?,
+    }
+    let hour = at - at % HOUR_S;
+    let is_summed: bool = transaction
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM hours WHERE at = ?1)")?
+        .query_row([hour], |row| row.get(0))?;
+    if is_summed {
+        let known = stored("hours", hour)?.unwrap_or_default();
+        hours::put(transaction, "hours", (hour, route), &merged(known))?;
+    }
     Ok(())
 }
 
-fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
+pub(super) fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Sqlite { path: path.clone(), source }
 }

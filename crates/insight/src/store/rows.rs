@@ -1,6 +1,6 @@
 //! Stored data of a minute, and its encoding.
 
-use crate::histogram::Histogram;
+use super::route_minute::RouteMinute;
 use crate::recent_requests::RecentRequest;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -75,6 +75,15 @@ pub struct Event {
     pub text: String,
 }
 
+impl Event {
+    /// Returns whether another application may serve since the event: the server started, or a new
+    /// generation took over.
+    #[must_use]
+    pub fn is_release(&self) -> bool {
+        matches!(self.kind, EventKind::Start | EventKind::Reload)
+    }
+}
+
 /// Total wait for one peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredWait {
@@ -99,97 +108,6 @@ pub struct StoredTimer {
     pub wall_ns: u64,
     /// CPU time.
     pub cpu_ns: u64,
-}
-
-/// One minute of a route. Times in ns, sizes in bytes.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RouteMinute {
-    /// Requests that ended in it.
-    pub requests: u64,
-    /// Requests with a status of 500 or above.
-    pub errors: u64,
-    /// Wall time.
-    pub wall: Histogram,
-    /// CPU time.
-    pub cpu: Histogram,
-    /// Time in the queue.
-    pub queue_ns: u64,
-    /// Time in a worker.
-    pub run_ns: u64,
-    /// Time that PHP waited.
-    pub waiting_ns: u64,
-    /// Time spent in rollbacks.
-    pub rollback_ns: u64,
-    /// Highest peak of PHP's memory.
-    pub peak_bytes_max: u64,
-    /// Bytes of sent bodies.
-    pub bytes_out: u64,
-    /// Waits of its requests.
-    pub waits: Vec<StoredWait>,
-    /// Timers of its requests.
-    pub timers: Vec<StoredTimer>,
-}
-
-impl RouteMinute {
-    /// Adds another part of the same minute, from before a restart of the server.
-    pub(super) fn merge(&mut self, other: RouteMinute) {
-        self.requests += other.requests;
-        self.errors += other.errors;
-        self.wall.merge(&other.wall);
-        self.cpu.merge(&other.cpu);
-        self.queue_ns = self.queue_ns.saturating_add(other.queue_ns);
-        self.run_ns = self.run_ns.saturating_add(other.run_ns);
-        self.waiting_ns = self.waiting_ns.saturating_add(other.waiting_ns);
-        self.rollback_ns = self.rollback_ns.saturating_add(other.rollback_ns);
-        self.peak_bytes_max = self.peak_bytes_max.max(other.peak_bytes_max);
-        self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
-        for wait in other.waits {
-            let is_same = |w: &&mut StoredWait| w.kind == wait.kind && w.peer == wait.peer;
-            match self.waits.iter_mut().find(is_same) {
-                Some(known) => {
-                    known.times += wait.times;
-                    known.ns = known.ns.saturating_add(wait.ns);
-                }
-                None => self.waits.push(wait),
-            }
-        }
-        for timer in other.timers {
-            match self.timers.iter_mut().find(|known| known.tags == timer.tags) {
-                Some(known) => {
-                    known.hits += timer.hits;
-                    known.wall_ns = known.wall_ns.saturating_add(timer.wall_ns);
-                    known.cpu_ns = known.cpu_ns.saturating_add(timer.cpu_ns);
-                }
-                None => self.timers.push(timer),
-            }
-        }
-    }
-}
-
-/// Sums of a route over several minutes: the parts of [`RouteMinute`] that are compared. Times in
-/// ns.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct RouteSum {
-    /// Number of requests.
-    pub requests: u64,
-    /// Requests with a status of 500 or above.
-    pub errors: u64,
-    /// Wall time.
-    pub wall: Histogram,
-    /// CPU time.
-    pub cpu: Histogram,
-    /// Time that PHP waited.
-    pub waiting_ns: u64,
-}
-
-impl RouteSum {
-    pub(super) fn merge(&mut self, other: &RouteSum) {
-        self.requests += other.requests;
-        self.errors += other.errors;
-        self.wall.merge(&other.wall);
-        self.cpu.merge(&other.cpu);
-        self.waiting_ns = self.waiting_ns.saturating_add(other.waiting_ns);
-    }
 }
 
 /// Costs of a route in one minute. Times in ns.
@@ -225,8 +143,8 @@ pub struct MinuteTotal {
 pub struct Minute {
     /// Start of the minute, in seconds since 1970.
     pub at: u64,
-    /// Figures by route.
-    pub routes: Vec<(Box<str>, RouteMinute)>,
+    /// Figures by route, shared with the parts in memory.
+    pub routes: Arc<Vec<(Box<str>, RouteMinute)>>,
     /// Events in it.
     pub events: Vec<Event>,
     /// Slow and failed requests that ended in it.

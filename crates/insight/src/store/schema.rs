@@ -1,15 +1,26 @@
-//! Tables of the history, and the check whether a file is one.
+//! Tables of the history, the check whether a file is one, and the conversion of older files.
 
+use super::hours;
 use rusqlite::{Connection, ErrorCode};
 
-/// Schema version, increased when a table changes. A file with another version is renamed.
-const VERSION: i64 = 1;
+/// Schema version, increased when a table changes. A file with a later version is renamed.
+const VERSION: i64 = 2;
+/// Version without sums of hours and of all routes. [`hours::convert`] adds them.
+const VERSION_WITHOUT_SUMS: i64 = 1;
 /// Number of pages that empty tables need.
 pub(super) const PAGES_MIN: u64 = 64;
+
+/// Number of the row with the sum of all routes, in `minutes` and `hours`. It has no row in
+/// `routes`, so a join leaves it out.
+pub(super) const ALL_ROUTES: i64 = 0;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS routes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE IF NOT EXISTS minutes (
+        at INTEGER NOT NULL, route INTEGER NOT NULL, requests INTEGER NOT NULL,
+        errors INTEGER NOT NULL, figures BLOB NOT NULL, PRIMARY KEY (at, route)
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS hours (
         at INTEGER NOT NULL, route INTEGER NOT NULL, requests INTEGER NOT NULL,
         errors INTEGER NOT NULL, figures BLOB NOT NULL, PRIMARY KEY (at, route)
     ) WITHOUT ROWID;
@@ -22,14 +33,17 @@ const TABLES: &str = "
     CREATE INDEX IF NOT EXISTS requests_id ON requests (id);
 ";
 
-/// Creates missing tables. Returns an error that [`is_unreadable`] accepts if the file has another
-/// origin or version.
-pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
+/// Creates missing tables, and converts an older file. Returns an error that [`is_unreadable`]
+/// accepts if the file has another origin or a later version.
+pub(super) fn make(connection: &mut Connection) -> rusqlite::Result<()> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != 0 && version != VERSION {
+    if !(0..=VERSION).contains(&version) {
         return Err(rusqlite::Error::InvalidQuery);
     }
     connection.execute_batch(TABLES)?;
+    if version == VERSION_WITHOUT_SUMS {
+        hours::convert(connection)?;
+    }
     connection.pragma_update(None, "user_version", VERSION)
 }
 

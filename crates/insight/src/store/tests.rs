@@ -1,7 +1,7 @@
 use super::history_file::PAGE_BYTES;
 use super::{
-    Event, EventKind, Historian, Minute, MinuteTotal, RouteMinute, Store, StoreLimits, StoredTimer,
-    StoredWait,
+    Event, EventKind, Historian, Minute, MinuteTotal, RouteMinute, RouteSum, Store, StoreLimits,
+    StoredTimer, StoredWait,
 };
 use crate::finished::{Finished, Numbers};
 use crate::histogram::Histogram;
@@ -21,8 +21,8 @@ fn figures(requests: u64) -> RouteMinute {
 }
 
 fn minute(at: u64, routes: &[(&str, u64)]) -> Minute {
-    let routes = routes.iter().map(|(name, n)| (Box::from(*name), figures(*n))).collect();
-    Minute { at, routes, ..Minute::default() }
+    let routes: Vec<_> = routes.iter().map(|(name, n)| (Box::from(*name), figures(*n))).collect();
+    Minute { at, routes: Arc::new(routes), ..Minute::default() }
 }
 
 fn open(path: &Path) -> Store {
@@ -101,7 +101,7 @@ fn minute_with_restart_contains_both_parts() {
     let (_folder, path) = file();
     let part = |ns| {
         let mut part = minute(60, &[("shop", 10)]);
-        let figures = &mut part.routes[0].1;
+        let figures = &mut Arc::make_mut(&mut part.routes)[0].1;
         figures.waits = ["db", if ns == 1 { "a" } else { "b" }]
             .map(|peer| StoredWait { kind: "tcp".into(), peer: peer.into(), times: 1, ns })
             .to_vec();
@@ -115,7 +115,7 @@ fn minute_with_restart_contains_both_parts() {
     let [(60, _, both)] = &kept[..] else { panic!("{kept:?}") };
     assert_eq!((both.requests, both.wall.count()), (20, 20));
     let waits: Vec<_> = both.waits.iter().map(|w| (w.peer.as_str(), w.times, w.ns)).collect();
-    assert_eq!(waits, [("db", 2, 3), ("b", 1, 2), ("a", 1, 1)]);
+    assert_eq!(waits, [("db", 2, 3), ("a", 1, 1), ("b", 1, 2)]);
     let timers: Vec<_> = both.timers.iter().map(|t| (t.hits, t.wall_ns, t.cpu_ns)).collect();
     assert_eq!(timers, [(2, 3, 3)]);
 }
@@ -146,6 +146,103 @@ fn data_older_than_days_max_is_deleted() {
     store.put(&minute(25 * HOUR, &[("new", 1)])).unwrap();
     let names: Vec<_> = store.minutes(0, 100 * HOUR).unwrap().into_iter().map(|m| m.1).collect();
     assert_eq!(names, ["new"]);
+}
+
+/// Returns (begin, requests, times) of the stored figures of all routes together.
+fn totals(store: &Store, range: (u64, u64), step: u64) -> Vec<(u64, u64, u64)> {
+    let mut all = Vec::new();
+    store.each_of(None, range, step, |at, m| all.push((at, m.requests, m.wall.count()))).unwrap();
+    all
+}
+
+fn requests_of(sums: &[(String, RouteSum)]) -> Vec<(&str, u64, u64)> {
+    sums.iter().map(|(name, sum)| (name.as_str(), sum.requests, sum.wall.count())).collect()
+}
+
+#[test]
+fn hours_are_summed_up_when_they_are_over() {
+    let (_folder, path) = file();
+    let mut store = open(&path);
+    for at in (0..3 * HOUR).step_by(1_200) {
+        store.put(&minute(at, &[("shop", 10), ("blog", 2)])).unwrap();
+    }
+    // The clock was set back: a summed hour gets another minute.
+    store.put(&minute(2_400, &[("shop", 5), ("new", 1)])).unwrap();
+    assert_eq!(
+        totals(&store, (0, 3 * HOUR), HOUR),
+        [
+            (0, 42, 42),
+            (HOUR, 36, 36),
+            (2 * HOUR, 12, 12),
+            (2 * HOUR + 1_200, 12, 12),
+            (2 * HOUR + 2_400, 12, 12),
+        ]
+    );
+    assert_eq!(totals(&store, (0, HOUR), 60), [(0, 12, 12), (1_200, 12, 12), (2_400, 18, 18)]);
+    let expected = [("shop", 95, 95), ("blog", 18, 18), ("new", 1, 1)];
+    assert_eq!(requests_of(&store.sums(0, 3 * HOUR).unwrap()), expected);
+    // Without the first and the last minute.
+    let sums = store.sums(1_200, 2 * HOUR + 2_400).unwrap();
+    assert_eq!(requests_of(&sums), [("shop", 75, 75), ("blog", 14, 14), ("new", 1, 1)]);
+    let mut of_shop = 0;
+    store.each_of(Some("shop"), (0, 3 * HOUR), HOUR, |_, m| of_shop += m.requests).unwrap();
+    store.each_of(Some("nothing"), (0, 3 * HOUR), HOUR, |_, m| of_shop += m.requests).unwrap();
+    assert_eq!(of_shop, 95);
+    assert_eq!(store.begin().unwrap(), Some(0));
+}
+
+/// A file of version 1 had neither hours nor sums of all routes, and fewer figures in a row.
+#[test]
+fn history_of_version_1_is_converted() {
+    let (_folder, path) = file();
+    let mut store = open(&path);
+    for at in (0..3 * HOUR).step_by(600) {
+        store.put(&minute(at, &[("shop", 10), ("blog", 2)])).unwrap();
+    }
+    let expected = totals(&store, (0, 3 * HOUR), HOUR);
+    drop(store);
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch("DROP TABLE hours; DELETE FROM minutes WHERE route = 0").unwrap();
+    let without = "UPDATE minutes SET figures = CAST(json_remove(CAST(figures AS TEXT), \
+                   '$.queue', '$.waiting', '$.counts') AS BLOB)";
+    old.execute(without, []).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    drop(old);
+    let (store, was_moved) = Store::open(&path, LIMITS).unwrap();
+    assert!(!was_moved);
+    assert_eq!(totals(&store, (0, 3 * HOUR), HOUR), expected);
+    assert_eq!(
+        requests_of(&store.sums(0, 3 * HOUR).unwrap()),
+        [("shop", 180, 180), ("blog", 36, 36)]
+    );
+    drop(store);
+    let version = |path: &Path| -> i64 {
+        let file = rusqlite::Connection::open(path).unwrap();
+        file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    assert_eq!(version(&path), 2);
+}
+
+#[test]
+fn full_file_loses_old_minutes_before_hours() {
+    let (_folder, path) = file();
+    let limits = StoreLimits { bytes_max: 6 << 20, days_max: 3_650 };
+    let (mut store, _) = Store::open(&path, limits).unwrap();
+    let names: Vec<String> = (0..20).map(|n| format!("route {n}")).collect();
+    let routes: Vec<_> = names.iter().map(|name| (name.as_str(), 60)).collect();
+    let end = 96 * HOUR;
+    for at in (0..end).step_by(1_200) {
+        store.put(&minute(at, &routes)).unwrap_or_else(|e| panic!("{at}: {e}"));
+    }
+    let first_minute = store.minutes(0, end).unwrap()[0].0;
+    let begin = store.begin().unwrap().unwrap();
+    assert!(begin < first_minute && first_minute <= end - 47 * HOUR, "{begin} {first_minute}");
+    // The sums of deleted minutes are still there, once.
+    let hours = totals(&store, (begin, end), HOUR);
+    let requests: u64 = hours.iter().map(|(_, requests, _)| requests).sum();
+    assert_eq!(requests, (end - begin) / 1_200 * 20 * 60);
+    let sums = store.sums(begin, end).unwrap();
+    assert!(sums.iter().all(|(_, s)| s.requests == requests / 20 && s.wall.count() == s.requests));
 }
 
 #[test]
