@@ -1,6 +1,8 @@
 //! The admin listener of a running server: its pages report the actual requests, and are served to
 //! no other clients.
 
+mod ranges;
+
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, eventually};
 use std::net::SocketAddr;

@@ -1,58 +1,10 @@
-//! Two periods of each route side by side, and a cache of them. `compare.rs` reads them from the
-//! history.
+//! Changes of a route's figures between two periods, with the interval of each change.
 
 use samovar_insight::Histogram;
 use samovar_insight::store::RouteSum;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
-/// Time in seconds for which a comparison is cached: reading the minutes of a thousand routes takes
-/// a tenth of a second.
-const GOOD_FOR_S: u64 = 30;
 /// Minimum number of requests on both sides; with fewer, a change may be chance.
 const REQUESTS_MIN: u64 = 20;
-
-/// Period that the last minutes are compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Base {
-    Hour,
-    Day,
-    Reload,
-}
-
-impl Base {
-    pub(crate) const ALL: [Base; 3] = [Base::Hour, Base::Day, Base::Reload];
-
-    /// Name in links.
-    pub(crate) fn key(self) -> &'static str {
-        match self {
-            Base::Hour => "hour",
-            Base::Day => "day",
-            Base::Reload => "reload",
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Base::Hour => "an hour ago",
-            Base::Day => "yesterday",
-            Base::Reload => "before the last reload",
-        }
-    }
-
-    pub(crate) fn of_key(key: &str) -> Base {
-        Base::ALL.into_iter().find(|base| base.key() == key).unwrap_or(Base::Hour)
-    }
-}
-
-/// Two periods with their figures by route.
-#[derive(Debug, Default)]
-pub(crate) struct Comparison {
-    pub(crate) now: HashMap<String, RouteSum>,
-    pub(crate) then: HashMap<String, RouteSum>,
-    /// Reason why no comparison is possible; empty if it is.
-    pub(crate) why_not: String,
-}
 
 /// Number of standard errors on each side of a value within which the true one is with a
 /// probability of 95 %.
@@ -65,6 +17,7 @@ const CHANGE_MIN: f64 = 0.1;
 pub(crate) struct Change {
     pub(crate) p95: Option<RelativeChange>,
     pub(crate) cpu: Option<RelativeChange>,
+    pub(crate) errors: Option<ShareChange>,
 }
 
 /// Relative change of a figure, and the interval in which the true change probably is: 0.5 is an
@@ -121,56 +74,60 @@ fn mean_and_error(times: &Histogram) -> (f64, f64) {
     (mean, (squares.sum::<f64>() / n / n).sqrt())
 }
 
-impl Comparison {
-    pub(crate) fn of(&self, route: &str) -> Change {
-        let (Some(now), Some(then)) = (self.now.get(route), self.then.get(route)) else {
-            return Change::default();
-        };
+impl Change {
+    /// Compares two periods; there is no change if one of them has too few requests.
+    pub(crate) fn of(now: &RouteSum, then: &RouteSum) -> Change {
         if now.requests.min(then.requests) < REQUESTS_MIN {
             return Change::default();
         }
         Change {
             p95: RelativeChange::of_p95(&now.wall, &then.wall),
             cpu: RelativeChange::of_mean(&now.cpu, &then.cpu),
+            errors: Some(ShareChange::of((now.errors, now.requests), (then.errors, then.requests))),
         }
-    }
-
-    pub(crate) fn impossible(why: &str) -> Comparison {
-        Comparison { why_not: why.to_owned(), ..Comparison::default() }
     }
 }
 
-type Held = Option<(u64, Arc<Comparison>)>;
+/// Change of a share in points of 0 to 1, and the interval in which the true change probably is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ShareChange {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
 
-/// Cache of the last comparison with each base.
-#[derive(Debug, Default)]
-pub(crate) struct Comparisons(Mutex<[Held; Base::ALL.len()]>);
-
-impl Comparisons {
-    /// Returns the cached comparison, or else a new one of `compare`.
-    pub(crate) fn get(
-        &self,
-        base: Base,
-        now: u64,
-        compare: impl FnOnce() -> Comparison,
-    ) -> Arc<Comparison> {
-        // A panic while reading leaves the previous comparisons, which are valid.
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = &mut held[base as usize];
-        match place {
-            Some((at, good)) if now.abs_diff(*at) < GOOD_FOR_S => Arc::clone(good),
-            _ => {
-                let made = Arc::new(compare());
-                *place = Some((now, Arc::clone(&made)));
-                made
-            }
+impl ShareChange {
+    /// The interval combines the score intervals of both shares (Newcombe 1998, method 10). It is
+    /// valid for shares near 0, which error shares are.
+    pub(crate) fn of(now: (u64, u64), then: (u64, u64)) -> ShareChange {
+        let (now, then) = (score(now), score(then));
+        let value = now.0 - then.0;
+        ShareChange {
+            value,
+            low: value - (now.0 - now.1).hypot(then.2 - then.0),
+            high: value + (now.2 - now.0).hypot(then.0 - then.1),
         }
     }
+
+    /// Returns whether the change is too large to be chance.
+    pub(crate) fn is_significant(self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+}
+
+/// Returns a share, and the bounds of its score interval (Wilson 1927).
+fn score((part, of): (u64, u64)) -> (f64, f64, f64) {
+    const Z: f64 = ERRORS_OF_95;
+    let n = of.max(1) as f64;
+    let share = part as f64 / n;
+    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    (share, (middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Comparison, RelativeChange};
+    use super::{Change, RelativeChange, ShareChange};
     use samovar_insight::Histogram;
     use samovar_insight::store::RouteSum;
 
@@ -181,17 +138,35 @@ mod tests {
             (0..requests).for_each(|_| wall.add(ns));
             RouteSum { requests, cpu: wall.clone(), wall, ..RouteSum::default() }
         };
-        let sums = |requests, ns| [("r".to_owned(), sum(requests, ns))].into_iter().collect();
-        let comparison = |n, m| Comparison {
-            now: sums(n, 3_000_000),
-            then: sums(m, 2_000_000),
-            why_not: String::new(),
-        };
-        let change = comparison(20, 20).of("r");
-        assert!((change.p95.unwrap().value - 0.5).abs() < 0.02, "{change:?}");
-        assert!((change.cpu.unwrap().value - 0.5).abs() < 1e-9, "{change:?}");
-        assert_eq!(comparison(20, 19).of("r").p95, None);
-        assert_eq!(comparison(20, 20).of("other").p95, None);
+        let change = |n, m| Change::of(&sum(n, 3_000_000), &sum(m, 2_000_000));
+        let of_enough = change(20, 20);
+        assert!((of_enough.p95.unwrap().value - 0.5).abs() < 0.02, "{of_enough:?}");
+        assert!((of_enough.cpu.unwrap().value - 0.5).abs() < 1e-9, "{of_enough:?}");
+        assert_eq!(change(20, 19), Change::default());
+    }
+
+    /// Figures of Newcombe's table II, and error shares as they occur.
+    #[test]
+    fn change_of_a_share_has_its_interval() {
+        for (now, then, (low, high)) in [
+            ((56, 70), (48, 80), (0.0524, 0.3339)),
+            ((9, 10), (3, 10), (0.1705, 0.8090)),
+            ((5, 56), (0, 29), (-0.0381, 0.1926)),
+        ] {
+            let found = ShareChange::of(now, then);
+            let is_near = |a: f64, b: f64| (a - b).abs() < 1e-4;
+            assert!(is_near(found.low, low) && is_near(found.high, high), "{found:?}");
+        }
+        for (now, then, is_significant) in [
+            ((0, 1_000), (0, 1_000), false),
+            ((1, 1_000), (0, 1_000), false),
+            ((20, 1_000), (0, 1_000), true),
+            ((0, 1_000), (20, 1_000), true),
+            ((30, 1_000), (25, 1_000), false),
+        ] {
+            let found = ShareChange::of(now, then);
+            assert_eq!(found.is_significant(), is_significant, "{now:?} {then:?} {found:?}");
+        }
     }
 
     /// Two samples of the same distribution differ; a real change of the same size is found with

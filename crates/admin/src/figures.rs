@@ -1,6 +1,7 @@
 //! Time series and heat maps, divided into the pieces that a chart shows.
 
-use samovar_insight::{HEAT_ROWS, Moment, Series};
+use samovar_insight::store::RouteMinute;
+use samovar_insight::{HEAT_ROWS, Moment, Series, heat_row};
 
 /// Figures of one piece of time. Times in ns.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,25 @@ impl Piece {
         self.front_ns = self.front_ns.saturating_add(moment.front_ns);
         for (sum, n) in self.heat.iter_mut().zip(moment.heat) {
             *sum += u64::from(n);
+        }
+    }
+
+    /// Returns the figures of a minute. The server's own CPU time is not in it.
+    pub(crate) fn of_minute(minute: &RouteMinute) -> Piece {
+        let mut heat = [0; HEAT_ROWS];
+        for (ns, times) in minute.wall.filled() {
+            heat[heat_row(ns)] += times;
+        }
+        Piece {
+            requests: minute.requests,
+            errors: minute.errors,
+            queue_ns: minute.queue_ns,
+            queue_ns_max: minute.queue.max_ns(),
+            cpu_ns: minute.cpu.sum_ns(),
+            rollback_ns: minute.rollback_ns,
+            waiting_ns: minute.waiting_ns,
+            front_ns: 0,
+            heat,
         }
     }
 

@@ -19,7 +19,9 @@
 //! | `query.rs` | names from outside in links |
 //! | `figures.rs` | data of the pages: time series (the status is defined in crates/wire) |
 //! | `host.rs`, `sources.rs` | interface to the server; all data sources of the pages |
-//! | `compare.rs`, `comparisons.rs` | data of the pages: changes since another time; its cache |
+//! | `range.rs`, `range_links.rs` | time range of a page and its comparison; links that keep them |
+//! | `periods.rs`, `period_cache.rs` | data of the pages: figures of a period; their cache |
+//! | `comparisons.rs` | data of the pages: changes between two periods |
 //! | `health.rs` | health check |
 //! | `chart.rs` | charts as SVG |
 //! | `format.rs` | figures formatted for people |
@@ -31,7 +33,6 @@
 mod access;
 mod arrivals;
 mod chart;
-mod compare;
 mod comparisons;
 mod figures;
 mod format;
@@ -42,7 +43,11 @@ mod listener;
 mod live;
 mod memory;
 mod pages;
+mod period_cache;
+mod periods;
 mod query;
+mod range;
+mod range_links;
 mod reader;
 mod response;
 mod sources;

@@ -9,7 +9,6 @@ use crate::reader::{Reader, Unread};
 use crate::sources::Sources;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
-use maud::Markup;
 use std::convert::Infallible;
 use std::future::Future as _;
 use std::pin::Pin;
@@ -25,8 +24,8 @@ const STEP: Duration = Duration::from_secs(2);
 /// Number of updates in a stream; the connection's own timeout is a minute.
 const STEPS_MAX: u32 = 25;
 
-/// Renders the main part of a page; `None` if there is no page with this path.
-pub(crate) type Renderer = fn(&str, &Query, &Sources) -> Option<Markup>;
+/// Renders the main part of a page; `None` if there is no page with this path and range.
+pub(crate) type Renderer = fn(&str, &Query, &Sources) -> Option<String>;
 
 /// Body of a stream.
 pub(crate) struct Live {
@@ -70,7 +69,7 @@ impl Live {
         let (path, query, renderer) = (self.path.clone(), self.query.clone(), self.renderer);
         self.reader.ask(move |sources| {
             let page = renderer(&path, &query, sources);
-            page.map(|page| event(&samovar_log::printable_lines(&page.into_string())))
+            page.map(|page| event(&samovar_log::printable_lines(&page)))
         })
     }
 }

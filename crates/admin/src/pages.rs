@@ -49,7 +49,7 @@ pub(crate) fn at_once(
 /// Returns all other pages.
 pub(crate) fn made(path: &str, query: &Query, sources: &Sources) -> AdminResponse {
     match path.strip_prefix("/api/") {
-        Some(rest) => api::respond(rest, sources),
+        Some(rest) => api::respond(rest, query, sources),
         None => dashboard::respond(path, query, sources),
     }
 }

@@ -16,8 +16,12 @@ use std::net::TcpListener;
 
 /// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 21] = [
     "/",
+    "/?range=15m&compare=none",
+    "/?range=release",
+    "/routes?from=2020-01-01",
+    "/routes?range=nonsense",
     "/routes",
     "/route?name=shop%5Flist",
     "/requests",
@@ -33,7 +37,7 @@ const PAGES: [&str; 17] = [
     "/queue?name=emails",
     "/consoles",
     "/history",
-    "/history?route=shop%5Flist&hours=6",
+    "/history?route=shop%5Flist&range=6h",
 ];
 const PHONE_WIDTH: u32 = 390;
 
@@ -63,7 +67,7 @@ fn overview_links_lead_to_a_slow_request() {
     let (dashboard, mut browser) = (start(), Chromium::start());
     browser.go(&dashboard.at, "Routes by CPU time");
     assert_eq!(browser.ask("document.querySelector('h1').innerText"), "Healthy");
-    assert_eq!(browser.ask("document.querySelectorAll('figure.chart svg').length"), 6);
+    assert_eq!(browser.ask("document.querySelectorAll('figure.chart svg').length"), 4);
     let reload = "document.querySelector('svg .event title').textContent.includes('took over')";
     assert_eq!(browser.ask(reload), true, "events are drawn");
 
@@ -75,13 +79,42 @@ fn overview_links_lead_to_a_slow_request() {
     assert_eq!(browser.ask(first), "admin_report", "the slowest is first");
 
     browser.follow("tbody th a", "Request duration");
-    for text in ["10.0.0.5:5432", "Time per request, by part", "The last 6 hours", "Timers"] {
+    for text in ["10.0.0.5:5432", "Time per request, by part", "Over time", "Timers"] {
         browser.wait_for_text(text);
     }
     browser.follow("a[href^='/request?id=']", "Timeline");
     for text in ["in the queue", "CPU in PHP", "tcp 10.0.0.5:5432", "to the client"] {
         browser.wait_for_text(text);
     }
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+/// Without a script, by keyboard: the range is selected by links and a form, and stays.
+#[test]
+fn selected_range_stays_on_the_way_through_pages() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    browser.go(&dashboard.at, "Routes by CPU time");
+    let marked = "document.querySelector('#range [aria-current]').innerText";
+    assert_eq!(browser.ask(marked), "1 h");
+    browser.follow("#range a[href*='range=15m']", "Routes by CPU time");
+    assert_eq!(browser.ask(marked), "15 min");
+    browser.follow("nav a[href^='/routes']", "p95 change");
+    assert_eq!(browser.ask(marked), "15 min");
+    browser.follow("#range a[href*='compare=none']", "p95 change");
+    browser.follow("th a[href*='sort=p99']", "admin_report");
+    browser.follow("tbody th a", "Request duration");
+    assert_eq!(browser.ask(marked), "15 min");
+    let address = browser.ask("location.search");
+    let address = address.as_str().expect("a query").to_owned();
+    assert!(address.contains("range=15m") && address.contains("compare=none"), "{address}");
+    browser.ask("document.querySelector('#range summary').click()");
+    browser.ask("document.querySelector('#range input[name=from]').value = '2026-01-01T00:00:00'");
+    browser.ask("document.querySelector('#range form').requestSubmit()");
+    browser.wait_for("location.search.includes('from=2026-01-01T00%3A00%3A00')");
+    browser.wait_for("document.querySelector('#range details[open] input[name=from]')");
+    assert_eq!(browser.ask("new URLSearchParams(location.search).get('name')"), "admin_report");
+    browser.go(&format!("{}/routes?range=2h", dashboard.at), "Invalid time range");
+    browser.wait_for_text("use one of 15m");
     assert_eq!(browser.errors, Vec::<String>::new());
 }
 

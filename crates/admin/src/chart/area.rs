@@ -15,6 +15,7 @@ const BOTTOM: f64 = 28.0;
 pub(super) const TALL: f64 = HEIGHT - TOP - BOTTOM;
 /// Width of the drawing area.
 pub(super) const WIDE: f64 = WIDTH - LEFT - RIGHT;
+const DAY_S: u64 = 86_400;
 /// Maximum number of events drawn on one chart; the latest ones are drawn.
 const EVENTS_MAX: usize = 40;
 
@@ -31,6 +32,12 @@ impl Along {
         LEFT + (at - self.from as f64) / wide * WIDE
     }
 
+    /// Formats a time; with its date if the range is longer than a day.
+    pub(super) fn named(self, at: u64) -> String {
+        let is_long = self.to.saturating_sub(self.from) > DAY_S;
+        if is_long { format::moment(at) } else { format::clock(at) }
+    }
+
     /// Draws a line with a description for each event.
     pub(super) fn events(self, events: &[Event]) -> Markup {
         let inside = events.iter().filter(|event| (self.from..self.to).contains(&event.at));
@@ -40,7 +47,7 @@ impl Along {
                 @let x = self.x(event.at as f64);
                 g class=(event_class(event)) {
                     title {
-                        (format::clock(event.at)) " " (event.kind.name()) ": " (event.text)
+                        (self.named(event.at)) " " (event.kind.name()) ": " (event.text)
                     }
                     path d=(format!("M{x:.1} {TOP}V{:.1}", TOP + TALL)) {}
                     path.head d=(format!("M{:.1} {:.1}h10l-5 8z", x - 5.0, TOP - 9.0)) {}

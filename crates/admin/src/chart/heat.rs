@@ -52,7 +52,7 @@ impl Heat<'_> {
                     rect x=(format!("{x:.1}")) y=(TOP) height=(HEIGHT - TOP)
                         width=(format!("{:.1}", along.x((begin + self.pieces.step) as f64) - x)) {
                         title {
-                            (format::clock(begin)) "\n" (format::count(piece.requests)) " requests"
+                            (along.named(begin)) "\n" (format::count(piece.requests)) " requests"
                             @for (q, name) in [(0.5, "p50"), (0.99, "p99")] {
                                 "\n" (name) " about " (format::time(piece.about_ns(q).unwrap_or(0)))
                             }

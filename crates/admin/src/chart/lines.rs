@@ -2,7 +2,6 @@
 
 use super::area::{Along, HEIGHT, TALL, TOP, figure};
 use super::axis;
-use crate::format;
 use maud::{Markup, html};
 use samovar_insight::store::Event;
 use std::fmt::Write as _;
@@ -150,7 +149,7 @@ impl Lines<'_> {
                     rect x=(format!("{x:.1}")) y=(TOP) height=(HEIGHT - TOP)
                         width=(format!("{:.1}", along.x((begin + self.step) as f64) - x)) {
                         title {
-                            (format::clock(begin))
+                            (along.named(begin))
                             @for layer in &self.layers {
                                 @if let Some(Some(value)) = layer.values.get(at) {
                                     "\n" (layer.name) ": " ((self.unit)(*value))

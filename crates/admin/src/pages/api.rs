@@ -1,9 +1,13 @@
 //! `/api/…`: figures as JSON. Times in ns, sizes in bytes.
 
+use crate::comparisons::{Change, RelativeChange, ShareChange};
+use crate::query::Query;
+use crate::range::{Period, Range};
 use crate::response::{self, AdminResponse};
 use crate::sources::Sources;
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
+use samovar_insight::store::{RouteMinute, RouteSum};
 use samovar_insight::{
     Aggregate, Costs, ErrorGroup, Histogram, Model, RecentRequest, RouteFigures, Series,
 };
@@ -12,7 +16,7 @@ use serde_json::{Value, json};
 /// Maximum number of requests in a list.
 const REQUESTS_MAX: usize = 100;
 
-pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
+pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResponse {
     if path == "status" {
         return response::json(&sources.host.status());
     }
@@ -22,6 +26,19 @@ pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
         return response::json_with(code, &health);
     }
     let Some(insight) = &sources.insight else { return response::not_found() };
+    let now = samovar_insight::now();
+    let range = match Range::of(query, now) {
+        Ok(range) => range,
+        Err(invalid) => {
+            let said = json!({"error": invalid.what, "hint": invalid.hint});
+            return response::json_with(StatusCode::BAD_REQUEST, &said);
+        }
+    };
+    if range.is_given()
+        && let Some(found) = of_range(path, &Asked { range, now, sources })
+    {
+        return response::json(&found);
+    }
     let figures = insight.figures();
     let stored = |id: &str| sources.store().and_then(|store| store.request(id).ok().flatten());
     let name = |of: &str| {
@@ -46,6 +63,116 @@ pub(super) fn respond(path: &str, sources: &Sources) -> AdminResponse {
         },
     };
     found.map_or_else(response::not_found, |value| response::json(&value))
+}
+
+/// A query with a range.
+struct Asked<'a> {
+    range: Range,
+    now: u64,
+    sources: &'a Sources,
+}
+
+/// Returns the data of a path in a range; `None` if the path has no data of ranges.
+fn of_range(path: &str, asked: &Asked) -> Option<Value> {
+    let Asked { range, now, sources } = asked;
+    let resolved = sources.resolve(range, *now);
+    let (period, than) = (resolved.period, resolved.against.clone().ok().flatten());
+    let mut missing = Vec::new();
+    let mut found = match path {
+        "overview" | "routes" => {
+            let sums = sources.sums_of(range, period, *now);
+            let then = than.map(|than| sources.sums(than, *now));
+            missing.push(sums.missing.clone());
+            missing.extend(then.iter().map(|then| then.missing.clone()));
+            if path == "overview" {
+                let total = then.as_ref().map(|then| then.total());
+                json!({"total": compared(&sums.total(), total.as_ref())})
+            } else {
+                let mut names: Vec<_> = sums.routes.keys().collect();
+                names.sort();
+                let row = |name: &String| {
+                    let then = then.as_ref().map(|then| then.routes.get(name));
+                    let mut row = compared(&sums.routes[name], then.flatten());
+                    row["route"] = json!(name);
+                    row
+                };
+                json!({"routes": names.into_iter().map(row).collect::<Vec<_>>()})
+            }
+        }
+        "requests" => {
+            let figures = sources.insight.as_ref()?.figures();
+            let inside = figures
+                .kept()
+                .iter()
+                .filter(|kept| period.contains(kept.numbers.began_unix_us / 1_000_000));
+            let requests: Vec<_> = inside.take(REQUESTS_MAX).map(|kept| brief(kept)).collect();
+            json!({"requests": requests})
+        }
+        _ => {
+            let name = path.strip_prefix("routes/")?;
+            let name = percent_decode_str(name).decode_utf8().ok()?;
+            let timeline = sources.timeline(Some(&name), period, *now);
+            let then = than.map(|than| sources.route_in(&name, than, *now));
+            missing.push(timeline.missing.clone());
+            missing.extend(then.iter().map(|(_, missing)| missing.clone()));
+            let whole = |minute: &RouteMinute| costs(&Costs::of_minute(minute));
+            let pieces: Vec<_> = timeline.pieces.iter().map(whole).collect();
+            let now = timeline.sum();
+            json!({
+                "route": name,
+                "costs": whole(&now),
+                "before": then.as_ref().map(|(then, _)| whole(then)),
+                "waits": now.waits,
+                "timers": now.timers,
+                "from": timeline.from,
+                "step_seconds": timeline.step,
+                "pieces": pieces,
+            })
+        }
+    };
+    let seconds = |period: Period| json!({"from": period.from, "to": period.to});
+    missing.retain(|why| !why.is_empty());
+    missing.extend(resolved.against.err());
+    found["range"] = seconds(period);
+    found["compared_with"] = than.map_or(Value::Null, seconds);
+    found["missing"] = json!(missing.first());
+    Some(found)
+}
+
+/// Returns sums, those of the other period, and the changes.
+fn compared(now: &RouteSum, then: Option<&RouteSum>) -> Value {
+    let change = then.map(|then| Change::of(now, then)).unwrap_or_default();
+    let relative = |of: Option<RelativeChange>| {
+        of.map(|of| interval([of.value, of.low, of.high], of.is_significant()))
+    };
+    let share = |of: ShareChange| interval([of.value, of.low, of.high], of.is_significant());
+    json!({
+        "costs": sums(now),
+        "before": then.map(sums),
+        "change": {
+            "p95": relative(change.p95),
+            "cpu": relative(change.cpu),
+            "errors": change.errors.map(share),
+        },
+    })
+}
+
+fn interval([value, low, high]: [f64; 3], is_significant: bool) -> Value {
+    json!({"value": value, "low": low, "high": high, "significant": is_significant})
+}
+
+fn sums(of: &RouteSum) -> Value {
+    json!({
+        "requests": of.requests,
+        "errors": of.errors,
+        "wall": times(&of.wall),
+        "cpu": times(&of.cpu),
+        "queue_ns": of.queue_ns,
+        "run_ns": of.run_ns,
+        "waiting_ns": of.waiting_ns,
+        "rollback_ns": of.rollback_ns,
+        "peak_bytes_max": of.peak_bytes_max,
+    })
 }
 
 fn overview(figures: &Aggregate) -> Value {

@@ -11,6 +11,7 @@ mod errors;
 mod history;
 mod image;
 mod overview;
+mod picker;
 mod pools;
 mod profile;
 mod queue;
@@ -27,9 +28,12 @@ mod workers;
 
 use crate::frame;
 use crate::query::Query;
+use crate::range::{InvalidRange, Range};
+use crate::range_links;
 use crate::response::{self, AdminResponse};
 use crate::sources::Sources;
-use maud::Markup;
+use http::StatusCode;
+use maud::html;
 use view::{Shown, View};
 
 struct Page {
@@ -86,20 +90,44 @@ pub(super) fn is_live(path: &str) -> bool {
 }
 
 /// Returns the page's main part, for streams.
-pub(super) fn main(path: &str, query: &Query, sources: &Sources) -> Option<Markup> {
-    let view = View { sources, query, now: samovar_insight::now() };
-    page_of(path).map(|page| (page.show)(&view).main)
+pub(super) fn main(path: &str, query: &Query, sources: &Sources) -> Option<String> {
+    let now = samovar_insight::now();
+    let range = Range::of(query, now).ok()?;
+    let view = View::new(sources, query, now, range);
+    let main = page_of(path).map(|page| (page.show)(&view).main.into_string())?;
+    Some(range_links::keep(&main, &range.pairs(), is_page))
 }
 
 pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResponse {
     let Some(page) = page_of(path) else { return response::not_found() };
-    let view = View { sources, query, now: samovar_insight::now() };
-    let shown = (page.show)(&view);
+    let now = samovar_insight::now();
+    let (shown, range) = match Range::of(query, now) {
+        Ok(range) => ((page.show)(&View::new(sources, query, now, range)), range),
+        Err(invalid) => (refused(path, query, &invalid), Range::default()),
+    };
     let address = match query.text() {
         "" => path.to_owned(),
         text => format!("{path}?{text}"),
     };
-    response::html(shown.status, page.text(&shown, &address, view.now))
+    let text = page.text(&shown, &address, now);
+    response::html(shown.status, range_links::keep(&text, &range.pairs(), is_page))
+}
+
+fn is_page(path: &str) -> bool {
+    page_of(path).is_some()
+}
+
+/// Returns the page for a query without a valid range.
+fn refused(path: &str, query: &Query, invalid: &InvalidRange) -> Shown {
+    let picker = picker::links(path, query, &Range::default());
+    let InvalidRange { what, hint } = invalid;
+    let main = html! {
+        h1 { "Invalid time range" }
+        p.bad { (picker::sentence(what)) }
+        p { (picker::sentence(hint)) }
+        (picker)
+    };
+    Shown { title: "Invalid time range".to_owned(), main, status: StatusCode::BAD_REQUEST }
 }
 
 impl Page {
@@ -113,7 +141,7 @@ impl Page {
                 Below(path) => path,
             },
             address,
-            is_live: self.is_live,
+            is_live: self.is_live && shown.status == StatusCode::OK,
             now,
         };
         frame::text(&around, &shown.main)

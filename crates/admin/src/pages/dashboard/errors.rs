@@ -1,11 +1,13 @@
 //! `/errors`: exceptions and fatal errors, grouped by class and place, and one group with its
 //! requests (`/errors?group=`).
 
+use super::picker::Picker;
 use super::tables;
 use super::view::{NOT_MEASURED, Shown, View};
 use crate::format;
 use crate::frame::{moment, nothing, part, route_link, tile};
 use crate::query::link;
+use crate::range::Span;
 use maud::{Markup, html};
 use samovar_insight::{ErrorGroup, ErrorKind, RecordedError};
 use std::sync::Arc;
@@ -31,18 +33,32 @@ pub(super) fn show(view: &View) -> Shown {
             |group| one(&group),
         );
     }
+    let range = view.range_or(Span::Start);
+    let resolved = view.resolve(&range);
+    let period = resolved.period;
     let (groups, evicted) = {
         let figures = insight.figures();
-        let groups: Vec<ErrorGroup> = figures.errors().latest().into_iter().cloned().collect();
-        (groups, figures.errors().evicted())
+        let all = figures.errors().latest().into_iter();
+        let is_start = range.span == Span::Start;
+        let inside = all
+            .filter(|group| is_start || group.last_at >= period.from && group.first_at < period.to);
+        (inside.cloned().collect::<Vec<ErrorGroup>>(), figures.errors().evicted())
     };
     let main = html! {
         h1 { "Errors" }
         p.faint {
-            "Exceptions and fatal errors since the start, grouped by class and place. Secret "
+            "Exceptions and fatal errors that were seen in the range, grouped by class and place. "
+            "The counts are since the start. Secret "
             "values in messages are redacted. The application can add handled exceptions with "
             code { "Samovar\\report_exception()" } "."
         }
+        (Picker {
+            path: "/errors",
+            range: &range,
+            resolved: &resolved,
+            missing: "",
+            compares: false,
+        }.show(view))
         (part("table", "", &table(&groups, view.now)))
         @if groups.len() > GROUPS_MAX {
             p.faint { "And " (format::count((groups.len() - GROUPS_MAX) as u64)) " more groups." }
@@ -71,7 +87,7 @@ fn address(group: &ErrorGroup) -> String {
 
 fn table(groups: &[ErrorGroup], now: u64) -> Markup {
     if groups.is_empty() {
-        return nothing("No errors since the start.");
+        return nothing("No errors in this range.");
     }
     html! {
         div.scroll tabindex="0" {

@@ -1,176 +1,83 @@
-//! `/history`: the last hours or days by minute, of all routes or one, with their events.
+//! `/history`: figures over time, of all routes or one, with their events: requests, errors,
+//! latency, CPU, waits, memory.
 
+use super::picker::Picker;
 use super::tables;
-use super::view::{Shown, View};
+use super::view::{NOT_MEASURED, Shown, View};
 use crate::chart::{Layer, Lines, empty};
 use crate::format;
 use crate::frame::{nothing, part, route_link};
+use crate::periods::{PeriodSums, Timeline};
 use crate::query::link;
+use crate::range::{Period, Span};
 use maud::{Markup, html};
-use samovar_insight::Histogram;
-use samovar_insight::store::{Event, RouteMinute, Store, StoreError};
+use samovar_insight::WaitKind;
+use samovar_insight::store::{Event, RouteMinute};
 
-/// Selectable spans: hours, seconds per piece, name.
-const SPANS: [(u64, u64, &str); 4] =
-    [(1, 60, "1 hour"), (6, 300, "6 hours"), (24, 600, "1 day"), (168, 3_600, "7 days")];
-const SPAN_AT_FIRST: (u64, u64, &str) = SPANS[2];
-const HOUR_S: u64 = 3_600;
 /// Maximum number of listed routes.
-const ROUTES_MAX: u32 = 50;
+const ROUTES_MAX: usize = 50;
 const EVENTS_MAX: usize = 200;
-/// Maximum number of peers over several days; the peers of a minute are bounded anyway.
-const PEERS_MAX: usize = 64;
-
-/// Selection of the page.
-struct Asked {
-    route: Option<String>,
-    hours: u64,
-    step: u64,
-    from: u64,
-    to: u64,
-    is_latest: bool,
-}
-
-impl Asked {
-    fn of(view: &View) -> Asked {
-        let number = |name| view.query.get(name).and_then(|n| n.parse::<u64>().ok());
-        let hours = number("hours").unwrap_or(SPAN_AT_FIRST.0);
-        let span = SPANS.into_iter().find(|(known, ..)| *known == hours);
-        let (hours, step, _) = span.unwrap_or(SPAN_AT_FIRST);
-        let end = number("to").filter(|to| *to < view.now);
-        let to = last_minute(end.unwrap_or(view.now));
-        let from = to.saturating_sub(hours * HOUR_S);
-        let route = view.query.get("route").filter(|route| !route.is_empty());
-        Asked { route, hours, step, from, to, is_latest: end.is_none() }
-    }
-
-    fn pieces(&self) -> usize {
-        ((self.to - self.from) / self.step) as usize
-    }
-
-    fn place(&self, at: u64) -> usize {
-        (at.saturating_sub(self.from) / self.step) as usize
-    }
-
-    fn link(&self, hours: u64, to: Option<u64>) -> String {
-        let (hours, to) = (hours.to_string(), to.map(|to| to.to_string()).unwrap_or_default());
-        let route = self.route.as_deref().unwrap_or_default();
-        let pairs = [("hours", hours.as_str()), ("to", to.as_str()), ("route", route)];
-        let said: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-        link("/history", &said)
-    }
-}
-
-/// Returns the end of the last complete minute, so that each piece before it is complete.
-fn last_minute(at: u64) -> u64 {
-    at - at % 60
-}
+/// Style classes of the kinds of waits with the most time; the others are not drawn.
+const WAIT_CLASSES: [&str; 5] = ["c-wait", "c-req", "c-queue", "c-front", "c-roll"];
 
 pub(super) fn show(view: &View) -> Shown {
-    let asked = Asked::of(view);
     let title = "History";
-    let Some(store) = view.sources.store() else {
-        let main =
-            html! { h1 { (title) } (nothing("No history: it is disabled, or cannot be read.")) };
-        return Shown::new(title, main);
-    };
-    // The latest events are included although their minute is not complete.
-    let until = if asked.is_latest { view.now + 1 } else { asked.to };
-    let events = view.sources.events(asked.from, until);
-    let charts = match &asked.route {
-        Some(route) => of_route(&store, route, &asked, &events),
-        None => of_all(&store, &asked, &events),
-    };
+    if view.sources.insight.is_none() {
+        return Shown::new(title, html! { h1 { (title) } (nothing(NOT_MEASURED)) });
+    }
+    let route = view.query.get("route").filter(|route| !route.is_empty());
+    let resolved = view.resolve(&view.range);
+    let period = resolved.period;
+    let timeline = view.sources.timeline(route.as_deref(), period, view.now);
+    let events = view.sources.events(period.from, period.to);
     let main = html! {
-        h1 { (title) @if let Some(route) = &asked.route { " of " span.name { (route) } } }
-        (choice(&asked))
-        @match charts {
-            Ok(charts) => (charts),
-            Err(error) => p.unwell { (error) },
+        h1 { (title) @if let Some(route) = &route { " of " span.name { (route) } } }
+        (Picker {
+            path: "/history",
+            range: &view.range,
+            resolved: &resolved,
+            missing: &timeline.missing,
+            compares: false,
+        }.show(view))
+        p.choice {
+            (earlier_and_later(view, route.as_deref(), period))
+            @if let Some(route) = &route { " · " (route_link(route)) }
+        }
+        (part("charts", "", &charts(&timeline, &events)))
+        @if route.is_none() {
+            @let sums = view.sources.sums_of(&view.range, period, view.now);
+            (part("routes", "Busiest routes in this range", &routes(&sums)))
+        } @else {
+            (part("waits", "Waits", &waits(&timeline)))
         }
         (part("events", "Events", &tables::events(&events, EVENTS_MAX)))
     };
     Shown::new(title, main)
 }
 
-fn choice(asked: &Asked) -> Markup {
-    let span = asked.to - asked.from;
-    let to = (!asked.is_latest).then_some(asked.to);
+/// Returns links to the periods of equal length before and after this one.
+fn earlier_and_later(view: &View, route: Option<&str>, period: Period) -> Markup {
+    // The second of the page's time does not belong to the length.
+    let length = period.to.min(view.now).saturating_sub(period.from).max(60);
+    let shown = |from: u64| {
+        let to = Some(from + length).filter(|to| *to < view.now);
+        let mut pairs = Span::Custom(from, to).pairs();
+        pairs.extend(route.map(|route| ("route", route.to_owned())));
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        link("/history", &pairs)
+    };
     html! {
-        p.choice {
-            @for (hours, _, name) in SPANS {
-                a href=(asked.link(hours, to))
-                    aria-current=[(hours == asked.hours).then_some("true")] {
-                    (name)
-                }
-                " "
-            }
-            a href=(asked.link(asked.hours, Some(asked.from))) { "Earlier" } " "
-            @if !asked.is_latest {
-                a href=(asked.link(asked.hours, Some(asked.to + span))) { "Later" } " "
-            }
-            span.faint { (format::moment(asked.from)) " to " (format::moment(asked.to)) " UTC" }
-            @if let Some(route) = &asked.route { " · " (route_link(route)) }
-        }
+        a href=(shown(period.from.saturating_sub(length))) { "Earlier" } " "
+        @if period.to < view.now { a href=(shown(period.to)) { "Later" } " " }
     }
 }
 
-fn chart(
-    title: &str,
-    asked: &Asked,
-    layers: Vec<Layer>,
-    unit: fn(f64) -> String,
-    events: &[Event],
-) -> Markup {
-    if layers.iter().all(|layer| layer.values.iter().flatten().all(|v| *v == 0.0)) {
-        return empty(title, "No data in this period.");
-    }
-    let is_stacked = title != "Latency";
-    let (from, step) = (asked.from, asked.step);
-    Lines { title, note: "", from, step, layers, is_stacked, unit, events }.show()
-}
-
-fn rates(requests: &[u64], errors: &[u64], step: u64) -> Vec<Layer> {
-    let rate = |n: u64| Some(n as f64 / step as f64);
-    let responded = requests.iter().zip(errors).map(|(all, bad)| rate(all.saturating_sub(*bad)));
-    vec![
-        Layer {
-            name: "failed (5xx)",
-            class: "c-error",
-            values: errors.iter().map(|n| rate(*n)).collect(),
-        },
-        Layer { name: "other responses", class: "c-req", values: responded.collect() },
-    ]
-}
-
-fn of_all(store: &Store, asked: &Asked, events: &[Event]) -> Result<Markup, StoreError> {
-    let (mut requests, mut errors) = (vec![0; asked.pieces()], vec![0; asked.pieces()]);
-    for minute in store.totals(asked.from, asked.to)? {
-        let at = asked.place(minute.at);
-        if let (Some(requests), Some(errors)) = (requests.get_mut(at), errors.get_mut(at)) {
-            *requests += minute.requests;
-            *errors += minute.errors;
-        }
-    }
-    let busiest = store.busiest(asked.from, asked.to, ROUTES_MAX)?;
-    let layers = rates(&requests, &errors, asked.step);
-    // A few failures are not visible next to many requests, so they have their own chart.
-    let failed = layers[..1].to_vec();
-    Ok(html! {
-        (part("charts", "", &html! { div.charts {
-            (chart("Requests per second", asked, layers, format::rate, events))
-            (chart("Failed requests per second", asked, failed, format::rate, events))
-        } }))
-        (part("routes", "Busiest routes in this period", &routes(&busiest, asked)))
-    })
-}
-
-fn routes(busiest: &[(String, u64, u64)], asked: &Asked) -> Markup {
-    if busiest.is_empty() {
-        return nothing("No requests in this period.");
-    }
-    let hours = asked.hours.to_string();
-    let to = asked.to.to_string();
+fn routes(sums: &PeriodSums) -> Markup {
+    let mut busiest: Vec<_> = sums.routes.iter().collect();
+    busiest.sort_by(|a, b| b.1.requests.cmp(&a.1.requests).then_with(|| a.0.cmp(b.0)));
+    let Some((_, most)) = busiest.first() else {
+        return nothing("No requests in this range.");
+    };
     html! {
         div.scroll tabindex="0" {
             table {
@@ -180,23 +87,29 @@ fn routes(busiest: &[(String, u64, u64)], asked: &Asked) -> Markup {
                         th.number scope="col" { "Requests" }
                         th.bars scope="col" aria-hidden="true" {}
                         th.number scope="col" { "Errors" }
+                        th.number scope="col" { "p95" }
+                        th.number scope="col" { "Total CPU" }
+                        th.number scope="col" { "Memory" }
                     }
                 }
                 tbody {
-                    @for (name, requests, errors) in busiest {
+                    @for (name, sum) in busiest.iter().take(ROUTES_MAX) {
                         tr {
                             th.name scope="row" {
-                                a href=(link(
-                                    "/history", &[("hours", &hours), ("to", &to), ("route", name)]
-                                )) {
+                                a href=(link("/history", &[("route", name)])) {
                                     (crate::frame::named(name))
                                 }
                             }
-                            td.number { (format::count(*requests)) }
+                            td.number { (format::count(sum.requests)) }
                             td.bars {
-                                (crate::chart::bar("c-req", *requests as f64, busiest[0].1 as f64))
+                                (crate::chart::bar(
+                                    "c-req", sum.requests as f64, most.requests as f64
+                                ))
                             }
-                            td.number.bad[*errors > 0] { (format::count(*errors)) }
+                            td.number.bad[sum.errors > 0] { (format::count(sum.errors)) }
+                            td.number { (format::time(sum.wall.quantile_ns(0.95))) }
+                            td.number { (format::time(sum.cpu.sum_ns())) }
+                            td.number { (format::bytes(sum.peak_bytes_max)) }
                         }
                     }
                 }
@@ -205,107 +118,105 @@ fn routes(busiest: &[(String, u64, u64)], asked: &Asked) -> Markup {
     }
 }
 
-/// One piece of a route's time.
-#[derive(Clone, Default)]
-struct Piece {
-    requests: u64,
-    errors: u64,
-    wall: Histogram,
-    cpu_ns: u64,
-    waiting_ns: u64,
-    queue_ns: u64,
+fn waits(timeline: &Timeline) -> Markup {
+    let mut sum = RouteMinute::default();
+    timeline.pieces.iter().for_each(|piece| sum.merge(piece));
+    let of = sum.waits.iter().map(|w| (w.kind.clone(), w.peer.clone(), w.times, w.ns));
+    tables::waits(&mut of.collect::<Vec<_>>(), sum.requests)
 }
 
-impl Piece {
-    fn add(&mut self, minute: &RouteMinute) {
-        self.requests += minute.requests;
-        self.errors += minute.errors;
-        self.wall.merge(&minute.wall);
-        self.cpu_ns = self.cpu_ns.saturating_add(minute.cpu.sum_ns());
-        self.waiting_ns = self.waiting_ns.saturating_add(minute.waiting_ns);
-        self.queue_ns = self.queue_ns.saturating_add(minute.queue_ns);
-    }
+/// Draws the figures of a timeline.
+struct Charts<'a> {
+    timeline: &'a Timeline,
+    events: &'a [Event],
 }
 
-fn of_route(
-    store: &Store,
-    route: &str,
-    asked: &Asked,
-    events: &[Event],
-) -> Result<Markup, StoreError> {
-    let mut pieces = vec![Piece::default(); asked.pieces()];
-    let mut waits: Vec<(String, String, u64, u64)> = Vec::new();
-    for (at, minute) in store.minutes_of(route, asked.from, asked.to)? {
-        if let Some(piece) = pieces.get_mut(asked.place(at)) {
-            piece.add(&minute);
-        }
-        for wait in &minute.waits {
-            let is_same = |known: &&mut (String, String, u64, u64)| {
-                known.0 == wait.kind && known.1 == wait.peer
-            };
-            if let Some((.., times, ns)) = waits.iter_mut().find(is_same) {
-                *times += wait.times;
-                *ns = ns.saturating_add(wait.ns);
-            } else if waits.len() < PEERS_MAX {
-                waits.push((wait.kind.clone(), wait.peer.clone(), wait.times, wait.ns));
-            }
-        }
-    }
-    Ok(html! {
-        (part("charts", "", &charts(&pieces, asked, events)))
-        (part("waits", "Waits", &{
-            let all = pieces.iter().map(|piece| piece.requests).sum();
-            tables::waits(&mut waits, all)
-        }))
-    })
-}
-
-/// Returns a route's last hours, for the route's page; `None` without a history of them.
-pub(super) fn latest(view: &View, route: &str) -> Option<Markup> {
-    let (hours, step, _) = SPANS[1];
-    let to = last_minute(view.now);
-    let from = to.saturating_sub(hours * HOUR_S);
-    let route = Some(route.to_owned());
-    let asked = Asked { route, hours, step, from, to, is_latest: true };
-    let minutes = view.sources.store()?.minutes_of(asked.route.as_deref()?, from, to).ok()?;
-    let mut pieces = vec![Piece::default(); asked.pieces()];
-    for (at, minute) in minutes {
-        if let Some(piece) = pieces.get_mut(asked.place(at)) {
-            piece.add(&minute);
-        }
-    }
-    let is_there = pieces.iter().any(|piece| piece.requests > 0);
-    is_there.then(|| charts(&pieces, &asked, &view.sources.events(from, to)))
-}
-
-fn charts(pieces: &[Piece], asked: &Asked, events: &[Event]) -> Markup {
+/// Returns all charts of a timeline.
+pub(super) fn charts(timeline: &Timeline, events: &[Event]) -> Markup {
+    let charts = Charts { timeline, events };
     let time = |ns: f64| format::time(ns as u64);
-    let layer = |name, class, value: &dyn Fn(&Piece) -> f64| {
-        let there = |piece: &Piece| (piece.requests > 0).then(|| value(piece));
-        Layer { name, class, values: pieces.iter().map(there).collect() }
-    };
-    let mean = |of: fn(&Piece) -> u64| move |p: &Piece| of(p) as f64 / p.requests as f64;
-    let requests: Vec<_> = pieces.iter().map(|piece| piece.requests).collect();
-    let errors: Vec<_> = pieces.iter().map(|piece| piece.errors).collect();
-    let quantile = |q: f64| move |p: &Piece| p.wall.quantile_ns(q) as f64;
+    let failed = charts.rate("failed (5xx)", "c-error", |p| p.errors as f64);
+    let other = charts.rate("other responses", "c-req", |p| (p.requests - p.errors) as f64);
+    let quantile = |q: f64| move |p: &RouteMinute| p.wall.quantile_ns(q) as f64;
     let latency = vec![
-        layer("p99", "c-most", &quantile(0.99)),
-        layer("p95", "c-wait", &quantile(0.95)),
-        layer("p50", "c-req", &quantile(0.5)),
+        charts.layer("p99", "c-most", quantile(0.99)),
+        charts.layer("p95", "c-wait", quantile(0.95)),
+        charts.layer("p50", "c-req", quantile(0.5)),
     ];
-    let costs = vec![
-        layer("CPU", "c-php", &mean(|p| p.cpu_ns)),
-        layer("waiting in PHP", "c-wait", &mean(|p| p.waiting_ns)),
-        layer("in the queue", "c-queue", &mean(|p| p.queue_ns)),
+    let mean = |of: fn(&RouteMinute) -> u64| {
+        move |p: &RouteMinute| of(p) as f64 / p.requests.max(1) as f64
+    };
+    let split = vec![
+        charts.layer("CPU", "c-php", mean(|p| p.cpu.sum_ns())),
+        charts.layer("waiting in PHP", "c-wait", mean(|p| p.waiting_ns)),
+        charts.layer("in the queue", "c-queue", mean(|p| p.queue_ns)),
     ];
+    let cores = vec![charts.rate("cores", "c-php", |p| p.cpu.sum_ns() as f64 / 1e9)];
+    let memory = vec![charts.layer("peak", "c-wait", |p| p.peak_bytes_max as f64)];
     html! {
         div.charts {
-            (chart("Latency", asked, latency, time, events))
-            (chart("Mean time per request, by part", asked, costs, time, events))
-            (chart(
-                "Requests per second", asked, rates(&requests, &errors, asked.step), format::rate,
-                events
+            (charts.draw("Requests per second", vec![failed.clone(), other], true, format::rate))
+            // A few failures are not visible next to many requests, so they have their own chart.
+            (charts.draw("Failed requests per second", vec![failed], true, format::rate))
+            (charts.draw("Latency", latency, false, time))
+            (charts.draw("Mean time per request, by part", split, true, time))
+            (charts.draw("CPU of workers, in cores", cores, true, format::digits))
+            (charts.draw("Mean wait per request, by kind", charts.waits(), true, time))
+            (charts.draw(
+                "PHP memory, highest peak", memory, false, |bytes| format::bytes(bytes as u64)
             ))
         }
+    }
+}
+
+impl Charts<'_> {
+    /// Values of the pieces with requests.
+    fn layer(
+        &self,
+        name: &'static str,
+        class: &'static str,
+        value: impl Fn(&RouteMinute) -> f64,
+    ) -> Layer {
+        let there = |piece: &RouteMinute| (piece.requests > 0).then(|| value(piece));
+        Layer { name, class, values: self.timeline.pieces.iter().map(there).collect() }
+    }
+
+    /// Values per second. A piece without requests has the value 0.
+    fn rate(
+        &self,
+        name: &'static str,
+        class: &'static str,
+        value: impl Fn(&RouteMinute) -> f64,
+    ) -> Layer {
+        let pieces = self.timeline.pieces.iter().enumerate();
+        let values = pieces.map(|(at, piece)| Some(value(piece) / self.timeline.seconds_of(at)));
+        Layer { name, class, values: values.collect() }
+    }
+
+    fn waits(&self) -> Vec<Layer> {
+        let mut sum = RouteMinute::default();
+        self.timeline.pieces.iter().for_each(|piece| sum.merge_route(piece));
+        let known = |name: &str| WaitKind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kinds = sum.waits_by_kind().into_iter().filter_map(|(name, _)| known(name));
+        let kinds = kinds.map(WaitKind::name).zip(WAIT_CLASSES);
+        let of = |piece: &RouteMinute, kind: &str| {
+            let ns = piece.waits.iter().filter(|wait| wait.kind == kind).map(|wait| wait.ns);
+            ns.sum::<u64>() as f64 / piece.requests.max(1) as f64
+        };
+        kinds.map(|(kind, class)| self.layer(kind, class, |piece| of(piece, kind))).collect()
+    }
+
+    fn draw(
+        &self,
+        title: &str,
+        layers: Vec<Layer>,
+        is_stacked: bool,
+        unit: fn(f64) -> String,
+    ) -> Markup {
+        if layers.iter().all(|layer| layer.values.iter().flatten().all(|v| *v == 0.0)) {
+            return empty(title, "No data in this range.");
+        }
+        let (from, step) = (self.timeline.from, self.timeline.step);
+        Lines { title, note: "", from, step, layers, is_stacked, unit, events: self.events }.show()
     }
 }

@@ -1,22 +1,24 @@
 //! `/`: health, current activity, and requests or routes to look at.
 
-use super::tables;
+use super::picker::Picker;
 use super::view::{NOT_MEASURED, Shown, View};
+use super::{routes as routes_page, tables};
 use crate::chart::{Heat, Layer, Lines, empty};
+use crate::comparisons::Change;
 use crate::figures::{Piece, Pieces};
 use crate::format;
 use crate::frame::{nothing, part, route_link, tile};
 use crate::health::{LinkedProblem, capitalised, troubles};
+use crate::periods::PeriodSums;
+use crate::range::Span;
 use maud::{Markup, html};
 use samovar_insight::RecentRequest;
-use samovar_insight::store::Event;
+use samovar_insight::store::{Event, RouteSum};
 use samovar_wire::{CapacityStatus, Status, judged};
 use std::sync::Arc;
 
 /// Pieces of the last quarter of an hour: (seconds, number).
 const QUARTER: (u64, usize) = (10, 90);
-/// Pieces of the last day: (seconds, number).
-const DAY: (u64, usize) = (600, 144);
 /// Number of pieces of `QUARTER` in a minute.
 const LAST_MINUTE: usize = 6;
 /// Maximum number of displayed routes, requests and events.
@@ -25,10 +27,6 @@ const SHOWN_MAX: usize = 6;
 /// Data that was read while the figures were locked.
 struct Read {
     quarter: Pieces,
-    day: Pieces,
-    /// Routes with the most CPU time: (name, requests, CPU in ns, p95 in ns).
-    routes: Vec<(String, u64, u64, u64)>,
-    cpu_ns: u64,
     kept: Vec<Arc<RecentRequest>>,
 }
 
@@ -36,18 +34,8 @@ pub(super) fn show(view: &View) -> Shown {
     let status = view.sources.host.status();
     let read = view.sources.insight.as_ref().map(|insight| {
         let figures = insight.figures();
-        let mut routes: Vec<_> = figures.routes().collect();
-        routes.sort_by_key(|(_, route)| std::cmp::Reverse(route.costs.cpu.sum_ns()));
-        let brief = |(name, route): (&str, &samovar_insight::RouteFigures)| {
-            let costs = &route.costs;
-            let p95 = costs.wall.quantile_ns(0.95);
-            (name.to_owned(), costs.requests, costs.cpu.sum_ns(), p95)
-        };
         Read {
             quarter: Pieces::of(figures.seconds(), view.now, QUARTER.0, QUARTER.1),
-            day: Pieces::of(figures.minutes(), view.now, DAY.0, DAY.1),
-            routes: routes.into_iter().take(SHOWN_MAX).map(brief).collect(),
-            cpu_ns: figures.total().cpu.sum_ns(),
             kept: figures.kept().iter().take(SHOWN_MAX).cloned().collect(),
         }
     });
@@ -124,40 +112,79 @@ fn tiles(status: &Status, minute: Option<&Piece>) -> Markup {
 }
 
 fn measured(view: &View, read: &Read) -> Markup {
-    let events = view.sources.events(read.day.from, view.now + 1);
-    if read.day.requests() == 0 && read.quarter.requests() == 0 {
-        return part(
-            "charts",
-            "",
-            &nothing("No requests yet. A request appears here within two seconds."),
-        );
-    }
+    let range = &view.range;
+    let resolved = view.resolve(range);
+    let period = resolved.period;
+    let sums = view.sources.sums_of(range, period, view.now);
+    let than = resolved.against.clone().ok().flatten();
+    let than = than.map(|period| view.sources.sums(period, view.now));
+    let picker = Picker {
+        path: "/",
+        range,
+        resolved: &resolved,
+        missing: routes_page::missing(&sums.missing, than.as_deref()),
+        compares: true,
+    };
+    let events = view.sources.events(period.from, period.to);
+    // The last quarter of an hour is drawn from figures by the second.
+    let pieces = match range.span {
+        Span::Last(0) => read.quarter.clone(),
+        _ => view.sources.timeline(None, period, view.now).brief(),
+    };
     html! {
-        (part("charts", "The last 15 minutes", &html! { div.charts {
-            (requests(&read.quarter, &events))
-            (latency(
-                "Latency",
-                "Requests by duration. A stronger colour means more requests.",
-                &read.quarter,
-                &events
-            ))
-            (split(&read.quarter, &events))
-            (queue(&read.quarter, &events))
-        } }))
-        (part("day", "The last day", &html! { div.charts {
-            (requests(&read.day, &events))
-            (latency("Latency", "Since the start, in steps of ten minutes.", &read.day, &events))
-        } }))
-        div.columns {
-            (part("top", "Routes by CPU time", &top(read)))
-            (part("events", "Events", &html! {
-                (tables::events(&events, SHOWN_MAX)) p.more { a href="/history" { "History" } }
-            }))
+        (picker.show(view))
+        @if sums.routes.is_empty() && pieces.requests() == 0 {
+            (part("charts", "", &nothing(
+                "No requests in this range. A request appears here within two seconds."
+            )))
+        } @else {
+            (part("sums", "", &totals(&sums.total(), than.as_deref())))
+            (part("charts", "", &html! { div.charts {
+                (requests(&pieces, &events))
+                (latency(
+                    "Latency",
+                    "Requests by duration. A stronger colour means more requests.",
+                    &pieces,
+                    &events
+                ))
+                (split(&pieces, &events))
+                (queue(&pieces, &events))
+            } }))
+            div.columns {
+                (part("top", "Routes by CPU time", &top(&sums, than.as_deref())))
+                (part("events", "Events", &html! {
+                    (tables::events(&events, SHOWN_MAX)) p.more { a href="/history" { "History" } }
+                }))
+            }
         }
         (part("slow", "Slow and failed requests", &html! {
             (tables::requests(&read.kept, true))
             p.more { a href="/requests" { "All recorded requests" } }
         }))
+    }
+}
+
+/// Returns the figures of all routes in the range, and in the period to compare with.
+fn totals(now: &RouteSum, than: Option<&PeriodSums>) -> Markup {
+    let then = than.map(PeriodSums::total).filter(|then| then.requests > 0);
+    let note = |text: &dyn Fn(&RouteSum) -> String| {
+        then.as_ref().map_or_else(String::new, |then| format!("before: {}", text(then)))
+    };
+    let both = |text: &dyn Fn(&RouteSum) -> String| (text(now), note(text));
+    let share = |of: &RouteSum| format::percent(of.errors as f64, of.requests as f64);
+    let quantile = |q: f64| move |of: &RouteSum| format::time(of.wall.quantile_ns(q));
+    let figures = [
+        ("Requests", both(&|of| format::count(of.requests))),
+        ("Errors", both(&share)),
+        ("p50", both(&quantile(0.5))),
+        ("p95", both(&quantile(0.95))),
+        ("p99", both(&quantile(0.99))),
+        ("CPU, mean", both(&|of| format::time(of.cpu.sum_ns() / of.requests.max(1)))),
+        ("Waiting, mean", both(&|of| format::time(of.waiting_ns / of.requests.max(1)))),
+        ("PHP memory, peak", both(&|of| format::bytes(of.peak_bytes_max))),
+    ];
+    html! {
+        dl.tiles { @for (name, (value, note)) in &figures { (tile(name, value, note)) } }
     }
 }
 
@@ -192,6 +219,7 @@ fn latency(title: &str, note: &str, pieces: &Pieces, events: &[Event]) -> Markup
 }
 
 fn split(pieces: &Pieces, events: &[Event]) -> Markup {
+    let has_front = pieces.all.iter().any(|piece| piece.front_ns > 0);
     let layer = |name, class, value: fn(&Piece) -> u64| {
         let mean = |p: &Piece| (p.requests > 0).then(|| value(p) as f64 / p.requests as f64);
         Layer { name, class, values: pieces.each(mean) }
@@ -206,8 +234,11 @@ fn split(pieces: &Pieces, events: &[Event]) -> Markup {
             layer("waiting in PHP", "c-wait", |p| p.waiting_ns),
             layer("in the queue", "c-queue", |p| p.queue_ns),
             layer("rollback", "c-roll", |p| p.rollback_ns),
-            layer("CPU of the server process", "c-front", |p| p.front_ns),
-        ],
+        ]
+        .into_iter()
+        // Only the last minutes have this figure.
+        .chain(has_front.then(|| layer("CPU of the server process", "c-front", |p| p.front_ns)))
+        .collect(),
         is_stacked: true,
         unit: |ns| format::time(ns as u64),
         events,
@@ -234,8 +265,15 @@ fn queue(pieces: &Pieces, events: &[Event]) -> Markup {
     .show()
 }
 
-fn top(read: &Read) -> Markup {
-    let most = read.routes.first().map_or(0, |(_, _, cpu, _)| *cpu) as f64;
+fn top(sums: &PeriodSums, than: Option<&PeriodSums>) -> Markup {
+    let mut routes: Vec<_> = sums.routes.iter().collect();
+    routes.sort_by(|a, b| b.1.cpu.sum_ns().cmp(&a.1.cpu.sum_ns()).then_with(|| a.0.cmp(b.0)));
+    let most = routes.first().map_or(0, |(_, sum)| sum.cpu.sum_ns()) as f64;
+    let all: u64 = routes.iter().map(|(_, sum)| sum.cpu.sum_ns()).sum();
+    let change = |name: &str, now: &RouteSum| {
+        let then = than.and_then(|than| than.routes.get(name));
+        then.and_then(|then| Change::of(now, then).p95)
+    };
     html! {
         div.scroll tabindex="0" {
             table {
@@ -246,16 +284,19 @@ fn top(read: &Read) -> Markup {
                         th.bars scope="col" aria-hidden="true" {}
                         th.number scope="col" { "Calls" }
                         th.number scope="col" { "p95" }
+                        @if than.is_some() { th.number scope="col" { "p95 change" } }
                     }
                 }
                 tbody {
-                    @for (name, requests, cpu, p95) in &read.routes {
+                    @for (name, sum) in routes.iter().take(SHOWN_MAX) {
+                        @let cpu = sum.cpu.sum_ns() as f64;
                         tr {
                             td { (route_link(name)) }
-                            td.number { (format::percent(*cpu as f64, read.cpu_ns as f64)) }
-                            td.bars { (crate::chart::bar("c-php", *cpu as f64, most)) }
-                            td.number { (format::count(*requests)) }
-                            td.number { (format::time(*p95)) }
+                            td.number { (format::percent(cpu, all as f64)) }
+                            td.bars { (crate::chart::bar("c-php", cpu, most)) }
+                            td.number { (format::count(sum.requests)) }
+                            td.number { (format::time(sum.wall.quantile_ns(0.95))) }
+                            @if than.is_some() { (routes_page::change(change(name, sum))) }
                         }
                     }
                 }

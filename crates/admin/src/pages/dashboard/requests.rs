@@ -1,9 +1,11 @@
 //! `/requests`: slow and failed requests, latest first.
 
+use super::picker::Picker;
 use super::tables;
 use super::view::{NOT_MEASURED, Shown, View};
 use crate::frame::{nothing, part};
 use crate::query::link;
+use crate::range::Span;
 use maud::html;
 use samovar_insight::RecentRequest;
 use std::sync::Arc;
@@ -12,21 +14,25 @@ use std::sync::Arc;
 const REQUESTS_MAX: usize = 100;
 /// Number of requests on one page.
 const PAGE_ROWS: usize = 50;
-/// Length of the searched history in seconds.
-const BACK_S: u64 = 86_400;
+/// Range without a selection: such requests are rare. The index of a day.
+const USUAL: Span = Span::Last(3);
 
 pub(super) fn show(view: &View) -> Shown {
     let Some(insight) = &view.sources.insight else {
         return Shown::new("Requests", html! { h1 { "Requests" } (nothing(NOT_MEASURED)) });
     };
+    let range = view.range_or(USUAL);
+    let resolved = view.resolve(&range);
+    let period = resolved.period;
+    let is_inside =
+        |kept: &&Arc<RecentRequest>| period.contains(kept.numbers.began_unix_us / 1_000_000);
     let mut kept: Vec<Arc<RecentRequest>> =
-        insight.figures().kept().iter().take(REQUESTS_MAX).cloned().collect();
+        insight.figures().kept().iter().filter(is_inside).take(REQUESTS_MAX).cloned().collect();
     if kept.len() < REQUESTS_MAX
         && let Some(store) = view.sources.store()
     {
         // Includes requests before the server's start.
-        let from = view.now.saturating_sub(BACK_S);
-        let stored = store.latest_requests(from, view.now + 1, REQUESTS_MAX as u32);
+        let stored = store.latest_requests(period.from, period.to, REQUESTS_MAX as u32);
         let is_new = |one: &RecentRequest| !kept.iter().any(|known| **known == *one);
         let older: Vec<_> = stored.unwrap_or_default().into_iter().filter(is_new).collect();
         kept.extend(older.into_iter().map(Arc::new).take(REQUESTS_MAX - kept.len()));
@@ -38,8 +44,15 @@ pub(super) fn show(view: &View) -> Shown {
     let main = html! {
         h1 { "Slow and failed requests" }
         p.faint {
-            "The last " (REQUESTS_MAX) ". Query strings, cookies and bodies are not recorded."
+            "The last " (REQUESTS_MAX) " in the range. Query strings, cookies and bodies are not recorded."
         }
+        (Picker {
+            path: "/requests",
+            range: &range,
+            resolved: &resolved,
+            missing: "",
+            compares: false,
+        }.show(view))
         (part("table", "", &html! {
             (tables::requests(&shown, true))
             p.more {

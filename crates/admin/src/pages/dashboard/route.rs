@@ -1,72 +1,147 @@
 //! `/route?name=`: one route: durations, waits, and individual requests to look at.
 
+use super::picker::Picker;
 use super::view::{NOT_MEASURED, Shown, View};
-use super::{history, statements, tables};
+use super::{history, routes, statements, tables};
 use crate::chart::{Part, bar, histogram, parts};
+use crate::comparisons::Change;
 use crate::format;
 use crate::frame::{named, nothing, part, tile};
 use crate::query::link;
+use crate::range::Span;
 use maud::{Markup, html};
-use samovar_insight::store::EventKind;
+use samovar_insight::store::{RouteMinute, RouteSum, StoredTimer};
 use samovar_insight::{Costs, End, RecentRequest, RouteFigures};
 use std::sync::Arc;
 
 /// Maximum number of displayed requests.
 const REQUESTS_MAX: usize = 10;
-/// Period in seconds in which the last reload is searched.
-const RELOAD_BACK_S: u64 = 7 * 86_400;
 
 pub(super) fn show(view: &View) -> Shown {
     let name = view.query.get("name").unwrap_or_default();
     let Some(insight) = &view.sources.insight else {
         return Shown::not_found("Route", NOT_MEASURED);
     };
-    let (route, kept): (RouteFigures, Vec<Arc<RecentRequest>>) = {
+    let resolved = view.resolve(&view.range);
+    let period = resolved.period;
+    let (route, kept): (Option<RouteFigures>, Vec<Arc<RecentRequest>>) = {
         let figures = insight.figures();
-        let Some(route) = figures.route(&name).filter(|route| route.costs.requests > 0) else {
-            return Shown::not_found(
-                "No such route",
-                "No requests for this route since the start.",
-            );
-        };
-        let of_route = figures.kept().iter().filter(|kept| *kept.route == *name);
-        (route.clone(), of_route.take(REQUESTS_MAX).cloned().collect())
+        let route = figures.route(&name).filter(|route| route.costs.requests > 0);
+        let of_route = figures.kept().iter().filter(|kept| {
+            *kept.route == *name && period.contains(kept.numbers.began_unix_us / 1_000_000)
+        });
+        (route.cloned(), of_route.take(REQUESTS_MAX).cloned().collect())
     };
-    let costs = &route.costs;
+    let timeline = view.sources.timeline(Some(&name), period, view.now);
+    let minute = match &route {
+        // These figures are complete, however much memory the range would need.
+        Some(route) if view.range.span == Span::Start => route.whole(),
+        _ => timeline.sum(),
+    };
+    if route.is_none() && minute.requests == 0 {
+        return Shown::not_found(
+            "No such route",
+            "No requests for this route since the start or in the selected range.",
+        );
+    }
+    // The history does not have it.
+    let cpu_delay_ns = route.as_ref().filter(|_| view.range.span == Span::Start);
+    let cpu_delay_ns = cpu_delay_ns.map(|route| route.cpu_delay_ns);
+    let than = resolved.against.clone().ok().flatten();
+    let than = than.map(|than| view.sources.route_in(&name, than, view.now));
+    let missing = match &than {
+        Some((_, missing)) if timeline.missing.is_empty() => missing,
+        _ => &timeline.missing,
+    };
+    let costs = &Costs::of_minute(&minute);
+    let events = view.sources.events(period.from, period.to);
     let main = html! {
         h1.name { (named(&name)) }
         p {
             a href=(link("/profile", &[("route", &name)])) { "Profile by function" } " · "
-            a href=(link("/history", &[("route", &name)])) { "History" } " · "
-            "Since the start. " (since_reload(view))
+            a href=(link("/history", &[("route", &name)])) { "History" }
         }
+        (Picker {
+            path: "/route",
+            range: &view.range,
+            resolved: &resolved,
+            missing,
+            compares: true,
+        }.show(view))
         (part("tiles", "", &tiles(costs)))
-        div.columns {
-            (part("histogram", "", &histogram("Request duration", &costs.wall)))
-            (part("split", "", &split(costs, route.cpu_delay_ns)))
+        @if let Some((then, _)) = &than {
+            (part("change", "Compared with the other period", &comparison(&minute, then)))
         }
-        (part("percentiles", "Percentiles", &percentiles(costs)))
-        @if let Some(charts) = history::latest(view, &name) {
-            (part("history", "The last 6 hours", &charts))
+        @if costs.requests == 0 {
+            (nothing("No requests in this range."))
+        } @else {
+            div.columns {
+                (part("histogram", "", &histogram("Request duration", &costs.wall)))
+                (part("split", "", &split(costs, cpu_delay_ns)))
+            }
+            (part("percentiles", "Percentiles", &percentiles(costs)))
+            (part("history", "Over time", &history::charts(&timeline, &events)))
+            (part("waits", "Waits", &waits(&minute)))
         }
-        (part("statements", "Statements", &statements::of_route(&route)))
-        (part("waits", "Waits", &waits(&route)))
+        @if let Some(route) = &route {
+            (part("statements", "Statements since the start", &statements::of_route(route)))
+        }
         (part("slow", "Slow and failed requests", &tables::requests(&kept, false)))
-        (part("timers", "Timers", &timers(&route)))
+        (part("timers", "Timers", &timers(minute.timers)))
         div.columns {
-            (part("tags", "Tags", &tags(&route)))
+            @if let Some(route) = &route {
+                (part("tags", "Tags since the start", &tags(route)))
+            }
             (part("ends", "Requests by outcome", &ends(costs)))
         }
     };
     Shown::new(name, main)
 }
 
-fn since_reload(view: &View) -> String {
-    let events = view.sources.events(view.now.saturating_sub(RELOAD_BACK_S), view.now + 1);
-    let last = events.iter().rev().find(|event| event.kind == EventKind::Reload);
-    last.map_or_else(String::new, |event| {
-        format!("The last reload was {} ago.", format::span(view.now.saturating_sub(event.at)))
-    })
+/// Returns the sums that are compared.
+fn sum(minute: &RouteMinute) -> RouteSum {
+    let mut sum = RouteSum::default();
+    sum.merge_minute(minute);
+    sum
+}
+
+/// Returns a table of figures in both periods, with their changes.
+fn comparison(now: &RouteMinute, then: &RouteMinute) -> Markup {
+    if then.requests == 0 {
+        return nothing("No requests in the other period.");
+    }
+    let change = Change::of(&sum(now), &sum(then));
+    let share = |m: &RouteMinute| format::percent(m.errors as f64, m.requests as f64);
+    let mean = |sum: u64, m: &RouteMinute| format::time(sum / m.requests.max(1));
+    let quantile = |m: &RouteMinute, q| format::time(m.wall.quantile_ns(q));
+    let plain = html! { td {} };
+    let rows = [
+        ("Calls", [now, then].map(|m| format::count(m.requests)), plain.clone()),
+        ("Errors", [now, then].map(share), routes::share_change(change.errors)),
+        ("p50", [now, then].map(|m| quantile(m, 0.5)), plain.clone()),
+        ("p95", [now, then].map(|m| quantile(m, 0.95)), routes::change(change.p95)),
+        ("p99", [now, then].map(|m| quantile(m, 0.99)), plain.clone()),
+        ("CPU, mean", [now, then].map(|m| mean(m.cpu.sum_ns(), m)), routes::change(change.cpu)),
+        ("Waiting, mean", [now, then].map(|m| mean(m.waiting_ns, m)), plain.clone()),
+        ("In the queue, mean", [now, then].map(|m| mean(m.queue_ns, m)), plain.clone()),
+        ("PHP memory, peak", [now, then].map(|m| format::bytes(m.peak_bytes_max)), plain),
+    ];
+    html! {
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Figure" }
+                th.number scope="col" { "This range" }
+                th.number scope="col" { "Other period" }
+                th.number scope="col" { "Change" }
+            } }
+            tbody { @for (name, [now, then], change) in rows { tr {
+                th scope="row" { (name) }
+                td.number { (now) }
+                td.number { (then) }
+                (change)
+            } } }
+        } }
+    }
 }
 
 fn tiles(costs: &Costs) -> Markup {
@@ -121,20 +196,20 @@ fn percentiles(costs: &Costs) -> Markup {
 }
 
 /// Returns the shares of the mean request's time.
-fn split(costs: &Costs, cpu_delay_ns: u64) -> Markup {
+fn split(costs: &Costs, cpu_delay_ns: Option<u64>) -> Markup {
     let per = |sum: u64| sum as f64 / costs.requests.max(1) as f64;
     let php = costs.cpu.sum_ns().saturating_sub(costs.rollback_ns);
     let known = php + costs.waiting_ns;
     let rest = costs.run_ns.saturating_sub(known);
-    let cpu_delay = cpu_delay_ns.min(rest);
-    let all = [
+    let cpu_delay = cpu_delay_ns.map(|delay| delay.min(rest));
+    let mut all = vec![
         ("in the queue", "c-queue", costs.queue.sum_ns()),
         ("CPU in PHP", "c-php", php),
         ("waiting in PHP", "c-wait", costs.waiting_ns),
-        ("waiting for a CPU", "c-queue", cpu_delay),
-        ("other time in the worker", "c-rest", rest - cpu_delay),
-        ("rollback", "c-roll", costs.rollback_ns),
     ];
+    all.extend(cpu_delay.map(|delay| ("waiting for a CPU", "c-queue", delay)));
+    all.push(("other time in the worker", "c-rest", rest - cpu_delay.unwrap_or(0)));
+    all.push(("rollback", "c-roll", costs.rollback_ns));
     let part = |(name, class, sum): (&str, &'static str, u64)| Part {
         name: name.to_owned(),
         class,
@@ -144,7 +219,7 @@ fn split(costs: &Costs, cpu_delay_ns: u64) -> Markup {
     html! {
         figure.chart {
             figcaption { h3 { "Time per request, by part" } p { "Mean values." } }
-            (parts("Time per request, by part", &all.map(part)))
+            (parts("Time per request, by part", &all.into_iter().map(part).collect::<Vec<_>>()))
             dl.facts {
                 dt { "Page faults" } dd { (format::digits(per(costs.faults_minor))) " per request, "
                     (format::digits(per(costs.faults_major))) " with disk access" }
@@ -163,19 +238,17 @@ fn split(costs: &Costs, cpu_delay_ns: u64) -> Markup {
     }
 }
 
-fn waits(route: &RouteFigures) -> Markup {
-    let owned =
-        route.waits().map(|(kind, peer, w)| (kind.to_owned(), peer.to_owned(), w.times, w.ns));
-    tables::waits(&mut owned.collect::<Vec<_>>(), route.costs.requests)
+fn waits(minute: &RouteMinute) -> Markup {
+    let of = minute.waits.iter().map(|w| (w.kind.clone(), w.peer.clone(), w.times, w.ns));
+    tables::waits(&mut of.collect::<Vec<_>>(), minute.requests)
 }
 
-fn timers(route: &RouteFigures) -> Markup {
-    let mut all: Vec<_> = route.timers().collect();
+fn timers(mut all: Vec<StoredTimer>) -> Markup {
     if all.is_empty() {
         return nothing("The application starts no timers in this route.");
     }
-    all.sort_by_key(|(_, timer)| std::cmp::Reverse(timer.wall_ns));
-    let most = all.first().map_or(0, |(_, timer)| timer.wall_ns) as f64;
+    all.sort_by_key(|timer| std::cmp::Reverse(timer.wall_ns));
+    let most = all.first().map_or(0, |timer| timer.wall_ns) as f64;
     html! {
         div.scroll tabindex="0" {
             table {
@@ -187,20 +260,17 @@ fn timers(route: &RouteFigures) -> Markup {
                         th.number scope="col" { "CPU" }
                         th.number scope="col" { "Hits" }
                         th.number scope="col" { "Per hit" }
-                        th.number scope="col" { "Requests" }
                     }
                 }
                 tbody {
-                    @for (tags, timer) in &all {
+                    @for timer in &all {
                         tr {
-                            td.name { (tables::tags(tags)) }
+                            td.name { (tables::tags(&timer.tags)) }
                             td.number { (format::time(timer.wall_ns)) }
                             td.bars { (bar("c-timer", timer.wall_ns as f64, most)) }
-                            @let cpu_ns = timer.user_ns.saturating_add(timer.system_ns);
-                            td.number { (format::time(cpu_ns)) }
+                            td.number { (format::time(timer.cpu_ns)) }
                             td.number { (format::count(timer.hits)) }
                             td.number { (format::time(timer.wall_ns / timer.hits.max(1))) }
-                            td.number { (format::count(timer.requests)) }
                         }
                     }
                 }

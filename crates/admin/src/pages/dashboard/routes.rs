@@ -1,14 +1,15 @@
 //! `/routes`: all routes in a table, sorted by the selected column.
 
+use super::picker::Picker;
 use super::view::{NOT_MEASURED, Shown, View};
 use crate::chart::bar;
-use crate::compare::comparison;
-use crate::comparisons::{Base, Change, RelativeChange};
+use crate::comparisons::{Change, RelativeChange, ShareChange};
 use crate::format;
 use crate::frame::{nothing, part, route_link};
+use crate::periods::PeriodSums;
 use crate::query::link;
 use maud::{Markup, html};
-use samovar_insight::Costs;
+use samovar_insight::store::RouteSum;
 use std::cmp::Ordering;
 
 /// Number of routes per page.
@@ -25,14 +26,16 @@ enum Column {
     P99,
     Queue,
     Waits,
+    Memory,
     P95Change,
     CpuChange,
+    ErrorsChange,
 }
 
 /// (column, key in links, heading, description).
-const COLUMNS: [(Column, &str, &str, &str); 11] = [
+const COLUMNS: [(Column, &str, &str, &str); 13] = [
     (Column::Route, "route", "Route", "name set by the application, otherwise the path"),
-    (Column::Calls, "calls", "Calls", "since the start"),
+    (Column::Calls, "calls", "Calls", "requests that ended in the range"),
     (Column::Errors, "errors", "Errors", "responses with a status of 500 or above"),
     (Column::Cpu, "cpu", "Total CPU", "in workers, including rollbacks"),
     (Column::P50, "p50", "p50", "50 % of the requests took at most this time"),
@@ -40,8 +43,10 @@ const COLUMNS: [(Column, &str, &str, &str); 11] = [
     (Column::P99, "p99", "p99", "99 % of the requests took at most this time"),
     (Column::Queue, "queue", "Queue", "mean time until a worker took the request"),
     (Column::Waits, "waits", "Waits", "mean time PHP waited"),
-    (Column::P95Change, "p95change", "p95 change", "in the last ten minutes"),
-    (Column::CpuChange, "cpuchange", "CPU change", "per request, in the last ten minutes"),
+    (Column::Memory, "memory", "Memory", "highest peak of PHP's memory"),
+    (Column::P95Change, "p95change", "p95 change", "compared with the other period"),
+    (Column::CpuChange, "cpuchange", "CPU change", "per request, compared with the other period"),
+    (Column::ErrorsChange, "errorschange", "Errors change", "of the share of failed requests"),
 ];
 
 struct Row {
@@ -54,22 +59,24 @@ struct Row {
     p99: u64,
     queue_ns: u64,
     waits_ns: u64,
+    memory_bytes: u64,
     change: Change,
 }
 
 impl Row {
-    fn new(name: &str, costs: &Costs, change: Change) -> Row {
+    fn new(name: &str, costs: &RouteSum, change: Change) -> Row {
         let mean = |sum: u64| sum / costs.requests.max(1);
         Row {
             name: name.to_owned(),
             calls: costs.requests,
-            errors: costs.errors(),
+            errors: costs.errors,
             cpu_ns: costs.cpu.sum_ns(),
             p50: costs.wall.quantile_ns(0.5),
             p95: costs.wall.quantile_ns(0.95),
             p99: costs.wall.quantile_ns(0.99),
-            queue_ns: mean(costs.queue.sum_ns()),
+            queue_ns: mean(costs.queue_ns),
             waits_ns: mean(costs.waiting_ns),
+            memory_bytes: costs.peak_bytes_max,
             change,
         }
     }
@@ -86,12 +93,17 @@ impl Row {
             Column::P99 => row.p99,
             Column::Queue => row.queue_ns,
             Column::Waits => row.waits_ns,
+            Column::Memory => row.memory_bytes,
             _ => row.cpu_ns,
         };
         let ordering = match by {
             Column::Route => by_name(),
             Column::P95Change => known(other.change.p95).total_cmp(&known(self.change.p95)),
             Column::CpuChange => known(other.change.cpu).total_cmp(&known(self.change.cpu)),
+            Column::ErrorsChange => {
+                let known = |of: Option<ShareChange>| of.map_or(f64::NEG_INFINITY, |of| of.value);
+                known(other.change.errors).total_cmp(&known(self.change.errors))
+            }
             _ => number(other).cmp(&number(self)),
         };
         ordering.then_with(by_name)
@@ -102,7 +114,6 @@ impl Row {
 struct Asked {
     sort: (Column, &'static str),
     is_reversed: bool,
-    base: Base,
     find: String,
     first: usize,
 }
@@ -116,21 +127,15 @@ impl Asked {
         Asked {
             sort: (*column, key),
             is_reversed: get("order") == "up",
-            base: Base::of_key(&get("than")),
             find: get("find"),
-            first: get("from").parse().unwrap_or(0),
+            first: get("skip").parse().unwrap_or(0),
         }
     }
 
     /// Returns a link to the same table with these values replaced.
     fn link(&self, pairs: &[(&str, &str)]) -> String {
         let order = if self.is_reversed { "up" } else { "" };
-        let own = [
-            ("sort", self.sort.1),
-            ("order", order),
-            ("than", self.base.key()),
-            ("find", self.find.as_str()),
-        ];
+        let own = [("sort", self.sort.1), ("order", order), ("find", self.find.as_str())];
         let changed = |name: &str| pairs.iter().any(|(other, _)| *other == name);
         let kept = own.into_iter().filter(|(name, value)| !changed(name) && !value.is_empty());
         let all: Vec<_> =
@@ -144,13 +149,17 @@ pub(super) fn show(view: &View) -> Shown {
         return Shown::new("Routes", html! { h1 { "Routes" } (nothing(NOT_MEASURED)) });
     };
     let asked = Asked::of(view);
-    let changes = comparison(asked.base, view.sources, view.now);
-    let (mut rows, beyond) = {
-        let figures = insight.figures();
-        let rows = figures.routes().filter(|(name, _)| name.contains(&asked.find));
-        let rows = rows.map(|(name, route)| Row::new(name, &route.costs, changes.of(name)));
-        (rows.collect::<Vec<_>>(), figures.routes_used().1)
+    let resolved = view.resolve(&view.range);
+    let sums = view.sources.sums_of(&view.range, resolved.period, view.now);
+    let than = resolved.against.clone().ok().flatten();
+    let than = than.map(|period| view.sources.sums(period, view.now));
+    let change = |name: &str, sum: &RouteSum| {
+        let then = than.as_ref().and_then(|than| than.routes.get(name));
+        then.map_or_else(Change::default, |then| Change::of(sum, then))
     };
+    let rows = sums.routes.iter().filter(|(name, _)| name.contains(&asked.find));
+    let mut rows: Vec<_> = rows.map(|(name, sum)| Row::new(name, sum, change(name, sum))).collect();
+    let beyond = insight.figures().routes_used().1;
     let is_full = insight.figures().routes_are_full(view.now);
     rows.sort_by(|a, b| a.compare(b, asked.sort.0));
     if asked.is_reversed {
@@ -160,11 +169,17 @@ pub(super) fn show(view: &View) -> Shown {
         h1 { "Routes" }
         form.filter action="/routes" {
             input type="hidden" name="sort" value=(asked.sort.1);
-            input type="hidden" name="than" value=(asked.base.key());
             label { "Name contains " input type="search" name="find" value=(asked.find); }
             button { "Show" }
         }
-        (part("table", "", &table(&rows, &asked, &changes.why_not)))
+        (Picker {
+            path: "/routes",
+            range: &view.range,
+            resolved: &resolved,
+            missing: missing(&sums.missing, than.as_deref()),
+            compares: true,
+        }.show(view))
+        (part("table", "", &table(&rows, &asked)))
         @if is_full {
             p.bad {
                 "The table of routes is full: further routes are counted in (other). Raise "
@@ -181,10 +196,10 @@ pub(super) fn show(view: &View) -> Shown {
     Shown::new("Routes", main)
 }
 
-fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
+fn table(rows: &[Row], asked: &Asked) -> Markup {
     if rows.is_empty() {
         return nothing(if asked.find.is_empty() {
-            "No requests yet."
+            "No requests in this range."
         } else {
             "No matching route."
         });
@@ -192,16 +207,6 @@ fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
     let most_cpu = rows.iter().map(|row| row.cpu_ns).max().unwrap_or(0) as f64;
     let shown = rows.iter().skip(asked.first).take(ROWS_MAX);
     html! {
-        p.choice {
-            "Changes in the last ten minutes, compared with "
-            @for base in Base::ALL {
-                a href=(asked.link(&[("than", base.key())]))
-                    aria-current=[(base == asked.base).then_some("true")] {
-                    (base.name())
-                } " "
-            }
-            @if !why_not.is_empty() { span.faint { "(" (why_not) ")" } }
-        }
         div.scroll tabindex="0" {
             table.wide {
                 thead { tr { @for column in &COLUMNS { (heading(column, asked)) } } }
@@ -218,8 +223,10 @@ fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
                             @for ns in [row.p50, row.p95, row.p99, row.queue_ns, row.waits_ns] {
                                 td.number { (format::time(ns)) }
                             }
+                            td.number { (format::bytes(row.memory_bytes)) }
                             (change(row.change.p95))
                             (change(row.change.cpu))
+                            (share_change(row.change.errors))
                         }
                     }
                 }
@@ -231,15 +238,20 @@ fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
                 " of " (rows.len()) ". "
                 @if asked.first > 0 {
                     @let from = asked.first.saturating_sub(ROWS_MAX).to_string();
-                    a href=(asked.link(&[("from", &from)])) { "Previous" } " "
+                    a href=(asked.link(&[("skip", &from)])) { "Previous" } " "
                 }
                 @if rows.len() > asked.first + ROWS_MAX {
                     @let next = (asked.first + ROWS_MAX).to_string();
-                    a href=(asked.link(&[("from", &next)])) { "Next" }
+                    a href=(asked.link(&[("skip", &next)])) { "Next" }
                 }
             }
         }
     }
+}
+
+/// Returns the reason why a part of one of the two periods is missing.
+pub(super) fn missing<'a>(now: &'a str, than: Option<&'a PeriodSums>) -> &'a str {
+    if now.is_empty() { than.map_or("", |than| than.missing.as_str()) } else { now }
 }
 
 fn heading(column: &(Column, &'static str, &str, &str), asked: &Asked) -> Markup {
@@ -259,20 +271,38 @@ fn heading(column: &(Column, &'static str, &str, &str), asked: &Asked) -> Markup
     }
 }
 
-/// Returns a change with its sign and its interval. A change that is too large to be chance has a
-/// colour: slower or more expensive, or the opposite.
-fn change(of: Option<RelativeChange>) -> Markup {
+/// Returns a cell with a change, its sign and its interval. A change that is too large to be chance
+/// has a colour: slower or more expensive, or the opposite.
+pub(super) fn change(of: Option<RelativeChange>) -> Markup {
+    match of {
+        None => html! { td.number.faint { "–" } },
+        Some(change) => {
+            cell([change.value, change.low, change.high], change.is_significant(), signed)
+        }
+    }
+}
+
+/// Like [`change`], for a share: in points of a hundred.
+pub(super) fn share_change(of: Option<ShareChange>) -> Markup {
+    match of {
+        None => html! { td.number.faint { "–" } },
+        // Without a failure in either period there is nothing to read.
+        Some(change) if change.value == 0.0 && !change.is_significant() => {
+            html! { td.number.faint { "0" } }
+        }
+        Some(change) => {
+            cell([change.value, change.low, change.high], change.is_significant(), points)
+        }
+    }
+}
+
+fn cell([value, low, high]: [f64; 3], is_real: bool, shown: fn(f64) -> String) -> Markup {
+    let interval = format!("{} to {}", shown(low), shown(high));
+    let more = value > 0.0;
     html! {
-        @match of {
-            None => td.number.faint { "–" },
-            Some(change) => {
-                @let (is_real, more) = (change.is_significant(), change.value > 0.0);
-                @let interval = format!("{} to {}", signed(change.low), signed(change.high));
-                td.number.bad[is_real && more].good[is_real && !more]
-                    title=(format!("with a probability of 95 %: {interval}")) {
-                    (signed(change.value)) " " span.faint.small { (interval) }
-                }
-            },
+        td.number.bad[is_real && more].good[is_real && !more]
+            title=(format!("with a probability of 95 %: {interval}")) {
+            (shown(value)) " " span.faint.small { (interval) }
         }
     }
 }
@@ -280,6 +310,11 @@ fn change(of: Option<RelativeChange>) -> Markup {
 fn signed(change: f64) -> String {
     let text = format!("{:+.0} %", change * 100.0);
     text.replace('-', "−").replace("+0 %", "0 %").replace("−0 %", "0 %")
+}
+
+fn points(change: f64) -> String {
+    let text = format!("{:+.1} points", change * 100.0);
+    text.replace('-', "−").replace("+0.0", "0").replace("−0.0", "0")
 }
 
 #[cfg(test)]

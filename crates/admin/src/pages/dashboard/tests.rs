@@ -2,12 +2,13 @@ use super::page_of;
 use super::view::{NOT_MEASURED, View};
 use crate::host::Host;
 use crate::query::{Query, link};
+use crate::range::Range;
 use crate::sources::Sources;
 use samovar_insight::export::exposition::Exposition;
-use samovar_insight::store::EventKind;
+use samovar_insight::store::{EventKind, Minute, RouteMinute, Store, StoreLimits};
 use samovar_insight::{
-    Batch, Entry, ErrorKind, Finished, Insight, Limits, Model, Numbers, ReportedError, Statement,
-    StatementKind, Wait, WaitKind, intake,
+    Batch, Entry, ErrorKind, Finished, HistoryOptions, Insight, Limits, Model, Numbers,
+    ReportedError, Statement, StatementKind, Wait, WaitKind, intake,
 };
 use samovar_profile::loads::Explained;
 use samovar_profile::{At, Options, Profiles, Sample};
@@ -80,9 +81,11 @@ fn show(sources: &Sources, address: &str) -> String {
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     let page = page_of(path).unwrap_or_else(|| panic!("{path}"));
     let query = Query::new(query);
-    let view = View { sources, query: &query, now: samovar_insight::now() };
+    let now = samovar_insight::now();
+    let range = Range::of(&query, now).expect("a range");
+    let view = View::new(sources, &query, now, range);
     let shown = (page.show)(&view);
-    page.text(&shown, address, view.now)
+    super::range_links::keep(&page.text(&shown, address, now), &range.pairs(), super::is_page)
 }
 
 fn status(text: &str) -> Value {
@@ -173,8 +176,8 @@ fn text_from_outside_is_escaped_on_every_page() {
         let sources = sources(status(text), &hostile(text), 10);
         let of_route = link("/route", &[("name", text)]);
         let of_request = link("/request", &[("id", text)]);
-        let found = link("/routes", &[("find", text), ("sort", text), ("than", text)]);
-        let of_history = link("/history", &[("route", text), ("hours", text), ("to", text)]);
+        let found = link("/routes", &[("find", text), ("sort", text)]);
+        let of_history = link("/history", &[("route", text)]);
         let of_queue = link("/queue", &[("name", text)]);
         let group = sources.insight.as_ref().unwrap().figures().errors().latest()[0].id;
         let of_group = format!("/errors?group={group:016x}");
@@ -216,10 +219,10 @@ fn text_from_outside_is_escaped_on_every_page() {
 fn pages_without_figures_explain_why() {
     let nobody = sources(json!({}), &Batch::default(), 10);
     for (address, expected) in [
-        ("/", "No requests yet."),
-        ("/routes", "No requests yet."),
+        ("/", "No requests in this range."),
+        ("/routes", "No requests in this range."),
         ("/requests", "No slow or failed requests yet."),
-        ("/errors", "No errors since the start."),
+        ("/errors", "No errors in this range."),
         ("/errors?group=1f", "No such error"),
         ("/route?name=x", "No such route"),
         ("/request?id=x", "No such request"),
@@ -228,7 +231,8 @@ fn pages_without_figures_explain_why() {
         ("/consoles", "No console workers."),
         ("/queues", "No queues."),
         ("/queue?name=x", "No such queue"),
-        ("/history", "No history: it is disabled"),
+        ("/history", "No requests in this range."),
+        ("/history?from=2026-01-01", "Set insight.store to keep older ones."),
         ("/profile", "profile.hertz is 0"),
         ("/calls", "No requests are traced"),
         ("/boot", "No boot to show"),
@@ -237,7 +241,7 @@ fn pages_without_figures_explain_why() {
         assert!(page.contains(expected), "{address}:\n{page}");
     }
     let unmeasured = Sources::new(Box::new(Says(json!({}), None)), None);
-    for address in ["/", "/routes", "/requests", "/route?name=x", "/request?id=x"] {
+    for address in ["/", "/routes", "/requests", "/history", "/route?name=x", "/request?id=x"] {
         assert!(show(&unmeasured, address).contains(NOT_MEASURED), "{address}");
     }
 }
@@ -286,7 +290,7 @@ fn many(routes: u64) -> Batch {
 
 fn rows(page: &str) -> Vec<String> {
     let each = page.split("<a class=\"name\" href=\"/route?name=").skip(1);
-    each.map(|rest| rest.split('"').next().unwrap_or_default().to_owned()).collect()
+    each.map(|rest| rest.split(['"', '&']).next().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
@@ -295,7 +299,7 @@ fn routes_page_shows_hundred_routes_per_page() {
     let page = show(&sources, "/routes");
     assert_eq!(rows(&page).len(), 100);
     assert!(page.contains("1 to 100 of 1000. ") && page.contains(">Next</a>"), "{page}");
-    let last = show(&sources, "/routes?from=900");
+    let last = show(&sources, "/routes?skip=900");
     assert_eq!(rows(&last).len(), 100);
     assert!(last.contains("901 to 1000 of 1000. ") && !last.contains(">Next</a>"));
     for (address, bytes_max) in [("/routes", 120_000), ("/", 260_000)] {
@@ -317,14 +321,112 @@ fn routes_page_sorts_by_selected_column() {
         ("?sort=route&find=r77", "r77"),
         ("?sort=p95&find=r89", "r899"),
         ("?sort=p95change", "r0"),
-        ("?sort=nonsense&from=x", "r0"),
+        ("?sort=nonsense&skip=x", "r0"),
+        ("?sort=errorschange&range=15m", "r0"),
+        ("?sort=memory&range=start&compare=none", "r0"),
     ] {
         let page = show(&sources, &format!("/routes{query}"));
         assert_eq!(rows(&page).first().map(String::as_str), Some(expected), "{query}");
         assert_eq!(page.matches("aria-sort=").count(), 1, "{query}");
     }
-    let page = show(&sources, "/routes?sort=p99&than=day");
-    assert!(page.contains("href=\"/routes?than=day&amp;sort=p99&amp;order=up\""), "{page}");
+    let page = show(&sources, "/routes?sort=p99&range=6h&compare=day");
+    let reversed = "href=\"/routes?sort=p99&amp;order=up&amp;range=6h&amp;compare=day\"";
+    assert!(page.contains(reversed), "{page}");
+}
+
+#[test]
+fn range_is_kept_by_all_links_and_forms() {
+    let sources = sources(json!({}), &many(3), 10);
+    for address in ["/", "/routes", "/route?name=r1", "/requests", "/errors", "/history"] {
+        let sign = if address.contains('?') { "&" } else { "?" };
+        let page = show(&sources, &format!("{address}{sign}range=6h&compare=none"));
+        let links = page.split("href=\"/").skip(1).filter_map(|rest| rest.split('"').next());
+        let links: Vec<_> = links.filter(|link| !link.starts_with("assets/")).collect();
+        assert!(links.len() > 15, "{address}: {links:?}");
+        for link in links {
+            assert!(link.contains("range=") || link.contains("from="), "{address}: {link}");
+            assert!(link.contains("compare="), "{address}: {link}");
+        }
+        let marked = page.matches("aria-current=\"true\">6 h</a>").count();
+        assert_eq!(marked, 1, "{address}");
+        let hidden = "name=\"range\" value=\"6h\"";
+        assert!(page.contains(hidden) || !page.contains("class=\"filter\""), "{address}");
+        // The search for a request keeps it, too.
+        assert!(page.contains(hidden), "{address}");
+    }
+    let plain = show(&sources, "/");
+    assert!(plain.contains("href=\"/routes\"") && plain.contains("UTC"), "{plain}");
+    let custom = show(&sources, "/routes?from=2026-11-01T10:00&to=2026-11-01T11:00&sort=p99");
+    assert!(custom.contains("value=\"2026-11-01T10:00:00\""), "{custom}");
+    assert!(custom.contains("name=\"sort\" value=\"p99\""), "{custom}");
+    assert!(custom.contains("2026-11-01 10:00:00 to 11:00:00 UTC"), "{custom}");
+}
+
+#[test]
+fn invalid_range_is_explained() {
+    let sources = sources(json!({}), &many(3), 10);
+    let respond = |query: &str| super::respond("/routes", &Query::new(query), &sources);
+    for query in ["range=%3Cscript%3Ealert(1)", "from=x", "compare=%22%27%3E", "to=5", "range=%ff"]
+    {
+        let response = respond(query);
+        assert_eq!(response.status(), 400, "{query}");
+    }
+    assert_eq!(respond("range=1d").status(), 200);
+    let query = Query::new("range=%3Cscript%3Ealert(1)&sort=p99");
+    let invalid = Range::of(&query, 5).expect_err("no range");
+    let page = super::refused("/routes", &query, &invalid).main.into_string();
+    assert!(page.contains("`&lt;script&gt;alert(1)`") && !page.contains("<script>"), "{page}");
+    assert!(page.contains("/routes?sort=p99&amp;range=1h"), "a way back: {page}");
+    assert_eq!(super::main("/routes", &query, &sources), None, "no stream");
+}
+
+/// Requests of ten minutes ago, as the history has them, and of now.
+#[test]
+fn routes_page_compares_with_history() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("history.sqlite");
+    let now = samovar_insight::now();
+    let minute = |of: u64, wall_ms: u64, errors: u64, requests: u64| {
+        let mut figures = RouteMinute { requests, errors, ..RouteMinute::default() };
+        (0..requests).for_each(|n| figures.wall.add((wall_ms * 1_000 + n) * 1_000));
+        (0..requests).for_each(|_| figures.cpu.add(MS));
+        (Box::from(format!("r{of}")), figures)
+    };
+    let limits = StoreLimits { bytes_max: 16 << 20, days_max: 30 };
+    {
+        let (mut store, _) = Store::open(&path, limits).expect("a store");
+        for (ago, wall_ms, errors) in [(90 * 60, 10, 0), (30 * 60, 25, 50)] {
+            let at = (now - ago) / 60 * 60;
+            let routes = Arc::new(vec![minute(1, wall_ms, errors, 1_000), minute(2, 10, 0, 1_000)]);
+            store.put(&Minute { at, routes, ..Minute::default() }).expect("room");
+        }
+    }
+    let (front, outlet) = intake();
+    let history = HistoryOptions { path, limits, trouble: Box::new(|why| panic!("{why}")) };
+    let insight = Insight::start(outlet, Limits { routes_max: 9, slow_ns: 1 }, Some(history));
+    let insight = insight.expect("a thread");
+    drop(front);
+    insight.finish();
+    let sources = Sources::new(Box::new(Says(json!({}), None)), Some(Arc::new(insight)));
+    let page = show(&sources, "/routes?range=1h&sort=route&order=up");
+    let row = |name: &str| {
+        let begin = page.find(&format!("/route?name={name}")).expect(name);
+        page[begin..].split("</tr>").next().unwrap_or_default().to_owned()
+    };
+    let (slower, same) = (row("r1"), row("r2"));
+    assert!(slower.contains(">1,000<") && slower.contains(">50<"), "{slower}");
+    assert!(slower.contains("number bad\" title=\"with a probability of 95 %"), "{slower}");
+    assert!(slower.contains("+5.0 points"), "{slower}");
+    assert!(!same.contains("number bad") && !same.contains("number good"), "{same}");
+    let json = crate::pages::made("/api/routes/r1", &Query::new("range=1h"), &sources);
+    assert_eq!(json.status(), 200);
+    let before = show(&sources, "/route?name=r1&range=1h");
+    assert!(before.contains("Compared with the other period"), "{before}");
+    let history = show(&sources, "/history?range=6h");
+    for chart in ["Latency", "CPU of workers", "PHP memory", "by kind", "Failed requests"] {
+        assert!(history.contains(chart), "{chart}");
+    }
+    assert!(history.contains("The history begins on"), "{history}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Input and output of every page of the dashboard.
 
 use crate::query::Query;
+use crate::range::{Known, Range, Resolved, Span};
 use crate::sources::Sources;
 use http::StatusCode;
 use maud::{Markup, html};
+use std::cell::OnceCell;
 
 /// Shown in place of figures.
 pub(super) const NOT_MEASURED: &str =
@@ -15,6 +17,30 @@ pub(super) struct View<'a> {
     pub(super) query: &'a Query,
     /// Current time in seconds since 1970.
     pub(super) now: u64,
+    /// Selected time range.
+    pub(super) range: Range,
+    known: OnceCell<Known>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(sources: &'a Sources, query: &'a Query, now: u64, range: Range) -> View<'a> {
+        View { sources, query, now, range, known: OnceCell::new() }
+    }
+
+    /// Returns the times that a range can refer to. Reads the server's status once.
+    pub(super) fn known(&self) -> &Known {
+        self.known.get_or_init(|| self.sources.known(self.now))
+    }
+
+    /// Returns the selected range, or this one if the query has none.
+    pub(super) fn range_or(&self, span: Span) -> Range {
+        self.range.or(span)
+    }
+
+    /// Returns the times of a range.
+    pub(super) fn resolve(&self, range: &Range) -> Resolved {
+        range.resolve(self.known())
+    }
 }
 
 /// A rendered page.
