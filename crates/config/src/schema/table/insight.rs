@@ -110,7 +110,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: count(1, 100_000, |settings| &mut settings.insight.routes_max),
         default: Preset::Text("1000"),
         doc: "Maximum number of distinct routes; all others are `(other)`",
-        long: "A route takes 10 to 20 KB of memory. If there are more, routes with few successful \
+        long: "A route takes 10 to 20 KB of memory, and the last minutes of all routes together at \
+               most 16 MB. If there are more, routes with few successful \
                requests make room for new ones. 404s count as the route `(not found)`.",
         on_reload: OnReload::Kept(|old, new| old.insight.routes_max != new.insight.routes_max),
         ..PLAIN
@@ -165,7 +166,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.insight.store_bytes_max,
         },
         default: Preset::Text("256M"),
-        doc: "Maximum size of `insight.store`; the oldest hours are deleted",
+        doc: "Maximum size of `insight.store`; the oldest data is deleted",
+        long: "Minutes older than two days are deleted first, and the sums of their hours stay; then \
+               the oldest hours.",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.store_bytes_max != new.insight.store_bytes_max
         }),
