@@ -17,8 +17,8 @@ mod schema;
 
 pub use historian::{Historian, History, ProblemSink};
 pub use history_file::{Store, StoreError, StoreLimits};
-pub use route_minute::{Counts, RouteMinute, RouteSum};
-pub use rows::{Event, EventKind, Minute, MinuteCosts, MinuteTotal, StoredTimer, StoredWait};
+pub use route_minute::{Counts, RouteMinute, RouteSum, StoredTimer, StoredWait};
+pub use rows::{Event, EventKind, Minute, MinuteCosts};
 
 #[cfg(test)]
 mod tests;

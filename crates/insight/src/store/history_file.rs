@@ -2,10 +2,10 @@
 
 use super::hours::{self, HOUR_S};
 use super::route_minute::RouteMinute;
-use super::rows::{Event, EventKind, Minute, MinuteCosts, MinuteTotal, decode, encode};
-use super::schema::{self, ALL_ROUTES};
+use super::rows::{ALL_ROUTES, Event, EventKind, Minute, MinuteCosts, decode, encode};
+use super::schema;
 use crate::recent_requests::RecentRequest;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, params};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -107,7 +107,17 @@ impl Store {
     pub fn put(&mut self, minute: &Minute) -> Result<(), StoreError> {
         self.make_room(minute.at).map_err(failed(&self.path))?;
         self.insert(minute).map_err(failed(&self.path))?;
-        hours::sum_up(&mut self.connection, minute.at).map_err(failed(&self.path))
+        match self.sum_up(minute.at) {
+            // The minute is stored. The next one makes room and sums up again.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Ok(()),
+            outcome => outcome.map_err(failed(&self.path)),
+        }
+    }
+
+    fn sum_up(&mut self, now: u64) -> rusqlite::Result<()> {
+        let summed = hours::sum_up(&mut self.connection, now)?;
+        // This reads the whole file, so it runs once an hour.
+        if summed > 0 { hours::forget_routes(&self.connection) } else { Ok(()) }
     }
 
     fn insert(&mut self, minute: &Minute) -> rusqlite::Result<()> {
@@ -169,12 +179,6 @@ impl Store {
         for table in ["minutes", "hours", "events", "requests"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE at < ?1"), [at])?;
         }
-        transaction.execute(
-            "DELETE FROM routes WHERE ?1 > 0
-             AND NOT EXISTS (SELECT 1 FROM minutes WHERE route = routes.id)
-             AND NOT EXISTS (SELECT 1 FROM hours WHERE route = routes.id)",
-            [at],
-        )?;
         transaction.commit()
     }
 
@@ -219,66 +223,6 @@ impl Store {
             (from, to),
         );
         rows.map_err(failed(&self.path))
-    }
-
-    /// Returns (minute, figures) of one route's minutes that began in `from..to`, in order.
-    pub fn minutes_of(
-        &self,
-        route: &str,
-        from: u64,
-        to: u64,
-    ) -> Result<Vec<(u64, RouteMinute)>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<(u64, RouteMinute)>> {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT at, figures FROM minutes JOIN routes ON id = route
-                 WHERE name = ?1 AND at >= ?2 AND at < ?3 ORDER BY at LIMIT ?4",
-            )?;
-            let rows = statement.query_map(params![route, from, to, ROWS_MAX], |row| {
-                Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?))
-            })?;
-            let readable = |row: rusqlite::Result<(u64, Vec<u8>)>| {
-                row.map(|(at, bytes)| decode(&bytes).map(|one| (at, one))).transpose()
-            };
-            rows.filter_map(readable).collect()
-        };
-        read().map_err(failed(&self.path))
-    }
-
-    /// Returns the totals of all routes for the minutes that began in `from..to`, in order.
-    pub fn totals(&self, from: u64, to: u64) -> Result<Vec<MinuteTotal>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<MinuteTotal>> {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT at, SUM(requests), SUM(errors) FROM minutes JOIN routes ON id = route
-                 WHERE at >= ?1 AND at < ?2 GROUP BY at ORDER BY at LIMIT ?3",
-            )?;
-            let rows = statement.query_map(params![from, to, ROWS_MAX], |row| {
-                Ok(MinuteTotal { at: row.get(0)?, requests: row.get(1)?, errors: row.get(2)? })
-            })?;
-            rows.collect()
-        };
-        read().map_err(failed(&self.path))
-    }
-
-    /// Returns (route, requests, errors) over the minutes that began in `from..to`, for the `most`
-    /// busiest routes, busiest first.
-    pub fn busiest(
-        &self,
-        from: u64,
-        to: u64,
-        most: u32,
-    ) -> Result<Vec<(String, u64, u64)>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<(String, u64, u64)>> {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT name, SUM(requests) AS all_of_it, SUM(errors)
-                 FROM minutes JOIN routes ON id = route WHERE at >= ?1 AND at < ?2
-                 GROUP BY route ORDER BY all_of_it DESC, name LIMIT ?3",
-            )?;
-            let rows = statement.query_map(params![from, to, most.min(ROWS_MAX)], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?;
-            rows.collect()
-        };
-        read().map_err(failed(&self.path))
     }
 
     /// Returns the slow and failed requests that began in `from..to`, latest first, at most `most`.

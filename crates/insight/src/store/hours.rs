@@ -4,8 +4,7 @@
 //! deleted first and their sums stay.
 
 use super::route_minute::RouteMinute;
-use super::rows::{decode, encode};
-use super::schema::ALL_ROUTES;
+use super::rows::{ALL_ROUTES, decode, encode};
 use rusqlite::{Connection, ErrorCode, Transaction, params};
 use std::collections::BTreeMap;
 
@@ -15,15 +14,21 @@ const HOURS_AT_ONCE: usize = 48;
 /// Maximum number of hours of an older file that get sums, the latest ones.
 const CONVERTED_MAX: usize = 24 * 31;
 
-/// Sums up the hours that are over at `now`.
-pub(super) fn sum_up(connection: &mut Connection, now: u64) -> rusqlite::Result<()> {
-    for _ in 0..HOURS_AT_ONCE {
-        let Some(hour) = next(connection)?.filter(|hour| hour + HOUR_S <= now) else {
-            return Ok(());
-        };
+/// Sums up the hours that are over at `now`. Returns their number.
+pub(super) fn sum_up(connection: &mut Connection, now: u64) -> rusqlite::Result<usize> {
+    for summed in 0..HOURS_AT_ONCE {
+        let over = next(connection)?.filter(|hour| hour + HOUR_S <= now);
+        let Some(hour) = over else { return Ok(summed) };
         sum_hour(connection, hour, true)?;
     }
-    Ok(())
+    Ok(HOURS_AT_ONCE)
+}
+
+/// Deletes the names of routes without figures.
+pub(super) fn forget_routes(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM routes WHERE id NOT IN
+               (SELECT route FROM minutes UNION SELECT route FROM hours)";
+    connection.execute(sql, []).map(drop)
 }
 
 /// Returns the first hour without sums after the last one that has them.

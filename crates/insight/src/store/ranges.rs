@@ -3,8 +3,7 @@
 use super::history_file::{Store, StoreError, failed};
 use super::hours::HOUR_S;
 use super::route_minute::{RouteMinute, RouteSum};
-use super::rows::decode;
-use super::schema::ALL_ROUTES;
+use super::rows::{ALL_ROUTES, decode};
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;

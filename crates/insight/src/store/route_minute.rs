@@ -1,6 +1,5 @@
 //! Figures of a route in one minute, and their sums over longer periods.
 
-use super::rows::{StoredTimer, StoredWait};
 use crate::bounded_map::OTHER;
 use crate::histogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -9,6 +8,32 @@ use std::collections::BTreeMap;
 /// Maximum number of separate peers, and of sets of timer tags, in a sum over several minutes.
 /// Those of one minute are bounded by the route's own limits.
 const NAMES_MAX: usize = 128;
+
+/// Total wait for one peer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredWait {
+    /// Kind of wait: `tcp`, `lock` …
+    pub kind: String,
+    /// Peer of the wait.
+    pub peer: String,
+    /// Number of waits.
+    pub times: u64,
+    /// Total time, ns.
+    pub ns: u64,
+}
+
+/// Sums of a timer with one set of tags. Times in ns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredTimer {
+    /// Tags of the timer.
+    pub tags: Vec<(String, String)>,
+    /// Number of times it was started and stopped.
+    pub hits: u64,
+    /// Wall time.
+    pub wall_ns: u64,
+    /// CPU time.
+    pub cpu_ns: u64,
+}
 
 /// One minute of a route, or the sum of several. Times in ns, sizes in bytes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -84,32 +84,6 @@ impl Event {
     }
 }
 
-/// Total wait for one peer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredWait {
-    /// Kind of wait: `tcp`, `lock` …
-    pub kind: String,
-    /// Peer of the wait.
-    pub peer: String,
-    /// Number of waits.
-    pub times: u64,
-    /// Total time, ns.
-    pub ns: u64,
-}
-
-/// Sums of a timer with one set of tags. Times in ns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredTimer {
-    /// Tags of the timer.
-    pub tags: Vec<(String, String)>,
-    /// Number of times it was started and stopped.
-    pub hits: u64,
-    /// Wall time.
-    pub wall_ns: u64,
-    /// CPU time.
-    pub cpu_ns: u64,
-}
-
 /// Costs of a route in one minute. Times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct MinuteCosts {
@@ -127,17 +101,6 @@ fn sum_of<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     <(u64, IgnoredAny)>::deserialize(from).map(|(sum, _)| sum)
 }
 
-/// Totals of all routes in one minute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MinuteTotal {
-    /// Start of the minute, in seconds since 1970.
-    pub at: u64,
-    /// Requests that ended in it.
-    pub requests: u64,
-    /// Requests with a status of 500 or above.
-    pub errors: u64,
-}
-
 /// All data of a minute.
 #[derive(Clone, Debug, Default)]
 pub struct Minute {
@@ -150,6 +113,10 @@ pub struct Minute {
     /// Slow and failed requests that ended in it.
     pub kept: Vec<Arc<RecentRequest>>,
 }
+
+/// Number of the row with the sum of all routes, in the tables of minutes and hours. It has no row
+/// in the table of routes, so a join leaves it out.
+pub(super) const ALL_ROUTES: i64 = 0;
 
 /// Encodes a value for the last column of a row.
 pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {

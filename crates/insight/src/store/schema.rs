@@ -10,10 +10,6 @@ const VERSION_WITHOUT_SUMS: i64 = 1;
 /// Number of pages that empty tables need.
 pub(super) const PAGES_MIN: u64 = 64;
 
-/// Number of the row with the sum of all routes, in `minutes` and `hours`. It has no row in
-/// `routes`, so a join leaves it out.
-pub(super) const ALL_ROUTES: i64 = 0;
-
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS routes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE IF NOT EXISTS minutes (

@@ -1,7 +1,7 @@
 use super::history_file::PAGE_BYTES;
 use super::{
-    Event, EventKind, Historian, Minute, MinuteTotal, RouteMinute, RouteSum, Store, StoreLimits,
-    StoredTimer, StoredWait,
+    Event, EventKind, Historian, Minute, RouteMinute, RouteSum, Store, StoreLimits, StoredTimer,
+    StoredWait,
 };
 use crate::finished::{Finished, Numbers};
 use crate::histogram::Histogram;
@@ -63,14 +63,6 @@ fn stored_minute_is_visible_to_reader_and_after_restart() {
         assert_eq!(found, [(60, "shop", 10), (60, "blog", 5), (120, "shop", 7)]);
         assert_eq!(minutes[0].2.wall.count(), 10);
         assert_eq!(store.minutes(61, 200).unwrap().len(), 1);
-        let of_shop = store.minutes_of("shop", 0, 200).unwrap();
-        assert_eq!(
-            of_shop.iter().map(|(at, m)| (*at, m.requests)).collect::<Vec<_>>(),
-            [(60, 10), (120, 7)]
-        );
-        let busiest = [("shop".to_owned(), 17, 0), ("blog".to_owned(), 5, 0)];
-        assert_eq!(store.busiest(0, 200, 5).unwrap(), busiest);
-        assert_eq!(store.busiest(0, 200, 1).unwrap(), busiest[..1]);
         assert_eq!(store.latest_requests(0, 200, 5).unwrap(), std::slice::from_ref(&kept));
         assert_eq!(store.latest_requests(62, 200, 5).unwrap(), []);
         let costs = store.costs(0, 200).unwrap();
@@ -78,8 +70,7 @@ fn stored_minute_is_visible_to_reader_and_after_restart() {
             costs.iter().map(|(at, route, c)| (*at, &**route, c.requests)).collect();
         assert_eq!(found, [(60, "shop", 10), (60, "blog", 5), (120, "shop", 7)]);
         assert_eq!(costs[0].2.cpu_ns, minutes[0].2.cpu.sum_ns());
-        let total = |at, requests| MinuteTotal { at, requests, errors: 0 };
-        assert_eq!(store.totals(0, 200).unwrap(), [total(60, 15), total(120, 7)]);
+        assert_eq!(totals(store, (0, 200), 60), [(60, 15, 15), (120, 7, 7)]);
         let sums = store.sums(0, 200).unwrap();
         let found: Vec<_> =
             sums.iter().map(|(name, s)| (name.as_str(), s.requests, s.wall.count())).collect();
@@ -189,6 +180,17 @@ fn hours_are_summed_up_when_they_are_over() {
     store.each_of(Some("nothing"), (0, 3 * HOUR), HOUR, |_, m| of_shop += m.requests).unwrap();
     assert_eq!(of_shop, 95);
     assert_eq!(store.begin().unwrap(), Some(0));
+    // Names of routes without figures are deleted with the next hour.
+    let names = |store: &Store| -> u64 {
+        let sql = "SELECT COUNT(*) FROM routes";
+        store.connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(names(&store), 3);
+    store.connection.execute_batch("DELETE FROM hours; DELETE FROM minutes").unwrap();
+    for at in [10 * HOUR, 11 * HOUR] {
+        store.put(&minute(at, &[("shop", 1)])).unwrap();
+    }
+    assert_eq!(names(&store), 1);
 }
 
 /// A file of version 1 had neither hours nor sums of all routes, and fewer figures in a row.
