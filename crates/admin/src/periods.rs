@@ -30,7 +30,9 @@ impl PeriodSums {
     /// Returns the sum of all routes.
     pub(crate) fn total(&self) -> RouteSum {
         let mut total = RouteSum::default();
-        self.routes.values().for_each(|sum| total.merge(sum));
+        for sum in self.routes.values() {
+            total.merge(sum);
+        }
         total
     }
 }
@@ -73,7 +75,9 @@ impl Timeline {
     /// Returns the sum of all pieces.
     pub(crate) fn sum(&self) -> RouteMinute {
         let mut sum = RouteMinute::default();
-        self.pieces.iter().for_each(|piece| sum.merge(piece));
+        for piece in &self.pieces {
+            sum.merge(piece);
+        }
         sum
     }
 
@@ -121,13 +125,12 @@ impl Sources {
                 }
             }
             for (name, minute) in parts.iter().flat_map(|part| part.routes.iter()) {
-                match routes.get_mut(&**name) {
-                    Some(sum) => RouteSum::merge_minute(sum, minute),
-                    None => {
-                        let mut sum = RouteSum::default();
-                        sum.merge_minute(minute);
-                        routes.insert(name.to_string(), sum);
-                    }
+                if let Some(sum) = routes.get_mut(&**name) {
+                    RouteSum::merge_minute(sum, minute);
+                } else {
+                    let mut sum = RouteSum::default();
+                    sum.merge_minute(minute);
+                    routes.insert(name.to_string(), sum);
                 }
             }
             PeriodSums { routes, missing }
@@ -160,11 +163,11 @@ impl Sources {
             }
             for part in &parts {
                 let Some(piece) = timeline.at(part.middle()) else { continue };
-                match route {
-                    None => part.routes.iter().for_each(|(_, minute)| piece.merge_route(minute)),
-                    Some(route) => {
-                        let found = part.routes.iter().find(|(name, _)| **name == *route);
-                        found.into_iter().for_each(|(_, minute)| piece.merge(minute));
+                for (name, minute) in part.routes.iter() {
+                    match route {
+                        None => piece.merge_route(minute),
+                        Some(route) if **name == *route => piece.merge(minute),
+                        Some(_) => {}
                     }
                 }
             }

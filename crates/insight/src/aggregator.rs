@@ -328,7 +328,9 @@ impl Shared {
         let parts = std::mem::take(&mut *lock(&self.parts));
         let Some(historian) = historian else { return };
         // The store adds the parts of a minute.
-        parts.into_iter().for_each(|part| historian.put(part));
+        for part in parts {
+            historian.put(part);
+        }
         let events = std::mem::take(&mut *lock(&self.events));
         if ended.is_some() || !events.is_empty() {
             let happened = Minute { at: self::now(), ..Minute::default() };

@@ -97,7 +97,7 @@ impl RecentParts {
             let Some(next) = self.held.remove(self.merged) else { return };
             let into = &mut self.held[self.merged - 1];
             self.bytes -= into.bytes + next.bytes;
-            into.add(next);
+            into.add(&next);
             self.bytes += into.bytes;
         }
     }
@@ -108,7 +108,7 @@ impl RecentParts {
 }
 
 impl Held {
-    fn add(&mut self, next: Held) {
+    fn add(&mut self, next: &Held) {
         self.part.until = next.part.until;
         self.is_divided = next.is_divided;
         let routes = Arc::make_mut(&mut self.part.routes);

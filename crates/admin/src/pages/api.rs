@@ -76,12 +76,12 @@ struct Asked<'a> {
 fn of_range(path: &str, asked: &Asked) -> Option<Value> {
     let Asked { range, now, sources } = asked;
     let resolved = sources.resolve(range, *now);
-    let (period, than) = (resolved.period, resolved.against.clone().ok().flatten());
+    let (period, other) = (resolved.period, resolved.against.clone().ok().flatten());
     let mut missing = Vec::new();
     let mut found = match path {
         "overview" | "routes" => {
             let sums = sources.sums_of(range, period, *now);
-            let then = than.map(|than| sources.sums(than, *now));
+            let then = other.map(|other| sources.sums(other, *now));
             missing.push(sums.missing.clone());
             missing.extend(then.iter().map(|then| then.missing.clone()));
             if path == "overview" {
@@ -112,7 +112,7 @@ fn of_range(path: &str, asked: &Asked) -> Option<Value> {
             let name = path.strip_prefix("routes/")?;
             let name = percent_decode_str(name).decode_utf8().ok()?;
             let timeline = sources.timeline(Some(&name), period, *now);
-            let then = than.map(|than| sources.route_in(&name, than, *now));
+            let then = other.map(|other| sources.route_in(&name, other, *now));
             missing.push(timeline.missing.clone());
             missing.extend(then.iter().map(|(_, missing)| missing.clone()));
             let whole = |minute: &RouteMinute| costs(&Costs::of_minute(minute));
@@ -134,7 +134,7 @@ fn of_range(path: &str, asked: &Asked) -> Option<Value> {
     missing.retain(|why| !why.is_empty());
     missing.extend(resolved.against.err());
     found["range"] = seconds(period);
-    found["compared_with"] = than.map_or(Value::Null, seconds);
+    found["compared_with"] = other.map_or(Value::Null, seconds);
     found["missing"] = json!(missing.first());
     Some(found)
 }

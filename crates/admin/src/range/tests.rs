@@ -98,11 +98,11 @@ fn times_are_parsed_as_they_are_formatted() {
 fn periods_have_whole_minutes_and_equal_length() {
     let of = |query: &str, release| {
         let found = range(query).resolve(&known(release));
-        let relative = |at: u64| NOW as i64 - at as i64;
+        let relative = |at: u64| NOW.cast_signed() - at.cast_signed();
         let shown = |p: Period| (relative(p.from), relative(p.to));
         (shown(found.period), found.against.map(|against| against.map(shown)))
     };
-    let (h, d) = (HOUR_S as i64, DAY_S as i64);
+    let (h, d) = (HOUR_S.cast_signed(), DAY_S.cast_signed());
     for (query, release, expected) in [
         ("range=1h&compare=none", None, ((h + 23, -1), Ok(None))),
         ("range=1h", None, ((h + 23, -1), Ok(Some((2 * h + 23, h + 23))))),
@@ -118,7 +118,11 @@ fn periods_have_whole_minutes_and_equal_length() {
         // Without a reload, the start is the release.
         ("range=15m&compare=release", Some(2 * h), ((15 * 60 + 23, -1), Ok(Some((3 * h, 2 * h))))),
     ] {
-        assert_eq!(of(query, release.map(|ago| NOW - ago as u64)), expected, "{query}");
+        assert_eq!(
+            of(query, release.map(|ago: i64| NOW - ago.cast_unsigned())),
+            expected,
+            "{query}"
+        );
     }
     for (query, release, why) in [
         ("range=1h&compare=release", Some(60), "begins before this release"),

@@ -80,7 +80,9 @@ fn sum_hour(connection: &mut Connection, hour: u64, is_over: bool) -> rusqlite::
     }
     if is_over {
         let all = routes.entry(ALL_ROUTES).or_default();
-        minutes.values().for_each(|minute| all.merge_route(minute));
+        for minute in minutes.values() {
+            all.merge_route(minute);
+        }
         for (route, figures) in &routes {
             put(&transaction, "hours", (hour, *route), figures)?;
         }

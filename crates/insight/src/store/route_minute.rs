@@ -159,16 +159,13 @@ impl RouteMinute {
         let is_full = self.waits.len() >= NAMES_MAX;
         let known = place(&self.waits, peer)
             .or_else(|| is_full.then(|| place(&self.waits, OTHER)).flatten());
-        match known {
-            Some(at) => {
-                let known = &mut self.waits[at];
-                known.times += wait.times;
-                known.ns = known.ns.saturating_add(wait.ns);
-            }
-            None => {
-                let peer = if is_full { OTHER } else { peer }.to_owned();
-                self.waits.push(StoredWait { peer, ..wait.clone() });
-            }
+        if let Some(at) = known {
+            let known = &mut self.waits[at];
+            known.times += wait.times;
+            known.ns = known.ns.saturating_add(wait.ns);
+        } else {
+            let peer = if is_full { OTHER } else { peer }.to_owned();
+            self.waits.push(StoredWait { peer, ..wait.clone() });
         }
     }
 

@@ -119,8 +119,7 @@ fn routes(sums: &PeriodSums) -> Markup {
 }
 
 fn waits(timeline: &Timeline) -> Markup {
-    let mut sum = RouteMinute::default();
-    timeline.pieces.iter().for_each(|piece| sum.merge(piece));
+    let sum = timeline.sum();
     let of = sum.waits.iter().map(|w| (w.kind.clone(), w.peer.clone(), w.times, w.ns));
     tables::waits(&mut of.collect::<Vec<_>>(), sum.requests)
 }
@@ -195,7 +194,9 @@ impl Charts<'_> {
 
     fn waits(&self) -> Vec<Layer> {
         let mut sum = RouteMinute::default();
-        self.timeline.pieces.iter().for_each(|piece| sum.merge_route(piece));
+        for piece in &self.timeline.pieces {
+            sum.merge_route(piece);
+        }
         let known = |name: &str| WaitKind::ALL.into_iter().find(|kind| kind.name() == name);
         let kinds = sum.waits_by_kind().into_iter().filter_map(|(name, _)| known(name));
         let kinds = kinds.map(WaitKind::name).zip(WAIT_CLASSES);

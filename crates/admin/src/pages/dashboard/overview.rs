@@ -116,13 +116,13 @@ fn measured(view: &View, read: &Read) -> Markup {
     let resolved = view.resolve(range);
     let period = resolved.period;
     let sums = view.sources.sums_of(range, period, view.now);
-    let than = resolved.against.clone().ok().flatten();
-    let than = than.map(|period| view.sources.sums(period, view.now));
+    let other = resolved.against.clone().ok().flatten();
+    let other = other.map(|period| view.sources.sums(period, view.now));
     let picker = Picker {
         path: "/",
         range,
         resolved: &resolved,
-        missing: routes_page::missing(&sums.missing, than.as_deref()),
+        missing: routes_page::missing(&sums.missing, other.as_deref()),
         compares: true,
     };
     let events = view.sources.events(period.from, period.to);
@@ -138,7 +138,7 @@ fn measured(view: &View, read: &Read) -> Markup {
                 "No requests in this range. A request appears here within two seconds."
             )))
         } @else {
-            (part("sums", "", &totals(&sums.total(), than.as_deref())))
+            (part("sums", "", &totals(&sums.total(), other.as_deref())))
             (part("charts", "", &html! { div.charts {
                 (requests(&pieces, &events))
                 (latency(
@@ -151,7 +151,7 @@ fn measured(view: &View, read: &Read) -> Markup {
                 (queue(&pieces, &events))
             } }))
             div.columns {
-                (part("top", "Routes by CPU time", &top(&sums, than.as_deref())))
+                (part("top", "Routes by CPU time", &top(&sums, other.as_deref())))
                 (part("events", "Events", &html! {
                     (tables::events(&events, SHOWN_MAX)) p.more { a href="/history" { "History" } }
                 }))
@@ -165,8 +165,8 @@ fn measured(view: &View, read: &Read) -> Markup {
 }
 
 /// Returns the figures of all routes in the range, and in the period to compare with.
-fn totals(now: &RouteSum, than: Option<&PeriodSums>) -> Markup {
-    let then = than.map(PeriodSums::total).filter(|then| then.requests > 0);
+fn totals(now: &RouteSum, other: Option<&PeriodSums>) -> Markup {
+    let then = other.map(PeriodSums::total).filter(|then| then.requests > 0);
     let note = |text: &dyn Fn(&RouteSum) -> String| {
         then.as_ref().map_or_else(String::new, |then| format!("before: {}", text(then)))
     };
@@ -265,13 +265,13 @@ fn queue(pieces: &Pieces, events: &[Event]) -> Markup {
     .show()
 }
 
-fn top(sums: &PeriodSums, than: Option<&PeriodSums>) -> Markup {
+fn top(sums: &PeriodSums, other: Option<&PeriodSums>) -> Markup {
     let mut routes: Vec<_> = sums.routes.iter().collect();
     routes.sort_by(|a, b| b.1.cpu.sum_ns().cmp(&a.1.cpu.sum_ns()).then_with(|| a.0.cmp(b.0)));
     let most = routes.first().map_or(0, |(_, sum)| sum.cpu.sum_ns()) as f64;
     let all: u64 = routes.iter().map(|(_, sum)| sum.cpu.sum_ns()).sum();
     let change = |name: &str, now: &RouteSum| {
-        let then = than.and_then(|than| than.routes.get(name));
+        let then = other.and_then(|other| other.routes.get(name));
         then.and_then(|then| Change::of(now, then).p95)
     };
     html! {
@@ -284,7 +284,7 @@ fn top(sums: &PeriodSums, than: Option<&PeriodSums>) -> Markup {
                         th.bars scope="col" aria-hidden="true" {}
                         th.number scope="col" { "Calls" }
                         th.number scope="col" { "p95" }
-                        @if than.is_some() { th.number scope="col" { "p95 change" } }
+                        @if other.is_some() { th.number scope="col" { "p95 change" } }
                     }
                 }
                 tbody {
@@ -296,7 +296,7 @@ fn top(sums: &PeriodSums, than: Option<&PeriodSums>) -> Markup {
                             td.bars { (crate::chart::bar("c-php", cpu, most)) }
                             td.number { (format::count(sum.requests)) }
                             td.number { (format::time(sum.wall.quantile_ns(0.95))) }
-                            @if than.is_some() { (routes_page::change(change(name, sum))) }
+                            @if other.is_some() { (routes_page::change(change(name, sum))) }
                         }
                     }
                 }

@@ -40,7 +40,7 @@ impl Picker<'_> {
                     }
                     @if self.compares {
                         @match against {
-                            Ok(Some(than)) => { ", compared with " (than.in_words()) "." },
+                            Ok(Some(other)) => { ", compared with " (other.in_words()) "." },
                             Ok(None) => ".",
                             Err(why) => { ". No comparison: " (why) "." },
                         }

@@ -47,9 +47,9 @@ pub(super) fn show(view: &View) -> Shown {
     // The history does not have it.
     let cpu_delay_ns = route.as_ref().filter(|_| view.range.span == Span::Start);
     let cpu_delay_ns = cpu_delay_ns.map(|route| route.cpu_delay_ns);
-    let than = resolved.against.clone().ok().flatten();
-    let than = than.map(|than| view.sources.route_in(&name, than, view.now));
-    let missing = match &than {
+    let other = resolved.against.clone().ok().flatten();
+    let other = other.map(|other| view.sources.route_in(&name, other, view.now));
+    let missing = match &other {
         Some((_, missing)) if timeline.missing.is_empty() => missing,
         _ => &timeline.missing,
     };
@@ -69,7 +69,7 @@ pub(super) fn show(view: &View) -> Shown {
             compares: true,
         }.show(view))
         (part("tiles", "", &tiles(costs)))
-        @if let Some((then, _)) = &than {
+        @if let Some((then, _)) = &other {
             (part("change", "Compared with the other period", &comparison(&minute, then)))
         }
         @if costs.requests == 0 {

@@ -151,10 +151,10 @@ pub(super) fn show(view: &View) -> Shown {
     let asked = Asked::of(view);
     let resolved = view.resolve(&view.range);
     let sums = view.sources.sums_of(&view.range, resolved.period, view.now);
-    let than = resolved.against.clone().ok().flatten();
-    let than = than.map(|period| view.sources.sums(period, view.now));
+    let other = resolved.against.clone().ok().flatten();
+    let other = other.map(|period| view.sources.sums(period, view.now));
     let change = |name: &str, sum: &RouteSum| {
-        let then = than.as_ref().and_then(|than| than.routes.get(name));
+        let then = other.as_ref().and_then(|other| other.routes.get(name));
         then.map_or_else(Change::default, |then| Change::of(sum, then))
     };
     let rows = sums.routes.iter().filter(|(name, _)| name.contains(&asked.find));
@@ -176,7 +176,7 @@ pub(super) fn show(view: &View) -> Shown {
             path: "/routes",
             range: &view.range,
             resolved: &resolved,
-            missing: missing(&sums.missing, than.as_deref()),
+            missing: missing(&sums.missing, other.as_deref()),
             compares: true,
         }.show(view))
         (part("table", "", &table(&rows, &asked)))
@@ -250,8 +250,8 @@ fn table(rows: &[Row], asked: &Asked) -> Markup {
 }
 
 /// Returns the reason why a part of one of the two periods is missing.
-pub(super) fn missing<'a>(now: &'a str, than: Option<&'a PeriodSums>) -> &'a str {
-    if now.is_empty() { than.map_or("", |than| than.missing.as_str()) } else { now }
+pub(super) fn missing<'a>(now: &'a str, other: Option<&'a PeriodSums>) -> &'a str {
+    if now.is_empty() { other.map_or("", |other| other.missing.as_str()) } else { now }
 }
 
 fn heading(column: &(Column, &'static str, &str, &str), asked: &Asked) -> Markup {
