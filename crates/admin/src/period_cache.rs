@@ -52,13 +52,13 @@ impl PeriodCache {
         // A panic while reading leaves the previous results, which are valid.
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, entry| entry.made.elapsed() < entry.good_for);
-        let known = entries.get(&key).and_then(|entry| Arc::clone(&entry.value).downcast().ok());
-        if let Some(known) = known {
-            return known;
+        let hit = entries.get(&key).and_then(|entry| Arc::clone(&entry.value).downcast().ok());
+        if let Some(hit) = hit {
+            return hit;
         }
-        let made = Instant::now();
+        let begin = Instant::now();
         let value = Arc::new(make());
-        let good_for = (made.elapsed() * COST_FACTOR).min(GOOD_FOR_MAX);
+        let good_for = (begin.elapsed() * COST_FACTOR).min(GOOD_FOR_MAX);
         if entries.len() < ENTRIES_MAX {
             let value: Arc<dyn Any + Send + Sync> = Arc::clone(&value) as _;
             entries.insert(key, Entry { made: Instant::now(), good_for, value });

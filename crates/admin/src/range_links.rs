@@ -4,6 +4,7 @@
 //! are escaped.
 
 use crate::query::link;
+use std::fmt::Write as _;
 
 const HREF: &str = "href=\"/";
 const ACTION: &str = "action=\"/";
@@ -20,10 +21,11 @@ pub(crate) fn keep(
     if pairs.is_empty() {
         return text.to_owned();
     }
-    let inputs: String = pairs
-        .iter()
-        .map(|(name, value)| format!("<input type=\"hidden\" name=\"{name}\" value=\"{value}\">"))
-        .collect();
+    let mut inputs = String::new();
+    for (name, value) in pairs {
+        // Writing to a string cannot fail.
+        let _ = write!(inputs, "<input type=\"hidden\" name=\"{name}\" value=\"{value}\">");
+    }
     let mut kept = String::with_capacity(text.len() + text.len() / 8);
     let mut rest = text;
     loop {

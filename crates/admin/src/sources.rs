@@ -42,7 +42,7 @@ impl Sources {
         let release = releases.into_iter().next_back().or_else(|| {
             // A server without an event of its own: the last one of the history.
             let events = self.events(now.saturating_sub(RELEASE_BACK_S), now + 1);
-            events.into_iter().rfind(|event| event.is_release())
+            events.into_iter().rfind(Event::is_release)
         });
         let release = release.map(|event| (event.at, event.text));
         Known { now, start: now.saturating_sub(up), release }
