@@ -12,11 +12,11 @@ use crate::recent_requests::{RecentRequest, RecentRequests};
 use crate::redaction::{CleanStatements, Redaction, cleaned};
 use crate::report::{Entry, Report};
 use crate::route::{Costs, RouteFigures};
+use crate::route_name::{named_route, of_pool, route_of};
 use crate::series::Series;
 use crate::sources::{SourceFigures, Sources};
 use crate::store::Minute;
 use samovar_log::fold;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Number of single seconds that are kept.
@@ -34,10 +34,6 @@ const ALIKE_MIN: usize = 4;
 /// Divisor of `routes_max` for other machines: they may use at most half of the routes. The rest is
 /// reserved for this server.
 const ELSEWHERE_PART: usize = 2;
-
-/// Route of all requests to paths that do not exist, unless the application names the route: a
-/// scanner invents paths.
-pub const NOT_FOUND: &str = "(not found)";
 
 /// Divisor of `routes_max` for routes whose first request was an error of the client. The rest is
 /// reserved for requests that succeed.
@@ -178,12 +174,8 @@ impl Aggregate {
             let entries = clean.as_deref().map_or(entries, cleaned);
             let path = self.redaction.text(finished.path);
             let finished = Finished { path: &path, ..finished };
-            let named = entries.iter().rev().find_map(|entry| match entry {
-                Entry::Route(name) => Some(*name),
-                _ => None,
-            });
             let mut name = std::mem::take(&mut self.name);
-            let route = named.unwrap_or_else(|| route_of(&finished, &mut name));
+            let route = named_route(&entries).unwrap_or_else(|| route_of(&finished, &mut name));
             let of_pool = of_pool(finished.pool, route);
             let route = of_pool.as_deref().unwrap_or(route);
             let scene = self.witness.as_ref().and_then(|w| w.ended(&finished, route));
@@ -491,41 +483,6 @@ impl Aggregate {
     pub fn lost_entries(&self) -> (u64, u64) {
         (self.malformed_reports, self.dropped_entries)
     }
-}
-
-/// Returns the route's name with its pool if there are several pools: the `/` of two pools are two
-/// routes.
-fn of_pool(pool: &str, route: &str) -> Option<String> {
-    (!pool.is_empty()).then(|| format!("{pool}: {route}"))
-}
-
-/// Returns the route of a request that the application did not name, such as `index.php
-/// /users/{n}`. The script is omitted if the path contains it. `name` is a buffer.
-fn route_of<'a>(finished: &Finished<'a>, name: &'a mut String) -> &'a str {
-    if finished.numbers.status == 404 && finished.numbers.model != Model::Elsewhere {
-        return NOT_FOUND;
-    }
-    route_by_path(finished.script, finished.path, name)
-}
-
-/// Returns the route name for a script and a path.
-pub fn route_by_path<'a>(script: &str, path: &'a str, name: &'a mut String) -> &'a str {
-    let path = fold(path);
-    let script = script.trim_start_matches('/');
-    if script.is_empty() || path.trim_start_matches('/').starts_with(script) {
-        return match path {
-            Cow::Borrowed(path) => path,
-            Cow::Owned(path) => {
-                *name = path;
-                name
-            }
-        };
-    }
-    name.clear();
-    for part in [script, " ", &path] {
-        name.push_str(part);
-    }
-    name
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 //! | `bounded_map.rs` | map with a limited number of names from outside |
 //! | `statements.rs` | statements of one route, and statements that are repeated |
 //! | `route.rs` | sums of one route |
+//! | `route_name.rs` | name of a request's route |
 //! | `checkpoint_savings.rs` | saving of a booted application |
 //! | `recorded_error.rs` | an exception or fatal error of one request |
 //! | `recent_requests.rs` | details of the last slow and failed requests, in a ring each |
@@ -59,6 +60,7 @@ mod recorded_error;
 mod redaction;
 mod report;
 mod route;
+mod route_name;
 mod series;
 mod sink;
 pub mod slow_log;
@@ -66,7 +68,7 @@ mod sources;
 mod statements;
 pub mod store;
 
-pub use aggregate::{Aggregate, Limits, NOT_FOUND, route_by_path};
+pub use aggregate::{Aggregate, Limits};
 pub use aggregator::{Clock, HistoryOptions, Insight, Notice, Options, now};
 pub use batch::{Batch, Marks, id_mark, mark};
 pub use bounded_map::OTHER;
@@ -87,6 +89,7 @@ pub use report::{
     Statement, StatementKind, Tags, TimedSpan, TimedSpans, Wait, WaitKind,
 };
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
+pub use route_name::{Glance, NOT_FOUND, route_by_path};
 pub use samovar_log::fold;
 pub use series::{Moment, Series};
 pub use sink::{Fate, Sink, Tally};

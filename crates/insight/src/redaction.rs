@@ -70,6 +70,12 @@ impl Redaction {
         Redaction(lower.filter(|word| !word.is_empty()).map(String::into_boxed_str).collect())
     }
 
+    /// Creates the redaction of the setting `insight.redact`; without words, the default one.
+    #[must_use]
+    pub fn of_setting(words: &[String]) -> Redaction {
+        if words.is_empty() { Redaction::default() } else { Redaction::new(words) }
+    }
+
     /// Returns whether a value with this name must be replaced.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {

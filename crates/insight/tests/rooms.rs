@@ -16,6 +16,7 @@ fn modules_import_only_lower_ones() {
         "recent_requests",
         "errors",
         "redaction",
+        "route_name",
         "checkpoint_savings",
         "handover_gate",
         "store",

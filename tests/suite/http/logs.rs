@@ -1,6 +1,7 @@
 //! Lines of the access log, and the id of a request.
 
 use crate::http::app;
+use crate::request_accounting::bench::{MODELS, serving, started};
 use samovar_testkit::eventually;
 use samovar_testkit::http::Request;
 use serde_json::Value;
@@ -69,6 +70,50 @@ fn access_log_has_usage_of_request() {
 }
 
 #[test]
+fn access_log_has_route_wait_and_model_of_measured_request() {
+    for model in MODELS {
+        let work = "if ($_SERVER['QUERY_STRING'] === 'name') {
+                Samovar\\route(\"show \\\"42\\\"\\ncell?token=abc\");
+            }
+            usleep(20_000);
+            echo 'ok';";
+        let log = ["--access-log", "-", "--access-log-format", "json"];
+        let server = started(serving(model, work).args(log), model);
+        let line = |id: &str| {
+            let found = eventually("a line", || {
+                let text = server.stdout();
+                text.lines().find(|line| line.contains(&format!("\"{id}\""))).map(str::to_owned)
+            });
+            serde_json::from_str::<Value>(&found).unwrap_or_else(|e| panic!("{e}: {found}"))
+        };
+        for (path, id, route) in [
+            ("/items/42?a=b", "derived", "index.php /items/{n}"),
+            ("/items/42?name", "named", "show \"42\"\ncell?(redacted)"),
+        ] {
+            let request = Request::get(path).header("X-Request-Id", id);
+            assert_eq!(server.client().request(&request).text(), "ok");
+            let line = line(id);
+            assert_eq!((&line["route"], &line["model"]), (&route.into(), &model.into()), "{line}");
+            let wait = line["wait_ms"].as_f64().expect("a number");
+            assert!(wait >= 20.0 && wait <= line["duration_ms"].as_f64().unwrap(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn access_log_without_measured_requests_derives_route() {
+    let server = app().args(["--access-log", "-", "--access-log-format", "json"]).start();
+    server.get("/items/42");
+    let line = eventually("a line", || server.stdout().lines().next().map(str::to_owned));
+    let line: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    assert_eq!(
+        (&line["route"], &line["model"]),
+        (&"index.php /items/{n}".into(), &"script".into())
+    );
+    assert_eq!(line["wait_ms"], Value::Null, "no worker reports it: {line}");
+}
+
+#[test]
 fn combined_access_log_has_standard_format() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().to_string_lossy().into_owned();
@@ -87,5 +132,5 @@ fn combined_access_log_has_standard_format() {
     assert!(last.contains("cpu=") && last.contains("memory="), "{last}");
     let first = log.lines().next().expect("a line");
     assert!(first.contains(" \"http://from/\" \"a\\x22b\\x5Cc\" "), "escaped: {first}");
-    assert!(first.ends_with(" id=my-id"), "{first}");
+    assert!(first.ends_with(" model=script route=\"index.php /a\" id=my-id"), "{first}");
 }

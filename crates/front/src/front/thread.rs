@@ -165,9 +165,8 @@ impl Part {
         let (packing, names) = threads;
         let threads = (Rc::new(packing), Rc::new(Names::new(names)));
         let fronts = first.front.ring().fronts();
-        let format = first.setup.settings.access_log_format;
         let counters = Arc::clone(&control.counters);
-        let recorder = Recorder::new(control.log.clone(), format, counters, intake);
+        let recorder = Recorder::new(control.log.clone(), &first.setup.settings, counters, intake);
         let mut controls = vec![Arc::clone(&control)];
         let shared = Rc::new(first.share(&Rc::new(Clock::new()), recorder, (tls.clone(), threads)));
         let mut parked = vec![Rc::clone(&shared.exchanges)];

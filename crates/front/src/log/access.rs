@@ -4,13 +4,13 @@
 //! finds the queue full is counted and lost. All bytes sent by a client are escaped, so a client
 //! cannot forge a line.
 
-use super::line::{Client, LogLine};
+use super::line::{Client, LineFormat, LogLine};
 use crate::exchange::Later;
 use crate::runtime::counters::Counters;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
-use samovar_config::{AccessLogFormat, LogTarget};
-use samovar_insight::{End, Intake};
+use samovar_config::{LogTarget, Settings};
+use samovar_insight::{End, Intake, Redaction};
 use samovar_log::Throttle;
 use samovar_log::{Daemon, Log, Notation, Notice, Target};
 use samovar_ring::Account;
@@ -89,7 +89,7 @@ pub fn in_words(what: &str, log: &LogTarget) -> String {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     log: AccessLog,
-    format: AccessLogFormat,
+    form: Rc<LineFormat>,
     pub(super) counters: Arc<Counters>,
     /// Throttle of the log line about incomplete responses.
     pub(super) cut: Throttle,
@@ -165,21 +165,34 @@ impl WallClock {
 impl Recorder {
     pub(crate) fn new(
         log: AccessLog,
-        format: AccessLogFormat,
+        settings: &Settings,
         counters: Arc<Counters>,
         intake: Option<Intake>,
     ) -> Recorder {
+        let form = Rc::new(LineFormat {
+            format: settings.access_log_format,
+            redaction: Redaction::of_setting(&settings.insight.redact),
+            has_reports: intake.is_some(),
+        });
         let intake = intake.map(|intake| Rc::new(RefCell::new(intake)));
         let wall_clock = WallClock(Cell::new((Instant::now(), SystemTime::now())));
         let (cut, spare) = (Throttle::default(), RefCell::default());
         let pool = OnceCell::new();
-        Recorder { log, format, counters, cut, intake, spare, wall_clock, pool }
+        Recorder { log, form, counters, cut, intake, spare, wall_clock, pool }
     }
 
     /// Creates a recorder for another pool, with the same log and statistics.
     pub(crate) fn beside(&self, counters: Arc<Counters>) -> Recorder {
-        let recorder = Recorder::new(self.log.clone(), self.format, counters, None);
-        Recorder { intake: self.intake.clone(), ..recorder }
+        Recorder {
+            log: self.log.clone(),
+            form: Rc::clone(&self.form),
+            counters,
+            cut: Throttle::default(),
+            intake: self.intake.clone(),
+            spare: RefCell::default(),
+            wall_clock: WallClock(Cell::new(self.wall_clock.0.get())),
+            pool: OnceCell::new(),
+        }
     }
 
     /// Sets the name of its pool.
@@ -215,7 +228,7 @@ impl Recorder {
         let started = Instant::now();
         let text =
             LogLine::refused(started, self.wall_clock.at(started), (remote, line, id), bytes).text(
-                self.format,
+                &self.form,
                 status.as_u16(),
                 false,
             );
@@ -240,7 +253,7 @@ impl Recorder {
         if let Some(log) = &self.log.0
             && line.is_for_log()
         {
-            log.put(line.text(self.format, over.status, !over.is_complete));
+            log.put(line.text(&self.form, over.status, !over.is_complete));
         }
         match later.filter(|_| self.intake.is_some()) {
             None => self.hand_over(line, over),

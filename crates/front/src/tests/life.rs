@@ -168,7 +168,7 @@ fn access_log_writes_json() {
         "\"method\":\"GET\",\"uri\":\"/a?b\",\"protocol\":\"HTTP/1.1\",\"status\":200,\"host\":\"t\",\
          \"user\":\"Aladdin\",\"bytes\":5",
         "\"user_agent\":\"evil\\\"\\\\\"",
-        "\"cpu_ms\":1.500,\"memory_bytes\":4096",
+        "\"cpu_ms\":1.500,\"memory_bytes\":4096,\"model\":\"script\",\"route\":\"index.php /a\"",
         "\"request_id\":\"id-1\",\"attempts\":1,\"aborted\":false}\n",
         "\"remote\":\"127.0.0.1\"",
     ] {
@@ -190,7 +190,8 @@ fn access_log_writes_combined_format() {
     assert!(text.starts_with("127.0.0.1 - - ["), "{text}");
     assert!(text.contains("127.0.0.1 - a\\x20\\x22b ["), "{text}");
     assert!(text.contains("] \"GET /a HTTP/1.1\" 200 5 \"-\" \"-\" "), "{text}");
-    assert!(text.contains("ms cpu=1.500ms memory=4096 id="), "{text}");
+    assert!(text.contains(" memory=4096 model=script route=\"index.php /a\" id="), "{text}");
+    assert!(text.contains(" route=\"index.php /b\\x22\" id="), "{text}");
     assert_eq!(text.lines().count(), 3, "{text}");
 }
 

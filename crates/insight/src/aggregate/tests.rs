@@ -1,6 +1,6 @@
 //! Tests that sums are correct, and equal for whole and packed requests.
 
-use super::{Aggregate, Limits, NOT_FOUND};
+use super::{Aggregate, Limits};
 use crate::batch::{Batch, Marks, id_mark, mark};
 use crate::bounded_map::OTHER;
 use crate::finished::{End, Finished, Model, Numbers};
@@ -10,6 +10,7 @@ use crate::pinba::{self, Packet, Sender};
 use crate::recent_requests::Scene;
 use crate::report::{Entry, Wait, WaitKind};
 use crate::route::Costs;
+use crate::route_name::NOT_FOUND;
 use crate::store::RouteMinute;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

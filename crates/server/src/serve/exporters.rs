@@ -5,12 +5,12 @@ use crate::handover::predecessor::Predecessor;
 use anyhow::{Context, Result};
 use samovar_config::{LogFormat, LogTarget, Otlp, Settings};
 use samovar_front::{log_in_words, log_target_of};
+use samovar_insight::Sink;
 use samovar_insight::export::otlp::{Exporter, Identity, JobSpans, OtlpOptions};
 use samovar_insight::pinba::Sender;
 use samovar_insight::pinba::listener::{PinbaIn, PinbaInOptions};
 use samovar_insight::pinba::sender::{PinbaOut, PinbaOutOptions};
 use samovar_insight::slow_log::{Form, SlowLog, SlowLogOptions};
-use samovar_insight::{Redaction, Sink};
 use samovar_log::{Log, Notice};
 use std::time::Duration;
 
@@ -153,12 +153,4 @@ fn open_slow_log(setting: &LogTarget) -> Result<SlowLogFile> {
     let notice = Notice::Elsewhere(Box::new(move |trouble| tracing::warn!("{told}: {trouble}")));
     let log = Log::start("slow-log", target, notice);
     Ok(SlowLogFile(Some(log.with_context(|| format!("cannot write the {name}"))?)))
-}
-
-/// Returns the redaction of values with secret names.
-pub(super) fn redaction(settings: &Settings) -> Redaction {
-    match &settings.insight.redact[..] {
-        [] => Redaction::default(),
-        words => Redaction::new(words),
-    }
 }

@@ -27,7 +27,7 @@ use samovar_insight::export::otlp::JobSpans;
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
 use samovar_insight::{
-    Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Witness, intake,
+    Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Redaction, Witness, intake,
 };
 use samovar_jobs::{Chosen, Command};
 use samovar_profile::Profiles;
@@ -111,7 +111,7 @@ pub(super) fn measure(
         },
         trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
     });
-    let redaction = exporters::redaction(settings);
+    let redaction = Redaction::of_setting(&settings.insight.redact);
     let cpu: Option<Clock> = Some(Box::new(process_cpu_ns));
     let witness = sampling.as_ref().map(|s| Arc::clone(&s.profiles) as Arc<dyn Witness>);
     let handover_gate = handover_gate.clone();
