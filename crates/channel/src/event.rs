@@ -61,6 +61,8 @@ pub enum Event {
     Finding(Finding),
     /// Reply to a ping: the template is alive.
     Pong,
+    /// Figures of opcache, which have changed.
+    Opcache(Opcache),
     /// A console worker was forked.
     ConsoleForked {
         /// The supervisor's number, from the order to fork.
@@ -83,6 +85,42 @@ pub enum Event {
         /// Status from `wait`.
         status: i32,
     },
+}
+
+/// Figures of opcache, whose memory all processes of a generation share. Counters are since its
+/// last restart, except the restarts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opcache {
+    /// Used memory, bytes; excludes wasted memory.
+    pub used_bytes: u64,
+    /// Free memory, bytes.
+    pub free_bytes: u64,
+    /// Memory of scripts that have changed, bytes. Only a restart frees it.
+    pub wasted_bytes: u64,
+    /// Number of interned strings.
+    pub strings: u64,
+    /// Memory of interned strings, bytes.
+    pub strings_used_bytes: u64,
+    /// Free memory for interned strings, bytes.
+    pub strings_free_bytes: u64,
+    /// Number of cached scripts.
+    pub scripts: u64,
+    /// Number of keys: names under which scripts are found.
+    pub keys: u64,
+    /// Maximum number of keys.
+    pub keys_max: u64,
+    /// Number of scripts found in the cache.
+    pub hits: u64,
+    /// Number of scripts that were compiled.
+    pub misses: u64,
+    /// Number of restarts because the memory was full.
+    pub restarts_memory: u64,
+    /// Number of restarts because there were too many keys.
+    pub restarts_keys: u64,
+    /// Number of restarts by `opcache_reset()`.
+    pub restarts_manual: u64,
+    /// Whether the memory is full: further scripts are compiled by each request.
+    pub is_full: bool,
 }
 
 /// The libphp that the settings name.

@@ -45,7 +45,7 @@ pub use encoding::{Garbled, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, TooLong, decode, 
 pub use engine::{ENGINE_FLAG, ENGINE_VARIABLE, EngineFacts};
 pub use event::{
     Engine, Event, Finding, GraphNote, Image, ImageMode, ImageWord, Linking, LinkingState,
-    LoadsNote,
+    LoadsNote, Opcache,
 };
 pub use exit::EXIT_REPLACE;
 pub use jobs::{

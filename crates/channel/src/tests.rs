@@ -98,6 +98,28 @@ fn engine() -> impl Strategy<Value = Option<Engine>> {
     proptest::option::of((clean(), clean()).prop_map(|(file, source)| Engine { file, source }))
 }
 
+fn opcache((numbers, is_full): ([u64; 14], bool)) -> Event {
+    let [used_bytes, free_bytes, wasted_bytes, strings, strings_used_bytes, ..] = numbers;
+    let [.., scripts, keys, keys_max, hits, misses, memory, by_keys, manual] = numbers;
+    Event::Opcache(Opcache {
+        used_bytes,
+        free_bytes,
+        wasted_bytes,
+        strings,
+        strings_used_bytes,
+        strings_free_bytes: numbers[5],
+        scripts,
+        keys,
+        keys_max,
+        hits,
+        misses,
+        restarts_memory: memory,
+        restarts_keys: by_keys,
+        restarts_manual: manual,
+        is_full,
+    })
+}
+
 fn event() -> impl Strategy<Value = Event> {
     let mode = prop_oneof![
         Just(ImageMode::Shared),
@@ -130,6 +152,7 @@ fn event() -> impl Strategy<Value = Event> {
         (worker(), clean()).prop_map(|(worker, why)| Event::Failed { worker, why }),
         Just(Event::BootFailed),
         Just(Event::Pong),
+        (any::<[u64; 14]>(), any::<bool>()).prop_map(opcache),
         image,
         finding,
         (any::<u32>(), pid).prop_map(|(life, pid)| Event::ConsoleForked { life, pid }),

@@ -9,14 +9,14 @@ use crate::limits::{FRONTS_MAX, LANES, SLOTS_MAX, SlotIndex, WORKERS_MAX};
 use crate::notifier::{FrontNotifier, Pace, WorkerSet};
 use crate::permit_words::RunPermits;
 use crate::queue::Queue;
-use crate::report::RollbackTimes;
+use crate::report::{MessageCounts, RollbackTimes};
 use crate::sync::{AtomicU32, AtomicU64};
 use std::ops::Range;
 
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 20;
 
 /// A queue of a pool. Determines the workers that may take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +169,7 @@ pub(crate) struct Control {
     pub(crate) workers: [CacheLine<WorkerCell>; WORKERS_MAX],
     pub(crate) slots: [SlotCell; SLOTS_MAX],
     pub(crate) rollback_times: CacheLine<RollbackTimes>,
+    pub(crate) messages: CacheLine<MessageCounts>,
 }
 
 #[cfg(loom)]
@@ -240,6 +241,7 @@ impl Control {
                 searches: zero64(),
                 connection_resets: zero64(),
             }),
+            messages: CacheLine(MessageCounts { by_level: from_fn(|_| zero64()) }),
         }
     }
 }

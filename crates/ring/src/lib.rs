@@ -58,8 +58,8 @@ pub use limits::{
 pub use map::{AttachError, Ring};
 pub use os::monotonic_ns;
 pub use report::{
-    Death, DesiredState, Ending, LeaveReason, Model, Overrun, RollbackReport, WorkerReport,
-    WorkerState,
+    Death, DesiredState, Ending, LeaveReason, MessageLevel, Model, Overrun, RollbackReport,
+    WorkerReport, WorkerState,
 };
 pub use run_permits::{PermitWatch, RunPermit};
 pub use stream::End;

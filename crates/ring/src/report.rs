@@ -185,6 +185,40 @@ impl Death {
     }
 }
 
+codes! {
+    /// Severity of a message of PHP. The codes are also in `boundary.h` of the worker.
+    pub enum MessageLevel {
+        /// A fatal or recoverable error, or one of the application.
+        Error = 0, "error";
+        /// A warning.
+        Warning = 1, "warning";
+        /// A notice.
+        Notice = 2, "notice";
+        /// Use of a deprecated feature.
+        Deprecated = 3, "deprecated";
+    }
+}
+
+/// Number of levels of messages.
+pub(crate) const MESSAGE_LEVELS: usize = MessageLevel::ALL.len();
+
+/// Numbers of PHP's messages of all workers, by level.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct MessageCounts {
+    pub(crate) by_level: [AtomicU64; MESSAGE_LEVELS],
+}
+
+impl MessageCounts {
+    pub(crate) fn record(&self, level: MessageLevel) {
+        self.by_level[level as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn report(&self) -> [u64; MESSAGE_LEVELS] {
+        std::array::from_fn(|level| self.by_level[level].load(Ordering::Relaxed))
+    }
+}
+
 /// Durations of the rollbacks of all workers: four buckets per power of two of nanoseconds.
 #[repr(C)]
 #[derive(Debug)]

@@ -112,6 +112,13 @@ impl Supervision {
         self.ring.control().rollback_times.0.report()
     }
 
+    /// Numbers of PHP's messages since the server started, in the order of
+    /// [`MessageLevel::ALL`](crate::MessageLevel::ALL). Workers write these numbers: they may be
+    /// garbage.
+    pub fn messages(&self) -> [u64; 4] {
+        self.ring.control().messages.0.report()
+    }
+
     /// Whether that run still goes on: its worker has not finished it, and therefore begun nothing
     /// else.
     pub fn is_running(&self, run: Run) -> bool {

@@ -13,7 +13,9 @@ use crate::limits::{
 use crate::map::{Part, Ring};
 use crate::os;
 use crate::protocol::Held;
-use crate::report::{DesiredState, LeaveReason, Model, Overrun, RETURNS, WorkerState};
+use crate::report::{
+    DesiredState, LeaveReason, MessageLevel, Model, Overrun, RETURNS, WorkerState,
+};
 use crate::run_permits::RunPermit;
 use crate::stream::End;
 use crate::sync::Ordering;
@@ -144,6 +146,11 @@ impl WorkerEnd {
     /// Counts a reset of the session of a database connection for `samovar status`.
     pub fn report_connection_reset(&self) {
         self.ring.control().rollback_times.0.connection_resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a message of PHP.
+    pub fn report_message(&self, level: MessageLevel) {
+        self.ring.control().messages.0.record(level);
     }
 
     /// Reports to the supervisor why this process ends now.

@@ -185,6 +185,7 @@ impl Generation {
                 self.booting = None;
             }
             channel::Event::Finding(finding) => self.found(finding)?,
+            channel::Event::Opcache(opcache) => self.opcache = Some(opcache),
             channel::Event::Pong => self.watch.template_responded(),
             channel::Event::ConsoleForked { life, pid } => {
                 if !self.one_shots.started(life, pid) {

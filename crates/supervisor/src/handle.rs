@@ -7,7 +7,7 @@ use crate::one_shots::{OneShot, StopReason};
 use crate::os;
 use crate::scale::ScaleLine;
 use crate::settings::Settings;
-use samovar_channel::{Engine, Finding, Image, Linking};
+use samovar_channel::{Engine, Finding, Image, Linking, Opcache};
 use samovar_ring::{
     DesiredState, Incarnation, Model, Overrun, Ring, RollbackReport, Run, Supervision, WorkerState,
 };
@@ -163,6 +163,13 @@ pub struct Report {
     pub image: Option<Image>,
     /// Linking of PHP's code; `None` before PHP has started.
     pub linking: Option<Linking>,
+    /// Figures of opcache; `None` if it is off, and until the template has reported them.
+    pub opcache: Option<Opcache>,
+    /// Number of PHP's messages, in the order of [`MessageLevel::ALL`]. Workers write these
+    /// numbers: they may be garbage.
+    ///
+    /// [`MessageLevel::ALL`]: samovar_ring::MessageLevel::ALL
+    pub messages: [u64; 4],
     /// PHP's version; empty before PHP has started.
     pub php: String,
     /// The libphp that the settings name, after PHP has started with it.
@@ -200,6 +207,7 @@ pub(crate) struct Snapshot {
     pub(crate) consoles: Vec<ConsoleSnapshot>,
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
+    pub(crate) opcache: Option<Opcache>,
     pub(crate) php: String,
     pub(crate) engine: Option<Engine>,
     pub(crate) findings: Vec<Finding>,
@@ -294,6 +302,8 @@ impl Handle {
             living_consoles: snapshot.living_consoles.clone(),
             image: snapshot.image,
             linking: snapshot.linking.clone(),
+            opcache: snapshot.opcache,
+            messages: self.supervision.messages(),
             php: snapshot.php.clone(),
             engine: snapshot.engine.clone(),
             findings: snapshot.findings.clone(),

@@ -322,6 +322,7 @@ impl Supervisor {
             snapshot.boot_failed = generation.boot_failed;
             snapshot.image = generation.image;
             snapshot.linking.clone_from(&generation.linking);
+            snapshot.opcache = generation.opcache;
             snapshot.php.clone_from(&generation.php);
             snapshot.engine.clone_from(&generation.engine);
             snapshot.findings.clone_from(&generation.findings);

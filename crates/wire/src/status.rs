@@ -3,6 +3,7 @@
 use crate::capacity::CapacityStatus;
 use crate::counters::{PoolCounters, ServerCounters};
 use crate::finding::Health;
+use crate::php::{MessagesStatus, OpcacheStatus};
 use crate::queues::QueueStatus;
 use crate::resources::Resources;
 use crate::schedules::ScheduleStatus;
@@ -87,6 +88,10 @@ pub struct Status {
     pub engine: Option<EngineStatus>,
     /// Linking of PHP's internal calls; `null` while PHP starts.
     pub linking: Option<LinkingStatus>,
+    /// opcache of the default pool; `null` if it is off, and in the first seconds.
+    pub opcache: Option<OpcacheStatus>,
+    /// Messages of PHP in workers of the default pool.
+    pub messages: MessagesStatus,
     /// Objects that workers share, except requests.
     pub shared: SharedStatus,
     /// State of the sampler; `null`: there is none.
@@ -194,6 +199,10 @@ pub struct PoolStatus {
     pub engine: Option<EngineStatus>,
     /// Linking of PHP's internal calls.
     pub linking: Option<LinkingStatus>,
+    /// opcache of this pool.
+    pub opcache: Option<OpcacheStatus>,
+    /// Messages of PHP in workers of this pool.
+    pub messages: MessagesStatus,
     /// Objects that the pool's workers share, except requests.
     pub shared: SharedStatus,
 }
@@ -492,6 +501,10 @@ pub struct Application<'a> {
     pub engine: Option<&'a EngineStatus>,
     /// Linking of PHP's internal calls.
     pub linking: Option<&'a LinkingStatus>,
+    /// Figures of opcache.
+    pub opcache: Option<&'a OpcacheStatus>,
+    /// Messages of PHP.
+    pub messages: &'a MessagesStatus,
     /// Objects that workers share.
     pub shared: &'a SharedStatus,
 }
@@ -516,6 +529,8 @@ impl Status {
                 php: &pool.php,
                 engine: pool.engine.as_ref(),
                 linking: pool.linking.as_ref(),
+                opcache: pool.opcache.as_ref(),
+                messages: &pool.messages,
                 shared: &pool.shared,
             }
         }
@@ -527,6 +542,8 @@ impl Status {
             php: &self.php,
             engine: self.engine.as_ref(),
             linking: self.linking.as_ref(),
+            opcache: self.opcache.as_ref(),
+            messages: &self.messages,
             shared: &self.shared,
         };
         std::iter::once(first).chain(self.pools.iter().skip(1).map(of)).collect()

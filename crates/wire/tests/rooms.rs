@@ -15,6 +15,7 @@ fn modules_import_only_lower_ones() {
         "finding",
         "rejection",
         "schedules",
+        "php",
         "status",
         "health",
         "figures",

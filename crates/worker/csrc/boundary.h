@@ -25,6 +25,26 @@ void samovar_php_shutdown(void);
 bool samovar_has_directive(const char *name);
 /* Returns the mode in which the JIT compiles (`opcache.jit`), or NULL if the JIT is off. */
 const char *samovar_jit(void);
+/* Fills in the figures of opcache's shared memory. Returns false if opcache is off. Only for the
+ * template: it allocates memory. */
+typedef struct {
+    uint64_t used_bytes;
+    uint64_t free_bytes;
+    uint64_t wasted_bytes;
+    uint64_t strings;
+    uint64_t strings_used_bytes;
+    uint64_t strings_free_bytes;
+    uint64_t scripts;
+    uint64_t keys;
+    uint64_t keys_max;
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t restarts_memory;
+    uint64_t restarts_keys;
+    uint64_t restarts_manual;
+    uint64_t is_full;
+} samovar_opcache_figures;
+bool samovar_opcache_look(samovar_opcache_figures *to);
 /* Returns the folder of the session files (`session.save_path`). NULL: sessions are not files,
  * or there are none. */
 const char *samovar_sessions(void);
@@ -209,6 +229,9 @@ int samovar_may_take(void);
 /* C, called by Rust after that returned 0. Returns true if the worker may take a request, but
  * wants samovar_take() to return NULL first. */
 bool samovar_idle_asked(void);
+/* Counts a message of PHP. The levels are those of `MessageLevel` in crates/ring. */
+enum { MESSAGE_ERROR, MESSAGE_WARNING, MESSAGE_NOTICE, MESSAGE_DEPRECATED };
+void samovar_count_message(uint32_t level);
 /* Logs one message with the id of the request ("" for none). */
 void samovar_log(const char *message, size_t len, const char *request_id);
 /* Logs a message with a level ("warn") and a JSON object (len 0: none). */

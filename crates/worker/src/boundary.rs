@@ -7,8 +7,8 @@ mod libphp;
 mod logs;
 
 pub(crate) use libphp::{
-    has_directive, jit, php_api_built_for, php_built_for, php_code, php_shutdown, php_startup,
-    php_version, sessions,
+    has_directive, jit, opcache, php_api_built_for, php_built_for, php_code, php_shutdown,
+    php_startup, php_version, sessions,
 };
 
 use crate::bytes::slice;
@@ -19,8 +19,8 @@ use crate::tracing;
 use samovar_channel::EXIT_REPLACE;
 use samovar_ring::RunPermit;
 use samovar_ring::{
-    Ending, Lane, LeaveReason, Model, Overrun, SlotIndex, Take, Usage, WorkerEnd, WorkerState,
-    monotonic_ns,
+    Ending, Lane, LeaveReason, MessageLevel, Model, Overrun, SlotIndex, Take, Usage, WorkerEnd,
+    WorkerState, monotonic_ns,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int};
@@ -374,6 +374,13 @@ extern "C" fn samovar_rolled_back(ns: u64, pages: usize, searched: bool) {
         x.meter.rolled_back(ns, pages);
     });
     shared::rolled_back();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_count_message(level: u32) {
+    if let Some(level) = MessageLevel::from_code(level) {
+        with(|x| x.ring.report_message(level));
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -19,8 +19,8 @@ use crate::php_options::PhpOptions;
 use crate::{engine, ini, jobs, loads, os, relinking, shared, tracing, warmup};
 use nix::sys::signalfd::SignalFd;
 use samovar_channel::{
-    Boots, ConsoleOrder, Engine, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
-    TemplateImageEnd, WorkerId, pair,
+    Boots, ConsoleOrder, Engine, Event, Heard, ImageOrder, ImageWord, Opcache, Order, Role,
+    TemplateEnd, TemplateImageEnd, WorkerId, pair,
 };
 use samovar_published::Region;
 use samovar_ring::Ring;
@@ -34,6 +34,8 @@ use std::time::{Duration, Instant};
 
 /// Delay before the next try after a failed boot.
 const RETRY: Duration = Duration::from_secs(5);
+/// Minimum time between two looks at opcache's figures.
+const OPCACHE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
@@ -109,6 +111,8 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
         image: if options.boots == Boots::Never { Image::Script } else { Image::None },
         waiting: VecDeque::new(),
         image_pid: 0,
+        opcache: None,
+        opcache_at: None,
     };
     let engine = engine.map(|facts| Engine {
         file: facts.file.to_string_lossy().into_owned(),
@@ -167,6 +171,9 @@ struct Template {
     prewarm_boot: bool,
     /// The last image process, whose death is logged.
     image_pid: i32,
+    /// Figures of opcache that the supervisor has, and the time of the last look.
+    opcache: Option<Opcache>,
+    opcache_at: Option<Instant>,
 }
 
 impl Template {
@@ -209,8 +216,26 @@ impl Template {
             Order::Ping { looks, boot_looks } => {
                 self.ping_image(looks);
                 self.look_at_boot(boot_looks);
+                self.report_opcache()?;
                 self.send(&Event::Pong)
             }
+        }
+    }
+
+    /// Sends the figures of opcache if they have changed. All processes of the generation share
+    /// its memory, which the template has created, and only the template has no request that this
+    /// delays.
+    fn report_opcache(&mut self) -> io::Result<()> {
+        if self.opcache_at.is_some_and(|at| at.elapsed() < OPCACHE_PAUSE) {
+            return Ok(());
+        }
+        self.opcache_at = Some(Instant::now());
+        match boundary::opcache() {
+            Some(opcache) if self.opcache != Some(opcache) => {
+                self.opcache = Some(opcache);
+                self.send(&Event::Opcache(opcache))
+            }
+            _ => Ok(()),
         }
     }
 

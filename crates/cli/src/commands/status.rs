@@ -1,5 +1,6 @@
 //! `samovar status`: state of the running server.
 
+mod php;
 mod phrases;
 mod queues;
 mod upstreams;
@@ -133,6 +134,7 @@ fn render(status: &Status) -> String {
         if let Some(linking) = of.linking.filter(|linking| linking.state == "refused") {
             let _ = writeln!(out, "{prefix}PHP is not linked directly: {}", linking.why);
         }
+        php::render(of, &prefix, &mut out);
     }
     if let Some(profile) = s.profile.as_ref().filter(|profile| !profile.trouble.is_empty()) {
         let why = profile.trouble.replace('\n', "; ");

@@ -1,6 +1,7 @@
 //! Counters of the front, reports of the supervisor and request statistics → the responses to
 //! `status` and `figures`.
 
+mod php;
 mod resources;
 mod upstreams;
 
@@ -196,6 +197,8 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         php: report.php.clone(),
         engine: report.engine.as_ref().map(engine),
         linking: report.linking.as_ref().map(linking),
+        opcache: php::opcache(&report),
+        messages: php::messages(&report),
         shared: shared(&sources.shared, &sources.published),
         profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
         growth: sources.loads.growth(),
@@ -280,6 +283,8 @@ fn pool_status(
         php: report.php.clone(),
         engine: report.engine.as_ref().map(engine),
         linking: report.linking.as_ref().map(linking),
+        opcache: php::opcache(report),
+        messages: php::messages(report),
         shared: shared(memory, published),
     }
 }

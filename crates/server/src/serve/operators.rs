@@ -2,6 +2,7 @@
 
 mod capacity;
 mod certificates;
+mod php;
 mod pools;
 mod queues;
 mod ready;
@@ -27,7 +28,8 @@ use samovar_insight::export::otlp::JobSpans;
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
 use samovar_insight::{
-    Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Redaction, Witness, intake,
+    Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Redaction, Witness,
+    intake,
 };
 use samovar_jobs::{Chosen, Command};
 use samovar_profile::Profiles;
@@ -453,4 +455,5 @@ fn metrics(status: &Status, page: &mut Exposition) {
     shared_metrics(&all, page);
     pools::metrics(&status.pools, page);
     image_metrics(&all, page);
+    php::metrics(status, page);
 }

@@ -10,7 +10,7 @@ use crate::scale::Scale;
 use crate::settings::Settings;
 use crate::template::Template;
 use crate::workers::{Event, Lives, Workers};
-use samovar_channel::{Engine, Finding, Image, Linking};
+use samovar_channel::{Engine, Finding, Image, Linking, Opcache};
 use samovar_log::{Intake, Speaker};
 use samovar_ring::{DesiredState, Model};
 use std::collections::{BTreeMap, VecDeque};
@@ -33,6 +33,7 @@ pub(crate) struct Generation {
     pub(crate) started: Instant,
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
+    pub(crate) opcache: Option<Opcache>,
     /// PHP's version; empty before PHP has started.
     pub(crate) php: String,
     /// The libphp that the settings name.
@@ -91,6 +92,7 @@ impl Generation {
             started: now,
             image: None,
             linking: None,
+            opcache: None,
             php: String::new(),
             engine: None,
             findings: Vec::new(),

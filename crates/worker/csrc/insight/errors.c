@@ -8,6 +8,7 @@
 #include "insight/errors.h"
 #include <php_main.h>
 #include <zend_exceptions.h>
+#include <zend_observer.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -314,6 +315,23 @@ static void look_at_error(int type, zend_string *file, const uint32_t line, zend
     original_error_cb(type, file, line, message);
 }
 
+/* ---- messages ------------------------------------------------------------------------------ */
+
+/* Counts each message that PHP reports, also one that a handler of the application handles. Those
+ * that the application excludes with `@` or error_reporting() do not count. */
+static void count_message(int type, zend_string *file, uint32_t line, zend_string *message) {
+    (void)file, (void)line, (void)message;
+    const int warnings = E_WARNING | E_CORE_WARNING | E_COMPILE_WARNING | E_USER_WARNING;
+    const int notices = E_NOTICE | E_USER_NOTICE | (1 << 11); /* E_STRICT, deprecated since 8.4 */
+    type &= E_ALL | (1 << 11);
+    if (type & EG(error_reporting)) {
+        samovar_count_message(type & warnings                             ? MESSAGE_WARNING
+                              : type & notices                            ? MESSAGE_NOTICE
+                              : type & (E_DEPRECATED | E_USER_DEPRECATED) ? MESSAGE_DEPRECATED
+                                                                          : MESSAGE_ERROR);
+    }
+}
+
 /* ---- start --------------------------------------------------------------------------------- */
 
 void samovar_errors_startup(void) {
@@ -330,4 +348,5 @@ void samovar_errors_startup(void) {
     zend_throw_exception_hook = look_at_throw;
     original_error_cb = zend_error_cb;
     zend_error_cb = look_at_error;
+    zend_observer_error_register(count_message);
 }

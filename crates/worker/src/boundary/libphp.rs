@@ -1,6 +1,7 @@
 //! Start, end and properties of the PHP engine (csrc/startup.c).
 
 use crate::php_options::PhpOptions;
+use samovar_channel::Opcache;
 use std::ffi::{CStr, c_char, c_int};
 
 unsafe extern "C" {
@@ -8,11 +9,33 @@ unsafe extern "C" {
     fn samovar_php_shutdown();
     fn samovar_has_directive(name: *const c_char) -> bool;
     fn samovar_jit() -> *const c_char;
+    fn samovar_opcache_look(to: *mut OpcacheFigures) -> bool;
     fn samovar_sessions() -> *const c_char;
     fn samovar_php_code() -> usize;
     fn samovar_php_version() -> *const c_char;
     fn samovar_php_built_for() -> *const c_char;
     fn samovar_php_api_built_for() -> *const c_char;
+}
+
+/// Figures of opcache: `samovar_opcache_figures` of csrc/boundary.h.
+#[repr(C)]
+#[derive(Default)]
+struct OpcacheFigures {
+    used_bytes: u64,
+    free_bytes: u64,
+    wasted_bytes: u64,
+    strings: u64,
+    strings_used_bytes: u64,
+    strings_free_bytes: u64,
+    scripts: u64,
+    keys: u64,
+    keys_max: u64,
+    hits: u64,
+    misses: u64,
+    restarts_memory: u64,
+    restarts_keys: u64,
+    restarts_manual: u64,
+    is_full: u64,
 }
 
 /// Starts the engine. The options are leaked, because C keeps pointers to them for the life of the
@@ -43,6 +66,31 @@ pub(crate) fn jit() -> Option<String> {
     // SAFETY: after `php_startup`.
     let mode = unsafe { samovar_jit() };
     directive(mode)
+}
+
+/// Returns the figures of opcache's shared memory; `None` if opcache is off. Only for the template.
+pub(crate) fn opcache() -> Option<Opcache> {
+    let mut of = OpcacheFigures::default();
+    // SAFETY: after `php_startup`, outside any request; writes only to the struct, which has the
+    // layout of C's.
+    let is_on = unsafe { samovar_opcache_look(&raw mut of) };
+    is_on.then_some(Opcache {
+        used_bytes: of.used_bytes,
+        free_bytes: of.free_bytes,
+        wasted_bytes: of.wasted_bytes,
+        strings: of.strings,
+        strings_used_bytes: of.strings_used_bytes,
+        strings_free_bytes: of.strings_free_bytes,
+        scripts: of.scripts,
+        keys: of.keys,
+        keys_max: of.keys_max,
+        hits: of.hits,
+        misses: of.misses,
+        restarts_memory: of.restarts_memory,
+        restarts_keys: of.restarts_keys,
+        restarts_manual: of.restarts_manual,
+        is_full: of.is_full != 0,
+    })
 }
 
 /// Returns the folder of the session files, if sessions are files.
