@@ -39,20 +39,6 @@ fn page() -> String {
     String::from_utf8(page.finish()).expect("text")
 }
 
-/// Families that the server adds to the page.
-const OF_SERVER: [&str; 10] = [
-    "samovar_healthy",
-    "samovar_health_findings",
-    "samovar_jobs",
-    "samovar_jobs_oldest_ready_seconds",
-    "samovar_jobs_oldest_ready_max_seconds",
-    "samovar_jobs_pushed_total",
-    "samovar_jobs_succeeded_total",
-    "samovar_jobs_retried_total",
-    "samovar_jobs_died_total",
-    "samovar_jobs_failures_total",
-];
-
 fn families() -> BTreeSet<String> {
     let page = page();
     let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
@@ -71,10 +57,11 @@ fn first_column(heading: &str) -> BTreeSet<String> {
 
 /// Returns the metrics in a Prometheus query that do not exist.
 fn unknown(text: &str) -> BTreeSet<String> {
+    // Generated from the code, and compared with a running server.
     let reference = read("docs/reference/metrics.md");
-    let of_server = OF_SERVER.into_iter().filter(|name| reference.contains(&format!("`{name}`")));
+    let names = reference.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let mut families = families();
-    families.extend(of_server.map(str::to_owned));
+    families.extend(names.map(str::to_owned));
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let asked = text.split(|c| !is_word(c)).filter(|word| word.starts_with("samovar_"));
     let is_known = |name: &str| {
@@ -82,6 +69,17 @@ fn unknown(text: &str) -> BTreeSet<String> {
         families.contains(name) || base.is_some_and(|base| families.contains(base))
     };
     asked.filter(|name| !is_known(name)).map(str::to_owned).collect()
+}
+
+/// Values that the query compares the label `kind` of `samovar_events_total` with.
+fn kinds_of_events(text: &str) -> BTreeSet<String> {
+    let selectors = text.split("samovar_events_total{").skip(1);
+    let selectors = selectors.filter_map(|rest| rest.split('}').next());
+    let kinds = selectors.filter_map(|inner| inner.split("kind=").nth(1)).map(|kind| {
+        let kind = kind.trim_start_matches(['~', '\\', '"']);
+        kind.split(['\\', '"']).next().unwrap_or_default().to_owned()
+    });
+    kinds.flat_map(|kinds| kinds.split('|').map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 fn promtool(arguments: &[&str], input: &str) {
@@ -134,6 +132,8 @@ fn dashboard_queries_existing_metrics() {
     assert_eq!(ids.len(), panels.len());
     // Prometheus parses each query as part of a rule; rules are YAML, and JSON is valid YAML.
     let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let notes = dashboard["annotations"]["list"].as_array().expect("annotations");
+    let targets = targets.chain(notes);
     let rules: Vec<_> = targets
         .map(|target| target["expr"].as_str().expect("a question"))
         .map(|expr| expr.replace("$__rate_interval", "5m").replace("\"$", "\""))
@@ -145,6 +145,183 @@ fn dashboard_queries_existing_metrics() {
     let groups = json!({ "groups": [{ "name": "dashboard", "rules": rules }] });
     std::fs::write(file.path(), groups.to_string()).expect("our own file");
     promtool(&["check", "rules", &file.path().to_string_lossy()], "");
+}
+
+#[test]
+fn alerts_and_annotations_name_existing_kinds_of_events() {
+    let all: BTreeSet<_> = EventKind::all().map(|kind| kind.name().to_owned()).collect();
+    for (file, least) in [("deploy/grafana/samovar.json", 5), ("deploy/grafana/alerts.yml", 1)] {
+        let kinds = kinds_of_events(&read(file));
+        assert!(kinds.len() >= least && kinds.is_subset(&all), "{file}: {kinds:?}");
+    }
+}
+
+/// Panels must not cover each other.
+#[test]
+fn dashboard_panels_do_not_overlap() {
+    let dashboard: Value =
+        serde_json::from_str(&read("deploy/grafana/samovar.json")).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let mut taken = BTreeSet::new();
+    for panel in panels {
+        let [x, y, w, h] =
+            ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().expect("a number"));
+        for cell in (y..y + h).flat_map(|y| (x..x + w).map(move |x| (x, y))) {
+            assert!(cell.0 < 24 && taken.insert(cell), "{} at {cell:?}", panel["title"]);
+        }
+    }
+}
+
+/// Evaluates an alert over a series, one value per minute, and returns whether it fires.
+fn fires(alert: &str, series: &[(&str, &str)], minute: u32) -> bool {
+    let input: Vec<_> = series
+        .iter()
+        .map(|(series, values)| json!({ "series": series, "values": values }))
+        .collect();
+    let rules = samovar_testkit::workspace().join("deploy/grafana/alerts.yml");
+    let expr = format!("count(ALERTS{{alertname=\"{alert}\",alertstate=\"firing\"}})");
+    let test = json!({
+        "rule_files": [rules],
+        "evaluation_interval": "1m",
+        "tests": [{ "interval": "1m", "input_series": input, "promql_expr_test": [
+            { "expr": expr, "eval_time": format!("{minute}m"), "exp_samples": [
+                { "labels": "{}", "value": 1 }
+            ] }
+        ] }]
+    });
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), test.to_string()).expect("our own file");
+    let output = Command::new("promtool")
+        .args(["test", "rules"])
+        .arg(file.path())
+        .output()
+        .expect("promtool is there (hint: scripts/setup.sh test)");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    // Any other failure is a mistake of this test.
+    assert!(
+        output.status.success() || said.contains("got: nil") || said.contains("got:nil"),
+        "{said}"
+    );
+    output.status.success()
+}
+
+/// A series with its values, one per minute.
+type Series = (&'static str, &'static str);
+
+/// Alert, minute of its evaluation, series, and whether it fires.
+const ALERTS: &[(&str, u32, &[Series], bool)] = &[
+    (
+        "SamovarMemory",
+        10,
+        &[("samovar_health_findings{what=\"memory\",severity=\"problem\"}", "1x20")],
+        true,
+    ),
+    (
+        "SamovarMemory",
+        10,
+        &[("samovar_health_findings{what=\"disk\",severity=\"problem\"}", "1x20")],
+        false,
+    ),
+    ("SamovarLeak", 40, &[("samovar_growing_values", "2x60")], true),
+    ("SamovarLeak", 40, &[("samovar_growing_values", "0x60")], false),
+    (
+        "SamovarRecycles",
+        100,
+        &[
+            ("samovar_workers_recycled_total", "0+2x200"),
+            ("samovar_workers{state=\"idle\"}", "4x200"),
+        ],
+        true,
+    ),
+    (
+        "SamovarRecycles",
+        100,
+        &[
+            ("samovar_workers_recycled_total", "0+0.1x200"),
+            ("samovar_workers{state=\"idle\"}", "4x200"),
+        ],
+        false,
+    ),
+    (
+        "SamovarReloadFailed",
+        8,
+        &[("samovar_events_total{kind=\"reload_failed\"}", "0 0 0 1x9")],
+        true,
+    ),
+    ("SamovarReloadFailed", 8, &[("samovar_events_total{kind=\"reload\"}", "0 0 0 1x9")], false),
+    ("SamovarPoolFailed", 5, &[("samovar_pool_failed{pool=\"blog\"}", "1x10")], true),
+    ("SamovarPoolFailed", 5, &[("samovar_pool_failed{pool=\"blog\"}", "0x10")], false),
+    ("SamovarCertificateExpires", 70, &[("samovar_certificate_days{domain=\"a\"}", "13x80")], true),
+    (
+        "SamovarCertificateExpires",
+        70,
+        &[("samovar_certificate_days{domain=\"a\"}", "30x80")],
+        false,
+    ),
+    (
+        "SamovarCertificateAlmostExpired",
+        5,
+        &[("samovar_certificate_days{domain=\"a\"}", "-1x10")],
+        true,
+    ),
+    (
+        "SamovarCertificateAlmostExpired",
+        5,
+        &[("samovar_certificate_days{domain=\"a\"}", "13x10")],
+        false,
+    ),
+    (
+        "SamovarCertificateNotIssued",
+        70,
+        &[("samovar_certificate_failures{domain=\"a\"}", "5x80")],
+        true,
+    ),
+    (
+        "SamovarCertificateNotIssued",
+        70,
+        &[("samovar_certificate_failures{domain=\"a\"}", "1x80")],
+        false,
+    ),
+    ("SamovarOpcacheFull", 10, &[("samovar_opcache_full", "1x20")], true),
+    (
+        "SamovarOpcacheFull",
+        12,
+        &[("samovar_opcache_keys", "96x20"), ("samovar_opcache_keys_max", "100x20")],
+        true,
+    ),
+    (
+        "SamovarOpcacheFull",
+        12,
+        &[("samovar_opcache_restarts_total{reason=\"memory\"}", "0 0 0 1x20")],
+        true,
+    ),
+    (
+        "SamovarOpcacheFull",
+        10,
+        &[("samovar_opcache_restarts_total{reason=\"manual\"}", "0+1x20")],
+        false,
+    ),
+    (
+        "SamovarOpcacheStringsFull",
+        20,
+        &[("samovar_opcache_strings_bytes{state=\"free\"}", "100x30")],
+        true,
+    ),
+    (
+        "SamovarOpcacheStringsFull",
+        20,
+        &[("samovar_opcache_strings_bytes{state=\"used\"}", "100x30")],
+        false,
+    ),
+    ("SamovarThrottled", 15, &[("samovar_cpu_throttled_ratio", "0.5x30")], true),
+    ("SamovarThrottled", 15, &[("samovar_cpu_throttled_ratio", "0.1x30")], false),
+];
+
+#[test]
+fn alerts_fire_for_their_condition_only() {
+    for (alert, minute, series, is_bad) in ALERTS {
+        assert_eq!(fires(alert, series, *minute), *is_bad, "{alert}: {series:?}");
+    }
 }
 
 #[test]

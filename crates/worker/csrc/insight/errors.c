@@ -317,8 +317,8 @@ static void look_at_error(int type, zend_string *file, const uint32_t line, zend
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-/* Counts each message that PHP reports, also one that a handler of the application handles. Those
- * that the application excludes with `@` or error_reporting() do not count. */
+/* Counts each message that PHP reports, also one that a handler of the application handles.
+ * Messages excluded with `@` or error_reporting() do not count. */
 static void count_message(int type, zend_string *file, uint32_t line, zend_string *message) {
     (void)file, (void)line, (void)message;
     const int warnings = E_WARNING | E_CORE_WARNING | E_COMPILE_WARNING | E_USER_WARNING;
