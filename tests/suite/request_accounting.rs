@@ -6,6 +6,7 @@ pub(crate) mod bench;
 mod endings;
 mod errors;
 mod instrumented;
+mod memory;
 mod php_figures;
 mod sampled;
 mod statements;

@@ -131,7 +131,7 @@ impl Packed {
     /// kept.
     fn of(numbers: &Numbers) -> Option<Packed> {
         let n = numbers;
-        let has_more = n.is_sampled || n.retries > 0 || n.faults_major > 0;
+        let has_more = n.is_sampled || n.retries > 0 || n.faults_major > 0 || n.grown_bytes != 0;
         if has_more || n.status >= FAILED_FROM || n.model == Model::Elsewhere {
             return None;
         }
@@ -408,6 +408,7 @@ impl<'a> Alike<'a> {
             sums.switches_voluntary += u64::from(row.switches_voluntary);
             sums.switches_involuntary += u64::from(row.switches_involuntary);
             sums.peak_bytes_max = sums.peak_bytes_max.max(u64::from(row.peak_bytes));
+            sums.peak_bytes += u64::from(row.peak_bytes);
             sums.bytes_in += u64::from(row.bytes_in);
             sums.bytes_out += u64::from(row.bytes_out);
         }
@@ -440,6 +441,7 @@ pub(crate) struct Sums {
     pub(crate) switches_voluntary: u64,
     pub(crate) switches_involuntary: u64,
     pub(crate) peak_bytes_max: u64,
+    pub(crate) peak_bytes: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     /// Requests by row of the latency heat map.
@@ -527,6 +529,7 @@ mod tests {
                 Numbers { status: 500, ..numbers },
                 Numbers { is_sampled: true, ..numbers },
                 Numbers { retries: 1, ..numbers },
+                Numbers { grown_bytes: -1, ..numbers },
                 Numbers { bytes_out: 1 << 32, ..numbers },
             ] {
                 assert!(!batch.pack_beside(&numbers, marks(&one)));

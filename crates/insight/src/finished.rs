@@ -138,6 +138,9 @@ pub struct Numbers {
     pub switches_involuntary: u32,
     /// Peak of PHP's memory, bytes.
     pub peak_bytes: u64,
+    /// Memory of PHP that the request has left in a resident worker, bytes; negative if it has
+    /// freed memory of earlier requests.
+    pub grown_bytes: i64,
     /// Whether the client used HTTPS, as far as forwarded headers can be trusted.
     pub is_https: bool,
     /// Bytes of the received body.

@@ -58,6 +58,10 @@ pub struct Costs {
     pub switches_involuntary: u64,
     /// Highest peak of PHP's memory.
     pub peak_bytes_max: u64,
+    /// Sum of the peaks of PHP's memory.
+    pub peak_bytes: u64,
+    /// Memory of PHP that requests have left in resident workers; negative if they have freed more.
+    pub grown_bytes: i64,
     /// Bytes of received bodies.
     pub bytes_in: u64,
     /// Bytes of sent bodies.
@@ -88,6 +92,8 @@ impl Costs {
         self.switches_voluntary += u64::from(n.switches_voluntary);
         self.switches_involuntary += u64::from(n.switches_involuntary);
         self.peak_bytes_max = self.peak_bytes_max.max(n.peak_bytes);
+        self.peak_bytes = self.peak_bytes.saturating_add(n.peak_bytes);
+        self.grown_bytes = self.grown_bytes.saturating_add(n.grown_bytes);
         self.bytes_in = self.bytes_in.saturating_add(n.bytes_in);
         self.bytes_out = self.bytes_out.saturating_add(n.bytes_out);
     }
@@ -108,6 +114,7 @@ impl Costs {
         self.switches_voluntary += sums.switches_voluntary;
         self.switches_involuntary += sums.switches_involuntary;
         self.peak_bytes_max = self.peak_bytes_max.max(sums.peak_bytes_max);
+        self.peak_bytes = self.peak_bytes.saturating_add(sums.peak_bytes);
         self.bytes_in = self.bytes_in.saturating_add(sums.bytes_in);
         self.bytes_out = self.bytes_out.saturating_add(sums.bytes_out);
     }
@@ -144,6 +151,8 @@ impl Costs {
         self.switches_voluntary += other.switches_voluntary;
         self.switches_involuntary += other.switches_involuntary;
         self.peak_bytes_max = self.peak_bytes_max.max(other.peak_bytes_max);
+        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+        self.grown_bytes = self.grown_bytes.saturating_add(other.grown_bytes);
         self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
         self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
     }
@@ -275,6 +284,8 @@ pub struct RouteFigures {
     /// Figures of the current minute; `None` without requests, because there may be a thousand
     /// routes.
     minute: Option<Box<ThisMinute>>,
+    /// Highest peak of the minute before.
+    peak_bytes_before: u64,
 }
 
 /// Figures of a minute that cannot be computed as the difference of two sums.
@@ -317,6 +328,7 @@ impl Default for RouteFigures {
             both_ways: BothWays::default(),
             closed: Closed::default(),
             minute: None,
+            peak_bytes_before: 0,
         }
     }
 }
@@ -362,6 +374,7 @@ impl RouteFigures {
 
     /// Returns the figures since the last call, in the form for the disk; `None` without requests.
     pub(crate) fn close_minute(&mut self) -> Option<RouteMinute> {
+        self.peak_bytes_before = self.minute.as_ref().map_or(0, |minute| minute.peak_bytes);
         let minute = self.minute.take()?;
         let fresh = self.closed();
         let then = std::mem::replace(&mut self.closed, fresh);
@@ -459,6 +472,13 @@ impl RouteFigures {
         changed.collect()
     }
 
+    /// Returns the highest peak of PHP's memory in this minute and in the one before, bytes.
+    #[must_use]
+    pub fn recent_peak_bytes(&self) -> u64 {
+        let now = self.minute.as_ref().map_or(0, |minute| minute.peak_bytes);
+        now.max(self.peak_bytes_before)
+    }
+
     /// Returns the number of requests without an error, which are of a real route more probably.
     pub(crate) fn successes(&self) -> u64 {
         self.costs.by_class[..4].iter().sum()
@@ -475,6 +495,7 @@ impl RouteFigures {
             own.waiting.merge(&minute.waiting);
             own.peak_bytes = own.peak_bytes.max(minute.peak_bytes);
         }
+        self.peak_bytes_before = self.peak_bytes_before.max(evicted.peak_bytes_before);
         let (closed, then) = (&mut self.closed, &evicted.closed);
         closed.requests += then.requests;
         closed.errors += then.errors;

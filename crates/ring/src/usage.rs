@@ -81,6 +81,9 @@ pub struct UsageDetails {
     pub switches_voluntary: u32,
     /// Context switches because other processes needed the core.
     pub switches_involuntary: u32,
+    /// Memory of PHP that the request has left in a resident worker, bytes; negative if it has
+    /// freed memory of earlier requests.
+    pub grown_bytes: i64,
 }
 
 /// Words of the slot that hold a usage.
@@ -147,6 +150,7 @@ pub(crate) struct UsageDetailsCell {
     faults_major: AtomicU32,
     switches_voluntary: AtomicU32,
     switches_involuntary: AtomicU32,
+    grown_bytes: AtomicU64,
 }
 
 impl UsageDetailsCell {
@@ -157,6 +161,7 @@ impl UsageDetailsCell {
         self.faults_major.store(details.faults_major, Ordering::Relaxed);
         self.switches_voluntary.store(details.switches_voluntary, Ordering::Relaxed);
         self.switches_involuntary.store(details.switches_involuntary, Ordering::Relaxed);
+        self.grown_bytes.store(details.grown_bytes.cast_unsigned(), Ordering::Relaxed);
     }
 
     fn load(&self) -> UsageDetails {
@@ -167,6 +172,7 @@ impl UsageDetailsCell {
             faults_major: self.faults_major.load(Ordering::Relaxed),
             switches_voluntary: self.switches_voluntary.load(Ordering::Relaxed),
             switches_involuntary: self.switches_involuntary.load(Ordering::Relaxed),
+            grown_bytes: self.grown_bytes.load(Ordering::Relaxed).cast_signed(),
         }
     }
 }
@@ -195,6 +201,7 @@ impl UsageDetailsCell {
             faults_major: AtomicU32::new(0),
             switches_voluntary: AtomicU32::new(0),
             switches_involuntary: AtomicU32::new(0),
+            grown_bytes: AtomicU64::new(0),
         }
     }
 }

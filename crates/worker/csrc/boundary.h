@@ -125,7 +125,7 @@ uint64_t samovar_extend(uint64_t more_ms);
  * script runs. */
 void samovar_outlive_client(bool outlives);
 /* Finishes the request. Its memory in the slot belongs to the front again. */
-void samovar_finish(size_t peak_bytes);
+void samovar_finish(size_t peak_bytes, int64_t grown_bytes);
 /* Cost of the request so far, and number of requests that this worker has finished before it. */
 typedef struct {
     uint64_t wall_ns, cpu_ns, response_bytes, requests;

@@ -19,8 +19,8 @@ use crate::tracing;
 use samovar_channel::EXIT_REPLACE;
 use samovar_ring::RunPermit;
 use samovar_ring::{
-    Ending, Lane, LeaveReason, MessageLevel, Model, Overrun, SlotIndex, Take, Usage, WorkerEnd,
-    WorkerState, monotonic_ns,
+    Ending, Lane, LeaveReason, MessageLevel, Model, Overrun, SlotIndex, Take, Usage, UsageDetails,
+    WorkerEnd, WorkerState, monotonic_ns,
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int};
@@ -216,7 +216,7 @@ impl Exchange {
         }
     }
 
-    fn finish(&mut self, peak_bytes: u64) {
+    fn finish(&mut self, peak_bytes: u64, grown_bytes: i64) {
         shared::let_go();
         let Some(slot) = self.slot.take() else { return };
         tracing::close(self.ring.request(slot).cast(), peak_bytes);
@@ -237,7 +237,7 @@ impl Exchange {
             cpu_ns: charge.cpu_ns,
             peak_bytes,
             ending: Ending::from_code(ending).unwrap_or_default(),
-            details: charge.details,
+            details: UsageDetails { grown_bytes, ..charge.details },
             ..Usage::default()
         };
         self.ring.finish(slot, &usage);
@@ -482,8 +482,8 @@ extern "C" fn samovar_outlive_client(outlives: bool) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_finish(peak_bytes: usize) {
-    with(|x| x.finish(peak_bytes as u64));
+extern "C" fn samovar_finish(peak_bytes: usize, grown_bytes: i64) {
+    with(|x| x.finish(peak_bytes as u64, grown_bytes));
 }
 
 /// `samovar_so_far` of boundary.h, which asserts its size.

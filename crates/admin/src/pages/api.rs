@@ -317,6 +317,8 @@ fn costs(of: &Costs) -> Value {
         "switches_voluntary": of.switches_voluntary,
         "switches_involuntary": of.switches_involuntary,
         "peak_bytes_max": of.peak_bytes_max,
+        "peak_bytes": of.peak_bytes,
+        "grown_bytes": of.grown_bytes,
         "bytes_in": of.bytes_in,
         "bytes_out": of.bytes_out,
     })

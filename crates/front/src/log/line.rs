@@ -243,6 +243,7 @@ impl LogLine {
             switches_voluntary: usage.details.switches_voluntary,
             switches_involuntary: usage.details.switches_involuntary,
             peak_bytes: usage.peak_bytes,
+            grown_bytes: usage.details.grown_bytes,
             is_https: self.is_https,
             bytes_in: self.body_bytes,
             bytes_out: self.bytes,

@@ -56,6 +56,7 @@ const ROUTE_COUNTERS: &[RouteCounter] = &[
     ("samovar_request_retries", "Repeated runs of requests whose worker died.", |c| {
         c.retries as f64
     }),
+    ("samovar_request_memory_bytes", "Sum of the peaks of PHP's memory.", |c| c.peak_bytes as f64),
 ];
 
 fn seconds(ns: u64) -> f64 {
@@ -72,11 +73,31 @@ pub fn metrics(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
             page.sample(&[("route", route)], value(&found.costs));
         }
     }
+    memory(figures, page);
     waits(figures, page);
     timers(figures, page);
     models(figures, page);
     sources(figures, page);
     itself(figures, lost, page);
+}
+
+fn memory(figures: &Aggregate, page: &mut dyn Families) {
+    page.family(
+        "samovar_request_memory_peak_bytes",
+        Kind::Gauge,
+        "Highest peak of PHP's memory in this minute and the one before.",
+    );
+    for (route, found) in figures.routes() {
+        page.sample(&[("route", route)], found.recent_peak_bytes() as f64);
+    }
+    page.family(
+        "samovar_request_memory_growth_bytes",
+        Kind::Gauge,
+        "Memory of PHP that requests have left in resident workers since the start.",
+    );
+    for (route, found) in figures.routes() {
+        page.sample(&[("route", route)], found.costs.grown_bytes as f64);
+    }
 }
 
 fn requests(figures: &Aggregate, page: &mut dyn Families) {

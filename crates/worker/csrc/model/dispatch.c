@@ -67,7 +67,7 @@ static int run(const char *script, bool is_boot) {
     samovar_log_early_output();
     if (samovar_current) {
         samovar_current = NULL;
-        samovar_finish(samovar_peak_bytes);
+        samovar_finish(samovar_peak_bytes, 0);
     }
     samovar_forget_request_info();
     return samovar_outcome;

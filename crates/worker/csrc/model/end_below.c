@@ -299,7 +299,7 @@ _Noreturn void samovar_end_below(void) {
     samovar_rollback_state()->unclean = CG(unclean_shutdown);
     samovar_loads_close(samovar_loads_state(), LOADS_TELL);
     samovar_current = NULL;
-    samovar_finish(peak);
+    samovar_finish(peak, 0);
     samovar_loads_tell(samovar_loads_state());
     samovar_roll_back();
 }

@@ -50,6 +50,23 @@ static void drop_body(php_stream *body) {
     php_stream_free(body, PHP_STREAM_FREE_CLOSE);
 }
 
+enum { GROWTH_MIN_BYTES = 4096 };
+static size_t settled_bytes; /* 0: before the end of the first request */
+
+/* Returns the memory that requests have left since the last call that did not return 0. Smaller
+ * changes are kept for a later request: they are mostly the difference between this request's
+ * superglobals and those of the one before. */
+static int64_t growth(void) {
+    const size_t now = zend_memory_usage(0);
+    const int64_t grown = (int64_t)now - (int64_t)settled_bytes;
+    const bool is_first = settled_bytes == 0;
+    if (!is_first && grown < GROWTH_MIN_BYTES && grown > -GROWTH_MIN_BYTES) {
+        return 0;
+    }
+    settled_bytes = now;
+    return is_first ? 0 : grown;
+}
+
 /* Like php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
 static void end(samovar_handler *handler, zend_execute_data *frames) {
     /* Without a frame of ours above them, an exception that leaves a shutdown function is
@@ -117,7 +134,7 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
     zend_memory_reset_peak_usage();
     SG(server_context) = NULL;
     samovar_current = NULL;
-    samovar_finish(peak);
+    samovar_finish(peak, growth());
     if (samovar_persistent) {
         samovar_loads_tell(samovar_loads_state());
     }
