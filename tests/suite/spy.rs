@@ -118,7 +118,7 @@ fn stack_of_stuck_samovar_worker_is_shown() {
 /// PHP's command line in an endless loop, killed on drop.
 struct Busy {
     child: Child,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Busy {
@@ -128,7 +128,7 @@ impl Busy {
         std::fs::write(&file, format!("<?php\n{code}")).expect("a script");
         let mut command = Command::new(php::program("php"));
         let child = command.arg(&file).stdout(Stdio::null()).spawn().expect("PHP is there");
-        let busy = Self { child, _folder: folder };
+        let busy = Self { child, folder };
         let has_begun = |out: Output| text(&out.stdout).contains("{main}").then_some(());
         eventually("PHP has begun", || has_begun(spy(&[&busy.pid(), "--stack"])));
         busy
@@ -172,6 +172,89 @@ fn recording_is_written_in_each_format() {
 }
 
 #[test]
+fn stacks_are_selected_by_function() {
+    let busy = Busy::start(
+        "class A { static function work() { for ($i = 0; $i < 1000; $i++); } }\n\
+                     while (true) { A::work(); }",
+    );
+    let stacks = |function: &str| {
+        let pid = busy.pid();
+        let out = spy(&["--stack", "--json", "--function", function, &pid]);
+        let document: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+        assert!(document["at"].as_f64().is_some_and(|at| at > 1e9), "{document}");
+        document["stacks"].as_array().expect("a list").clone()
+    };
+    let found = eventually("a stack within it", || stacks("a::wo*").first().cloned());
+    assert!(found["resident_bytes"].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{found}");
+    assert_eq!(stacks("A::other*"), [Value::Null; 0]);
+    let pid = busy.pid();
+    let record = ["--duration", "300ms", "--format", "collapsed", "--function", "work", &pid];
+    let lines = text(&spy(&record).stdout);
+    assert!(!lines.is_empty() && lines.lines().all(|line| line.contains("A::work")), "{lines}");
+    let none = spy(&["--duration", "200ms", "--format", "collapsed", "--function", "other", &pid]);
+    assert_eq!((none.status.code(), text(&none.stdout).as_str()), (Some(1), ""), "{none:?}");
+}
+
+#[test]
+fn processes_are_selected_by_command_line() {
+    let busy = Busy::start("while (true) { usleep(100); }");
+    let folder = busy.folder.path().to_str().expect("a plain path").to_owned();
+    let pids = |pattern: &str| -> Vec<u64> {
+        let out = spy(&["--match", pattern, "--stack", "--json"]);
+        let document: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+        let stacks = document["stacks"].as_array().expect("a list");
+        stacks.iter().filter_map(|stack| stack["pid"].as_u64()).collect()
+    };
+    assert_eq!(pids(&format!("{folder}/busy.php")), [u64::from(busy.child.id())]);
+    let none = spy(&["--match", &format!("{folder}/other.php"), "--stack"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(text(&none.stderr).contains("no PHP process has that text"), "{none:?}");
+}
+
+#[test]
+fn program_is_recorded_until_it_ends() {
+    let folder = TempDir::new().expect("a folder");
+    let (script, output) = (folder.path().join("a.php"), folder.path().join("a.callgrind"));
+    std::fs::write(
+        &script,
+        "<?php function work() { $end = hrtime(true) + 400e6; while (hrtime(true) < $end); }\n\
+         work(); echo implode(',', array_slice($argv, 1)); exit((int) $argv[1]);",
+    )
+    .expect("a script");
+    let php = php::program("php");
+    let run = |status: &str, output: &Path| {
+        Command::new(binary())
+            .args(["spy", "-o"])
+            .arg(output)
+            .arg("--")
+            .arg(&php)
+            .arg(&script)
+            .args([status, "--stack"])
+            .output()
+            .expect("the binary runs")
+    };
+    let out = run("0", &output);
+    assert_eq!((out.status.code(), text(&out.stdout).as_str()), (Some(0), "0,--stack"), "{out:?}");
+    let recorded = std::fs::read_to_string(&output).expect("written");
+    assert!(recorded.contains("\nfn=work\n"), "{recorded}");
+    // Its exit code is that of the program, if it fails.
+    assert_eq!(run("7", &output).status.code(), Some(7));
+    let table = spy(&["--", &php, script.to_str().expect("plain"), "0"]);
+    assert!(text(&table.stdout).contains("work"), "{table:?}");
+    for (words, code, part) in [
+        (&["--", "/nowhere/php"][..], 1, "cannot run `/nowhere/php`"),
+        (&["--", "true"], 1, "before it ran PHP code"),
+        (&["--format", "svg", "--", "php"], 2, "mixed with the output of the program"),
+        (&["--stack", "--", "php"], 2, "the program has not begun"),
+        (&["1", "--", "php"], 2, "cannot be used with"),
+    ] {
+        let out = spy(words);
+        assert_eq!(out.status.code(), Some(code), "{words:?}: {out:?}");
+        assert!(text(&out.stderr).contains(part), "{words:?}: {out:?}");
+    }
+}
+
+#[test]
 fn recording_format_follows_file_name() {
     let busy = Busy::start("while (true) { usleep(100); }");
     let folder = TempDir::new().expect("a folder");
@@ -180,6 +263,7 @@ fn recording_format_follows_file_name() {
         ("a.pb.gz", &[0x1f, 0x8b]),
         ("a.speedscope.json", b"{"),
         ("a.collapsed", b"{main}"),
+        ("callgrind.out.1", b"# callgrind format"),
     ] {
         let file = folder.path().join(name);
         let out = spy(&[&busy.pid(), "--duration", "200ms", "-o", file.to_str().expect("plain")]);
@@ -235,7 +319,7 @@ fn stack_of_php_with_removed_binary_is_shown() {
             begun => Some(begun.expect("a copy runs as well")),
         }
     });
-    let busy = Busy { child, _folder: folder };
+    let busy = Busy { child, folder };
     let has_begun = |out: Output| text(&out.stdout).contains("works()").then_some(());
     eventually("PHP has begun", || has_begun(spy(&[&busy.pid(), "--stack"])));
     std::fs::remove_file(&program).expect("ours");

@@ -4,6 +4,7 @@
 //! (`top.rs`), or a recording to a file (`record.rs`). `options.rs` parses the flags. No Samovar
 //! server is needed.
 
+mod child;
 mod messages;
 pub(crate) mod options;
 mod record;
@@ -35,13 +36,24 @@ impl Run for SpyOptions {
 }
 
 fn run(asked: &SpyOptions) -> Result<ExitCode> {
+    let mut started = None;
     let mut watch = match &asked.whom {
         SpyTarget::These(pids) => Watch::of(pids).map_err(|error| anyhow!("{error}"))?,
+        SpyTarget::Matching(text) => Watch::matching(text),
+        SpyTarget::Child(words) => {
+            let (child, watch) = child::start(words)?;
+            started = Some(child);
+            watch
+        }
         SpyTarget::All => Watch::all(),
     };
-    match &asked.task {
+    let code = match &asked.task {
         Task::Stacks => stacks::run(&mut watch, asked),
         Task::Top => top::run(&mut watch, asked),
         Task::Record(format) => record::run(&mut watch, asked, *format),
+    }?;
+    match started {
+        Some(child) => child::finish(child, code),
+        None => Ok(code),
     }
 }

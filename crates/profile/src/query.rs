@@ -8,6 +8,8 @@ use samovar_spy::profile::packed::pack;
 use samovar_wire::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Maximum number of a generation: the store's numbers have a sign.
+const GENERATION_MAX: u64 = i64::MAX as u64 - 1;
 /// Maximum number of distinct stacks in a result.
 const STACKS_MAX: usize = 20_000;
 /// Maximum number of stacks sent over the socket.
@@ -139,6 +141,19 @@ impl Sources<'_> {
                 Some(other) => Some(other),
                 None => return Ok(ProfileResult::refused(NO_RELOAD)),
             },
+            Some(Against::Generation { number }) => {
+                let pool = wanted.pool.clone().unwrap_or_default();
+                // The period is that of the current time, or the end of a named generation.
+                if let Some(own) = question.generation
+                    && let Some(last) = self.last_of(&wanted, &pool, own)?
+                {
+                    wanted = last;
+                }
+                match self.last_of(&wanted, &pool, number)? {
+                    Some(other) => Some(other),
+                    None => return Ok(ProfileResult::refused(no_generation(number))),
+                }
+            }
         };
         response.routes = self.routes(&wanted)?;
         response.now = self.side(&wanted)?;
@@ -153,7 +168,9 @@ impl Sources<'_> {
         if let Some(named) = &question.pool {
             return Ok(Some(own_name(named, self.default_pool).to_owned()));
         }
-        if question.generation.is_none() && question.against != Some(Against::Reload) {
+        if question.generation.is_none()
+            && !question.against.is_some_and(Against::is_of_generations)
+        {
             return Ok(None);
         }
         let Some(route) = &question.route else { return Ok(Some(String::new())) };
@@ -177,6 +194,33 @@ impl Sources<'_> {
         let is_whole =
             self.pool_of(route)?.is_some_and(|of| of == own_name(pool, self.default_pool));
         Ok(Some(if is_whole { route.clone() } else { named(pool, route).into_owned() }))
+    }
+
+    /// Returns the selection of a generation's last samples, in a period as long as that of
+    /// `wanted`; `None`: it has no samples.
+    fn last_of(
+        &self,
+        wanted: &Selection,
+        pool: &str,
+        generation: u64,
+    ) -> Result<Option<Selection>, StoreError> {
+        let is_its = |row: &Row| {
+            *row.pool == *pool && row.generation == generation && !row.profile.is_empty()
+        };
+        if generation > GENERATION_MAX {
+            return Ok(None);
+        }
+        let is_running = self.running.rows.iter().any(|(_, row)| is_its(row));
+        let kept = self.store.before(pool, generation + 1)?;
+        let kept = kept.filter(|(found, _)| *found == generation).map(|(_, last)| last);
+        let last = if is_running { Some(self.running.at) } else { kept };
+        let length = wanted.to.saturating_sub(wanted.from).max(MINUTE_S);
+        Ok(last.map(|last| Selection {
+            from: (last + MINUTE_S).saturating_sub(length),
+            to: last + MINUTE_S,
+            generation: Some((self.run, generation)),
+            ..wanted.clone()
+        }))
     }
 
     /// Returns the selection of the previous generation's last samples, and limits `wanted` to the
@@ -272,6 +316,13 @@ impl Sources<'_> {
         };
         Some(format!("no samples {when}\nhint: {hint}"))
     }
+}
+
+fn no_generation(number: u64) -> String {
+    format!(
+        "generation {number} has no samples in this run of the server\nhint: `samovar status` \
+         shows the current generation; profiles are kept for `profile.days_max` days"
+    )
 }
 
 const NO_RELOAD: &str = "there is no previous generation to compare with\nhint: run `samovar \

@@ -17,6 +17,7 @@
 //! | `calls.rs`, `sockets.rs` | the system call of a thread; the other end of a descriptor |
 //! | `activity.rs` | both, for people |
 //! | `account.rs` | the kernel's account of a thread that is queried repeatedly |
+//! | `pattern.rs` | a pattern for names of functions |
 //! | `processes.rs`, `watch.rs` | the PHP processes of the machine, read repeatedly |
 //! | `profile.rs` | sums of many stacks; `profile/` writes them as pictures and for other tools |
 //!
@@ -36,6 +37,7 @@ mod layout;
 mod maps;
 mod memory;
 mod names;
+mod pattern;
 mod processes;
 pub mod profile;
 mod reader;
@@ -54,7 +56,8 @@ pub use error::Error;
 pub use frames::FRAMES_MAX;
 pub use layout::{LAYOUTS, Layout};
 pub use names::Names;
-pub use processes::{that_may_be_php, title};
+pub use pattern::Pattern;
+pub use processes::{resident_bytes, that_may_be_php, title};
 pub use reader::{Reader, Reading, read_stack};
 pub use stack::{Frame, Function, Stack};
 pub use watch::{Counts, Sample, WATCHED_MAX, Watch};

@@ -45,12 +45,25 @@ fn has_php(pid: u32) -> bool {
     name.contains("php")
 }
 
+/// Resident memory of a process, bytes; `None` if it has ended.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// Command line of a process, with spaces between its words.
+pub(crate) fn command_line(pid: u32) -> String {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
+    String::from_utf8_lossy(&words.join(&b' ')).into_owned()
+}
+
 /// Title of a process: its command line, truncated, and safe for a terminal.
 pub fn title(pid: u32) -> String {
     const BYTES_MAX: usize = 200;
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<_> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
-    let line = words.join(&b' ');
-    let text = String::from_utf8_lossy(&line[..line.len().min(BYTES_MAX)]);
-    samovar_log::printable(&text).into_owned()
+    let line = command_line(pid);
+    let text = &line[..line.floor_char_boundary(BYTES_MAX)];
+    samovar_log::printable(text).into_owned()
 }

@@ -1,6 +1,7 @@
 //! Sums of many stacks, and the formats in which they are written.
 
 pub mod boxes;
+pub mod callgrind;
 pub mod collapsed;
 pub mod difference;
 mod measure;

@@ -23,8 +23,9 @@ pub const WATCHED_MAX: usize = 4096;
 /// Watched processes and the facts about them.
 #[derive(Debug)]
 pub struct Watch {
-    /// `None`: all PHP processes of the machine.
+    /// `None`: all PHP processes of the machine whose command line contains `pattern`.
     wanted: Option<Vec<u32>>,
+    pattern: String,
     watched: BTreeMap<u32, Watched>,
     /// Processes that cannot be read, and the reasons.
     refused: BTreeMap<u32, String>,
@@ -87,10 +88,19 @@ impl Watch {
         watch
     }
 
+    /// Watches the PHP processes whose command line contains this text, including those that start
+    /// later.
+    pub fn matching(pattern: &str) -> Self {
+        let mut watch = Self { pattern: pattern.to_owned(), ..Self::new(None) };
+        watch.look_for_news();
+        watch
+    }
+
     fn new(wanted: Option<Vec<u32>>) -> Self {
         let (watched, refused) = (BTreeMap::new(), BTreeMap::new());
         Self {
             wanted,
+            pattern: String::new(),
             watched,
             refused,
             files: Files::default(),
@@ -177,6 +187,9 @@ impl Watch {
         for pid in there {
             let is_known = self.watched.contains_key(&pid) || self.refused.contains_key(&pid);
             if is_known || self.watched.len() >= WATCHED_MAX {
+                continue;
+            }
+            if !self.pattern.is_empty() && !processes::command_line(pid).contains(&self.pattern) {
                 continue;
             }
             match self.open(pid) {

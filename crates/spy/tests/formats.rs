@@ -1,6 +1,6 @@
 //! A profile in the formats of other tools, read by these tools where they are installed.
 
-use samovar_spy::profile::{Profile, Weight, collapsed, pprof, speedscope, svg};
+use samovar_spy::profile::{Profile, Weight, callgrind, collapsed, pprof, speedscope, svg};
 use samovar_spy::{Activity, Frame, Function};
 use serde_json::Value;
 use std::path::Path;
@@ -37,6 +37,39 @@ fn collapsed_lines_have_outermost_call_first() {
         {main} /srv/index.php;App\\Shop::basket;{closure} 30\n\
         {main} /srv/index.php;usleep;[poll tcp 10.0.0.5:5432] 10\n";
     assert_eq!(collapsed::render(&profile()), expected);
+}
+
+#[test]
+fn callgrind_has_own_costs_by_line_and_calls_by_callee() {
+    let text = callgrind::render(&profile());
+    for part in [
+        "events: Samples Wall Cpu\n",
+        "\nsummary: 100 1000000 900000\n",
+        "\nfl=/srv/index.php\nfn={main} /srv/index.php\n\
+         cfl=/srv/Shop.php\ncfn=App\\Shop::basket\ncalls=90 1\n3 90 900000 810000\n",
+        "\nfl=/srv/Shop.php\nfn=App\\Shop::basket\n12 60 600000 540000\n",
+        "cfn={closure}\ncalls=30 1\n12 30 300000 270000\n",
+        "\nfl=php:internal\nfn=usleep\n",
+        "fn=[poll tcp 10.0.0.5:5432]\n0 10 100000 90000\n",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // Own costs add up to the whole, and no call exceeds it.
+    let costs = |line: &str| -> Option<u64> { line.split(' ').nth(1)?.parse().ok() };
+    let lines: Vec<_> = text.lines().collect();
+    let is_cost = |line: &str| line.starts_with(|c: char| c.is_ascii_digit());
+    let own = lines.windows(2).filter(|two| is_cost(two[1]) && !two[0].starts_with("calls="));
+    assert_eq!(own.filter_map(|two| costs(two[1])).sum::<u64>(), 100);
+}
+
+#[test]
+fn recursive_call_counts_once_per_stack_in_callgrind() {
+    let again = frame("", "again", "/srv/a.php", 5);
+    let mut profile = Profile::new();
+    let frames = vec![again; 20];
+    profile.add(&frames, &Activity::Running, Weight { samples: 3, wall_ns: 0, cpu_ns: 0 });
+    let text = callgrind::render(&profile);
+    assert!(text.contains("calls=3 1\n5 3 0 0\n"), "{text}");
 }
 
 #[test]

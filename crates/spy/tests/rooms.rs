@@ -14,6 +14,7 @@ fn modules_import_only_lower_ones() {
         "callees",
         "frames",
         "stack",
+        "pattern",
         "names",
         "reader",
         "calls",

@@ -34,6 +34,19 @@ pub enum Against {
     },
     /// A period of the same length at the end of the previous generation.
     Reload,
+    /// A period of the same length at the end of this generation.
+    Generation {
+        /// Number of the generation, in the pool's own count.
+        number: u64,
+    },
+}
+
+impl Against {
+    /// Returns whether the question is about generations, which each pool counts on its own.
+    #[must_use]
+    pub fn is_of_generations(self) -> bool {
+        matches!(self, Against::Reload | Against::Generation { .. })
+    }
 }
 
 impl ProfileQuestion {

@@ -134,7 +134,7 @@ fn wrong_command_line_gives_error_and_hint() {
     check(
         "samovar spy 1 --format png",
         "`--format <FORMAT>` cannot be `png`",
-        "it takes svg, pprof, speedscope or collapsed",
+        "it takes svg, pprof, speedscope, collapsed or callgrind",
     );
     check("samovar stop now", "unexpected argument `now`", more);
     check(

@@ -23,6 +23,7 @@ Examples:
   samovar profile                                    the last ten minutes, all routes
   samovar profile --route 'index.php /cart' --last 1h -o cart.svg
   samovar profile --against last-reload              change of cost per request, by function
+  samovar profile --generation 5 --against generation-3   two generations, in their last minutes
   samovar profile --pool export --against last-reload  another pool than the default one
   samovar profile --against 24h-ago --on-cpu -o difference.svg
 
@@ -53,7 +54,9 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "--last <TIME>" => "it takes a time, such as `10m`, `90s` or `6h`",
         "--generation <N>" => "it takes a whole number from 1, as samovar status shows it",
-        "--against <WHEN>" => "it takes `last-reload`, `yesterday`, or a time such as `1h-ago`",
+        "--against <WHEN>" => {
+            "it takes `last-reload`, `yesterday`, a time such as `1h-ago`, or `generation-3`"
+        }
         _ => return None,
     })
 }
@@ -74,12 +77,20 @@ pub(crate) fn command() -> Command {
         .arg(flag("on-cpu", "Only samples on CPU, weighted by CPU time").conflicts_with("waiting"))
         .arg(flag("waiting", "Only samples of functions that waited in the kernel"))
         .arg(
-            value("against", "WHEN", "Compare with `last-reload`, `yesterday`, or `1h-ago`")
-                .value_parser(against),
+            value(
+                "against",
+                "WHEN",
+                "Compare with `last-reload`, `yesterday`, `1h-ago` or `generation-3`",
+            )
+            .value_parser(against),
         )
         .arg(
-            value("format", "FORMAT", "Output format: svg, pprof, speedscope or collapsed")
-                .value_parser(["svg", "pprof", "speedscope", "collapsed"]),
+            value(
+                "format",
+                "FORMAT",
+                "Output format: svg, pprof, speedscope, collapsed or callgrind",
+            )
+            .value_parser(["svg", "pprof", "speedscope", "collapsed", "callgrind"]),
         )
         .arg(
             value("output", "FILE", "Output file; its extension selects the format")
@@ -105,6 +116,10 @@ fn against(text: &str) -> Result<Against, String> {
     match text {
         "last-reload" => Ok(Against::Reload),
         "yesterday" => Ok(Against::Earlier { seconds: 86_400 }),
+        _ if text.starts_with("generation-") => {
+            let number = text["generation-".len()..].parse().ok().filter(|number| *number > 0);
+            number.map(|number| Against::Generation { number }).ok_or_else(String::new)
+        }
         _ => {
             let span = text.strip_suffix("-ago").and_then(samovar_config::duration);
             let seconds = span.map(|span| span.as_secs()).filter(|seconds| *seconds > 0);

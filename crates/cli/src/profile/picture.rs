@@ -6,7 +6,7 @@ use crate::spy::options::Format;
 use anyhow::{Context, Result};
 use samovar_server::terminal;
 use samovar_spy::profile::difference::{Side, factor};
-use samovar_spy::profile::{collapsed, pprof, speedscope, svg};
+use samovar_spy::profile::{callgrind, collapsed, pprof, speedscope, svg};
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -15,6 +15,7 @@ pub(super) fn write(shown: &Shown, asked: &ProfileOptions, format: Format) -> Re
     let bytes = match format {
         Format::Svg => flames(shown, asked).into_bytes(),
         Format::Collapsed => collapsed::render(profile).into_bytes(),
+        Format::Callgrind => callgrind::render(profile).into_bytes(),
         Format::Speedscope => speedscope::render(profile, &shown.what).into_bytes(),
         Format::Pprof => {
             let began = UNIX_EPOCH + Duration::from_secs(shown.now.from);

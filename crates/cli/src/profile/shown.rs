@@ -73,6 +73,7 @@ impl Shown {
 pub(super) fn against_words(against: Against) -> String {
     match against {
         Against::Reload => "before the last reload".to_owned(),
+        Against::Generation { number } => format!("generation {number}"),
         Against::Earlier { seconds } if seconds.is_multiple_of(86_400) => {
             format!("{} d earlier", seconds / 86_400)
         }

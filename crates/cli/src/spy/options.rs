@@ -1,7 +1,10 @@
 //! Flags of `samovar spy`.
 
 use anyhow::{Result, bail};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
+use samovar_spy::{Pattern, Sample};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,10 +19,12 @@ const PLAIN_TOP: Duration = Duration::from_secs(3);
 /// Returns the values that a flag takes, by clap's name of the flag.
 pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     Some(match flag {
-        "<PID|--all>" | "[PID]..." => "it takes a process id, as shown by ps",
+        "<PID|--all|--match <TEXT>|PROGRAM>" | "[PID]..." => {
+            "it takes a process id, as shown by ps"
+        }
         "--duration <TIME>" => "it takes a time up to 24h, such as `30s`, `500ms` or `2m`",
         "--hertz <N>" => "it takes a whole number from 1 to 1000",
-        "--format <FORMAT>" => "it takes svg, pprof, speedscope or collapsed",
+        "--format <FORMAT>" => "it takes svg, pprof, speedscope, collapsed or callgrind",
         _ => return None,
     })
 }
@@ -35,6 +40,9 @@ current stacks. --format records for --duration and writes a file:
   pprof       for go tool pprof and compatible tools (gzipped)
   speedscope  JSON for https://www.speedscope.app
   collapsed   lines outer;inner 12, for scripts
+  callgrind   for KCachegrind, with lines
+
+--function selects stacks by their functions: `--function curl_exec`, `--function 'App\\Shop::*'`.
 
 Time is wall-clock time: a function that waits counts, with the wait on top of its stack.
 Processes of another user need root (or CAP_SYS_PTRACE).
@@ -43,8 +51,11 @@ Examples:
   samovar spy 4711 --stack            show the stack of a process, and its current wait
   sudo samovar spy --all              show the functions that all PHP processes run
   samovar spy 4711 --duration 30s --format svg -o flames.svg
+  samovar spy --match 'php-fpm: pool shop' --function PDO
+  samovar spy -o flames.svg -- php import.php     run a program and record it until it ends
 
-Exit codes: 0 done, 1 some or all processes could not be read, 2 wrong flags.";
+Exit codes: 0 done, 1 some or all processes could not be read, 2 wrong flags; that of the program
+if one was run and failed.";
 
 /// Options of the command.
 #[derive(Debug)]
@@ -56,12 +67,18 @@ pub(crate) struct SpyOptions {
     pub(super) duration: Option<Duration>,
     pub(super) output: Option<PathBuf>,
     pub(super) json: bool,
+    /// Selects stacks by their functions.
+    pub(super) function: Option<Pattern>,
 }
 
 /// Processes to sample.
 #[derive(Debug)]
 pub(super) enum SpyTarget {
     These(Vec<u32>),
+    /// Processes whose command line contains this text.
+    Matching(String),
+    /// This program, which is run.
+    Child(Vec<OsString>),
     All,
 }
 
@@ -80,12 +97,22 @@ pub(crate) enum Format {
     Pprof,
     Speedscope,
     Collapsed,
+    Callgrind,
 }
 
 impl SpyOptions {
+    /// Whether the stack has a function that is wanted.
+    pub(super) fn wants(&self, sample: &Sample) -> bool {
+        self.function.as_ref().is_none_or(|function| function.is_in(&sample.stack))
+    }
+
     /// Returns the duration of a recording.
     pub(super) fn duration_or_default(&self) -> Duration {
-        self.duration.unwrap_or(if self.task == Task::Top { PLAIN_TOP } else { DURATION })
+        self.duration.unwrap_or(match (&self.whom, self.task) {
+            (SpyTarget::Child(_), _) => Duration::from_secs_f64(DURATION_SECONDS_MAX),
+            (_, Task::Top) => PLAIN_TOP,
+            _ => DURATION,
+        })
     }
 }
 
@@ -105,11 +132,28 @@ pub(crate) fn command() -> Command {
                 .help("Process ids"),
         )
         .arg(flag("all", "All PHP processes of the machine, including those that start later"))
-        .group(ArgGroup::new("whom").args(["pid", "all"]).required(true))
+        .arg(
+            value("match", "TEXT", "PHP processes whose command line contains this text")
+                .value_parser(NonEmptyStringValueParser::new()),
+        )
+        .arg(
+            Arg::new("program")
+                .value_name("PROGRAM")
+                .num_args(1..)
+                .last(true)
+                .value_parser(value_parser!(OsString))
+                .help("Program to run and watch, with its arguments"),
+        )
+        .group(ArgGroup::new("whom").args(["pid", "all", "match", "program"]).required(true))
+        .arg(value("function", "NAME", "Only stacks with this function; `*` is any text"))
         .arg(flag("stack", "Print the current stacks and exit").conflicts_with("format"))
         .arg(
-            value("format", "FORMAT", "Record, and write svg, pprof, speedscope or collapsed")
-                .value_parser(["svg", "pprof", "speedscope", "collapsed"]),
+            value(
+                "format",
+                "FORMAT",
+                "Record, and write svg, pprof, speedscope, collapsed or callgrind",
+            )
+            .value_parser(["svg", "pprof", "speedscope", "collapsed", "callgrind"]),
         )
         .arg(
             value(
@@ -171,13 +215,34 @@ pub(crate) fn parse(matches: &ArgMatches) -> Result<SpyOptions> {
         Some(format) => Task::Record(format),
         None => Task::Top,
     };
+    let program: Vec<OsString> =
+        matches.get_many("program").into_iter().flatten().cloned().collect();
+    let whom = match matches.get_one::<String>("match") {
+        _ if !program.is_empty() => SpyTarget::Child(program),
+        Some(text) => SpyTarget::Matching(text.clone()),
+        None if matches.get_flag("all") => SpyTarget::All,
+        None => SpyTarget::These(pids),
+    };
+    if matches!((&whom, task), (SpyTarget::Child(_), Task::Stacks)) {
+        bail!(
+            "--stack shows the current stacks, but the program has not begun\n\
+             hint: leave out --stack, or pass --format collapsed -o FILE"
+        );
+    }
+    if matches!((&whom, task, &output), (SpyTarget::Child(_), Task::Record(_), None)) {
+        bail!(
+            "the recording would be mixed with the output of the program\n\
+             hint: pass the name of a file with -o"
+        );
+    }
     Ok(SpyOptions {
-        whom: if matches.get_flag("all") { SpyTarget::All } else { SpyTarget::These(pids) },
+        whom,
         task,
         hertz: matches.get_one("hertz").copied().unwrap_or(HERTZ),
         duration: matches.get_one("duration").copied(),
         output,
         json: matches.get_flag("json"),
+        function: matches.get_one::<String>("function").map(|text| Pattern::new(text)),
     })
 }
 
@@ -187,6 +252,7 @@ pub(crate) fn format_named(name: &str) -> Format {
         "svg" => Format::Svg,
         "pprof" => Format::Pprof,
         "speedscope" => Format::Speedscope,
+        "callgrind" => Format::Callgrind,
         _ => Format::Collapsed,
     }
 }
@@ -199,11 +265,12 @@ pub(crate) fn format_of_file(file: &std::path::Path) -> Result<Format> {
         () if ends(".svg") => Format::Svg,
         () if ends(".pb.gz") || ends(".pprof") => Format::Pprof,
         () if ends(".speedscope.json") || ends(".speedscope") => Format::Speedscope,
+        () if ends(".callgrind") || name.contains("callgrind.out") => Format::Callgrind,
         () if ends(".collapsed") || ends(".folded") || ends(".txt") => Format::Collapsed,
         () => bail!(
             "cannot infer the format from the file name `{}`\nhint: pass --format svg, pprof, \
-             speedscope or collapsed; or use the extension .svg, .pb.gz, .speedscope.json or \
-             .collapsed",
+             speedscope, collapsed or callgrind; or use the extension .svg, .pb.gz, \
+             .speedscope.json, .collapsed or .callgrind",
             file.display()
         ),
     })

@@ -5,7 +5,7 @@ use super::options::{Format, SpyOptions, SpyTarget};
 use super::ticker::Beat;
 use anyhow::{Context, Result};
 use samovar_server::terminal;
-use samovar_spy::profile::{Profile, Weight, collapsed, pprof, speedscope, svg};
+use samovar_spy::profile::{Profile, Weight, callgrind, collapsed, pprof, speedscope, svg};
 use samovar_spy::{Watch, title};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -29,6 +29,7 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Resu
     let bytes = match format {
         Format::Svg => svg::render(&profile, &name, svg::Measure::Wall).into_bytes(),
         Format::Collapsed => collapsed::render(&profile).into_bytes(),
+        Format::Callgrind => callgrind::render(&profile).into_bytes(),
         Format::Speedscope => speedscope::render(&profile, &name).into_bytes(),
         Format::Pprof => pprof::render(&profile, began, since.elapsed(), asked.hertz)?,
     };
@@ -53,13 +54,18 @@ fn sample(watch: &mut Watch, asked: &SpyOptions, since: Instant) -> Profile {
     let duration = asked.duration_or_default();
     while since.elapsed() < duration && !watch.is_over() {
         let beats = beat.wait();
-        add(watch, &mut profile, beat.every.saturating_mul(beats));
+        add(watch, asked, &mut profile, beat.every.saturating_mul(beats));
     }
     profile
 }
 
 /// Takes one sample of all processes; each stack represents the time since the previous sample.
-pub(super) fn add(watch: &mut Watch, profile: &mut Profile, time: std::time::Duration) -> usize {
+pub(super) fn add(
+    watch: &mut Watch,
+    asked: &SpyOptions,
+    profile: &mut Profile,
+    time: std::time::Duration,
+) -> usize {
     let samples = watch.look();
     let wall_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let is_at_work = |sample: &&samovar_spy::Sample| {
@@ -67,7 +73,7 @@ pub(super) fn add(watch: &mut Watch, profile: &mut Profile, time: std::time::Dur
         // that time counts.
         !sample.stack.is_between_requests() || sample.activity == samovar_spy::Activity::Running
     };
-    for sample in samples.iter().filter(is_at_work) {
+    for sample in samples.iter().filter(is_at_work).filter(|sample| asked.wants(sample)) {
         let weight = Weight { samples: 1, wall_ns, cpu_ns: sample.cpu_ns };
         profile.add(&sample.stack.frames, &sample.activity, weight);
     }
@@ -77,6 +83,11 @@ pub(super) fn add(watch: &mut Watch, profile: &mut Profile, time: std::time::Dur
 fn name(asked: &SpyOptions) -> String {
     match &asked.whom {
         SpyTarget::All => "all PHP processes".to_owned(),
+        SpyTarget::Matching(text) => format!("PHP processes with `{text}`"),
+        SpyTarget::Child(words) => {
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
+        }
         SpyTarget::These(pids) if pids.len() == 1 => format!("{}: {}", pids[0], title(pids[0])),
         SpyTarget::These(pids) => format!("{} processes", pids.len()),
     }

@@ -4,26 +4,34 @@ use super::messages::{EXIT_INCOMPLETE, refusals, tell};
 use super::options::{SpyOptions, SpyTarget};
 use anyhow::Result;
 use samovar_server::terminal;
-use samovar_spy::{Sample, Watch, title};
+use samovar_spy::{Sample, Watch, resident_bytes, title};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
-    let samples = watch.look();
+    let mut samples = watch.look();
     let idle: Vec<u32> = watch
         .processes()
         .map(|(pid, _)| pid)
         .filter(|pid| !samples.iter().any(|sample| sample.pid == *pid))
         .collect();
+    samples.retain(|sample| asked.wants(sample));
+    let idle = if asked.function.is_some() { Vec::new() } else { idle };
     let text =
         if asked.json { as_json(watch, &samples, &idle) } else { as_text(watch, &samples, &idle) };
     terminal::print(&text)?;
     let refused = refusals(watch);
     tell(&refused);
-    let is_nobody = matches!(asked.whom, SpyTarget::All) && samples.is_empty() && idle.is_empty();
+    let is_search = matches!(asked.whom, SpyTarget::All | SpyTarget::Matching(_));
+    let is_nobody =
+        is_search && watch.processes().next().is_none() && samples.is_empty() && idle.is_empty();
     if is_nobody && refused.is_empty() {
-        terminal::complain("samovar: no PHP process runs on this machine");
+        terminal::complain(match asked.whom {
+            SpyTarget::Matching(_) => "samovar: no PHP process has that text in its command line",
+            _ => "samovar: no PHP process runs on this machine",
+        });
     }
     let is_whole = refused.is_empty() && watch.counts().torn == 0 && !is_nobody;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_INCOMPLETE) })
@@ -40,7 +48,11 @@ fn as_text(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}{thread}: {}", sample.pid, title(sample.pid));
         let request = sample.request.as_ref().map(|request| format!("  request: {request}"));
-        let _ = writeln!(out, "state: {}{}", sample.activity, request.unwrap_or_default());
+        let memory = resident_bytes(sample.pid)
+            .map(|bytes| format!("  memory: {} MB", bytes / 1_000_000))
+            .unwrap_or_default();
+        let request = request.unwrap_or_default();
+        let _ = writeln!(out, "state: {}{request}{memory}", sample.activity);
         let _ = writeln!(out, "{}", sample.stack);
     }
     for pid in idle {
@@ -75,6 +87,7 @@ fn as_json(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
                 "php": version(sample.pid),
                 "state": sample.activity.to_string(),
                 "request": sample.request,
+                "resident_bytes": resident_bytes(sample.pid),
                 "is_cut": sample.stack.is_cut,
                 "frames": frames(sample),
             })
@@ -88,9 +101,11 @@ fn as_json(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
             "php": version(*pid),
             "state": samovar_spy::activity(*pid, *pid).to_string(),
             "request": null,
+            "resident_bytes": resident_bytes(*pid),
             "is_cut": false,
             "frames": [],
         })
     }));
-    format!("{}\n", json!({"stacks": all, "torn": watch.counts().torn}))
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    format!("{}\n", json!({"at": at, "stacks": all, "torn": watch.counts().torn}))
 }

@@ -2,13 +2,13 @@
 //! printed once elsewhere.
 
 use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
-use super::options::SpyOptions;
+use super::options::{SpyOptions, SpyTarget};
 use super::record::add;
 use super::ticker::Beat;
 use anyhow::Result;
 use samovar_server::terminal;
-use samovar_spy::Watch;
 use samovar_spy::profile::{Profile, Share};
+use samovar_spy::{Watch, resident_bytes};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -28,7 +28,9 @@ const HEAD_LINES: usize = 6;
 const CLEAR: &str = "\x1b[H\x1b[J";
 
 pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
-    let is_live = std::io::stdout().is_terminal() && !asked.json;
+    // A program that this command runs prints to the same terminal.
+    let is_child = matches!(asked.whom, SpyTarget::Child(_));
+    let is_live = std::io::stdout().is_terminal() && !asked.json && !is_child;
     let since = Instant::now();
     let mut beat = Beat::new(asked.hertz);
     let mut profile = Profile::new();
@@ -36,7 +38,7 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
     let mut looks = 0;
     while is_wanted(asked, is_live, since) && !watch.is_over() {
         let beats = beat.wait();
-        add(watch, &mut profile, beat.every.saturating_mul(beats));
+        add(watch, asked, &mut profile, beat.every.saturating_mul(beats));
         looks += 1;
         if is_live && drawn.elapsed() >= DRAWN_EVERY {
             terminal::print(&format!("{CLEAR}{}", table(watch, &profile, looks, rows())))?;
@@ -69,10 +71,12 @@ fn table(watch: &Watch, profile: &Profile, looks: u32, rows: usize) -> String {
     let mut out = String::new();
     let total = profile.total();
     let processes = watch.processes().count();
+    let resident: u64 = watch.processes().filter_map(|(pid, _)| resident_bytes(pid)).sum();
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "{processes} processes, {:.1} busy, {:.0} % on CPU; {}",
+        "{processes} processes, {} MB, {:.1} busy, {:.0} % on CPU; {}",
+        resident / 1_000_000,
         ratio(total.samples, u64::from(looks)),
         ratio(total.cpu_ns, total.wall_ns) * 100.0,
         counted(watch.counts())

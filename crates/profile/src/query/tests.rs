@@ -69,6 +69,33 @@ fn response_contains_period_to_compare_with() {
     assert_eq!(ask(&first).error.as_deref(), Some(NO_RELOAD));
 }
 
+#[test]
+fn any_two_generations_are_compared_in_their_last_minutes() {
+    let mut store = empty();
+    for (at, generation, samples) in
+        [(NOW - 50_000, 1, 1), (NOW - 40_000, 2, 20), (NOW - 39_940, 2, 300), (NOW - 60, 3, 4_000)]
+    {
+        let at = at - at % 60;
+        store
+            .put(&Minute { at, rows: of_pools(&[("", "/a", generation, samples)]) })
+            .expect("room");
+    }
+    let running = Minute { at: NOW - NOW % 60, rows: of_pools(&[("", "/a", 3, 50_000)]) };
+    let told = |generation, number| {
+        let against = Some(Against::Generation { number });
+        let question = ProfileQuestion { against, generation, ..ProfileQuestion::default() };
+        let response = respond(&store, &running, &question);
+        (response.error, samples(&response.now), response.before.as_ref().map(samples))
+    };
+    assert_eq!(told(None, 2), (None, 54_000, Some(320)), "the last ten minutes");
+    assert_eq!(told(Some(2), 1), (None, 320, Some(1)), "both are over");
+    assert_eq!(told(Some(1), 3), (None, 1, Some(54_000)));
+    for missing in [4, u64::MAX] {
+        let (error, ..) = told(None, missing);
+        assert!(error.is_some_and(|error| error.contains(&missing.to_string())), "{missing}");
+    }
+}
+
 /// Two pools, of which the second was reloaded more often: (pool, route, generation, samples).
 fn of_pools(rows: &[(&str, &str, u64, u64)]) -> Vec<(Box<str>, Row)> {
     let named = |(pool, route, generation, samples): &(&str, &str, u64, u64)| {

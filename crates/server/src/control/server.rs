@@ -226,7 +226,8 @@ impl Server {
             return Reply::Now(line_of(&ProfileResponse { error, ..ProfileResponse::default() }));
         }
         // Each pool counts its own generations, so the response contains the pool.
-        let of_one = question.generation.is_some() || question.against == Some(Against::Reload);
+        let of_one = question.generation.is_some()
+            || question.against.is_some_and(Against::is_of_generations);
         if of_one && question.route.is_none() && question.pool.is_none() && !pools.is_empty() {
             question.pool = Some(DEFAULT_POOL.to_owned());
         }
