@@ -8,7 +8,8 @@ use crate::range::{Against, Range, Resolved, Span, input};
 use maud::{Markup, html};
 
 /// Parameters of a page that its picker keeps.
-const KEPT: [&str; 7] = ["name", "sort", "order", "find", "route", "group", "pool"];
+const KEPT: [&str; 10] =
+    ["name", "sort", "order", "find", "route", "group", "pool", "status", "min_ms", "text"];
 
 /// Data of a page that has a range.
 pub(super) struct Picker<'a> {

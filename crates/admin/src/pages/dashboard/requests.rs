@@ -1,17 +1,22 @@
 //! `/requests`: slow and failed requests, latest first.
 
+mod filter;
+
 use super::picker::Picker;
 use super::tables;
 use super::view::{NOT_MEASURED, Shown, View};
 use crate::frame::{nothing, part};
 use crate::query::link;
 use crate::range::Span;
+use filter::Filter;
 use maud::html;
 use samovar_insight::RecentRequest;
 use std::sync::Arc;
 
 /// Maximum number of displayed requests.
 const REQUESTS_MAX: usize = 100;
+/// Maximum number of stored requests that a filter searches.
+const SEARCHED_MAX: usize = 2_000;
 /// Number of requests on one page.
 const PAGE_ROWS: usize = 50;
 /// Range without a selection: such requests are rare. The index of a day.
@@ -24,16 +29,20 @@ pub(super) fn show(view: &View) -> Shown {
     let range = view.range_or(USUAL);
     let resolved = view.resolve(&range);
     let period = resolved.period;
-    let is_inside =
-        |kept: &&Arc<RecentRequest>| period.contains(kept.numbers.began_unix_us / 1_000_000);
+    let filter = Filter::of(view.query);
+    let is_wanted = |kept: &&Arc<RecentRequest>| {
+        period.contains(kept.numbers.began_unix_us / 1_000_000) && filter.matches(kept)
+    };
     let mut kept: Vec<Arc<RecentRequest>> =
-        insight.figures().kept().iter().filter(is_inside).take(REQUESTS_MAX).cloned().collect();
+        insight.figures().kept().iter().filter(is_wanted).take(REQUESTS_MAX).cloned().collect();
     if kept.len() < REQUESTS_MAX
         && let Some(store) = view.sources.store()
     {
         // Includes requests before the server's start.
-        let stored = store.latest_requests(period.from, period.to, REQUESTS_MAX as u32);
-        let is_new = |one: &RecentRequest| !kept.iter().any(|known| **known == *one);
+        let searched = if filter.is_set() { SEARCHED_MAX } else { REQUESTS_MAX };
+        let stored = store.latest_requests(period.from, period.to, searched as u32);
+        let is_new =
+            |one: &RecentRequest| filter.matches(one) && !kept.iter().any(|known| **known == *one);
         let older: Vec<_> = stored.unwrap_or_default().into_iter().filter(is_new).collect();
         kept.extend(older.into_iter().map(Arc::new).take(REQUESTS_MAX - kept.len()));
     }
@@ -53,12 +62,19 @@ pub(super) fn show(view: &View) -> Shown {
             missing: "",
             compares: false,
         }.show(view))
+        (filter.form())
         (part("table", "", &html! {
-            (tables::requests(&shown, true))
+            @if shown.is_empty() && filter.is_set() {
+                (nothing("No kept request meets these conditions."))
+            } @else {
+                (tables::requests(&shown, true))
+            }
             p.more {
-                @if skipped > 0 { a href="/requests" { "Latest requests" } " " }
+                @let fields: Vec<_> = filter.pairs().collect();
+                @if skipped > 0 { a href=(link("/requests", &fields)) { "Latest requests" } " " }
                 @if next < kept.len() {
-                    @let earlier = link("/requests", &[("skip", &next.to_string())]);
+                    @let next = next.to_string();
+                    @let earlier = link("/requests", &[&fields[..], &[("skip", &next)]].concat());
                     a href=(earlier) { "Earlier requests" }
                 }
             }

@@ -59,6 +59,7 @@ pub(super) fn show(view: &View) -> Shown {
         h1.name { (named(&name)) }
         p {
             a href=(link("/profile", &[("route", &name)])) { "Profile by function" } " · "
+            a href=(link("/calls", &[("route", &name)])) { "Call graph" } " · "
             a href=(link("/history", &[("route", &name)])) { "History" }
         }
         (Picker {
