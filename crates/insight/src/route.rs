@@ -174,14 +174,18 @@ impl Costs {
             self.switches_voluntary,
             self.switches_involuntary,
             self.bytes_in,
+            self.peak_bytes,
+            self.grown_bytes.max(0).unsigned_abs(),
+            self.grown_bytes.min(0).unsigned_abs(),
         ];
+        // Outcomes are last: their number may grow.
         Counts(single.into_iter().chain(self.by_class).chain(self.by_end).collect())
     }
 
     /// Returns the costs of a minute, or of a sum of minutes.
     #[must_use]
     pub fn of_minute(minute: &RouteMinute) -> Costs {
-        const CLASSES_AT: usize = 8;
+        const CLASSES_AT: usize = 11;
         const ENDS_AT: usize = CLASSES_AT + 6;
         let counts = &minute.counts;
         let mut costs = Costs {
@@ -203,6 +207,8 @@ impl Costs {
             switches_voluntary: counts.at(5),
             switches_involuntary: counts.at(6),
             peak_bytes_max: minute.peak_bytes_max,
+            peak_bytes: counts.at(8),
+            grown_bytes: signed(counts.at(9)).saturating_sub(signed(counts.at(10))),
             bytes_in: counts.at(7),
             bytes_out: minute.bytes_out,
         };
@@ -210,6 +216,10 @@ impl Costs {
         costs.by_class[5] = minute.errors;
         costs
     }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Returns the index of a status in [`Costs::by_class`].

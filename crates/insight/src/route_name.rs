@@ -1,9 +1,9 @@
 //! The route of a request: named by the application, or derived from script and path.
 
 use crate::finished::{Finished, Model};
-use samovar_log::fold;
 use crate::redaction::Redaction;
 use crate::report::{Entry, Report};
+use samovar_log::fold;
 use std::borrow::Cow;
 
 /// Route of all requests to paths that do not exist, unless the application names the route: a
