@@ -538,7 +538,7 @@ mod tests {
         }
         let kinds: Vec<_> = batch.alike().map(|a| (a.common().path, a.rows().count())).collect();
         assert_eq!(kinds, [("/a", 4), ("/b", 2)]);
-        assert_eq!((batch.whole().count(), batch.len()), (24, 30));
+        assert_eq!((batch.whole().count(), batch.len()), (30, 36));
         let mut counts = Vec::new();
         batch.alike().next().unwrap().by_worker(&mut counts);
         assert_eq!(counts, [(7, 2), (8, 2)]);
