@@ -16,12 +16,11 @@ use std::net::TcpListener;
 
 /// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 20] = [
     "/",
     "/?range=15m&compare=none",
     "/?range=release",
     "/routes?from=2020-01-01",
-    "/routes?range=nonsense",
     "/routes",
     "/route?name=shop%5Flist",
     "/requests",
@@ -68,7 +67,8 @@ fn overview_links_lead_to_a_slow_request() {
     browser.go(&dashboard.at, "Routes by CPU time");
     assert_eq!(browser.ask("document.querySelector('h1').innerText"), "Healthy");
     assert_eq!(browser.ask("document.querySelectorAll('figure.chart svg').length"), 4);
-    let reload = "document.querySelector('svg .event title').textContent.includes('took over')";
+    let reload = "[...document.querySelectorAll('svg .event title')]
+        .some(title => title.textContent.includes('took over'))";
     assert_eq!(browser.ask(reload), true, "events are drawn");
 
     browser.follow("nav a[href='/routes']", "p95 change");
@@ -110,12 +110,13 @@ fn selected_range_stays_on_the_way_through_pages() {
     browser.ask("document.querySelector('#range summary').click()");
     browser.ask("document.querySelector('#range input[name=from]').value = '2026-01-01T00:00:00'");
     browser.ask("document.querySelector('#range form').requestSubmit()");
-    browser.wait_for("location.search.includes('from=2026-01-01T00%3A00%3A00')");
+    browser.wait_for("location.search.includes('from=2026-01-01T00%3A00')");
     browser.wait_for("document.querySelector('#range details[open] input[name=from]')");
     assert_eq!(browser.ask("new URLSearchParams(location.search).get('name')"), "admin_report");
-    browser.go(&format!("{}/routes?range=2h", dashboard.at), "Invalid time range");
-    browser.wait_for_text("use one of 15m");
     assert_eq!(browser.errors, Vec::<String>::new());
+    // The browser reports the status 400 of this page as an error.
+    browser.go(&format!("{}/routes?range=2h", dashboard.at), "Invalid time range");
+    browser.wait_for_text("Use one of 15m");
 }
 
 #[test]

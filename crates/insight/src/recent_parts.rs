@@ -35,10 +35,14 @@ impl Part {
     }
 
     /// Returns the point in time that decides to which period the part belongs. Each part belongs
-    /// to one of two adjacent periods.
+    /// to one of two adjacent periods. A part that a reload ended in the second of its begin
+    /// belongs to the period before the reload.
     #[must_use]
     pub fn middle(&self) -> u64 {
-        self.from + (self.until - self.from) / 2
+        match self.until - self.from {
+            0 => self.from.saturating_sub(1),
+            seconds => self.from + seconds / 2,
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -163,6 +167,13 @@ mod tests {
         assert_eq!((requests("a"), requests("b")), (2 * minutes, minutes / 2));
         let merged = &all[0].routes.iter().find(|(name, _)| &**name == "a").expect("a").1;
         assert_eq!((merged.requests, merged.wall.count()), (20, 20));
+    }
+
+    /// A test's server starts, serves and reloads within a second.
+    #[test]
+    fn part_that_ends_in_its_second_is_before_the_reload() {
+        assert_eq!(part(100, 100, &[]).middle(), 99);
+        assert_eq!([part(100, 101, &[]), part(60, 120, &[])].map(|p| p.middle()), [100, 90]);
     }
 
     #[test]
