@@ -83,7 +83,11 @@ impl Timeline {
 
     /// Returns the pieces for charts that also have figures by the second.
     pub(crate) fn brief(&self) -> figures::Pieces {
-        let all = self.pieces.iter().map(figures::Piece::of_minute).collect();
+        let mut all: Vec<_> = self.pieces.iter().map(figures::Piece::of_minute).collect();
+        // A piece that is not over would look like a drop of the rate.
+        if all.len() > 1 && self.seconds_of(all.len() - 1) < self.step as f64 {
+            all.pop();
+        }
         figures::Pieces { from: self.from, step: self.step, all }
     }
 }
