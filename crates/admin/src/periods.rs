@@ -92,7 +92,7 @@ impl Timeline {
     }
 }
 
-/// Parts of a period in memory, and what the history adds.
+/// Parts of a period in memory, and the store that has the rest.
 struct Gathered {
     parts: Vec<Part>,
     stored: Option<(Store, Period)>,

@@ -26,7 +26,7 @@ impl Query {
         percent_decode_str(&value).decode_utf8().ok().map(std::borrow::Cow::into_owned)
     }
 
-    /// Returns whether there is a value with this name, whatever its encoding.
+    /// Returns whether there is a value with this name, in any encoding.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.split('&').any(|pair| pair.split_once('=').is_some_and(|(key, _)| key == name))
     }

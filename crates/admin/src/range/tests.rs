@@ -44,7 +44,7 @@ fn query_selects_range_and_comparison() {
 }
 
 #[test]
-fn links_keep_what_the_query_has() {
+fn links_keep_parameters_of_query() {
     for query in [
         "range=6h",
         "range=release&compare=day",

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Maximum number of separate peers, and of sets of timer tags, in a sum over several minutes.
-/// Those of one minute are bounded by the route's own limits.
+/// One minute is bounded by the route's own limits.
 const NAMES_MAX: usize = 128;
 
 /// Total wait for one peer.

@@ -167,8 +167,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         default: Preset::Text("256M"),
         doc: "Maximum size of `insight.store`; the oldest data is deleted",
-        long: "Minutes older than two days are deleted first, and the sums of their hours stay; then \
-               the oldest hours.",
+        long: "Minutes older than two days are deleted first, and the sums of their hours stay; \
+               then the oldest hours.",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.store_bytes_max != new.insight.store_bytes_max
         }),
