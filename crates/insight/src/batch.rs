@@ -524,7 +524,7 @@ mod tests {
             if !is_known {
                 batch.pack(&one, marks(&one));
             }
-            // These requests failed, are traced, ran again, or are too large.
+            // These requests failed, are traced, ran again, left memory, or are too large.
             for numbers in [
                 Numbers { status: 500, ..numbers },
                 Numbers { is_sampled: true, ..numbers },

@@ -6,8 +6,17 @@ use crate::tree::read;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const FILES: [&str; 8] =
-    ["status", "finding", "capacity", "resources", "shared", "schedules", "upstreams", "queues"];
+const FILES: [&str; 9] = [
+    "status",
+    "finding",
+    "capacity",
+    "resources",
+    "shared",
+    "schedules",
+    "upstreams",
+    "queues",
+    "php",
+];
 
 /// Structs that the tables of counters declare.
 const TABLES: [(&str, &str); 2] =

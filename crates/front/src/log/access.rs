@@ -4,7 +4,8 @@
 //! finds the queue full is counted and lost. All bytes sent by a client are escaped, so a client
 //! cannot forge a line.
 
-use super::line::{Client, LineFormat, LogLine};
+use super::line::{Client, LogLine};
+use super::text::LineFormat;
 use crate::exchange::Later;
 use crate::runtime::counters::Counters;
 use http::request::Parts;

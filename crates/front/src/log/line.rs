@@ -1,5 +1,4 @@
-//! One finished request, for its line of the access log and for the statistics. `text.rs` writes
-//! the line.
+//! One finished request, for its line of the access log (`text.rs`) and for the statistics.
 
 use super::trace::Trace;
 use crate::route::target::AsItCame;
@@ -11,10 +10,6 @@ use samovar_ring::{Account, Ending, Usage};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
-
-mod text;
-
-pub(super) use text::LineFormat;
 
 /// The client and its request, as described by the request head.
 #[derive(Clone, Copy, Debug)]
@@ -34,45 +29,45 @@ pub(crate) struct Client<'a> {
 /// Data of a finished request. Lines are reused, so that their buffers serve the next request.
 #[derive(Debug)]
 pub(super) struct LogLine {
-    started: Instant,
-    at: SystemTime,
+    pub(super) started: Instant,
+    pub(super) at: SystemTime,
     /// Time from the head to the last byte.
-    wall: Duration,
+    pub(super) wall: Duration,
     /// `None`: there is no request, and the target is a whole request line.
-    method: Option<Method>,
+    pub(super) method: Option<Method>,
     /// Target as received. Copied, like the id: sharing the head's buffer would make it unavailable
     /// for reading the next head.
-    target: Vec<u8>,
-    id: Vec<u8>,
+    pub(super) target: Vec<u8>,
+    pub(super) id: Vec<u8>,
     /// Hashes for the statistics. `head_mark` covers method, path and pool; `marks` covers these
     /// and the script, and the id.
-    head_mark: Option<u64>,
-    marks: Marks,
-    trace: Option<Trace>,
-    is_https: bool,
+    pub(super) head_mark: Option<u64>,
+    pub(super) marks: Marks,
+    pub(super) trace: Option<Trace>,
+    pub(super) is_https: bool,
     pub(super) bytes: u64,
     pub(super) attempts: u32,
     pub(super) account: Option<Account>,
     /// `SCRIPT_NAME` of the script that runs; empty if there is none.
-    script: Vec<u8>,
+    pub(super) script: Vec<u8>,
     /// php-fpm server that runs it instead of a worker; empty if there is none.
     pub(super) upstream: String,
     /// Name of the pool, if there are several.
     pub(super) pool: Option<Rc<str>>,
-    body_bytes: u64,
-    logged: Option<Box<Logged>>,
+    pub(super) body_bytes: u64,
+    pub(super) logged: Option<Box<Logged>>,
 }
 
 /// Data that only the access log needs. Kept apart, so that requests that are only counted do not
 /// carry it.
 #[derive(Debug, Default)]
-struct Logged {
-    version: Version,
-    host: Option<HeaderValue>,
-    authorization: Option<HeaderValue>,
-    referer: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
-    remote: String,
+pub(super) struct Logged {
+    pub(super) version: Version,
+    pub(super) host: Option<HeaderValue>,
+    pub(super) authorization: Option<HeaderValue>,
+    pub(super) referer: Option<HeaderValue>,
+    pub(super) user_agent: Option<HeaderValue>,
+    pub(super) remote: String,
 }
 
 impl Default for LogLine {
@@ -181,14 +176,8 @@ impl LogLine {
         }));
     }
 
-    fn method(&self) -> &str {
+    pub(super) fn method(&self) -> &str {
         self.method.as_ref().map_or("", Method::as_str)
-    }
-
-    /// Method and target, and the id, for a message.
-    pub(super) fn request_and_id(&self) -> [String; 2] {
-        let [target, id] = [&self.target, &self.id].map(|bytes| text::escaped(bytes));
-        [format!("{} {target}", self.method()), id]
     }
 
     pub(super) fn keep_out_of_log(&mut self) {
@@ -260,7 +249,7 @@ impl LogLine {
     }
 
     /// Passes the request with its texts to a function.
-    fn with_texts<T>(&self, numbers: Numbers, then: impl FnOnce(&Finished) -> T) -> T {
+    pub(super) fn with_texts<T>(&self, numbers: Numbers, then: impl FnOnce(&Finished) -> T) -> T {
         then(&Finished {
             numbers,
             method: self.method(),
@@ -279,7 +268,7 @@ fn path_of(target: &[u8]) -> &[u8] {
 }
 
 /// Returns the execution model of a request with this usage.
-fn model_of(usage: &Usage) -> Model {
+pub(super) fn model_of(usage: &Usage) -> Model {
     match usage.model {
         _ if usage.worker.pid == 0 => Model::None,
         samovar_ring::Model::Script => Model::Script,

@@ -1,8 +1,8 @@
 //! A finished request → its line of the access log, in both formats.
 
-use super::{LogLine, Logged, model_of};
-use crate::log::basic_user::basic_user;
-use crate::log::time;
+use super::basic_user::basic_user;
+use super::line::{LogLine, Logged, model_of};
+use super::time;
 use http::HeaderValue;
 use samovar_config::AccessLogFormat;
 use samovar_insight::{Glance, Numbers, Redaction};
@@ -13,18 +13,24 @@ use std::time::Duration;
 
 /// Form of the lines.
 #[derive(Clone, Debug)]
-pub(in crate::log) struct LineFormat {
-    pub(in crate::log) format: AccessLogFormat,
+pub(super) struct LineFormat {
+    pub(super) format: AccessLogFormat,
     /// Removes secrets from the names of routes, as for the statistics.
-    pub(in crate::log) redaction: Redaction,
+    pub(super) redaction: Redaction,
     /// Whether workers report on their requests: the application's names of routes and the waits
     /// are known.
-    pub(in crate::log) has_reports: bool,
+    pub(super) has_reports: bool,
 }
 
 impl LogLine {
+    /// Method and target, and the id, for a message.
+    pub(super) fn request_and_id(&self) -> [String; 2] {
+        let [target, id] = [&self.target, &self.id].map(|bytes| escaped(bytes));
+        [format!("{} {target}", self.method()), id]
+    }
+
     /// Returns the line with its line break; an empty text for a request that is not logged.
-    pub(in crate::log) fn text(&self, form: &LineFormat, status: u16, is_aborted: bool) -> String {
+    pub(super) fn text(&self, form: &LineFormat, status: u16, is_aborted: bool) -> String {
         let mut out = String::with_capacity(384);
         let Some(logged) = &self.logged else { return out };
         let glance = self.glance(form, status);
@@ -200,7 +206,7 @@ enum Quoting {
 }
 
 /// Returns `bytes` for a message.
-pub(super) fn escaped(bytes: &[u8]) -> String {
+fn escaped(bytes: &[u8]) -> String {
     let mut out = String::new();
     escape(bytes, Quoting::Combined, &mut out);
     out
