@@ -1,6 +1,6 @@
 /* Texts of a report: truncated to the maximum length, and valid UTF-8, because an invalid text
  * would make the rest of the report unreadable. */
-#include "insight/request_accounting.h"
+#include "insight/names.h"
 #include <string.h>
 
 /* Returns the number of bytes of the character at `at`. 0: it is invalid (RFC 3629: no overlong

@@ -16,12 +16,6 @@
 
 request_accounting_state *samovar_request_accounting;
 
-uint64_t samovar_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* ---- called by Rust ------------------------------------------------------------------------ */
 
 void samovar_request_accounting_install(void) {

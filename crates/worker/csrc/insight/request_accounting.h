@@ -9,6 +9,8 @@
 
 #include "boundary.h"
 #include "insight/accounting_record.h"
+#include "insight/clock.h"
+#include "insight/names.h"
 #include "interpose/blocking.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,12 +46,5 @@ samovar_blocking_watcher samovar_waits_watch;
  * slept. `only` is the result of samovar_selected_alone() before the call. Does not change
  * errno. */
 void samovar_waits_charge(const blocking_call *call, long result, int only, uint64_t ns);
-
-/* Truncates `text`, and replaces bytes that are not UTF-8. */
-void samovar_short_name(short_name *to, const char *text, size_t len);
-/* The same for a text of up to `room` bytes. Returns the number of bytes written. */
-size_t samovar_utf8_copy(char *to, size_t room, const char *text, size_t len);
-
-uint64_t samovar_now_ns(void);
 
 #endif

@@ -4,6 +4,7 @@
  * the number of its request and the index of its record. A call that a fatal error leaves is still
  * in the list of open ones when the report is written. */
 #include "insight/statements.h"
+#include "insight/clock.h"
 #include "insight/timeline.h"
 #include "boundary.h"
 #include <string.h>

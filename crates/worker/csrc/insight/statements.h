@@ -6,7 +6,7 @@
 #ifndef SAMOVAR_INSIGHT_STATEMENTS_H
 #define SAMOVAR_INSIGHT_STATEMENTS_H
 
-#include "insight/request_accounting.h"
+#include "insight/names.h"
 #include <php.h>
 #include <stddef.h>
 

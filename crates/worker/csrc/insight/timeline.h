@@ -2,7 +2,7 @@
 #ifndef SAMOVAR_INSIGHT_TIMELINE_H
 #define SAMOVAR_INSIGHT_TIMELINE_H
 
-#include "insight/request_accounting.h"
+#include <stdint.h>
 
 enum {
     SPANS_MAX = 200,            /* of one request; the shortest ones are dropped */
