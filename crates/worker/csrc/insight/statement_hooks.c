@@ -7,6 +7,7 @@
  * changes arguments or results, catches an exception, or holds a resource while the original
  * function runs: that may end with a longjmp(). */
 #include "insight/statement_hooks.h"
+#include "insight/request_accounting.h"
 #include "insight/statements.h"
 #include <ext/pdo/php_pdo_driver.h>
 #include <ext/standard/file.h>
