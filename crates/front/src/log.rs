@@ -3,7 +3,8 @@
 //! `access` opens the access log and passes its lines to a thread of crates/log. `entry` follows
 //! one request from its head to its last byte, `line` holds its data, `text` formats them, and
 //! `time` formats dates. `request_id` connects a line with the request in the client and in PHP;
-//! `trace` connects it with requests of other servers. Imports `route` (targets as received) and `runtime`.
+//! `trace` connects it with requests of other servers. Imports `route` (targets as received) and
+//! `runtime`.
 
 mod access;
 mod basic_user;
