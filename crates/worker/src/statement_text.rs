@@ -59,7 +59,7 @@ fn http_request(method: &[u8], url: &[u8]) -> String {
     let path = String::from_utf8_lossy(path.bytes());
     let is_method = method.len() <= METHOD_BYTES_MAX && method.iter().all(u8::is_ascii_alphabetic);
     let method = if is_method { String::from_utf8_lossy(method) } else { "".into() };
-    format!("{method} {host}{path}").trim_start().to_owned()
+    format!("{method} {host}{path}").trim().to_owned()
 }
 
 #[cfg(test)]
