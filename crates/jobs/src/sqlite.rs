@@ -6,7 +6,9 @@
 use crate::batch::Failure;
 use crate::job::{Content, JOB_BYTES, JobState};
 use crate::store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params,
+};
 use samovar_channel::TraceContext;
 use samovar_wire::DeadJob;
 use std::path::{Path, PathBuf};
@@ -98,8 +100,10 @@ impl SqliteStore {
     fn open_as_it_is(path: &Path) -> Result<SqliteStore, StoreError> {
         let failed = failed(path);
         let open = || -> rusqlite::Result<(Connection, i64)> {
-            let connection = Connection::open(path)?;
+            let mut connection = Connection::open(path)?;
             connection.busy_timeout(BUSY_LIMIT)?;
+            // A transaction that reads before it writes would fail at once next to another writer.
+            connection.set_transaction_behavior(TransactionBehavior::Immediate);
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
             let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if version <= VERSION {

@@ -8,7 +8,7 @@
 mod blob;
 
 use crate::current_minute::Minute;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use samovar_spy::profile::Profile;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -103,14 +103,14 @@ impl Store {
             Some(path) => Connection::open(path),
         };
         let prepared =
-            opened.and_then(|connection| prepare(&connection, limits).map(|()| connection));
+            opened.and_then(|mut connection| prepare(&mut connection, limits).map(|()| connection));
         let connection = match (prepared, path) {
             (Ok(connection), _) => connection,
             (Err(error), Some(path)) if is_unreadable(&error) => {
                 let aside = path.with_extension("unreadable");
                 std::fs::rename(path, aside).map_err(|_| failed(error))?;
-                let connection = Connection::open(path).map_err(failed)?;
-                prepare(&connection, limits).map_err(failed)?;
+                let mut connection = Connection::open(path).map_err(failed)?;
+                prepare(&mut connection, limits).map_err(failed)?;
                 connection
             }
             (Err(error), _) => return Err(failed(error)),
@@ -278,8 +278,10 @@ impl Store {
     }
 }
 
-fn prepare(connection: &Connection, limits: StoreLimits) -> rusqlite::Result<()> {
+fn prepare(connection: &mut Connection, limits: StoreLimits) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_LIMIT)?;
+    // A transaction that reads before it writes would fail at once next to another writer.
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;

@@ -4,7 +4,7 @@
 
 use crate::record::Record;
 use crate::run::RunResult;
-use rusqlite::{Connection, ErrorCode, params};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -140,8 +140,10 @@ fn with(path: &Path, suffix: &str) -> PathBuf {
 
 fn open(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> rusqlite::Result<(Connection, i64)> {
-        let connection = Connection::open(path)?;
+        let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_LIMIT)?;
+        // A transaction that reads before it writes would fail at once next to another writer.
+        connection.set_transaction_behavior(TransactionBehavior::Immediate);
         let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version <= VERSION {
             connection.pragma_update(None, "journal_mode", "wal")?;

@@ -104,6 +104,7 @@ mod tests {
         let rooms = [
             "bytes",
             "file_class",
+            "statement_text",
             "request_head",
             "os",
             "log",

@@ -18,7 +18,7 @@ const WORK: &str = r"
     $lock = fopen(getenv('LOCK'), 'c');
     if (isset($_GET['hold'])) {
         flock($lock, LOCK_EX);
-        touch(getenv('LOCK') . '.held');
+        file_put_contents(getenv('LOCK') . '.held', '');
         while (!file_exists(getenv('LOCK') . '.wanted')) { usleep(500); }
         usleep(8000);
         unlink(getenv('LOCK') . '.held');
@@ -35,7 +35,7 @@ const WORK: &str = r"
         $db = new PDO('pgsql:host=' . getenv('DATABASE_HOST') . ';dbname=tea', 'postgres', '');
     });
     $timed('sql', fn () => $db->query('SELECT pg_sleep(0.02)')->fetchAll());
-    touch(getenv('LOCK') . '.wanted');
+    file_put_contents(getenv('LOCK') . '.wanted', '');
     $timed('lock', fn () => flock($lock, LOCK_EX));
     $timed('sleep', fn () => usleep(3000));
     for ($end = hrtime(true) + 7_000_000; hrtime(true) < $end;);

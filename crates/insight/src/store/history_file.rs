@@ -5,7 +5,9 @@ use super::route_minute::RouteMinute;
 use super::rows::{ALL_ROUTES, Event, EventKind, Minute, MinuteCosts, decode, encode};
 use super::schema;
 use crate::recent_requests::RecentRequest;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,6 +86,8 @@ impl Store {
     fn open_as_it_is(path: &Path, limits: StoreLimits) -> rusqlite::Result<Store> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_LIMIT)?;
+        // A transaction that reads before it writes would fail at once next to another writer.
+        connection.set_transaction_behavior(TransactionBehavior::Immediate);
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "normal")?;
