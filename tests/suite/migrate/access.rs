@@ -107,6 +107,81 @@ const CASES: &[Case] = &[
         denied: &["/files/a.pdf", "/a.secret"],
         open: &["/", "/a"],
     },
+    // Keys that a denied table cannot have.
+    Case {
+        file: "nginx.conf",
+        text: "server { listen 80; root FOLDER/public; PHP
+            location /a/ { auth_basic x; try_files $uri /index.php; index a.html;
+                client_max_body_size 1m; fastcgi_param A b; }
+            location /b/ { deny all; return 404; }
+            location /files/ { auth_basic x; alias FOLDER/public/files/; }
+            location ~ \\.(php|sql|bak)$ { deny all; }
+            location ~ /(\\.|wp-config.php|license.txt) { deny all; } }",
+        denied: &["/a/x", "/b/x", "/files/a", "/a.sql", "/wp-config.php", "/license.txt"],
+        open: &["/", "/c"],
+    },
+    // Locations in locations, and more specific ones than an open one.
+    Case {
+        file: "nginx.conf",
+        text: "server { listen 80; root FOLDER/public; PHP
+            location ^~ /wp-admin/ { auth_basic x;
+                location ~ \\.php$ { fastcgi_pass unix:/run/php/a.sock; } }
+            location /old/ { auth_basic x;
+                location ~ ^/old/.*\\.php$ { fastcgi_pass unix:/run/php/b.sock; } } }",
+        denied: &["/wp-admin/", "/wp-admin/a.php", "/old/a.php", "/old/b"],
+        open: &["/", "/a", "/b.php"],
+    },
+    Case {
+        file: "nginx.conf",
+        text: "server { listen 80; root FOLDER/public; auth_basic x; PHP
+            location /pub/ { auth_basic off; expires 1d;
+                location ~ \\.css$ { expires 2d; } }
+            location /pub/priv/ { expires 1d; }
+            location = /pub/s.html { expires 1d; }
+            location ~ \\.sql$ { expires 1d; } }",
+        denied: &["/pub/priv/a", "/pub/s.html", "/pub/a.sql", "/x.css", "/a", "/x.php"],
+        open: &["/pub/a", "/pub/a.css"],
+    },
+    // Requests for unknown hosts reach the first site.
+    Case {
+        file: "nginx.conf",
+        text: "server { listen 80; server_name a.example; root FOLDER/public; PHP
+                location /admin/ { auth_basic x; } }
+            server { listen 80; server_name b.example; root FOLDER/public;
+                location / { try_files $uri /index.php; }
+                location ~ \\.php$ { fastcgi_pass unix:/run/php/b.sock; } }",
+        denied: &["http://a.example/admin/", "http://x.example/admin/"],
+        open: &["http://b.example/admin/", "http://x.example/"],
+    },
+    Case {
+        file: ".htaccess",
+        text: "RewriteEngine On\nRewriteCond %{REMOTE_ADDR} !^10\\.\n\
+               RewriteRule ^login\\.php$ - [F]\nRewriteRule ^notes$ - [forbidden]\n\
+               RewriteRule ^gone$ - [R=404]\nRedirect 403 /secret\n\
+               RedirectMatch 403 ^/vendor/\n\
+               <Files b.html>\nOrder allow,deny\n</Files>\n\
+               <Files a.html>\nRequire all granted\n</Files>\n\
+               <FilesMatch \"\\.html$\">\nRequire all denied\n</FilesMatch>\n\
+               <Files c.html>\nRequire all granted\n</Files>\nRewriteRule ^ index.php [L]\n",
+        denied: &[
+            "/login.php",
+            "/notes",
+            "/secret",
+            "/secret/a",
+            "/vendor/a",
+            "/a.html",
+            "/b.html",
+            "/d.html",
+        ],
+        open: &["/", "/a", "/c.html", "/gone"],
+    },
+    Case {
+        file: ".htaccess",
+        text: "<FilesMatch \"\\.php$\">\nRequire valid-user\n</FilesMatch>\n\
+               RewriteEngine On\nRewriteRule ^ index.php [L]\n",
+        denied: &["/", "/a", "/index.php"],
+        open: &[],
+    },
     Case {
         file: ".htaccess",
         text: "AuthType Basic\nRequire valid-user\nRewriteEngine On\n\

@@ -164,8 +164,37 @@ fn checked(mut draft: Draft, names: &[String], validate: Validate<'_>) -> Conver
     Converted { toml: page.text, settings: page.written, notes, notes_left_out, problems }
 }
 
+/// Keeps a rejected table that denies paths, without its other keys. Without them it becomes a
+/// comment, and a note says that the paths are open.
+fn reject_denial(draft: &mut Draft, number: usize, reason: &str) -> bool {
+    let block = &mut draft.blocks[number];
+    if block.rejected.is_some() {
+        return false;
+    }
+    if block.retain(&["host", "path", "deny"]) {
+        return true;
+    }
+    block.rejected = Some(reason.to_owned());
+    let origin = block.origin.clone();
+    let advice = format!(
+        "the setting is not accepted: {reason}. Its paths are open now: write a [[location]] with \
+         `deny = true` for them"
+    );
+    draft.missing(&origin, advice);
+    true
+}
+
 /// Turns a setting into a comment. Returns whether it was none before.
 fn reject(draft: &mut Draft, owner: Owner, reason: &str) -> bool {
+    let table = match owner {
+        Owner::Setting(_) => None,
+        Owner::Block(number) | Owner::EntryOfBlock(number, _) => Some(number),
+    };
+    if let Some(number) = table
+        && draft.blocks[number].is_denied()
+    {
+        return reject_denial(draft, number, reason);
+    }
     let (rejected, origin) = match owner {
         Owner::Setting(number) => {
             let entry = &mut draft.settings.0[number];

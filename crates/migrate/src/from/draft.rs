@@ -2,11 +2,16 @@
 
 use super::origin::Origin;
 use serde::Serialize;
+use std::ops::Range;
 
 /// Maximum number of notes; further ones are counted only.
 const NOTES_MAX: usize = 5_000;
 /// Maximum number of paths of a table.
 const PATHS_MAX: usize = 64;
+/// Keys that a table with `deny = true` can have. The others would have no effect, and the server
+/// rejects a table with them.
+const WITH_DENY: [&str; 8] =
+    ["host", "path", "deny", "headers", "access_log", "error_pages", "compression", "intercept"];
 /// Maximum number of paths in a note.
 const PATHS_SHOWN_MAX: usize = 3;
 
@@ -191,6 +196,18 @@ impl Block {
         }
     }
 
+    /// Whether it denies its paths.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.entries.get("", "deny").is_some_and(|entry| entry.value == Value::plain(true))
+    }
+
+    /// Removes all keys but these. Returns whether there were others.
+    pub(crate) fn retain(&mut self, keys: &[&str]) -> bool {
+        let before = self.entries.0.len();
+        self.entries.0.retain(|entry| keys.contains(&entry.key.as_str()));
+        self.entries.0.len() < before
+    }
+
     /// Whether it has more than hosts and paths.
     pub(crate) fn has_effect(&self) -> bool {
         self.entries.0.iter().any(|entry| entry.key != "host" && entry.key != "path")
@@ -224,6 +241,9 @@ impl Draft {
     pub(crate) fn push(&mut self, mut block: Block) {
         if !block.has_effect() {
             return;
+        }
+        if block.is_denied() {
+            block.retain(&WITH_DENY);
         }
         let paths = block.entries.0.iter_mut().find(|entry| entry.key == "path");
         if let Some(Value::List(list)) = paths.map(|entry| &mut entry.value)
@@ -264,6 +284,29 @@ impl Draft {
             listed(&block.paths())
         );
         self.missing(control, advice);
+    }
+
+    /// Repeats the denials of the main site without its hosts, because requests for unknown hosts
+    /// reach that site. They do not apply to the hosts of the `others`. `of_main` are its tables.
+    pub(crate) fn guard_unknown_hosts(&mut self, of_main: Range<usize>, others: &[Vec<String>]) {
+        let has_host = |block: &&Block| block.entries.get("", "host").is_some();
+        let denials: Vec<Block> = self.blocks[of_main]
+            .iter()
+            .filter(|block| block.is_denied())
+            .filter(has_host)
+            .cloned()
+            .collect();
+        let Some(first) = denials.first() else { return };
+        let origin = first.origin.clone();
+        for hosts in others.iter().filter(|hosts| !hosts.is_empty()) {
+            let mut block = Block::location(hosts, &[String::from("/*")], &origin);
+            block.set("deny", Value::plain(false), &origin);
+            self.push(block);
+        }
+        for mut block in denials {
+            block.entries.0.retain(|entry| entry.key != "host");
+            self.push(block);
+        }
     }
 
     /// Whether clients need a certificate. One site that needs it needs it of all clients.

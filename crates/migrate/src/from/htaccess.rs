@@ -1,4 +1,7 @@
-//! Apache's `.htaccess` → draft. The folder of the file is the document root.
+//! Apache's `.htaccess` → draft. The folder of the file is the document root. `rewrite` converts
+//! the rules of `mod_rewrite`.
+
+mod rewrite;
 
 use super::draft::{Block, Draft, Value};
 use super::glob;
@@ -51,7 +54,6 @@ const BUILT_IN: &[&str] = &[
     "deflatecompressionlevel",
     "indexignore",
     "followsymlinks",
-    "order",
 ];
 
 /// An open section.
@@ -72,6 +74,12 @@ struct Reader<'a> {
     conditions: Vec<(String, Origin)>,
     has_front: Option<Origin>,
     blocks: Vec<Block>,
+    /// Tables that open or deny the files of a section. The last section applies.
+    rules: Vec<Block>,
+    /// `Order allow,deny` of the section with this depth, until an `Allow` follows.
+    order: Option<(usize, Vec<String>, Origin)>,
+    /// The last `Order` is `allow,deny`.
+    denies_last: bool,
     /// Control of the access to all paths.
     control: Option<Origin>,
     /// Denial of all paths.
@@ -88,6 +96,9 @@ pub(crate) fn convert(draft: &mut Draft, file: &Path, text: &str) -> Result<(), 
         conditions: Vec::new(),
         has_front: None,
         blocks: Vec::new(),
+        rules: Vec::new(),
+        order: None,
+        denies_last: false,
         control: None,
         denial: None,
     };
@@ -117,11 +128,13 @@ pub(crate) fn convert(draft: &mut Draft, file: &Path, text: &str) -> Result<(), 
 }
 
 impl Reader<'_> {
-    fn finish(self) {
+    fn finish(mut self) {
+        self.end_order(0);
         let root = Origin::new(self.file, 1, ".htaccess");
         let origin = self.has_front.clone().unwrap_or(root);
         self.draft.set("", "root", Value::text(&self.folder), &origin);
         let mut blocks = self.blocks;
+        blocks.extend(self.rules.into_iter().rev());
         // After the tables of `<Files>`, which apply instead.
         if let Some(control) = &self.control {
             let mut block = Block::location(&[], &[], control);
@@ -146,6 +159,7 @@ impl Reader<'_> {
         let origin = Origin::new(self.file, number, line);
         if let Some(name) = line.strip_prefix("</") {
             let name = name.trim_end_matches('>').trim().to_ascii_lowercase();
+            self.end_order(self.sections.len());
             return match self.sections.pop() {
                 Some(section) if section.name == name => Ok(()),
                 _ => {
@@ -290,30 +304,45 @@ impl Reader<'_> {
             "addoutputfilterbytype" if line.contains("brotli") => {
                 self.draft.add("compression", "codings", "br", origin);
             }
-            _ if is_control(name, args) => self.control(origin),
+            "order" => {
+                self.denies_last = line.replace(' ', "").ends_with("allow,deny");
+                if self.denies_last {
+                    self.order = Some((self.sections.len(), self.paths(), origin.clone()));
+                }
+                self.draft.built_in(origin, "not needed");
+            }
+            _ if is_control(name, args) => {
+                self.order = None;
+                self.control(origin);
+            }
             "require" | "allow"
                 if line.ends_with(" all granted") || line.ends_with(" from all") =>
             {
+                self.order = None;
                 let paths = self.paths();
                 if paths.is_empty() {
                     return self.draft.built_in(origin, "not needed");
                 }
                 let mut block = Block::location(&[], &paths, origin);
                 block.set("deny", Value::plain(false), origin);
-                self.blocks.push(block);
+                self.rules.push(block);
             }
             _ if is_denial(name, args) => {
                 if self.sections.iter().any(|section| section.name.starts_with("limit")) {
                     return self.draft.missing(origin, "check the method in PHP");
                 }
                 let paths = self.paths();
+                // After `Order allow,deny` a denial applies also to allowed clients.
+                if name == "deny" && self.order.is_none() && self.denies_last {
+                    self.rules.retain(|rule| rule.paths() != paths);
+                }
                 if paths.is_empty() {
                     self.denial.get_or_insert(origin.clone());
                     return;
                 }
                 let mut block = Block::location(&[], &paths, origin);
                 block.set("deny", Value::plain(true), origin);
-                self.blocks.push(block);
+                self.rules.push(block);
             }
             "options" if line.contains("+indexes") || line == "options indexes" => {
                 self.draft.missing(origin, "no listings of folders: write them in PHP");
@@ -336,9 +365,29 @@ impl Reader<'_> {
             self.control.get_or_insert(origin.clone());
             return;
         }
+        if paths.iter().any(|path| glob::is_match(path, "/index.php")) {
+            // It runs for all paths without a file.
+            self.control.get_or_insert(origin.clone());
+        }
         let mut block = Block::location(&[], &paths, origin);
         self.draft.guard(&mut block, origin);
-        self.blocks.push(block);
+        self.rules.push(block);
+    }
+
+    /// Ends a section: `Order allow,deny` without an `Allow` denies all.
+    fn end_order(&mut self, depth: usize) {
+        let Some((of, paths, origin)) = self.order.take() else { return };
+        if of != depth {
+            self.order = Some((of, paths, origin));
+            return;
+        }
+        if paths.is_empty() {
+            self.denial.get_or_insert(origin);
+            return;
+        }
+        let mut block = Block::location(&[], &paths, &origin);
+        block.set("deny", Value::plain(true), &origin);
+        self.rules.push(block);
     }
 
     fn front(&mut self, target: &str, origin: &Origin) {
@@ -403,6 +452,18 @@ impl Reader<'_> {
             (_, [code @ ("307" | "308"), rest @ ..]) => (code.parse().unwrap_or(302), rest),
             (_, ["temp" | "302", rest @ ..] | rest) => (302, rest),
         };
+        let refusal = words.first().and_then(|word| word.parse::<u16>().ok());
+        if let (Some(status), [_, path]) = (refusal.filter(|s| *s >= 400), words.as_slice()) {
+            let paths = match name {
+                "redirectmatch" => glob::patterns(path),
+                _ => Some(vec![(*path).to_owned(), format!("{}/*", path.trim_end_matches('/'))]),
+            };
+            let (key, value) = match status {
+                403 => ("deny", Value::plain(true)),
+                status => ("status", Value::plain(status)),
+            };
+            return self.ended(paths, key, value, origin);
+        }
         let [from, to] = rest else {
             return self.draft.missing(origin, "the redirect has no path and target");
         };
@@ -447,108 +508,6 @@ impl Reader<'_> {
         block.set(key, value, origin);
         self.blocks.push(block);
     }
-
-    fn rule(&mut self, args: &[String], conditions: &[(String, Origin)], origin: &Origin) {
-        let arg = |at: usize| args.get(at).map_or("", String::as_str);
-        let (regex, target) = (arg(0), arg(1));
-        let flags: Vec<String> = arg(2)
-            .trim_matches(['[', ']'])
-            .split(',')
-            .map(|flag| flag.trim().to_ascii_uppercase())
-            .collect();
-        let has = |name: &str| flags.iter().any(|flag| flag == name);
-        let redirect = flags.iter().find_map(|flag| match flag.as_str() {
-            "R" => Some(302),
-            flag => flag.strip_prefix("R=")?.parse::<u16>().ok(),
-        });
-        let is_file =
-            |text: &str| text.contains("%{REQUEST_FILENAME}") || text.contains("%{DOCUMENT_ROOT}");
-        let only_files = conditions.iter().all(|(text, _)| is_file(text));
-        let (script, _) = script_and_query(target);
-        if target == "-" && flags.iter().any(|flag| flag.starts_with("E=")) {
-            return self.draft.built_in(origin, "PHP gets all headers, Authorization included");
-        }
-        if let Some(status) = redirect {
-            let is_https = conditions
-                .iter()
-                .any(|(text, _)| text.contains("HTTPS") || text.contains("X-Forwarded-Proto"));
-            if is_https {
-                return self
-                    .draft
-                    .differs(origin, "redirect to HTTPS with `listen = [\":80?redirect\"]`");
-            }
-            if !conditions.is_empty() {
-                return self.conditional(conditions, regex, target, status, origin);
-            }
-            return self.moved(
-                rewrite_patterns(regex).as_deref(),
-                &absolute(&target.replace("$1", "*")),
-                status,
-                origin,
-            );
-        }
-        if has("F") || has("G") {
-            if !only_files && !conditions.is_empty() {
-                return self.draft.missing(origin, "no conditions: decide it in PHP");
-            }
-            let is_hidden = regex.contains("(^|/)\\.")
-                || regex.starts_with("^\\.")
-                || regex.starts_with("/\\.");
-            let paths = rewrite_patterns(regex);
-            if paths.is_none() && is_hidden {
-                return self.draft.built_in(origin, "hidden files are never served");
-            }
-            let (key, value) =
-                if has("F") { ("deny", Value::plain(true)) } else { ("status", Value::plain(410)) };
-            return self.ended(paths, key, value, origin);
-        }
-        if target == "-" {
-            return self.draft.built_in(origin, "files are served before the front controller");
-        }
-        let is_all = matches!(
-            regex,
-            "^" | "." | ".*" | "^.*$" | "^(.*)$" | "(.*)" | "^(.*)" | "^.*" | "^(.+)$" | ".?"
-        );
-        if is_script(script) && is_all && only_files {
-            return self.front(target, origin);
-        }
-        let advice = "paths are not rewritten: let the front controller read REQUEST_URI";
-        self.draft.missing(origin, advice);
-    }
-
-    /// A redirect of one host.
-    fn conditional(
-        &mut self,
-        conditions: &[(String, Origin)],
-        regex: &str,
-        target: &str,
-        status: u16,
-        origin: &Origin,
-    ) {
-        let [(condition, _)] = conditions else {
-            return self.draft.missing(origin, "no conditions: redirect in PHP");
-        };
-        let host = condition.strip_prefix("%{HTTP_HOST} ").map(|text| {
-            let text = text.split(' ').next().unwrap_or_default();
-            text.trim_start_matches('^').trim_end_matches('$').replace("\\.", ".")
-        });
-        let is_name =
-            |host: &String| host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
-        let is_all = matches!(regex, "^(.*)$" | "(.*)" | "^" | ".*" | "^(.*)" | "^.*$");
-        let to = target.replace("%{REQUEST_URI}", "/*").replace("$1", "*").replace("//*", "/*");
-        match host.filter(is_name) {
-            Some(host) if is_all && target.contains("://") && !to.contains('%') => {
-                let to = to.replacen(":/", "://", usize::from(!to.contains("://")));
-                let mut block = Block::location(&[host], &[String::from("/*")], origin);
-                block.set("redirect", Value::Text(to), origin);
-                if status != 301 {
-                    block.set("status", Value::plain(status), origin);
-                }
-                self.blocks.push(block);
-            }
-            _ => self.draft.missing(origin, "no conditions: redirect in PHP, or by `host`"),
-        }
-    }
 }
 
 /// Whether a directive denies all requests.
@@ -570,14 +529,6 @@ fn is_control(name: &str, args: &[String]) -> bool {
     }
 }
 
-/// Patterns of a `RewriteRule`: its paths have no leading slash.
-fn rewrite_patterns(regex: &str) -> Option<Vec<String>> {
-    match regex.strip_prefix('^') {
-        Some(rest) => glob::patterns(&format!("^/{}", rest.trim_start_matches('/'))),
-        None => glob::patterns(regex),
-    }
-}
-
 /// A file name's expression as one of a path.
 fn file_regex(regex: &str) -> String {
     match regex.strip_prefix('^') {
@@ -588,14 +539,6 @@ fn file_regex(regex: &str) -> String {
 
 fn prefix(path: &str) -> Vec<String> {
     vec![if path.ends_with('/') { format!("{path}*") } else { path.to_owned() }]
-}
-
-fn absolute(target: &str) -> String {
-    if target.contains("://") || target.starts_with('/') {
-        target.to_owned()
-    } else {
-        format!("/{target}")
-    }
 }
 
 /// Splits a line into words; quotes group them.

@@ -16,18 +16,27 @@ const DETAILS: [&str; 6] = [
     "auth_request_set",
 ];
 /// Starts of the names of directives that control access.
-const STARTS: [&str; 3] = ["auth_", "access_by_lua", "secure_link"];
+const STARTS: [&str; 5] = ["auth_", "access_by_lua", "rewrite_by_lua", "js_access", "secure_link"];
 
 /// Variables that are compared for other reasons than access.
-const NO_CONTROL: [&str; 8] = [
+const NO_CONTROL: [&str; 17] = [
+    "$args",
+    "$content_type",
     "$host",
     "$http_host",
     "$http_referer",
+    "$http_user_agent",
+    "$http_x_forwarded_proto",
     "$https",
     "$request_filename",
     "$request_method",
+    "$request_uri",
     "$scheme",
+    "$server_name",
     "$server_port",
+    "$server_protocol",
+    "$ssl_protocol",
+    "$uri",
 ];
 /// Variables whose every comparison is about access.
 const VERDICTS: [&str; 3] = ["$secure_link", "$ssl_client_verify", "$remote_user"];
@@ -70,7 +79,9 @@ impl Controls {
     fn read<'a>(&mut self, directives: impl Iterator<Item = &'a Directive> + Clone) {
         let is_rule = |d: &&Directive| matches!(d.name.as_str(), "allow" | "deny");
         if let Some(rule) = directives.clone().find(is_rule) {
-            let denies = |d: &&Directive| d.name == "deny" && d.arg(0) == "all";
+            let denies = |d: &&Directive| {
+                d.name == "deny" && matches!(d.arg(0), "all" | "0.0.0.0/0" | "::/0")
+            };
             let last = directives.clone().filter(is_rule).find(denies);
             self.set("address", last.is_some(), last.unwrap_or(rule));
         }
@@ -124,7 +135,7 @@ pub(super) fn constant_start(regex: &str) -> Option<String> {
 }
 
 /// Whether an alternative is outside of groups: it has a start of its own.
-fn has_outer_alternative(regex: &str) -> bool {
+pub(super) fn has_outer_alternative(regex: &str) -> bool {
     let (mut depth, mut is_escaped) = (0_usize, false);
     for c in regex.chars() {
         match c {

@@ -28,7 +28,7 @@ pub(super) fn convert(
     context: &mut Context<'_>,
     draft: &mut Draft,
     d: &Directive,
-    (root, outer): (Option<&str>, &Controls),
+    (root, outer, prefix): (Option<&str>, &Controls, Option<&str>),
     depth: usize,
 ) {
     if depth > DEPTH_MAX {
@@ -37,33 +37,41 @@ pub(super) fn convert(
     let controls = outer.inside(d);
     let own_root = d.first("root").map(|root| root.arg(0).to_owned());
     let root_here = own_root.as_deref().or(root);
+    let own_prefix = Some(d.arg(d.args.len().saturating_sub(1)))
+        .filter(|path| path.len() > 1 && path.starts_with('/') && !d.arg(0).starts_with('~'));
+    let prefix_here = own_prefix.or(prefix);
     for inner in d.all("location") {
-        convert(context, draft, inner, (root_here, &controls), depth + 1);
+        convert(context, draft, inner, (root_here, &controls, prefix_here), depth + 1);
     }
-    // The server's controls apply to all locations in any case.
-    let control = controls.first().filter(|_| controls != context.controls);
+    // The server's controls apply to all its locations. They have no notes of their own.
+    let is_own = controls != context.controls;
+    let control = controls.first().filter(|_| is_own);
     if d.arg(0).starts_with('@') {
         if let Some(control) = control {
             context.guarded_front.get_or_insert(control.clone());
         }
         return;
     }
-    let Some(place) = place(draft, d) else {
+    let Some(place) = place(draft, d, prefix) else {
         if let Some(control) = control {
             guard_expression(context, draft, d, control);
         }
         return;
     };
-    if is_hidden_files(d) && is_refused(d) {
+    if is_hidden_files(d) && is_refused(d) && place.patterns.iter().all(|p| is_hidden(p)) {
         return draft.built_in(&d.origin, "hidden files are never served (404)");
     }
     if d.first("fastcgi_pass").is_some() {
         if let Some(control) = control {
             context.guarded_scripts.push((place.patterns.clone(), control.clone()));
-        } else if controls.first().is_none() && d.first("internal").is_none() {
+        } else if let Some(control) = controls.first() {
+            let mut block = Block::location(&context.hosts, &place.patterns, control);
+            block.set("deny", Value::plain(true), control);
+            context.place(Rank::regex(), block);
+        } else if d.first("internal").is_none() {
             context.open_scripts.push((place.patterns.clone(), d.origin.clone()));
         }
-        return scripts(context, draft, d, &place);
+        return scripts(context, draft, d, &place, control);
     }
     let is_everything = place.patterns.is_empty();
     if !is_everything
@@ -85,6 +93,8 @@ pub(super) fn convert(
             block.entries.0.retain(|entry| entry.key != "deny");
             draft.guard(&mut block, control);
         }
+    } else if let Some(control) = controls.first().filter(|_| !is_everything) {
+        block.set("deny", Value::plain(true), control);
     } else if controls.first().is_none() && context.controls.first().is_some() {
         block.set("deny", Value::plain(false), &d.origin);
     }
@@ -138,7 +148,7 @@ fn merge(top: &mut Block, block: Block) {
 }
 
 /// Reads `= /x`, `^~ /x/`, `~* \.css$` or `/x/`.
-fn place(draft: &mut Draft, d: &Directive) -> Option<Matched> {
+fn place(draft: &mut Draft, d: &Directive, outer: Option<&str>) -> Option<Matched> {
     let (mark, text) = match d.args.as_slice() {
         [mark, text] => (mark.as_str(), text.as_str()),
         [one] => {
@@ -156,9 +166,10 @@ fn place(draft: &mut Draft, d: &Directive) -> Option<Matched> {
         "=" => plain(Rank::exact(), vec![text.to_owned()], None),
         "~" | "~*" => match glob::patterns(text) {
             Some(patterns) => {
+                let patterns = patterns.into_iter().map(|pattern| inside(outer, pattern)).collect();
                 Some(Matched { rank: Rank::regex(), patterns, prefix: None, is_regex: true })
             }
-            None if is_hidden_files(d) => Some(Matched {
+            None if is_hidden_files(d) && !access::has_outer_alternative(text) => Some(Matched {
                 rank: Rank::regex(),
                 patterns: vec![],
                 prefix: None,
@@ -177,6 +188,22 @@ fn place(draft: &mut Draft, d: &Directive) -> Option<Matched> {
             plain(rank, vec![format!("{text}*")], Some(text.to_owned()))
         }
     }
+}
+
+/// A pattern of a location inside one with a prefix.
+fn inside(outer: Option<&str>, pattern: String) -> String {
+    let Some(outer) = outer.filter(|outer| !pattern.starts_with(outer)) else { return pattern };
+    match pattern.strip_prefix('/').unwrap_or(&pattern).strip_prefix('*') {
+        Some(rest) => format!("{outer}*{rest}"),
+        // It begins with a path that is outside, or matches a name in any folder.
+        None if pattern.starts_with('/') => pattern,
+        None => format!("{outer}*{pattern}"),
+    }
+}
+
+/// Whether all paths of a pattern are hidden files.
+fn is_hidden(pattern: &str) -> bool {
+    pattern.split('/').any(|part| part.starts_with('.'))
 }
 
 /// Whether a regular expression is about hidden files.
@@ -212,7 +239,7 @@ fn refuse_scripts(
         (is_folder && pattern.len() <= end + "*.php/*".len()).then(|| pattern[..=end].to_owned())
     };
     if place.patterns.iter().any(|pattern| pattern == "*.php" || pattern == "/*.php/*") {
-        let mut block = Block::location(&context.hosts, &[String::from("*.php")], &d.origin);
+        let mut block = Block::location(&context.hosts, &place.patterns, &d.origin);
         block.set("deny", Value::plain(true), &d.origin);
         draft.differs(&d.origin, "scripts that the URL names get 403; the front controller runs");
         context.place(Rank::regex(), block);
@@ -338,8 +365,6 @@ fn internal(
             }
         }
         None if is_refused(d) => {}
-        // The page of an error is sent for the path as well.
-        None if !place.is_regex => draft.differs(origin, "the path can be requested directly"),
         None => {
             block.set("deny", Value::plain(true), origin);
             draft.differs(origin, "a URL that names one of the files gets 403, not 404");
@@ -389,7 +414,13 @@ pub(super) fn error_page(
 }
 
 /// A location that passes scripts to php-fpm.
-fn scripts(context: &mut Context<'_>, draft: &mut Draft, d: &Directive, place: &Matched) {
+fn scripts(
+    context: &mut Context<'_>,
+    draft: &mut Draft,
+    d: &Directive,
+    place: &Matched,
+    control: Option<&Origin>,
+) {
     let pass = d.first("fastcgi_pass").expect("the caller has found it");
     let upstream = pass.arg(0).to_owned();
     let is_php = |pattern: &String| pattern.contains(".php") || pattern.contains(".ph*");
@@ -400,6 +431,9 @@ fn scripts(context: &mut Context<'_>, draft: &mut Draft, d: &Directive, place: &
         if let Some(script) = script_filename(d) {
             let mut block = Block::location(&context.hosts, &place.patterns, &d.origin);
             block.set("fallback", Value::Text(script), &d.origin);
+            if let Some(control) = control {
+                draft.guard(&mut block, control);
+            }
             return context.place(place.rank, block);
         }
         let advice = "the workers run scripts only; for php-fpm's status page use `admin`";
@@ -411,6 +445,9 @@ fn scripts(context: &mut Context<'_>, draft: &mut Draft, d: &Directive, place: &
         let value =
             if targets.len() == 1 { Value::text(&targets[0]) } else { Value::List(targets) };
         block.set("fastcgi_pass", value, &pass.origin);
+        if let Some(control) = control {
+            draft.guard(&mut block, control);
+        }
         draft
             .differs(&pass.origin, "another php-fpm still runs these scripts: consider a [[pool]]");
         return context.place(place.rank, block);

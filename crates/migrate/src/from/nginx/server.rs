@@ -48,6 +48,7 @@ pub(super) fn convert(draft: &mut Draft, tree: &[Directive]) -> Vec<Site> {
         servers.iter().copied().partition(|server| is_application(server));
     let main = apps.iter().position(|server| has(server, "fastcgi_pass")).unwrap_or(0);
     let mut listens: Vec<Listen> = Vec::new();
+    let mut of_main = 0..0;
     let mut sites = Vec::new();
     // The general settings are those of the first site.
     let mut order: Vec<usize> = (0..apps.len()).collect();
@@ -56,6 +57,7 @@ pub(super) fn convert(draft: &mut Draft, tree: &[Directive]) -> Vec<Site> {
         let (server, is_main) = (apps[number], number == main);
         let hosts = if apps.len() > 1 { names(server) } else { Vec::new() };
         listen(draft, server, &mut listens, false);
+        let first = draft.blocks.len();
         if !is_main && hosts.is_empty() {
             draft.missing(&server.origin, "a further site needs a `server_name`");
             continue;
@@ -68,10 +70,18 @@ pub(super) fn convert(draft: &mut Draft, tree: &[Directive]) -> Vec<Site> {
             (http_root.as_deref(), &controls),
             &upstreams,
         ));
+        if is_main {
+            of_main = first..draft.blocks.len();
+        }
     }
     for server in others {
         redirecting(draft, server, &mut listens);
     }
+    let main_server = apps.get(main).map(|server| &server.origin);
+    let is_other = |server: &&&Directive| Some(&server.origin) != main_server;
+    let others: Vec<Vec<String>> =
+        servers.iter().filter(is_other).map(|server| names(server)).collect();
+    draft.guard_unknown_hosts(of_main, &others);
     for Listen { address, origin, is_redirect } in listens {
         let redirect = if is_redirect { "?redirect" } else { "" };
         draft.add("", "listen", &format!("{address}{redirect}"), &origin);
@@ -195,7 +205,7 @@ fn site(
     let root = context.root.clone();
     for d in server.all("location") {
         let controls = context.controls.clone();
-        location::convert(&mut context, draft, d, (root.as_deref(), &controls), 0);
+        location::convert(&mut context, draft, d, (root.as_deref(), &controls, None), 0);
     }
     directives_of(&mut context, draft);
     let pool = write(&mut context, draft);
