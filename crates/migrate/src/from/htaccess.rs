@@ -1,13 +1,15 @@
-//! Apache's `.htaccess` → draft. The folder of the file is the document root. `rewrite` converts
-//! the rules of `mod_rewrite`.
+//! Apache's `.htaccess` → draft. The folder of the file is the document root. `reader` has the open
+//! sections and the tables, `rewrite` converts the rules of `mod_rewrite`.
 
+mod reader;
 mod rewrite;
 
 use super::draft::{Block, Draft, Value};
 use super::glob;
 use super::input::FromError;
 use super::origin::Origin;
-use super::shared::{self, folder_of, header, is_script, script_and_query, unquoted};
+use super::shared::{self, folder_of, header, is_script, unquoted};
+use reader::{Reader, Section};
 use std::path::Path;
 
 /// Maximum depth of sections.
@@ -55,36 +57,6 @@ const BUILT_IN: &[&str] = &[
     "indexignore",
     "followsymlinks",
 ];
-
-/// An open section.
-struct Section {
-    name: String,
-    /// Patterns of `<Files>`; `None`: it does not apply here.
-    paths: Option<Vec<String>>,
-    is_skipped: bool,
-    /// It is skipped because its expression has no patterns.
-    is_unknown: bool,
-}
-
-struct Reader<'a> {
-    draft: &'a mut Draft,
-    file: &'a Path,
-    folder: String,
-    sections: Vec<Section>,
-    conditions: Vec<(String, Origin)>,
-    has_front: Option<Origin>,
-    blocks: Vec<Block>,
-    /// Tables that open or deny the files of a section. The last section applies.
-    rules: Vec<Block>,
-    /// `Order allow,deny` of the section with this depth, until an `Allow` follows.
-    order: Option<(usize, Vec<String>, Origin)>,
-    /// The last `Order` is `allow,deny`.
-    denies_last: bool,
-    /// Control of the access to all paths.
-    control: Option<Origin>,
-    /// Denial of all paths.
-    denial: Option<Origin>,
-}
 
 pub(crate) fn convert(draft: &mut Draft, file: &Path, text: &str) -> Result<(), FromError> {
     let folder = folder_of(&std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
@@ -237,33 +209,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Patterns of the innermost `<Files>`.
-    fn paths(&self) -> Vec<String> {
-        self.sections.iter().rev().find_map(|section| section.paths.clone()).unwrap_or_default()
-    }
-
-    /// A table for the section, or the last one if it is for the same paths.
-    fn block(&mut self, origin: &Origin, edit: impl FnOnce(&mut Draft, &mut Block)) {
-        let mut block = Block::location(&[], &self.paths(), origin);
-        let same = |known: &Block| {
-            let path =
-                |block: &Block| block.entries.get("", "path").map(|entry| entry.value.clone());
-            path(known) == path(&block)
-        };
-        let ends = |known: &Block| {
-            ["deny", "redirect", "status"].iter().any(|key| known.entries.get("", key).is_some())
-        };
-        if self.blocks.last().is_some_and(|known| same(known) && !ends(known))
-            && let Some(known) = self.blocks.last_mut()
-        {
-            return edit(self.draft, known);
-        }
-        edit(self.draft, &mut block);
-        if block.has_effect() {
-            self.blocks.push(block);
-        }
-    }
-
     fn directive(&mut self, name: &str, args: &[String], origin: &Origin) {
         let arg = |at: usize| args.get(at).map_or("", String::as_str);
         let line = format!("{name} {}", args.join(" ").to_ascii_lowercase());
@@ -358,22 +303,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Access by passwords, addresses or variables: the paths are denied.
-    fn control(&mut self, origin: &Origin) {
-        let paths = self.paths();
-        if paths.is_empty() {
-            self.control.get_or_insert(origin.clone());
-            return;
-        }
-        if paths.iter().any(|path| glob::is_match(path, "/index.php")) {
-            // It runs for all paths without a file.
-            self.control.get_or_insert(origin.clone());
-        }
-        let mut block = Block::location(&[], &paths, origin);
-        self.draft.guard(&mut block, origin);
-        self.rules.push(block);
-    }
-
     /// Ends a section: `Order allow,deny` without an `Allow` denies all.
     fn end_order(&mut self, depth: usize) {
         let Some((of, paths, origin)) = self.order.take() else { return };
@@ -388,22 +317,6 @@ impl Reader<'_> {
         let mut block = Block::location(&[], &paths, &origin);
         block.set("deny", Value::plain(true), &origin);
         self.rules.push(block);
-    }
-
-    fn front(&mut self, target: &str, origin: &Origin) {
-        let (script, query) = script_and_query(target);
-        let script = format!("/{}", script.trim_start_matches('/'));
-        if !query.is_empty() && !query.starts_with('&') {
-            self.draft.differs(origin, "the script gets the client's query only");
-        }
-        if script == "/index.php" {
-            self.draft.built_in(origin, "index.php handles all paths without a file");
-        } else {
-            let mut block = Block::location(&[], &[], origin);
-            block.set("fallback", Value::Text(script), origin);
-            self.blocks.push(block);
-        }
-        self.has_front = Some(origin.clone());
     }
 
     fn header(&mut self, args: &[String], origin: &Origin) {
@@ -481,32 +394,6 @@ impl Reader<'_> {
             (vec![(*from).to_owned()], (*to).to_owned())
         };
         self.moved(Some(&path), &to, status, origin);
-    }
-
-    fn moved(&mut self, paths: Option<&[String]>, to: &str, status: u16, origin: &Origin) {
-        let Some([path]) = paths else {
-            return self.draft.missing(origin, "the expression is no single pattern with one `*`");
-        };
-        if to.contains(['$', '%']) {
-            return self
-                .draft
-                .missing(origin, "a target has no variables but the rest of the path");
-        }
-        let mut block = Block::location(&[], std::slice::from_ref(path), origin);
-        block.set("redirect", Value::text(to), origin);
-        if status != 301 {
-            block.set("status", Value::plain(status), origin);
-        }
-        self.blocks.push(block);
-    }
-
-    fn ended(&mut self, paths: Option<Vec<String>>, key: &str, value: Value, origin: &Origin) {
-        let Some(paths) = paths else {
-            return self.draft.missing(origin, "the expression is no list of patterns");
-        };
-        let mut block = Block::location(&[], &paths, origin);
-        block.set(key, value, origin);
-        self.blocks.push(block);
     }
 }
 

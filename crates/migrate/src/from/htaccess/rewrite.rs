@@ -1,6 +1,6 @@
 //! `RewriteRule` with its conditions → redirects, denials, the front controller.
 
-use super::Reader;
+use super::reader::Reader;
 use crate::from::draft::{Block, Value};
 use crate::from::glob;
 use crate::from::origin::Origin;
