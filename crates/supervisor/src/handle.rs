@@ -67,12 +67,35 @@ pub enum Command {
     RunOnce(Box<OneShot>),
     /// Stop the run with this id.
     StopRun(u64, StopReason),
+    /// Publish the state after all events that are pending now, then call this.
+    Publish(Published),
     /// The front is draining: console workers may exit meanwhile, and nothing new is started.
     Draining,
     /// The front is drained: end the workers, the template and [`run()`](crate::run()).
     Stop,
     /// The front has ended unexpectedly: end everything immediately.
     StopNow,
+}
+
+/// Called once, on the supervisor's thread, after the state has been published; must not block.
+/// Dropped without a call if the supervisor ends before that.
+pub struct Published(Box<dyn FnOnce() + Send>);
+
+impl Published {
+    /// Wraps the callback.
+    pub fn new(call: impl FnOnce() + Send + 'static) -> Published {
+        Published(Box::new(call))
+    }
+
+    pub(crate) fn tell(self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Published {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Published").finish_non_exhaustive()
+    }
 }
 
 /// A reload command.

@@ -17,7 +17,7 @@ pub use prepared::Running;
 use crate::consoles::ConsoleSnapshot;
 use crate::end::Failed;
 use crate::generation::{Generation, LEAVE_LIMIT, Readiness};
-use crate::handle::{Command, Process};
+use crate::handle::{Command, Process, Published};
 use crate::news::{KillWhy, News};
 use crate::os;
 use crate::overrun_diagnosis::Case;
@@ -227,6 +227,7 @@ impl Supervisor {
                     let _ = all.any(|generation| generation.one_shots.stop(id, why))
                         || self.one_shots.refuse(id);
                 }
+                Command::Publish(published) => self.awaits_publication.push(published),
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::StopNow => {
                     self.is_broken = true;
@@ -272,7 +273,13 @@ impl Supervisor {
         (is_known, Ok(()))
     }
 
-    fn publish(&self) {
+    /// Publishes the state, and tells those who wait for it.
+    fn publish(&mut self) {
+        self.write_snapshot();
+        self.awaits_publication.drain(..).for_each(Published::tell);
+    }
+
+    fn write_snapshot(&self) {
         let counts = self.generations.iter().fold(self.gone, Counts::with);
         let mut snapshot = self.post.handle.snapshot();
         snapshot.processes.clear();

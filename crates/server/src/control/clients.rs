@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 const LINE_BYTES_MAX: usize = 8 * 1024;
 /// Timeout for a client to send its request, and again to receive its response.
 const CLIENT_LIMIT: Duration = Duration::from_secs(2);
+/// Time limit for the supervisors' publications. A status is older than its question only if a
+/// supervisor is blocked for this long.
+const PUBLICATION_LIMIT: Duration = Duration::from_millis(500);
 /// Maximum number of clients; beyond it, the oldest one without a complete request is disconnected.
 const CLIENTS_MAX: usize = 32;
 /// Pause after a failed accept (for example, too many open files).
@@ -30,6 +33,8 @@ const SWITCH_LOOK: Duration = Duration::from_millis(5);
 enum State {
     /// Bytes of the request line so far.
     Asking(Vec<u8>),
+    /// Receives the status after the supervisors have published their states.
+    Refreshing(Receiver<()>),
     /// Its reload is running.
     Waiting(Receiver<ReloadResponse>),
     /// Its request is being processed by another thread.
@@ -183,7 +188,10 @@ impl Client {
         match self.state {
             State::Asking(_) => Some(PollFlags::IN),
             State::Responding { .. } => Some(PollFlags::OUT),
-            State::Waiting(_) | State::Expecting(_) | State::Switching(_) => None,
+            State::Refreshing(_)
+            | State::Waiting(_)
+            | State::Expecting(_)
+            | State::Switching(_) => None,
         }
     }
 
@@ -191,6 +199,7 @@ impl Client {
     fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Asking(_) | State::Responding { .. } => Some(self.since + CLIENT_LIMIT),
+            State::Refreshing(_) => Some(self.since + PUBLICATION_LIMIT),
             State::Switching(_) => Some(Instant::now() + SWITCH_LOOK),
             State::Waiting(_) | State::Expecting(_) => None,
         }
@@ -202,6 +211,7 @@ impl Client {
         if is_ready && let State::Asking(_) = self.state {
             self.hear(server)?;
         }
+        self.look_at_publication(server);
         self.look_at_reload(server);
         self.look_at_response();
         if let State::Responding { rest, .. } = &mut self.state {
@@ -216,8 +226,7 @@ impl Client {
             }
             return Ok(false);
         }
-        let is_awaited =
-            matches!(self.state, State::Waiting(_) | State::Expecting(_) | State::Switching(_));
+        let is_awaited = !matches!(self.state, State::Asking(_) | State::Responding { .. });
         Ok(is_awaited || !self.is_late())
     }
 
@@ -246,11 +255,24 @@ impl Client {
             Reply::Now(response) => {
                 State::Responding { rest: format!("{response}\n").into_bytes(), _until: None }
             }
+            Reply::WhenPublished(published) => State::Refreshing(published),
             Reply::WhenReloaded(response) => State::Waiting(response),
             Reply::Later(response) => State::Expecting(response),
         };
         self.since = Instant::now();
         Ok(())
+    }
+
+    fn look_at_publication(&mut self, server: &Server) {
+        if let State::Refreshing(published) = &self.state {
+            let is_late = self.since.elapsed() >= PUBLICATION_LIMIT;
+            if published.try_recv() == Err(TryRecvError::Empty) && !is_late {
+                return;
+            }
+            let rest = format!("{}\n", server.status()).into_bytes();
+            self.state = State::Responding { rest, _until: None };
+            self.since = Instant::now();
+        }
     }
 
     /// Takes the response from the thread that processes the request; empty if that thread dropped

@@ -8,8 +8,8 @@ use crate::service::ServiceState;
 use anyhow::Result;
 use samovar_config::DEFAULT_POOL;
 use samovar_profile::loads::Explained;
-use samovar_supervisor::Command;
 use samovar_supervisor::peer::Peer;
+use samovar_supervisor::{Command, Published};
 use samovar_wire::{
     Against, BootResponse, CallsQuestion, CallsResponse, Misunderstood, ProfileQuestion,
     ProfileResponse, QueueQuestion, QueueResponse, Refused, ReloadOptions, ReloadResponse, Request,
@@ -44,6 +44,9 @@ pub(crate) struct Server {
 /// Response to a client.
 pub(super) enum Reply {
     Now(String),
+    /// The status, after all senders of this channel are dropped: the supervisors have published
+    /// their states.
+    WhenPublished(Receiver<()>),
     /// Receives the result when the reload has ended.
     WhenReloaded(Receiver<ReloadResponse>),
     /// Receives the response line.
@@ -134,7 +137,7 @@ impl Server {
             return Reply::Now(refusal(&request));
         }
         Reply::Now(match request {
-            Ok(Request::Status) => line_of(&status(&self.sources)),
+            Ok(Request::Status) => return Reply::WhenPublished(self.request_publication()),
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
@@ -202,6 +205,27 @@ impl Server {
                     .to_owned(),
             }),
         })
+    }
+
+    /// Makes all supervisors publish their states. Without it, a status could be older than an event
+    /// that its reader has seen: a response, a line of the log, the end of a worker.
+    fn request_publication(&self) -> Receiver<()> {
+        let (publishing, published) = channel::<()>();
+        let publish = || {
+            let (publishing, waker) = (publishing.clone(), self.waker.clone());
+            Command::Publish(Published::new(move || {
+                drop(publishing);
+                waker.wake();
+            }))
+        };
+        self.sources.supervisor.send(publish());
+        self.sources.pools.tell(publish);
+        published
+    }
+
+    /// Returns the status as a line.
+    pub(super) fn status(&self) -> String {
+        line_of(&status(&self.sources))
     }
 
     /// Returns whether the client is a worker, a process started by one, or an orphan of one. The

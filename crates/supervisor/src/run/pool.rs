@@ -4,7 +4,7 @@
 use super::hooks::Boot;
 use super::prepared::Post;
 use crate::generation::{Coming, Generation, Ground};
-use crate::handle::Reload;
+use crate::handle::{Published, Reload};
 use crate::news::{Kills, Lines};
 use crate::one_shots::WaitingOneShots;
 use crate::settings::Settings;
@@ -66,6 +66,8 @@ pub(super) struct Supervisor {
     pub(super) awaited: Option<Reload>,
     /// Number of reloads started.
     pub(super) attempts: u64,
+    /// Called after the next publication.
+    pub(super) awaits_publication: Vec<Published>,
     /// The front is draining or drained: nothing new is started.
     pub(super) is_ending: bool,
     /// The front has ended unexpectedly.
@@ -110,6 +112,7 @@ impl Supervisor {
             coming: None,
             awaited: None,
             attempts: 0,
+            awaits_publication: Vec::new(),
             is_ending: false,
             is_broken: false,
             turns: PermitWatch::default(),

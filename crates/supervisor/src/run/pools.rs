@@ -58,7 +58,7 @@ impl Everything {
                     (false, _) => Ended::StoppedNow,
                 });
             }
-            self.pools.iter().for_each(Supervisor::publish);
+            self.pools.iter_mut().for_each(Supervisor::publish);
             hooks.turned();
             for pool in &mut self.pools {
                 for news in pool.ground.news.get_mut().take() {
@@ -184,7 +184,7 @@ impl Everything {
         let Some(boots) = boots else { return };
         self.is_ready = true;
         // Published first, because the owner reads the state immediately.
-        self.pools.iter().for_each(Supervisor::publish);
+        self.pools.iter_mut().for_each(Supervisor::publish);
         let worst = [Boot::Late, Boot::Failed].into_iter().find(|boot| boots.contains(boot));
         hooks.ready(worst.unwrap_or(Boot::Up));
     }

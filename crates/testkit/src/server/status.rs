@@ -5,11 +5,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time before the question. A status can be some milliseconds older than a log line or a response
-/// of the server. Tests that read it once after them were written for the command, whose process
-/// took this time.
-const SETTLE: Duration = Duration::from_millis(20);
-
 /// Timeout for the response, as for `samovar status`.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -17,7 +12,6 @@ const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
 /// Asks directly: tests wait for states of servers, and each process of the command would take
 /// 20 ms of CPU time.
 pub(super) fn ask_status(control: &Path) -> io::Result<serde_json::Value> {
-    std::thread::sleep(SETTLE);
     let mut server = UnixStream::connect(control)?;
     server.set_read_timeout(Some(RESPONSE_LIMIT))?;
     server.write_all(b"status\n")?;
