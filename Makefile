@@ -5,7 +5,7 @@ CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit release-unit model whole php php-tests \
+.PHONY: help run test prepared unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit release-unit model whole php php-tests \
 	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
 	reads spies collector pebble caddy packages packages-test packages-test-13 images images-test chart-test docs release release-prepare release-test nightly deny fuzz hostile clean php-engine pgo peers
 
@@ -21,7 +21,7 @@ run: setup ## serve examples/hello on http://127.0.0.1:8080, with a quick, unopt
 # Containers usually run as root.
 run: export SAMOVAR_ALLOW_ROOT = true
 
-test: setup-test built ## all tests: Rust, C, PHP, whole servers, formatting, linters (TEST="words" selects some)
+test: prepared ## all tests: Rust, C, PHP, whole servers, formatting, linters (TEST="words" selects some)
 	@scripts/step.sh tests $(RUN_TESTS) $(TEST)
 	@scripts/step.sh --summary
 
@@ -89,6 +89,13 @@ RUN_TESTS = env SAMOVAR_BIN=$(BINARY) SAMOVAR_BINARY=$(BINARY) target/tested/run
 # Runs one test and shows its output while it runs.
 SHOW = $(RUN_TESTS) --show
 
+# Installs the packages of the tests while the tests are compiled. Compiling needs only those of
+# the build.
+prepared: setup
+	@rm -f target/tests/steps.tsv
+	@scripts/step.sh setup-test $(MAKE) --silent setup-test & setup=$$!; \
+	    $(MAKE) --silent -o setup built; built=$$?; wait $$setup && exit $$built
+
 # One build for the tests, the server that they start, and clippy, which checks our crates while
 # they are compiled.
 built: setup ## build all test programs and the server
@@ -134,8 +141,8 @@ bench-unit:
 release-unit:
 	/usr/bin/python3 -m unittest discover --quiet -s scripts/releasing/tests -t scripts
 
-model: ## the shared-memory protocol under the model checker
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --profile model --locked -p samovar-ring -p samovar-shared --lib interleavings
+model: setup-test built ## the shared-memory protocol under the model checker
+	$(RUN_TESTS) ring-model:: shared-model::
 
 whole: setup-test built ## whole-server tests, many of them next to nginx + php-fpm
 	$(RUN_TESTS) suite:: conformance

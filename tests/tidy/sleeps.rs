@@ -18,7 +18,6 @@ const ALLOWED: &[(&str, usize, &str)] = &[
         "between two looks at a condition; a server that is ended at a chosen moment",
     ),
     (
-        "crates/testkit/src/server/status.rs",
         1,
         "a status can be older than a response or a log line before it, by some milliseconds",
     ),

@@ -295,7 +295,7 @@ impl Area<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::fs::File;

@@ -393,5 +393,5 @@ pub(crate) fn figures(own: &[AtomicU64], definition: &str) -> BreakerFigures {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -164,7 +164,7 @@ impl Shared {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::fs::File;

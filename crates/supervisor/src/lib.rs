@@ -52,7 +52,8 @@ mod workers;
 pub use consoles::{ConsoleLine, ConsoleState, Elsewhere, OUTPUT_TARGET};
 pub use end::{Ended, Failed};
 pub use handle::{
-    Command, Gate, GateDone, Handle, Probe, ProbeDone, Published, Reload, ReloadDone, Report, WorkerLine,
+    Command, Gate, GateDone, Handle, Probe, ProbeDone, Published, Reload, ReloadDone, Report,
+    WorkerLine,
 };
 pub use limits::ProcessLimits;
 pub use news::News;

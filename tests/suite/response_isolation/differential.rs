@@ -82,6 +82,15 @@ impl<'a> Trial<'a> {
         Trial { scenes, rules, expected: scenes.iter().map(learn).collect() }
     }
 
+    /// Plays each scene once, in order, by one client. Every response must equal the recorded one.
+    /// Afterwards the application has written its caches, which some applications let others read
+    /// half written.
+    pub(crate) fn run_in_order(&self, server: &Server, folder: &std::path::Path) {
+        let stage = Stage::new(&[self], server, folder, usize::MAX);
+        (0..self.scenes.len()).for_each(|at| stage.play(at));
+        stage.end(server, "in order");
+    }
+
     /// Plays the scenes of all trials in random order until `requests` requests were sent. Every
     /// response must equal the recorded one.
     pub(crate) fn run(
@@ -90,30 +99,16 @@ impl<'a> Trial<'a> {
         folder: &std::path::Path,
         requests: usize,
     ) {
-        let side = Side { address: server.address(), folder, own: server.folder() };
         let seed = seed("PRISTINE_SEED");
         let requests = number_of("PRISTINE_REQUESTS").map_or(requests, |n| n as usize);
-        let stage = Stage {
-            parts: trials.iter().flat_map(|t| t.scenes.iter().map(move |s| (*t, s))).collect(),
-            side,
-            sent: AtomicUsize::new(0),
-            requests,
-            report: Mutex::default(),
-        };
+        let stage = Stage::new(trials, server, folder, requests);
         std::thread::scope(|scope| {
             for client in 0..CLIENTS {
                 let stage = &stage;
                 scope.spawn(move || stage.client(Order::new(seed, client)));
             }
         });
-        let report = stage.report.into_inner().expect("no client has panicked");
-        println!("{} requests, {} scenes", stage.sent.into_inner(), stage.parts.len());
-        assert!(
-            report.wrong.is_empty(),
-            "PRISTINE_SEED={seed}; `-` is a fresh process, `+` is Samovar\n{}\nlog:\n{}",
-            report.wrong.join("\n"),
-            tail(&server.log())
-        );
+        stage.end(server, &format!("PRISTINE_SEED={seed}"));
     }
 }
 
@@ -147,14 +142,46 @@ struct Report {
     sessions: BTreeSet<String>,
 }
 
-impl Stage<'_> {
+impl<'a> Stage<'a> {
+    fn new(
+        trials: &[&'a Trial],
+        server: &'a Server,
+        folder: &'a std::path::Path,
+        requests: usize,
+    ) -> Stage<'a> {
+        Stage {
+            parts: trials.iter().flat_map(|t| t.scenes.iter().map(move |s| (*t, s))).collect(),
+            side: Side { address: server.address(), folder, own: server.folder() },
+            sent: AtomicUsize::new(0),
+            requests,
+            report: Mutex::default(),
+        }
+    }
+
     fn client(&self, mut order: Order) {
         while self.sent.load(Ordering::Relaxed) < self.requests && self.wrong_count() < WRONG_MAX {
-            let (trial, scene) = self.parts[order.next(self.parts.len())];
-            let played = play(scene, trial.rules, &self.side);
-            self.sent.fetch_add(played.masked.len(), Ordering::Relaxed);
-            self.judge(&trial.expected[scene.name.as_str()], scene, &played);
+            self.play(order.next(self.parts.len()));
         }
+    }
+
+    /// Plays the scene at that index.
+    fn play(&self, at: usize) {
+        let (trial, scene) = self.parts[at];
+        let played = play(scene, trial.rules, &self.side);
+        self.sent.fetch_add(played.masked.len(), Ordering::Relaxed);
+        self.judge(&trial.expected[scene.name.as_str()], scene, &played);
+    }
+
+    /// Fails if a response was wrong. `order`: how to repeat the order of the scenes.
+    fn end(self, server: &Server, order: &str) {
+        let report = self.report.into_inner().expect("no client has panicked");
+        println!("{} requests, {} scenes", self.sent.into_inner(), self.parts.len());
+        assert!(
+            report.wrong.is_empty(),
+            "{order}; `-` is a fresh process, `+` is Samovar\n{}\nlog:\n{}",
+            report.wrong.join("\n"),
+            tail(&server.log())
+        );
     }
 
     fn wrong_count(&self) -> usize {
