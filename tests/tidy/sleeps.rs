@@ -17,10 +17,6 @@ const ALLOWED: &[(&str, usize, &str)] = &[
         2,
         "between two looks at a condition; a server that is ended at a chosen moment",
     ),
-    (
-        1,
-        "a status can be older than a response or a log line before it, by some milliseconds",
-    ),
     ("crates/testkit/src/tap.rs", 1, "between two looks at a condition"),
     ("crates/testkit/src/wait.rs", 1, "between two looks at a condition"),
     ("php/tests/Server.php", 3, "between two looks at a condition"),
