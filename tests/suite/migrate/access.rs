@@ -216,6 +216,52 @@ const CASES: &[Case] = &[
         denied: &["/admin/", "/admin/a.css", "/intern/a", "/office/a"],
         open: &["/", "/a"],
     },
+    // Blocks limit the matchers inside them, and remove prefixes from paths.
+    Case {
+        file: "Caddyfile",
+        text: ":80 {\nroot * FOLDER/public\nphp_server\n\
+               @robots header User-Agent *bot*\n\
+               handle_path /api/* {\n basic_auth /private/* {\n a b\n }\n}\n\
+               handle /v2/* {\n uri strip_prefix /v2\n basic_auth /keys/* {\n a b\n }\n}\n\
+               handle /files/* {\n @scripts path *.exe\n respond @scripts 403\n\
+               \n respond /files/closed/* 403\n respond @robots 403\n}\n\
+               handle /never/* {\n respond /other/* 403\n}\n\
+               handle /odd* {\n basic_auth *.pdf {\n a b\n }\n}\n\
+               error /old/* 403\n}\n",
+        denied: &[
+            "/api/private/a",
+            "/v2/keys/a",
+            "/files/a/b.exe",
+            "/files/closed/a",
+            "/odd/a.pdf",
+            "/old/a",
+        ],
+        open: &["/", "/private/a", "/keys/a", "/b.exe", "/other/a", "/api/a", "/files/a.pdf"],
+    },
+    Case {
+        file: "Caddyfile",
+        text: ":80 {\nroot * FOLDER/public\nphp_server\nbasic_auth /assets/secret/* {\n a b\n}\n\
+               @rest not path /index.php /assets/* /\nrespond @rest 403\n}\n",
+        denied: &["/a", "/.env", "/assets/secret/a"],
+        open: &["/index.php", "/assets/a.css"],
+    },
+    Case {
+        file: "Caddyfile",
+        text: ":80 {\nroot * FOLDER/public\nphp_server\n\
+               @one {\n path /a/*\n not path /a/open/*\n}\nrespond @one 403\n\
+               @two not header X-Key abc\nrespond @two 401\n\
+               @three expression path('/c/*')\nhandle @three {\n abort\n}\n}\n",
+        denied: &["/a/x", "/b/x", "/c/x"],
+        open: &[],
+    },
+    // Unknown hosts reach the main site.
+    Case {
+        file: "Caddyfile",
+        text: "http://a.example {\nroot * FOLDER/public\nphp_server\nbasic_auth /admin/* {\n a b\n}\n\
+               }\nhttp://b.example {\nroot * FOLDER/public/files\nphp_server\n}\n",
+        denied: &["/admin/a"],
+        open: &["/", "/a"],
+    },
     Case {
         file: "Caddyfile",
         text: ":80 {\nroot * FOLDER/public\nphp_server\ntls a.pem a.key {\n client_auth {\n \

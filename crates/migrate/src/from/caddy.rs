@@ -1,8 +1,10 @@
 //! Caddyfile, also of FrankenPHP → draft.
 //!
-//! `tree` reads the file, `site` its sites, `handler` the directives that have a matcher, `options`
-//! the block of global options.
+//! `tree` reads the file, `site` its sites, `handler` the directives that have a matcher, `access`
+//! the control of access, `options` the block of global options.
 
+mod access;
+mod context;
 mod handler;
 mod matcher;
 mod options;

@@ -65,6 +65,64 @@ pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// Paths that two patterns match both.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Both {
+    /// Those of this pattern.
+    Pattern(String),
+    /// No path.
+    None,
+    /// They are no single pattern.
+    Unknown,
+}
+
+/// Returns the paths that both patterns match.
+pub(crate) fn both(outer: &str, inner: &str) -> Both {
+    if covers(outer, inner) {
+        return Both::Pattern(inner.to_owned());
+    }
+    if covers(inner, outer) {
+        return Both::Pattern(outer.to_owned());
+    }
+    if !inner.contains('/')
+        && inner.starts_with('*')
+        && let Some(folder) = outer.strip_suffix("/*").filter(|folder| !folder.contains('*'))
+    {
+        return Both::Pattern(format!("{folder}/{inner}"));
+    }
+    let start = |pattern: &str| pattern.split('*').next().unwrap_or_default().to_owned();
+    let (outer_start, inner_start) = (start(outer), start(inner));
+    let is_rooted = outer.starts_with('/') && inner.starts_with('/');
+    let is_apart = !outer_start.starts_with(&inner_start) && !inner_start.starts_with(&outer_start);
+    // `/a/*` also matches `/a`.
+    let is_folder = |folder: &str, path: &str| folder.strip_suffix("/*") == Some(path);
+    if is_rooted && is_apart && !is_folder(outer, inner) && !is_folder(inner, outer) {
+        return Both::None;
+    }
+    Both::Unknown
+}
+
+/// Whether a pattern certainly matches all paths of another one.
+fn covers(wide: &str, narrow: &str) -> bool {
+    if wide == narrow || wide == "/*" {
+        return true;
+    }
+    let Some(star) = wide.find('*').filter(|star| !wide[star + 1..].contains('*')) else {
+        return !wide.contains('*') && wide == narrow;
+    };
+    let (start, end) = (&wide[..star], &wide[star + 1..]);
+    let (first, last) = match narrow.split_once('*') {
+        Some((first, rest)) => (first, rest.rsplit('*').next().unwrap_or_default()),
+        None => (narrow, narrow),
+    };
+    let is_long = narrow.contains('*') || narrow.len() >= start.len() + end.len();
+    if !wide.contains('/') {
+        // The name of a file: the end of the path decides.
+        return start.is_empty() && last.ends_with(end) && !end.is_empty();
+    }
+    is_long && first.starts_with(start) && last.ends_with(end)
+}
+
 /// Patterns of an expression without alternatives.
 fn of_text(text: &str) -> Option<Vec<String>> {
     let (text, is_anchored) = match text.strip_prefix(START) {
@@ -259,6 +317,28 @@ mod tests {
         ] {
             let found = patterns(regex).unwrap_or_else(|| panic!("{regex}"));
             assert_eq!(found.join(" "), expected, "{regex}");
+        }
+    }
+
+    #[test]
+    fn paths_of_two_patterns_are_those_that_both_match() {
+        let pattern = |text: &str| Both::Pattern(text.to_owned());
+        for (outer, inner, expected) in [
+            ("/*", "/a/*", pattern("/a/*")),
+            ("/a/*", "/*", pattern("/a/*")),
+            ("/a/*", "/a/b/*", pattern("/a/b/*")),
+            ("/a/*", "/a/*.php", pattern("/a/*.php")),
+            ("/a/*", "*.php", pattern("/a/*.php")),
+            ("/a*", "*.php", Both::Unknown),
+            ("*.php", "/a/x.php", pattern("/a/x.php")),
+            ("/a/*", "/b/*", Both::None),
+            ("/a/*", "/b", Both::None),
+            ("/a/*", "/a", Both::Unknown),
+            ("/a/*", "/*/secret", Both::Unknown),
+            ("/a*a", "/a", Both::Unknown),
+            ("*.php", "*.css", Both::Unknown),
+        ] {
+            assert_eq!(both(outer, inner), expected, "{outer} {inner}");
         }
     }
 

@@ -1,13 +1,14 @@
 //! Directives of a site that depend on a matcher.
 
-use super::matcher::{self, Matcher, Named};
-use super::options::{self, Worker};
+use super::access;
+use super::context::Context;
+use super::matcher::{self, Matcher};
+use super::options;
 use crate::from::directive::Directive;
-use crate::from::draft::{Block, Draft, Value};
+use crate::from::draft::{Draft, Value};
 use crate::from::origin::Origin;
 use crate::from::shared::{header, is_script, resolved, script_and_query, variable};
 use crate::from::units;
-use std::path::Path;
 
 /// Maximum depth of `handle` and `route`.
 const DEPTH_MAX: usize = 8;
@@ -18,7 +19,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("mercure", "run Mercure's hub as a server of its own"),
     ("vulcain", "no Vulcain: see `early_hints`"),
     ("handle_errors", "error pages are files: `error_pages` of a [[location]]"),
-    ("error", "error pages are files: `error_pages` of a [[location]]"),
     ("templates", "write it in PHP"),
     ("uri", "paths are not rewritten: let the front controller read REQUEST_URI"),
     ("map", "no variables: decide it in PHP"),
@@ -30,36 +30,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("tracing", "set `insight.otlp`"),
     ("method", "check the method in PHP"),
 ];
-
-/// Directives that give access to some clients only.
-const CONTROLS: [&str; 6] =
-    ["basic_auth", "basicauth", "forward_auth", "jwtauth", "authorize", "authenticate"];
-
-/// A site while it is converted.
-pub(super) struct Context<'a> {
-    pub(super) file: &'a Path,
-    /// Hosts of its tables; empty: every host.
-    pub(super) hosts: Vec<String>,
-    pub(super) root: Option<(String, Origin)>,
-    pub(super) workers: Vec<Worker>,
-    pub(super) has_php: bool,
-    /// Script for paths without a file, if it is not index.php.
-    pub(super) front: Option<(String, Origin)>,
-    pub(super) has_certificate: bool,
-    pub(super) is_internal_tls: bool,
-    pub(super) blocks: Vec<Block>,
-    pub(super) named: Named,
-}
-
-impl Context<'_> {
-    fn block(&self, matcher: &Matcher, d: &Directive) -> Block {
-        let mut hosts = self.hosts.clone();
-        if !matcher.hosts.is_empty() {
-            hosts.clone_from(&matcher.hosts);
-        }
-        Block::location(&hosts, &matcher.paths, &d.origin)
-    }
-}
 
 /// Converts the directives of a block. `outer` is the matcher of the block.
 pub(super) fn convert(
@@ -73,57 +43,28 @@ pub(super) fn convert(
         return;
     }
     context.named.extend(matcher::named(block));
+    // The last definition of a name applies.
+    let definitions = block.iter().filter(|d| d.name.starts_with('@')).cloned();
+    context.definitions.splice(0..0, definitions);
+    let outer_prefix = context.prefix.clone();
+    for removed in block.iter().filter(|d| d.name == "uri" && d.arg(0) == "strip_prefix") {
+        context.prefix.push_str(removed.arg(1).trim_end_matches('/'));
+    }
     for d in block {
-        let Ok((mut own, args)) = matcher::of(d, &context.named) else {
+        let found = matcher::of(d, &context.named);
+        let is_known = found.is_ok();
+        let (mut own, args) =
+            found.unwrap_or_else(|()| (matcher::widened(d, &context.definitions), &[]));
+        own.add_prefix(&context.prefix);
+        if !own.limit(outer) || !is_known {
             draft.missing(&d.origin, "the matcher has no counterpart: write a [[location]]");
-            unmatched(context, draft, d, block, outer);
-            continue;
-        };
-        if own.paths.is_empty() {
-            own.paths.clone_from(&outer.paths);
+            access::unmatched(context, draft, d, &own);
+        } else if !own.paths.is_empty() || outer.paths.is_empty() {
+            one(context, draft, d, &own, args, depth);
         }
-        if own.hosts.is_empty() {
-            own.hosts.clone_from(&outer.hosts);
-        }
-        one(context, draft, d, &own, args, depth);
+        // Otherwise both matchers together select no path.
     }
-}
-
-/// Whether a directive or one of its block passes a test.
-fn any(d: &Directive, test: &dyn Fn(&Directive) -> bool) -> bool {
-    test(d) || d.inner().iter().any(|inner| any(inner, test))
-}
-
-/// A directive whose matcher has no counterpart: it is not converted. If it controls access, the
-/// paths of the matcher are denied without its other conditions.
-fn unmatched(
-    context: &mut Context<'_>,
-    draft: &mut Draft,
-    d: &Directive,
-    block: &[Directive],
-    outer: &Matcher,
-) {
-    let refuses = |d: &Directive| match d.name.as_str() {
-        "abort" => true,
-        "respond" | "error" => {
-            d.args.iter().any(|arg| matches!(arg.as_str(), "401" | "403" | "404"))
-        }
-        _ => false,
-    };
-    let is_control = any(d, &|d| CONTROLS.contains(&d.name.as_str()));
-    let is_by_address = matcher::is_by_address(d, block) && any(d, &refuses);
-    if is_control || is_by_address {
-        let mut wide = matcher::widened(d, block);
-        if wide.paths.is_empty() {
-            wide.paths.clone_from(&outer.paths);
-        }
-        if wide.hosts.is_empty() {
-            wide.hosts.clone_from(&outer.hosts);
-        }
-        let mut table = context.block(&wide, d);
-        draft.guard(&mut table, &d.origin);
-        context.blocks.push(table);
-    }
+    context.prefix = outer_prefix;
 }
 
 fn one(
@@ -156,7 +97,7 @@ fn one(
         "encode" => encode(draft, d, args),
         "header" => headers(context, draft, d, matcher, args),
         "redir" => redirect(context, draft, d, matcher, args),
-        "respond" | "abort" => respond(context, draft, d, matcher, args),
+        "respond" | "error" | "abort" => respond(context, draft, d, matcher, args),
         "rewrite" => rewrite(context, draft, d, matcher, first),
         "try_files" => match d.args.last() {
             Some(last) if !last.starts_with('=') => rewrite(context, draft, d, matcher, last),
@@ -190,11 +131,7 @@ fn one(
             context.blocks.push(block);
         }
         "tls" => tls(context, draft, d),
-        name if CONTROLS.contains(&name) => {
-            let mut block = context.block(matcher, d);
-            draft.guard(&mut block, origin);
-            context.blocks.push(block);
-        }
+        name if access::CONTROLS.contains(&name) => access::guard(context, draft, d, matcher),
         "bind" | "push" | "copy_response" => draft.missing(origin, "there is no setting like it"),
         name => {
             let known = ADVICE.iter().find(|(known, _)| *known == name);
@@ -212,16 +149,24 @@ fn handle_path(
     matcher: &Matcher,
     depth: usize,
 ) {
+    let outer_prefix = context.prefix.clone();
+    let start = matcher.paths.first().and_then(|path| path.split('*').next());
+    context.prefix = start.map_or(outer_prefix.clone(), |start| {
+        // The paths of the matcher have the prefix of the outer blocks already.
+        start.trim_end_matches('/').to_owned()
+    });
     let folder = d.all("root").next().and_then(|root| root.args.last());
     if let Some(folder) = folder {
         let mut block = context.block(matcher, d);
         block.set("alias", Value::Text(resolved(context.file, folder)), &d.origin);
         context.blocks.push(block);
         let rest: Vec<Directive> = d.inner().iter().filter(|d| d.name != "root").cloned().collect();
-        return convert(context, draft, &rest, matcher, depth + 1);
+        convert(context, draft, &rest, matcher, depth + 1);
+    } else {
+        draft.differs(&d.origin, "the prefix is not removed from the path that PHP gets");
+        convert(context, draft, d.inner(), matcher, depth + 1);
     }
-    draft.differs(&d.origin, "the prefix is not removed from the path that PHP gets");
-    convert(context, draft, d.inner(), matcher, depth + 1);
+    context.prefix = outer_prefix;
 }
 
 fn root(
@@ -473,40 +418,9 @@ fn tls(context: &mut Context<'_>, draft: &mut Draft, d: &Directive) {
             ("protocols" | "ciphers" | "curves" | "alpn", _) => {
                 draft.built_in(&inner.origin, "not needed");
             }
-            ("client_auth", _) => client_auth(context, draft, inner),
+            ("client_auth", _) => access::client_auth(context, draft, inner),
             ("ca", url) => draft.set("acme", "directory", Value::text(url), &inner.origin),
             _ => draft.missing(&inner.origin, "there is no setting like it"),
-        }
-    }
-}
-
-/// Certificates of clients. Without a file of authorities, all paths are denied.
-fn client_auth(context: &mut Context<'_>, draft: &mut Draft, d: &Directive) {
-    let mode = d.first("mode").map_or("require_and_verify", |mode| mode.arg(0));
-    let pool = d.first("trust_pool").filter(|pool| pool.arg(0) == "file");
-    let file = d
-        .first("trusted_ca_cert_file")
-        .or_else(|| pool?.first("pem_file"))
-        .map(|file| file.arg(0))
-        .or_else(|| pool?.args.get(1).map(String::as_str));
-    match (mode, file) {
-        ("request" | "require", _) => {
-            draft.missing(&d.origin, "certificates are verified: check them in PHP");
-            if mode == "require" {
-                let mut block = context.block(&Matcher::default(), d);
-                draft.guard(&mut block, &d.origin);
-                context.blocks.push(block);
-            }
-        }
-        (_, Some(file)) => {
-            let file = resolved(context.file, file);
-            draft.set("tls", "client_ca", Value::Text(file), &d.origin);
-            draft.client_certificates(mode != "verify_if_given", &d.origin);
-        }
-        (_, None) => {
-            let mut block = context.block(&Matcher::default(), d);
-            draft.guard(&mut block, &d.origin);
-            context.blocks.push(block);
         }
     }
 }

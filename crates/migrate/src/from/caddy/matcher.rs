@@ -1,7 +1,7 @@
 //! Matchers of a Caddyfile → hosts and patterns of paths.
 
 use crate::from::directive::Directive;
-use crate::from::glob;
+use crate::from::glob::{self, Both};
 use std::collections::BTreeMap;
 
 /// Hosts and paths; empty: all of them.
@@ -9,6 +9,55 @@ use std::collections::BTreeMap;
 pub(super) struct Matcher {
     pub(super) hosts: Vec<String>,
     pub(super) paths: Vec<String>,
+}
+
+impl Matcher {
+    /// Limits the matcher to an outer one. Returns whether the result is exact; otherwise it selects
+    /// more than both together.
+    pub(super) fn limit(&mut self, outer: &Matcher) -> bool {
+        if self.hosts.is_empty() {
+            self.hosts.clone_from(&outer.hosts);
+        }
+        if outer.paths.is_empty() {
+            return true;
+        }
+        if self.paths.is_empty() {
+            self.paths.clone_from(&outer.paths);
+            return true;
+        }
+        let mut is_exact = true;
+        let mut paths: Vec<String> = Vec::new();
+        for own in &self.paths {
+            for outer in &outer.paths {
+                let both = match glob::both(outer, own) {
+                    Both::Pattern(both) => both,
+                    Both::None => continue,
+                    Both::Unknown => {
+                        is_exact = false;
+                        outer.clone()
+                    }
+                };
+                if !paths.contains(&both) {
+                    paths.push(both);
+                }
+            }
+        }
+        self.paths = paths;
+        is_exact
+    }
+
+    /// Puts a prefix before its paths: the part that an outer block has removed from them.
+    pub(super) fn add_prefix(&mut self, prefix: &str) {
+        if prefix.is_empty() {
+            return;
+        }
+        for path in &mut self.paths {
+            *path = match path.strip_prefix('/') {
+                Some(rest) => format!("{prefix}/{rest}"),
+                None => format!("{prefix}/{path}"),
+            };
+        }
+    }
 }
 
 /// Named matchers; `None`: one that has no counterpart.
@@ -63,16 +112,43 @@ pub(super) fn widened(d: &Directive, block: &[Directive]) -> Matcher {
     matcher
 }
 
-/// Whether a matcher selects clients by their addresses.
-pub(super) fn is_by_address(d: &Directive, block: &[Directive]) -> bool {
-    fn has(d: &Directive) -> bool {
-        let is_address = |word: &str| matches!(word, "remote_ip" | "client_ip");
-        is_address(&d.name)
-            || d.args.iter().any(|arg| is_address(arg) || arg.contains("remote_ip("))
-            || d.inner().iter().any(has)
-    }
+/// Conditions of a directive's named matcher: their names and arguments.
+fn conditions<'a>(d: &Directive, block: &'a [Directive]) -> Vec<(&'a str, &'a [String])> {
     let named = d.args.first().and_then(|name| block.iter().find(|known| known.name == *name));
-    named.is_some_and(has)
+    let Some(named) = named else { return Vec::new() };
+    match named.args.split_first() {
+        Some((name, args)) => vec![(name, args)],
+        None => {
+            named.inner().iter().map(|inner| (inner.name.as_str(), inner.args.as_slice())).collect()
+        }
+    }
+}
+
+/// Whether a matcher selects some requests of a client by what they contain, such as those of a
+/// crawler. Refusing them does not protect a path.
+pub(super) fn is_by_request(d: &Directive, block: &[Directive]) -> bool {
+    const OF_REQUEST: [&str; 9] = [
+        "file",
+        "header",
+        "header_regexp",
+        "method",
+        "protocol",
+        "query",
+        "tls",
+        "vars",
+        "vars_regexp",
+    ];
+    conditions(d, block).iter().any(|(name, _)| OF_REQUEST.contains(name))
+}
+
+/// Paths of a matcher that is nothing but `not path …`.
+pub(super) fn excluded(d: &Directive, block: &[Directive]) -> Option<Vec<String>> {
+    match conditions(d, block).as_slice() {
+        [("not", [kind, paths @ ..])] if kind == "path" => {
+            paths.iter().map(|text| path(text)).collect()
+        }
+        _ => None,
+    }
 }
 
 /// `/x*`, `*.css` and `/x/*` are patterns of Samovar as well.

@@ -1,7 +1,8 @@
 //! Sites of a Caddyfile → listeners, certificates, root, pools.
 
-use super::handler::{self, Context};
-use super::matcher::{Matcher, Named};
+use super::context::Context;
+use super::handler;
+use super::matcher::Matcher;
 use super::options::{self, Worker};
 use crate::from::directive::Directive;
 use crate::from::draft::{Block, Draft, Kind, Value};
@@ -53,6 +54,7 @@ pub(super) fn convert(draft: &mut Draft, file: &Path, tree: &[Directive]) {
     }
     let main = sites.iter().position(|site| has_php(site)).unwrap_or(0);
     let is_single = sites.iter().filter(|site| has_php(site)).count() < 2;
+    let (mut of_main, mut all_hosts) = (0..0, Vec::new());
     for (number, site) in sites.iter().enumerate() {
         let addresses = addresses(site);
         let is_main = number == main;
@@ -62,22 +64,22 @@ pub(super) fn convert(draft: &mut Draft, file: &Path, tree: &[Directive]) {
             .filter(|host| !host.is_empty())
             .collect();
         let is_open = is_main && is_single;
-        let mut context = Context {
-            file,
-            hosts: if is_open { Vec::new() } else { hosts.clone() },
-            root: None,
-            workers: if is_main { std::mem::take(&mut workers) } else { Vec::new() },
-            has_php: false,
-            front: None,
-            has_certificate: false,
-            is_internal_tls: false,
-            blocks: Vec::new(),
-            named: Named::new(),
-        };
+        let own_workers = if is_main { std::mem::take(&mut workers) } else { Vec::new() };
+        let own_hosts = if is_open { Vec::new() } else { hosts.clone() };
+        let mut context = Context::new(file, own_hosts, own_workers);
+        let first = draft.blocks.len();
         handler::convert(&mut context, draft, site.inner(), &Matcher::default(), 0);
         listen(draft, &context, site, &addresses);
+        all_hosts.push(hosts.clone());
         finish(draft, context, site, is_main, hosts);
+        if is_main {
+            of_main = first..draft.blocks.len();
+        }
     }
+    if main < all_hosts.len() {
+        all_hosts.remove(main);
+    }
+    draft.guard_unknown_hosts(of_main, &all_hosts);
 }
 
 fn has_php(site: &Directive) -> bool {
@@ -190,7 +192,7 @@ fn finish(
         _ => 0,
     };
     context.blocks.sort_by_key(|block| std::cmp::Reverse(length(block)));
-    for block in context.blocks {
+    for block in context.blocks.into_iter().chain(context.last) {
         draft.push(block);
     }
 }
