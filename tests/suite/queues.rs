@@ -2,6 +2,7 @@
 
 mod hard;
 mod operate;
+mod shared;
 mod traces;
 
 use samovar_testkit::http::Request;

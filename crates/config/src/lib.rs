@@ -40,6 +40,7 @@ pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;
 pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
 pub use schema::queue::{JobRate, Queue};
+pub use schema::redis::{Redis, RedisEndpoint};
 pub use schema::schedule::{Overlap, Schedule, Work};
 pub use schema::secret::{AdminToken, Secret};
 pub use schema::send_folder::SendFolder;

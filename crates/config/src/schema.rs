@@ -10,6 +10,7 @@
 //! - `log_target`: destinations of logs
 //! - `pool`: the tables `[[pool]]`
 //! - `queue`: the tables `[[queue]]`
+//! - `redis`: the address of a Redis
 //! - `schedule`: the tables `[[schedule]]`
 //! - [`secret`]: a value that no message shows
 //! - [`send_folder`]: an entry of `[sendfile]`
@@ -34,6 +35,7 @@ pub mod names;
 pub(crate) mod notation;
 pub(crate) mod pool;
 pub(crate) mod queue;
+pub(crate) mod redis;
 mod resolve;
 pub(crate) mod schedule;
 pub mod secret;

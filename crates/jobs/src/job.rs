@@ -38,6 +38,17 @@ pub struct QueueSettings {
     pub oldest_max: Duration,
 }
 
+impl QueueSettings {
+    /// Delay before the next attempt: doubled for each failure, and drawn from its upper half, so
+    /// that jobs that failed together do not run together.
+    pub(crate) fn backoff_ms(&self, attempts: u32, draw: impl Fn(u64) -> u64) -> u64 {
+        let factor = 1_u64.checked_shl(attempts.saturating_sub(1)).unwrap_or(u64::MAX);
+        let whole = milliseconds(self.backoff).saturating_mul(factor);
+        let whole = whole.min(milliseconds(self.backoff_max));
+        whole / 2 + draw(whole / 2 + 1)
+    }
+}
+
 /// A number of jobs per time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -102,6 +113,24 @@ impl JobState {
     pub(crate) fn bytes(&self) -> u64 {
         JOB_BYTES + (self.payload_bytes + self.key.as_ref().map_or(0, String::len)) as u64
     }
+
+    /// Bytes that the job takes in a batch.
+    pub(crate) fn batch_bytes(&self) -> usize {
+        self.payload_bytes + self.key.as_deref().map_or(0, json_bytes) + JOB_ENVELOPE_BYTES
+    }
+}
+
+/// Bytes of a batch that a job takes in addition to its payload, trace and key.
+const JOB_ENVELOPE_BYTES: usize = 128;
+
+/// Bytes of a text in JSON, without its quotes.
+fn json_bytes(text: &str) -> usize {
+    let of = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..=0x1f => "\\u0000".len(),
+        _ => 1,
+    };
+    text.bytes().map(of).sum()
 }
 
 /// Returns a time in milliseconds.

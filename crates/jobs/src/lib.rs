@@ -13,7 +13,11 @@
 //! | `death_log.rs` | the line in the log about a dead job |
 //! | `trace.rs` | trace contexts: the spans that push jobs, and those of batches |
 //! | `totals.rs` | figures of a queue since the start |
-//! | `engine.rs` | all queues and the store: pushes, batches, results, commands |
+//! | `verdict.rs` | the consequence of a run for a job |
+//! | `backend.rs` | the boundary between the thread and the place of the queues |
+//! | `catalogue.rs` | parts of the jobs, for commands |
+//! | `engine.rs` | a backend: all queues in memory, and the store of this machine |
+//! | `shared.rs`, `shared/queues.lua` | a backend: queues in a Redis that several machines share |
 //! | `batch.rs` | a batch as the handler gets it, and its results |
 //! | `service.rs` | the thread that serves pushes and results, and starts batches |
 //!
@@ -23,7 +27,9 @@
 //! its worker or the server dies: at least once. Knows neither the ring nor HTTP: the server passes
 //! a function that runs a batch.
 
+mod backend;
 mod batch;
+mod catalogue;
 mod command;
 mod death_log;
 mod engine;
@@ -31,16 +37,22 @@ mod job;
 mod line_up;
 mod push_check;
 mod service;
+mod shared;
 mod sqlite;
 mod store;
 mod token_bucket;
 mod totals;
 mod trace;
+mod verdict;
 
 pub use batch::{BATCH_BYTES_MAX, Failure, RunError, first_failure};
 pub use command::{Chosen, Command, CommandResult, Cursor};
 pub use job::{Content, JobState, QueueSettings, Rate};
-pub use service::{BatchToRun, Jobs, JobsOptions, Ran, RunBatch, StartError};
+pub use service::{BatchToRun, Jobs, JobsOptions, Ran, RunBatch, StartError, StorePlace};
+pub use shared::SharedOptions;
 pub use sqlite::SqliteStore;
-pub use store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
+pub use store::{Catalogue, Change, Insert, Listed, Loaded, Page, Stage, Store, StoreError};
 pub use trace::BatchTrace;
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@ use crate::job::{JobState, QueueSettings};
 use crate::token_bucket::TokenBucket;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
 /// Maximum number of ready jobs that one search for a batch looks at.
 const SEARCH_MAX: usize = 10_000;
@@ -295,8 +294,7 @@ impl LineUp {
                 }
                 *taken += 1;
             }
-            let key = job.key.as_deref().map_or(0, json_bytes);
-            bytes += job.payload_bytes + key + JOB_ENVELOPE_BYTES;
+            bytes += job.batch_bytes();
             if !batch.is_empty() && bytes > bytes_max {
                 break;
             }
@@ -358,16 +356,6 @@ impl LineUp {
         }
     }
 
-    /// Delay before the next attempt: doubled for each failure, and drawn from its upper half, so
-    /// that jobs that failed together do not run together.
-    pub(crate) fn backoff_ms(&self, attempts: u32, draw: impl Fn(u64) -> u64) -> u64 {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let factor = 1_u64.checked_shl(attempts.saturating_sub(1)).unwrap_or(u64::MAX);
-        let whole = ms(self.settings.backoff).saturating_mul(factor);
-        let whole = whole.min(ms(self.settings.backoff_max));
-        whole / 2 + draw(whole / 2 + 1)
-    }
-
     pub(crate) fn depth(&self) -> Depth {
         let parked: usize = self.parked.values().map(BTreeSet::len).sum();
         Depth {
@@ -401,19 +389,6 @@ impl LineUp {
     pub(crate) fn is_running(&self, id: i64) -> bool {
         self.jobs.get(&id).is_some_and(|entry| entry.stage == Stage::Running)
     }
-}
-
-/// Bytes of a batch that a job takes in addition to its payload, trace and key.
-const JOB_ENVELOPE_BYTES: usize = 128;
-
-/// Bytes of a text in JSON, without its quotes.
-fn json_bytes(text: &str) -> usize {
-    let of = |byte: u8| match byte {
-        b'"' | b'\\' => 2,
-        0..=0x1f => "\\u0000".len(),
-        _ => 1,
-    };
-    text.bytes().map(of).sum()
 }
 
 #[cfg(test)]

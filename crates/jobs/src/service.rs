@@ -1,10 +1,12 @@
 //! The thread that owns the engine: it receives pushes, results and commands, stores them in
 //! groups, and starts batches.
 
+use crate::backend::{Backend, Pending, Started, reply};
 use crate::batch::RunError;
 use crate::command::{Command, CommandResult};
-use crate::engine::{Engine, Pending, Started};
+use crate::engine::Engine;
 use crate::job::QueueSettings;
+use crate::shared::{SharedOptions, SharedQueues};
 use crate::sqlite::SqliteStore;
 use crate::store::StoreError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -50,10 +52,18 @@ pub struct BatchToRun {
     pub first: i64,
 }
 
+/// Where the jobs are.
+pub enum StorePlace {
+    /// In a file of this machine.
+    File(PathBuf),
+    /// In a Redis that several machines share.
+    Shared(SharedOptions),
+}
+
 /// Needs of the thread.
 pub struct JobsOptions {
-    /// File of the store.
-    pub path: PathBuf,
+    /// The store.
+    pub place: StorePlace,
     /// Maximum bytes of all jobs in the store.
     pub bytes_max: u64,
     /// Settings of all queues.
@@ -92,6 +102,10 @@ impl Post {
 
     fn send(&self, message: Message) {
         self.lock().push(message);
+        self.wake();
+    }
+
+    fn wake(&self) {
         // Fails only if the counter is full; then the thread wakes anyway.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
@@ -110,22 +124,10 @@ impl std::fmt::Debug for Jobs {
 impl Jobs {
     /// Opens the store, and starts the thread, which runs until the process ends.
     pub fn start(options: JobsOptions) -> Result<Jobs, StartError> {
-        create(&options.path)?;
-        let (store, aside) = SqliteStore::open(&options.path, now_ms())?;
-        if let Some(aside) = aside {
-            tracing::error!(
-                path = %options.path.display(),
-                aside = %aside.display(),
-                "the store of jobs is damaged; it was renamed, and a new one was created\n\
-                 hint: `sqlite3 {} .recover` may restore its jobs",
-                aside.display()
-            );
-        }
-        let engine =
-            Engine::open(Box::new(store), options.queues.clone(), options.bytes_max, now_ms())?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| StartError::Io(error.into()))?;
         let post = Arc::new(Post { messages: Mutex::default(), wake, figures: Mutex::default() });
+        let engine = open(&options, &post)?;
         let jobs = Jobs(Arc::clone(&post));
         let is_alone = (options.is_alone)();
         let thread = Thread { engine, options, post, is_alone, complained_ms: 0 };
@@ -199,6 +201,38 @@ pub enum StartError {
     },
 }
 
+/// Opens the store.
+fn open(options: &JobsOptions, post: &Arc<Post>) -> Result<Box<dyn Backend>, StartError> {
+    let (queues, bytes_max) = (options.queues.clone(), options.bytes_max);
+    let path = match &options.place {
+        StorePlace::File(path) => path,
+        StorePlace::Shared(shared) => {
+            let backend = SharedQueues::open(shared, queues, bytes_max)?;
+            let (server, post) = (backend.server().to_owned(), Arc::clone(post));
+            // Other servers have jobs for this one.
+            let heard = move |sender: &[u8]| {
+                if !sender.starts_with(server.as_bytes()) {
+                    post.wake();
+                }
+            };
+            samovar_redis::listen(shared.redis.clone(), shared.channel(), heard)?;
+            return Ok(Box::new(backend));
+        }
+    };
+    create(path)?;
+    let (store, aside) = SqliteStore::open(path, now_ms())?;
+    if let Some(aside) = aside {
+        tracing::error!(
+            path = %path.display(),
+            aside = %aside.display(),
+            "the store of jobs is damaged; it was renamed, and a new one was created\n\
+             hint: `sqlite3 {} .recover` may restore its jobs",
+            aside.display()
+        );
+    }
+    Ok(Box::new(Engine::open(Box::new(store), queues, bytes_max, now_ms())?))
+}
+
 /// Creates the file of the store, if there is none, for this user only. `SQLite` gives its further
 /// files the same mode.
 fn create(path: &std::path::Path) -> Result<(), StartError> {
@@ -232,7 +266,7 @@ impl Drop for Callback {
 }
 
 struct Thread {
-    engine: Engine,
+    engine: Box<dyn Backend>,
     options: JobsOptions,
     post: Arc<Post>,
     is_alone: bool,
@@ -325,7 +359,13 @@ impl Thread {
     fn complain(&mut self, error: &str, now: u64) {
         if now.abs_diff(self.complained_ms) >= SLEEP_MAX_MS {
             self.complained_ms = now;
-            tracing::error!("{error}\nhint: check the disk, and the owner of the file");
+            match self.options.place {
+                StorePlace::File(_) => {
+                    tracing::error!("{error}\nhint: check the disk, and the owner of the file");
+                }
+                // The backend logs its errors.
+                StorePlace::Shared(_) => {}
+            }
         }
     }
 
@@ -333,7 +373,7 @@ impl Thread {
         let mut pending = Vec::with_capacity(pushes.len());
         for mut received in pushes {
             let checked = received.push.take().map(|push| match push.jobs[..] {
-                [] => Err(self.engine.depth(&push.queue)),
+                [] => Err(self.engine.depth(&push.queue, now)),
                 _ => self.engine.push(push, now),
             });
             match checked {
@@ -364,15 +404,5 @@ impl Thread {
             (self.options.run)(batch, Box::new(move |ran| callback.call(ran)));
         }
         look_ms
-    }
-}
-
-fn reply(pending: &Pending, stored: &Result<Vec<i64>, String>) -> PushReply {
-    match stored {
-        Ok(ids) => {
-            let id = |at: &Option<usize>| at.and_then(|at| ids.get(at).copied()).unwrap_or(0);
-            PushReply::Stored(pending.iter().map(id).collect())
-        }
-        Err(error) => PushReply::Refused(error.clone()),
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::batch::Failure;
 use crate::job::{Content, JOB_BYTES, JobState};
-use crate::store::{Change, Insert, Loaded, Page, Stage, Store, StoreError};
+use crate::store::{Catalogue, Change, Insert, Listed, Loaded, Page, Stage, Store, StoreError};
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params,
 };
@@ -214,12 +214,7 @@ impl SqliteStore {
         Ok(jobs)
     }
 
-    fn try_ids(
-        &mut self,
-        stage: Stage,
-        queue: &str,
-        page: &Page,
-    ) -> rusqlite::Result<Vec<(i64, u64)>> {
+    fn try_ids(&mut self, stage: Stage, queue: &str, page: &Page) -> rusqlite::Result<Vec<Listed>> {
         let (table, bytes) = match stage {
             Stage::Alive => ("jobs", "0"),
             Stage::Dead => ("dead", DEAD_BYTES),
@@ -230,7 +225,7 @@ impl SqliteStore {
         ))?;
         let rows = of
             .query_map(params![JOB_BYTES, queue, page.after, page.until, page.max], |row| {
-                Ok((row.get(0)?, row.get(1)?))
+                Ok(Listed { id: row.get(0)?, bytes: row.get(1)?, is_running: false })
             })?;
         rows.collect()
     }
@@ -363,6 +358,20 @@ fn set_aside(path: &Path, now_ms: u64) -> std::io::Result<PathBuf> {
     Ok(aside)
 }
 
+impl Catalogue for SqliteStore {
+    fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError> {
+        self.try_dead(queue, page).map_err(failed(&self.path))
+    }
+
+    fn ids(&mut self, stage: Stage, queue: &str, page: &Page) -> Result<Vec<Listed>, StoreError> {
+        self.try_ids(stage, queue, page).map_err(failed(&self.path))
+    }
+
+    fn last(&mut self, stage: Stage) -> Result<i64, StoreError> {
+        self.try_last(stage).map_err(failed(&self.path))
+    }
+}
+
 impl Store for SqliteStore {
     fn load(&mut self) -> Result<Loaded, StoreError> {
         self.try_load().map_err(failed(&self.path))
@@ -379,23 +388,6 @@ impl Store for SqliteStore {
 
     fn contents(&mut self, ids: &[i64]) -> Result<Vec<Option<Content>>, StoreError> {
         self.try_contents(ids).map_err(failed(&self.path))
-    }
-
-    fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError> {
-        self.try_dead(queue, page).map_err(failed(&self.path))
-    }
-
-    fn ids(
-        &mut self,
-        stage: Stage,
-        queue: &str,
-        page: &Page,
-    ) -> Result<Vec<(i64, u64)>, StoreError> {
-        self.try_ids(stage, queue, page).map_err(failed(&self.path))
-    }
-
-    fn last(&mut self, stage: Stage) -> Result<i64, StoreError> {
-        self.try_last(stage).map_err(failed(&self.path))
     }
 
     fn job(&mut self, id: i64) -> Result<Option<JobState>, StoreError> {

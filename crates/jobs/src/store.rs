@@ -110,6 +110,15 @@ pub enum StoreError {
         /// Its message.
         source: rusqlite::Error,
     },
+    /// An error of Redis, or of the connection to it.
+    #[error("cannot use the store of jobs: {0}")]
+    Redis(#[from] samovar_redis::Error),
+    /// Redis has returned something else than the store's scripts return.
+    #[error(
+        "cannot use the store of jobs: Redis returned an unexpected value for `{0}`\nhint: another \
+         program may write keys with this prefix; set `jobs.redis_prefix`"
+    )]
+    Foreign(&'static str),
     /// A newer Samovar has written the file.
     #[error(
         "the store of jobs `{}` has version {found}; this server reads up to {known}\nhint: start \
@@ -134,8 +143,32 @@ pub enum StoreError {
     },
 }
 
-/// A store of jobs; the promises are above.
-pub trait Store: Send {
+/// A job in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its number.
+    pub id: i64,
+    /// Its bytes in the store.
+    pub bytes: u64,
+    /// The store knows that it runs.
+    pub is_running: bool,
+}
+
+/// The jobs of a store, in parts.
+pub trait Catalogue {
+    /// Returns dead jobs of a queue in the order of their ids, at most as many as `page` allows.
+    fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError>;
+
+    /// Returns the ids of jobs of a queue in their order, and their bytes in the store. At most
+    /// `page.max`; the bytes of the page have no meaning.
+    fn ids(&mut self, stage: Stage, queue: &str, page: &Page) -> Result<Vec<Listed>, StoreError>;
+
+    /// Returns the largest id of a job; 0: there is none.
+    fn last(&mut self, stage: Stage) -> Result<i64, StoreError>;
+}
+
+/// A store of jobs of one machine; the promises are above.
+pub trait Store: Catalogue + Send {
     /// Returns the content.
     fn load(&mut self) -> Result<Loaded, StoreError>;
 
@@ -149,21 +182,6 @@ pub trait Store: Send {
 
     /// Returns the content of these jobs, in their order; `None`: another process has removed it.
     fn contents(&mut self, ids: &[i64]) -> Result<Vec<Option<Content>>, StoreError>;
-
-    /// Returns dead jobs of a queue in the order of their ids, at most as many as `page` allows.
-    fn dead(&mut self, queue: &str, page: &Page) -> Result<Vec<DeadJob>, StoreError>;
-
-    /// Returns the ids of jobs of a queue in their order, and their bytes in the store. At most
-    /// `page.max`; the bytes of the page have no meaning.
-    fn ids(
-        &mut self,
-        stage: Stage,
-        queue: &str,
-        page: &Page,
-    ) -> Result<Vec<(i64, u64)>, StoreError>;
-
-    /// Returns the largest id of a job; 0: there is none.
-    fn last(&mut self, stage: Stage) -> Result<i64, StoreError>;
 
     /// Returns a job; `None`: it does not exist.
     fn job(&mut self, id: i64) -> Result<Option<JobState>, StoreError>;

@@ -16,6 +16,12 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// Returns the figures of a queue at the start.
+    pub(crate) fn of(queue: &str) -> Totals {
+        let figures = QueueStatus { name: queue.to_owned(), ..QueueStatus::default() };
+        Totals { figures, ..Totals::default() }
+    }
+
     pub(crate) fn add_dead(&mut self, bytes: u64) {
         self.dead_bytes += bytes;
         self.figures.dead += 1;

@@ -15,7 +15,11 @@ fn modules_use_only_lower_layers() {
         "push_check",
         "command",
         "totals",
+        "verdict",
+        "backend",
+        "catalogue",
         "engine",
+        "shared",
         "service",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

@@ -7,6 +7,7 @@
 //! | `schedule.rs` | the settings of a schedule |
 //! | `record.rs` | the last run, as the store keeps it |
 //! | `store.rs` | the file of the last runs, and the lock that only one server holds |
+//! | `shared_store.rs`, `runs.lua` | the same in a Redis that several machines share |
 //! | `plan.rs` | which run to start or to stop next. Pure |
 //! | `output.rs` | the last bytes that a run printed |
 //! | `service.rs` | the thread |
@@ -23,9 +24,11 @@ mod record;
 mod run;
 mod schedule;
 mod service;
+mod shared_store;
 mod store;
 
 pub use run::{Launch, Reporter, RunEnd, RunResult, Work};
 pub use schedule::{Overlap, Schedule};
-pub use service::{Command, ScheduleOptions, Schedules};
+pub use service::{Command, RunPlace, ScheduleOptions, Schedules};
+pub use shared_store::SharedRuns;
 pub use store::{Store, StoreError};

@@ -176,7 +176,8 @@ impl Plan {
     /// Takes the last runs of all servers. Without the lock, they are only shown.
     pub(crate) fn show(&mut self, records: &HashMap<String, Record>) {
         for entry in &mut self.entries {
-            if let Some(record) = records.get(&entry.schedule.name) {
+            let runs = matches!(entry.state, State::Running { .. });
+            if let Some(record) = records.get(&entry.schedule.name).filter(|_| !runs) {
                 entry.record = record.clone();
             }
         }
@@ -188,8 +189,10 @@ impl Plan {
         self.is_active = true;
         self.last = now;
         for entry in &mut self.entries {
+            // It may have had the lock before, and still have runs.
+            let runs = matches!(entry.state, State::Running { .. });
             let record = &mut entry.record;
-            if record.started_ms > 0 && record.result.is_none() {
+            if record.started_ms > 0 && record.result.is_none() && !runs {
                 record.result = Some(RunResult::Interrupted);
                 "the server has died".clone_into(&mut record.detail);
                 record.ended_ms = record.started_ms;
@@ -197,6 +200,18 @@ impl Plan {
                 entry.is_changed = true;
             }
             entry.plan_first(self.since, now);
+        }
+    }
+
+    /// Ends: another server may have the lock. Runs continue, but their ends are only logged.
+    pub(crate) fn deactivate(&mut self) {
+        self.is_active = false;
+        self.queued.clear();
+        for entry in &mut self.entries {
+            (entry.next, entry.again, entry.is_changed) = (None, false, false);
+            if entry.state == State::Queued {
+                entry.state = State::Waiting;
+            }
         }
     }
 
@@ -318,8 +333,8 @@ impl Plan {
         let at = self.find(name)?;
         if !self.is_active {
             return Err(
-                "another server runs the schedules of this folder\nhint: run it there, or \
-                        set `jobs.store` to a file in another folder"
+                "another server runs the schedules of this store\nhint: run it there; another \
+                 application needs another folder for `jobs.store`, or another `jobs.redis_prefix`"
                     .to_owned(),
             );
         }

@@ -6,7 +6,8 @@ use crate::plan::{Action, Entry, Plan, State};
 use crate::record::Record;
 use crate::run::{Launch, Reporter, RunEnd, RunEvent, RunResult};
 use crate::schedule::Schedule;
-use crate::store::{Store, StoreError};
+use crate::shared_store::{SharedRuns, SharedStore};
+use crate::store::{RunStore, Store, StoreError};
 use samovar_cron::Times;
 use samovar_wire::{ScheduleResults, ScheduleStatus};
 use std::collections::HashMap;
@@ -32,10 +33,18 @@ const FINISH_LIMIT: Duration = Duration::from_secs(2);
 /// Maximum characters of an output in the status.
 const SHOWN_CHARS_MAX: usize = 300;
 
+/// Where the last runs are.
+pub enum RunPlace {
+    /// In a file of this machine.
+    File(PathBuf),
+    /// In a Redis that several machines share.
+    Shared(SharedRuns),
+}
+
 /// Needs of the thread.
 pub struct ScheduleOptions {
-    /// File of the last runs.
-    pub path: PathBuf,
+    /// The store of the last runs.
+    pub place: RunPlace,
     /// All schedules.
     pub schedules: Vec<Schedule>,
     /// Returns whether the server stops, so that nothing is started.
@@ -79,17 +88,10 @@ impl Schedules {
     /// Opens the store, and starts the thread, which runs until the process ends.
     pub fn start(options: ScheduleOptions) -> Result<Schedules, StoreError> {
         let now = Now::read();
-        let (store, aside) = Store::open(&options.path, now.wall_ms)?;
-        if let Some(aside) = aside {
-            tracing::error!(
-                aside = %aside.display(),
-                "the store of schedules is damaged; starting with an empty one\nhint: the last \
-                 runs of all schedules are unknown, so `catch_up` has no effect at this start"
-            );
-        }
         let (sender, messages) = channel();
         let shown = Arc::<Mutex<Vec<ScheduleStatus>>>::default();
-        let ScheduleOptions { schedules, is_stopping, .. } = options;
+        let ScheduleOptions { schedules, is_stopping, place } = options;
+        let store = open(place, now)?;
         let thread = Thread {
             plan: Plan::new(schedules, now),
             store,
@@ -103,11 +105,10 @@ impl Schedules {
             shown_ms: 0,
             complained_ms: None,
             is_foreign_logged: false,
+            locked_ms: 0,
         };
         let spawned = std::thread::Builder::new().name("schedules".into());
-        spawned
-            .spawn(move || thread.run())
-            .map_err(|source| StoreError::File { path: options.path, source })?;
+        spawned.spawn(move || thread.run()).map_err(StoreError::Thread)?;
         Ok(Schedules { sender, shown })
     }
 
@@ -139,9 +140,26 @@ impl Schedules {
     }
 }
 
+/// Opens the store.
+fn open(place: RunPlace, now: Now) -> Result<Box<dyn RunStore>, StoreError> {
+    let path = match place {
+        RunPlace::File(path) => path,
+        RunPlace::Shared(shared) => return Ok(Box::new(SharedStore::new(shared))),
+    };
+    let (store, aside) = Store::open(&path, now.wall_ms)?;
+    if let Some(aside) = aside {
+        tracing::error!(
+            aside = %aside.display(),
+            "the store of schedules is damaged; starting with an empty one\nhint: the last runs \
+             of all schedules are unknown, so `catch_up` has no effect at this start"
+        );
+    }
+    Ok(Box::new(store))
+}
+
 struct Thread {
     plan: Plan,
-    store: Store,
+    store: Box<dyn RunStore>,
     messages: Receiver<Message>,
     sender: Sender<Message>,
     is_stopping: Box<dyn Fn() -> bool + Send>,
@@ -156,6 +174,8 @@ struct Thread {
     /// Time of the last log line about the store.
     complained_ms: Option<u64>,
     is_foreign_logged: bool,
+    /// Time of the last attempt to take or extend the lock.
+    locked_ms: u64,
 }
 
 impl Thread {
@@ -180,12 +200,24 @@ impl Thread {
             self.take_lock(now);
             let actions = if (self.is_stopping)() { Vec::new() } else { self.plan.turn(now) };
             // Before the start: a server that dies must not repeat the run.
-            self.save(now);
+            let is_stored = self.save(now);
             for action in actions {
-                self.act(action);
+                match action {
+                    // Another machine could start it too.
+                    Action::Start { run, .. } if !is_stored && self.store.extension().is_some() => {
+                        let why = "the store of schedules cannot be used";
+                        let end = RunEnd::new(RunResult::NotStarted, why);
+                        self.plan.ended(run, &end, String::new(), now);
+                    }
+                    action => self.act(action),
+                }
             }
             self.plan.tidy();
             self.publish(now);
+            if !finished.is_empty() && (self.is_stopping)() {
+                self.plan.deactivate();
+                self.store.unlock();
+            }
             for done in finished {
                 let _ = done.send(());
             }
@@ -196,7 +228,12 @@ impl Thread {
         let now = Now::read();
         let stops = (self.is_stopping)();
         let plan = self.plan.wait_ms(now).filter(|_| !stops).unwrap_or(SLEEP_MAX_MS);
-        let lock = if self.plan.is_active() { SLEEP_MAX_MS } else { LOCK_LOOK_MS };
+        let extension = self.store.extension().map(ms);
+        let lock = match (self.plan.is_active(), extension) {
+            (_, Some(extension)) => extension,
+            (true, None) => SLEEP_MAX_MS,
+            (false, None) => LOCK_LOOK_MS,
+        };
         let ends = self.ending.values().map(|(_, until)| until.saturating_sub(now.steady_ms));
         let limit = ends.chain([plan, lock, SLEEP_MAX_MS]).min().unwrap_or(0);
         // It cannot disconnect: the thread has a sender itself.
@@ -205,10 +242,17 @@ impl Thread {
 
     /// Takes the lock, if no other server has it.
     fn take_lock(&mut self, now: Now) {
-        if self.plan.is_active() || (self.is_stopping)() {
+        if self.plan.is_active() {
+            return self.keep_lock(now);
+        }
+        let is_late = |interval: Duration| {
+            now.steady_ms.saturating_sub(self.locked_ms) >= ms(interval).min(SLEEP_MAX_MS)
+        };
+        if (self.is_stopping)() || !self.store.extension().is_none_or(is_late) {
             return;
         }
-        let records = self.store.try_lock().and_then(|is_locked| {
+        self.locked_ms = now.steady_ms;
+        let records = self.store.lock().and_then(|is_locked| {
             let shows = now.steady_ms.saturating_sub(self.shown_ms) >= SHOW_MS;
             let records = if is_locked || shows { Some(self.store.load()?) } else { None };
             Ok((is_locked, records))
@@ -223,14 +267,33 @@ impl Thread {
                 let waited = now.steady_ms.saturating_sub(self.since.steady_ms);
                 if waited >= FOREIGN_MS && !std::mem::replace(&mut self.is_foreign_logged, true) {
                     tracing::warn!(
-                        lock = %self.store.lock_path().display(),
-                        "another server runs the schedules of this folder\nhint: this is normal \
-                         for a second server of the same application; for another application, \
-                         set `jobs.store` to a file in another folder"
+                        lock = self.store.place(),
+                        "another server runs the schedules of this store\nhint: this is normal \
+                         for a second server of the same application; another application needs \
+                         another folder for `jobs.store`, or another `jobs.redis_prefix`"
                     );
                 }
             }
             Err(error) => self.complain(&error, now),
+        }
+    }
+
+    /// Extends a lock that can get lost, and stops to start runs if it is lost.
+    fn keep_lock(&mut self, now: Now) {
+        let Some(extension) = self.store.extension() else { return };
+        if now.steady_ms.saturating_sub(self.locked_ms) >= ms(extension) {
+            self.locked_ms = now.steady_ms;
+            if let Err(error) = self.store.lock() {
+                self.complain(&error, now);
+            }
+        }
+        if !self.store.is_locked() {
+            tracing::warn!(
+                "this server has lost the lease of the schedules: it starts no runs\nhint: another \
+                 server continues; check the connection to Redis"
+            );
+            self.plan.deactivate();
+            self.shown_ms = 0;
         }
     }
 
@@ -298,24 +361,36 @@ impl Thread {
 
     /// Stores all changed records. If the disk fails, schedules run nevertheless: one of them may
     /// be the one that makes room.
-    fn save(&mut self, now: Now) {
+    ///
+    /// Returns false if it failed.
+    fn save(&mut self, now: Now) -> bool {
+        // Another server stores its own.
+        if !self.plan.is_active() && self.store.extension().is_some() {
+            return true;
+        }
         let changed = self.plan.entries.iter().filter(|entry| entry.is_changed);
         let changed: Vec<(&str, &Record)> =
             changed.map(|entry| (entry.schedule.name.as_str(), &entry.record)).collect();
         if changed.is_empty() {
-            return;
+            return true;
         }
-        match self.store.save(&changed) {
+        let saved = self.store.save(&changed);
+        match &saved {
             Ok(()) => self.plan.entries.iter_mut().for_each(|entry| entry.is_changed = false),
-            Err(error) => self.complain(&error, now),
+            Err(error) => self.complain(error, now),
         }
+        saved.is_ok()
     }
 
     fn complain(&mut self, error: &StoreError, now: Now) {
         let is_due = |at: u64| now.steady_ms.saturating_sub(at) >= COMPLAIN_MS;
         if self.complained_ms.is_none_or(is_due) {
             self.complained_ms = Some(now.steady_ms);
-            tracing::error!("{error}\nhint: schedules run, but a restart may repeat a run");
+            if self.store.extension().is_some() {
+                tracing::error!("{error}\nhint: schedules start again when Redis can be reached");
+            } else {
+                tracing::error!("{error}\nhint: schedules run, but a restart may repeat a run");
+            }
         }
     }
 
@@ -428,4 +503,9 @@ fn log(entry: &Entry, end: &RunEnd, output: &str) {
         "a run of a schedule has failed: {line}\nhint: `samovar schedule show {name}` has its \
          output"
     );
+}
+
+/// Returns a time in milliseconds.
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

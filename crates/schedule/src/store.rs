@@ -1,4 +1,4 @@
-//! The file of the last runs, and the lock that only one server holds.
+//! The last runs, and the lock that only one server holds: in files of this machine.
 //!
 //! A loss of power may undo the latest changes, so that a run before it may be repeated.
 
@@ -49,6 +49,21 @@ pub enum StoreError {
         /// Its version.
         found: i64,
     },
+    /// An error of Redis, or of the connection to it.
+    #[error("cannot use the store of schedules: {0}")]
+    Redis(#[from] samovar_redis::Error),
+    /// Redis has returned something else than the store's script returns.
+    #[error(
+        "cannot use the store of schedules: Redis returned an unexpected value\nhint: another \
+         program may write keys with this prefix; set `jobs.redis_prefix`"
+    )]
+    Foreign,
+    /// Another server has the lease.
+    #[error("another server runs the schedules")]
+    LeaseLost,
+    /// The thread cannot be started.
+    #[error("cannot start the thread of the schedules: {0}")]
+    Thread(std::io::Error),
     /// A file cannot be created, locked or renamed.
     #[error(
         "cannot use `{}`: {source}\nhint: check its owner, or set `jobs.store` to a file in \
@@ -60,6 +75,31 @@ pub enum StoreError {
         /// Error of the system.
         source: std::io::Error,
     },
+}
+
+/// Where the last runs are, and the lock.
+pub(crate) trait RunStore: Send {
+    /// Takes the lock, or extends it. Returns false if another server holds it.
+    fn lock(&mut self) -> Result<bool, StoreError>;
+
+    /// Whether this server certainly has the lock at this time.
+    fn is_locked(&self) -> bool;
+
+    /// Gives the lock up, if other machines may wait for it.
+    fn unlock(&mut self);
+
+    /// Returns the last run of each schedule, also of those that the settings have no more.
+    fn load(&mut self) -> Result<HashMap<String, Record>, StoreError>;
+
+    /// Stores last runs, all or none.
+    fn save(&mut self, records: &[(&str, &Record)]) -> Result<(), StoreError>;
+
+    /// Returns what the servers have in common that share the lock.
+    fn place(&self) -> String;
+
+    /// Interval at which the lock is extended, if it can get lost. Then a run starts only if it is
+    /// stored.
+    fn extension(&self) -> Option<Duration>;
 }
 
 /// The file of the last runs.
@@ -101,9 +141,14 @@ impl Store {
         Ok((Store { connection, path: path.to_owned(), lock, lock_path }, aside))
     }
 
-    /// Takes the lock. Returns false if another server holds it. It ends with the process, at the
-    /// latest; forks do not inherit it.
-    pub(crate) fn try_lock(&self) -> Result<bool, StoreError> {
+    fn failed(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::Sqlite { path: self.path.clone(), source }
+    }
+}
+
+/// The lock ends with the process, at the latest; forks do not inherit it.
+impl RunStore for Store {
+    fn lock(&mut self) -> Result<bool, StoreError> {
         match rustix::fs::fcntl_lock(&self.lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
             Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
@@ -113,22 +158,26 @@ impl Store {
         }
     }
 
-    pub(crate) fn lock_path(&self) -> &Path {
-        &self.lock_path
+    fn is_locked(&self) -> bool {
+        true
     }
 
-    fn failed(&self, source: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite { path: self.path.clone(), source }
-    }
+    fn unlock(&mut self) {}
 
-    /// Returns the last run of each schedule, also of those that the settings have no more.
-    pub(crate) fn load(&self) -> Result<HashMap<String, Record>, StoreError> {
+    fn load(&mut self) -> Result<HashMap<String, Record>, StoreError> {
         load(&self.connection).map_err(|source| self.failed(source))
     }
 
-    /// Stores last runs, all or none.
-    pub(crate) fn save(&mut self, records: &[(&str, &Record)]) -> Result<(), StoreError> {
+    fn save(&mut self, records: &[(&str, &Record)]) -> Result<(), StoreError> {
         save(&mut self.connection, records).map_err(|source| self.failed(source))
+    }
+
+    fn place(&self) -> String {
+        format!("file `{}`", self.lock_path.display())
+    }
+
+    fn extension(&self) -> Option<Duration> {
+        None
     }
 }
 
@@ -241,7 +290,7 @@ mod tests {
         let (mut store, _) = Store::open(&path, 1).expect("a store");
         store.save(&[("a", &record()), ("b", &Record::default())]).expect("saved");
         drop(store);
-        let (store, aside) = Store::open(&path, 1).expect("a store");
+        let (mut store, aside) = Store::open(&path, 1).expect("a store");
         assert_eq!(aside, None);
         let loaded = store.load().expect("records");
         assert_eq!((&loaded["a"], &loaded["b"]), (&record(), &Record::default()));
@@ -253,7 +302,7 @@ mod tests {
         let path = folder.path().join("schedules.sqlite");
         std::fs::write(&path, "no database at all, but longer than its header".repeat(99))
             .expect("written");
-        let (store, aside) = Store::open(&path, 17).expect("a store");
+        let (mut store, aside) = Store::open(&path, 17).expect("a store");
         assert_eq!(aside, Some(folder.path().join("schedules.sqlite.damaged-17")));
         assert_eq!(store.load().expect("records"), HashMap::new());
     }

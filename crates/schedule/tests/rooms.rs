@@ -3,6 +3,16 @@
 
 #[test]
 fn modules_use_only_lower_layers() {
-    let rooms = ["clock", "run", "schedule", "record", "store", "plan", "output", "service"];
+    let rooms = [
+        "clock",
+        "run",
+        "schedule",
+        "record",
+        "store",
+        "shared_store",
+        "plan",
+        "output",
+        "service",
+    ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

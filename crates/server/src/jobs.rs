@@ -11,7 +11,7 @@ use samovar_insight::HandoverGate;
 use samovar_insight::export::otlp::{JobBatch, JobSpans};
 use samovar_jobs::{
     BatchToRun, BatchTrace, Chosen, Command, CommandResult, Cursor, Jobs, JobsOptions,
-    QueueSettings, Ran, Rate, RunError, Stage, first_failure,
+    QueueSettings, Ran, Rate, RunError, SharedOptions, Stage, StorePlace, first_failure,
 };
 use samovar_wire::{QueueAction, QueueQuestion, QueueResponse};
 use std::os::fd::OwnedFd;
@@ -64,13 +64,7 @@ pub(crate) fn start(
     if all.is_empty() {
         return Ok(None);
     }
-    let path = settings.jobs.store.clone();
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(|| {
-            let hint = "create it, or set `jobs.store` to a file in another folder";
-            format!("cannot create the folder `{}`\nhint: {hint}", folder.display())
-        })?;
-    }
+    let place = place(settings)?;
     let of = |queue: &QueueSettings| pools.iter().find(|pool| pool.name == queue.name);
     let fronts: Vec<_> = all.iter().filter_map(of).map(|pool| pool.front.clone()).collect();
     let front = front.clone();
@@ -87,7 +81,7 @@ pub(crate) fn start(
         _ => ran(Err(RunError::Stopping)),
     };
     let options = JobsOptions {
-        path,
+        place,
         bytes_max: settings.jobs.bytes_max,
         queues: all,
         sockets,
@@ -95,6 +89,23 @@ pub(crate) fn start(
         is_alone: Box::new(move || gate.is_open()),
     };
     Ok(Some(Jobs::start(options)?))
+}
+
+/// Returns the place of the jobs. Creates the folder of a file.
+fn place(settings: &Settings) -> Result<StorePlace> {
+    let (redis, prefix) = (crate::convert::redis(settings), settings.jobs.redis_prefix.clone());
+    if let Some(redis) = redis {
+        let lease = settings.jobs.lease;
+        return Ok(StorePlace::Shared(SharedOptions { redis, prefix, lease }));
+    }
+    let path = settings.jobs.store.clone();
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| {
+            let hint = "create it, or set `jobs.store` to a file in another folder";
+            format!("cannot create the folder `{}`\nhint: {hint}", folder.display())
+        })?;
+    }
+    Ok(StorePlace::File(path))
 }
 
 /// Returns the trace that PHP gets if spans are not collected: that of the only job's push.

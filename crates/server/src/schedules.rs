@@ -1,6 +1,6 @@
 //! Schedules: the work of each `[[schedule]]`, and the thread of crates/schedule that runs it.
 
-use crate::convert::console_command;
+use crate::convert::{console_command, redis};
 use crate::pools::Pools;
 use anyhow::{Context, Result};
 use samovar_channel::{NewJob, Push, PushReply};
@@ -9,7 +9,8 @@ use samovar_config::Settings;
 use samovar_front::FrontHandle;
 use samovar_jobs::Jobs;
 use samovar_schedule::{
-    Command, Launch, Overlap, RunEnd, RunResult, Schedule, ScheduleOptions, Schedules, Work,
+    Command, Launch, Overlap, RunEnd, RunPlace, RunResult, Schedule, ScheduleOptions, Schedules,
+    SharedRuns, Work,
 };
 use samovar_supervisor::{
     Command as Order, ConsoleSettings, Handle, OneShot, OneShotEvent, StopReason,
@@ -31,6 +32,7 @@ struct Parts {
     pools: Pools,
     jobs: Option<Jobs>,
     store: PathBuf,
+    shared: Option<SharedRuns>,
 }
 
 impl Scheduling {
@@ -47,6 +49,11 @@ impl Scheduling {
             pools: pools.clone(),
             jobs,
             store: store(settings),
+            shared: redis(settings).map(|redis| SharedRuns {
+                redis,
+                prefix: settings.jobs.redis_prefix.clone(),
+                lease: settings.jobs.lease,
+            }),
         };
         let scheduling = Scheduling(Arc::new(parts));
         scheduling.apply(settings)?;
@@ -64,6 +71,21 @@ impl Scheduling {
         if settings.schedules.is_empty() {
             return Ok(());
         }
+        let place = match &self.0.shared {
+            Some(shared) => RunPlace::Shared(shared.clone()),
+            None => RunPlace::File(self.file()?),
+        };
+        let front = self.0.front.clone();
+        let is_stopping = Box::new(move || front.drains());
+        let options = ScheduleOptions { place, schedules: schedules(), is_stopping };
+        let started = Schedules::start(options)?;
+        // Only one reload runs at a time.
+        let _ = self.0.running.set(started);
+        Ok(())
+    }
+
+    /// Returns the file of the last runs. Creates its folder.
+    fn file(&self) -> Result<PathBuf> {
         let path = self.0.store.clone();
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(|| {
@@ -71,13 +93,7 @@ impl Scheduling {
                 format!("cannot create the folder `{}`\nhint: {hint}", folder.display())
             })?;
         }
-        let front = self.0.front.clone();
-        let is_stopping = Box::new(move || front.drains());
-        let options = ScheduleOptions { path, schedules: schedules(), is_stopping };
-        let started = Schedules::start(options)?;
-        // Only one reload runs at a time.
-        let _ = self.0.running.set(started);
-        Ok(())
+        Ok(path)
     }
 
     /// Returns the state of all schedules.

@@ -1,7 +1,9 @@
 //! Domain names for automatic certificates: the allowed names, the listeners that follow from them,
 //! and the folder of the keys.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::schema::listener::{Listener, Protocol};
 use crate::schema::setting::Surroundings;
@@ -19,6 +21,8 @@ const LABEL_BYTES_MAX: usize = 63;
 const LISTEN: &str = "127.0.0.1:8080";
 /// Default listeners of a server with domain names: the authority connects to these ports.
 const LISTEN_WITH_DOMAINS: [&str; 2] = [":80?redirect", "https://:443"];
+/// Allowed leases of jobs.
+const LEASES: RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_hours(1);
 /// Folder for persistent data of a server started by root.
 const STATE_OF_ROOT: &str = "/var/lib/samovar";
 
@@ -118,6 +122,15 @@ pub(crate) fn finish_jobs(settings: &mut Settings, around: &Surroundings<'_>) ->
         settings.jobs.store = state(around).join("jobs.sqlite");
     }
     Ok(())
+}
+
+/// Checks the lease of jobs.
+pub(crate) fn finish_lease(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
+    if LEASES.contains(&settings.jobs.lease) {
+        return Ok(());
+    }
+    let wrong = format!("`jobs.lease` is {:?}", settings.jobs.lease);
+    Err((wrong, "use a time from 2s to 1h".to_owned()))
 }
 
 /// Sets the default file for the generated token of the admin listener.

@@ -11,6 +11,7 @@ use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
 use crate::schema::macros::Blank;
 use crate::schema::queue::Queue;
+use crate::schema::redis::Redis;
 use crate::schema::schedule::Schedule;
 use crate::schema::secret::AdminToken;
 use crate::schema::send_folder::SendFolder;
@@ -415,6 +416,14 @@ pub struct Jobs {
     pub store: PathBuf,
     /// Maximum bytes of all jobs.
     pub bytes_max: u64,
+    /// A Redis that several machines share; `None`: the file.
+    pub redis: Option<Redis>,
+    /// Prefix of all keys in the Redis.
+    pub redis_prefix: String,
+    /// Certificates that TLS to the Redis trusts; empty: those of the system.
+    pub redis_roots: PathBuf,
+    /// Time after which the jobs of a server without a sign of life run elsewhere.
+    pub lease: Duration,
 }
 }
 

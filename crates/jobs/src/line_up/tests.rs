@@ -3,6 +3,7 @@
 use super::*;
 use crate::batch;
 use crate::job::Content;
+use std::time::Duration;
 
 const BYTES_MAX: usize = 10_000;
 
@@ -169,8 +170,8 @@ fn backoff_doubles_up_to_its_maximum() {
         (4, 30_000, 60_000),
         (200, 30_000, 60_000),
     ] {
-        assert_eq!(queue.backoff_ms(attempts, |_| 0), least);
-        assert_eq!(queue.backoff_ms(attempts, |to| to - 1), most);
+        assert_eq!(queue.settings.backoff_ms(attempts, |_| 0), least);
+        assert_eq!(queue.settings.backoff_ms(attempts, |to| to - 1), most);
     }
 }
 

@@ -49,7 +49,7 @@ fn folders(settings: &Settings) -> Vec<Folder> {
     let mut folders = vec![("temp_dir", settings.temp_dir.clone())];
     folders.extend(issued.then(|| ("acme.folder", settings.acme.folder.clone())));
     let files = [
-        ("jobs.store", has_queues(settings).then_some(&*settings.jobs.store)),
+        ("jobs.store", has_store(settings).then_some(&*settings.jobs.store)),
         ("insight.store", settings.insight.store.as_deref()),
         ("log", file_of(&settings.log)),
         ("access_log", file_of(&settings.access_log)),
@@ -59,8 +59,9 @@ fn folders(settings: &Settings) -> Vec<Folder> {
     folders
 }
 
-fn has_queues(settings: &Settings) -> bool {
-    settings.pools.iter().any(|pool| pool.queue.is_some())
+/// Whether there is a file of jobs.
+fn has_store(settings: &Settings) -> bool {
+    settings.jobs.redis.is_none() && settings.pools.iter().any(|pool| pool.queue.is_some())
 }
 
 fn folder_of(setting: &'static str, file: Option<&Path>) -> Option<Folder> {

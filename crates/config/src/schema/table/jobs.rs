@@ -1,6 +1,7 @@
 //! The section Queues: the store of jobs.
 
 use crate::schema::domain;
+use crate::schema::redis::Redis;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 
 use super::row::{self, path};
@@ -40,6 +41,69 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "If there is no room, a push throws a RuntimeException. The file can be larger by \
                about a half, because the database reuses its pages but never shrinks.",
         on_reload: OnReload::Kept(|old, new| old.jobs.bytes_max != new.jobs.bytes_max),
+        ..PLAIN
+    },
+    Setting {
+        key: "jobs.redis",
+        flag: "jobs-redis",
+        value: "URL",
+        kind: Kind::Text {
+            allowed: "`redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with \
+                      `rediss://` for TLS, or `unix://[:PASSWORD@]/PATH[?db=DATABASE]`",
+            set: |settings, text, _| {
+                settings.jobs.redis = Some(Redis::parse(text)?);
+                Some(())
+            },
+        },
+        default: Preset::Derived("none: `jobs.store`"),
+        doc: "Redis that stores the jobs of all queues, and the last runs of all schedules. \
+              Several machines can share it",
+        long: "Redis 7.0 or newer, or Valkey, with an append-only file. A password is \
+               percent-encoded. Command lines are visible to all users of a machine: use \
+               SAMOVAR_JOBS_REDIS or the file if it has one.",
+        on_reload: OnReload::Kept(|old, new| old.jobs.redis != new.jobs.redis),
+        is_secret: true,
+        ..PLAIN
+    },
+    Setting {
+        key: "jobs.redis_prefix",
+        flag: "jobs-redis-prefix",
+        value: "NAME",
+        kind: Kind::Text {
+            allowed: "1 to 64 letters, digits, `-`, `_`, `.`",
+            set: |settings, text, _| {
+                let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+                let is_sound = (1..=64).contains(&text.len()) && text.bytes().all(is_allowed);
+                is_sound.then(|| text.clone_into(&mut settings.jobs.redis_prefix))
+            },
+        },
+        default: Preset::Text("samovar"),
+        doc: "Name in all keys of `jobs.redis`. Different applications need different names",
+        on_reload: OnReload::Kept(|old, new| old.jobs.redis_prefix != new.jobs.redis_prefix),
+        ..PLAIN
+    },
+    Setting {
+        key: "jobs.redis_roots",
+        flag: "jobs-redis-roots",
+        value: "FILE",
+        kind: path(|settings, path| settings.jobs.redis_roots = path, "a file"),
+        default: Preset::Derived("the certificates of the system"),
+        doc: "Certificates of the authorities that `jobs.redis` with `rediss://` trusts, as PEM",
+        on_reload: OnReload::Kept(|old, new| old.jobs.redis_roots != new.jobs.redis_roots),
+        ..PLAIN
+    },
+    Setting {
+        key: "jobs.lease",
+        flag: "jobs-lease",
+        value: "TIME",
+        kind: Kind::Timeout { zero: None, field: |settings| &mut settings.jobs.lease },
+        default: Preset::Text("30s"),
+        doc: "Time after which other machines run the jobs, and start the schedules, of a server \
+              without a sign of life. Needs `jobs.redis`",
+        long: "From 2s to 1h. The lease of a running job is extended automatically, whatever its \
+               run time.",
+        on_reload: OnReload::Kept(|old, new| old.jobs.lease != new.jobs.lease),
+        finish: Some(domain::finish_lease),
         ..PLAIN
     },
 ];

@@ -1,21 +1,53 @@
-//! Pushes, batches and results over the embedded store.
+//! Pushes, batches and results: the same tests over the embedded store and over Redis.
 
-use super::*;
-use crate::job::Rate;
+use crate::backend::{Backend, NOT_STARTED_PAUSE_MS, reply};
+use crate::batch::RunError;
+use crate::catalogue::SHOWN_BYTES_MAX;
+use crate::command::{Chosen, Command, CommandResult, Cursor};
+use crate::engine::Engine;
+use crate::job::{QueueSettings, Rate};
+use crate::shared::{SharedOptions, SharedQueues};
 use crate::sqlite::SqliteStore;
+use crate::store::Stage;
 use proptest::prelude::*;
-use samovar_channel::{NewJob, PAYLOAD_BYTES_MAX};
+use samovar_channel::{NewJob, PAYLOAD_BYTES_MAX, Push, PushReply};
+use samovar_redis::{Address, Endpoint, Options};
+use samovar_testkit::Redis;
+use samovar_wire::{DeadJob, QueueStatus};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::Duration;
 use tempfile::TempDir;
 
-struct Bench {
-    folder: TempDir,
-    engine: Option<Engine>,
-    settings: Vec<QueueSettings>,
-    now_ms: u64,
+/// A store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Embedded,
+    Shared,
 }
+
+/// Where the jobs survive a restart of the server.
+enum Ground {
+    Embedded(TempDir),
+    Shared(Redis),
+}
+
+enum Server {
+    Embedded(Engine),
+    Shared(Box<SharedQueues>),
+}
+
+struct Bench {
+    ground: Ground,
+    server: Option<Server>,
+    settings: Vec<QueueSettings>,
+    bytes_max: u64,
+    now_ms: u64,
+    /// Number of batches that run.
+    running: usize,
+}
+
+const LEASE: Duration = Duration::from_secs(30);
 
 fn settings() -> QueueSettings {
     QueueSettings {
@@ -33,36 +65,88 @@ fn settings() -> QueueSettings {
     }
 }
 
+fn options(redis: &Redis) -> SharedOptions {
+    let endpoint = Endpoint::Unix(redis.socket());
+    let second = Duration::from_secs(1);
+    SharedOptions {
+        redis: Options {
+            address: Address { endpoint, database: 0, user: String::new() },
+            password: String::new(),
+            roots: None,
+            connect_limit: second,
+            wait_limit: second,
+        },
+        prefix: "test".to_owned(),
+        lease: LEASE,
+    }
+}
+
 impl Bench {
-    fn new() -> Bench {
-        Bench::with(vec![settings()])
+    fn new(kind: Kind) -> Bench {
+        Bench::with(kind, vec![settings()])
     }
 
-    fn with(settings: Vec<QueueSettings>) -> Bench {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut bench = Bench { folder, engine: None, settings, now_ms: 1_000 };
+    fn with(kind: Kind, settings: Vec<QueueSettings>) -> Bench {
+        let ground = match kind {
+            Kind::Embedded => Ground::Embedded(tempfile::tempdir().expect("a folder")),
+            Kind::Shared => Ground::Shared(Redis::start()),
+        };
+        let (bytes_max, now_ms) = (100_000, 1_000);
+        let mut bench = Bench { ground, server: None, settings, bytes_max, now_ms, running: 0 };
         bench.restart();
         bench
     }
 
-    /// Opens the store as after a kill: everything in memory is lost.
+    /// Opens the store as after a kill: everything in memory is lost. In a shared store, the leases
+    /// of the killed server end.
     fn restart(&mut self) {
-        self.engine = None;
-        let path = self.folder.path().join("jobs.sqlite");
-        let (store, _) = SqliteStore::open(&path, 1).expect("a store");
-        let engine = Engine::open(Box::new(store), self.settings.clone(), 100_000, self.now_ms);
-        self.engine = Some(engine.expect("readable"));
+        self.server = None;
+        self.server = Some(match &self.ground {
+            Ground::Embedded(folder) => {
+                let path = folder.path().join("jobs.sqlite");
+                let (store, _) = SqliteStore::open(&path, 1).expect("a store");
+                let settings = self.settings.clone();
+                let engine = Engine::open(Box::new(store), settings, self.bytes_max, self.now_ms);
+                Server::Embedded(engine.expect("readable"))
+            }
+            Ground::Shared(redis) => {
+                if self.running > 0 {
+                    self.now_ms += 30_000;
+                }
+                let settings = self.settings.clone();
+                let shared = SharedQueues::open(&options(redis), settings, self.bytes_max);
+                Server::Shared(Box::new(shared.expect("a store")))
+            }
+        });
+        self.running = 0;
     }
 
-    fn engine(&mut self) -> &mut Engine {
-        self.engine.as_mut().expect("open")
+    fn engine(&mut self) -> &mut dyn Backend {
+        match self.server.as_mut().expect("open") {
+            Server::Embedded(engine) => engine,
+            Server::Shared(shared) => &mut **shared,
+        }
+    }
+
+    /// Bytes of all jobs in the store.
+    fn used(&self) -> u64 {
+        match (&self.server, &self.ground) {
+            (Some(Server::Embedded(engine)), _) => engine.used(),
+            (_, Ground::Shared(redis)) => {
+                redis.ask(&["get", "{test}:used"]).trim().parse().unwrap_or(0)
+            }
+            _ => panic!("not open"),
+        }
     }
 
     fn try_push(&mut self, jobs: Vec<NewJob>) -> Result<Vec<i64>, PushReply> {
         let now_ms = self.now_ms;
         let pending = self.engine().push(Push { queue: "emails".to_owned(), jobs }, now_ms)?;
-        let ids = self.engine().commit(now_ms).expect("stored");
-        Ok(pending.iter().map(|at| at.map_or(0, |at| ids[at])).collect())
+        let stored = self.engine().commit(now_ms);
+        match reply(&pending, &stored) {
+            PushReply::Stored(ids) => Ok(ids),
+            refused => Err(refused),
+        }
     }
 
     fn push(&mut self, jobs: Vec<NewJob>) -> Vec<i64> {
@@ -73,6 +157,7 @@ impl Bench {
     fn start(&mut self) -> Vec<(u64, Vec<i64>)> {
         let now_ms = self.now_ms;
         let (started, _) = self.engine().start(now_ms);
+        self.running += started.len();
         let ids = |body: &[u8]| {
             let batch: Value = serde_json::from_slice(body).expect("JSON");
             let jobs = batch["jobs"].as_array().expect("a list").clone();
@@ -84,6 +169,7 @@ impl Bench {
     fn finish(&mut self, lease: u64, ran: &Result<Vec<u8>, RunError>) {
         let now_ms = self.now_ms;
         self.engine().finish(lease, ran, now_ms);
+        self.running -= 1;
         self.engine().commit(now_ms).expect("stored");
     }
 
@@ -144,9 +230,8 @@ fn results(outcomes: &[&str]) -> Result<Vec<u8>, RunError> {
     Ok(format!("\x1e{}\x1e", serde_json::json!({ "results": each, "error": "no" })).into_bytes())
 }
 
-#[test]
-fn job_is_pushed_run_and_removed() {
-    let mut bench = Bench::new();
+fn job_is_pushed_run_and_removed(kind: Kind) {
+    let mut bench = Bench::new(kind);
     assert_eq!(bench.push(vec![job("1"), job("[2]")]), [1, 2]);
     let batches = bench.start();
     assert_eq!(batches, [(1, vec![1, 2])]);
@@ -158,18 +243,16 @@ fn job_is_pushed_run_and_removed() {
     assert!(bench.start().is_empty());
 }
 
-#[test]
-fn running_job_runs_again_after_death_of_server() {
-    let mut bench = Bench::new();
+fn running_job_runs_again_after_death_of_server(kind: Kind) {
+    let mut bench = Bench::new(kind);
     bench.push(vec![job("1")]);
     assert_eq!(bench.start().len(), 1);
     bench.restart();
     assert_eq!(bench.start(), [(1, vec![1])]);
 }
 
-#[test]
-fn failed_job_is_retried_then_dead_then_revived() {
-    let mut bench = Bench::new();
+fn failed_job_is_retried_then_dead_then_revived(kind: Kind) {
+    let mut bench = Bench::new(kind);
     bench.push(vec![job("1"), job("2")]);
     let lease = bench.start()[0].0;
     bench.finish(lease, &results(&["retry", "done"]));
@@ -193,9 +276,8 @@ fn failed_job_is_retried_then_dead_then_revived() {
     assert_eq!(bench.figures().dead, 0);
 }
 
-#[test]
-fn batch_that_did_not_start_counts_no_attempt() {
-    let mut bench = Bench::new();
+fn batch_that_did_not_start_counts_no_attempt(kind: Kind) {
+    let mut bench = Bench::new(kind);
     bench.push(vec![job("1")]);
     for _ in 0..5 {
         let lease = bench.start()[0].0;
@@ -206,9 +288,8 @@ fn batch_that_did_not_start_counts_no_attempt() {
     assert_eq!(bench.figures().failed_total, 0);
 }
 
-#[test]
-fn unique_job_is_stored_once() {
-    let mut bench = Bench::new();
+fn unique_job_is_stored_once(kind: Kind) {
+    let mut bench = Bench::new(kind);
     let unique = || NewJob { key: Some("a".to_owned()), unique_ms: 1_000, ..job("1") };
     assert_eq!(bench.push(vec![unique(), unique()]), [1, 0]);
     assert_eq!(bench.push(vec![unique()]), [0]);
@@ -219,9 +300,8 @@ fn unique_job_is_stored_once() {
     assert_eq!(bench.push(vec![unique()]), [2]);
 }
 
-#[test]
-fn wrong_and_too_many_pushes_are_refused() {
-    let mut bench = Bench::new();
+fn wrong_and_too_many_pushes_are_refused(kind: Kind) {
+    let mut bench = Bench::new(kind);
     let wrong = |bench: &mut Bench, jobs: Vec<NewJob>, word: &str| {
         let Err(PushReply::Wrong(why)) = bench.try_push(jobs) else { panic!("accepted: {word}") };
         assert!(why.contains(word), "{why}");
@@ -234,7 +314,8 @@ fn wrong_and_too_many_pushes_are_refused() {
     wrong(&mut bench, vec![NewJob { key: Some(String::new()), ..job("1") }], "a key has");
     wrong(&mut bench, vec![NewJob { delay_ms: u64::MAX, ..job("1") }], "366 days");
     let unknown = Push { queue: "other".to_owned(), jobs: vec![job("1")] };
-    let refused = bench.engine().push(unknown, 0).expect_err("unknown");
+    let now_ms = bench.now_ms;
+    let refused = bench.engine().push(unknown, now_ms).expect_err("unknown");
     assert!(matches!(refused, PushReply::Wrong(why) if why.contains("`emails`")));
     let large = || job(&format!("\"{}\"", "x".repeat(40_000)));
     assert_eq!(bench.push(vec![large(), large()]), [1, 2]);
@@ -243,9 +324,8 @@ fn wrong_and_too_many_pushes_are_refused() {
     assert_eq!(bench.figures().refused_total, 1);
 }
 
-#[test]
-fn paused_queue_stays_paused_after_restart() {
-    let mut bench = Bench::new();
+fn paused_queue_stays_paused_after_restart(kind: Kind) {
+    let mut bench = Bench::new(kind);
     bench.push(vec![job("1")]);
     bench.command(&Command::Pause("emails".to_owned()));
     bench.restart();
@@ -254,9 +334,8 @@ fn paused_queue_stays_paused_after_restart() {
     assert_eq!(bench.start().len(), 1);
 }
 
-#[test]
-fn drop_removes_waiting_jobs_only() {
-    let mut bench = Bench::new();
+fn drop_removes_waiting_jobs_only(kind: Kind) {
+    let mut bench = Bench::new(kind);
     bench.push((0..5).map(|n| job(&n.to_string())).collect());
     let (lease, running) = bench.start()[0].clone();
     assert_eq!(running, [1, 2, 3]);
@@ -273,12 +352,12 @@ fn two_queues() -> Vec<QueueSettings> {
     vec![settings(), QueueSettings { name: "other".to_owned(), ..settings() }]
 }
 
-#[test]
-fn moved_jobs_keep_their_state_and_running_ones_stay() {
-    let mut bench = Bench::with(two_queues());
+fn moved_jobs_keep_their_state_and_running_ones_stay(kind: Kind) {
+    let mut settings = two_queues();
+    settings[0].workers = 1;
+    let mut bench = Bench::with(kind, settings);
     bench.push((0..5).map(|n| job(&n.to_string())).collect());
     bench.push(vec![NewJob { delay_ms: 500, ..job("9") }]);
-    bench.engine().queues[0].settings.workers = 1;
     let (lease, running) = bench.start()[0].clone();
     assert_eq!(running, [1, 2, 3]);
     assert_eq!(changed(bench.relocate(all("emails"), Stage::Alive)), 3);
@@ -293,9 +372,8 @@ fn moved_jobs_keep_their_state_and_running_ones_stay() {
     assert!(matches!(bench.command(&same), CommandResult::Failed(why) if why.contains("already")));
 }
 
-#[test]
-fn dead_jobs_are_moved_as_dead_jobs() {
-    let mut bench = Bench::with(two_queues());
+fn dead_jobs_are_moved_as_dead_jobs(kind: Kind) {
+    let mut bench = Bench::with(kind, two_queues());
     bench.push(vec![job("1"), job("2")]);
     let lease = bench.start()[0].0;
     bench.finish(lease, &results(&["fail", "fail"]));
@@ -308,25 +386,23 @@ fn dead_jobs_are_moved_as_dead_jobs() {
     }
     bench.command(&Command::DropDead(all("emails")));
     bench.command(&Command::DropDead(all("other")));
-    let left: Vec<u64> = bench.engine().totals.iter().map(|totals| totals.dead_bytes).collect();
-    assert_eq!(left, [0, 0]);
+    assert_eq!(bench.used(), 0);
 }
 
-#[test]
-fn revived_job_frees_its_bytes() {
-    let mut bench = Bench::new();
+fn revived_job_frees_its_bytes(kind: Kind) {
+    let mut bench = Bench::new(kind);
     bench.push(vec![NewJob { key: Some("ä".to_owned()), ..job("\"ü\"") }]);
+    let used = bench.used();
     let lease = bench.start()[0].0;
     bench.finish(lease, &results(&["fail"]));
-    assert!(bench.engine().totals[0].dead_bytes > 0);
+    assert!(bench.used() > used, "the error takes room");
     bench.command(&Command::Retry(all("emails")));
-    assert_eq!(bench.engine().totals[0].dead_bytes, 0);
+    assert_eq!(bench.used(), used);
     assert_eq!(bench.figures().ready, 1);
 }
 
-#[test]
-fn jobs_of_a_removed_queue_can_be_moved() {
-    let mut bench = Bench::new();
+fn jobs_of_a_removed_queue_can_be_moved(kind: Kind) {
+    let mut bench = Bench::new(kind);
     bench.push(vec![job("1"), job("2")]);
     let lease = bench.start()[0].0;
     bench.finish(lease, &results(&["fail", "done"]));
@@ -342,10 +418,10 @@ fn jobs_of_a_removed_queue_can_be_moved() {
     assert_eq!(bench.start()[0].1, [3]);
 }
 
-#[test]
-fn command_changes_limited_parts() {
-    let mut bench = Bench::with(two_queues());
-    bench.engine().bytes_max = 10_000_000;
+fn command_changes_limited_parts(kind: Kind) {
+    let mut bench = Bench::with(kind, two_queues());
+    bench.bytes_max = 10_000_000;
+    bench.restart();
     for _ in 0..3 {
         bench.push((0..900).map(|n| job(&n.to_string())).collect());
     }
@@ -365,10 +441,10 @@ fn command_changes_limited_parts() {
     assert_eq!((bench.figures_of(0).ready, bench.figures_of(1).ready), (3, 2_700));
 }
 
-#[test]
-fn response_with_dead_jobs_is_limited_by_bytes() {
-    let mut bench = Bench::new();
-    bench.engine().bytes_max = 10_000_000;
+fn response_with_dead_jobs_is_limited_by_bytes(kind: Kind) {
+    let mut bench = Bench::new(kind);
+    bench.bytes_max = 10_000_000;
+    bench.restart();
     let payload = format!("\"{}\"", "x".repeat(40_000));
     for _ in 0..60 {
         bench.push(vec![job(&payload)]);
@@ -393,11 +469,10 @@ fn response_with_dead_jobs_is_limited_by_bytes() {
     assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [7]);
 }
 
-#[test]
-fn rate_limits_the_starts_of_all_workers() {
+fn rate_limits_the_starts_of_all_workers(kind: Kind) {
     let rate = Some(Rate { count: 10, period_ms: 1_000 });
     let slow = QueueSettings { rate, workers: 50, batch: 1, ..settings() };
-    let mut bench = Bench::with(vec![slow]);
+    let mut bench = Bench::with(kind, vec![slow]);
     bench.push((0..50).map(|n| job(&n.to_string())).collect());
     let mut started = 0;
     for _ in 0..100 {
@@ -407,10 +482,9 @@ fn rate_limits_the_starts_of_all_workers() {
     assert!((20..=21).contains(&started), "{started} jobs in two seconds");
 }
 
-#[test]
-fn job_that_failed_keeps_the_turn_of_its_key_after_a_restart() {
+fn job_that_failed_keeps_the_turn_of_its_key_after_a_restart(kind: Kind) {
     let one = QueueSettings { concurrency_per_key: 1, ..settings() };
-    let mut bench = Bench::with(vec![one]);
+    let mut bench = Bench::with(kind, vec![one]);
     let keyed = |key: &str| NewJob { key: Some(key.to_owned()), ..job("1") };
     bench.push(vec![keyed("a"), keyed("a"), keyed("b")]);
     let (lease, ids) = bench.start()[0].clone();
@@ -426,13 +500,47 @@ fn job_that_failed_keeps_the_turn_of_its_key_after_a_restart() {
     assert_eq!(bench.start()[0].1, [2], "a dead job gives its turn away");
 }
 
+macro_rules! over_each_store {
+    ($($name:ident)*) => {
+        mod embedded {
+            $(#[test] fn $name() { super::$name(super::Kind::Embedded); })*
+        }
+        mod shared {
+            $(#[test] fn $name() { super::$name(super::Kind::Shared); })*
+        }
+    };
+}
+
+over_each_store! {
+    job_is_pushed_run_and_removed
+    running_job_runs_again_after_death_of_server
+    failed_job_is_retried_then_dead_then_revived
+    batch_that_did_not_start_counts_no_attempt
+    unique_job_is_stored_once
+    wrong_and_too_many_pushes_are_refused
+    paused_queue_stays_paused_after_restart
+    drop_removes_waiting_jobs_only
+    moved_jobs_keep_their_state_and_running_ones_stay
+    dead_jobs_are_moved_as_dead_jobs
+    revived_job_frees_its_bytes
+    jobs_of_a_removed_queue_can_be_moved
+    command_changes_limited_parts
+    response_with_dead_jobs_is_limited_by_bytes
+    rate_limits_the_starts_of_all_workers
+    job_that_failed_keeps_the_turn_of_its_key_after_a_restart
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::Embedded), Just(Kind::Shared)]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     /// Jobs run while results get lost and the server dies: each one ends, and none is lost.
     #[test]
-    fn every_job_runs_at_least_once(steps in proptest::collection::vec(0_u8..6, 1..60)) {
-        let mut bench = Bench::new();
+    fn every_job_runs_at_least_once(kind in kinds(), steps in proptest::collection::vec(0_u8..6, 1..60)) {
+        let mut bench = Bench::new(kind);
         let (mut pushed, mut ran) = (HashSet::new(), HashSet::new());
         let mut leases = Vec::new();
         for step in steps {

@@ -1,0 +1,180 @@
+//! Scripts on a connection that is opened again after a failure.
+
+use crate::address::Options;
+use crate::connection::{Connection, append};
+use crate::error::Error;
+use crate::reply::Reply;
+use std::time::{Duration, Instant};
+
+/// Pause between two attempts within a request.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// Major version of Redis that has flags of scripts.
+const VERSION_MIN: u32 = 7;
+
+/// Source of a script. Each call is atomic.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// Flags of its first line, such as `allow-oom`; empty: none.
+    pub flags: &'static str,
+    /// Lua code.
+    pub code: &'static str,
+}
+
+/// A call of a script.
+#[derive(Clone, Debug)]
+pub struct ScriptCall {
+    /// Index of the script.
+    pub script: usize,
+    /// Its only key.
+    pub key: Vec<u8>,
+    /// Its arguments.
+    pub arguments: Vec<Vec<u8>>,
+}
+
+/// Properties of a Redis that affect whether jobs are safe in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Identifies the run of Redis: it changes with a restart.
+    pub run: String,
+    /// It has an append-only file.
+    pub has_log: bool,
+    /// What happens at `maxmemory`, such as `noeviction`; empty if unknown.
+    pub eviction: String,
+}
+
+struct Open {
+    connection: Connection,
+    /// Names of the scripts.
+    hashes: Vec<Vec<u8>>,
+}
+
+/// A client for scripts.
+pub struct Client {
+    options: Options,
+    scripts: Vec<Script>,
+    open: Option<Open>,
+    /// Called when a connection has been opened, with its terms: a call to make first.
+    greeting: Box<dyn Fn(&Terms) -> Option<ScriptCall> + Send>,
+}
+
+impl Client {
+    /// Creates a client without a connection. `greeting` returns a call that is the first one of
+    /// each connection.
+    pub fn new(
+        options: Options,
+        scripts: Vec<Script>,
+        greeting: impl Fn(&Terms) -> Option<ScriptCall> + Send + 'static,
+    ) -> Client {
+        Client { options, scripts, open: None, greeting: Box::new(greeting) }
+    }
+
+    /// Opens the connection, unless it is open. It counts against the time of the request.
+    fn connect(&mut self, until: Instant) -> Result<&mut Open, Error> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => self.begin(until)?,
+        };
+        Ok(self.open.insert(open))
+    }
+
+    fn begin(&self, until: Instant) -> Result<Open, Error> {
+        let mut options = self.options.clone();
+        let rest = until.saturating_duration_since(Instant::now());
+        options.connect_limit = options.connect_limit.min(rest.max(RETRY_PAUSE));
+        let mut connection = Connection::open(&options)?;
+        let mut request = Vec::new();
+        append(&mut request, &["INFO"]);
+        for Script { flags, code } in &self.scripts {
+            let first =
+                if flags.is_empty() { "#!lua".into() } else { format!("#!lua flags={flags}") };
+            append(&mut request, &["SCRIPT", "LOAD", &format!("{first}\n{code}")]);
+        }
+        let replies = connection.exchange(&request, 1 + self.scripts.len(), until)?;
+        let mut replies = replies.into_iter();
+        let info = connection.check(replies.next().unwrap_or(Reply::Nil))?;
+        let info = info.text().unwrap_or_default();
+        let field = |name: &str| {
+            let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        let found = field("redis_version");
+        let major = found.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        if major.is_some_and(|major| major < VERSION_MIN) {
+            return Err(Error::Older { address: self.options.address.to_string(), found });
+        }
+        let mut hashes = Vec::new();
+        for reply in replies {
+            if let Reply::Text(hash) = connection.check(reply)? {
+                hashes.push(hash);
+            }
+        }
+        let mut open = Open { connection, hashes };
+        let terms = Terms {
+            run: field("run_id"),
+            has_log: field("aof_enabled") == "1",
+            eviction: field("maxmemory_policy"),
+        };
+        if let Some(call) = (self.greeting)(&terms) {
+            open.run(&[call], until)?.into_iter().next().unwrap_or(Ok(Reply::Nil))?;
+        }
+        Ok(open)
+    }
+
+    /// Calls scripts in one round trip, and returns their replies. If the connection fails and the
+    /// calls are repeatable, they are repeated on a new one until `limit` is over.
+    pub fn run(
+        &mut self,
+        calls: &[ScriptCall],
+        limit: Duration,
+        is_repeatable: bool,
+    ) -> Result<Vec<Result<Reply, Error>>, Error> {
+        let until = Instant::now() + limit;
+        loop {
+            let failure = match self.connect(until).and_then(|open| open.run(calls, until)) {
+                Ok(replies) => return Ok(replies),
+                Err(failure) => failure,
+            };
+            self.open = None;
+            let has_time = Instant::now() + RETRY_PAUSE < until;
+            if !is_repeatable || !failure.is_connection() || !has_time {
+                return Err(failure);
+            }
+            std::thread::sleep(RETRY_PAUSE);
+        }
+    }
+
+    /// Closes the connection: the next request opens a new one.
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+}
+
+impl Open {
+    fn run(
+        &mut self,
+        calls: &[ScriptCall],
+        until: Instant,
+    ) -> Result<Vec<Result<Reply, Error>>, Error> {
+        let mut request = Vec::new();
+        for ScriptCall { script, key, arguments } in calls {
+            let hash = self.hashes.get(*script).map_or(&b""[..], |hash| hash);
+            let mut words: Vec<&[u8]> = vec![b"EVALSHA", hash, b"1", key];
+            words.extend(arguments.iter().map(Vec::as_slice));
+            append(&mut request, &words);
+        }
+        let replies = self.connection.exchange(&request, calls.len(), until)?;
+        let mut all = Vec::with_capacity(replies.len());
+        for reply in replies {
+            match reply {
+                // The scripts were removed: a new connection loads them again.
+                Reply::Error(text) if text.starts_with("NOSCRIPT") => {
+                    let source = std::io::Error::other("its scripts were removed");
+                    let address = String::new();
+                    return Err(Error::Connection { address, source });
+                }
+                reply => all.push(self.connection.check(reply)),
+            }
+        }
+        Ok(all)
+    }
+}
