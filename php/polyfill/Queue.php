@@ -27,7 +27,8 @@ final class Queue
     }
 
     /**
-     * Runs the job, up to $attempts times. $delay, $priority and $uniqueFor have no effect.
+     * Runs the job, up to $attempts times. $delay, $priority and $uniqueFor have no effect. With
+     * $afterResponse, the job runs after the response, unless the request has failed.
      *
      * @throws \RuntimeException when the queue has no handler
      * @throws \Exception when the job fails: the exception of its handler
@@ -39,7 +40,14 @@ final class Queue
         int $priority = 0,
         int $attempts = 0,
         float $uniqueFor = 0.0,
+        bool $afterResponse = false,
     ): ?int {
+        if ($afterResponse) {
+            InlineJobs::defer($this->name, $payload, $key, $attempts);
+
+            return null;
+        }
+
         return InlineJobs::run($this->name, $payload, $key, $attempts);
     }
 
@@ -49,7 +57,15 @@ final class Queue
         float $delay = 0.0,
         int $priority = 0,
         int $attempts = 0,
+        bool $afterResponse = false,
     ): array {
+        if ($afterResponse) {
+            foreach ($payloads as $payload) {
+                InlineJobs::defer($this->name, $payload, null, $attempts);
+            }
+
+            return [];
+        }
         $run = fn (mixed $payload): int => InlineJobs::run($this->name, $payload, null, $attempts);
 
         return array_map($run, array_values($payloads));

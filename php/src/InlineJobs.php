@@ -24,6 +24,9 @@ final class InlineJobs
     private static array $handlers = [];
     private static ?string $loading = null;
     private static int $last = 0;
+    /** @var list<array{string, mixed, ?string, int}> */
+    private static array $deferred = [];
+    private static bool $isRegistered = false;
 
     /** @param array<string, string> $scripts handler scripts by the names of their queues */
     public static function handlers(array $scripts): void
@@ -81,6 +84,48 @@ final class InlineJobs
             $attempt++;
         }
         throw new \RuntimeException("A job of the queue `$queue` was released " . self::RUNS_MAX . ' times');
+    }
+
+    /**
+     * Keeps a job until finish().
+     *
+     * @internal for Samovar\Queue
+     *
+     * @throws \TypeError when the payload contains an object or a resource
+     */
+    public static function defer(string $queue, mixed $payload, ?string $key, int $attempts): void
+    {
+        self::check($payload);
+        self::$deferred[] = [$queue, $payload, $key, $attempts];
+        if (!self::$isRegistered) {
+            self::$isRegistered = true;
+            register_shutdown_function(self::finish(...));
+        }
+    }
+
+    /**
+     * Runs the jobs that were pushed with `afterResponse`, or drops them if the request has failed:
+     * its status is 500 or above, or a fatal error has ended it. Called at the end of the request.
+     */
+    public static function finish(): void
+    {
+        [$jobs, self::$deferred] = [self::$deferred, []];
+        self::$isRegistered = false;
+        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+        $hasFailed = ((error_get_last()['type'] ?? 0) & $fatal) !== 0;
+        if ($jobs === [] || $hasFailed || (int) http_response_code() >= 500) {
+            return;
+        }
+        if (\function_exists('fastcgi_finish_request')) {
+            fastcgi_finish_request();
+        }
+        foreach ($jobs as [$queue, $payload, $key, $attempts]) {
+            try {
+                self::run($queue, $payload, $key, $attempts);
+            } catch (\Exception $failure) {
+                error_log("A job of the queue `$queue` failed: $failure");
+            }
+        }
     }
 
     private static function handler(string $queue): callable

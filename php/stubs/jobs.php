@@ -53,6 +53,10 @@ namespace Samovar {
          * @param int $attempts number of runs before the job is dead; 0: the queue's own
          * @param float $uniqueFor seconds for which no other unique job with $key is stored while
          * this one waits or runs; 0: not unique
+         * @param bool $afterResponse stores the job when the request has succeeded, and returns
+         * null: its response is complete, its status is below 500, and no fatal error or uncaught
+         * exception has ended it. Errors of the store are in the log. Outside a request it has no
+         * effect
          *
          * @throws \TypeError when the payload contains an object or a resource
          * @throws \ValueError when an argument is not allowed, or there is no such queue
@@ -65,6 +69,7 @@ namespace Samovar {
             int $priority = 0,
             int $attempts = 0,
             float $uniqueFor = 0.0,
+            bool $afterResponse = false,
         ): ?int {
         }
 
@@ -73,6 +78,7 @@ namespace Samovar {
          * many calls of push().
          *
          * @param array<mixed> $payloads
+         * @param bool $afterResponse as for push(); then the list is empty
          *
          * @return list<int>
          *
@@ -85,6 +91,7 @@ namespace Samovar {
             float $delay = 0.0,
             int $priority = 0,
             int $attempts = 0,
+            bool $afterResponse = false,
         ): array {
         }
 

@@ -89,6 +89,18 @@ final class InlineJobsTest extends TestCase
         ];
     }
 
+    public function testJobsForTheTimeAfterTheResponseRunAtItsEnd(): void
+    {
+        $queue = \Samovar\queue('emails');
+        self::assertNull($queue->push(1, afterResponse: true));
+        self::assertSame([], $queue->pushMany([2, 3], afterResponse: true));
+        self::assertSame([], $GLOBALS['ran']);
+        \Samovar\Runtime\InlineJobs::finish();
+        self::assertSame([1, 2, 3], array_column($GLOBALS['ran'], 4));
+        \Samovar\Runtime\InlineJobs::finish();
+        self::assertCount(3, $GLOBALS['ran']);
+    }
+
     public function testObjectIsRefused(): void
     {
         $this->expectException(\TypeError::class);

@@ -1,6 +1,7 @@
 //! `[[queue]]`: jobs that requests push, and that workers of their own run.
 
 mod hard;
+mod idle;
 mod operate;
 mod shared;
 mod traces;
@@ -426,4 +427,56 @@ fn queue_workers(server: &Server) -> Vec<i32> {
     let workers = status["workers"].as_array().cloned().unwrap_or_default();
     let own = workers.iter().filter(|worker| worker["pool"] == "work");
     own.filter_map(|worker| i32::try_from(worker["pid"].as_i64()?).ok()).collect()
+}
+
+/// A job that is pushed after the response exists only if the request has succeeded.
+#[test]
+fn push_after_response_depends_on_the_request() {
+    const ENDS: &str = "
+        $queue = Samovar\\queue('work');
+        if ($_GET['end'] === 'many') {
+            echo json_encode($queue->pushMany(['many', 'more'], afterResponse: true));
+        } else {
+            echo json_encode($queue->push($_GET['end'], afterResponse: true));
+        }
+        match ($_GET['end']) {
+            'status' => http_response_code(503),
+            'fatal' => trigger_error('it fails', E_USER_ERROR),
+            'late' => (function () { echo str_repeat('x', 1 << 20); flush(); no_such_function(); })(),
+            'throw' => throw new RuntimeException('it fails'),
+            'exit' => exit(),
+            'finish' => fastcgi_finish_request(),
+            default => null,
+        };
+    ";
+    for begin in [
+        ENDS.to_owned(),
+        format!("Samovar\\checkpoint(); {ENDS}"),
+        format!("Samovar\\serve(function () {{ {ENDS} }});"),
+    ] {
+        let site = Site::new(&format!("<?php {begin}"));
+        let server = site.start("");
+        for end in ["status", "fatal", "late", "throw", "well", "many", "exit", "finish", "status"]
+        {
+            let response = server.client().try_request(&Request::get(&format!("/?end={end}")));
+            if ["well", "exit", "finish"].contains(&end) {
+                assert_eq!(response.expect("complete").text(), "null");
+            }
+        }
+        wait_for_figure(&server, "done_total", 5);
+        let payloads: Vec<Value> = site.ran().iter().map(|job| job[4].clone()).collect();
+        let payloads: BTreeSet<&str> = payloads.iter().filter_map(Value::as_str).collect();
+        assert_eq!(payloads, BTreeSet::from(["well", "many", "more", "exit", "finish"]));
+        server.stop();
+    }
+}
+
+#[test]
+fn push_after_response_that_the_store_refuses_is_logged() {
+    let site =
+        Site::new("<?php Samovar\\queue('other')->push(1, afterResponse: true); echo 'well';");
+    let server = site.start("");
+    assert_eq!(server.get("/").text(), "well");
+    server.wait_for_log("1 jobs for the queue `other` were not stored: there is no queue `other`");
+    server.stop();
 }

@@ -1,6 +1,6 @@
 //! `[[schedule]]`: commands and jobs at certain times.
 
-use samovar_testkit::{Server, Start, binary, eventually};
+use samovar_testkit::{Redis, Server, Start, binary, eventually};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
@@ -348,4 +348,34 @@ fn schedule_pushes_a_job_with_its_payload() {
     assert!(one["detail"].as_str().is_some_and(|text| text.starts_with("job ")), "{one}");
     assert_eq!(one["work"], "queue work");
     server.stop();
+}
+
+/// Servers of several machines: one of them runs the schedules, and another one takes over.
+#[test]
+fn one_of_the_servers_with_the_same_redis_runs_schedules() {
+    let (site, redis) = (Site::new(), Redis::durable());
+    let start = || {
+        let redis = format!("[jobs]\nredis = 'unix://{}'\nlease = '2s'", redis.socket().display());
+        let schedule = site.schedule("say", "every = '1s'");
+        Server::at(site.at("public")).workers(1).config(&format!("{redis}\n{schedule}")).start()
+    };
+    let state = |server: &Server| figures(server, "say")["state"].as_str().map(str::to_owned);
+    let stands_by = |server: &Server| state(server).as_deref() == Some("standby");
+    let first = start();
+    eventually("runs", || (site.ran().len() >= 2).then_some(()));
+    let second = start();
+    eventually("a server that waits", || stands_by(&second).then_some(()));
+    assert!(!stands_by(&first));
+    assert!(schedule(&second, &["run", "say"]).contains("another server runs the schedules"));
+    first.perish();
+    eventually("the other server takes over", || (!stands_by(&second)).then_some(()));
+    let before = site.ran().len();
+    eventually("it runs", || (site.ran().len() > before).then_some(()));
+
+    let third = start();
+    eventually("a server that waits", || stands_by(&third).then_some(()));
+    // A server that stops gives the lease up.
+    second.stop();
+    eventually("the last server", || (!stands_by(&third)).then_some(()));
+    third.stop();
 }

@@ -86,6 +86,8 @@ pub struct WorkerOptions {
     pub json_log: bool,
     /// Whether debug messages of `frankenphp_log` are logged.
     pub debug_log: bool,
+    /// Whether workers run only on CPUs that are otherwise idle.
+    pub is_idle: bool,
 }
 
 /// Number of boots ahead, for an application that supports them.
@@ -130,6 +132,7 @@ impl WorkerOptions {
             pool: String::new(),
             json_log: false,
             debug_log: false,
+            is_idle: false,
         }
     }
 }

@@ -39,7 +39,7 @@ pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;
 pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
-pub use schema::queue::{JobRate, Queue};
+pub use schema::queue::{JobRate, Queue, Window};
 pub use schema::redis::{Redis, RedisEndpoint};
 pub use schema::schedule::{Overlap, Schedule, Work};
 pub use schema::secret::{AdminToken, Secret};

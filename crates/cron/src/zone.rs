@@ -29,6 +29,12 @@ impl Zone {
         &self.name
     }
 
+    /// Returns the minute of the local day of a Unix time in milliseconds.
+    pub fn minute_of_day(&self, unix_ms: u64) -> Option<u16> {
+        let local = timestamp(unix_ms)?.to_zoned(self.rules.clone());
+        Some(u16::try_from(local.hour()).ok()? * 60 + u16::try_from(local.minute()).ok()?)
+    }
+
     /// Returns the local time of a Unix time in milliseconds, with its distance from UTC:
     /// `2026-03-29 03:00:00+02:00`.
     pub fn local(&self, unix_ms: u64) -> String {

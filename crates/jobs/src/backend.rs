@@ -59,7 +59,12 @@ pub(crate) trait Backend: Send {
     fn commit(&mut self, now_ms: u64) -> Result<Vec<Option<i64>>, String>;
 
     /// Selects the batches that can start now. Also returns the time at which to look again.
-    fn start(&mut self, now_ms: u64) -> (Vec<Started>, Option<u64>);
+    /// `closed` returns for a queue that may not start any now the time to look at it again.
+    fn start(
+        &mut self,
+        now_ms: u64,
+        closed: &dyn Fn(usize) -> Option<u64>,
+    ) -> (Vec<Started>, Option<u64>);
 
     /// Carries out a command. Its changes are stored by the next commit.
     fn obey(&mut self, command: &Command, now_ms: u64) -> CommandResult;

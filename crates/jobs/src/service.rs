@@ -75,6 +75,9 @@ pub struct JobsOptions {
     /// Returns whether the previous server, if there was one, has ended. Before, jobs are stored,
     /// but no batch is started.
     pub is_alone: Box<dyn Fn() -> bool + Send>,
+    /// Returns for the index of a queue and the time, in Unix milliseconds, whether its jobs may
+    /// not start now: the time at which to ask again.
+    pub closed: Box<dyn Fn(usize, u64) -> Option<u64> + Send>,
 }
 
 /// Called with the result of a command.
@@ -397,7 +400,7 @@ impl Thread {
                 return None;
             }
         }
-        let (started, look_ms) = self.engine.start(now);
+        let (started, look_ms) = self.engine.start(now, &|queue| (self.options.closed)(queue, now));
         for Started { queue, lease, body, traces, first } in started {
             let callback = Callback(Some((Arc::clone(&self.post), lease)));
             let batch = BatchToRun { queue, body, traces, first };

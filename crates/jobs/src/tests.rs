@@ -33,7 +33,7 @@ enum Ground {
 }
 
 enum Server {
-    Embedded(Engine),
+    Embedded(Box<Engine>),
     Shared(Box<SharedQueues>),
 }
 
@@ -107,7 +107,7 @@ impl Bench {
                 let (store, _) = SqliteStore::open(&path, 1).expect("a store");
                 let settings = self.settings.clone();
                 let engine = Engine::open(Box::new(store), settings, self.bytes_max, self.now_ms);
-                Server::Embedded(engine.expect("readable"))
+                Server::Embedded(Box::new(engine.expect("readable")))
             }
             Ground::Shared(redis) => {
                 if self.running > 0 {
@@ -123,7 +123,7 @@ impl Bench {
 
     fn engine(&mut self) -> &mut dyn Backend {
         match self.server.as_mut().expect("open") {
-            Server::Embedded(engine) => engine,
+            Server::Embedded(engine) => &mut **engine,
             Server::Shared(shared) => &mut **shared,
         }
     }
@@ -156,7 +156,7 @@ impl Bench {
     /// Returns the leases of the started batches, with the ids of their jobs.
     fn start(&mut self) -> Vec<(u64, Vec<i64>)> {
         let now_ms = self.now_ms;
-        let (started, _) = self.engine().start(now_ms);
+        let (started, _) = self.engine().start(now_ms, &|_| None);
         self.running += started.len();
         let ids = |body: &[u8]| {
             let batch: Value = serde_json::from_slice(body).expect("JSON");
@@ -212,6 +212,15 @@ fn changed(result: CommandResult) -> usize {
         CommandResult::Changed(count, _) => count,
         other => panic!("{other:?}"),
     }
+}
+
+fn closed_queue_starts_nothing(kind: Kind) {
+    let mut bench = Bench::with(kind, two_queues());
+    bench.push(vec![job("1")]);
+    let (started, look_ms) = bench.engine().start(1_000, &|at| (at == 0).then_some(1_010));
+    assert!(started.is_empty());
+    assert_eq!(look_ms, Some(1_010));
+    assert_eq!(bench.start().len(), 1);
 }
 
 #[allow(clippy::unnecessary_wraps)] // As a batch returns it.
@@ -512,6 +521,7 @@ macro_rules! over_each_store {
 }
 
 over_each_store! {
+    closed_queue_starts_nothing
     job_is_pushed_run_and_removed
     running_job_runs_again_after_death_of_server
     failed_job_is_retried_then_dead_then_revived

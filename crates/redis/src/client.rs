@@ -48,13 +48,15 @@ struct Open {
     hashes: Vec<Vec<u8>>,
 }
 
+type Greeting = Box<dyn Fn(&Terms) -> Option<ScriptCall> + Send>;
+
 /// A client for scripts.
 pub struct Client {
     options: Options,
     scripts: Vec<Script>,
     open: Option<Open>,
     /// Called when a connection has been opened, with its terms: a call to make first.
-    greeting: Box<dyn Fn(&Terms) -> Option<ScriptCall> + Send>,
+    greeting: Greeting,
 }
 
 impl Client {

@@ -102,13 +102,11 @@ impl RunStore for SharedStore {
             ];
             arguments.extend(fields.map(String::into_bytes));
         }
-        match self.call("save", arguments)?.number() {
-            Some(1) => Ok(()),
-            _ => {
-                self.held_until = None;
-                Err(StoreError::LeaseLost)
-            }
+        if self.call("save", arguments)?.number() == Some(1) {
+            return Ok(());
         }
+        self.held_until = None;
+        Err(StoreError::LeaseLost)
     }
 
     fn place(&self) -> String {

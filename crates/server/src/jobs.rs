@@ -2,6 +2,7 @@
 //! it passes to the front.
 
 use crate::descriptors;
+use crate::idle::Gate;
 use crate::pools::Pools;
 use anyhow::{Context, Result};
 use samovar_channel::{RequestEnds, TraceContext};
@@ -67,6 +68,7 @@ pub(crate) fn start(
     let place = place(settings)?;
     let of = |queue: &QueueSettings| pools.iter().find(|pool| pool.name == queue.name);
     let fronts: Vec<_> = all.iter().filter_map(of).map(|pool| pool.front.clone()).collect();
+    let front_of_http = front;
     let front = front.clone();
     let names: Vec<String> = all.iter().map(|queue| queue.name.clone()).collect();
     let share_ppm = settings.insight.trace_share_ppm;
@@ -80,7 +82,10 @@ pub(crate) fn start(
         }
         _ => ran(Err(RunError::Stopping)),
     };
+    let rules =
+        Gate::new(settings, queues(settings).map(|(_, queue)| queue), (front_of_http, pools));
     let options = JobsOptions {
+        closed: Box::new(move |queue, now_ms| rules.closed(queue, now_ms)),
         place,
         bytes_max: settings.jobs.bytes_max,
         queues: all,

@@ -26,6 +26,7 @@ pub mod development;
 mod engine;
 mod graphs;
 mod handover;
+mod idle;
 mod intake;
 mod jobs;
 mod loads;

@@ -22,6 +22,7 @@ fn modules_use_only_lower_layers() {
         "graphs",
         "loads",
         "jobs",
+        "idle",
         "intake",
         "schedules",
         "publish",

@@ -113,6 +113,8 @@ int samovar_flush(void);
 void samovar_end_response(void);
 /* Marks the response as broken. The client's connection is closed. */
 void samovar_abort_response(void);
+/* The request has failed: jobs for the time after the response are dropped. */
+void samovar_request_failed(void);
 /* Returns 1 if the client has disconnected. */
 int samovar_is_cancelled(void);
 /* Returns the name of the setting whose time the request has used up (its script must end).

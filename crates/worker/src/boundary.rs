@@ -12,7 +12,9 @@ pub(crate) use libphp::{
 };
 
 use crate::bytes::slice;
+use crate::jobs;
 use crate::meter::Meter;
+use crate::os;
 use crate::request_head::Head;
 use crate::shared;
 use crate::tracing;
@@ -83,6 +85,8 @@ struct Exchange {
     body: Vec<u8>,
     /// Set when this process met a checkpoint that it cannot provide: it leaves after its request.
     met_checkpoint: bool,
+    /// Status of the response; 0: it has none yet.
+    status: u16,
 }
 
 struct Global(UnsafeCell<Option<Exchange>>);
@@ -116,6 +120,7 @@ pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
     // process.
     unsafe { samovar_request_accounting_install() };
     tracing::install();
+    os::set_scheduling();
     // Before any rollback, so that the state which a rollback restores has already joined.
     ring.join(lanes);
     // Set once per process: no worker is forked from another.
@@ -130,6 +135,7 @@ pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
         meter: Meter::persistent(),
         body: Vec::with_capacity(samovar_ring::BODY_BYTES),
         met_checkpoint: false,
+        status: 0,
     };
     // SAFETY: see `Global`; nothing else has run in this process yet.
     unsafe { *EXCHANGE.0.get() = Some(exchange) };
@@ -199,6 +205,8 @@ impl Exchange {
                     samovar_request_accounting_open(head, self.taken_ns, boot.ago_ns, boot.ns);
                 };
                 tracing::open();
+                self.status = 0;
+                jobs::open();
                 if TURN.get().is_some_and(RunPermit::is_counted) {
                     // SAFETY: sets flags of this thread.
                     unsafe { samovar_permit_open() };
@@ -219,6 +227,12 @@ impl Exchange {
     fn finish(&mut self, peak_bytes: u64, grown_bytes: i64) {
         shared::let_go();
         let Some(slot) = self.slot.take() else { return };
+        let pushes = jobs::deferred(self.status);
+        if !pushes.is_empty() {
+            // The client does not wait for the store. It may have disconnected.
+            let _ = self.ring.end_response(slot);
+            jobs::push_deferred(&pushes);
+        }
         tracing::close(self.ring.request(slot).cast(), peak_bytes);
         let (mut len, mut ending) = (0, 0);
         // SAFETY: clears flags of this thread.
@@ -344,6 +358,7 @@ extern "C" fn samovar_detach() {
     unsafe { samovar_permit_close() };
     // SAFETY: drops the state of the request accounting.
     unsafe { samovar_request_accounting_forked() };
+    jobs::forked();
     tracing::forked();
     // SAFETY: see `Global`. Not dropped: the parent continues to use the resources it points to.
     std::mem::forget(unsafe { (*EXCHANGE.0.get()).take() });
@@ -404,7 +419,10 @@ unsafe extern "C" fn samovar_put_head(status: c_int, lines: *const c_char, len: 
     // SAFETY: boundary.h: `lines` has `len` bytes.
     let lines = unsafe { slice(lines, len) };
     let status = u16::try_from(status).unwrap_or(500);
-    status_of(with(|x| x.slot.is_some_and(|slot| x.ring.put_head(slot, status, lines))))
+    status_of(with(|x| {
+        x.status = status;
+        x.slot.is_some_and(|slot| x.ring.put_head(slot, status, lines))
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -444,6 +462,11 @@ extern "C" fn samovar_abort_response() {
             x.ring.abort_response(slot);
         }
     });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_request_failed() {
+    jobs::fail();
 }
 
 #[unsafe(no_mangle)]

@@ -4,6 +4,7 @@
 //! C adds the jobs of a push one after another, then sends them together.
 
 use crate::bytes::slice;
+use crate::log;
 use samovar_channel::{NewJob, Push, PushReply, TraceContext};
 use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_int};
@@ -41,8 +42,17 @@ const STORED: c_int = 0;
 const WRONG: c_int = 1;
 const FAILED: c_int = 2;
 
+/// Maximum number and bytes of the jobs that one request keeps for the time after its response.
+const DEFERRED_JOBS_MAX: usize = 1_000;
+const DEFERRED_BYTES_MAX: usize = 4 << 20;
+
 struct State {
     jobs: Vec<NewJob>,
+    /// Pushes for the time after the response of the request that runs.
+    deferred: Vec<Push>,
+    has_failed: bool,
+    /// Whether this process runs a request.
+    is_open: bool,
     ids: Vec<i64>,
     problem: Option<CString>,
 }
@@ -51,8 +61,14 @@ struct Global(UnsafeCell<State>);
 // SAFETY: the process has one thread. `with` hands out one reference at a time, because no function
 // called inside it calls back into this file (none calls PHP).
 unsafe impl Sync for Global {}
-static STATE: Global =
-    Global(UnsafeCell::new(State { jobs: Vec::new(), ids: Vec::new(), problem: None }));
+static STATE: Global = Global(UnsafeCell::new(State {
+    jobs: Vec::new(),
+    deferred: Vec::new(),
+    has_failed: false,
+    is_open: false,
+    ids: Vec::new(),
+    problem: None,
+}));
 
 fn with<R>(f: impl FnOnce(&mut State) -> R) -> R {
     // SAFETY: see `Global`: single thread, not re-entered.
@@ -132,6 +148,89 @@ unsafe extern "C" fn samovar_jobs_push(queue: *const c_char, len: usize) -> c_in
             Err(error) => state.fail(FAILED, &error.to_string()),
         }
     })
+}
+
+/// Keeps the jobs that were added until the request has succeeded.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_jobs_defer(queue: *const c_char, len: usize) -> c_int {
+    if !with(|state| state.is_open) {
+        // SAFETY: the same requirement.
+        return unsafe { samovar_jobs_push(queue, len) };
+    }
+    // SAFETY: jobs.h: `queue` has `len` bytes.
+    let queue = String::from_utf8_lossy(unsafe { slice(queue, len) }).into_owned();
+    with(|state| {
+        let push = Push { queue, jobs: std::mem::take(&mut state.jobs) };
+        state.ids = Vec::new();
+        if SOCKET.get().is_none() {
+            let why = "this server has no queue\nhint: add a table [[queue]] to the settings";
+            return state.fail(WRONG, why);
+        }
+        let all = || state.deferred.iter().chain([&push]).flat_map(|push| &push.jobs);
+        let bytes: usize = all().map(|job| job.payload.len()).sum();
+        if all().count() > DEFERRED_JOBS_MAX || bytes > DEFERRED_BYTES_MAX {
+            let why = format!(
+                "a request pushes at most {DEFERRED_JOBS_MAX} jobs with {DEFERRED_BYTES_MAX} bytes \
+                 after its response\nhint: push them without afterResponse"
+            );
+            return state.fail(FAILED, &why);
+        }
+        state.deferred.push(push);
+        STORED
+    })
+}
+
+/// A request begins.
+pub(crate) fn open() {
+    with(|state| {
+        (state.has_failed, state.is_open) = (false, true);
+        // Of a request that has lost its slot.
+        if !state.deferred.is_empty() {
+            state.deferred = Vec::new();
+        }
+    });
+}
+
+/// The request has failed.
+pub(crate) fn fail() {
+    with(|state| {
+        state.has_failed = true;
+        state.deferred = Vec::new();
+    });
+}
+
+/// This process was forked by a request, whose jobs its parent pushes.
+pub(crate) fn forked() {
+    with(|state| {
+        state.is_open = false;
+        state.deferred = Vec::new();
+    });
+}
+
+/// The request ends. Returns the pushes to make after the response, if the request has succeeded.
+pub(crate) fn deferred(status: u16) -> Vec<Push> {
+    with(|state| {
+        state.is_open = false;
+        let pushes = std::mem::take(&mut state.deferred);
+        if state.has_failed || !(100..500).contains(&status) { Vec::new() } else { pushes }
+    })
+}
+
+/// Pushes jobs after the response. Errors are logged.
+pub(crate) fn push_deferred(pushes: &[Push]) {
+    let Some(socket) = SOCKET.get() else { return };
+    for push in pushes {
+        let why = match samovar_channel::push(socket.as_fd(), push) {
+            Ok(PushReply::Wrong(why) | PushReply::Refused(why)) => why,
+            Ok(PushReply::Stored(_) | PushReply::Depth(_)) => continue,
+            Err(error) => error.to_string(),
+        };
+        let (queue, jobs) = (push.queue.escape_debug(), push.jobs.len());
+        log::write(
+            &format!("PHP Samovar: {jobs} jobs for the queue `{queue}` were not stored: {why}"),
+            "",
+        );
+    }
 }
 
 impl State {

@@ -13,6 +13,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Waits until at least one of `fds` is readable or at its end. Returns which are.
@@ -25,6 +26,29 @@ pub(crate) fn wait_for_any<const N: usize>(
     retry_on_intr(|| poll(&mut polled, None))?;
     let mut found = polled.iter().map(|fd| !fd.revents().is_empty());
     Ok(fds.map(|fd| fd.is_some() && found.next().unwrap_or(false)))
+}
+
+/// Set before the first fork.
+static IS_IDLE: AtomicBool = AtomicBool::new(false);
+
+/// Makes workers run only on CPUs that are otherwise idle.
+pub(crate) fn use_idle_cpus() {
+    IS_IDLE.store(true, Ordering::Relaxed);
+}
+
+/// Gives a worker the scheduling policy of its template's settings. The template and the image
+/// process keep theirs, so that a boot ends on a busy machine too.
+pub(crate) fn set_scheduling() {
+    if !IS_IDLE.load(Ordering::Relaxed) {
+        return;
+    }
+    // The kernel counts the time of processes with this value apart from that of others. Neither
+    // call fails: both only lower the priority.
+    let _ = rustix::process::nice(19);
+    // SAFETY: plain numbers, all of which may be zero.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is valid during the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
 /// Waits until `fd` is writable, for at most `limit`. Returns false if it is not.

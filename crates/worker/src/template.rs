@@ -45,6 +45,9 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     let (traces, loads, options) = (inherited.traces, inherited.loads, inherited.options);
     log::use_json(options.json_log);
     log::name(&options.pool);
+    if options.is_idle {
+        os::use_idle_cpus();
+    }
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
     let kept: Vec<_> =

@@ -4,6 +4,7 @@
 //! its table may also have the settings of a pool.
 
 use crate::schema::console::Field;
+use samovar_cron::Zone;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ pub(crate) const KEY: &str = "queue";
 
 pub(crate) const BATCH: RangeInclusive<i64> = 1..=1_000;
 pub(crate) const ATTEMPTS: RangeInclusive<i64> = 1..=1_000;
+pub(crate) const CPU_MAX: RangeInclusive<i64> = 1..=100;
 pub(crate) const PER_KEY: RangeInclusive<i64> = 0..=1_000;
 pub(crate) const RATE: RangeInclusive<u64> = 1..=1_000_000;
 pub(crate) const OLDEST_MAX: Duration = Duration::from_hours(24 * 366);
@@ -39,6 +41,51 @@ pub struct Queue {
     pub rate: Option<JobRate>,
     /// Age of the oldest ready job above which the health check warns; zero: never.
     pub oldest_max: Duration,
+    /// Whether its jobs run only while HTTP is quiet.
+    pub is_idle: bool,
+    /// CPU time of the machine, in percent, from which on no idle job starts; 100: no limit.
+    pub cpu_max: u64,
+    /// Time of the day at which its jobs may start; `None`: always.
+    pub window: Option<Window>,
+}
+
+/// A part of each day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Minute of the day at which it begins.
+    pub from: u16,
+    /// Minute of the day at which it ends; a smaller one than `from` is on the next day.
+    pub until: u16,
+    /// Time zone of both.
+    pub zone: Zone,
+}
+
+impl Window {
+    /// Parses a text such as `02:00-06:00`.
+    pub(crate) fn parse(text: &str, zone: Zone) -> Option<Window> {
+        let (from, until) = text.split_once('-')?;
+        let (from, until) = (minute(from)?, minute(until)?);
+        (from != until).then_some(Window { from, until, zone })
+    }
+
+    /// Returns whether the window contains this minute of the day.
+    pub fn contains(&self, minute: u16) -> bool {
+        if self.from < self.until {
+            (self.from..self.until).contains(&minute)
+        } else {
+            minute >= self.from || minute < self.until
+        }
+    }
+}
+
+/// Returns the minute of the day of a text such as `02:00`.
+fn minute(text: &str) -> Option<u16> {
+    let (hours, minutes) = text.split_once(':')?;
+    let number = |text: &str, max: u16| {
+        let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u16>().ok().filter(|number| is_plain && *number <= max)
+    };
+    Some(number(hours, 23)? * 60 + number(minutes, 59)?)
 }
 
 /// A number of jobs per time.
@@ -78,11 +125,14 @@ impl Default for Queue {
             concurrency_per_key: 0,
             rate: None,
             oldest_max: Duration::from_mins(15),
+            is_idle: false,
+            cpu_max: 50,
+            window: None,
         }
     }
 }
 
-pub(crate) const FIELDS: [Field; 12] = [
+pub(crate) const FIELDS: [Field; 16] = [
     Field {
         key: "name",
         allowed: "up to 32 letters, digits, `-`, `_`, `.`; not `default`",
@@ -158,11 +208,64 @@ pub(crate) const FIELDS: [Field; 12] = [
         default: "`15m`",
         doc: "If a job has been ready for longer, the health check warns",
     },
+    Field {
+        key: "priority",
+        allowed: "`normal`, `idle`",
+        default: "`normal`",
+        doc: "With `idle`, jobs start only while HTTP is quiet, and their workers run only on CPUs \
+              that are otherwise idle",
+    },
+    Field {
+        key: "cpu_max",
+        allowed: "1 to 100; `100`: no limit",
+        default: "`50`",
+        doc: "With `priority = \"idle\"`, no job starts while the machine uses this percentage of its \
+              CPU time for other work than idle jobs",
+    },
+    Field {
+        key: "window",
+        allowed: "two times of a day, such as `02:00-06:00`",
+        default: "always",
+        doc: "Jobs start only between these times",
+    },
+    Field {
+        key: "timezone",
+        allowed: "a name such as `Europe/Berlin`",
+        default: "that of the machine",
+        doc: "Time zone of `window`",
+    },
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::JobRate;
+    use super::{JobRate, Window};
+    use samovar_cron::Zone;
+
+    #[test]
+    fn windows_are_parts_of_a_day() {
+        let window = |text: &str| Window::parse(text, Zone::of_machine());
+        for (text, inside, outside) in [
+            ("02:00-06:00", &[120, 359][..], &[119, 360, 0][..]),
+            ("22:30-04:00", &[1_350, 1_439, 0, 239], &[240, 1_349]),
+        ] {
+            let window = window(text).expect(text);
+            assert!(inside.iter().all(|minute| window.contains(*minute)), "{text}");
+            assert!(!outside.iter().any(|minute| window.contains(*minute)), "{text}");
+        }
+        for text in [
+            "",
+            "2-6",
+            "02:00",
+            "2:00-06:00",
+            "24:00-06:00",
+            "02:60-06:00",
+            "02:00-02:00",
+            "02:00-+6:00",
+            "02:00-06:00-07:00",
+        ] {
+            assert_eq!(window(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn rates_have_a_number_and_a_unit() {

@@ -49,23 +49,19 @@ impl Redis {
         if !user.is_empty() && password.is_empty() {
             return None;
         }
-        let (endpoint, database) = match scheme {
-            "unix" => {
-                let (path, database) = rest.split_once("?db=").unwrap_or((rest, ""));
-                let path =
-                    Some(path).filter(|path| path.starts_with('/') && !path.contains('?'))?;
-                (RedisEndpoint::Unix(decoded(path)?.into()), database)
-            }
-            _ => {
-                let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-                let (host, port) = authority_of(authority)?;
-                let endpoint = match scheme {
-                    "redis" => RedisEndpoint::Tcp(host, port),
-                    "rediss" => RedisEndpoint::Tls(host, port),
-                    _ => return None,
-                };
-                (endpoint, database)
-            }
+        let (endpoint, database) = if scheme == "unix" {
+            let (path, database) = rest.split_once("?db=").unwrap_or((rest, ""));
+            let path = Some(path).filter(|path| path.starts_with('/') && !path.contains('?'))?;
+            (RedisEndpoint::Unix(decoded(path)?.into()), database)
+        } else {
+            let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+            let (host, port) = authority_of(authority)?;
+            let endpoint = match scheme {
+                "redis" => RedisEndpoint::Tcp(host, port),
+                "rediss" => RedisEndpoint::Tls(host, port),
+                _ => return None,
+            };
+            (endpoint, database)
         };
         let database = match database {
             "" => 0,

@@ -406,6 +406,9 @@ pub struct Workers {
     /// Maximum number of workers that run a request at the same time. Workers that wait for
     /// something else do not count.
     pub running_max: usize,
+    /// Whether they run only on CPUs that are otherwise idle: workers of a queue whose `priority`
+    /// is `idle`.
+    pub is_idle: bool,
 }
 }
 

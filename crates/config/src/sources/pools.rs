@@ -119,7 +119,8 @@ pub(crate) fn resolve(
     let mut problems = Vec::new();
     for (at, pool) in pools.iter().enumerate() {
         problems.extend(names_twice(pool, &pools[..at]));
-        let own = lay_over(pool, typed, settings, around, &mut problems);
+        let mut own = lay_over(pool, typed, settings, around, &mut problems);
+        own.workers.is_idle = pool.queue.as_ref().is_some_and(|queue| queue.is_idle);
         settings.pools.push(Pool {
             name: pool.name.clone(),
             line: pool.line,

@@ -1,5 +1,6 @@
 //! The tables `[[queue]]` of the file → queues. `schema/queue.rs` defines the keys.
 
+use samovar_cron::Zone;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use toml_edit::{Item, Table};
@@ -8,7 +9,8 @@ use crate::problem::Problem;
 use crate::schema::notation;
 use crate::schema::pool::OWN;
 use crate::schema::queue::{
-    ATTEMPTS, BACKOFF_MAX, BATCH, FIELDS, JobRate, KEY, LINGER_MAX, OLDEST_MAX, PER_KEY, Queue,
+    ATTEMPTS, BACKOFF_MAX, BATCH, CPU_MAX, FIELDS, JobRate, KEY, LINGER_MAX, OLDEST_MAX, PER_KEY,
+    Queue, Window,
 };
 use crate::schema::{console, names};
 use crate::sources::pools;
@@ -38,6 +40,14 @@ pub(crate) fn refusal(file: &SettingsFile<'_>, line: usize, key: &str) -> Option
 }
 
 impl Reader<'_, '_> {
+    fn window(&mut self, table: &Table) -> Option<Window> {
+        let zone = |item: &Item| item.as_str().and_then(Zone::named).ok_or(None);
+        let zone = self.read(table, "timezone", zone).unwrap_or_else(Zone::of_machine);
+        self.read(table, "window", |item| {
+            item.as_str().and_then(|text| Window::parse(text, zone.clone())).ok_or(None)
+        })
+    }
+
     /// Reads the name and the own keys of a queue; `None` if they have a mistake.
     pub(crate) fn queue(&mut self, table: &Table) -> Option<(String, Queue)> {
         let before = self.problems.len();
@@ -65,6 +75,11 @@ impl Reader<'_, '_> {
             oldest_max: self
                 .read(table, "oldest_max", time(OLDEST_MAX))
                 .unwrap_or(default.oldest_max),
+            is_idle: self.read(table, "priority", priority).unwrap_or(default.is_idle),
+            cpu_max: self
+                .read(table, "cpu_max", count(CPU_MAX))
+                .map_or(default.cpu_max, |percent| percent as u64),
+            window: self.window(table),
         };
         if self.problems.len() > before {
             return None;
@@ -80,6 +95,14 @@ impl Reader<'_, '_> {
             return None;
         }
         Some((name?, queue))
+    }
+}
+
+fn priority(item: &Item) -> Result<bool, Option<&'static str>> {
+    match item.as_str() {
+        Some("normal") => Ok(false),
+        Some("idle") => Ok(true),
+        _ => Err(None),
     }
 }
 

@@ -75,6 +75,7 @@ const VALUES: &[&str] = &[
     "apcu",
     "1/7",
     "/x/=/tmp/",
+    "redis://x.example",
 ];
 
 /// Returns the settings with another value of one key.

@@ -112,6 +112,11 @@ impl FrontHandle {
         self.0.called.notify_one();
     }
 
+    /// Returns the number of this pool's requests in flight: queued, running or being sent.
+    pub fn in_flight(&self) -> u64 {
+        self.0.of_threads_ref().map(|control| control.counters.pool.in_flight.get()).sum()
+    }
+
     /// Whether the front drains, or has drained.
     pub fn drains(&self) -> bool {
         self.0.drains.load(Ordering::Acquire)

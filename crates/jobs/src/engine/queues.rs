@@ -377,7 +377,11 @@ impl Backend for Engine {
         Ok(ids.into_iter().map(Some).collect())
     }
 
-    fn start(&mut self, now_ms: u64) -> (Vec<Started>, Option<u64>) {
+    fn start(
+        &mut self,
+        now_ms: u64,
+        closed: &dyn Fn(usize) -> Option<u64>,
+    ) -> (Vec<Started>, Option<u64>) {
         let mut started = Vec::new();
         let mut look_ms: Option<u64> = None;
         let mut at_least = |at: u64| look_ms = Some(look_ms.map_or(at, |look| look.min(at)));
@@ -390,6 +394,13 @@ impl Backend for Engine {
         for at in 0..self.queues.len() {
             if self.totals[at].pause_until_ms > now_ms {
                 at_least(self.totals[at].pause_until_ms);
+                continue;
+            }
+            if self.queues[at].len() == 0 {
+                continue;
+            }
+            if let Some(look) = closed(at) {
+                at_least(look);
                 continue;
             }
             let running = self.leases.values().filter(|lease| lease.queue == at).count();

@@ -119,7 +119,8 @@ impl SharedQueues {
         }
         let reply = self.remote.call("figures", call, FIGURES_LIMIT)?;
         let depth = |of: &samovar_redis::Reply| {
-            let values: Option<Vec<i64>> = of.list()?.iter().map(|value| value.number()).collect();
+            let values: Option<Vec<i64>> =
+                of.list()?.iter().map(samovar_redis::Reply::number).collect();
             let [ready, delayed, running, dead, oldest_ms, paused] = values?[..] else {
                 return None;
             };

@@ -170,7 +170,9 @@ impl SharedQueues {
             let mut call = Arguments::default();
             call.add(&format!("{}:{at}", self.remote.server)).number(number);
             call.number(self.bytes_max).number(group.len());
-            group.into_iter().for_each(|push| call.append(push.arguments));
+            for push in group {
+                call.append(push.arguments);
+            }
             call
         };
         calls.into_iter().enumerate().map(call).collect()
@@ -180,7 +182,9 @@ impl SharedQueues {
         let call = |part: &[(Arguments, usize, Tally)]| {
             let mut call = Arguments::default();
             call.add(&self.remote.server).number(part.len());
-            part.iter().for_each(|(arguments, ..)| call.append(arguments.clone()));
+            for (arguments, ..) in part {
+                call.append(arguments.clone());
+            }
             call
         };
         self.changes.chunks(CALL_JOBS_MAX).map(call).collect()
@@ -432,7 +436,11 @@ impl Backend for SharedQueues {
         })
     }
 
-    fn start(&mut self, now_ms: u64) -> (Vec<Started>, Option<u64>) {
+    fn start(
+        &mut self,
+        now_ms: u64,
+        closed: &dyn Fn(usize) -> Option<u64>,
+    ) -> (Vec<Started>, Option<u64>) {
         if self.store_pause_until_ms > now_ms {
             return (Vec::new(), Some(self.store_pause_until_ms));
         }
@@ -446,7 +454,7 @@ impl Backend for SharedQueues {
         let (mut calls, mut queues) = (Vec::new(), Vec::new());
         let from = self.next_lease;
         for at in 0..self.queues.len() {
-            let pause = self.totals[at].pause_until_ms;
+            let pause = self.totals[at].pause_until_ms.max(closed(at).unwrap_or(0));
             if pause > now_ms {
                 look_ms = Some(look_ms.map_or(pause, |look| look.min(pause)));
                 continue;

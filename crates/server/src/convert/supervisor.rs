@@ -121,7 +121,7 @@ pub(crate) fn check_limits(settings: &Settings, open_files: Rlimit) -> Result<()
 }
 
 fn worker_count(from: &Workers) -> WorkerCount {
-    let Workers { min, max, memory_max, idle_max: idle, running_max } = *from;
+    let Workers { min, max, memory_max, idle_max: idle, running_max, is_idle: _ } = *from;
     WorkerCount { min, max, memory_max, idle, running_max }
 }
 
@@ -161,6 +161,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         server_software: settings.server_software.clone(),
         pool: String::new(),
         json_log: settings.log_format == LogFormat::Json,
+        is_idle: settings.workers.is_idle,
         debug_log: matches!(settings.log_level, LogLevel::Debug | LogLevel::Trace),
     }
 }

@@ -38,6 +38,10 @@ void samovar_jobs_trace(const char *traceparent, size_t traceparent_len, const c
 /* Pushes the jobs that were added, and waits until they are durable. Without jobs, the ids are the
  * numbers of ready, delayed and running jobs. Returns one of SAMOVAR_JOBS_*. */
 int samovar_jobs_push(const char *queue, size_t len);
+/* Keeps the jobs that were added until the request has succeeded, and pushes them then. If it
+ * fails, they are dropped. There are no ids. If no request runs, pushes them now. Returns one of
+ * SAMOVAR_JOBS_*. */
+int samovar_jobs_defer(const char *queue, size_t len);
 /* Returns the reason why the last push failed. It is valid until the next push. */
 const char *samovar_jobs_problem(void);
 /* Returns the id of a job of the last push; 0: another job has its key. */

@@ -144,10 +144,12 @@ static void add_trace(void) {
     }
 }
 
-static bool push_added(zval *object) {
+/* `after`: when the request has succeeded. */
+static bool push_added(zval *object, bool after) {
     add_trace();
     const zend_string *name = object_of(Z_OBJ_P(object))->name;
-    const int sent = samovar_jobs_push(ZSTR_VAL(name), ZSTR_LEN(name));
+    const int sent =
+        (after ? samovar_jobs_defer : samovar_jobs_push)(ZSTR_VAL(name), ZSTR_LEN(name));
     if (sent != SAMOVAR_JOBS_STORED) {
         zend_class_entry *thrown =
             sent == SAMOVAR_JOBS_WRONG ? zend_ce_value_error : spl_ce_RuntimeException;
@@ -169,7 +171,8 @@ static ZEND_METHOD(Samovar_Queue, push) {
     double delay = 0, uniqueFor = 0;
     zend_string *key = NULL;
     zend_long priority = 0, attempts = 0;
-    ZEND_PARSE_PARAMETERS_START(1, 6)
+    bool afterResponse = false;
+    ZEND_PARSE_PARAMETERS_START(1, 7)
     Z_PARAM_ZVAL(payload)
     Z_PARAM_OPTIONAL
     Z_PARAM_DOUBLE(delay)
@@ -177,6 +180,7 @@ static ZEND_METHOD(Samovar_Queue, push) {
     Z_PARAM_LONG(priority)
     Z_PARAM_LONG(attempts)
     Z_PARAM_DOUBLE(uniqueFor)
+    Z_PARAM_BOOL(afterResponse)
     ZEND_PARSE_PARAMETERS_END();
     samovar_new_job job = {0};
     if (key) {
@@ -186,7 +190,8 @@ static ZEND_METHOD(Samovar_Queue, push) {
     samovar_jobs_drop();
     if (milliseconds(delay, &job.delay_ms, "delay") &&
         milliseconds(uniqueFor, &job.unique_ms, "unique_for") &&
-        set_numbers(&job, priority, attempts) && add(payload, &job) && push_added(ZEND_THIS)) {
+        set_numbers(&job, priority, attempts) && add(payload, &job) &&
+        push_added(ZEND_THIS, afterResponse)) {
         return_id(return_value, samovar_jobs_id(0));
     }
 }
@@ -195,12 +200,14 @@ static ZEND_METHOD(Samovar_Queue, pushMany) {
     HashTable *payloads;
     double delay = 0;
     zend_long priority = 0, attempts = 0;
-    ZEND_PARSE_PARAMETERS_START(1, 4)
+    bool afterResponse = false;
+    ZEND_PARSE_PARAMETERS_START(1, 5)
     Z_PARAM_ARRAY_HT(payloads)
     Z_PARAM_OPTIONAL
     Z_PARAM_DOUBLE(delay)
     Z_PARAM_LONG(priority)
     Z_PARAM_LONG(attempts)
+    Z_PARAM_BOOL(afterResponse)
     ZEND_PARSE_PARAMETERS_END();
     array_init(return_value);
     samovar_new_job job = {0};
@@ -217,7 +224,8 @@ static ZEND_METHOD(Samovar_Queue, pushMany) {
         }
     }
     ZEND_HASH_FOREACH_END();
-    if (push_added(ZEND_THIS)) {
+    /* The numbers are not known before the jobs are stored. */
+    if (push_added(ZEND_THIS, afterResponse) && samovar_jobs_id(0)) {
         for (size_t at = 0; at < zend_hash_num_elements(payloads); at++) {
             add_next_index_long(return_value, (zend_long)samovar_jobs_id(at));
         }
@@ -227,7 +235,7 @@ static ZEND_METHOD(Samovar_Queue, pushMany) {
 static ZEND_METHOD(Samovar_Queue, depth) {
     ZEND_PARSE_PARAMETERS_NONE();
     samovar_jobs_drop();
-    if (push_added(ZEND_THIS)) {
+    if (push_added(ZEND_THIS, false)) {
         array_init(return_value);
         static const char *const names[] = {"ready", "delayed", "running"};
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

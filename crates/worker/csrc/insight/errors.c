@@ -6,6 +6,7 @@
  * written (report.c). The copies are in the accounting's shared memory, which
  * no rollback changes. No function here runs code of the application or allocates memory. */
 #include "insight/errors.h"
+#include "boundary.h"
 #include <php_main.h>
 #include <zend_exceptions.h>
 #include <zend_observer.h>
@@ -307,6 +308,9 @@ static void look_at_error(int type, zend_string *file, const uint32_t line, zend
     const int fatal =
         E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR | E_PARSE;
     request_accounting_state *l = samovar_request_accounting_now();
+    if (type & fatal) {
+        samovar_request_failed();
+    }
     if (l && (type & fatal)) {
         const bool overtime = PG(connection_status) & PHP_CONNECTION_TIMEOUT;
         l->ending = overtime ? ENDING_OVERTIME : ENDING_FATAL;

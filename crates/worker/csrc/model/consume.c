@@ -2,6 +2,7 @@
  *
  * A batch is a request of the server itself. Its body contains the jobs, its response their
  * results. Code above consume() is booted once; below, each batch ends with a rollback. */
+#include "boundary.h"
 #include "functions/jobs.h"
 #include "insight/errors.h"
 #include "model/checkpoint.h"
@@ -61,6 +62,7 @@ static void run_batch(zend_fcall_info *info, zend_fcall_info_cache *cache) {
     php_output_discard_all();
     if (thrown) {
         samovar_errors_report(thrown);
+        samovar_request_failed();
     }
     zend_string *results = samovar_jobs_results(Z_ARRVAL(jobs), thrown);
     php_output_write(ZSTR_VAL(results), ZSTR_LEN(results));
