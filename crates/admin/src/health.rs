@@ -45,7 +45,7 @@ fn page_of(about: About) -> String {
     match about {
         About::Errors => link("/routes", &[("sort", "errors")]),
         About::Routes => "/routes".into(),
-        About::Schedules => "/".into(),
+        About::Schedules => "/schedules".into(),
         About::Jobs => "/queues".into(),
         About::Readiness | About::Queue | About::Memory | About::Certificates => "/workers".into(),
         About::Image | About::Boot => "/image".into(),

@@ -16,7 +16,7 @@ use std::net::TcpListener;
 
 /// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 20] = [
+const PAGES: [&str; 21] = [
     "/",
     "/?range=15m&compare=none",
     "/?range=release",
@@ -33,6 +33,7 @@ const PAGES: [&str; 20] = [
     "/calls",
     "/calls?function=Shop%3A%3Ashow",
     "/queues",
+    "/schedules",
     "/queue?name=emails",
     "/consoles",
     "/history",

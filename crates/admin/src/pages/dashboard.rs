@@ -20,6 +20,7 @@ mod request;
 mod requests;
 mod route;
 mod routes;
+mod schedules;
 mod statements;
 mod tables;
 mod upstreams;
@@ -54,7 +55,7 @@ enum Entry {
 use Entry::{Below, Named};
 
 /// All pages. Those with a name are in the menu, in this order.
-const PAGES: [Page; 15] = [
+const PAGES: [Page; 16] = [
     Page { path: "/", entry: Named("Overview"), is_live: true, show: overview::show },
     Page { path: "/routes", entry: Named("Routes"), is_live: true, show: routes::show },
     Page { path: "/route", entry: Below("/routes"), is_live: true, show: route::show },
@@ -68,6 +69,7 @@ const PAGES: [Page; 15] = [
     Page { path: "/boot", entry: Named("Boot"), is_live: false, show: boot::show },
     Page { path: "/queues", entry: Named("Queues"), is_live: true, show: queues::show },
     Page { path: "/queue", entry: Below("/queues"), is_live: false, show: queue::show },
+    Page { path: "/schedules", entry: Named("Schedules"), is_live: true, show: schedules::show },
     Page { path: "/consoles", entry: Named("Consoles"), is_live: true, show: consoles::show },
     Page { path: "/history", entry: Named("History"), is_live: false, show: history::show },
 ];

@@ -95,6 +95,10 @@ fn status(text: &str) -> Value {
         "version": text, "listen": [text], "not_ready": text,
         "workers": [{"pid": 1, "state": text, "model": text}],
         "consoles": [{"name": text, "state": text}],
+        "schedules": [{
+            "name": text, "times": text, "timezone": text, "work": text, "state": text,
+            "next": text, "result": text, "detail": text, "output": text,
+        }],
         "queues": [{"name": text, "ready": 2, "dead": 1, "failures": {text: 3}}],
         "upstreams": [{
             "address": text, "last_trouble": {"reason": text, "words": text},
@@ -192,6 +196,7 @@ fn text_from_outside_is_escaped_on_every_page() {
             "/boot",
             "/consoles",
             "/queues",
+            "/schedules",
             &of_queue,
             "/history",
             &of_route,
@@ -230,6 +235,7 @@ fn pages_without_figures_explain_why() {
         ("/image", "No checkpoint: each request runs"),
         ("/consoles", "No console workers."),
         ("/queues", "No queues."),
+        ("/schedules", "No schedules."),
         ("/queue?name=x", "No such queue"),
         ("/history", "No requests in this range."),
         ("/history?from=2026-01-01", "Set insight.store to keep older ones."),
@@ -243,6 +249,35 @@ fn pages_without_figures_explain_why() {
     let unmeasured = Sources::new(Box::new(Says(json!({}), None)), None);
     for address in ["/", "/routes", "/requests", "/history", "/route?name=x", "/request?id=x"] {
         assert!(show(&unmeasured, address).contains(NOT_MEASURED), "{address}");
+    }
+}
+
+#[test]
+fn schedules_have_times_and_results() {
+    let now_ms = samovar_insight::now() * 1_000;
+    let report = json!({ "schedules": [
+        {
+            "name": "report", "times": "30 2 * * *", "timezone": "UTC", "work": "console app:report",
+            "state": "waiting", "next_ms": now_ms + 7_205_000, "started_ms": now_ms - 65_000,
+            "duration_ms": 1_500, "result": "timed_out", "detail": "its timeout is over",
+            "output": "half of it", "runs": { "succeeded": 3, "timed_out": 1, "skipped": 2 },
+        },
+        { "name": "feeds", "times": "every 30s", "work": "queue feeds", "state": "running",
+          "running_ms": 20 },
+    ] });
+    let page = show(&sources(report, &Batch::default(), 10), "/schedules");
+    for expected in [
+        "report",
+        "30 2 * * *",
+        "console app:report",
+        "in 2 h",
+        "1.50 s",
+        "timed out: its timeout is over",
+        "half of it",
+        "/queue?name=feeds",
+        "20.0 ms so far",
+    ] {
+        assert!(page.contains(expected), "{expected}:\n{page}");
     }
 }
 
