@@ -180,3 +180,111 @@ impl Open {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::{Address, Endpoint};
+    use samovar_testkit::Redis;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn client(endpoint: Endpoint, password: &str) -> Client {
+        let limit = Duration::from_millis(200);
+        let options = Options {
+            address: Address { endpoint, database: 3, user: String::new() },
+            password: password.to_owned(),
+            roots: None,
+            connect_limit: limit,
+            wait_limit: limit,
+        };
+        let counts = "redis.call('INCR', KEYS[1]); return redis.call('GET', KEYS[1])";
+        Client::new(options, vec![Script { flags: "", code: counts }], |_| None)
+    }
+
+    fn count(client: &mut Client) -> Result<Option<i64>, Error> {
+        let call = ScriptCall { script: 0, key: b"n".to_vec(), arguments: Vec::new() };
+        let reply = client.run(&[call], LIMIT, true)?.pop().expect("one reply")?;
+        Ok(reply.number())
+    }
+
+    #[test]
+    fn calls_continue_after_a_restart_and_a_flush_of_scripts() {
+        let mut redis = Redis::durable();
+        let mut client = client(Endpoint::Unix(redis.socket()), "");
+        assert_eq!(count(&mut client).expect("open"), Some(1));
+        redis.crash();
+        redis.start_again();
+        assert_eq!(count(&mut client).expect("opened again"), Some(2));
+        redis.ask(&["script", "flush"]);
+        assert_eq!(count(&mut client).expect("loaded again"), Some(3));
+        assert_eq!(redis.ask(&["-n", "3", "get", "n"]).trim(), "3", "of its database");
+    }
+
+    #[test]
+    fn wrong_password_and_other_servers_are_reported() {
+        let redis = Redis::with(&["--requirepass", "secret"]);
+        let mut wrong = client(Endpoint::Unix(redis.socket()), "other");
+        let error = count(&mut wrong).expect_err("refused").to_string();
+        assert!(error.contains("WRONGPASS") && error.contains("hint:"), "{error}");
+        assert_eq!(
+            count(&mut client(Endpoint::Unix(redis.socket()), "secret")).expect("ok"),
+            Some(1)
+        );
+
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                let _ = stream.read(&mut [0; 100]);
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            }
+        });
+        let mut other = client(Endpoint::Tcp("127.0.0.1".to_owned(), port), "");
+        let error = count(&mut other).expect_err("no Redis");
+        assert!(matches!(error, Error::Invalid { .. }), "{error}");
+    }
+
+    #[test]
+    fn silent_server_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let mut client = client(Endpoint::Tcp("127.0.0.1".to_owned(), port), "");
+        let call = ScriptCall { script: 0, key: Vec::new(), arguments: Vec::new() };
+        let error = client.run(&[call], Duration::from_millis(500), true).expect_err("silent");
+        assert!(error.to_string().contains("did not respond in time"), "{error}");
+    }
+
+    #[test]
+    fn tls_trusts_only_the_roots() {
+        use samovar_testkit::{Certificate, port};
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = Certificate::own(folder.path(), "ca", "DNS:ca.example");
+        let served = Certificate::signed(folder.path(), "redis", "IP:127.0.0.1", &own);
+        let other = Certificate::own(folder.path(), "other", "IP:127.0.0.1");
+        let port = port().port();
+        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        let _redis = Redis::with(&[
+            "--tls-port",
+            &port.to_string(),
+            "--tls-cert-file",
+            &text(&served.chain),
+            "--tls-key-file",
+            &text(&served.key),
+            "--tls-auth-clients",
+            "no",
+        ]);
+        let trusting = |roots: &Certificate| {
+            let mut client = client(Endpoint::Tls("127.0.0.1".to_owned(), port), "");
+            client.options.roots = Some(roots.chain.clone());
+            let call = ScriptCall { script: 0, key: b"n".to_vec(), arguments: Vec::new() };
+            client.run(&[call], Duration::from_secs(2), true)
+        };
+        assert!(trusting(&own).is_ok_and(|replies| replies[0].is_ok()));
+        let error = trusting(&other).map(drop).expect_err("not trusted").to_string();
+        assert!(error.contains("certificate"), "{error}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::address::Options;
 use crate::error::Error;
-use crate::reply::{self, Reply};
+use crate::reply::{self, Malformed, Reply};
 use crate::stream::Stream;
 use std::io::{self, BufReader, Write as _};
 use std::time::{Duration, Instant};
@@ -100,11 +100,9 @@ impl Connection {
 
     fn failed(&self, source: io::Error) -> Error {
         let address = self.address.clone();
-        if source.kind() == io::ErrorKind::InvalidData && source.to_string().starts_with("the ") {
-            return Error::Invalid { address, why: "it is too large" };
-        }
-        if source.kind() == io::ErrorKind::InvalidData {
-            return Error::Invalid { address, why: "it is not in the protocol of Redis" };
+        let malformed = source.get_ref().and_then(|inner| inner.downcast_ref::<Malformed>());
+        if let Some(Malformed(why)) = malformed {
+            return Error::Invalid { address, why };
         }
         Error::Connection { address, source }
     }

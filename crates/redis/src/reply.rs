@@ -60,8 +60,13 @@ struct Budget {
     values: usize,
 }
 
+/// What is wrong with a reply. Errors of TLS have the same kind.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Malformed(pub(crate) &'static str);
+
 fn invalid(why: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why)
+    io::Error::new(io::ErrorKind::InvalidData, Malformed(why))
 }
 
 /// Reads a reply.

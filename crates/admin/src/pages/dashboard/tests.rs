@@ -271,11 +271,11 @@ fn schedules_have_times_and_results() {
         "30 2 * * *",
         "console app:report",
         "in 2 h",
-        "1.50 s",
+        "1.5 s",
         "timed out: its timeout is over",
         "half of it",
         "/queue?name=feeds",
-        "20.0 ms so far",
+        "20 ms so far",
     ] {
         assert!(page.contains(expected), "{expected}:\n{page}");
     }
