@@ -442,7 +442,11 @@ fn push_after_response_depends_on_the_request() {
         match ($_GET['end']) {
             'status' => http_response_code(503),
             'fatal' => trigger_error('it fails', E_USER_ERROR),
-            'late' => (function () { echo str_repeat('x', 1 << 20); flush(); no_such_function(); })(),
+            'late' => (function () {
+                echo str_repeat('x', 1 << 20);
+                flush();
+                no_such_function();
+            })(),
             'throw' => throw new RuntimeException('it fails'),
             'exit' => exit(),
             'finish' => fastcgi_finish_request(),

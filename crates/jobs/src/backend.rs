@@ -6,7 +6,7 @@
 //! 1. When [`Backend::commit`] has returned, the pushes are durable, each one as a whole or not at
 //!    all. After an error none of them counts as stored.
 //! 2. Results that could not be stored are kept, and the next commit stores them. Until then no
-//!    batch starts, so what is kept is bounded by the batches that run.
+//!    batch starts, so the running batches bound the kept results.
 //! 3. A job is removed only after its result. So each one runs at least once.
 //! 4. [`Backend::start`] selects jobs by priority, then by their numbers, within the limits of the
 //!    queue: workers, batches, keys, rate.

@@ -549,7 +549,10 @@ proptest! {
 
     /// Jobs run while results get lost and the server dies: each one ends, and none is lost.
     #[test]
-    fn every_job_runs_at_least_once(kind in kinds(), steps in proptest::collection::vec(0_u8..6, 1..60)) {
+    fn every_job_runs_at_least_once(
+        kind in kinds(),
+        steps in proptest::collection::vec(0_u8..6, 1..60)
+    ) {
         let mut bench = Bench::new(kind);
         let (mut pushed, mut ran) = (HashSet::new(), HashSet::new());
         let mut leases = Vec::new();

@@ -38,7 +38,7 @@ pub struct Terms {
     pub run: String,
     /// It has an append-only file.
     pub has_log: bool,
-    /// What happens at `maxmemory`, such as `noeviction`; empty if unknown.
+    /// The policy at `maxmemory`, such as `noeviction`; empty if unknown.
     pub eviction: String,
 }
 

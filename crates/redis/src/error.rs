@@ -29,7 +29,7 @@ pub enum Error {
     Invalid {
         /// Address, without the password.
         address: String,
-        /// What is wrong.
+        /// The defect.
         why: &'static str,
     },
     /// The server cannot be used.

@@ -60,7 +60,7 @@ struct Budget {
     values: usize,
 }
 
-/// What is wrong with a reply. Errors of TLS have the same kind.
+/// Defect of a reply. Errors of TLS have the same kind.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub(crate) &'static str);
@@ -98,7 +98,7 @@ fn read_value(from: &mut impl BufRead, budget: &mut Budget, depth: usize) -> io:
                 return Err(invalid("the reply has too many values"));
             }
             budget.values -= count;
-            // The list grows with what is received.
+            // The list grows with the values received.
             let mut values = Vec::new();
             for _ in 0..count {
                 values.push(read_value(from, budget, depth - 1)?);
@@ -176,7 +176,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_a_reply_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_give_a_reply_or_an_error(
+            bytes in proptest::collection::vec(any::<u8>(), 0..80)
+        ) {
             let _ = read(&mut &bytes[..]);
         }
     }

@@ -94,7 +94,7 @@ pub(crate) trait RunStore: Send {
     /// Stores last runs, all or none.
     fn save(&mut self, records: &[(&str, &Record)]) -> Result<(), StoreError>;
 
-    /// Returns what the servers have in common that share the lock.
+    /// Returns the place that all servers with this lock share.
     fn place(&self) -> String;
 
     /// Interval at which the lock is extended, if it can get lost. Then a run starts only if it is

@@ -219,8 +219,8 @@ pub(crate) const FIELDS: [Field; 16] = [
         key: "cpu_max",
         allowed: "1 to 100; `100`: no limit",
         default: "`50`",
-        doc: "With `priority = \"idle\"`, no job starts while the machine uses this percentage of its \
-              CPU time for other work than idle jobs",
+        doc: "With `priority = \"idle\"`, no job starts while the machine uses this percentage of \
+              its CPU time for other work than idle jobs",
     },
     Field {
         key: "window",

@@ -425,7 +425,7 @@ pub struct Jobs {
     pub redis_prefix: String,
     /// Certificates that TLS to the Redis trusts; empty: those of the system.
     pub redis_roots: PathBuf,
-    /// Time after which the jobs of a server without a sign of life run elsewhere.
+    /// Time after which the jobs of a server without heartbeats run elsewhere.
     pub lease: Duration,
 }
 }

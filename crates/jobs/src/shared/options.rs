@@ -9,7 +9,7 @@ pub struct SharedOptions {
     pub redis: samovar_redis::Options,
     /// Prefix of all keys.
     pub prefix: String,
-    /// Time after which the jobs of a server without a sign of life run elsewhere.
+    /// Time after which the jobs of a server without heartbeats run elsewhere.
     pub lease: Duration,
 }
 

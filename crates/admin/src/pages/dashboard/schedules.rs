@@ -15,8 +15,8 @@ pub(super) fn show(view: &View) -> Shown {
     let main = html! {
         h1 { "Schedules" }
         p.faint {
-            "Each " code { "[[schedule]]" } ", with its last run on any server. The totals count from "
-            "the start. " code { "samovar schedule show NAME" } " prints the whole output."
+            "Each " code { "[[schedule]]" } ", with its last run on any server. The totals count "
+            "from the start. " code { "samovar schedule show NAME" } " prints the whole output."
         }
         (part("table", "", &table(&status.schedules, view.now.saturating_mul(1_000))))
     };
@@ -80,10 +80,10 @@ fn row(one: &ScheduleStatus, now_ms: u64) -> Markup {
 
 /// Links a queue.
 fn work(one: &ScheduleStatus) -> Markup {
-    match one.work.strip_prefix("queue ") {
-        Some(queue) => html! { "queue " a href=(queues::address(queue)) { (queue) } },
-        None => html! { code { (one.work) } },
+    if let Some(queue) = one.work.strip_prefix("queue ") {
+        return html! { "queue " a href=(queues::address(queue)) { (queue) } };
     }
+    html! { code { (one.work) } }
 }
 
 fn next(one: &ScheduleStatus, now_ms: u64) -> String {

@@ -257,7 +257,8 @@ fn schedules_have_times_and_results() {
     let now_ms = samovar_insight::now() * 1_000;
     let report = json!({ "schedules": [
         {
-            "name": "report", "times": "30 2 * * *", "timezone": "UTC", "work": "console app:report",
+            "name": "report", "times": "30 2 * * *", "timezone": "UTC",
+            "work": "console app:report",
             "state": "waiting", "next_ms": now_ms + 7_205_000, "started_ms": now_ms - 65_000,
             "duration_ms": 1_500, "result": "timed_out", "detail": "its timeout is over",
             "output": "half of it", "runs": { "succeeded": 3, "timed_out": 1, "skipped": 2 },

@@ -99,9 +99,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Timeout { zero: None, field: |settings| &mut settings.jobs.lease },
         default: Preset::Text("30s"),
         doc: "Time after which other machines run the jobs, and start the schedules, of a server \
-              without a sign of life. Needs `jobs.redis`",
-        long: "From 2s to 1h. The lease of a running job is extended automatically, whatever its \
-               run time.",
+              without heartbeats. Needs `jobs.redis`",
+        long: "From 2s to 1h. The lease of a running job is extended automatically, \
+               for any run time.",
         on_reload: OnReload::Kept(|old, new| old.jobs.lease != new.jobs.lease),
         finish: Some(domain::finish_lease),
         ..PLAIN
