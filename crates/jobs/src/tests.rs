@@ -509,6 +509,42 @@ fn job_that_failed_keeps_the_turn_of_its_key_after_a_restart(kind: Kind) {
     assert_eq!(bench.start()[0].1, [2], "a dead job gives its turn away");
 }
 
+#[test]
+fn queue_continues_after_redis_has_evicted_a_job() {
+    let mut bench = Bench::new(Kind::Shared);
+    bench.push(vec![job("1"), job("2"), NewJob { delay_ms: 5, ..job("3") }]);
+    let Ground::Shared(redis) = &bench.ground else { unreachable!() };
+    for id in [1, 3] {
+        redis.ask(&["del", &format!("{{test}}:job:{id:016}")]);
+    }
+    bench.now_ms += 10;
+    let (lease, ids) = bench.start()[0].clone();
+    assert_eq!(ids, [2]);
+    bench.finish(lease, &results(&["done"]));
+    assert_eq!((bench.figures().ready, bench.figures().delayed), (0, 0));
+}
+
+/// A server whose lease has ended, and which continues: its results have no effect.
+#[test]
+fn result_after_the_lease_has_no_effect() {
+    let mut bench = Bench::new(Kind::Shared);
+    bench.push(vec![job("1")]);
+    let (late, _) = bench.start()[0].clone();
+    let Ground::Shared(redis) = &bench.ground else { unreachable!() };
+    let mut other =
+        SharedQueues::open(&options(redis), vec![settings()], 1 << 30).expect("a store");
+    let before = bench.now_ms + 29_000;
+    assert!(other.start(before, &|_| None).0.is_empty(), "the lease holds");
+    bench.now_ms += 30_000;
+    let started = other.start(bench.now_ms, &|_| None).0;
+    assert_eq!(started.len(), 1, "it runs elsewhere");
+    bench.finish(late, &results(&["done"]));
+    assert_eq!((bench.figures().running, bench.figures().done_total), (1, 0));
+    other.finish(started[0].lease, &results(&["done"]), bench.now_ms);
+    other.commit(bench.now_ms).expect("stored");
+    assert_eq!(bench.figures().running, 0);
+}
+
 macro_rules! over_each_store {
     ($($name:ident)*) => {
         mod embedded {

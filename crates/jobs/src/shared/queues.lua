@@ -88,6 +88,8 @@ end
 -- Puts a job that is in no stage into the one in which it waits.
 local function wait(id)
   local job = get(id, 'q', 'p', 'k', 'd')
+  -- Redis has evicted the job.
+  if not job[1] then return end
   local q, priority, key, due = job[1], tonumber(job[2]), job[3], tonumber(job[4])
   if due > now then
     set(id, 's', 'd')
@@ -420,7 +422,7 @@ end
 
 -- Selects jobs for a batch. Returns them, and the time to wait if there are none now.
 local function select(q, batch, bytes_max, linger_ms)
-  local chosen, parked, keys, bytes = {}, {}, {}, 0
+  local chosen, parked, evicted, keys, bytes = {}, {}, {}, {}, 0
   local limit, from, is_full, first = per_key(q), 0, false, nil
   while not is_full and from < SEARCH_MAX do
     local page = call('ZRANGE', P .. 'ready:' .. q, from, from + math.min(batch * 2, 100) - 1)
@@ -428,8 +430,9 @@ local function select(q, batch, bytes_max, linger_ms)
     from = from + #page
     for _, id in ipairs(page) do
       local job = get(id, 'a', 'k', 'n', 'd', 't', 'p')
-      local is_alone, key = tonumber(job[1]) > 0, job[2]
-      local may_run = not (is_alone and #chosen > 0)
+      local is_alone, key = tonumber(job[1] or '0') > 0, job[2]
+      local may_run = job[1] and not (is_alone and #chosen > 0)
+      if not job[1] then table.insert(evicted, id) end
       if may_run and limit > 0 and has_key(key) then
         if is_blocked(id, q, key, limit, 0) then
           table.insert(parked, { id, key, tonumber(job[6]) })
@@ -454,6 +457,10 @@ local function select(q, batch, bytes_max, linger_ms)
         end
       end
     end
+  end
+  for _, id in ipairs(evicted) do
+    call('ZREM', P .. 'ready:' .. q, id)
+    call('ZREM', P .. 'alive:' .. q, id)
   end
   for _, job in ipairs(parked) do
     call('ZREM', P .. 'ready:' .. q, job[1])
