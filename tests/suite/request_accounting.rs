@@ -3,6 +3,7 @@
 
 mod behind;
 pub(crate) mod bench;
+mod clients;
 mod endings;
 mod errors;
 mod instrumented;

@@ -88,14 +88,23 @@ uint32_t samovar_statements_plain(statement_kind kind, const char *text, size_t 
     return index_of_text(samovar_statements, kind, text, MIN(len, STATEMENT_BYTES));
 }
 
-uint32_t samovar_statements_sql(const char *text, size_t len, sql_dialect dialect) {
+/* PHP knows the hash of a literal of the source, and of the text of a prepared statement. Texts
+ * with the same hash would be taken for each other, which shows a wrong normal form, but no
+ * literal. */
+static uint64_t hash_of_source(const zend_string *text, sql_dialect dialect) {
+    return ZSTR_H(text)
+               ? mixed(samovar_statements->seed + ZSTR_LEN(text) + dialect, ZSTR_H(text))
+               : samovar_statements_hash(ZSTR_VAL(text), ZSTR_LEN(text), SOURCE_HASH + dialect);
+}
+
+uint32_t samovar_statements_sql(const zend_string *text, sql_dialect dialect) {
     statements_state *s = samovar_statements;
-    const uint64_t hash = samovar_statements_hash(text, len, SOURCE_HASH + dialect);
+    const uint64_t hash = hash_of_source(text, dialect);
     known_source *source = &s->sources[hash & (KNOWN_SOURCES - 1)];
     if (source->hash != hash) {
         char normal[STATEMENT_BYTES];
-        const size_t bytes = samovar_normal_sql((const uint8_t *)text, len, dialect,
-                                                (uint8_t *)normal, sizeof normal);
+        const size_t bytes = samovar_normal_sql((const uint8_t *)ZSTR_VAL(text), ZSTR_LEN(text),
+                                                dialect, (uint8_t *)normal, sizeof normal);
         *source =
             (known_source){.hash = hash, .text = index_of_text(s, STATEMENT_SQL, normal, bytes)};
     }
@@ -173,14 +182,30 @@ static const zend_execute_data *calling_frame(statements_state *s) {
     return first;
 }
 
-/* Returns the index of the current position in a record. STATEMENT_PLACES: it has no room. */
-static uint32_t index_of_place(statements_state *s, statement_record *record) {
-    const zend_execute_data *frame = calling_frame(s);
-    if (!frame) {
-        return STATEMENT_PLACES;
+static uint32_t line_of(const zend_execute_data *frame) {
+    return frame->opline ? frame->opline->lineno : 0;
+}
+
+static void name_place(statement_place *place) {
+    const zend_string *file = place->file;
+    const size_t cut = ZSTR_LEN(file) > NAME_BYTES ? ZSTR_LEN(file) - NAME_BYTES : 0;
+    samovar_short_name(&place->name, ZSTR_VAL(file) + cut, ZSTR_LEN(file) - cut);
+}
+
+statement_place samovar_statement_here(void) {
+    statement_place place = {0};
+    const zend_execute_data *frame = calling_frame(samovar_statements);
+    if (frame) {
+        place.file = frame->func->op_array.filename;
+        place.line = line_of(frame);
+        name_place(&place);
     }
-    const zend_string *file = frame->func->op_array.filename;
-    const uint32_t line = frame->opline ? frame->opline->lineno : 0;
+    return place;
+}
+
+/* Returns the index of a position in a record, which is added if it is new. STATEMENT_PLACES: it
+ * has no room. */
+static uint32_t add_place(statement_record *record, const zend_string *file, uint32_t line) {
     for (uint32_t i = 0; i < record->place_count; i++) {
         if (record->places[i].file == file && record->places[i].line == line) {
             return i;
@@ -190,12 +215,36 @@ static uint32_t index_of_place(statements_state *s, statement_record *record) {
         return STATEMENT_PLACES;
     }
     statement_place *place = &record->places[record->place_count];
-    const size_t cut = ZSTR_LEN(file) > NAME_BYTES ? ZSTR_LEN(file) - NAME_BYTES : 0;
     place->file = file;
     place->line = line;
     place->calls = 0;
-    samovar_short_name(&place->name, ZSTR_VAL(file) + cut, ZSTR_LEN(file) - cut);
+    place->name.len = 0;
     return record->place_count++;
+}
+
+/* The same for the current position. */
+static uint32_t index_of_place(statements_state *s, statement_record *record) {
+    const zend_execute_data *frame = calling_frame(s);
+    if (!frame) {
+        return STATEMENT_PLACES;
+    }
+    const uint32_t index = add_place(record, frame->func->op_array.filename, line_of(frame));
+    if (index < STATEMENT_PLACES && record->places[index].name.len == 0) {
+        name_place(&record->places[index]);
+    }
+    return index;
+}
+
+/* The same for a position that may be left, and whose file may be gone. */
+static uint32_t index_of_known(statement_record *record, const statement_place *at) {
+    if (!at->file) {
+        return STATEMENT_PLACES;
+    }
+    const uint32_t index = add_place(record, at->file, at->line);
+    if (index < STATEMENT_PLACES) {
+        record->places[index].name = at->name;
+    }
+    return index;
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -253,17 +302,19 @@ void samovar_statement_begin(statement_call *call, statement_kind kind, uint32_t
     list_open(s, call);
 }
 
-void samovar_statement_rename(statement_call *call, statement_kind kind, uint32_t text) {
+void samovar_statement_rename(statement_call *call, statement_kind kind, uint32_t text,
+                              const statement_place *at) {
     statements_state *s = samovar_statements;
     if (s && call->request == s->request) {
         call->record = index_of_record(s, kind, text);
-        call->place = index_of_place(s, &s->records[call->record]);
+        statement_record *record = &s->records[call->record];
+        call->place = at ? index_of_known(record, at) : index_of_place(s, record);
     }
 }
 
-static void add_up(statements_state *s, const statement_call *call, uint32_t calls, uint64_t rows) {
+static void add_up(statements_state *s, const statement_call *call, uint64_t ns, uint32_t calls,
+                   uint64_t rows) {
     statement_record *record = &s->records[call->record];
-    const uint64_t ns = samovar_now_ns() - call->from_ns;
     record->calls += calls;
     record->ns += ns;
     record->rows += rows;
@@ -273,7 +324,7 @@ static void add_up(statements_state *s, const statement_call *call, uint32_t cal
     samovar_timeline_add(SPAN_STATEMENT, call->record, call->from_ns, ns);
 }
 
-void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t rows) {
+static void end_call(const statement_call *call, uint64_t ns, uint32_t calls, uint64_t rows) {
     statements_state *s = samovar_statements;
     if (!s || call->request != s->request) {
         return;
@@ -281,14 +332,23 @@ void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t 
     if (call->open < OPEN_MAX) {
         s->open[call->open].from_ns = 0;
     }
-    add_up(s, call, calls, rows);
+    add_up(s, call, ns, calls, rows);
+}
+
+void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t rows) {
+    end_call(call, samovar_now_ns() - call->from_ns, calls, rows);
+}
+
+void samovar_statement_end_after(const statement_call *call, uint64_t ns) {
+    end_call(call, ns, 1, 0);
 }
 
 void samovar_statements_close(void) {
     statements_state *s = samovar_statements;
     for (uint32_t i = 0; s && i < s->open_used; i++) {
         if (s->open[i].from_ns > 0) {
-            add_up(s, &s->open[i], s->open[i].continues ? 0 : 1, 0);
+            add_up(s, &s->open[i], samovar_now_ns() - s->open[i].from_ns,
+                   s->open[i].continues ? 0 : 1, 0);
             s->open[i].from_ns = 0;
         }
     }

@@ -112,7 +112,7 @@ void samovar_statements_open(void);
 /* Returns a hash of a text: of a source, or of a name. */
 uint64_t samovar_statements_hash(const char *text, size_t len, uint64_t more);
 /* Returns the index of the normal form of a statement; NO_TEXT if there is no room for it. */
-uint32_t samovar_statements_sql(const char *text, size_t len, sql_dialect dialect);
+uint32_t samovar_statements_sql(const zend_string *text, sql_dialect dialect);
 /* The same for a HTTP request. `method` may be NULL: unknown. */
 uint32_t samovar_statements_http(const char *method, const char *url, size_t len);
 /* The same for a text without literals. */
@@ -126,11 +126,16 @@ uint32_t samovar_statements_remembered(uint64_t key);
  * counted before, so the position does not matter. */
 void samovar_statement_begin(statement_call *call, statement_kind kind, uint32_t text,
                              bool continues);
-/* Gives a running execution another text. */
-void samovar_statement_rename(statement_call *call, statement_kind kind, uint32_t text);
+/* Gives a running execution another text. `at`: where it began; NULL: at the current position. */
+void samovar_statement_rename(statement_call *call, statement_kind kind, uint32_t text,
+                              const statement_place *at);
+/* Returns the current position. Its file is NULL if no PHP code runs. */
+statement_place samovar_statement_here(void);
 /* Ends it. Does nothing if the request has ended meanwhile. `calls` is 0 if this continues an
  * execution that was counted before. */
 void samovar_statement_end(const statement_call *call, uint32_t calls, uint64_t rows);
+/* The same for an execution that has taken `ns`, and that ended before now. */
+void samovar_statement_end_after(const statement_call *call, uint64_t ns);
 
 /* Ends the executions that a fatal error has left. */
 void samovar_statements_close(void);
