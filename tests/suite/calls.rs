@@ -1,6 +1,7 @@
 //! Call graphs of traced requests: the choice of requests, the accuracy of the figures, the output
 //! formats.
 
+mod memory;
 mod page;
 
 use samovar_testkit::http::Request;

@@ -1,8 +1,10 @@
 //! `samovar calls`: call graphs of a running server's traced requests, as a table or for other
 //! tools.
 //!
-//! Queries the control socket. `options.rs` parses the flags, `show.rs` formats the table.
+//! Queries the control socket. `options.rs` parses the flags, `show.rs` formats the table,
+//! `memory.rs` formats allocations.
 
+mod memory;
 mod options;
 mod show;
 
@@ -77,11 +79,20 @@ fn run(asked: &CallsOptions) -> Result<ExitCode> {
             typed.map(|route| format!(" of the route `{route}`")).unwrap_or_default()
         );
     }
+    if asked.memory {
+        memory::check(&graph)?;
+    }
     let bytes = match asked.format {
+        Some(Format::Svg) => memory::flames(&graph, &response.route).into_bytes(),
+        Some(Format::Collapsed) => memory::collapsed(&graph).into_bytes(),
         Some(Format::Callgrind) => export::callgrind(&graph).into_bytes(),
         Some(Format::Xhprof) => json(&export::xhprof(&graph))?,
         Some(Format::XhprofSerialized) => export::serialized(&export::xhprof(&graph)),
         None if asked.json => json(&serde_json::to_value(&graph)?)?,
+        None if asked.memory => {
+            terminal::print(&memory::table(&graph, &response.route, &response.pool))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         None => {
             let shown = show::Shown { response: &response, graph: &graph, before: &before };
             terminal::print(&shown.text(asked.order, asked.function.as_deref())?)?;

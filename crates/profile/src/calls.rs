@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `calls/trace.rs` | graph of one request, as its worker wrote it |
 //! | `calls/graph.rs` | graph of many requests, added up by name |
+//! | `calls/stacks.rs` | memory allocated by stack |
 //! | `calls/times.rs` | distribution of a function's durations |
 //! | `calls/store.rs` | days and routes, in memory or on disk, bounded |
 //! | `calls/collector.rs` | thread that receives and stores graphs |
@@ -16,6 +17,7 @@
 mod collector;
 pub mod export;
 mod graph;
+mod stacks;
 mod store;
 pub mod table;
 mod times;
@@ -23,4 +25,5 @@ mod trace;
 
 pub use collector::{Calls, CallsOptions, CallsReport, Selected};
 pub use graph::{Edge, Function, Graph, Kind};
+pub use stacks::{Allocated, Stack, Stacks};
 pub use times::Times;

@@ -10,6 +10,7 @@
 #include "functions/tasks.h"
 #include "functions/timer_object.h"
 #include "functions/wrapped.h"
+#include "graph/allocations.h"
 #include "graph/graph.h"
 #include "insight/errors.h"
 #include "insight/request_accounting.h"
@@ -94,6 +95,7 @@ static PHP_RSHUTDOWN_FUNCTION(samovar) {
         samovar_sapi_name_stays(); /* Otherwise no constant is freed. */
     }
     samovar_measures_end();
+    samovar_graph_allocations_end();
     samovar_peak_bytes = zend_memory_peak_usage(0);
     return SUCCESS;
 }

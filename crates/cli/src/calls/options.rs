@@ -1,7 +1,7 @@
 //! Flags of `samovar calls`.
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_profile::calls::table::Order;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +17,8 @@ Examples:
   samovar calls --route 'index.php /cart' --by growth
   samovar calls --pool export                        another pool
   samovar calls --function 'App\\Cart::total'         its callers and callees
+  samovar calls --memory                             the functions that allocate most
+  samovar calls --memory -o memory.svg               their flame graph
   samovar calls -o cart.callgrind                    a file for KCachegrind
   samovar calls -o run.xhprof                        a file for XHProf's pages
   curl -H \"X-Samovar-Trace: $(samovar calls --sign 10m)\" http://127.0.0.1:8080/
@@ -29,6 +31,24 @@ pub(crate) enum Format {
     Callgrind,
     Xhprof,
     XhprofSerialized,
+    /// Flame graph of the allocated memory.
+    Svg,
+    /// Stacks with the allocated bytes.
+    Collapsed,
+}
+
+impl Format {
+    const ALL: [(&'static str, Format); 5] = [
+        ("callgrind", Format::Callgrind),
+        ("xhprof", Format::Xhprof),
+        ("xhprof-serialized", Format::XhprofSerialized),
+        ("svg", Format::Svg),
+        ("collapsed", Format::Collapsed),
+    ];
+
+    fn is_of_memory(self) -> bool {
+        matches!(self, Format::Svg | Format::Collapsed)
+    }
 }
 
 /// Options of the command.
@@ -41,6 +61,7 @@ pub(crate) struct CallsOptions {
     pub(super) day: Option<u64>,
     pub(super) order: Order,
     pub(super) function: Option<String>,
+    pub(super) memory: bool,
     pub(super) sign: Option<Duration>,
     pub(super) format: Option<Format>,
     pub(super) output: Option<PathBuf>,
@@ -69,6 +90,13 @@ pub(crate) fn command() -> Command {
         )
         .arg(value("function", "NAME", "Show only this function, with its callers and callees"))
         .arg(
+            Arg::new("memory")
+                .long("memory")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["by", "function", "sign"])
+                .help("Show the memory that functions allocate, freed or not"),
+        )
+        .arg(
             value(
                 "sign",
                 "TIME",
@@ -80,9 +108,10 @@ pub(crate) fn command() -> Command {
             value(
                 "format",
                 "FORMAT",
-                "Output format: callgrind, xhprof (JSON) or xhprof-serialized",
+                "Output format: callgrind, xhprof (JSON) or xhprof-serialized; with --memory: svg \
+                 (a flame graph) or collapsed",
             )
-            .value_parser(["callgrind", "xhprof", "xhprof-serialized"]),
+            .value_parser(Format::ALL.map(|(name, _)| name)),
         )
         .arg(
             value("output", "FILE", "Output file; its extension selects the format")
@@ -123,9 +152,11 @@ fn format_of(file: &Path) -> Result<Format> {
     match name.rsplit_once('.').map(|(_, end)| end) {
         Some("xhprof") => Ok(Format::XhprofSerialized),
         Some("json") => Ok(Format::Xhprof),
+        Some("svg") => Ok(Format::Svg),
+        Some("collapsed") => Ok(Format::Collapsed),
         _ => bail!(
             "cannot infer the format from the file name `{name}`\nhint: use a name with \
-             `callgrind`, .xhprof or .json, or pass --format"
+             `callgrind`, .xhprof or .json, with --memory .svg or .collapsed, or pass --format"
         ),
     }
 }
@@ -133,13 +164,24 @@ fn format_of(file: &Path) -> Result<Format> {
 /// Converts the flags to options.
 pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<CallsOptions> {
     let output: Option<PathBuf> = matches.get_one("output").cloned();
-    let format = match (matches.get_one::<String>("format").map(String::as_str), &output) {
-        (Some("callgrind"), _) => Some(Format::Callgrind),
-        (Some("xhprof"), _) => Some(Format::Xhprof),
-        (Some(_), _) => Some(Format::XhprofSerialized),
+    let named = matches.get_one::<String>("format");
+    let named = named.and_then(|name| Format::ALL.iter().find(|(known, _)| known == name));
+    let format = match (named, &output) {
+        (Some((_, format)), _) => Some(*format),
         (None, Some(file)) => Some(format_of(file)?),
         (None, None) => None,
     };
+    let memory = matches.get_flag("memory");
+    match format {
+        Some(format) if format.is_of_memory() && !memory => bail!(
+            "call graphs have no format `svg` or `collapsed`\nhint: pass --memory for the \
+             allocated memory, or use `samovar profile -o flames.svg` for the time"
+        ),
+        Some(format) if memory && !format.is_of_memory() => bail!(
+            "allocated memory has no format `callgrind` or `xhprof`\nhint: use svg or collapsed"
+        ),
+        _ => {}
+    }
     let order = matches.get_one::<String>("by").and_then(|name| Order::of(name));
     Ok(CallsOptions {
         control,
@@ -148,6 +190,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Ca
         day: matches.get_one("day").copied(),
         order: order.unwrap_or_default(),
         function: matches.get_one("function").cloned(),
+        memory,
         sign: matches.get_one("sign").copied(),
         format,
         output,
@@ -181,6 +224,8 @@ mod tests {
             ("callgrind.out.7", Some(Format::Callgrind)),
             ("/tmp/1.run.xhprof", Some(Format::XhprofSerialized)),
             ("a.json", Some(Format::Xhprof)),
+            ("a.svg", Some(Format::Svg)),
+            ("a.collapsed", Some(Format::Collapsed)),
             ("a.txt", None),
             ("a", None),
         ] {

@@ -1,6 +1,7 @@
 //! Call graphs of many requests, added up: functions by name, edges by the names of caller and
 //! callee.
 
+use super::stacks::Stacks;
 use super::times::Times;
 use super::trace::{Cost, Trace, TracedFunction};
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,9 @@ pub struct Graph {
     pub functions: Vec<Function>,
     /// Edges, in no particular order.
     pub edges: Vec<Edge>,
+    /// Memory allocated by stack.
+    #[serde(default)]
+    pub allocations: Stacks,
     #[serde(skip)]
     named: HashMap<String, u32>,
     #[serde(skip)]
@@ -114,6 +118,7 @@ impl Graph {
         count <= FUNCTIONS_MAX + 2
             && self.edges.len() <= EDGES_MAX + 1
             && self.edges.iter().all(|edge| is_in(edge.caller) && is_in(edge.callee))
+            && self.allocations.is_sound(count)
     }
 
     fn place(&mut self, name: &str, file: &str, line: u32, kind: Kind) -> u32 {
@@ -188,6 +193,7 @@ impl Graph {
             to.cpu = to.cpu.saturating_add(edge.cost.cpu.max(0));
             to.mem = to.mem.saturating_add(edge.cost.mem);
         }
+        self.allocations.add(trace, &places);
     }
 
     /// Adds all requests of another graph.
@@ -221,6 +227,7 @@ impl Graph {
             to.cpu = to.cpu.saturating_add(edge.cpu);
             to.mem = to.mem.saturating_add(edge.mem);
         }
+        self.allocations.merge(&other.allocations, &places);
     }
 
     /// Returns the function with this name, and its index.

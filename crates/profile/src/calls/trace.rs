@@ -37,6 +37,17 @@ pub(super) struct TracedEdge {
     pub(super) cost: Cost,
 }
 
+/// Memory allocated in one stack of calls, without callees. Estimated from samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TracedStack {
+    /// Index of the stack that made the call: a smaller one. The first stack is the request.
+    pub(super) caller: usize,
+    /// Index of the function.
+    pub(super) function: usize,
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+}
+
 /// Call graph of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trace {
@@ -51,6 +62,9 @@ pub(super) struct Trace {
     pub(super) lost: u64,
     pub(super) functions: Vec<TracedFunction>,
     pub(super) edges: Vec<TracedEdge>,
+    /// Mean number of allocated bytes between two samples; 0: nothing was sampled.
+    pub(super) sample_bytes: u64,
+    pub(super) stacks: Vec<TracedStack>,
 }
 
 fn cost(fields: &mut Fields<'_>) -> Option<Cost> {
@@ -78,7 +92,8 @@ impl Trace {
                     .edges
                     .iter()
                     .all(|edge| edge.caller < functions && edge.callee < functions);
-                return (is_whole && functions > 0).then_some(trace);
+                let are_known = trace.stacks.iter().all(|stack| stack.function < functions);
+                return (is_whole && are_known && functions > 0).then_some(trace);
             }
             trace.take(line)?;
         }
@@ -110,6 +125,18 @@ impl Trace {
                 let (caller, callee) = (fields.number()?, fields.number()?);
                 self.edges.push(TracedEdge { caller, callee, cost: cost(&mut fields)? });
             }
+            "m" => {
+                self.sample_bytes = fields.number()?;
+                self.lost = self.lost.saturating_add(fields.number()?);
+            }
+            "a" => {
+                let (caller, function) = (fields.number()?, fields.number()?);
+                if caller >= self.stacks.len().max(1) {
+                    return None;
+                }
+                let (bytes, count) = (fields.number()?, fields.number()?);
+                self.stacks.push(TracedStack { caller, function, bytes, count });
+            }
             // Lines of later versions are ignored.
             _ => {}
         }
@@ -140,7 +167,8 @@ mod tests {
 
     const GRAPH: &str = "samovar-graph 1\nq\tid\tGET\t/a?b=c\t/index.php\t\nc\t40\t50\n\
         r\t4096\t2\t0\t1\nf\t0\t1\t100\t40\t90\t30\t5\t5\t0\t\t(request)\n\
-        f\t1\t2\t60\t60\t60\t60\t0\t0\t7\t/a.php\tstrlen\ne\t0\t1\t2\t60\t60\t0\nend\n";
+        f\t1\t2\t60\t60\t60\t60\t0\t0\t7\t/a.php\tstrlen\ne\t0\t1\t2\t60\t60\t0\n\
+        m\t8192\t0\na\t0\t0\t0\t0\na\t0\t1\t900\t3\nend\n";
 
     #[test]
     fn trace_with_valid_lines_is_parsed() {
@@ -148,6 +176,9 @@ mod tests {
         assert_eq!((trace.path.as_str(), trace.peak_bytes, trace.lost), ("/a", 4_096, 1));
         assert_eq!(trace.functions[0].own.wall, 40);
         assert_eq!((trace.functions[1].line, trace.functions[1].name.as_str()), (7, "strlen"));
+        assert_eq!(trace.sample_bytes, 8_192);
+        let stack = TracedStack { caller: 0, function: 1, bytes: 900, count: 3 };
+        assert_eq!(trace.stacks[1], stack);
         let cost = Cost { calls: 2, wall: 60, cpu: 60, mem: 0 };
         assert_eq!(trace.edges, [TracedEdge { caller: 0, callee: 1, cost }]);
     }
@@ -159,6 +190,10 @@ mod tests {
         }
         let astray = GRAPH.replace("e\t0\t1", "e\t0\t2");
         assert_eq!(Trace::read(astray.as_bytes()), None);
+        for wrong in ["a\t0\t2\t900", "a\t1\t1\t900", "a\t0\t1\t-9"] {
+            let astray = GRAPH.replace("a\t0\t1\t900", wrong);
+            assert_eq!(Trace::read(astray.as_bytes()), None, "{wrong}");
+        }
         let garbled = GRAPH.replace("f\t1\t2", "f\t1\t-2");
         assert_eq!(Trace::read(garbled.as_bytes()), None);
     }

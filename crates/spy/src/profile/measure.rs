@@ -9,12 +9,14 @@ pub enum Measure {
     Wall,
     /// CPU time.
     Cpu,
+    /// Bytes, in a profile of allocations: they are in the place of the wall time.
+    Bytes,
 }
 
 /// Value of a weight in a measure.
 pub fn of(weight: Weight, measure: Measure) -> u64 {
     match measure {
-        Measure::Wall => weight.wall_ns,
+        Measure::Wall | Measure::Bytes => weight.wall_ns,
         Measure::Cpu => weight.cpu_ns,
     }
 }

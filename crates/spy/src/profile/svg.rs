@@ -67,8 +67,9 @@ impl Picture {
         let measure = match self.measure {
             Measure::Wall => "wall clock",
             Measure::Cpu => "CPU",
+            Measure::Bytes => "allocated memory",
         };
-        let seconds = seconds(self.all);
+        let (value, counted) = (shown(self.all, self.measure), counted(self.measure));
         // Writing to a string cannot fail.
         let _ = write!(
             self.out,
@@ -81,7 +82,7 @@ impl Picture {
              #find,#reset{{cursor:pointer;fill:#1d4ed8}}</style>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fdfcf9\"/>\n\
              <text x=\"{MARGIN}\" y=\"18\" font-size=\"14\">{}</text>\n\
-             <text x=\"{MARGIN}\" y=\"38\" id=\"said\">{seconds} of {measure}, {} samples</text>\n\
+             <text x=\"{MARGIN}\" y=\"38\" id=\"said\">{value} of {measure}, {} {counted}</text>\n\
              <text x=\"{}\" y=\"18\" id=\"reset\" visibility=\"hidden\" \
              text-anchor=\"end\">back</text>\n\
              <text x=\"{}\" y=\"18\" id=\"find\" text-anchor=\"end\">search</text>\n\
@@ -105,16 +106,17 @@ impl Picture {
         let _ = writeln!(
             self.out,
             "<g data-x=\"{from:.6}\" data-w=\"{width:.6}\" data-r=\"{row}\"><title>{name} — {}, \
-             {percent:.2} %, {} samples{compared}</title><rect class=\"bar\" x=\"{left:.2}\" \
+             {percent:.2} %, {} {counted}{compared}</title><rect class=\"bar\" x=\"{left:.2}\" \
              y=\"{top}\" width=\"{wide:.2}\" height=\"{}\" fill=\"{fill}\"/><text x=\"{:.2}\" \
              y=\"{}\">{}</text></g>",
-            seconds(value),
+            shown(value, self.measure),
             weight.samples,
             ROW - 1.0,
             left + 3.0,
             top + 12.5,
             escaped(&fitting(label, wide)),
             name = escaped(label),
+            counted = counted(self.measure),
         );
     }
 }
@@ -178,6 +180,21 @@ pub fn seconds(ns: u64) -> String {
     #[allow(clippy::cast_precision_loss)] // For people, who read three digits.
     let ms = ns as f64 / 1e6;
     if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.2} s", ms / 1000.0) }
+}
+
+/// Returns the word for a weight's number of samples.
+fn counted(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Wall | Measure::Cpu => "samples",
+        Measure::Bytes => "allocations",
+    }
+}
+
+fn shown(value: u64, measure: Measure) -> String {
+    match measure {
+        Measure::Wall | Measure::Cpu => seconds(value),
+        Measure::Bytes => format!("{} KiB", value / 1024),
+    }
 }
 
 fn escaped(text: &str) -> String {

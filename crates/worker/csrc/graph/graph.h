@@ -21,7 +21,10 @@ enum {
     GRAPH_LOOK_MAX = 256,       /* callers that are searched for a known one */
     GRAPH_ENTER_MAX = 32,       /* callers without a frame that get one again */
     GRAPH_CPU_EVERY_NS = 20000, /* between two readings of the CPU time */
-    GRAPH_SPENT_MAX_NS = 5000   /* maximum of one measured cost of the instrumentation */
+    GRAPH_SPENT_MAX_NS = 5000,  /* maximum of one measured cost of the instrumentation */
+    GRAPH_SAMPLE_BYTES = 8192,  /* mean of the allocated bytes between two samples */
+    GRAPH_STACKS_MAX = 8192,    /* stacks of sampled allocations, and their beginnings */
+    GRAPH_STACK_DEPTH_MAX = 128 /* innermost calls of such a stack */
 };
 
 /* Cost that the instrumentation adds to a call, in ns: between its two readings of the clock,
@@ -63,6 +66,13 @@ typedef struct {
     int64_t in_wall, in_cpu, in_mem; /* of the calls that it has made */
 } graph_frame;
 
+/* A stack in which memory was allocated: that of its caller, and a function. The estimates are
+ * without callees. */
+typedef struct {
+    uint32_t caller, function;
+    double bytes, count;
+} graph_stack;
+
 typedef struct {
     uint32_t epoch, at;
 } graph_place;
@@ -82,6 +92,12 @@ typedef struct {
     graph_edge edge[GRAPH_EDGES_MAX];
     graph_place function_place[2 * GRAPH_FUNCTIONS_MAX];
     graph_place edge_place[2 * GRAPH_EDGES_MAX];
+    uint32_t stacks;
+    uint64_t stack_cut;  /* samples whose stack had no room: they count for its beginning */
+    double until_sample; /* bytes */
+    uint64_t random;
+    graph_stack stack[GRAPH_STACKS_MAX];
+    graph_place stack_place[2 * GRAPH_STACKS_MAX];
     char texts[GRAPH_TEXT_BYTES];
     char report[GRAPH_REPORT_BYTES];
 } graph_state;
@@ -103,6 +119,8 @@ uint32_t samovar_graph_function(graph_state *g, const zend_function *function);
 uint32_t samovar_graph_edge(graph_state *g, uint32_t caller, uint32_t callee);
 /* Empties the tables. */
 void samovar_graph_clear(graph_state *g);
+/* Samples the allocations of PHP's heap until the graph or the PHP request ends. */
+void samovar_graph_allocations_begin(graph_state *g);
 /* Writes the graph. Returns its length. */
 size_t samovar_graph_write(graph_state *g, const samovar_head *head, size_t peak_bytes);
 

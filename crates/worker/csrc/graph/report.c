@@ -80,6 +80,12 @@ size_t samovar_graph_write(graph_state *g, const samovar_head *head, size_t peak
                 e->callee, e->calls, e->wall, e->cpu, e->mem);
         }
     }
+    put(&to, "m\t%d\t%" PRIu64 "\n", GRAPH_SAMPLE_BYTES, g->stack_cut);
+    for (uint32_t i = 0; i < g->stacks; i++) {
+        const graph_stack *stack = &g->stack[i];
+        put(&to, "a\t%u\t%u\t%.0f\t%.0f\n", stack->caller, stack->function, stack->bytes,
+            stack->count);
+    }
     put(&to, "end\n");
     return to.len;
 }

@@ -1,4 +1,5 @@
 /* take → finish: each request of a worker that traces has its own graph. */
+#include "graph/allocations.h"
 #include "graph/graph.h"
 
 void samovar_graph_install(void) {
@@ -12,6 +13,7 @@ void samovar_graph_forked(void) {
 void samovar_graph_open(void) {
     if (samovar_graph) {
         samovar_graph_begin(samovar_graph);
+        samovar_graph_allocations_begin(samovar_graph);
     }
 }
 
@@ -20,6 +22,7 @@ const uint8_t *samovar_graph_close(const samovar_head *head, size_t peak_bytes, 
     if (!g || !g->is_on) {
         return NULL;
     }
+    samovar_graph_allocations_end();
     samovar_graph_end(g);
     *len = samovar_graph_write(g, head, peak_bytes);
     return (const uint8_t *)g->report;
