@@ -172,6 +172,24 @@ fn recording_is_written_in_each_format() {
 }
 
 #[test]
+fn functions_are_split_into_lines() {
+    let busy =
+        Busy::start("function work() { for ($i = 0; $i < 1000; $i++); }\nwhile (true) { work(); }");
+    let pid = busy.pid();
+    let with_lines = |flags: &[&str]| {
+        text(&spy(&[flags, &["--lines", "--duration", "300ms", &pid]].concat()).stdout)
+    };
+    let collapsed = with_lines(&["--format", "collapsed"]);
+    let is_there = |line: &str| line.starts_with("{main}:3 ") && line.contains(";work:2 ");
+    assert!(collapsed.lines().any(is_there), "{collapsed}");
+    assert!(with_lines(&["--format", "svg"]).contains("<title>work:2 — "));
+    assert!(with_lines(&[]).contains("work:2  "), "a table");
+    let top: Value = serde_json::from_str(&with_lines(&["--json"])).expect("JSON");
+    let all = top["functions"].as_array().expect("a list");
+    assert!(all.iter().any(|one| one["function"] == "work:2"), "{top}");
+}
+
+#[test]
 fn stacks_are_selected_by_function() {
     let busy = Busy::start(
         "class A { static function work() { for ($i = 0; $i < 1000; $i++); } }\n\

@@ -40,6 +40,24 @@ fn collapsed_lines_have_outermost_call_first() {
 }
 
 #[test]
+fn profile_by_line_has_function_for_each_line() {
+    let mut profile = profile();
+    let other = frame("App\\Shop", "basket", "/srv/Shop.php", 13);
+    let weight = Weight { samples: 5, wall_ns: 5, cpu_ns: 5 };
+    profile.add(&[other], &Activity::Running, weight);
+    let lines = profile.by_line();
+    let expected = "App\\Shop::basket:13 5\n\
+        {main}:3 /srv/index.php;App\\Shop::basket:12 60\n\
+        {main}:3 /srv/index.php;App\\Shop::basket:12;{closure}:4 30\n\
+        {main}:3 /srv/index.php;usleep;[poll tcp 10.0.0.5:5432] 10\n";
+    assert_eq!(collapsed::render(&lines), expected);
+    assert_eq!(lines.total(), profile.total());
+    let shares = lines.shares();
+    let line = shares.iter().find(|share| share.function.line == 12).expect("a line");
+    assert_eq!((line.own.samples, line.total.samples), (60, 90));
+}
+
+#[test]
 fn callgrind_has_own_costs_by_line_and_calls_by_callee() {
     let text = callgrind::render(&profile());
     for part in [

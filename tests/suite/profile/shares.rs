@@ -103,6 +103,8 @@ fn profile_files_are_readable_by_other_tools() {
         assert!(out.status.success(), "{out:?}");
         path
     };
+    let lines = text(&profile(&server, &["--lines", "--format", "collapsed"]).stdout);
+    assert!(lines.contains(";page:8;six:5 "), "{lines}");
     let pprof = write("a.pb.gz", &[]);
     let top = go_tool_pprof().arg("-top").arg(&pprof).output();
     let top = text(&top.expect("scripts/setup.sh test installs golang-go").stdout);

@@ -22,6 +22,7 @@ Time is wall-clock time, with waits on top of the stack; --on-cpu shows only CPU
 Examples:
   samovar profile                                    the last ten minutes, all routes
   samovar profile --route 'index.php /cart' --last 1h -o cart.svg
+  samovar profile --lines -o lines.svg               a flame graph by line
   samovar profile --against last-reload              change of cost per request, by function
   samovar profile --generation 5 --against generation-3   two generations, in their last minutes
   samovar profile --pool export --against last-reload  another pool than the default one
@@ -43,6 +44,8 @@ pub(crate) struct ProfileOptions {
     pub(super) last: Duration,
     pub(super) generation: Option<u64>,
     pub(super) part: Part,
+    /// Whether each executed line counts as a function.
+    pub(super) lines: bool,
     pub(super) against: Option<Against>,
     pub(super) format: Option<Format>,
     pub(super) output: Option<PathBuf>,
@@ -76,6 +79,7 @@ pub(crate) fn command() -> Command {
         )
         .arg(flag("on-cpu", "Only samples on CPU, weighted by CPU time").conflicts_with("waiting"))
         .arg(flag("waiting", "Only samples of functions that waited in the kernel"))
+        .arg(flag("lines", "Split functions into their executed lines"))
         .arg(
             value(
                 "against",
@@ -154,6 +158,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pr
             (_, true) => Part::Waiting,
             _ => Part::All,
         },
+        lines: matches.get_flag("lines"),
         against,
         format,
         output,

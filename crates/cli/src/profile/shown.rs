@@ -30,17 +30,18 @@ pub(super) struct Shown {
 }
 
 impl Side {
-    fn of(side: ProfileSide, part: Part) -> Result<Side> {
+    fn of(side: ProfileSide, asked: &ProfileOptions) -> Result<Side> {
         let packed: packed::Packed =
             serde_json::from_value(side.profile).context("cannot parse the server's response")?;
         let whole =
             packed::unpack(packed).ok_or_else(|| anyhow!("cannot parse the server's response"))?;
+        let profile = whole.part(asked.part);
         Ok(Side {
             from: side.from,
             to: side.to,
             generations: side.generations,
             requests: side.requests,
-            profile: whole.part(part),
+            profile: if asked.lines { profile.by_line() } else { profile },
         })
     }
 }
@@ -62,8 +63,8 @@ impl Shown {
             what: format!("{}{of_pool}{part}", asked.route.as_deref().unwrap_or("all routes")),
             measure: if asked.part == Part::OnCpu { Measure::Cpu } else { Measure::Wall },
             hertz: response.hertz,
-            now: Side::of(response.now.clone(), asked.part)?,
-            before: before.map(|side| Side::of(side, asked.part)).transpose()?,
+            now: Side::of(response.now.clone(), asked)?,
+            before: before.map(|side| Side::of(side, asked)).transpose()?,
             is_cut,
         })
     }

@@ -43,6 +43,7 @@ current stacks. --format records for --duration and writes a file:
   callgrind   for KCachegrind, with lines
 
 --function selects stacks by their functions: `--function curl_exec`, `--function 'App\\Shop::*'`.
+--lines splits functions into their executed lines, in tables and flame graphs.
 
 Time is wall-clock time: a function that waits counts, with the wait on top of its stack.
 Processes of another user need root (or CAP_SYS_PTRACE).
@@ -69,6 +70,8 @@ pub(crate) struct SpyOptions {
     pub(super) json: bool,
     /// Selects stacks by their functions.
     pub(super) function: Option<Pattern>,
+    /// Whether each executed line counts as a function.
+    pub(super) lines: bool,
 }
 
 /// Processes to sample.
@@ -146,6 +149,7 @@ pub(crate) fn command() -> Command {
         )
         .group(ArgGroup::new("whom").args(["pid", "all", "match", "program"]).required(true))
         .arg(value("function", "NAME", "Only stacks with this function; `*` is any text"))
+        .arg(flag("lines", "Split functions into their executed lines").conflicts_with("stack"))
         .arg(flag("stack", "Print the current stacks and exit").conflicts_with("format"))
         .arg(
             value(
@@ -243,6 +247,7 @@ pub(crate) fn parse(matches: &ArgMatches) -> Result<SpyOptions> {
         output,
         json: matches.get_flag("json"),
         function: matches.get_one::<String>("function").map(|text| Pattern::new(text)),
+        lines: matches.get_flag("lines"),
     })
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use samovar_server::terminal;
 use samovar_spy::profile::{Profile, Weight, callgrind, collapsed, pprof, speedscope, svg};
 use samovar_spy::{Watch, title};
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
@@ -25,6 +26,7 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Resu
     let file = file.transpose()?;
     let (began, since) = (SystemTime::now(), Instant::now());
     let profile = sample(watch, asked, since);
+    let profile = split(asked, &profile);
     let name = name(asked);
     let bytes = match format {
         Format::Svg => svg::render(&profile, &name, svg::Measure::Wall).into_bytes(),
@@ -57,6 +59,11 @@ fn sample(watch: &mut Watch, asked: &SpyOptions, since: Instant) -> Profile {
         add(watch, asked, &mut profile, beat.every.saturating_mul(beats));
     }
     profile
+}
+
+/// Splits functions into lines, if that is wanted.
+pub(super) fn split<'a>(asked: &SpyOptions, profile: &'a Profile) -> Cow<'a, Profile> {
+    if asked.lines { Cow::Owned(profile.by_line()) } else { Cow::Borrowed(profile) }
 }
 
 /// Takes one sample of all processes; each stack represents the time since the previous sample.

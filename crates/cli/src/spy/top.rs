@@ -3,7 +3,7 @@
 
 use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
 use super::options::{SpyOptions, SpyTarget};
-use super::record::add;
+use super::record::{add, split};
 use super::ticker::Beat;
 use anyhow::Result;
 use samovar_server::terminal;
@@ -41,11 +41,13 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
         add(watch, asked, &mut profile, beat.every.saturating_mul(beats));
         looks += 1;
         if is_live && drawn.elapsed() >= DRAWN_EVERY {
-            terminal::print(&format!("{CLEAR}{}", table(watch, &profile, looks, rows())))?;
+            let table = table(watch, &split(asked, &profile), looks, rows());
+            terminal::print(&format!("{CLEAR}{table}"))?;
             // The table covers only the last second, so that a live one shows the current state.
             (profile, looks, drawn) = (Profile::new(), 0, Instant::now());
         }
     }
+    let profile = split(asked, &profile);
     if asked.json {
         terminal::print(&as_json(watch, &profile, looks))?;
     } else if !is_live {

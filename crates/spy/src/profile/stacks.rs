@@ -175,6 +175,26 @@ impl Profile {
         kept
     }
 
+    /// The same stacks with a function for each executed line: `App\Shop::total:42`.
+    #[must_use]
+    pub fn by_line(&self) -> Profile {
+        let mut lines = Profile::new();
+        for (calls, weight) in self.stacks() {
+            let mut key = Vec::with_capacity(calls.len());
+            for call in calls {
+                let function = &self.functions[call.function as usize];
+                let name = format!("{}:{}", function.name, call.line);
+                let of_line = Function { name, line: call.line, ..Function::clone(function) };
+                let function =
+                    if call.line == 0 { Arc::clone(function) } else { Arc::new(of_line) };
+                key.push(lines.call(&function, call.line));
+            }
+            lines.total.add(weight);
+            lines.put(&mut key, weight, STACKS_MAX);
+        }
+        lines
+    }
+
     /// Number of different stacks.
     pub fn len(&self) -> usize {
         self.stacks.len()
