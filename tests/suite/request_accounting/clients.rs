@@ -42,6 +42,10 @@ const MYSQL: [Client; 3] = [
             $change = new mysqli_stmt($db, 'UPDATE tea SET id = id + ?');
             $change->execute([10]);
             $db->execute_query('SELECT id FROM tea WHERE id > ?', [11])->fetch_all();
+            $cursor = $db->prepare('SELECT name, id FROM tea');
+            $cursor->attr_set(MYSQLI_STMT_ATTR_CURSOR_TYPE, MYSQLI_CURSOR_TYPE_READ_ONLY);
+            $cursor->execute();
+            count($cursor->get_result()->fetch_all()) === 3 || throw new Error('rows');
             $db->begin_transaction();
             $db->rollback();
             $db->multi_query('DELETE FROM tea WHERE id = 11; SELECT 1');
@@ -60,6 +64,7 @@ const MYSQL: [Client; 3] = [
             ("SELECT name FROM tea", 1, 0),
             ("UPDATE tea SET id = id + ?", 1, 3),
             ("SELECT id FROM tea WHERE id > ?", 1, 2),
+            ("SELECT name, id FROM tea", 1, 3),
             ("BEGIN", 1, 0),
             ("ROLLBACK", 1, 0),
             ("DELETE FROM tea WHERE id = ?; SELECT ?", 1, 1),
@@ -219,9 +224,10 @@ const REDIS: [Client; 1] = [Client {
 }];
 
 /// The three ways to use the interface: with its messages, without, and only with its end.
-const PARALLEL: [Client; 1] = [Client {
-    name: "curl_multi",
-    work: r"
+const PARALLEL: [Client; 2] = [
+    Client {
+        name: "curl_multi",
+        work: r"
         $run = function (CurlMultiHandle $multi): void {
             do {
                 curl_multi_exec($multi, $running);
@@ -251,15 +257,41 @@ const PARALLEL: [Client; 1] = [Client {
         curl_multi_close($multi);
         $never = $add($left = curl_multi_init(), 'http://127.0.0.1:1/never');
     ",
-    statements: &[
-        ("GET 127.0.0.1:1/teas/{n}", REPEATS, 0),
-        ("POST 127.0.0.1:1/orders", 1, 0),
-        ("PUT 127.0.0.1:1/orders/{n}", 1, 0),
-        ("HTTP", 1, 0),
-    ],
-    repeated: "GET 127.0.0.1:1/teas/{n}",
-    kind: "http",
-}];
+        statements: &[
+            ("GET 127.0.0.1:1/teas/{n}", REPEATS, 0),
+            ("POST 127.0.0.1:1/orders", 1, 0),
+            ("PUT 127.0.0.1:1/orders/{n}", 1, 0),
+            ("HTTP", 1, 0),
+        ],
+        repeated: "GET 127.0.0.1:1/teas/{n}",
+        kind: "http",
+    },
+    Client {
+        name: "curl_multi beyond its limit",
+        work: r"
+        for ($n = 0; $n < 3; $n++) {
+            $dropped = curl_multi_init();
+            curl_multi_add_handle($dropped, curl_init('http://127.0.0.1:1/dropped'));
+            unset($dropped);
+        }
+        $multi = curl_multi_init();
+        for ($n = 0; $n < 300; $n++) {
+            $all[$n] = curl_init('http://127.0.0.1:1/many/' . $n);
+            curl_multi_add_handle($multi, $all[$n]); MARK
+        }
+        do {
+            curl_multi_exec($multi, $running);
+        } while ($running);
+        foreach ($all as $curl) {
+            curl_multi_remove_handle($multi, $curl);
+            curl_multi_remove_handle($multi, $curl);
+        }
+    ",
+        statements: &[("GET 127.0.0.1:1/many/{n}", 256, 0), ("HTTP", 3, 0)],
+        repeated: "GET 127.0.0.1:1/many/{n}",
+        kind: "http",
+    },
+];
 
 /// Runs the work of a client in each model, and compares all figures.
 fn check(client: &Client, variables: &[(&str, &str)]) {
@@ -322,5 +354,7 @@ fn redis_client_reports_commands() {
 
 #[test]
 fn parallel_http_requests_are_reported() {
-    check(&PARALLEL[0], &[]);
+    for client in &PARALLEL {
+        check(client, &[]);
+    }
 }

@@ -91,21 +91,20 @@ static uint64_t finish_query(const hook *h, zend_execute_data *execute_data, zva
                : rows_by(rows_of_link, samovar_subject(execute_data));
 }
 
-/* mysqli::execute_query, mysqli_stmt::get_result: a result is in memory. */
-static uint64_t finish_result(const hook *h, zend_execute_data *execute_data, zval *return_value,
-                              statement_call *call) {
+/* mysqli::execute_query: a result is in memory. */
+static uint64_t finish_execute_query(const hook *h, zend_execute_data *execute_data,
+                                     zval *return_value, statement_call *call) {
     return Z_TYPE_P(return_value) == IS_OBJECT ? rows_by(rows_of_result, Z_OBJ_P(return_value))
-           : Z_TYPE_P(return_value) == IS_TRUE
-               ? rows_by(rows_of_link, samovar_subject(execute_data))
-               : 0;
+                                               : finish_query(h, execute_data, return_value, call);
 }
 
-/* mysqli_stmt::execute: changed rows. mysqli_stmt::store_result: read ones. */
+/* mysqli_stmt::execute: changed rows. store_result, get_result: read rows. The statement is asked:
+ * a result of a cursor may throw. */
 static uint64_t finish_statement(const hook *h, zend_execute_data *execute_data, zval *return_value,
                                  statement_call *call) {
-    return Z_TYPE_P(return_value) == IS_TRUE
-               ? rows_by(rows_of_statement, samovar_subject(execute_data))
-               : 0;
+    return Z_TYPE_P(return_value) == IS_FALSE
+               ? 0
+               : rows_by(rows_of_statement, samovar_subject(execute_data));
 }
 
 static uint64_t finish_pgsql(const hook *h, zend_execute_data *execute_data, zval *return_value,
@@ -132,7 +131,7 @@ static void hook_mysqli(void) {
     const hook query = {
         .describe = samovar_describe_argument, .finish = finish_query, .dialect = SQL_MYSQL};
     hook execute_query = query;
-    execute_query.finish = finish_result;
+    execute_query.finish = finish_execute_query;
     hook construct_link = {FIXED("(connect)")};
     construct_link.describe = describe_construct;
     const hook prepare = {
@@ -148,7 +147,6 @@ static void hook_mysqli(void) {
     const hook execute = {.describe = describe_prepared, .finish = finish_statement};
     const hook store = {
         .describe = describe_prepared, .finish = finish_statement, .continues = true};
-    const hook result = {.describe = describe_prepared, .finish = finish_result, .continues = true};
     const hook_row connection[] = {
         {"mysqli_query", "query", query},
         {"mysqli_real_query", "real_query", query},
@@ -168,7 +166,7 @@ static void hook_mysqli(void) {
         {"mysqli_stmt_execute", "execute", execute},
         {"mysqli_execute", NULL, execute},
         {"mysqli_stmt_store_result", "store_result", store},
-        {"mysqli_stmt_get_result", "get_result", result},
+        {"mysqli_stmt_get_result", "get_result", store},
     };
     samovar_hook_all("mysqli", connection, COUNT(connection));
     samovar_hook_all("mysqli_stmt", statement, COUNT(statement));

@@ -108,9 +108,14 @@ static uint64_t finish_add(const hook *h, zend_execute_data *execute_data, zval 
     if (!is_curl(handle) || Z_TYPE_P(return_value) != IS_LONG || Z_LVAL_P(return_value) != 0) {
         return 0;
     }
-    uint32_t place = 0;
-    while (place < parallel_used && is_running(&parallel[place])) {
-        place++;
+    uint32_t place = parallel_used;
+    for (uint32_t i = 0; i < parallel_used; i++) {
+        if (parallel[i].handle == Z_OBJ_P(handle) && is_running(&parallel[i])) {
+            /* Its multi handle was destroyed, and this is a new object at the same address. */
+            samovar_statement_end(&parallel[i].call, 1, 0);
+            parallel[i].handle = NULL;
+        }
+        place = place == parallel_used && !is_running(&parallel[i]) ? i : place;
     }
     if (place == PARALLEL_MAX) {
         return 0;
