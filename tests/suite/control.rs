@@ -59,8 +59,8 @@ fn silent_control_clients_block_no_client_and_use_no_thread() {
 #[test]
 fn invalid_control_command_gets_error_or_is_closed() {
     let server = server();
-    let unknown = "{\"error\":\"unknown command; the commands are status, figures, profile, \
-                   calls, boot, queue, schedule, reload, upgrade and stop\"}\n";
+    let unknown = "{\"error\":\"unknown command; the commands are status, figures, facts, \
+                   profile, calls, boot, queue, schedule, reload, upgrade and stop\"}\n";
     for nonsense in [&b"dance\n"[..], b"\n", b"\xff\xfe\0\n", b"status stop\n", b"stop it"] {
         assert_eq!(response_to(&server, nonsense), unknown, "{nonsense:?}");
     }

@@ -1,7 +1,8 @@
 //! Query about PHP, sent to a worker's program before a server starts it: whether its JIT is on,
-//! and where its sessions are stored.
+//! where its sessions are stored, and the directives and extensions that `samovar doctor` checks.
 
 use crate::options::WorkerOptions;
+use crate::php_setup::{DIRECTIVES, PhpSetup};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ pub const ASK_FLAG: &str = "--ask";
 /// Prefixes of the lines of its reply.
 const JIT: &str = "JIT: ";
 const SESSIONS: &str = "Sessions: ";
+const DIRECTIVE: &str = "Directive: ";
+const EXTENSION: &str = "Extension: ";
 /// Prefix of the directives that affect the JIT.
 const OPCACHE: &str = "opcache.";
 const SESSION_HANDLER: &str = "session.save_handler";
@@ -67,6 +70,7 @@ impl PhpQuestion {
 fn decides(name: &str, value: &str) -> bool {
     name.starts_with(OPCACHE)
         || name == SESSION_HANDLER
+        || DIRECTIVES.contains(&name)
         || name == SESSION_PATH && !value.contains(ELSEWHERE)
 }
 
@@ -77,6 +81,8 @@ pub struct PhpResponse {
     pub jit: Option<String>,
     /// Folder of the sessions, if they are files.
     pub sessions: Option<String>,
+    /// Its directives and extensions.
+    pub setup: PhpSetup,
 }
 
 impl PhpResponse {
@@ -86,7 +92,11 @@ impl PhpResponse {
         let line = |what: &str, value: &Option<String>| {
             value.as_ref().map(|value| format!("{what}{value}\n")).unwrap_or_default()
         };
-        line(JIT, &self.jit) + &line(SESSIONS, &self.sessions)
+        let directives = self.setup.directives.iter();
+        let directives = directives.map(|(name, value)| format!("{DIRECTIVE}{name}={value}\n"));
+        let extensions = self.setup.extensions.iter().map(|name| format!("{EXTENSION}{name}\n"));
+        let own = [line(JIT, &self.jit), line(SESSIONS, &self.sessions)];
+        own.into_iter().chain(directives).chain(extensions).collect()
     }
 
     /// Parses the worker's output, which may contain lines of extensions.
@@ -96,7 +106,14 @@ impl PhpResponse {
             let value = said.lines().find_map(|line| line.strip_prefix(what))?;
             Some(value.to_owned()).filter(|value| !value.is_empty())
         };
-        PhpResponse { jit: value(JIT), sessions: value(SESSIONS) }
+        let all = |what: &'static str| said.lines().filter_map(move |line| line.strip_prefix(what));
+        let pairs = all(DIRECTIVE).filter_map(|line| line.split_once('='));
+        let setup = PhpSetup {
+            directives: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            extensions: all(EXTENSION).map(str::to_owned).collect(),
+            ..PhpSetup::default()
+        };
+        PhpResponse { jit: value(JIT), sessions: value(SESSIONS), setup }
     }
 }
 
@@ -113,6 +130,7 @@ pub fn jit_warning(mode: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{PhpQuestion, PhpResponse};
+    use crate::php_setup::PhpSetup;
     use std::collections::BTreeMap;
     use std::path::Path;
 
@@ -122,6 +140,7 @@ mod tests {
             ("opcache.jit", "tracing"),
             ("db.password", "secret"),
             ("opcache.x", "a=b"),
+            ("memory_limit", "1G"),
             ("session.save_handler", "redis"),
             ("session.save_path", "tcp://cache?auth=secret"),
         ];
@@ -132,7 +151,9 @@ mod tests {
             let words = question.arguments().into_iter().skip(1);
             let words: Vec<_> = words.map(|word| word.into_string().unwrap()).collect();
             assert!(!words.iter().any(|word| word.contains("secret")), "{words:?}");
-            assert!(words.iter().any(|word| word == "session.save_handler=redis"), "{words:?}");
+            for kept in ["session.save_handler=redis", "memory_limit=1G"] {
+                assert!(words.iter().any(|word| word == kept), "{words:?}");
+            }
             assert_eq!(PhpQuestion::from_words(&words), question);
         }
     }
@@ -144,7 +165,13 @@ mod tests {
         for (jit, sessions) in
             [(known.clone(), folder.clone()), (None, folder), (known, None), (None, None)]
         {
-            let response = PhpResponse { jit, sessions };
+            let pair = ("memory_limit".to_owned(), "a=b".to_owned());
+            let setup = PhpSetup {
+                directives: [pair].into(),
+                extensions: vec!["Zend OPcache".to_owned(), "xdebug".to_owned()],
+                ..PhpSetup::default()
+            };
+            let response = PhpResponse { jit, sessions, setup };
             assert_eq!(PhpResponse::of(&format!("Warning: x\n{}", response.text())), response);
         }
         assert_eq!(PhpResponse::of("JIT: \nSessions: \n"), PhpResponse::default());

@@ -67,15 +67,20 @@ pub fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Garbled> {
 /// One line of at most [`LINE_BYTES_MAX`] bytes: without control characters, and truncated if it is
 /// longer.
 fn line(text: &str) -> Cow<'_, str> {
+    one_line_of(text, LINE_BYTES_MAX)
+}
+
+/// The same with another maximum, which is at least the length of the mark of a truncated text.
+pub(crate) fn one_line_of(text: &str, bytes_max: usize) -> Cow<'_, str> {
     let clean: Cow<'_, str> = if text.contains(char::is_control) {
         text.replace(char::is_control, " ").into()
     } else {
         text.into()
     };
-    if clean.len() <= LINE_BYTES_MAX {
+    if clean.len() <= bytes_max {
         return clean;
     }
-    let kept = &clean[..clean.floor_char_boundary(LINE_BYTES_MAX - CUT.len())];
+    let kept = &clean[..clean.floor_char_boundary(bytes_max - CUT.len())];
     format!("{kept}{CUT}").into()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::encoding::one_line;
 use crate::order::WorkerId;
+use crate::php_setup::PhpSetup;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ pub enum Event {
     Pong,
     /// Figures of opcache, which have changed.
     Opcache(Opcache),
+    /// Directives and extensions of the started PHP. Bounded by [`PhpSetup::bounded`].
+    Php(PhpSetup),
     /// A console worker was forked.
     ConsoleForked {
         /// The supervisor's number, from the order to fork.

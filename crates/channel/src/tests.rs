@@ -120,6 +120,20 @@ fn opcache((numbers, is_full): ([u64; 14], bool)) -> Event {
     })
 }
 
+fn setup() -> impl Strategy<Value = PhpSetup> {
+    let pairs = || proptest::collection::btree_map(text(), long_text(), 0..60);
+    let extensions = proptest::collection::vec(long_text(), 0..100);
+    (text(), long_text(), pairs(), extensions, pairs()).prop_map(
+        |(root, script, directives, extensions, environment)| PhpSetup {
+            root,
+            script,
+            directives,
+            extensions,
+            environment,
+        },
+    )
+}
+
 fn event() -> impl Strategy<Value = Event> {
     let mode = prop_oneof![
         Just(ImageMode::Shared),
@@ -153,6 +167,7 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Event::BootFailed),
         Just(Event::Pong),
         (any::<[u64; 14]>(), any::<bool>()).prop_map(opcache),
+        setup().prop_map(|setup| Event::Php(setup.bounded())),
         image,
         finding,
         (any::<u32>(), pid).prop_map(|(life, pid)| Event::ConsoleForked { life, pid }),

@@ -9,7 +9,8 @@ use crate::commands::{
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{
-    boot, calls, compare, dev, document, explain, init, leaks, migrate, plan, profile, spy, top,
+    boot, calls, compare, dev, doctor, document, explain, init, leaks, migrate, plan, profile, spy,
+    top,
 };
 use clap::Command;
 use samovar_config::Sources;
@@ -33,6 +34,7 @@ const COMMANDS: &[Subcommand] = &[
     schedule::SUBCOMMAND,
     status::SUBCOMMAND,
     top::SUBCOMMAND,
+    doctor::SUBCOMMAND,
     plan::SUBCOMMAND,
     reload::SUBCOMMAND,
     upgrade::SUBCOMMAND,
@@ -59,6 +61,7 @@ Examples:
   samovar queue                       list the queues of jobs, and their dead jobs
   samovar schedule                    list the schedules, and their last runs
   samovar status --json               show the state of the running server
+  samovar doctor                      check the running server, and what to improve
   samovar plan                        show how many times today's peak the machine carries
   samovar reload                      after a deploy: boot again, without losing requests
   samovar upgrade                     replace the server, without losing requests

@@ -7,6 +7,7 @@
 //! - the commands' end of the control socket (`control_client`)
 //! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`
 //! - `trial`: servers that `compare` and `leaks` start for themselves
+//! - `doctor`: checks of a server or of an application
 //! - `plan`: capacity planning
 //! - `init`: settings for a project
 //! - `dev`: the server for a project that is being developed
@@ -25,6 +26,7 @@ mod commands;
 mod compare;
 mod control_client;
 mod dev;
+mod doctor;
 mod document;
 mod explain;
 mod init;

@@ -18,6 +18,7 @@ fn modules_use_only_lower_layers() {
         "spy",
         "profile",
         "top",
+        "doctor",
         "plan",
         "init",
         "dev",

@@ -606,6 +606,13 @@ impl RouteFigures {
         self.statements.dearest()
     }
 
+    /// Returns the statements that requests repeat from one position, those with the highest time
+    /// first, at most `most`.
+    #[must_use]
+    pub fn repeated_statements(&self, most: usize) -> Vec<StatementFigures> {
+        self.statements.repeated(most)
+    }
+
     /// Returns the tags of requests as (name, value, requests).
     pub fn tags(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.tags.iter().map(|(key, requests)| {

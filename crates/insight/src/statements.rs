@@ -152,6 +152,14 @@ impl Statements {
         }
     }
 
+    /// Returns the statements that requests repeat, those with the highest time first, at most
+    /// `most`.
+    pub(crate) fn repeated(&self, most: usize) -> Vec<StatementFigures> {
+        let mut found: Vec<_> = self.all.iter().filter(|figures| figures.repeating > 0).collect();
+        found.sort_by_key(|figures| std::cmp::Reverse(figures.ns));
+        found.into_iter().take(most).cloned().collect()
+    }
+
     /// Returns the statements, those with the highest time first, and [`OTHER`] last.
     pub(crate) fn dearest(&self) -> Vec<StatementFigures> {
         let mut all = self.all.clone();
@@ -196,6 +204,8 @@ mod tests {
         assert_eq!((sql.calls, sql.requests, sql.ns, sql.rows), (calls, 3, 17, 9));
         assert_eq!((sql.calls_max, sql.repeats_max, sql.repeating), (15, 15, 2));
         assert_eq!(sql.place().as_deref(), Some("/srv/list.php:15"));
+        all.add(&statement("once", 1, 900));
+        assert_eq!(all.repeated(1), [sql.clone()], "only repeated ones");
     }
 
     #[test]

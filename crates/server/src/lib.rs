@@ -12,7 +12,7 @@
 //! - the `control` socket
 //! - `reload`, the server's side of it
 //! - `development`: reloads after changes, for `samovar dev`
-//! - `serve`, and `check`: whether a server would start
+//! - `serve`, and `check`: whether a server would start; `facts` of one that does not run
 
 mod admin_token;
 mod binary;
@@ -24,6 +24,7 @@ mod convert;
 mod descriptors;
 pub mod development;
 mod engine;
+pub mod facts;
 mod graphs;
 mod handover;
 mod idle;

@@ -259,6 +259,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         pools: pools.clone(),
         keeper: keeper.clone(),
         tls: tls.clone(),
+        settings: Arc::new(advice::facts(&settings)),
     };
     let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, (token, logs), &settings, status.clone(), insight.clone())?;

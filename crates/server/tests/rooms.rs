@@ -32,6 +32,7 @@ fn modules_use_only_lower_layers() {
         "development",
         "serve",
         "check",
+        "facts",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

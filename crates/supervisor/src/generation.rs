@@ -27,6 +27,7 @@ use samovar_channel::{
 };
 use samovar_ring::{Death, DesiredState, Incarnation, Lane, LeaveReason, Model};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Instant;
 use tracing::{info, warn};
 use watch::Verdict;
@@ -186,6 +187,7 @@ impl Generation {
             }
             channel::Event::Finding(finding) => self.found(finding)?,
             channel::Event::Opcache(opcache) => self.opcache = Some(opcache),
+            channel::Event::Php(setup) => self.setup = Some(Arc::new(setup.bounded())),
             channel::Event::Pong => self.watch.template_responded(),
             channel::Event::ConsoleForked { life, pid } => {
                 if !self.one_shots.started(life, pid) {

@@ -7,7 +7,7 @@ use crate::one_shots::{OneShot, StopReason};
 use crate::os;
 use crate::scale::ScaleLine;
 use crate::settings::Settings;
-use samovar_channel::{Engine, Finding, Image, Linking, Opcache};
+use samovar_channel::{Engine, Finding, Image, Linking, Opcache, PhpSetup};
 use samovar_ring::{
     DesiredState, Incarnation, Model, Overrun, Ring, RollbackReport, Run, Supervision, WorkerState,
 };
@@ -188,6 +188,9 @@ pub struct Report {
     pub linking: Option<Linking>,
     /// Figures of opcache; `None` if it is off, and until the template has reported them.
     pub opcache: Option<Opcache>,
+    /// Directives and extensions of PHP; `None` before PHP has started. The process that sends them
+    /// has run PHP: they may be garbage.
+    pub setup: Option<Arc<PhpSetup>>,
     /// Number of PHP's messages, in the order of [`MessageLevel::ALL`]. Workers write these
     /// numbers: they may be garbage.
     ///
@@ -231,6 +234,7 @@ pub(crate) struct Snapshot {
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
     pub(crate) opcache: Option<Opcache>,
+    pub(crate) setup: Option<Arc<PhpSetup>>,
     pub(crate) php: String,
     pub(crate) engine: Option<Engine>,
     pub(crate) findings: Vec<Finding>,
@@ -326,6 +330,7 @@ impl Handle {
             image: snapshot.image,
             linking: snapshot.linking.clone(),
             opcache: snapshot.opcache,
+            setup: snapshot.setup.clone(),
             messages: self.supervision.messages(),
             php: snapshot.php.clone(),
             engine: snapshot.engine.clone(),

@@ -330,6 +330,7 @@ impl Supervisor {
             snapshot.image = generation.image;
             snapshot.linking.clone_from(&generation.linking);
             snapshot.opcache = generation.opcache;
+            snapshot.setup.clone_from(&generation.setup);
             snapshot.php.clone_from(&generation.php);
             snapshot.engine.clone_from(&generation.engine);
             snapshot.findings.clone_from(&generation.findings);

@@ -13,6 +13,7 @@
 //! | `shared.rs` | part of the status: memory that workers share |
 //! | `health.rs` | health problems found in a status |
 //! | `figures.rs` | request statistics |
+//! | `facts.rs` | data that `samovar doctor` checks |
 //! | `capacity.rs` | use of cores and memory, and an estimate of the rest |
 //! | `profile.rs` | profiles of the workers |
 //! | `calls.rs` | call graphs of requests |
@@ -27,6 +28,7 @@ mod boot;
 mod calls;
 mod capacity;
 mod counters;
+mod facts;
 mod figures;
 mod finding;
 mod health;
@@ -46,6 +48,10 @@ pub use boot::BootResponse;
 pub use calls::{CallsQuestion, CallsResponse};
 pub use capacity::CapacityStatus;
 pub use counters::{CounterKind, CounterMetric, PoolCounters, ServerCounters};
+pub use facts::{
+    FactsResponse, MachineFacts, PhpFacts, ROUTE_STATEMENTS_MAX, ROUTE_WAITS_MAX, RouteFacts,
+    SettingsFacts, StatementFacts,
+};
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use finding::{About, Health, HealthProblem, Severity};
 pub use health::{SAVES_MAX, dear, judge, judged};
@@ -77,6 +83,8 @@ pub enum Request {
     Status,
     /// Queries the request statistics; the response is [`Figures`].
     Figures,
+    /// Queries the data that `samovar doctor` checks; the response is a [`FactsResponse`].
+    Facts,
     /// Boots the application again. The response, a [`ReloadResponse`], is sent when the reload has
     /// ended.
     Reload(ReloadOptions),
@@ -116,6 +124,7 @@ impl fmt::Display for Request {
         match self {
             Request::Status => to.write_str("status"),
             Request::Figures => to.write_str("figures"),
+            Request::Facts => to.write_str("facts"),
             Request::Boot { pool: None } => to.write_str("boot"),
             Request::Boot { pool: Some(name) } => write!(to, "boot pool={name}"),
             Request::Stop => to.write_str("stop"),
@@ -148,6 +157,7 @@ impl std::str::FromStr for Request {
         match command {
             "status" if is_alone => Ok(Request::Status),
             "figures" if is_alone => Ok(Request::Figures),
+            "facts" if is_alone => Ok(Request::Facts),
             "boot" => boot(words),
             "stop" if is_alone => Ok(Request::Stop),
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
@@ -254,7 +264,7 @@ mod tests {
 
     #[test]
     fn request_written_as_line_parses_to_same_request() {
-        let mut requests = vec![Request::Status, Request::Figures, Request::Stop];
+        let mut requests = vec![Request::Status, Request::Figures, Request::Facts, Request::Stop];
         requests.extend([None, Some("api".to_owned())].map(|pool| Request::Boot { pool }));
         for against in [None, Some(Against::Reload), Some(Against::Earlier { seconds: 60 })] {
             let route = Some("index.php /a b\n{n}".to_owned());

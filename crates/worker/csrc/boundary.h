@@ -23,6 +23,10 @@ int samovar_php_startup(const samovar_options *options);
 void samovar_php_shutdown(void);
 /* Returns true if PHP or an extension has an ini directive of that name. */
 bool samovar_has_directive(const char *name);
+/* Returns the value of a directive; NULL: neither PHP nor an extension has it. */
+const char *samovar_directive(const char *name);
+/* Returns the name of a loaded extension, counted from 0; NULL: there are fewer. */
+const char *samovar_extension(size_t number);
 /* Returns the mode in which the JIT compiles (`opcache.jit`), or NULL if the JIT is off. */
 const char *samovar_jit(void);
 /* Fills in the figures of opcache's shared memory. Returns false if opcache is off. Only for the

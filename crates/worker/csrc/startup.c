@@ -123,6 +123,25 @@ bool samovar_has_directive(const char *name) {
     return zend_hash_str_exists(EG(ini_directives), name, strlen(name));
 }
 
+const char *samovar_directive(const char *name) {
+    const zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), name, strlen(name));
+    if (!entry) {
+        return NULL;
+    }
+    return entry->value ? ZSTR_VAL(entry->value) : "";
+}
+
+const char *samovar_extension(size_t number) {
+    const zend_module_entry *module;
+    ZEND_HASH_FOREACH_PTR(&module_registry, module) {
+        if (number-- == 0) {
+            return module->name;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    return NULL;
+}
+
 /* The JIT compiles if it has a buffer and is not disabled. A script can switch `off` to on at
  * run time (ext/opcache/jit/zend_jit.c, zend_jit_config()). */
 const char *samovar_jit(void) {

@@ -8,7 +8,7 @@ mod logs;
 
 pub(crate) use libphp::{
     has_directive, jit, opcache, php_api_built_for, php_built_for, php_code, php_shutdown,
-    php_startup, php_version, sessions,
+    php_startup, php_version, sessions, setup,
 };
 
 use crate::bytes::slice;

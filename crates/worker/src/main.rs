@@ -42,7 +42,9 @@ fn respond(question: PhpQuestion) -> ExitCode {
         log::write(&format!("samovar-php: {error}"), "");
         return ExitCode::FAILURE;
     }
-    print!("{}", PhpResponse { jit: boundary::jit(), sessions: boundary::sessions() }.text());
+    let setup = boundary::setup().bounded();
+    let response = PhpResponse { jit: boundary::jit(), sessions: boundary::sessions(), setup };
+    print!("{}", response.text());
     boundary::php_shutdown();
     ExitCode::SUCCESS
 }

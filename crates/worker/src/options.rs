@@ -63,7 +63,8 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
   --version              print the PHP version that it was built for
   --engine               print its libphp, and how that was built, as JSON
   --ask INI [NAME=VALUE...]  print the mode of PHP's JIT with this php.ini and these directives,
-                         and the folder of its sessions, if it has these and sessions are files
+                         the folder of its sessions, if it has these and sessions are files, and
+                         directives and extensions that `samovar doctor` checks
   --template FD NAME     start as the server's template: FD is a memory file with the settings,
                          NAME is the name of the application, for process lists";
 

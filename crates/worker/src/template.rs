@@ -19,8 +19,8 @@ use crate::php_options::PhpOptions;
 use crate::{engine, ini, jobs, loads, os, relinking, shared, tracing, warmup};
 use nix::sys::signalfd::SignalFd;
 use samovar_channel::{
-    Boots, ConsoleOrder, Engine, Event, Heard, ImageOrder, ImageWord, Opcache, Order, Role,
-    TemplateEnd, TemplateImageEnd, WorkerId, pair,
+    Boots, ConsoleOrder, Engine, Event, Heard, ImageOrder, ImageWord, Opcache, Order, PhpSetup,
+    Role, TemplateEnd, TemplateImageEnd, WorkerId, pair,
 };
 use samovar_published::Region;
 use samovar_ring::Ring;
@@ -122,6 +122,10 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
         source: facts.source,
     });
     template.send(&Event::Ready { php: loaded, resident: boots, linking, engine })?;
+    let text = |path: &Path| path.to_str().map(str::to_owned).unwrap_or_default();
+    let (root, script) = (text(&options.root), app.map(text).unwrap_or_default());
+    let setup = PhpSetup { root, script, ..boundary::setup() };
+    template.send(&Event::Php(setup.bounded()))?;
     template.serve()?;
     boundary::php_shutdown();
     Ok(())

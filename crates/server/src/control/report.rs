@@ -1,6 +1,8 @@
 //! Counters of the front, reports of the supervisor and request statistics → the responses to
 //! `status` and `figures`.
 
+mod facts;
+pub(crate) mod machine;
 mod php;
 mod resources;
 mod upstreams;
@@ -15,6 +17,7 @@ use crate::pools::Pools;
 use crate::sampling::Sampling;
 use crate::schedules::Scheduling;
 use anyhow::Result;
+pub(crate) use facts::facts;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Rejection, Tls};
@@ -30,8 +33,8 @@ use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, Sc
 use samovar_wire::{
     CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
     ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RecentStatus, RouteLine,
-    SavingStatus, ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status,
-    UpstreamStatus, WAITS_MAX, WaitLine, WorkerStatus, judge,
+    SavingStatus, ScalingStatus, SettingsFacts, SharedBreaker, SharedCache, SharedObject,
+    SharedStatus, Status, UpstreamStatus, WAITS_MAX, WaitLine, WorkerStatus, judge,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -68,6 +71,8 @@ pub(crate) struct StatusSources {
     pub(crate) keeper: Option<Keeper>,
     /// Certificates from files.
     pub(crate) tls: Option<Arc<Tls>>,
+    /// The settings at the server's start, as far as `samovar doctor` checks them.
+    pub(crate) settings: Arc<SettingsFacts>,
 }
 
 /// Threads that sample counters of the server and of the machine.

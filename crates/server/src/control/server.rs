@@ -1,6 +1,6 @@
 //! The server's end of the control socket: answers a request. Never blocks.
 
-use super::report::{Booted, StatusSources, figures, status};
+use super::report::{Booted, StatusSources, facts, figures, status};
 use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
 use crate::jobs;
@@ -75,7 +75,11 @@ fn is_order(request: &Request) -> bool {
         Request::Calls(question) => question.sign_s.is_some(),
         Request::Queue(question) => question.action.is_order(),
         Request::Schedule(question) => question.action.is_order(),
-        Request::Status | Request::Figures | Request::Profile(_) | Request::Boot { .. } => false,
+        Request::Status
+        | Request::Figures
+        | Request::Facts
+        | Request::Profile(_)
+        | Request::Boot { .. } => false,
     }
 }
 
@@ -139,6 +143,7 @@ impl Server {
         Reply::Now(match request {
             Ok(Request::Status) => return Reply::WhenPublished(self.request_publication()),
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
+            Ok(Request::Facts) => line_of(&facts(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
             Ok(Request::Queue(question)) => return self.queue(*question),
@@ -200,8 +205,8 @@ impl Server {
                 line_of(&ReloadResponse::refused(not_understood(line)))
             }
             Err(Misunderstood::Command) => line_of(&Refused {
-                error: "unknown command; the commands are status, figures, profile, calls, boot, \
-                     queue, schedule, reload, upgrade and stop"
+                error: "unknown command; the commands are status, figures, facts, profile, calls, \
+                     boot, queue, schedule, reload, upgrade and stop"
                     .to_owned(),
             }),
         })

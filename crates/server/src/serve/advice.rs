@@ -3,6 +3,7 @@
 use samovar_config::{AdminToken, Settings};
 use samovar_front::private;
 use samovar_ring::SLOTS_MAX;
+use samovar_wire::SettingsFacts;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,24 @@ pub(super) fn advise(settings: &Settings) {
             "mail() does not work with this program and `no_new_privileges` (hint: send mail by \
              SMTP, or set it to false)"
         );
+    }
+}
+
+/// Returns the settings that `samovar doctor` checks.
+pub(crate) fn facts(settings: &Settings) -> SettingsFacts {
+    let pools = settings.pools.iter().map(|pool| &pool.settings);
+    let all: Vec<_> = std::iter::once(settings).chain(pools).collect();
+    let mut exposed: Vec<_> = all.iter().flat_map(|settings| exposures(settings)).collect();
+    // Pools inherit settings, and with them their exposures.
+    exposed.sort();
+    exposed.dedup();
+    SettingsFacts {
+        listen_backlog: settings.listen_backlog as u64,
+        connections_max: settings.limits.connections_max as u64,
+        codings: settings.compression.codings.iter().map(|one| one.name().to_owned()).collect(),
+        has_proxy: !settings.trusted_proxies.is_empty(),
+        exposures: exposed,
+        surplus: all.iter().filter_map(|settings| surplus(settings)).collect(),
     }
 }
 

@@ -10,10 +10,11 @@ use crate::scale::Scale;
 use crate::settings::Settings;
 use crate::template::Template;
 use crate::workers::{Event, Lives, Workers};
-use samovar_channel::{Engine, Finding, Image, Linking, Opcache};
+use samovar_channel::{Engine, Finding, Image, Linking, Opcache, PhpSetup};
 use samovar_log::{Intake, Speaker};
 use samovar_ring::{DesiredState, Model};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Instant;
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about one generation")]
@@ -34,6 +35,8 @@ pub(crate) struct Generation {
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
     pub(crate) opcache: Option<Opcache>,
+    /// Directives and extensions of PHP, after it has started.
+    pub(crate) setup: Option<Arc<PhpSetup>>,
     /// PHP's version; empty before PHP has started.
     pub(crate) php: String,
     /// The libphp that the settings name.
@@ -93,6 +96,7 @@ impl Generation {
             image: None,
             linking: None,
             opcache: None,
+            setup: None,
             php: String::new(),
             engine: None,
             findings: Vec::new(),

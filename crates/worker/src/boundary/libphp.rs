@@ -1,13 +1,15 @@
 //! Start, end and properties of the PHP engine (csrc/startup.c).
 
 use crate::php_options::PhpOptions;
-use samovar_channel::Opcache;
-use std::ffi::{CStr, c_char, c_int};
+use samovar_channel::{DIRECTIVES, Opcache, PhpSetup, VARIABLES};
+use std::ffi::{CStr, CString, c_char, c_int};
 
 unsafe extern "C" {
     fn samovar_php_startup(options: *const PhpOptions) -> c_int;
     fn samovar_php_shutdown();
     fn samovar_has_directive(name: *const c_char) -> bool;
+    fn samovar_directive(name: *const c_char) -> *const c_char;
+    fn samovar_extension(number: usize) -> *const c_char;
     fn samovar_jit() -> *const c_char;
     fn samovar_opcache_look(to: *mut OpcacheFigures) -> bool;
     fn samovar_sessions() -> *const c_char;
@@ -16,6 +18,9 @@ unsafe extern "C" {
     fn samovar_php_built_for() -> *const c_char;
     fn samovar_php_api_built_for() -> *const c_char;
 }
+
+/// Maximum number of extensions that are reported.
+const EXTENSIONS_MAX: usize = 500;
 
 /// Figures of opcache: `samovar_opcache_figures` of csrc/boundary.h.
 #[repr(C)]
@@ -98,6 +103,27 @@ pub(crate) fn sessions() -> Option<String> {
     // SAFETY: after `php_startup`.
     let folder = unsafe { samovar_sessions() };
     directive(folder)
+}
+
+/// Returns the directives and extensions of the started PHP, and the environment.
+pub(crate) fn setup() -> PhpSetup {
+    let value = |name: &str| {
+        let name = CString::new(name).ok()?;
+        // SAFETY: after `php_startup`; a NUL-terminated string.
+        directive(unsafe { samovar_directive(name.as_ptr()) })
+    };
+    // SAFETY: after `php_startup`; any number is allowed.
+    let extension = |number| directive(unsafe { samovar_extension(number) });
+    let pair = |name: &&str, value: Option<String>| Some(((*name).to_owned(), value?));
+    PhpSetup {
+        directives: DIRECTIVES.iter().filter_map(|name| pair(name, value(name))).collect(),
+        extensions: (0..EXTENSIONS_MAX).map_while(extension).collect(),
+        environment: VARIABLES
+            .iter()
+            .filter_map(|name| pair(name, std::env::var(name).ok()))
+            .collect(),
+        ..PhpSetup::default()
+    }
 }
 
 /// Converts a directive's value, which may be null.
