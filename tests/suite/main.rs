@@ -14,6 +14,7 @@ mod compression;
 mod consoles;
 mod control;
 mod dev;
+mod doctor;
 mod documents;
 mod edge;
 mod elastic;

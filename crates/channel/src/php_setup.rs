@@ -74,9 +74,9 @@ impl PhpSetup {
     pub fn bounded(self) -> PhpSetup {
         // One line has no control characters, so JSON escapes at most its quotes and backslashes.
         let cost = |text: &str| 2 * text.len() + ENTRY_BYTES_MAX;
-        let mut room = MESSAGE_BYTES_MAX - FRAME_BYTES_MAX;
+        let mut left = MESSAGE_BYTES_MAX - FRAME_BYTES_MAX;
         let mut fits =
-            |bytes: usize| room.checked_sub(bytes).inspect(|left| room = *left).is_some();
+            |bytes: usize| left.checked_sub(bytes).inspect(|rest| left = *rest).is_some();
         let mut path = |path: String| {
             let clean = one_line_of(&path, PATH_BYTES_MAX).into_owned();
             if clean == path && fits(cost(&clean)) { clean } else { String::new() }

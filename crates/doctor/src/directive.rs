@@ -1,34 +1,39 @@
 //! Values of php.ini.
 
+/// A value that is not a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoSize;
+
 /// Returns whether a switch is on, as PHP reads it.
 pub(crate) fn is_on(value: &str) -> bool {
     let word = value.trim().to_ascii_lowercase();
     matches!(&*word, "on" | "yes" | "true" | "stderr" | "stdout")
         || word.trim_start_matches(['+', '-']).chars().next().is_some_and(|c| c.is_ascii_digit())
-            && bytes(&word) != Some(Some(0))
+            && bytes(&word) != Ok(Some(0))
 }
 
-/// Returns a size in bytes, such as that of `128M`. `Some(None)`: unlimited; `None`: no size.
-pub(crate) fn bytes(value: &str) -> Option<Option<u64>> {
+/// Returns a size in bytes, such as that of `128M`; `None`: unlimited.
+pub(crate) fn bytes(value: &str) -> Result<Option<u64>, NoSize> {
     let text = value.trim();
     if text.starts_with('-') {
-        return Some(None);
+        return Ok(None);
     }
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
+    let number: u64 = text[..digits].parse().map_err(|_| NoSize)?;
     let shift = match text[digits..].trim().to_ascii_lowercase().as_str() {
         "" => 0,
         "k" => 10,
         "m" => 20,
         "g" => 30,
-        _ => return None,
+        _ => return Err(NoSize),
     };
-    Some(number.checked_mul(1 << shift))
+    // More than the address space is no limit.
+    Ok(number.checked_mul(1 << shift))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, is_on};
+    use super::{NoSize, bytes, is_on};
 
     #[test]
     fn switches_are_read_as_php_does() {
@@ -51,14 +56,14 @@ mod tests {
     #[test]
     fn sizes_have_units() {
         for (value, size) in [
-            ("128M", Some(Some(128 << 20))),
-            ("4096k", Some(Some(4 << 20))),
-            ("1G", Some(Some(1 << 30))),
-            ("0", Some(Some(0))),
-            ("-1", Some(None)),
-            ("", None),
-            ("12 parsecs", None),
-            ("99999999999999999999", None),
+            ("128M", Ok(Some(128 << 20))),
+            ("4096k", Ok(Some(4 << 20))),
+            ("1G", Ok(Some(1 << 30))),
+            ("0", Ok(Some(0))),
+            ("-1", Ok(None)),
+            ("", Err(NoSize)),
+            ("12 parsecs", Err(NoSize)),
+            ("99999999999999999999", Err(NoSize)),
         ] {
             assert_eq!(bytes(value), size, "{value}");
         }

@@ -6,6 +6,7 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Findings, Severity};
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::fmt::Write as _;
 
 /// Maximum number of findings of one check; the others are counted.
 const FINDINGS_MAX: usize = 10;
@@ -60,7 +61,8 @@ impl Examination {
         if let Some(more) = found.len().checked_sub(FINDINGS_MAX).filter(|more| *more > 0) {
             found.truncate(FINDINGS_MAX);
             let last = found.last_mut().expect("there are several");
-            last.text.push_str(&format!(" (and {more} more findings of this check)"));
+            // Writing to a string cannot fail.
+            let _ = write!(last.text, " (and {more} more findings of this check)");
         }
         self.findings.extend(found);
     }

@@ -178,7 +178,7 @@ impl<'a> Php<'a> {
 
     /// Returns a size in bytes; `None` is unlimited.
     pub(crate) fn bytes(self, name: &str) -> Result<Option<u64>, Missing> {
-        directive::bytes(self.directive(name)?).ok_or(NO_PHP)
+        directive::bytes(self.directive(name)?).map_err(|_| NO_PHP)
     }
 
     /// Returns whether an extension is loaded.
@@ -196,7 +196,7 @@ impl<'a> Php<'a> {
             return Ok(false);
         }
         let room = match self.directive("opcache.jit_buffer_size") {
-            Ok(text) => directive::bytes(text).ok_or(NO_PHP)?,
+            Ok(text) => directive::bytes(text).map_err(|_| NO_PHP)?,
             Err(_) => return Ok(false),
         };
         let mode = self.directive("opcache.jit")?.to_ascii_lowercase();

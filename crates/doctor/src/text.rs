@@ -30,7 +30,9 @@ pub fn text(of: &Examination, shown: Shown) -> String {
         let _ = writeln!(out, "\n{}", group.name());
         let mut found: Vec<_> = in_group(group).collect();
         found.sort_by_key(|finding| Reverse(finding.severity));
-        found.into_iter().for_each(|finding| add(&mut out, finding));
+        for finding in found {
+            add(&mut out, finding);
+        }
     }
     if shown == Shown::All {
         let _ = writeln!(out, "\nwithout a finding: {}", list(&of.passed));

@@ -30,6 +30,7 @@ const EXPLAINING: &[&str] = &[
     "guide/dashboard",
     "guide/deploy",
     "guide/development",
+    "guide/doctor",
     "guide/kubernetes",
     "guide/leaks",
     "guide/limits",

@@ -90,7 +90,7 @@ fn dev_packages(text: &str) -> Vec<String> {
 }
 
 /// Returns the variables of the `.env` files, in the order in which Symfony and Laravel read them.
-/// `name` is APP_ENV of the environment.
+/// `name` is `APP_ENV` of the environment.
 fn variables(project: &Path, name: Option<&str>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     // Laravel then reads no .env file, but a file of values.

@@ -1,7 +1,7 @@
 //! Tables of the documentation whose rows explain an error, a status or a reason.
 
 /// The pages: their path and their text.
-const PAGES: [(&str, &str); 9] = [
+const PAGES: [(&str, &str); 10] = [
     ("docs/guide/troubleshooting.md", include_str!("../../../../docs/guide/troubleshooting.md")),
     ("docs/guide/limits.md", include_str!("../../../../docs/guide/limits.md")),
     ("docs/guide/checkpoint-model.md", include_str!("../../../../docs/guide/checkpoint-model.md")),
@@ -9,6 +9,7 @@ const PAGES: [(&str, &str); 9] = [
         "docs/guide/status-and-health.md",
         include_str!("../../../../docs/guide/status-and-health.md"),
     ),
+    ("docs/guide/doctor.md", include_str!("../../../../docs/guide/doctor.md")),
     ("docs/guide/workers.md", include_str!("../../../../docs/guide/workers.md")),
     ("docs/guide/profiling.md", include_str!("../../../../docs/guide/profiling.md")),
     ("docs/guide/deploy.md", include_str!("../../../../docs/guide/deploy.md")),
@@ -17,7 +18,8 @@ const PAGES: [(&str, &str); 9] = [
 ];
 
 /// Heads of the first columns of these tables.
-const HEADS: [&str; 12] = [
+const HEADS: [&str; 13] = [
+    "check",
     "symptom",
     "status",
     "message",

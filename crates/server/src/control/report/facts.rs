@@ -82,13 +82,13 @@ fn route(name: &str, figures: &RouteFigures) -> RouteFacts {
         waits: waits.into_iter().take(ROUTE_WAITS_MAX).map(wait).collect(),
         repeated: figures
             .repeated_statements(ROUTE_STATEMENTS_MAX)
-            .into_iter()
+            .iter()
             .map(statement)
             .collect(),
     }
 }
 
-fn statement(figures: StatementFigures) -> StatementFacts {
+fn statement(figures: &StatementFigures) -> StatementFacts {
     StatementFacts {
         text: figures.text.to_string(),
         calls: figures.calls,
