@@ -1,6 +1,8 @@
 //! `samovar doctor`: names the planted fault of an application, is silent for healthy ones, and
 //! reports which facts are missing.
 
+use crate::frameworks::laravel;
+use crate::frameworks::shop::{Model, Shop};
 use crate::request_accounting::bench::{MODELS, ask, figures, serving, started};
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, Start, binary, eventually, workspace};
@@ -8,10 +10,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Settings of the tests that the command reports, and checks that depend on the machine or on the
+/// Checks that find settings of the tests (the admin listener requires no token), and checks that depend on the machine or on the
 /// date.
 const OF_TESTS: &str = "display-errors,php-version,assertions,cpu-delay,cpu-stolen,backlog,\
-                        cpu-throttled,composer-dev,app-debug,queue-time,swapping";
+                        cpu-throttled,composer-dev,queue-time,swapping,exposed";
 /// Number of requests of a test.
 const REQUESTS: u64 = 40;
 
@@ -163,7 +165,7 @@ fn settings_of_serving_php_are_checked() {
 
 #[test]
 fn another_pool_is_checked_with_its_own_settings() {
-    let pool = "[[pool]]\nname = 'blog'\npaths = ['/blog/*']\nworkers = 1\n\
+    let pool = "[[pool]]\nname = 'blog'\nmatch = '/blog/*'\nworkers = 1\n\
                 [pool.php]\nmemory_limit = '-1'\n";
     let server = Server::script("<?php echo 1;").workers(1).config(pool).start();
     let found = finding(&server, "memory-limit-none");
@@ -214,6 +216,32 @@ fn healthy_application_has_no_finding_in_each_model() {
         let of_routes = not.iter().find(|not| not["code"] == "n-plus-one");
         assert!(of_routes.is_none(), "{model}: {examined:#}");
         assert!(ask(&server, "/").contains("samovar doctor"), "{model}: the dashboard names it");
+        server.stop();
+    }
+}
+
+#[test]
+fn symfony_shop_has_no_finding_in_each_model() {
+    for model in [Model::Script, Model::Checkpoint, Model::Resident] {
+        let shop = Shop::install(None);
+        let server = shop.serve_with(model, "admin = '127.0.0.1:0'\n");
+        for _ in 0..REQUESTS {
+            assert_eq!(server.get("/").status, 200);
+        }
+        is_silent(&server, "symfony");
+        server.stop();
+    }
+}
+
+#[test]
+fn laravel_notes_have_no_finding() {
+    for way in [laravel::RUNTIME, laravel::OCTANE] {
+        let notes = laravel::Copy::new("file");
+        let server = notes.serve_with(&way, "admin = '127.0.0.1:0'\n");
+        for _ in 0..REQUESTS {
+            server.get("/");
+        }
+        is_silent(&server, "laravel");
         server.stop();
     }
 }

@@ -9,9 +9,9 @@ mod crowd;
 mod debug;
 mod guide;
 mod kept;
-mod laravel;
+pub(crate) mod laravel;
 mod reloads;
 mod routes;
-mod shop;
+pub(crate) mod shop;
 
 use samovar_testkit::{masks, visitor, walk};

@@ -90,6 +90,8 @@ const STRINGS_FREE_SHARE_MIN: f64 = 0.02;
 const MISSES_SHARE_MAX: f64 = 0.1;
 /// Lookups below which the first compilations distort that share.
 const LOOKUPS_MIN: u64 = 10_000;
+/// Number of cached files from which on looking for changes is noticeable.
+const SCRIPTS_MIN: u64 = 50;
 /// Compiled files per cached file from which on they were compiled again.
 const AGAIN_MIN: u64 = 2;
 
@@ -238,7 +240,7 @@ fn timestamps(facts: &Facts, out: &mut Findings) -> Checked {
         if !php.is_on("opcache.enable")? || !php.is_on("opcache.validate_timestamps")? {
             return Ok(());
         }
-        if php.runs_scripts()? {
+        if php.runs_scripts()? && php.opcache()?.scripts >= SCRIPTS_MIN {
             let hint = "set opcache.validate_timestamps = false in `[php]`, and run `samovar \
                         reload` after each deploy; `samovar dev` needs it on";
             out.note("whole scripts check their files for changes", hint)

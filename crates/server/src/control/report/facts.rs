@@ -80,11 +80,7 @@ fn route(name: &str, figures: &RouteFigures) -> RouteFacts {
         peak_bytes_max: costs.peak_bytes_max,
         bytes_out: costs.bytes_out,
         waits: waits.into_iter().take(ROUTE_WAITS_MAX).map(wait).collect(),
-        repeated: figures
-            .repeated_statements(ROUTE_STATEMENTS_MAX)
-            .iter()
-            .map(statement)
-            .collect(),
+        repeated: figures.repeated_statements(ROUTE_STATEMENTS_MAX).iter().map(statement).collect(),
     }
 }
 
