@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Checks that find settings of the tests (the admin listener requires no token), and checks that depend on the machine or on the
-/// date.
+/// Checks that find settings of the tests (the admin listener requires no token), and checks that
+/// depend on the machine or on the date.
 const OF_TESTS: &str = "display-errors,php-version,assertions,cpu-delay,cpu-stolen,backlog,\
                         cpu-throttled,composer-dev,queue-time,swapping,exposed";
 /// Number of requests of a test.

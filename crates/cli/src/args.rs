@@ -61,7 +61,7 @@ Examples:
   samovar queue                       list the queues of jobs, and their dead jobs
   samovar schedule                    list the schedules, and their last runs
   samovar status --json               show the state of the running server
-  samovar doctor                      check the running server, and what to improve
+  samovar doctor                      find faults and costs of the running server
   samovar plan                        show how many times today's peak the machine carries
   samovar reload                      after a deploy: boot again, without losing requests
   samovar upgrade                     replace the server, without losing requests

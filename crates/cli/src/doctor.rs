@@ -71,7 +71,7 @@ struct List {
 
 fn define() -> Command {
     let command = Command::new("doctor")
-        .about("Checks a running server, or an application, and says what to improve");
+        .about("Checks a running server or an application: faults, costs, improvements");
     let flag = |name: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).overrides_with(name)
     };

@@ -63,10 +63,10 @@ pub struct Check {
     pub code: &'static str,
     /// Its subject.
     pub group: Group,
-    /// What is found.
+    /// The fault or cost that it finds.
     pub finds: &'static str,
-    /// Why it matters, or what to do.
+    /// The reason why that matters.
     pub why: &'static str,
-    /// Adds the findings. Those that were added before an error stay.
+    /// Adds the findings. Findings that were added before an error stay.
     pub(crate) run: fn(&Facts, &mut Findings) -> Checked,
 }

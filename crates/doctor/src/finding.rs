@@ -1,4 +1,4 @@
-//! A finding of a check: its severity, its evidence, and what to do.
+//! A finding of a check: its severity, its evidence, and a hint.
 
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ pub struct Finding {
     /// Pool; empty: the server has one pool, or the finding is about the whole server.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pool: String,
-    /// What to do.
+    /// Action for the operator.
     pub hint: String,
     /// Measured cost, which is the most that the change can gain; empty: not measured.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 const FILE_BYTES_MAX: u64 = 32 << 20;
 /// Number of folders above the document root that may be the project's.
 const PARENTS_MAX: usize = 4;
+/// Files and folders of a project.
+const PROJECT: [&str; 5] =
+    ["composer.json", "vendor/composer", "vendor/autoload.php", "bin/console", "artisan"];
 /// Variables that are read from `.env` files.
 const VARIABLES: [&str; 2] = ["APP_ENV", "APP_DEBUG"];
 /// Maximum number of packages in a list.
@@ -42,12 +45,10 @@ pub(super) fn of_php(php: &PhpFacts) -> Option<ApplicationFacts> {
     })
 }
 
-/// Returns the nearest folder with Composer's files.
+/// Returns the nearest folder that is a project's.
 fn project(below: &Path) -> Option<PathBuf> {
-    let has_project = |folder: &&Path| {
-        folder.join("vendor/composer").is_dir() || folder.join("composer.json").is_file()
-    };
-    below.ancestors().take(PARENTS_MAX).find(has_project).map(Path::to_owned)
+    let is_project = |folder: &&Path| PROJECT.iter().any(|name| folder.join(name).exists());
+    below.ancestors().take(PARENTS_MAX).find(is_project).map(Path::to_owned)
 }
 
 /// Returns a regular file's text, up to the limit; `None` if it cannot be read.

@@ -21,12 +21,14 @@ macro_rules! checks {
 
 checks! {
     Readiness, "readiness", "the server accepts no requests", "all requests wait or fail";
-    Errors, "errors", "requests of the last minute failed", "responses with a status of 500 or above";
-    Crashes, "crashes", "workers crashed or were killed", "a request of the worker failed or ran twice";
+    Errors, "errors", "requests of the last minute failed",
+        "responses with a status of 500 or above";
+    Crashes, "crashes", "workers crashed or were killed",
+        "a request of the worker failed or ran twice";
     Queue, "queue", "requests wait for a worker now", "response times grow with the queue";
     Memory, "memory", "no memory for workers, or a value that grows in resident workers",
         "a leak ends in a killed worker";
-    Image, "image", "the booted application is not shared, or costs more than whole scripts",
+    Image, "image", "the booted application is not shared, or costs more than scripts",
         "the boot then gains little or nothing";
     Boot, "boot", "the application does not boot, or a reload failed",
         "the former generation keeps serving";

@@ -1,4 +1,4 @@
-//! Requests, by route: what they wait for, repeat, and fail with.
+//! Requests, by route: waits, repetitions, and failures.
 
 use super::figures::{mean_time, percent, share, waited};
 use crate::check::{Check, Checked, Group};
@@ -125,6 +125,8 @@ const NOT_FOUND_SHARE_MIN: f64 = 0.2;
 const ERRORS_SHARE_MIN: f64 = 0.05;
 /// Share of clients that leave.
 const ABORTED_SHARE_MIN: f64 = 0.1;
+/// Number of messages of PHP from which on they are not only those of a cold cache.
+const MESSAGES_ALL_MIN: u64 = 20;
 /// Messages of PHP per request.
 const MESSAGES_MIN: f64 = 0.1;
 /// Class of session files in waits.
@@ -381,7 +383,7 @@ fn php_messages(facts: &Facts, out: &mut Findings) -> Checked {
     let all = status.applications();
     let messages = all.iter().map(|one| of(one.messages)).fold(0, u64::saturating_add);
     let each = share(messages, requests);
-    if each >= MESSAGES_MIN {
+    if messages >= MESSAGES_ALL_MIN && each >= MESSAGES_MIN {
         let hint = "correct the code; deprecations also become errors in a later PHP (`samovar \
                     migrate check`)";
         out.warning("PHP reports messages in many requests", hint)

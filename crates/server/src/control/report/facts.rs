@@ -11,7 +11,7 @@ use samovar_wire::{
 };
 use std::cmp::Reverse;
 
-/// Returns what `samovar doctor` checks, in addition to the status.
+/// Returns the facts that `samovar doctor` checks, in addition to the status.
 pub(crate) fn facts(sources: &StatusSources) -> FactsResponse {
     let is_one = sources.pools.is_empty();
     let first = (DEFAULT_POOL, sources.supervisor.report());
