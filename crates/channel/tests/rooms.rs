@@ -6,6 +6,7 @@ fn modules_import_only_lower_ones() {
     let rooms = [
         "encoding",
         "lossless",
+        "php_setup",
         "exit",
         "engine",
         "options",

@@ -1,6 +1,7 @@
 //! Each check by data: faulty facts give its finding, healthy facts give none, and unknown facts
 //! are "not checked".
 
+#[path = "checks/facts.rs"]
 mod facts;
 
 use facts::{CASES, Case, healthy};

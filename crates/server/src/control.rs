@@ -2,13 +2,15 @@
 //! requests here.
 //!
 //! crates/wire defines the messages of both ends. Server's end: `socket` is the socket's file,
-//! `clients` serves several clients at once, `server` answers requests, `report` creates a status.
+//! `clients` serves several clients at once, `server` answers requests, `report` creates a status,
+//! `facts` the data for `samovar doctor`.
 //! `recent` has the counters of the last minutes, `storage` the free space of disks, `capacity` the
 //! use of cores. The commands' end is in crates/cli. The file has mode 0600: a process that may
 //! write to it can stop the server.
 
 pub(crate) mod capacity;
 pub(crate) mod clients;
+pub(crate) mod facts;
 pub(crate) mod recent;
 pub(crate) mod report;
 pub(crate) mod server;

@@ -1,7 +1,7 @@
 //! Facts about a server that does not run: settings, machine, and a PHP that is started only to
 //! answer. For `samovar doctor`.
 
-use crate::control::report::machine;
+use crate::control::facts::machine;
 use crate::serve::advice;
 use crate::{binary, engine};
 use anyhow::Result;

@@ -19,6 +19,7 @@ fn modules_import_only_lower_ones() {
         "status",
         "health",
         "figures",
+        "facts",
         "boot",
         "profile",
         "calls",

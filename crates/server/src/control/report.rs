@@ -1,8 +1,6 @@
 //! Counters of the front, reports of the supervisor and request statistics → the responses to
 //! `status` and `figures`.
 
-mod facts;
-pub(crate) mod machine;
 mod php;
 mod resources;
 mod upstreams;
@@ -17,7 +15,6 @@ use crate::pools::Pools;
 use crate::sampling::Sampling;
 use crate::schedules::Scheduling;
 use anyhow::Result;
-pub(crate) use facts::facts;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Rejection, Tls};

@@ -1,6 +1,7 @@
 //! The server's end of the control socket: answers a request. Never blocks.
 
-use super::report::{Booted, StatusSources, facts, figures, status};
+use super::facts::facts;
+use super::report::{Booted, StatusSources, figures, status};
 use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
 use crate::jobs;

@@ -1,7 +1,8 @@
 //! Facts about PHP, routes and the machine: the response to `facts`.
 
-use super::StatusSources;
-use super::machine;
+pub(crate) mod machine;
+
+use super::report::StatusSources;
 use samovar_config::DEFAULT_POOL;
 use samovar_insight::{End, Insight, RouteFigures, StatementFigures};
 use samovar_supervisor::{PhpSetup, Report};
