@@ -113,6 +113,8 @@ const REPEATING_MIN: f64 = 0.01;
 const PEER_SHARE_MIN: f64 = 0.6;
 /// Mean wall time of a request in ns below which a route's peers are not looked at.
 const SLOW_NS_MIN: f64 = 20e6;
+/// Requests of a route from which on its disk waits are not only those of a cold cache.
+const WARM_REQUESTS_MIN: u64 = 200;
 /// Share of a route's wall time for a small cause: name lookups, locks, the disk.
 const WAIT_SHARE_MIN: f64 = 0.05;
 /// Mean wait per request in ns for a small cause.
@@ -234,7 +236,18 @@ fn waits(
     (kind, what, hint): (&str, &str, &str),
     peer: fn(&str) -> bool,
 ) -> Checked {
-    for route in facts.routes()? {
+    waits_of(facts, out, (kind, what, hint), peer, 0)
+}
+
+/// The same for routes with this number of requests.
+fn waits_of(
+    facts: &Facts,
+    out: &mut Findings,
+    (kind, what, hint): (&str, &str, &str),
+    peer: fn(&str) -> bool,
+    requests_min: u64,
+) -> Checked {
+    for route in facts.routes()?.into_iter().filter(|route| route.requests >= requests_min) {
         let (_, ns) = waited(route, kind, peer);
         let part = share(ns, route.wall_ns);
         if part < WAIT_SHARE_MIN || share(ns, route.requests) < WAIT_NS_MIN {
@@ -268,7 +281,10 @@ fn sleeps(facts: &Facts, out: &mut Findings) -> Checked {
 fn disk_wait(facts: &Facts, out: &mut Findings) -> Checked {
     let hint = "put files of each request (sessions, caches) on a tmpfs, or add memory for the \
                 page cache";
-    waits(facts, out, ("file", "waits for a disk", hint), |_| true)
+    if !facts.routes()?.iter().any(|route| route.requests >= WARM_REQUESTS_MIN) {
+        return Err(NO_REQUESTS);
+    }
+    waits_of(facts, out, ("file", "waits for a disk", hint), |_| true, WARM_REQUESTS_MIN)
 }
 
 /// Returns whether a route's name ends with the path of a static file.
