@@ -7,10 +7,12 @@
 //! - `first_request_hints` gives hints until the first page is served.
 //! - `probe` and `job_batch` are requests of the server itself, which `internal` runs.
 //! - `intake` stores requests as jobs without PHP.
+//! - `canary` assigns requests to a canary generation.
 //! - `development` changes pages in development mode.
 //!
 //! Imports all folders except `front`.
 
+pub(crate) mod canary;
 mod context;
 mod development;
 mod fastcgi_head;
@@ -46,6 +48,7 @@ use crate::route::target::{AsItCame, Target};
 use crate::runtime::panic_guard;
 use crate::runtime::rejection::Rejection;
 use crate::setup::Setup;
+use canary::Assignment;
 use context::{RequestContext, ScriptRequest};
 use development::Developed;
 use forwarded::Claims;
@@ -128,6 +131,10 @@ fn tell(
             let pool = shared.pool_of(&setup, host, (path, script));
             (pool, pool.setup())
         };
+        let address = || context::client(&claims, ends);
+        let assignment = Assignment::of(shared, &parts.headers, address, told.is_some());
+        let canary = assignment.canary.as_ref();
+        let setup = assignment.setup(setup);
         let client = Client {
             peer: &ends.peer_text,
             claimed: claims.address,
@@ -136,6 +143,7 @@ fn tell(
             is_https: claims.is_https.unwrap_or(ends.is_tls),
         };
         let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
+        entry.belongs_to(canary.map_or(0, |canary| canary.generation));
         let traceparent = client.trace.as_ref().and_then(Trace::traceparent);
         let context = RequestContext {
             connection,
@@ -146,6 +154,7 @@ fn tell(
             id: &id,
             claims: &claims,
             trace: client.trace.as_ref(),
+            canary,
             traceparent: traceparent.as_ref(),
         };
         let mut routed = None;
@@ -153,6 +162,7 @@ fn tell(
             Some(doubt) => Err(Failure::BadRequest(doubt)),
             None => respond(&context, &mut parts, body, &mut entry, &mut routed).await,
         };
+        let page = routed.clone();
         let mut response = match responded {
             Ok(response) => {
                 if response.status().is_success() {
@@ -174,6 +184,7 @@ fn tell(
             let headers = response.headers_mut();
             headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(value);
         }
+        assignment.mark(client.is_https, page.as_deref(), response.headers_mut());
         // Clients know an application's own ID, so it is kept. The front's ID is in the log.
         response.headers_mut().entry(X_REQUEST_ID).or_insert(id);
         entry.responded(response.status());

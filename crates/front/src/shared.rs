@@ -20,6 +20,7 @@ use crate::runtime::random_sampling::Lots;
 use crate::setup::Setup;
 use crate::tls::Tls;
 use crate::upstream::{Names, Upstreams};
+use canary::Canary;
 use common::Common;
 use http::HeaderValue;
 use jiff::Timestamp;
@@ -33,6 +34,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
+pub(crate) mod canary;
 pub(crate) mod common;
 
 /// Maximum number of header names for which a dropped header was logged.
@@ -44,6 +46,8 @@ pub(crate) struct Shared {
     /// Name of the pool, if there are several.
     pub(crate) pool: OnceCell<Rc<str>>,
     setup: RefCell<Rc<Setup>>,
+    /// The canary, while there is one.
+    canary: RefCell<Option<Rc<Canary>>>,
     /// TLS state; also holds the tokens that certificate authorities request.
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) exchanges: SharedExchanges,
@@ -100,6 +104,7 @@ impl Shared {
             others: OnceCell::new(),
             pool: OnceCell::new(),
             setup: RefCell::new(Rc::new(setup)),
+            canary: RefCell::default(),
             tls,
             exchanges,
             upstreams: Upstreams::new(Arc::clone(&counters), Arc::clone(&common.upstreams), names),
@@ -141,6 +146,27 @@ impl Shared {
         self.common.upstreams.limit(&setup.settings.fastcgi);
         self.budgets.limit(&setup.settings.limits);
         self.setup.replace(Rc::new(setup));
+    }
+
+    /// Returns the canary that may serve a request that arrives now.
+    pub(crate) fn canary(&self) -> Option<Rc<Canary>> {
+        self.canary.borrow().clone()
+    }
+
+    /// Whether workers of this canary still take requests of their own.
+    pub(crate) fn is_current(&self, canary: &Canary) -> bool {
+        let current = self.canary.borrow();
+        current.as_ref().is_some_and(|current| current.generation == canary.generation)
+    }
+
+    /// Begins, changes or ends the canary. At its end, requests that wait for it move to the workers
+    /// in service.
+    pub(crate) fn set_canary(&self, canary: Option<Canary>) {
+        let has_ended = canary.is_none();
+        let before = self.canary.replace(canary.map(Rc::new));
+        if has_ended && before.is_some() {
+            self.exchanges.borrow_mut().end_canary();
+        }
     }
 
     /// Makes this the default pool of `others`. Must be called before the first request.

@@ -252,6 +252,22 @@ impl FrontEnd {
         Ok(slot)
     }
 
+    /// Moves a queued request to the lane of the workers in service. The workers that it waited for
+    /// hold back no longer, or they have gone. A worker may take it meanwhile from its old lane: the
+    /// slot's word decides.
+    pub fn move_to_serving(&mut self, slot: SlotIndex) {
+        if !matches!(self.progress(slot), Ok(Progress::Queued)) {
+            return;
+        }
+        let shadow = &mut self.shadows[slot.get()];
+        let lane = Lane::ALL[shadow.lane].serving();
+        // Without room in the queue, the tick queues it.
+        shadow.lane = lane as usize;
+        let generation = shadow.generation;
+        let ring = (self.ring.control(), self.ring.cells());
+        self.unrung[lane as usize] |= self.front_group.submit(ring, (slot, generation), lane);
+    }
+
     /// Method and target of the request in `slot`, and its id, for the log. Truncated. The worker
     /// may have changed them.
     pub fn request_line(&self, slot: SlotIndex) -> [String; 2] {
@@ -552,6 +568,26 @@ mod tests {
         assert_eq!(taken, slot);
         finish(&mut worker, slot, &ring);
         front.account(slot)
+    }
+
+    #[test]
+    fn request_for_held_workers_moves_to_workers_in_service() {
+        let ring = Ring::create(1).expect("memory");
+        let mut front = FrontEnd::new(ring.clone());
+        let mut worker = WorkerEnd::new(ring, 0, Incarnation::new(1).expect("a life"));
+        let filling = front.fill().expect("a free slot");
+        let slot = front.submit(filling, Lane::AppProbe, Duration::ZERO).expect("room");
+        assert!(matches!(worker.take(&[Lane::App], || false), Take::Refused));
+        front.move_to_serving(slot);
+        front.move_to_serving(slot);
+        let Take::Request(taken, _) = worker.take(&[Lane::App], || true) else { panic!("none") };
+        assert_eq!(taken, slot);
+        let mut looks = 0;
+        let again = worker.take(&[Lane::App, Lane::AppProbe], || {
+            looks += 1;
+            looks < 2
+        });
+        assert!(matches!(again, Take::Refused), "it is taken once");
     }
 
     #[test]

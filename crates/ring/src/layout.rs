@@ -77,6 +77,12 @@ impl Lane {
             Lane::Script | Lane::ScriptProbe | Lane::ScriptTrace => Lane::ScriptProbe,
         }
     }
+
+    /// The lane of requests of this lane that any worker in service may take.
+    #[must_use]
+    pub fn serving(self) -> Lane {
+        if self.is_app() { Lane::App } else { Lane::Script }
+    }
 }
 
 /// Partition of the slots among several fronts: one part each, all of one size.

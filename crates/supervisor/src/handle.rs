@@ -107,6 +107,9 @@ pub struct Reload {
     /// Decides when the new generation, which is up and has passed the probe, may take over;
     /// `None`: immediately.
     pub gate: Option<Gate>,
+    /// The generation is a canary: while it waits at the gate, its workers serve requests of clients
+    /// in the lanes of held workers. If the gate refuses it, they finish their requests.
+    pub is_canary: bool,
     /// Whether the application's model may change, including from or to one that is not booted in
     /// advance.
     pub may_change_model: bool,
@@ -122,9 +125,10 @@ pub type Probe = Box<dyn FnOnce(ProbeDone) + Send>;
 /// generation must not take over.
 pub type ProbeDone = Box<dyn FnOnce(Result<bool, String>) + Send>;
 
-/// Called when a new generation is ready to take over. It calls its argument later, on any thread,
-/// with permission or the reason for a refusal. Called on the supervisor's thread; must not block.
-pub type Gate = Box<dyn FnOnce(GateDone) + Send>;
+/// Called when a new generation is ready to take over, with its number. It calls its second argument
+/// later, on any thread, with permission or the reason for a refusal. Called on the supervisor's
+/// thread; must not block.
+pub type Gate = Box<dyn FnOnce(u64, GateDone) + Send>;
 
 /// Callback of a [`Gate`].
 pub type GateDone = Box<dyn FnOnce(Result<(), String>) + Send>;
@@ -174,8 +178,10 @@ pub struct Report {
     pub restarts: u64,
     /// Number of templates that have served; 0 before the first is ready.
     pub generation: u64,
-    /// A reload is in progress.
+    /// A reload is in progress. A canary that serves requests is none.
     pub is_reloading: bool,
+    /// Number of the canary generation that serves requests; 0: there is none.
+    pub canary: u64,
     /// The server is ending: nothing new is started.
     pub is_ending: bool,
     /// The application could not be booted in advance.
@@ -246,6 +252,7 @@ pub(crate) struct Snapshot {
     /// Processes in which an application is booting, with their generation.
     pub(crate) booting: Vec<(i32, u64)>,
     pub(crate) is_reloading: bool,
+    pub(crate) canary: u64,
     pub(crate) is_ending: bool,
     pub(crate) boot_failed: bool,
     pub(crate) living_consoles: Vec<(String, usize)>,
@@ -324,6 +331,7 @@ impl Handle {
             restarts: snapshot.restarts,
             generation: snapshot.generation,
             is_reloading: snapshot.is_reloading,
+            canary: snapshot.canary,
             is_ending: snapshot.is_ending,
             boot_failed: snapshot.boot_failed,
             living_consoles: snapshot.living_consoles.clone(),

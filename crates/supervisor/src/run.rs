@@ -3,6 +3,7 @@
 //!
 //! Usually there is one generation; during a reload there are two (`reload`).
 
+mod canary;
 mod hooks;
 mod pool;
 mod pools;
@@ -79,6 +80,7 @@ impl Supervisor {
         self.look_at_readiness();
         self.look_at_awaited();
         self.look_at_coming();
+        self.look_at_canary();
         self.look_at_tracer();
         self.rise();
         self.tell_all(&Event::Tick);
@@ -322,7 +324,11 @@ impl Supervisor {
         snapshot.is_ending = self.is_ending;
         let living = self.generations.iter().flat_map(|generation| generation.consoles.living());
         snapshot.living_consoles = living.collect();
-        snapshot.is_reloading = self.coming.is_some() || self.awaited.is_some();
+        let coming = self.coming.as_ref();
+        let is_coming = coming.is_some_and(|coming| !coming.is_running_canary());
+        snapshot.is_reloading = is_coming || self.awaited.is_some();
+        let canary = self.generations.iter().find(|generation| generation.is_serving_canary());
+        snapshot.canary = canary.map_or(0, |generation| generation.number);
         if let Some(generation) = self.serving() {
             let is_started = generation.ready != Readiness::Starting;
             snapshot.generation = if is_started { generation.number } else { 0 };

@@ -29,6 +29,7 @@ pub(super) struct Served {
 }
 
 /// State that the front keeps for one slot.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one request")]
 #[derive(Debug)]
 pub(super) struct SlotEntry {
     pub(super) used: SlotUse,
@@ -65,6 +66,8 @@ pub(super) struct SlotEntry {
     pub(super) turn: Option<Turn>,
     /// Receiver of the request's usage when no task awaits the response any more.
     pub(super) later: Option<Later>,
+    /// A client's request that waits for workers of the canary.
+    pub(super) is_canary: bool,
 }
 
 impl SlotEntry {
@@ -88,6 +91,7 @@ impl SlotEntry {
         served: None,
         turn: None,
         later: None,
+        is_canary: false,
     };
 
     /// Timing of the worker's run at `now_ms`. Sets the start times that are not set yet.

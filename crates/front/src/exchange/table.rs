@@ -62,6 +62,8 @@ pub(crate) struct Order {
     pub(crate) held: Option<Held>,
     /// Its client, if the queue is fair by client.
     pub(crate) turn: Option<Turn>,
+    /// It is a client's request for the canary.
+    pub(crate) is_canary: bool,
 }
 
 /// The table of slots in flight.
@@ -280,7 +282,7 @@ impl Exchanges {
         filling: Filling,
         order: Order,
     ) -> Result<(SlotIndex, u32), ()> {
-        let Order { lane, terms, extended, waited_ms, held, turn } = order;
+        let Order { lane, terms, extended, waited_ms, held, turn, is_canary } = order;
         let extended_ms = u32::try_from(extended.as_millis()).unwrap_or(u32::MAX);
         self.front.allow_extension(&filling, extended_ms);
         let slot = match self.front.submit(filling, lane, Duration::from_millis(waited_ms)) {
@@ -299,6 +301,7 @@ impl Exchanges {
             path_time: terms.time,
             held,
             turn,
+            is_canary,
             ..SlotEntry::FREE
         };
         if turn.is_some() {
@@ -308,6 +311,19 @@ impl Exchanges {
             self.ring_workers();
         }
         Ok((slot, epoch))
+    }
+
+    /// Moves requests that wait for the canary to the workers in service. Called when the canary
+    /// has ended, or has taken over.
+    pub(crate) fn end_canary(&mut self) {
+        for index in self.front.part() {
+            if std::mem::take(&mut self.entries[index].is_canary)
+                && let Some(slot) = SlotIndex::new(index, self.entries.len())
+            {
+                self.front.move_to_serving(slot);
+            }
+        }
+        self.ring_workers();
     }
 
     /// Wakes workers for submitted requests whose wake-up was delayed.

@@ -8,6 +8,7 @@ use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
 use crate::setup::ValidSettings;
 use crate::shared::Shared;
+use crate::shared::canary::{Canary, CanaryRouting};
 use crate::upstream::{AllPlaces, PassFigures};
 use samovar_config::Pool;
 use std::io;
@@ -31,11 +32,19 @@ struct Next {
     /// The new list of other pools, which determines the requests that are not this pool's. Set
     /// when their roots have changed.
     pools: Option<Vec<Pool>>,
+    /// The new canary, or the end of one.
+    canary: Option<CanaryChange>,
+}
+
+#[derive(Clone, Debug)]
+enum CanaryChange {
+    Set(Box<CanaryRouting>),
+    End,
 }
 
 impl Next {
     fn is_none(&self) -> bool {
-        self.settings.is_none() && self.pools.is_none()
+        self.settings.is_none() && self.pools.is_none() && self.canary.is_none()
     }
 }
 
@@ -76,6 +85,18 @@ impl FrontHandle {
     /// Returns immediately.
     pub fn switch(&self, next: &ValidSettings) {
         self.0.change(|to| to.settings = Some(next.clone()));
+        self.0.wake();
+    }
+
+    /// Sends a share of the requests from now on to held workers, or changes that share; `None`: to
+    /// the serving workers only, also the requests that still wait for the held ones. Returns
+    /// immediately.
+    pub fn set_canary(&self, routing: Option<&CanaryRouting>) {
+        let change = || match routing {
+            Some(routing) => CanaryChange::Set(Box::new(routing.clone())),
+            None => CanaryChange::End,
+        };
+        self.0.change(|to| to.canary = Some(change()));
         self.0.wake();
     }
 
@@ -305,6 +326,11 @@ impl Control {
         let mut next = self.next();
         if let Some(settings) = next.settings.take() {
             shared.switch(settings.into_setup());
+        }
+        match next.canary.take() {
+            Some(CanaryChange::Set(routing)) => shared.set_canary(Some(Canary::new(*routing))),
+            Some(CanaryChange::End) => shared.set_canary(None),
+            None => {}
         }
         if let Some(pools) = next.pools.take() {
             shared.switch(shared.setup().with_pools(pools));

@@ -61,6 +61,13 @@ impl RequestLogEntry {
         }
     }
 
+    /// Records that the canary with this generation serves the request.
+    pub(crate) fn belongs_to(&mut self, generation: u32) {
+        if let Some(line) = &mut self.line {
+            line.canary = generation;
+        }
+    }
+
     /// Counts another run: a worker died.
     pub(crate) fn retried(&mut self) {
         if let Some(line) = &mut self.line {

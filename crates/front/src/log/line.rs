@@ -47,6 +47,8 @@ pub(super) struct LogLine {
     pub(super) is_https: bool,
     pub(super) bytes: u64,
     pub(super) attempts: u32,
+    /// Generation of the canary that serves the request; 0: none does.
+    pub(super) canary: u32,
     pub(super) account: Option<Account>,
     /// `SCRIPT_NAME` of the script that runs; empty if there is none.
     pub(super) script: Vec<u8>,
@@ -85,6 +87,7 @@ impl Default for LogLine {
             is_https: false,
             bytes: 0,
             attempts: 1,
+            canary: 0,
             account: None,
             script: Vec::new(),
             upstream: String::new(),
@@ -120,7 +123,7 @@ impl LogLine {
         put(&mut self.id, id.as_bytes());
         (self.trace, self.body_bytes) = (client.trace, client.body_bytes);
         self.is_https = client.is_https;
-        (self.bytes, self.attempts, self.account) = (0, 1, None);
+        (self.bytes, self.attempts, self.account, self.canary) = (0, 1, None, 0);
         self.script.clear();
         self.upstream.clear();
     }
@@ -217,7 +220,8 @@ impl LogLine {
             status,
             model: model_of(&usage),
             end,
-            generation: usage.worker.generation.into(),
+            // A worker that died has not reported its generation.
+            generation: self.account.as_ref().map_or(self.canary, |_| usage.worker.generation.into()),
             worker: usage.worker.pid,
             cell: usage.worker.cell,
             retries: self.attempts - 1,

@@ -12,6 +12,7 @@ use crate::route::site::{Routed, Script};
 use crate::runtime::rejection::Rejection;
 use crate::setup::Setup;
 use crate::shared::Shared;
+use crate::shared::canary::Canary;
 use http::request::Parts;
 use http::{HeaderValue, header};
 use samovar_config::{Endpoint, Listener};
@@ -37,6 +38,8 @@ pub(super) struct RequestContext<'a> {
     pub(super) claims: &'a Claims,
     /// The request's trace, as far as its headers are trusted.
     pub(super) trace: Option<&'a Trace>,
+    /// The canary, if it serves the request.
+    pub(super) canary: Option<&'a Rc<Canary>>,
     /// Trace header that PHP gets in place of the client's.
     pub(super) traceparent: Option<&'a OwnHeader>,
 }
@@ -68,8 +71,7 @@ impl<'a> RequestContext<'a> {
     /// The client's address, from a trusted proxy if there is one. A client on a Unix socket has
     /// the unspecified address.
     pub(super) fn client(&self) -> IpAddr {
-        let peer = self.ends.peer.map(|peer| peer.ip());
-        self.claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+        client(self.claims, self.ends)
     }
 
     /// Part of the memory's budget for a response that a client of HTTP/2 may leave unread. A
@@ -102,6 +104,12 @@ impl<'a> RequestContext<'a> {
     pub(super) fn https_port(&self) -> u16 {
         https_port(&self.setup.settings.listen)
     }
+}
+
+/// The client's address; see [`RequestContext::client`].
+pub(super) fn client(claims: &Claims, ends: &Ends) -> IpAddr {
+    let peer = ends.peer.map(|peer| peer.ip());
+    claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
 }
 
 /// Maps a failed disk lookup to a failure of the request.

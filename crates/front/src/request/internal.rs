@@ -91,7 +91,7 @@ pub(super) async fn run(
         }
         let extended = setup.settings.timeouts.extended;
         let order =
-            Order { lane, terms: script.terms, extended, waited_ms: 0, held: None, turn: None };
+            Order { lane, terms: script.terms, extended, waited_ms: 0, held: None, turn: None, is_canary: false };
         exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
     };
     // There may be no connection whose deadlines keep the sweep running.

@@ -209,14 +209,18 @@ fn fill(
         exchanges.give_up(filling);
         return Err(Failure::Internal);
     }
-    let lane = match (is_whole, is_first) {
+    let canary = request.context.canary.filter(|canary| shared.is_current(canary));
+    let is_canary = canary.is_some();
+    let lane = match (is_whole, is_first && !is_canary) {
         (true, _) => Lane::Script,
         (false, true) => trace_selection::lane(request, &exchanges),
         (false, false) => request.script.lane,
     };
+    // The canary's workers are held back from the lanes of the others.
+    let lane = if is_canary { lane.probe() } else { lane };
     let terms = request.script.terms;
     let extended = request.context.setup.settings.timeouts.extended;
-    let order = Order { lane, terms, extended, waited_ms, held, turn };
+    let order = Order { lane, terms, extended, waited_ms, held, turn, is_canary };
     let submitted = exchanges.submit(filling, order);
     exchanges.announce_lane(lane);
     drop(exchanges);

@@ -18,13 +18,18 @@ impl Default for Lots {
 impl Lots {
     /// Returns true with a probability of `ppm` in a million.
     pub(crate) fn draw(&self, ppm: u32) -> bool {
+        // Scales the upper bits, so no share is favored as by a modulo.
+        ((self.number() >> 32) * ALL_PPM) >> 32 < u64::from(ppm)
+    }
+
+    /// Returns the next number.
+    pub(crate) fn number(&self) -> u64 {
         // xorshift64 (Marsaglia, 2003): predicting it gives no advantage.
         let mut x = self.0.get();
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
         self.0.set(x);
-        // Scales the upper bits, so no share is favored as by a modulo.
-        ((x >> 32) * ALL_PPM) >> 32 < u64::from(ppm)
+        x
     }
 }

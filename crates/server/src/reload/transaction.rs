@@ -164,9 +164,10 @@ impl Reloader {
             round.ended(pool.name, outcome);
         };
         let gate = waits.map(|gate| -> samovar_supervisor::Gate {
-            Box::new(move |done| gate.arrives(at, done))
+            Box::new(move |_, done| gate.arrives(at, done))
         });
-        let reload = Reload { settings, probe, gate, may_change_model, done: Box::new(tell) };
+        let (done, is_canary) = (Box::new(tell), false);
+        let reload = Reload { settings, probe, gate, is_canary, may_change_model, done };
         pool.supervisor.send(Command::Reload(reload));
     }
 

@@ -8,6 +8,7 @@ pub(crate) struct Coming {
     /// Number of the attempt: a reply for an earlier attempt may still arrive.
     pub(crate) attempt: u64,
     pub(crate) may_change_model: bool,
+    pub(crate) is_canary: bool,
     pub(crate) step: Step,
     pub(crate) gate: Option<Gate>,
     pub(crate) done: ReloadDone,
@@ -23,4 +24,13 @@ pub(crate) enum Step {
     Passed { since: Instant, by_app: bool },
     /// It is ready to take over, and waits for admission.
     AtGate,
+    /// Canary: it was refused, and takes the requests that still wait for it until then.
+    Leaves { by: Instant, why: String },
+}
+
+impl Coming {
+    /// Whether it is a canary that serves requests of clients.
+    pub(crate) fn is_running_canary(&self) -> bool {
+        self.is_canary && matches!(self.step, Step::AtGate | Step::Leaves { .. })
+    }
 }

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 impl Generation {
     /// Adds or removes workers as `scale` decides.
     pub(crate) fn scale(&mut self, ground: &Ground) {
-        let may_change = self.desired == DesiredState::Serve && self.ready == Readiness::Ready;
+        let serves = self.desired == DesiredState::Serve && self.ready == Readiness::Ready;
+        let may_change = serves || self.is_serving_canary();
         if !self.settings.workers.is_elastic() || !may_change || ground.is_stopping {
             return;
         }
@@ -35,8 +36,13 @@ impl Generation {
 
     /// Whether requests wait and workers may be added for them.
     pub(crate) fn is_urgent(&self) -> bool {
-        self.desired == DesiredState::Serve
+        (self.desired == DesiredState::Serve || self.is_serving_canary())
             && self.scales.iter().any(crate::scale::Scale::is_urgent)
+    }
+
+    /// Whether its held workers serve a share of the requests.
+    pub(crate) fn is_serving_canary(&self) -> bool {
+        self.is_canary && self.desired == DesiredState::Hold
     }
 
     /// Returns the lines for `samovar status`; empty if the number of workers is fixed.
@@ -65,9 +71,11 @@ impl Generation {
             (false, true) => &[Lane::App],
             (false, false) => &[Lane::App, Lane::Script],
         };
-        lanes.iter().fold(Queued::default(), |sum, lane| {
-            let count = usize::try_from(ground.supervision.queued(*lane)).unwrap_or(usize::MAX);
-            let oldest = Duration::from_nanos(ground.supervision.oldest_wait_ns(*lane));
+        let is_held = self.desired == DesiredState::Hold;
+        let lanes = lanes.iter().map(|lane| if is_held { lane.probe() } else { *lane });
+        lanes.fold(Queued::default(), |sum, lane| {
+            let count = usize::try_from(ground.supervision.queued(lane)).unwrap_or(usize::MAX);
+            let oldest = Duration::from_nanos(ground.supervision.oldest_wait_ns(lane));
             Queued { count: sum.count.saturating_add(count), oldest: sum.oldest.max(oldest) }
         })
     }

@@ -25,6 +25,8 @@ pub(crate) struct Generation {
     /// Its workers record call graphs, in addition to the generation with that number.
     pub(crate) is_tracer: bool,
     pub(crate) desired: DesiredState,
+    /// It serves a share of the requests while its workers are held.
+    pub(crate) is_canary: bool,
     pub(crate) workers: Workers,
     pub(crate) consoles: Consoles,
     pub(crate) one_shots: OneShots,
@@ -79,6 +81,7 @@ impl Generation {
         Generation {
             number,
             desired,
+            is_canary: false,
             workers: Workers::new(begin, count.min, lives, now),
             consoles: Consoles::new(settings.consoles.clone(), intake.clone()),
             one_shots: OneShots::default(),

@@ -1,6 +1,7 @@
 //! State of the supervisor of one pool: its generations and the reload in progress. The steps that
 //! change it are in `run`, `reload` and `tracer`.
 
+use super::canary::Deaths;
 use super::hooks::Boot;
 use super::prepared::Post;
 use crate::generation::{Coming, Generation, Ground};
@@ -64,6 +65,8 @@ pub(super) struct Supervisor {
     pub(super) coming: Option<Coming>,
     /// A reload that was requested before the server itself was up.
     pub(super) awaited: Option<Reload>,
+    /// Deaths of the workers of the canary, while there is one.
+    pub(super) canary_deaths: Option<Deaths>,
     /// Number of reloads started.
     pub(super) attempts: u64,
     /// Called after the next publication.
@@ -111,6 +114,7 @@ impl Supervisor {
             gone: Counts::default(),
             coming: None,
             awaited: None,
+            canary_deaths: None,
             attempts: 0,
             awaits_publication: Vec::new(),
             is_ending: false,

@@ -129,7 +129,10 @@ impl Everything {
 
     fn tick(&self) -> Duration {
         let is_urgent = |pool: &Supervisor| pool.generations.iter().any(Generation::is_urgent);
-        if self.pools.iter().any(|pool| pool.coming.is_some()) {
+        let boots = |pool: &Supervisor| {
+            pool.coming.as_ref().is_some_and(|coming| !coming.is_running_canary())
+        };
+        if self.pools.iter().any(boots) {
             TICK_COMING
         } else if self.pools.iter().any(is_urgent) {
             TICK_URGENT

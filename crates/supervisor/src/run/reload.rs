@@ -39,7 +39,7 @@ impl Supervisor {
         let number = self.number + 1;
         info!(generation = number, "reload: booting the new generation");
         let lives = self.ground.lives.clone();
-        let Reload { settings, probe, gate, may_change_model, done } = reload;
+        let Reload { settings, probe, gate, is_canary, may_change_model, done } = reload;
         let busy = self.serving().map_or(0, |generation| generation.busy(&self.ground));
         let generation = Generation::new(
             number,
@@ -52,7 +52,7 @@ impl Supervisor {
         self.generations.push(generation);
         self.attempts += 1;
         let (attempt, step) = (self.attempts, Step::Boots(probe));
-        self.coming = Some(Coming { attempt, may_change_model, step, gate, done });
+        self.coming = Some(Coming { attempt, may_change_model, is_canary, step, gate, done });
     }
 
     /// Starts the reload that was requested while the server booted.
@@ -68,6 +68,11 @@ impl Supervisor {
         let is_full = self.free_cells().is_empty();
         if self.is_ending {
             Some("the server is stopping")
+        } else if self.coming.as_ref().is_some_and(Coming::is_running_canary) {
+            Some(
+                "a canary is running\nhint: run `samovar canary promote` or `samovar canary abort` \
+                 first",
+            )
         } else if self.coming.is_some() || self.awaited.is_some() {
             Some("another reload is in progress")
         } else if is_full && self.serving_generations() == 1 {
@@ -100,8 +105,9 @@ impl Supervisor {
             generation.tell(Event::ScriptsWait);
         } else if generation.boot_failed && old_boots {
             self.give_up("the application's boot failed\nhint: see the server's log");
-        } else if matches!(self.coming, Some(Coming { step: Step::AtGate, .. })) {
-            // Waits for other pools, each of which has its own time limit.
+        } else if matches!(self.coming, Some(Coming { step: Step::AtGate | Step::Leaves { .. }, .. }))
+        {
+            // Waits for other pools, each of which has its own time limit; or is a canary.
         } else if generation.is_late() {
             self.give_up_late();
         } else if generation.is_up(&self.ground) {
@@ -125,7 +131,7 @@ impl Supervisor {
     fn advance(&mut self, at: usize) {
         let Some(coming) = &mut self.coming else { return };
         match &mut coming.step {
-            Step::Probed | Step::AtGate => {}
+            Step::Probed | Step::AtGate | Step::Leaves { .. } => {}
             Step::Boots(probe) => {
                 let probe = probe.take();
                 let attempt = coming.attempt;
@@ -165,8 +171,14 @@ impl Supervisor {
         let Some(gate) = coming.gate.take() else { return self.promote(at) };
         coming.step = Step::AtGate;
         let (handle, attempt) = (self.post.handle.clone(), coming.attempt);
-        info!("reload: the new generation is ready, waiting for the other pools");
-        gate(Box::new(move |result| handle.send(Command::Admitted { attempt, result })));
+        let is_canary = coming.is_canary;
+        let number = self.generations[at].number;
+        if is_canary {
+            self.begin_canary(at);
+        } else {
+            info!("reload: the new generation is ready, waiting for the other pools");
+        }
+        gate(number, Box::new(move |result| handle.send(Command::Admitted { attempt, result })));
     }
 
     /// Handles the gate's reply.
@@ -178,6 +190,7 @@ impl Supervisor {
         match (result, held) {
             (Ok(()), Some(at)) => self.promote(at),
             (Ok(()), None) => {}
+            (Err(why), Some(at)) if self.generations[at].is_canary => self.let_canary_leave(why),
             (Err(why), _) => self.give_up(&why),
         }
     }
@@ -208,8 +221,12 @@ impl Supervisor {
     }
 
     fn promote(&mut self, at: usize) {
-        self.count_generation(at);
-        let number = self.number;
+        // A canary has got its number when it began to serve.
+        if !self.generations[at].is_canary {
+            self.count_generation(at);
+        }
+        let number = self.generations[at].number;
+        self.generations[at].is_canary = false;
         let old =
             self.generations.iter().position(|p| p.desired == DesiredState::Serve && !p.is_tracer);
         self.generations[at].serve(&self.ground);
@@ -232,7 +249,12 @@ impl Supervisor {
         if let Some(generation) =
             self.generations.iter_mut().find(|p| p.desired == DesiredState::Hold)
         {
-            generation.give_up(&self.ground);
+            if generation.is_canary {
+                let end = generation.drain_end();
+                generation.retire(Some(end), "the canary was aborted", &self.ground);
+            } else {
+                generation.give_up(&self.ground);
+            }
         }
         let awaited = self.awaited.take().map(|reload| reload.done);
         let coming = self.coming.take().map(|coming| coming.done);
