@@ -5,6 +5,7 @@ mod admin;
 mod applications;
 mod boot;
 mod calls;
+mod canary;
 mod capacity;
 mod chaos;
 mod cli;

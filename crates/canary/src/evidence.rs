@@ -128,10 +128,11 @@ mod tests {
         let mut evidence = Evidence::default();
         evidence.add(Arm::New, true);
         evidence.close_block();
-        assert_eq!((evidence.log_e(), evidence.block[1].of), (0.0, 1.0));
+        assert!(evidence.log_e().abs() < 1e-9);
+        assert_eq!(evidence.block[1], Tally { hits: 1.0, of: 1.0 });
         evidence.add(Arm::Old, false);
         evidence.close_block();
-        assert_eq!(evidence.block[1].of, 0.0);
+        assert_eq!(evidence.block, <[Tally; 2]>::default());
     }
 
     #[test]
@@ -148,6 +149,6 @@ mod tests {
     #[test]
     fn mean_of_logarithms_does_not_overflow() {
         assert!((log_mean(&[1_000.0, 0.0]) - (1_000.0 - 2_f64.ln())).abs() < 1e-9);
-        assert_eq!(log_mean(&[]), 0.0);
+        assert!(log_mean(&[]).abs() < 1e-9);
     }
 }

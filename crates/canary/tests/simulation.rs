@@ -186,7 +186,7 @@ fn late_regression_is_found_in_recent_requests() {
             worker: 1,
             costs: None,
         });
-        if n % 20 == 0 {
+        if n.is_multiple_of(20) {
             comparison.close_block(Duration::from_millis(50 * n));
         }
     };

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::commands::{
-    check, queue, reload, routes, schedule, serve, status, stop, upgrade, version,
+    canary, check, queue, reload, routes, schedule, serve, status, stop, upgrade, version,
 };
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
@@ -37,6 +37,7 @@ const COMMANDS: &[Subcommand] = &[
     doctor::SUBCOMMAND,
     plan::SUBCOMMAND,
     reload::SUBCOMMAND,
+    canary::SUBCOMMAND,
     upgrade::SUBCOMMAND,
     stop::SUBCOMMAND,
     explain::SUBCOMMAND,
@@ -64,6 +65,8 @@ Examples:
   samovar doctor                      find faults and costs of the running server
   samovar plan                        show how many times today's peak the machine carries
   samovar reload                      after a deploy: boot again, without losing requests
+  samovar reload --canary 5%          let the new release serve 5% of the visitors first
+  samovar canary                      compare it with the serving release
   samovar upgrade                     replace the server, without losing requests
   samovar stop                        finish pending requests, then stop
   samovar explain 503                 explain a status, an error or a setting

@@ -1,5 +1,6 @@
 //! Commands of one file each.
 
+pub(crate) mod canary;
 pub(crate) mod check;
 pub(crate) mod queue;
 pub(crate) mod reload;

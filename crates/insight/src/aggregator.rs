@@ -78,6 +78,9 @@ pub struct Insight {
     thread: Mutex<Option<JoinHandle<()>>>,
     listening: Option<Listening>,
     tallies: Vec<Arc<Tally>>,
+    /// Minimum wall time of requests that are sent whole, ns; now, and usually.
+    whole_from: Arc<AtomicU64>,
+    whole_from_ns: u64,
 }
 
 #[derive(Debug)]
@@ -138,7 +141,9 @@ impl Insight {
             lost: AtomicU64::new(0),
         });
         let wanted = sinks.iter().map(|sink| sink.wants_from_ns()).min();
-        outlet.want_whole_from(wanted.map_or(limits.slow_ns, |ns| ns.min(limits.slow_ns)));
+        let whole_from_ns = wanted.map_or(limits.slow_ns, |ns| ns.min(limits.slow_ns));
+        outlet.want_whole_from(whole_from_ns);
+        let whole_from = outlet.whole_from();
         let mut tallies: Vec<_> = sinks.iter().map(|sink| sink.tally()).collect();
         tallies.extend(pinba_in.as_ref().map(PinbaIn::tally));
         let of_listener = Arc::clone(&shared);
@@ -150,7 +155,17 @@ impl Insight {
             let notices = (cpu.as_ref(), routes_full.as_ref());
             of_thread.run(&outlet, historian, &mut sinks, notices);
         })?;
-        Ok(Insight { shared, history_path, thread: Mutex::new(Some(thread)), listening, tallies })
+        let thread = Mutex::new(Some(thread));
+        let insight =
+            Insight { shared, history_path, thread, listening, tallies, whole_from, whole_from_ns };
+        Ok(insight)
+    }
+
+    /// Passes every single request to the sinks from the next batch on, also those that no sink
+    /// needs usually; or ends that.
+    pub fn want_all(&self, is_wanted: bool) {
+        let ns = if is_wanted { 0 } else { self.whole_from_ns };
+        self.whole_from.store(ns, Ordering::Relaxed);
     }
 
     /// Returns the counters of each importer and exporter.

@@ -180,6 +180,11 @@ impl Outlet {
         self.whole_from.store(ns, Ordering::Relaxed);
     }
 
+    /// Returns a handle for changes of this time.
+    pub(crate) fn whole_from(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.whole_from)
+    }
+
     /// Returns the number of requests lost because this end was too slow.
     #[must_use]
     pub fn lost(&self) -> u64 {

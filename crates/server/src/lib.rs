@@ -9,6 +9,7 @@
 //!   the `admin_token`
 //! - settings of other crates (`convert`)
 //! - sampling of workers (`sampling`)
+//! - the `canary`: its comparison and decisions
 //! - the `control` socket
 //! - `reload`, the server's side of it
 //! - `development`: reloads after changes, for `samovar dev`
@@ -16,6 +17,7 @@
 
 mod admin_token;
 mod binary;
+mod canary;
 mod certificates;
 pub mod check;
 pub mod companion;

@@ -3,6 +3,7 @@
 //! All settings are read again. The supervisor boots the application with them in new workers. When
 //! these are ready, the front gets its part of the settings, and the new workers take over.
 
+mod canary;
 mod gate;
 mod multi_pool;
 mod parts;
@@ -16,9 +17,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use multi_pool::Round;
 pub(crate) use parts::{Parts, Reloader};
 use parts::{Prepared, Read, Served, Which};
+use samovar_config::names::by_flag;
 use samovar_config::{Pool, Settings, needs_restart, pools_need_restart};
 use samovar_front::{PreparedTls, ValidSettings};
 use samovar_wire::{ReloadOptions, ReloadResponse};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -125,8 +128,19 @@ impl Reloader {
     /// Reads all settings again. Pools that the server does not have are ignored. Pools that the
     /// file no longer has stay.
     fn read(&self) -> Result<Read> {
+        self.read_at(None)
+    }
+
+    /// As [`Self::read`]. `root`: document root of the default pool, instead of the one in the
+    /// settings.
+    fn read_at(&self, root: Option<&Path>) -> Result<Read> {
         let parts = &self.0;
-        let mut settings = parts.sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
+        let sources = match root.map(Path::to_str) {
+            None => parts.sources.clone(),
+            Some(Some(root)) => parts.sources.clone().flag(by_flag("root"), root),
+            Some(None) => bail!("`--root` must be valid UTF-8"),
+        };
+        let mut settings = sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
         let mut restart: Vec<String> =
             needs_restart(&parts.first, &settings).into_iter().map(str::to_owned).collect();
         restart.extend(pools_need_restart(&parts.first, &settings));

@@ -223,7 +223,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         prepare(&settings, logs, follows)?;
     let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
-    let Measured { intake, insight, slow_log, sampling, job_spans } =
+    let Measured { intake, insight, slow_log, sampling, job_spans, canaries } =
         operators::measure(&settings, pinba, &handover_gate, developer.as_deref())?;
     let of_front = (listeners, tls.clone(), ring, link, intake);
     let (front, front_handle, pools) =
@@ -250,6 +250,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         logs: logs.clone(),
         slow_log: slow_log.0.clone(),
         insight: insight.clone(),
+        canaries: canaries.clone(),
         sampling: sampling.clone(),
         graphs: graphs.clone(),
         loads,
@@ -275,6 +276,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         tls,
         keeper,
         insight: insight.clone(),
+        canaries,
         ears,
         published,
         schedules: schedules.clone(),

@@ -103,7 +103,14 @@ struct Now {
     reloads: usize,
     /// Whether another server is being started.
     upgrades: bool,
+    /// Whether a canary boots or serves.
+    has_canary: bool,
 }
+
+const BOOTS: &str = "the server has not booted yet\nhint: try again after its boot";
+const RELOADS: &str = "a reload is in progress\nhint: try again after it";
+const HAS_CANARY: &str = "a canary is running\nhint: run `samovar canary promote` or `samovar \
+                          canary abort` first";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -120,7 +127,7 @@ impl ServiceState {
     /// `follows`: another server serves until [`Self::serves`] is called.
     pub(crate) fn new(service: Service, addresses: Vec<String>, follows: bool) -> ServiceState {
         let phase = if follows { Phase::Following } else { Phase::Starting };
-        let now = Now { phase, reloads: 0, upgrades: false };
+        let now = Now { phase, reloads: 0, upgrades: false, has_canary: false };
         ServiceState { service, addresses: addresses.into(), now: Arc::new(Mutex::new(now)) }
     }
 
@@ -146,8 +153,40 @@ impl ServiceState {
         if now.phase == Phase::Followed {
             return Err("another server has taken over from this one");
         }
+        if now.has_canary {
+            return Err(HAS_CANARY);
+        }
         now.reloads += 1;
         Ok(())
+    }
+
+    /// Begins a canary, or returns the reason why it must not begin. [`Self::ends_canary`] must
+    /// follow.
+    pub(crate) fn begins_canary(&self) -> Result<(), &'static str> {
+        let mut now = self.now();
+        match now.phase {
+            Phase::Following | Phase::Starting => Err(BOOTS),
+            Phase::Followed => Err("another server has taken over from this one"),
+            Phase::Stopping => Err("the server is stopping"),
+            Phase::Serving if now.upgrades => {
+                Err("an upgrade is in progress\nhint: try again after it")
+            }
+            Phase::Serving if now.reloads > 0 => Err(RELOADS),
+            Phase::Serving if now.has_canary => Err(HAS_CANARY),
+            Phase::Serving => {
+                now.has_canary = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a canary. `generation`: it has taken over.
+    pub(crate) fn ends_canary(&self, generation: Option<u64>) {
+        let mut now = self.now();
+        now.has_canary = false;
+        if let Some(generation) = generation.filter(|_| now.phase == Phase::Serving) {
+            self.service.ready(&serving(generation, &self.addresses));
+        }
     }
 
     /// Reports that the application boots again.
@@ -172,15 +211,12 @@ impl ServiceState {
     pub(crate) fn begins_upgrade(&self) -> Result<(), &'static str> {
         let mut now = self.now();
         match now.phase {
-            Phase::Following | Phase::Starting => {
-                Err("the server has not booted yet\nhint: try again after its boot")
-            }
+            Phase::Following | Phase::Starting => Err(BOOTS),
             Phase::Followed => Err("another server has taken over from this one"),
             Phase::Stopping => Err("the server is stopping"),
             Phase::Serving if now.upgrades => Err("another upgrade is in progress"),
-            Phase::Serving if now.reloads > 0 => {
-                Err("a reload is in progress\nhint: try again after it")
-            }
+            Phase::Serving if now.reloads > 0 => Err(RELOADS),
+            Phase::Serving if now.has_canary => Err(HAS_CANARY),
             Phase::Serving => {
                 now.upgrades = true;
                 Ok(())

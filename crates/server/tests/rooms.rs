@@ -26,6 +26,7 @@ fn modules_use_only_lower_layers() {
         "intake",
         "schedules",
         "publish",
+        "canary",
         "control",
         "reload",
         "upgrade",

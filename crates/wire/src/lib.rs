@@ -26,6 +26,7 @@
 
 mod boot;
 mod calls;
+mod canary;
 mod capacity;
 mod counters;
 mod facts;
@@ -46,6 +47,10 @@ mod upstreams;
 
 pub use boot::BootResponse;
 pub use calls::{CallsQuestion, CallsResponse};
+pub use canary::{
+    CANARY_STEPS_MAX, CanaryAction, CanaryAssignment, CanaryError, CanaryQuestion, CanaryResponse,
+    CanaryRoute, CanaryState, CanaryStatus,
+};
 pub use capacity::CapacityStatus;
 pub use counters::{CounterKind, CounterMetric, PoolCounters, ServerCounters};
 pub use facts::{
@@ -104,6 +109,8 @@ pub enum Request {
     Queue(Box<QueueQuestion>),
     /// Queries schedules, or runs one; the response is a [`ScheduleResponse`].
     Schedule(Box<ScheduleQuestion>),
+    /// Queries or changes a canary; the response is a [`CanaryResponse`].
+    Canary(Box<CanaryQuestion>),
     /// Drains the server and ends it; the response is [`Stopping`].
     Stop,
 }
@@ -132,6 +139,7 @@ impl fmt::Display for Request {
             Request::Calls(question) => write!(to, "calls {}", line(question)),
             Request::Queue(question) => write!(to, "queue {}", line(question)),
             Request::Schedule(question) => write!(to, "schedule {}", line(question)),
+            Request::Canary(question) => write!(to, "canary {}", line(question)),
             Request::Upgrade(options) => write!(to, "upgrade {}", line(options)),
             Request::Reload(ReloadOptions { force, probe, pool }) => {
                 to.write_str("reload")?;
@@ -164,6 +172,7 @@ impl std::str::FromStr for Request {
             "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
             "queue" => QueueQuestion::parse(line.trim_start()).map(Request::Queue),
             "schedule" => ScheduleQuestion::parse(line.trim_start()).map(Request::Schedule),
+            "canary" => CanaryQuestion::parse(line.trim_start()).map(Request::Canary),
             "upgrade" => UpgradeOptions::parse(line.trim_start()).map(Request::Upgrade),
             "reload" => ReloadOptions::parse(words).map(Request::Reload),
             _ => Err(Misunderstood::Command),
@@ -298,6 +307,13 @@ mod tests {
         for binary in [None, Some("/opt/samovar 2/bin/samovar".into())] {
             requests.push(Request::Upgrade(UpgradeOptions { binary }));
         }
+        for action in [CanaryAction::Status, CanaryAction::Start, CanaryAction::Abort] {
+            let root = Some("/srv/a b".into());
+            let shares_ppm = vec![10_000, 1_000_000];
+            let question = CanaryQuestion { action, shares_ppm, root, ..CanaryQuestion::default() };
+            requests.push(Request::Canary(Box::new(question)));
+        }
+        assert!(matches!("canary".parse(), Ok(Request::Canary(_))), "a person asks so");
         assert!(matches!("upgrade".parse(), Ok(Request::Upgrade(_))), "a person asks so");
         assert!(matches!("calls".parse(), Ok(Request::Calls(_))), "and so");
         for force in [false, true] {
@@ -328,6 +344,9 @@ mod tests {
         }
         for line in ["schedule report", "schedule {"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Schedule), "{line}");
+        }
+        for line in ["canary now", "canary {", "canary {\"action\":\"sing\"}"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Canary), "{line}");
         }
         for line in ["upgrade now", "upgrade {"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Upgrade), "{line}");

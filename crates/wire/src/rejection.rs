@@ -15,6 +15,8 @@ pub enum Misunderstood {
     Queue,
     /// The options of `schedule` are invalid.
     Schedule,
+    /// The options of `canary` are invalid.
+    Canary,
     /// The options of `upgrade` are invalid.
     Upgrade,
 }

@@ -1,5 +1,6 @@
 //! State of the server: the response to `status`, and the JSON output of `samovar status`.
 
+use crate::canary::CanaryStatus;
 use crate::capacity::CapacityStatus;
 use crate::counters::{PoolCounters, ServerCounters};
 use crate::finding::Health;
@@ -50,6 +51,9 @@ pub struct Status {
     pub generation: u64,
     /// Whether a new generation boots while the current one serves.
     pub reloading: bool,
+    /// The canary that serves a share of the requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryStatus>,
     /// Counters of the front; their keys are on the same level as the others.
     #[serde(flatten)]
     pub front: FrontStatus,

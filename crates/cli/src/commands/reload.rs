@@ -1,15 +1,19 @@
 //! `samovar reload`: makes the running server boot its application again, and prints the result.
 
+use super::canary;
 use crate::arguments::{control, control_arguments, pool_argument};
 use crate::control_client::{self, printable};
 use crate::subcommand::{Prepared, Run, Subcommand};
-use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_config::Sources;
 use samovar_server::{Predecessor, terminal};
-use samovar_wire::{PoolReloaded, ReloadOptions, ReloadResponse, Request};
+use samovar_wire::{
+    CanaryAction, CanaryAssignment, CanaryQuestion, CanaryResponse, PoolReloaded, ReloadOptions,
+    ReloadResponse, Request,
+};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -33,6 +37,8 @@ The old generation keeps serving, and the command fails with exit code 1, if:
 struct Reload {
     control: Option<PathBuf>,
     options: ReloadOptions,
+    /// Set: boot a canary.
+    canary: Option<Box<CanaryQuestion>>,
 }
 
 fn define() -> Command {
@@ -63,11 +69,84 @@ fn define() -> Command {
                 .overrides_with("force")
                 .help("Take over even if the probe fails or the front controller is gone"),
         )
+        .args(canary_arguments())
+}
+
+fn canary_arguments() -> [Arg; 4] {
+    [
+        Arg::new("canary")
+            .long("canary")
+            .value_name("SHARES")
+            .overrides_with("canary")
+            .value_parser(shares)
+            .help(
+                "Serve this share of the visitors first, such as 5%; several shares, such as \
+                 1%,5%,25%,100%, follow one another",
+            ),
+        Arg::new("by")
+            .long("by")
+            .value_name("KEY")
+            .requires("canary")
+            .overrides_with("by")
+            .default_value(CanaryAssignment::Cookie.name())
+            .value_parser(CanaryAssignment::ALL.map(CanaryAssignment::name))
+            .help("Assign visitors to the canary by a cookie, by their address, or at random"),
+        Arg::new("step")
+            .long("step")
+            .value_name("TIME")
+            .requires("canary")
+            .overrides_with("step")
+            .default_value("10m")
+            .value_parser(step)
+            .help("Minimum time of each share"),
+        Arg::new("root")
+            .long("root")
+            .value_name("PATH")
+            .requires("canary")
+            .overrides_with("root")
+            .value_parser(value_parser!(PathBuf))
+            .help("Document root of the canary, instead of the one in the settings"),
+    ]
+}
+
+fn shares(text: &str) -> Result<Vec<u32>, String> {
+    text.split(',').map(|share| canary::share(share.trim())).collect()
+}
+
+fn step(text: &str) -> Result<Duration, String> {
+    samovar_config::duration(text).ok_or_else(|| "it takes a time, such as 10m".to_owned())
+}
+
+/// Returns the options of a canary, if the command is to boot one.
+fn canary_question(
+    matches: &ArgMatches,
+    options: &ReloadOptions,
+) -> Result<Option<CanaryQuestion>> {
+    let Some(shares) = matches.get_one::<Vec<u32>>("canary") else { return Ok(None) };
+    let by = matches.get_one::<String>("by").map_or("", String::as_str);
+    let by = CanaryAssignment::ALL.into_iter().find(|known| known.name() == by);
+    let root = matches.get_one::<PathBuf>("root").map(std::path::absolute);
+    Ok(Some(CanaryQuestion {
+        action: CanaryAction::Start,
+        pool: options.pool.clone(),
+        probe: options.probe.clone(),
+        force: options.force,
+        shares_ppm: shares.clone(),
+        step_s: matches.get_one::<Duration>("step").map_or(0, Duration::as_secs),
+        by: by.unwrap_or_default(),
+        root: root.transpose().context("cannot resolve the path of `--root`")?,
+    }))
 }
 
 fn hint(flag: &str) -> Option<&'static str> {
-    (flag == "--probe <TARGET>")
-        .then_some("it takes a path with an optional query, such as `/` or `/health?full=1`")
+    match flag {
+        "--probe <TARGET>" => {
+            Some("it takes a path with an optional query, such as `/` or `/health?full=1`")
+        }
+        "--canary <SHARES>" => Some("it takes shares, such as `5%` or `1%,5%,25%,100%`"),
+        "--step <TIME>" => Some("it takes a time, such as `10m`"),
+        _ => None,
+    }
 }
 
 /// Parses a target in the form of the setting `reload_probe`.
@@ -82,7 +161,26 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
         probe: matches.get_one::<String>("probe").cloned(),
         pool: matches.get_one::<String>("pool").cloned(),
     };
-    Ok(Box::new(Reload { control: control(matches, sources)?, options }))
+    let canary = canary_question(matches, &options)?.map(Box::new);
+    Ok(Box::new(Reload { control: control(matches, sources)?, options, canary }))
+}
+
+/// Boots a canary; returns when it serves its share.
+fn begin_canary(path: &Path, question: &CanaryQuestion) -> Result<ExitCode> {
+    let request = Request::Canary(Box::new(question.clone()));
+    let line = control_client::ask(path, &request, RELOAD_LIMIT)?;
+    let response: CanaryResponse = control_client::understand(&line)?;
+    if let Some(why) = response.error {
+        bail!("the old generation serves all requests: {}", printable(&why));
+    }
+    let Some(status) = response.canary else {
+        bail!(
+            "the server does not support this command\n\
+                 hint: see its version in `samovar status`"
+        );
+    };
+    terminal::print(&canary::headline(&status))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Run for Reload {
@@ -96,6 +194,9 @@ impl Run for Reload {
                     "samovar: the application is booting; the old generation keeps serving …",
                 );
             });
+        }
+        if let Some(question) = &self.canary {
+            return begin_canary(&path, question);
         }
         let line =
             control_client::ask(&path, &Request::Reload(self.options.clone()), RELOAD_LIMIT)?;

@@ -6,7 +6,7 @@ mod queues;
 mod upstreams;
 
 use crate::arguments::{control, control_arguments, json_argument};
-use crate::commands::schedule;
+use crate::commands::{canary, schedule};
 use crate::control_client::{self, printable};
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::Result;
@@ -96,7 +96,7 @@ fn render(status: &Status) -> String {
         age(s.uptime_seconds),
         s.generation
     );
-    out.push_str(&before);
+    out.push_str(&(before + &s.canary.as_ref().map(canary::headline).unwrap_or_default()));
     render_findings(&health, &mut out);
     let _ = writeln!(
         out,

@@ -221,7 +221,10 @@ impl LogLine {
             model: model_of(&usage),
             end,
             // A worker that died has not reported its generation.
-            generation: self.account.as_ref().map_or(self.canary, |_| usage.worker.generation.into()),
+            generation: self
+                .account
+                .as_ref()
+                .map_or(self.canary, |_| usage.worker.generation.into()),
             worker: usage.worker.pid,
             cell: usage.worker.cell,
             retries: self.attempts - 1,

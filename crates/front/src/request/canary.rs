@@ -37,9 +37,8 @@ impl Assignment {
         client: impl Fn() -> IpAddr,
         is_named: bool,
     ) -> Assignment {
-        let is_usable = |canary: &Rc<Canary>| {
-            !is_named || canary.setup.site.root == shared.setup().site.root
-        };
+        let is_usable =
+            |canary: &Rc<Canary>| !is_named || canary.setup.site.root == shared.setup().site.root;
         let Some(canary) = shared.canary().filter(is_usable) else {
             return Assignment { canary: None, visitor: None };
         };

@@ -90,8 +90,15 @@ pub(super) async fn run(
             return Err(Lost::Broken("body of the server's request too long"));
         }
         let extended = setup.settings.timeouts.extended;
-        let order =
-            Order { lane, terms: script.terms, extended, waited_ms: 0, held: None, turn: None, is_canary: false };
+        let order = Order {
+            lane,
+            terms: script.terms,
+            extended,
+            waited_ms: 0,
+            held: None,
+            turn: None,
+            is_canary: false,
+        };
         exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
     };
     // There may be no connection whose deadlines keep the sweep running.

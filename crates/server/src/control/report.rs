@@ -8,6 +8,7 @@ mod upstreams;
 use super::capacity::{Capacity, process_cpu_ns};
 use super::recent::Recent;
 use super::storage::Storage;
+use crate::canary::Canaries;
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
@@ -28,10 +29,11 @@ use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
-    CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
-    ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RecentStatus, RouteLine,
-    SavingStatus, ScalingStatus, SettingsFacts, SharedBreaker, SharedCache, SharedObject,
-    SharedStatus, Status, UpstreamStatus, WAITS_MAX, WaitLine, WorkerStatus, judge,
+    CanaryStatus, CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus,
+    ImageFinding, ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX,
+    RecentStatus, RouteLine, SavingStatus, ScalingStatus, SettingsFacts, SharedBreaker,
+    SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus, WAITS_MAX, WaitLine,
+    WorkerStatus, judge,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -52,6 +54,7 @@ pub(crate) struct StatusSources {
     pub(crate) logs: Logs,
     pub(crate) slow_log: Option<Log>,
     pub(crate) insight: Option<Arc<Insight>>,
+    pub(crate) canaries: Canaries,
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// Call graphs of traced requests, if requests are traced.
     pub(crate) graphs: Option<Graphs>,
@@ -183,6 +186,11 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         predecessor_pid: sources.predecessor.as_ref().and_then(Predecessor::pid).unwrap_or(0),
         generation: report.generation,
         reloading: all.iter().any(|(_, _, report)| report.is_reloading),
+        canary: sources
+            .canaries
+            .status()
+            .filter(|canary| !canary.state.is_final())
+            .map(|canary| CanaryStatus { routes: Vec::new(), new_errors: Vec::new(), ..canary }),
         front: front_status(&front),
         worker_restarts_total: sum(|report| report.restarts),
         kills_reasons: kills(all.iter().map(|(_, _, report)| *report)),

@@ -12,10 +12,12 @@ use samovar_profile::loads::Explained;
 use samovar_supervisor::peer::Peer;
 use samovar_supervisor::{Command, Published};
 use samovar_wire::{
-    Against, BootResponse, CallsQuestion, CallsResponse, Misunderstood, ProfileQuestion,
-    ProfileResponse, QueueQuestion, QueueResponse, Refused, ReloadOptions, ReloadResponse, Request,
-    ScheduleQuestion, ScheduleResponse, Stopping, UpgradeOptions, UpgradeResponse, line as line_of,
+    Against, BootResponse, CallsQuestion, CallsResponse, CanaryAction, CanaryQuestion,
+    CanaryResponse, Misunderstood, ProfileQuestion, ProfileResponse, QueueQuestion, QueueResponse,
+    Refused, ReloadOptions, ReloadResponse, Request, ScheduleQuestion, ScheduleResponse, Stopping,
+    UpgradeOptions, UpgradeResponse, line as line_of,
 };
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
@@ -27,6 +29,12 @@ pub(crate) type ReloadDone = Box<dyn FnOnce(ReloadResponse) + Send>;
 pub(crate) type BeginUpgrade = Box<dyn Fn(UpgradeOptions, UpgradeDone) + Send>;
 pub(crate) type UpgradeDone = Box<dyn FnOnce(UpgradeResponse, SyncSender<()>) + Send>;
 
+/// Boots a canary. It may block on the disk that holds the settings.
+pub(crate) type BeginCanary = Arc<dyn Fn(&CanaryQuestion, CanaryDone) + Send + Sync>;
+
+/// Called once, on any thread, when the canary serves or could not start; must not block.
+pub(crate) type CanaryDone = Box<dyn FnOnce(CanaryResponse) + Send>;
+
 /// A requested reload, and the channel for its result.
 type WantedReload = (ReloadOptions, Sender<ReloadResponse>);
 
@@ -37,6 +45,7 @@ pub(crate) struct Server {
     /// Channel to the thread for reloads.
     reloads: Sender<WantedReload>,
     begin_upgrade: BeginUpgrade,
+    begin_canary: BeginCanary,
     pub(super) waker: Waker,
     /// Whether PHP's processes may send commands that change the server.
     obeys_php: bool,
@@ -74,6 +83,7 @@ fn is_order(request: &Request) -> bool {
     match request {
         Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
         Request::Calls(question) => question.sign_s.is_some(),
+        Request::Canary(question) => question.action != CanaryAction::Status,
         Request::Queue(question) => question.action.is_order(),
         Request::Schedule(question) => question.action.is_order(),
         Request::Status
@@ -93,6 +103,7 @@ fn refusal(request: &Result<Request, Misunderstood>) -> String {
     match request {
         Ok(Request::Reload(_)) => line_of(&ReloadResponse::refused(why)),
         Ok(Request::Upgrade(_)) => line_of(&UpgradeResponse::refused(why)),
+        Ok(Request::Canary(_)) => line_of(&CanaryResponse::refused(why)),
         Ok(Request::Queue(_)) => line_of(&QueueResponse::refused(why)),
         Ok(Request::Schedule(_)) => line_of(&ScheduleResponse::refused(why)),
         Ok(Request::Calls(_)) => {
@@ -108,7 +119,7 @@ impl Server {
         sources: StatusSources,
         state: ServiceState,
         begin_reload: impl Fn(&ReloadOptions, ReloadDone) + Send + 'static,
-        begin_upgrade: BeginUpgrade,
+        (begin_upgrade, begin_canary): (BeginUpgrade, BeginCanary),
         obeys_php: bool,
     ) -> Result<Server> {
         let (reloads, wanted) = channel::<WantedReload>();
@@ -126,7 +137,7 @@ impl Server {
             }
         };
         std::thread::Builder::new().name("reload".into()).spawn(reload)?;
-        Ok(Server { sources, state, reloads, begin_upgrade, waker, obeys_php })
+        Ok(Server { sources, state, reloads, begin_upgrade, begin_canary, waker, obeys_php })
     }
 
     /// Answers a request. `peer` is the client's process.
@@ -149,6 +160,14 @@ impl Server {
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
             Ok(Request::Queue(question)) => return self.queue(*question),
             Ok(Request::Schedule(question)) => return self.schedule(*question),
+            Ok(Request::Canary(question)) if question.action == CanaryAction::Start => {
+                return self.start_canary(*question);
+            }
+            Ok(Request::Canary(question)) => {
+                let error = self.sources.canaries.command(&question).err();
+                let canary = self.sources.canaries.status();
+                line_of(&CanaryResponse { error, canary, milliseconds: 0 })
+            }
             Ok(Request::Boot { pool }) => return self.boot(pool.as_deref()),
             Ok(Request::Stop) => {
                 self.state.stops();
@@ -189,6 +208,7 @@ impl Server {
                 (self.begin_upgrade)(options, Box::new(done));
                 return Reply::Later(told);
             }
+            Err(Misunderstood::Canary) => line_of(&CanaryResponse::refused(not_understood(line))),
             Err(Misunderstood::Upgrade) => line_of(&UpgradeResponse::refused(not_understood(line))),
             Err(Misunderstood::Profile) => line_of(&ProfileResponse {
                 error: Some(not_understood(line)),
@@ -207,7 +227,7 @@ impl Server {
             }
             Err(Misunderstood::Command) => line_of(&Refused {
                 error: "unknown command; the commands are status, figures, facts, profile, calls, \
-                     boot, queue, schedule, reload, upgrade and stop"
+                     boot, queue, schedule, reload, canary, upgrade and stop"
                     .to_owned(),
             }),
         })
@@ -322,6 +342,24 @@ impl Server {
             waker.wake();
         });
         Reply::Later(told)
+    }
+
+    /// Boots a canary, on a thread of its own: it may block on the disk.
+    fn start_canary(&self, question: CanaryQuestion) -> Reply {
+        let (tell, told) = channel();
+        let (waker, begin) = (self.waker.clone(), Arc::clone(&self.begin_canary));
+        let done = move |response: CanaryResponse| {
+            // The client may have disconnected; the error is ignored.
+            let _ = tell.send(Line { text: line_of(&response), until: None });
+            waker.wake();
+        };
+        let begin = move || begin(&question, Box::new(done));
+        match std::thread::Builder::new().name("canary".into()).spawn(begin) {
+            Ok(_) => Reply::Later(told),
+            Err(error) => {
+                Reply::Now(line_of(&CanaryResponse::refused(format!("cannot start: {error}"))))
+            }
+        }
     }
 
     /// Answers on the thread of the schedules.

@@ -1,6 +1,7 @@
 //! Data of reloads: the constant parts, the settings of each pool's serving generation, and
 //! prepared reloads.
 
+use crate::canary::Canaries;
 use crate::convert::Ears;
 use crate::pools::Pools;
 use crate::publish::FromFile;
@@ -36,6 +37,7 @@ pub(crate) struct Parts {
     /// Keeper of issued certificates.
     pub(crate) keeper: Option<Keeper>,
     pub(crate) insight: Option<Arc<Insight>>,
+    pub(crate) canaries: Canaries,
     /// Receivers of call graphs and load reports of each pool, the default pool first.
     pub(crate) ears: Vec<Ears>,
     pub(crate) published: Publishing,

@@ -40,7 +40,7 @@ pub(super) struct Together {
 }
 
 /// Changes that take effect with a generation.
-struct Brought {
+pub(super) struct Brought {
     serving: Served,
     of_front: ValidSettings,
     files: Vec<FromFile>,
@@ -49,13 +49,13 @@ struct Brought {
 
 /// Order to the supervisor.
 pub(super) struct Order {
-    settings: Box<samovar_supervisor::Settings>,
-    probe: Option<Probe>,
-    may_change_model: bool,
+    pub(super) settings: Box<samovar_supervisor::Settings>,
+    pub(super) probe: Option<Probe>,
+    pub(super) may_change_model: bool,
 }
 
 impl Plan {
-    fn brought(&self) -> MutexGuard<'_, BTreeMap<usize, Brought>> {
+    pub(super) fn brought(&self) -> MutexGuard<'_, BTreeMap<usize, Brought>> {
         self.brought.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -225,7 +225,7 @@ impl Reloader {
     }
 
     /// Applies the changes in all of these pools at once.
-    fn take_over(&self, brought: BTreeMap<usize, Brought>) {
+    pub(super) fn take_over(&self, brought: BTreeMap<usize, Brought>) {
         let parts = &self.0;
         let pools: Vec<Which<'_>> = parts.pools().collect();
         let mut served = self.served();

@@ -13,6 +13,7 @@ mod upstreams;
 use super::exporters::{self, SlowLogFile, Ways};
 use super::listen;
 use crate::admin_token::AdminAccess;
+use crate::canary::{Canaries, CanarySink};
 use crate::control::capacity::process_cpu_ns;
 use crate::control::report::{Booted, StatusSources, status};
 use crate::development::Developer;
@@ -82,6 +83,7 @@ pub(super) struct Measured {
     /// Sampler, if workers are sampled.
     pub(super) sampling: Option<Arc<Sampling>>,
     pub(super) job_spans: Option<JobSpans>,
+    pub(super) canaries: Canaries,
 }
 
 /// Starts the request accounting, if its data can be read or exported.
@@ -101,6 +103,8 @@ pub(super) fn measure(
     }
     let Ways { mut sinks, slow_log, job_spans } = exporters::open(settings)?;
     sinks.extend(developer.map(Developer::request_lines));
+    let canaries = Canaries::default();
+    sinks.push(Box::new(CanarySink::new(canaries.clone())));
     let limits = Limits {
         routes_max: of.routes_max,
         slow_ns: u64::try_from(of.slow_request.as_nanos()).unwrap_or(u64::MAX),
@@ -124,7 +128,8 @@ pub(super) fn measure(
     let (front, thread) = intake();
     let insight = Insight::start_with(thread, limits, options);
     let insight = Arc::new(insight.context("cannot start the request accounting")?);
-    Ok(Measured { intake: Some(front), insight: Some(insight), slow_log, sampling, job_spans })
+    let (intake, insight) = (Some(front), Some(insight));
+    Ok(Measured { intake, insight, slow_log, sampling, job_spans, canaries })
 }
 
 /// Starts the admin listener, if it has sockets; it serves after its `begin`.

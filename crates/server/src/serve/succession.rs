@@ -237,6 +237,8 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let obeys_php = reloader.obeys_php();
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
+    let of_clients = reloader.clone();
+    let begin_canary = move |question: &_, done| of_clients.begin_canary(question, done);
     // The upgrader is set later; commands are served only when all components exist.
     let later = Arc::new(OnceLock::<Upgrader>::new());
     let wanted = Arc::clone(&later);
@@ -247,8 +249,13 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         let why = "the server has not started yet".to_owned();
         done(UpgradeResponse::refused(why), sync_channel(0).0);
     };
-    let server =
-        Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade), obeys_php)?;
+    let server = Server::new(
+        status,
+        state.clone(),
+        begin_reload,
+        (Box::new(begin_upgrade), Arc::new(begin_canary)),
+        obeys_php,
+    )?;
     let entrances = Entrances {
         front,
         admin: admin.map(Arc::new),

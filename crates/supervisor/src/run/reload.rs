@@ -105,8 +105,10 @@ impl Supervisor {
             generation.tell(Event::ScriptsWait);
         } else if generation.boot_failed && old_boots {
             self.give_up("the application's boot failed\nhint: see the server's log");
-        } else if matches!(self.coming, Some(Coming { step: Step::AtGate | Step::Leaves { .. }, .. }))
-        {
+        } else if matches!(
+            self.coming,
+            Some(Coming { step: Step::AtGate | Step::Leaves { .. }, .. })
+        ) {
             // Waits for other pools, each of which has its own time limit; or is a canary.
         } else if generation.is_late() {
             self.give_up_late();
