@@ -115,6 +115,13 @@ fn canary_serves_its_share_and_no_request_is_lost() {
             assert!((139..=261).contains(&of_canary), "{of_canary} of {count}");
             let why = server.reload().expect_err("a canary runs");
             assert!(why.contains("samovar canary promote"), "{why}");
+            let upgrade = Command::new(binary())
+                .args(["upgrade", "--control"])
+                .arg(server.control())
+                .output()
+                .expect("the binary runs");
+            let why = String::from_utf8_lossy(&upgrade.stderr);
+            assert!(!upgrade.status.success() && why.contains("samovar canary abort"), "{why}");
             let (code, said) = command(&server, &["abort"]);
             assert_eq!(code, Some(0), "{said}");
             assert!((0..50).all(|_| client.get("/").text() == "one"));
@@ -183,24 +190,29 @@ fn regressions_abort_the_canary_and_the_report_names_the_route() {
         )
     };
     let (quick, slow) = (burn(1_000), burn(4_000));
-    let fatal = "if (random_int(1, 4) === 1) { throw new RuntimeException('no stock of 7'); }";
+    // The probe of the reload requests `/`.
+    let at_times = |code: &str| {
+        format!("if ($_SERVER['REQUEST_URI'] === '/bad' && random_int(1, 4) === 1) {{ {code}; }}")
+    };
+    let fatal = at_times("throw new RuntimeException('no stock of 7')");
+    let (error, dies) = (at_times("http_response_code(503)"), at_times("posix_kill(getpid(), 9)"));
     let leak = "static $all = []; $all[] = str_repeat('x', 200_000)";
     for (name, model, [old, new], expected) in [
         ("slow", MODELS[2], [&*quick, &*slow], ["CPU time", "latency"]),
-        ("fatal", MODELS[2], ["", fatal], ["no stock of 7", "no stock of 7"]),
-        ("error", MODELS[0], ["", "http_response_code(503)"], ["server errors", "server errors"]),
+        ("fatal", MODELS[2], ["", &*fatal], ["no stock of 7", "no stock of 7"]),
+        ("error", MODELS[0], ["", &*error], ["server errors", "server errors"]),
         ("leak", MODELS[1], ["", leak], ["memory growth", "memory growth"]),
-        ("dies", MODELS[2], ["", "posix_kill(getpid(), 9)"], ["fatal errors", "workers died"]),
+        ("dies", MODELS[2], ["", &*dies], ["fatal errors", "workers died"]),
     ] {
         let site = Site::new();
         site.release("one", model, old).release("two", model, new);
         let server = site.serve();
         site.canary(&server, "50%", "random").expect("a canary");
-        let end = until_ended(&server, "/");
+        let end = until_ended(&server, "/bad");
         let reason = end["reason"].as_str().expect("a text");
         assert_eq!(end["state"], "aborted", "{name}: {reason}");
         assert!(expected.iter().any(|text| reason.contains(text)), "{name}: {reason}");
-        let names_route = reason.contains("/`") || reason.contains("workers died");
+        let names_route = reason.contains("`GET ") || reason.contains("workers died");
         assert!(names_route, "{name}: {reason}");
         assert!((0..20).all(|_| server.get("/").text() == "one"), "{name}");
         assert_eq!(server.status()["generation"], 1);

@@ -162,7 +162,7 @@ fn tell(
             Some(doubt) => Err(Failure::BadRequest(doubt)),
             None => respond(&context, &mut parts, body, &mut entry, &mut routed).await,
         };
-        let page = routed.clone();
+        let page = if assignment.is_new() { routed.clone() } else { None };
         let mut response = match responded {
             Ok(response) => {
                 if response.status().is_success() {

@@ -15,7 +15,7 @@ use samovar_front::{CanaryRouting, FrontHandle};
 use samovar_supervisor::GateDone;
 use samovar_wire::{CanaryAction, CanaryAssignment, CanaryQuestion, CanaryState, CanaryStatus};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -27,8 +27,8 @@ pub(crate) struct Canaries(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Generation of the canary that serves requests; 0: there is none.
-    generation: AtomicU32,
+    /// Whether a canary serves requests.
+    is_on: AtomicBool,
     run: Mutex<Option<Run>>,
 }
 
@@ -69,7 +69,6 @@ impl Canaries {
     pub(crate) fn begin(&self, start: Start) {
         let Start { pool, generation, roots, by, front, routing, steps, admit } = start;
         front.set_canary(Some(&routing));
-        let id = routing.generation;
         tracing::info!(generation, share = share_text(routing.share_ppm), "the canary serves");
         *self.run() = Some(Run {
             pool,
@@ -87,12 +86,12 @@ impl Canaries {
             reason: String::new(),
             ended: None,
         });
-        self.0.generation.store(id, Ordering::Release);
+        self.0.is_on.store(true, Ordering::Release);
     }
 
     /// The supervisor has ended the canary: it has taken over, or it was given up for that reason.
     pub(crate) fn ended(&self, outcome: Result<u64, &str>) {
-        self.0.generation.store(0, Ordering::Release);
+        self.0.is_on.store(false, Ordering::Release);
         let mut locked = self.run();
         let Some(run) = locked.as_mut().filter(|run| !run.state.is_final()) else { return };
         run.front.set_canary(None);

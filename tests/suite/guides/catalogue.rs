@@ -23,6 +23,7 @@ const FOLLOWED: &[(&str, Applications)] = &[
 /// Pages that explain, without a sequence of commands. Other tests cover their content.
 const EXPLAINING: &[&str] = &[
     "start/convert-configuration",
+    "guide/canary",
     "guide/checkpoint-model",
     "guide/compare",
     "guide/compression",

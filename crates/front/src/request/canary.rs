@@ -60,6 +60,11 @@ impl Assignment {
         self.canary.as_ref().map_or(setup, |canary| Rc::clone(&canary.setup))
     }
 
+    /// Whether the visitor has no cookie yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.visitor.is_some()
+    }
+
     /// Adds the cookie to the first page of a visitor. Files, and responses that shared caches may
     /// store, do not get it.
     pub(super) fn mark(&self, is_https: bool, routed: Option<&Routed>, headers: &mut HeaderMap) {

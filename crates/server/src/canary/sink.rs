@@ -19,7 +19,7 @@ impl CanarySink {
     }
 
     fn is_on(&self) -> bool {
-        self.canaries.0.generation.load(Ordering::Relaxed) != 0
+        self.canaries.0.is_on.load(Ordering::Relaxed)
     }
 }
 
@@ -58,7 +58,7 @@ impl Run {
         if seen.finished.pool != self.pool {
             return;
         }
-        let is_canarys = u64::from(numbers.generation) == self.generation;
+        let is_canarys = numbers.generation == self.routing.generation;
         let arm = if is_canarys { Arm::New } else { Arm::Old };
         let costs = (numbers.worker != 0 && numbers.run_ns > 0).then_some(Costs {
             cpu_ns: numbers.cpu_ns,

@@ -108,8 +108,8 @@ impl Reloader {
         let gate = move |generation: u64, admit| {
             let routing = CanaryRouting {
                 settings: routing,
-                // The accounting has 32 bits, too.
-                generation: u32::try_from(generation).unwrap_or(u32::MAX),
+                // Workers report the low 16 bits.
+                generation: u32::try_from(generation & 0xffff).unwrap_or_default(),
                 share_ppm: steps.share(),
                 by: assignment(by),
                 keys: RandomState::new(),

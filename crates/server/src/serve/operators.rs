@@ -1,5 +1,6 @@
 //! Data for operators: the request accounting, and the admin listener that shows it.
 
+mod canary;
 mod capacity;
 mod certificates;
 mod php;
@@ -454,6 +455,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     scaling_metrics(&all, page);
     capacity::metrics(&status.capacity, page);
     certificates::metrics(&status.certificates, page);
+    canary::metrics(status.canary.as_ref(), page);
     schedules::metrics(&status.schedules, page);
     upstreams::metrics(&status.upstreams, page);
     queues::metrics(&status.queues, page);
