@@ -212,7 +212,7 @@ fn regressions_abort_the_canary_and_the_report_names_the_route() {
         let reason = end["reason"].as_str().expect("a text");
         assert_eq!(end["state"], "aborted", "{name}: {reason}");
         assert!(expected.iter().any(|text| reason.contains(text)), "{name}: {reason}");
-        let names_route = reason.contains("`GET ") || reason.contains("workers died");
+        let names_route = reason.contains("`index.php /bad`") || reason.contains("workers died");
         assert!(names_route, "{name}: {reason}");
         assert!((0..20).all(|_| server.get("/").text() == "one"), "{name}");
         assert_eq!(server.status()["generation"], 1);

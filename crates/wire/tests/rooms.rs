@@ -16,6 +16,7 @@ fn modules_import_only_lower_ones() {
         "rejection",
         "schedules",
         "php",
+        "canary",
         "status",
         "health",
         "figures",

@@ -6,7 +6,7 @@ use crate::tree::read;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "status",
     "finding",
     "capacity",
@@ -16,6 +16,7 @@ const FILES: [&str; 9] = [
     "upstreams",
     "queues",
     "php",
+    "canary",
 ];
 
 /// Structs that the tables of counters declare.

@@ -1,7 +1,7 @@
 //! Finished requests → the comparison. Called on the thread of the request accounting.
 
 use super::report::{KnownError, TRACE_BYTES_MAX, fingerprint};
-use super::{Canaries, Run};
+use super::run::{Canaries, Run};
 use samovar_canary::{Arm, Costs, FINGERPRINTS_MAX, Observation};
 use samovar_insight::{Aggregate, End, ErrorKind, RecordedError, Seen, Sink, Tally};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! The canary waits at the reload's gate. Its promotion is that of a reload. If it is aborted, it
 //! takes the requests that still wait for it, then retires: its workers finish their requests.
 
-use super::pool::Supervisor;
+use super::pool::{Deaths, Supervisor};
 use crate::generation::Step;
 use crate::workers::Event;
 use samovar_ring::Lane;
@@ -16,14 +16,6 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 /// Number of deaths of its workers within [`DEATHS_SPAN`] that aborts a canary.
 const DEATHS_MAX: u64 = 5;
 const DEATHS_SPAN: Duration = Duration::from_mins(1);
-
-/// Deaths of the canary's workers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deaths {
-    since: Instant,
-    /// Number of deaths at that time.
-    before: u64,
-}
 
 impl Supervisor {
     /// The workers of the new generation begin to serve a share of the requests.

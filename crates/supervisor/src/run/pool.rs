@@ -1,7 +1,6 @@
 //! State of the supervisor of one pool: its generations and the reload in progress. The steps that
 //! change it are in `run`, `reload` and `tracer`.
 
-use super::canary::Deaths;
 use super::hooks::Boot;
 use super::prepared::Post;
 use crate::generation::{Coming, Generation, Ground};
@@ -42,6 +41,14 @@ impl Counts {
             recycled: self.recycled + generation.workers.recycled(),
         }
     }
+}
+
+/// Deaths of the canary's workers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deaths {
+    pub(super) since: Instant,
+    /// Number of deaths at that time.
+    pub(super) before: u64,
 }
 
 /// The supervisor of one pool.
