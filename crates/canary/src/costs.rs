@@ -3,9 +3,9 @@
 //! The costs of requests have heavy tails, so their means are of little use. The test compares the
 //! shares of requests above a threshold: a quantile of the serving generation's latest values, and
 //! in the canary that quantile plus the tolerated difference. If the canary's costs exceed those of
-//! the serving generation by no more than the tolerance, its share is not higher. So the test of two
-//! rates applies (`evidence`), without an assumption about the distribution. The evidence of several
-//! thresholds is averaged, which again gives an e-process.
+//! the serving generation by no more than the tolerance, its share is not higher. Then the test of
+//! two rates applies (`evidence`), without an assumption about the distribution. The evidence of
+//! several thresholds is averaged, which again gives an e-process.
 
 use crate::evidence::{Evidence, log_mean};
 use crate::metric::{Arm, Metric};

@@ -1,12 +1,13 @@
 //! A sequential test of two rates: does an event occur more often in the canary?
 //!
-//! The requests of both generations are compared in blocks that lie side by side in time. Each
-//! block multiplies the evidence by an e-variable: its expected value is at most 1 if the canary's
-//! rate is not higher, whatever both rates are. So the evidence is an e-process, and it ever exceeds
-//! `1 / α` with a probability of at most α (Ville's inequality). The e-variable is that of Turner,
-//! Ly and Grünwald, "Generic E-variables for exact sequential k-sample tests that allow for optional
-//! stopping" (2024), for two Bernoulli samples. A rate that changes in both generations, as in the
-//! course of a day, is no evidence.
+//! The requests of both generations are compared in blocks of time. Each block multiplies the
+//! evidence by an e-variable. Its expected value is at most 1 if the canary's rate is not higher,
+//! for any values of both rates. So the evidence is an e-process. It ever exceeds `1 / α` with a
+//! probability of at most α (Ville's inequality).
+//!
+//! The e-variable is that of Turner, Ly and Grünwald, "Generic E-variables for exact sequential
+//! k-sample tests that allow for optional stopping" (2024), for two Bernoulli samples. A rate that
+//! changes in both generations, as in the course of a day, is no evidence.
 
 use crate::metric::Arm;
 

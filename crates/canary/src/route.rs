@@ -53,27 +53,27 @@ impl Route {
     /// Natural logarithm of the evidence against the canary.
     pub(crate) fn log_e(&self, metric: Metric) -> f64 {
         match self.place(metric) {
-            Place::Rate(at) => self.rates[at].log_e(),
-            Place::Value(at) => self.values[at].log_e(),
+            TestIndex::Rate(at) => self.rates[at].log_e(),
+            TestIndex::Value(at) => self.values[at].log_e(),
         }
     }
 
     /// Values of the serving generation and of the canary: the share of requests, or the mean.
     pub(crate) fn figures(&self, metric: Metric) -> [f64; 2] {
         match self.place(metric) {
-            Place::Rate(at) => {
+            TestIndex::Rate(at) => {
                 let share = |tally: crate::evidence::Tally| tally.hits / tally.of.max(1.0);
                 self.rates[at].totals().map(share)
             }
-            Place::Value(at) => self.values[at].means(),
+            TestIndex::Value(at) => self.values[at].means(),
         }
     }
 
     #[expect(clippy::unused_self, reason = "reads as a property of the route's arrays")]
-    fn place(&self, metric: Metric) -> Place {
+    fn place(&self, metric: Metric) -> TestIndex {
         let at = Metric::RATES.iter().position(|rate| *rate == metric);
         let value = || Metric::VALUES.iter().position(|value| *value == metric);
-        at.map_or_else(|| Place::Value(value().unwrap_or(0)), Place::Rate)
+        at.map_or_else(|| TestIndex::Value(value().unwrap_or(0)), TestIndex::Rate)
     }
 
     /// Requests of the arm.
@@ -82,7 +82,7 @@ impl Route {
     }
 }
 
-enum Place {
+enum TestIndex {
     Rate(usize),
     Value(usize),
 }

@@ -7,7 +7,7 @@ pub const REQUESTS_MIN: u64 = 100;
 /// Share of all requests, ppm.
 const ALL: u32 = 1_000_000;
 
-/// What to do now.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Keep the share.

@@ -1,4 +1,4 @@
-//! The canary that runs, or the last one: its state, and what changes it.
+//! The canary that runs, or the last one: its state, and the changes of it.
 
 use super::report::KnownError;
 use samovar_canary::{Advice, Comparison, Steps, share_text};
@@ -174,8 +174,8 @@ impl Run {
     fn abort(&mut self, reason: String) {
         self.state = CanaryState::Aborting;
         tracing::warn!(generation = self.generation, "canary aborted: {reason}");
-        // From now on, the serving generation gets all requests. Those that wait for the canary are
-        // taken by it before it retires.
+        // From now on, the serving generation gets all requests. The canary takes
+        // its waiting requests before it retires.
         self.front.set_canary(None);
         if let Some(admit) = self.admit.take() {
             admit(Err(reason.clone()));
