@@ -195,7 +195,8 @@ fn regressions_abort_the_canary_and_the_report_names_the_route() {
         format!("if ($_SERVER['REQUEST_URI'] === '/bad' && random_int(1, 4) === 1) {{ {code}; }}")
     };
     let fatal = at_times("throw new RuntimeException('no stock of 7')");
-    let (error, dies) = (at_times("http_response_code(503)"), at_times("posix_kill(getpid(), 9)"));
+    let (error, dies) =
+        (at_times("http_response_code(503)"), at_times("posix_kill(getmypid(), 9)"));
     let leak = "static $all = []; $all[] = str_repeat('x', 200_000)";
     for (name, model, [old, new], expected) in [
         ("slow", MODELS[2], [&*quick, &*slow], ["CPU time", "latency"]),

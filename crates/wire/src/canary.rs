@@ -161,6 +161,49 @@ pub struct CanaryStatus {
     pub new_errors: Vec<CanaryError>,
 }
 
+/// The canary in the state of the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CanaryBrief {
+    /// Its generation.
+    pub generation: u64,
+    /// Its pool; empty if the server has one pool.
+    pub pool: String,
+    /// Its state: `running`, `promoting` or `aborting`.
+    pub state: String,
+    /// Assignment of requests: `cookie`, `client` or `random`.
+    pub by: String,
+    /// Its share of the visitors, ppm.
+    pub share_ppm: u32,
+    /// Time since its begin, s.
+    pub age_s: u64,
+    /// Strongest evidence of a regression: 0 is none, 1 aborts the canary.
+    pub evidence: f64,
+    /// Requests of the serving generation since its begin.
+    pub requests_serving: u64,
+    /// Requests of the canary.
+    pub requests_canary: u64,
+}
+
+impl CanaryStatus {
+    /// Returns the part for the state of the server.
+    #[must_use]
+    pub fn brief(&self) -> CanaryBrief {
+        let [requests_serving, requests_canary] = self.requests;
+        CanaryBrief {
+            generation: self.generation,
+            pool: self.pool.clone(),
+            state: self.state.name().to_owned(),
+            by: self.by.name().to_owned(),
+            share_ppm: self.share_ppm,
+            age_s: self.age_s,
+            evidence: self.evidence,
+            requests_serving,
+            requests_canary,
+        }
+    }
+}
+
 /// Figures of one route: of the serving generation, and of the canary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

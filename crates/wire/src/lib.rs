@@ -48,8 +48,8 @@ mod upstreams;
 pub use boot::BootResponse;
 pub use calls::{CallsQuestion, CallsResponse};
 pub use canary::{
-    CANARY_STEPS_MAX, CanaryAction, CanaryAssignment, CanaryError, CanaryQuestion, CanaryResponse,
-    CanaryRoute, CanaryState, CanaryStatus,
+    CANARY_STEPS_MAX, CanaryAction, CanaryAssignment, CanaryBrief, CanaryError, CanaryQuestion,
+    CanaryResponse, CanaryRoute, CanaryState, CanaryStatus,
 };
 pub use capacity::CapacityStatus;
 pub use counters::{CounterKind, CounterMetric, PoolCounters, ServerCounters};

@@ -1,6 +1,6 @@
 //! State of the server: the response to `status`, and the JSON output of `samovar status`.
 
-use crate::canary::CanaryStatus;
+use crate::canary::CanaryBrief;
 use crate::capacity::CapacityStatus;
 use crate::counters::{PoolCounters, ServerCounters};
 use crate::finding::Health;
@@ -53,7 +53,7 @@ pub struct Status {
     pub reloading: bool,
     /// The canary that serves a share of the requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canary: Option<CanaryStatus>,
+    pub canary: Option<CanaryBrief>,
     /// Counters of the front; their keys are on the same level as the others.
     #[serde(flatten)]
     pub front: FrontStatus,

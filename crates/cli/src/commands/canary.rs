@@ -8,7 +8,8 @@ use clap::{Arg, ArgMatches, Command};
 use samovar_config::Sources;
 use samovar_server::{Predecessor, terminal};
 use samovar_wire::{
-    CanaryAction, CanaryQuestion, CanaryResponse, CanaryRoute, CanaryState, CanaryStatus, Request,
+    CanaryAction, CanaryBrief, CanaryQuestion, CanaryResponse, CanaryRoute, CanaryState,
+    CanaryStatus, Request,
 };
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -158,23 +159,24 @@ fn percent(ppm: u32) -> String {
 }
 
 /// Returns the line for `samovar status`, too.
-pub(crate) fn headline(canary: &CanaryStatus) -> String {
+pub(crate) fn headline(canary: &CanaryBrief) -> String {
     let pool = if canary.pool.is_empty() {
         String::new()
     } else {
         format!(" of pool {}", printable(&canary.pool))
     };
-    let share = match canary.state {
-        CanaryState::Running => {
-            format!("serves {} of the visitors by {}", percent(canary.share_ppm), canary.by.name())
+    let share = match &*canary.state {
+        "running" => {
+            let by = printable(&canary.by);
+            format!("serves {} of the visitors by {by}", percent(canary.share_ppm))
         }
-        state => state.name().to_owned(),
+        state => printable(state),
     };
     format!("canary: generation {}{pool} {share}, {} s\n", canary.generation, canary.age_s)
 }
 
 fn render(canary: &CanaryStatus) -> String {
-    let mut out = headline(canary);
+    let mut out = headline(&canary.brief());
     // Writing to a string cannot fail.
     let _ = writeln!(out, "root {}", printable(&canary.root.to_string_lossy()));
     if canary.state == CanaryState::Running && !canary.next_ppm.is_empty() {

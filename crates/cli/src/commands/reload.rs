@@ -179,7 +179,7 @@ fn begin_canary(path: &Path, question: &CanaryQuestion) -> Result<ExitCode> {
                  hint: see its version in `samovar status`"
         );
     };
-    terminal::print(&canary::headline(&status))?;
+    terminal::print(&canary::headline(&status.brief()))?;
     Ok(ExitCode::SUCCESS)
 }
 

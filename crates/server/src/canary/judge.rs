@@ -37,7 +37,10 @@ impl Run {
 
     /// Errors that only the canary has reported, the fatal ones first.
     fn new_errors(&self) -> impl Iterator<Item = &KnownError> {
-        let is_new = |error: &&KnownError| matches!(self.comparison.occurrences(error.id), [0, count] if count > 0);
+        let is_new = |error: &&KnownError| {
+            let [old, new] = self.comparison.occurrences(error.id);
+            old == 0 && new > 0
+        };
         let fatal = self.errors.iter().filter(|error| error.is_fatal).filter(is_new);
         fatal.chain(self.errors.iter().filter(|error| !error.is_fatal).filter(is_new))
     }

@@ -29,11 +29,10 @@ use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
-    CanaryStatus, CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus,
-    ImageFinding, ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX,
-    RecentStatus, RouteLine, SavingStatus, ScalingStatus, SettingsFacts, SharedBreaker,
-    SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus, WAITS_MAX, WaitLine,
-    WorkerStatus, judge,
+    CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
+    ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RecentStatus, RouteLine,
+    SavingStatus, ScalingStatus, SettingsFacts, SharedBreaker, SharedCache, SharedObject,
+    SharedStatus, Status, UpstreamStatus, WAITS_MAX, WaitLine, WorkerStatus, judge,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -190,7 +189,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
             .canaries
             .status()
             .filter(|canary| !canary.state.is_final())
-            .map(|canary| CanaryStatus { routes: Vec::new(), new_errors: Vec::new(), ..canary }),
+            .map(|canary| canary.brief()),
         front: front_status(&front),
         worker_restarts_total: sum(|report| report.restarts),
         kills_reasons: kills(all.iter().map(|(_, _, report)| *report)),

@@ -2,9 +2,9 @@
 
 use super::table::{Labels, Metric, count, put};
 use samovar_insight::export::exposition::{Exposition, Kind};
-use samovar_wire::CanaryStatus;
+use samovar_wire::CanaryBrief;
 
-const METRICS: &[Metric<CanaryStatus, f64>] = &[
+const METRICS: &[Metric<CanaryBrief, f64>] = &[
     (
         "samovar_canary_share_ratio",
         Kind::Gauge,
@@ -23,7 +23,7 @@ const METRICS: &[Metric<CanaryStatus, f64>] = &[
 ];
 
 /// Writes the metrics; nothing if there is no canary.
-pub(super) fn metrics(canary: Option<&CanaryStatus>, page: &mut Exposition) {
+pub(super) fn metrics(canary: Option<&CanaryBrief>, page: &mut Exposition) {
     let Some(canary) = canary else { return };
     let own: Labels<'_> =
         if canary.pool.is_empty() { Vec::new() } else { vec![("pool", &*canary.pool)] };
@@ -33,7 +33,9 @@ pub(super) fn metrics(canary: Option<&CanaryStatus>, page: &mut Exposition) {
         Kind::Counter,
         "Requests since the start of the canary, by generation.",
     );
-    for (arm, requests) in ["serving", "canary"].into_iter().zip(canary.requests) {
+    for (arm, requests) in
+        ["serving", "canary"].into_iter().zip([canary.requests_serving, canary.requests_canary])
+    {
         page.sample(&[&own[..], &[("arm", arm)]].concat(), count(requests));
     }
 }
