@@ -45,8 +45,8 @@ struct Release {
 
 const EQUAL: Release = Release { cpu: 1.0, fatal: 0.0, failure: 0.0, grown: 0 };
 
-/// Runs a canary over this number of requests of all routes. Returns the first alarm, and the canary's
-/// requests until then.
+/// Runs a canary over this number of requests of all routes. Returns the first alarm, and the
+/// canary's requests until then.
 fn run(seed: u64, share: f64, requests: usize, release: Release) -> Option<(Alarm, u64)> {
     let mut random = Random::new(seed);
     let mut comparison = Comparison::new(Settings::default());

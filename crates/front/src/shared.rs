@@ -159,8 +159,8 @@ impl Shared {
         current.as_ref().is_some_and(|current| current.generation == canary.generation)
     }
 
-    /// Begins, changes or ends the canary. At its end, requests that wait for it move to the workers
-    /// in service.
+    /// Begins, changes or ends the canary. At its end, requests that wait for it move to the
+    /// workers in service.
     pub(crate) fn set_canary(&self, canary: Option<Canary>) {
         let has_ended = canary.is_none();
         let before = self.canary.replace(canary.map(Rc::new));

@@ -253,8 +253,8 @@ impl FrontEnd {
     }
 
     /// Moves a queued request to the lane of the workers in service. The workers that it waited for
-    /// hold back no longer, or they have gone. A worker may take it meanwhile from its old lane: the
-    /// slot's word decides.
+    /// hold back no longer, or they have gone. A worker may take it meanwhile from its old lane:
+    /// the slot's word decides.
     pub fn move_to_serving(&mut self, slot: SlotIndex) {
         if !matches!(self.progress(slot), Ok(Progress::Queued)) {
             return;

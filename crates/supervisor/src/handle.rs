@@ -107,8 +107,8 @@ pub struct Reload {
     /// Decides when the new generation, which is up and has passed the probe, may take over;
     /// `None`: immediately.
     pub gate: Option<Gate>,
-    /// The generation is a canary: while it waits at the gate, its workers serve requests of clients
-    /// in the lanes of held workers. If the gate refuses it, they finish their requests.
+    /// The generation is a canary: while it waits at the gate, its workers serve requests of
+    /// clients in the lanes of held workers. If the gate refuses it, they finish their requests.
     pub is_canary: bool,
     /// Whether the application's model may change, including from or to one that is not booted in
     /// advance.
@@ -125,8 +125,8 @@ pub type Probe = Box<dyn FnOnce(ProbeDone) + Send>;
 /// generation must not take over.
 pub type ProbeDone = Box<dyn FnOnce(Result<bool, String>) + Send>;
 
-/// Called when a new generation is ready to take over, with its number. It calls its second argument
-/// later, on any thread, with permission or the reason for a refusal. Called on the supervisor's
+/// Called when a new generation is ready to take over, with its number. It calls its second
+/// argument later, on any thread, with permission or the reason for a refusal. Called on the supervisor's
 /// thread; must not block.
 pub type Gate = Box<dyn FnOnce(u64, GateDone) + Send>;
 

@@ -275,7 +275,7 @@ impl Supervisor {
         (is_known, Ok(()))
     }
 
-    /// Publishes the state, and tells those who wait for it.
+    /// Publishes the state, and calls the callbacks that wait for it.
     fn publish(&mut self) {
         self.write_snapshot();
         self.awaits_publication.drain(..).for_each(Published::tell);

@@ -257,8 +257,8 @@ const CASES: &[Case] = &[
     // Unknown hosts reach the main site.
     Case {
         file: "Caddyfile",
-        text: "http://a.example {\nroot * FOLDER/public\nphp_server\nbasic_auth /admin/* {\n a b\n}\n\
-               }\nhttp://b.example {\nroot * FOLDER/public/files\nphp_server\n}\n",
+        text: "http://a.example {\nroot * FOLDER/public\nphp_server\n\
+               basic_auth /admin/* {\n a b\n}\n}\nhttp://b.example {\nroot * FOLDER/public/files\nphp_server\n}\n",
         denied: &["/admin/a"],
         open: &["/", "/a"],
     },

@@ -68,7 +68,7 @@ pub(crate) fn is_match(pattern: &str, path: &str) -> bool {
 /// Paths that two patterns match both.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Both {
-    /// Those of this pattern.
+    /// The paths of this pattern.
     Pattern(String),
     /// No path.
     None,

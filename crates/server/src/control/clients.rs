@@ -129,7 +129,7 @@ impl Clients {
         let times = self.all.iter().filter_map(Client::deadline).chain(self.paused_until);
         let limit = times.min().map(|at| at.saturating_duration_since(now));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let is_open = self.door.is_open() && self.paused_until.is_none();
+        let is_open = self.door.is_open() && self.paused_until.is_none() && self.can_make_room();
         let listens = if is_open { PollFlags::IN } else { PollFlags::empty() };
         let mut polled =
             vec![PollFd::new(&*self.waker.0, PollFlags::IN), PollFd::new(&self.listener, listens)];
@@ -165,6 +165,17 @@ impl Clients {
                 self.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
             }
         }
+    }
+
+    /// Whether a new client can be accepted now, or only refused. Without room, new clients wait in
+    /// the listener's queue until a status is answered.
+    fn can_make_room(&self) -> bool {
+        let is_removable =
+            |client: &Client| matches!(client.state, State::Asking(_) | State::Responding { .. });
+        let is_short = |client: &Client| matches!(client.state, State::Refreshing(_));
+        self.all.len() < CLIENTS_MAX
+            || self.all.iter().any(is_removable)
+            || !self.all.iter().any(is_short)
     }
 
     /// Removes a client to make room: the oldest without a request, otherwise a slow reader.

@@ -233,8 +233,8 @@ impl Server {
         })
     }
 
-    /// Makes all supervisors publish their states. Without it, a status could be older than an event
-    /// that its reader has seen: a response, a line of the log, the end of a worker.
+    /// Makes all supervisors publish their states. Without it, a status could be older than an
+    /// event that its reader has seen: a response, a line of the log, the end of a worker.
     fn request_publication(&self) -> Receiver<()> {
         let (publishing, published) = channel::<()>();
         let publish = || {

@@ -30,7 +30,7 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Creates the context of a site. `hosts`: those of its tables.
+    /// Creates the context of a site. `hosts`: the hosts of its tables.
     pub(super) fn new(file: &'a Path, hosts: Vec<String>, workers: Vec<Worker>) -> Context<'a> {
         Context {
             file,

@@ -12,8 +12,8 @@ pub(super) struct Matcher {
 }
 
 impl Matcher {
-    /// Limits the matcher to an outer one. Returns whether the result is exact; otherwise it selects
-    /// more than both together.
+    /// Limits the matcher to an outer one. Returns whether the result is exact; otherwise it
+    /// selects more than both together.
     pub(super) fn limit(&mut self, outer: &Matcher) -> bool {
         if self.hosts.is_empty() {
             self.hosts.clone_from(&outer.hosts);
@@ -124,8 +124,8 @@ fn conditions<'a>(d: &Directive, block: &'a [Directive]) -> Vec<(&'a str, &'a [S
     }
 }
 
-/// Whether a matcher selects some requests of a client by what they contain, such as those of a
-/// crawler. Refusing them does not protect a path.
+/// Whether a matcher selects requests by their content, for example the requests of a crawler.
+/// Refusing them does not protect a path.
 pub(super) fn is_by_request(d: &Directive, block: &[Directive]) -> bool {
     const OF_REQUEST: [&str; 9] = [
         "file",
