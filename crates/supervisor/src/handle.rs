@@ -126,8 +126,8 @@ pub type Probe = Box<dyn FnOnce(ProbeDone) + Send>;
 pub type ProbeDone = Box<dyn FnOnce(Result<bool, String>) + Send>;
 
 /// Called when a new generation is ready to take over, with its number. It calls its second
-/// argument later, on any thread, with permission or the reason for a refusal. Called on the supervisor's
-/// thread; must not block.
+/// argument later, on any thread, with permission or the reason for a refusal. Called on the
+/// supervisor's thread; must not block.
 pub type Gate = Box<dyn FnOnce(u64, GateDone) + Send>;
 
 /// Callback of a [`Gate`].

@@ -258,7 +258,8 @@ const CASES: &[Case] = &[
     Case {
         file: "Caddyfile",
         text: "http://a.example {\nroot * FOLDER/public\nphp_server\n\
-               basic_auth /admin/* {\n a b\n}\n}\nhttp://b.example {\nroot * FOLDER/public/files\nphp_server\n}\n",
+               basic_auth /admin/* {\n a b\n}\n}\n\
+               http://b.example {\nroot * FOLDER/public/files\nphp_server\n}\n",
         denied: &["/admin/a"],
         open: &["/", "/a"],
     },
