@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Cost of recording statements: the time of twenty queries within a request, insight off and on.
 
-  bench/scenarios/statements.py [--turns 20] [--requests 200] [--models resident,checkpoint] [--binary FILE] [--output DIR]
+  bench/scenarios/statements.py [--turns 20] [--requests 200] [--models resident,checkpoint]
+                              [--binary FILE] [--output DIR]
 
 A request executes a prepared statement of SQLite in memory twenty times, and reads the clock before and after. With
 fetchAll, two calls of each query are recorded; with fetch, one. The variants run in turn. A figure is the median of
