@@ -57,10 +57,13 @@ fn with_history() -> (Server, PathBuf) {
 fn server_with_history_has_a_capacity_and_a_trend() {
     let (server, file) = with_history();
     invent(&file, 16);
-    let output = plan(&server, &["--json", "--route", "shop=x2"]);
-    assert!(output.status.success(), "{output:?}");
-    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(found["today"]["carries"].as_f64().is_some_and(|times| times > 1.0), "{found:#}");
+    // The plan subtracts the cores that other processes of the machine use now: here, other tests.
+    let found: Value = eventually("cores for this server", || {
+        let output = plan(&server, &["--json", "--route", "shop=x2"]);
+        assert!(output.status.success(), "{output:?}");
+        let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        found["today"]["carries"].as_f64().is_some_and(|times| times > 1.0).then_some(found)
+    });
     let cost = found["machines"][0]["cost"]["seconds"].as_f64().expect("a cost");
     assert!((0.004..0.02).contains(&cost), "{found:#}");
     assert!(found["trend"]["days"].as_u64().is_some_and(|days| days >= 14), "{found:#}");

@@ -108,9 +108,12 @@ fn selected_range_stays_on_the_way_through_pages() {
     let address = browser.ask("location.search");
     let address = address.as_str().expect("a query").to_owned();
     assert!(address.contains("range=15m") && address.contains("compare=none"), "{address}");
-    browser.ask("document.querySelector('#range summary').click()");
-    browser.ask("document.querySelector('#range input[name=from]').value = '2026-01-01T00:00:00'");
-    browser.ask("document.querySelector('#range form').requestSubmit()");
+    // In one step: a live page may replace this part of itself between two.
+    browser.ask(
+        "document.querySelector('#range summary').click();
+         document.querySelector('#range input[name=from]').value = '2026-01-01T00:00:00';
+         document.querySelector('#range form').requestSubmit()",
+    );
     browser.wait_for("location.search.includes('from=2026-01-01T00%3A00')");
     browser.wait_for("document.querySelector('#range details[open] input[name=from]')");
     assert_eq!(browser.ask("new URLSearchParams(location.search).get('name')"), "admin_report");

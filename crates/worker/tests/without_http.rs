@@ -114,11 +114,12 @@ impl Bench {
         self.channel.send_now(&Order::Fork { worker, role }, None).unwrap();
     }
 
-    /// Returns the next event, except for the start of a boot, which does not matter here.
+    /// Returns the next event, except for the start of a boot and PHP's settings, which do not
+    /// matter here.
     fn hear(&self) -> Event {
         loop {
             match self.hear_any() {
-                Event::Booting { .. } => {}
+                Event::Booting { .. } | Event::Php(_) => {}
                 event => return event,
             }
         }
