@@ -144,6 +144,38 @@ fn canary_serves_its_share_and_no_request_is_lost() {
     }
 }
 
+/// A front that drains once kept them in the canary's lane until they were rejected.
+#[test]
+fn requests_queued_for_canary_are_served_when_the_server_stops() {
+    let site = Site::new();
+    let go = site.0.path().join("go");
+    let code = format!(
+        "while (isset($_GET['wait']) && !file_exists('{}')) {{ usleep(1000); clearstatcache(); }}",
+        go.display()
+    );
+    site.release("one", MODELS[2], "").release("two", MODELS[2], &code);
+    let mut server = site.serve();
+    site.canary(&server, "99%", "random").expect("a canary");
+    let mut clients: Vec<Client> = (0..12)
+        .map(|_| {
+            let mut client = server.client();
+            client.send(&Request::get("/?wait").bytes());
+            client
+        })
+        .collect();
+    eventually("requests in the queue", || {
+        let status = server.status();
+        (status["in_flight"] == 12 && status["queue_depth"].as_u64()? > 0).then_some(())
+    });
+    server.terminate();
+    server.wait_for_log("canary aborted");
+    std::fs::write(&go, "").expect("our own folder");
+    for client in &mut clients {
+        assert_eq!(client.read(false).status, 200);
+    }
+    assert_eq!(server.wait(), Some(0));
+}
+
 #[test]
 fn visitor_stays_with_one_release() {
     let site = Site::new();

@@ -336,6 +336,13 @@ fn obey(shared: &Rc<Shared>, controls: &[Arc<Control>]) {
     pools.zip(controls).for_each(|(pool, control)| control.obey(pool));
 }
 
+/// Lets the serving workers handle all requests. A front that drains applies no further changes,
+/// and the supervisor ends the canaries of a server that stops.
+fn end_canaries(shared: &Rc<Shared>) {
+    let pools = std::iter::once(shared).chain(shared.others());
+    pools.for_each(|pool| pool.set_canary(None));
+}
+
 fn no_certificate() -> io::Error {
     io::Error::other("a listener needs TLS, and there is no certificate")
 }
@@ -353,6 +360,7 @@ async fn live(
         control.called.notified().await;
     }
     control.is_ready.store(false, Ordering::Release);
+    end_canaries(shared);
     control.forget_listeners();
     for task in &accepting {
         task.abort();
@@ -385,5 +393,6 @@ async fn serve_with_others(
         }
     }
     control.is_ready.store(false, Ordering::Release);
+    end_canaries(shared);
     drain::finish(shared, connections, first.is_succeeded.load(Ordering::Acquire)).await;
 }
