@@ -1,7 +1,7 @@
 //! A process that a page has left running outlives its server. The next server must still recognize
 //! it.
 
-use samovar_testkit::{Server, eventually};
+use samovar_testkit::{Server, eventually, has_ended};
 use std::path::Path;
 
 /// Starts a process that forks twice and moves to a new session. When the file `go` exists, it
@@ -56,6 +56,9 @@ fn process_left_by_page_cannot_control_next_server() {
     let first = server.pid();
     server.upgrade([]).expect("an upgrade");
     server.wait_for_predecessor();
+    // The status lists it until it closes its sockets. Its children get another parent later, when
+    // its process has ended.
+    eventually("the end of the first server", || has_ended(first).then_some(()));
     let next = server.pid();
     assert_ne!(first, next);
     let (parent, said) = said(folder.path());
