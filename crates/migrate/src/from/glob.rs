@@ -108,7 +108,7 @@ fn covers(wide: &str, narrow: &str) -> bool {
         return true;
     }
     let Some(star) = wide.find('*').filter(|star| !wide[star + 1..].contains('*')) else {
-        return !wide.contains('*') && wide == narrow;
+        return false;
     };
     let (start, end) = (&wide[..star], &wide[star + 1..]);
     let (first, last) = match narrow.split_once('*') {
