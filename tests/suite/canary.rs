@@ -206,6 +206,7 @@ fn visitor_stays_with_one_release() {
     }
     command(&server, &["abort"]);
     assert!(client.get("/").all("set-cookie").is_empty(), "the canary has ended");
+    assert_eq!(server.status()["recent"]["reloads_failed"], 0, "an operator wanted this end");
     site.canary(&server, "50%", "client").expect("a canary");
     let name = client.get("/").text();
     assert!((0..40).all(|_| client.get("/").text() == name), "one address, one release");

@@ -58,12 +58,13 @@ fn server_with_history_has_a_capacity_and_a_trend() {
     let (server, file) = with_history();
     invent(&file, 16);
     // The plan subtracts the cores that other processes of the machine use now: here, other tests.
-    let found: Value = eventually("cores for this server", || {
-        let output = plan(&server, &["--json", "--route", "shop=x2"]);
-        assert!(output.status.success(), "{output:?}");
-        let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        found["today"]["carries"].as_f64().is_some_and(|times| times > 1.0).then_some(found)
-    });
+    let output = plan(&server, &["--json", "--others", "0", "--route", "shop=x2"]);
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(found["today"]["carries"].as_f64().is_some_and(|times| times > 1.0), "{found:#}");
+    let output = plan(&server, &["--json", "--others", "1000000"]);
+    let none: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(none["today"]["carries"].as_f64().is_some_and(|times| times <= 0.0), "{none:#}");
     let cost = found["machines"][0]["cost"]["seconds"].as_f64().expect("a cost");
     assert!((0.004..0.02).contains(&cost), "{found:#}");
     assert!(found["trend"]["days"].as_u64().is_some_and(|days| days >= 14), "{found:#}");
@@ -72,7 +73,7 @@ fn server_with_history_has_a_capacity_and_a_trend() {
     assert!(day.len() == 10 && day.starts_with("20"), "{found:#}");
     let output = plan(&server, &["--html", "/no/such/folder/plan.html"]);
     assert!(error(&output).contains("hint: name a file"), "{output:?}");
-    let output = plan(&server, &[]);
+    let output = plan(&server, &["--others", "0"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.starts_with("This machine carries "), "{text}");
     server.stop();

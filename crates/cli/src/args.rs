@@ -9,8 +9,8 @@ use crate::commands::{
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{
-    boot, calls, compare, dev, doctor, document, explain, init, leaks, migrate, plan, profile, spy,
-    top,
+    boot, calls, compare, deploy, dev, doctor, document, explain, init, leaks, migrate, plan,
+    profile, spy, top,
 };
 use clap::Command;
 use samovar_config::Sources;
@@ -36,6 +36,9 @@ const COMMANDS: &[Subcommand] = &[
     top::SUBCOMMAND,
     doctor::SUBCOMMAND,
     plan::SUBCOMMAND,
+    deploy::SUBCOMMAND,
+    deploy::rollback::SUBCOMMAND,
+    deploy::releases::SUBCOMMAND,
     reload::SUBCOMMAND,
     canary::SUBCOMMAND,
     upgrade::SUBCOMMAND,
@@ -64,6 +67,8 @@ Examples:
   samovar status --json               show the state of the running server
   samovar doctor                      find faults and costs of the running server
   samovar plan                        show how many times today's peak the machine carries
+  samovar deploy shop.tar.gz          unpack a release, boot it, and switch to it
+  samovar rollback                    serve the release before
   samovar reload                      after a deploy: boot again, without losing requests
   samovar reload --canary 5%          let the new release serve 5% of the visitors first
   samovar canary                      compare it with the serving release

@@ -25,6 +25,7 @@ mod calls;
 mod commands;
 mod compare;
 mod control_client;
+mod deploy;
 mod dev;
 mod doctor;
 mod document;

@@ -136,7 +136,7 @@ impl Run for Canary {
     }
 }
 
-fn ask(path: &Path, question: &CanaryQuestion) -> Result<(String, CanaryResponse)> {
+pub(crate) fn ask(path: &Path, question: &CanaryQuestion) -> Result<(String, CanaryResponse)> {
     let request = Request::Canary(Box::new(question.clone()));
     let line = control_client::ask(path, &request, control_client::RESPONSE_LIMIT)?;
     let response = control_client::understand(&line)?;

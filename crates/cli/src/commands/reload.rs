@@ -12,6 +12,7 @@ use samovar_wire::{
     CanaryAction, CanaryAssignment, CanaryQuestion, CanaryResponse, PoolReloaded, ReloadOptions,
     ReloadResponse, Request,
 };
+use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,28 +52,30 @@ fn define() -> Command {
         .arg(pool_argument(
             "Only this pool; `default` is the pool of the settings outside of [[pool]]",
         ))
-        .arg(
-            Arg::new("probe")
-                .long("probe")
-                .value_name("TARGET")
-                .overrides_with("probe")
-                .value_parser(probe)
-                .help(
-                    "Request that the new workers must serve without an error, instead of \
-                     reload_probe",
-                ),
-        )
-        .arg(
-            Arg::new("force")
-                .long("force")
-                .action(ArgAction::SetTrue)
-                .overrides_with("force")
-                .help("Take over even if the probe fails or the front controller is gone"),
-        )
+        .args(takeover_arguments())
         .args(canary_arguments())
 }
 
-fn canary_arguments() -> [Arg; 4] {
+/// Returns the flags about the conditions of a takeover.
+pub(crate) fn takeover_arguments() -> [Arg; 2] {
+    [
+        Arg::new("probe")
+            .long("probe")
+            .value_name("TARGET")
+            .overrides_with("probe")
+            .value_parser(probe)
+            .help(
+                "Request that the new workers must serve without an error, instead of reload_probe",
+            ),
+        Arg::new("force")
+            .long("force")
+            .action(ArgAction::SetTrue)
+            .overrides_with("force")
+            .help("Take over even if the probe fails or the front controller is gone"),
+    ]
+}
+
+pub(crate) fn canary_arguments() -> [Arg; 4] {
     [
         Arg::new("canary")
             .long("canary")
@@ -118,7 +121,7 @@ fn step(text: &str) -> Result<Duration, String> {
 }
 
 /// Returns the options of a canary, if the command is to boot one.
-fn canary_question(
+pub(crate) fn canary_question(
     matches: &ArgMatches,
     options: &ReloadOptions,
 ) -> Result<Option<CanaryQuestion>> {
@@ -165,8 +168,8 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     Ok(Box::new(Reload { control: control(matches, sources)?, options, canary }))
 }
 
-/// Boots a canary; returns when it serves its share.
-fn begin_canary(path: &Path, question: &CanaryQuestion) -> Result<ExitCode> {
+/// Boots a canary; returns the line about it when it serves its share.
+pub(crate) fn begin_canary(path: &Path, question: &CanaryQuestion) -> Result<String> {
     let request = Request::Canary(Box::new(question.clone()));
     let line = control_client::ask(path, &request, RELOAD_LIMIT)?;
     let response: CanaryResponse = control_client::understand(&line)?;
@@ -179,8 +182,53 @@ fn begin_canary(path: &Path, question: &CanaryQuestion) -> Result<ExitCode> {
                  hint: see its version in `samovar status`"
         );
     };
-    terminal::print(&canary::headline(&status.brief()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(canary::headline(&status.brief()))
+}
+
+/// A failed reload.
+pub(crate) struct Refused {
+    pub(crate) error: anyhow::Error,
+    /// Whether some pools took over nevertheless.
+    pub(crate) is_partial: bool,
+}
+
+/// Reloads; returns the lines about it when the new generation serves.
+pub(crate) fn reload(path: &Path, options: &ReloadOptions) -> Result<String, Refused> {
+    let whole = |error| Refused { error, is_partial: false };
+    let line = control_client::ask(path, &Request::Reload(options.clone()), RELOAD_LIMIT);
+    let response: ReloadResponse =
+        line.and_then(|line| control_client::understand(&line)).map_err(whole)?;
+    let seconds = Duration::from_millis(response.milliseconds).as_secs_f64();
+    let serving = serving(&response.pools, seconds);
+    if let Some(why) = response.error {
+        return Err(Refused {
+            error: anyhow::anyhow!(
+                "the old generation keeps serving: {}{}",
+                printable(&why),
+                serving.trim_end()
+            ),
+            is_partial: !serving.trim().is_empty(),
+        });
+    }
+    // Writing to a string cannot fail.
+    let mut text = String::new();
+    for key in response.needs_restart {
+        let key = printable(&key);
+        let _ = writeln!(text, "`{key}` has changed; restart the server to apply it");
+    }
+    for key in response.needs_all {
+        let key = printable(&key);
+        let _ = writeln!(
+            text,
+            "`{key}` has changed for all pools; reload all pools to apply it (`samovar reload`)"
+        );
+    }
+    if response.pools.is_empty() {
+        let _ = writeln!(text, "generation {} serves after {seconds:.2} s", response.generation);
+    } else {
+        text += serving.trim_start();
+    }
+    Ok(text)
 }
 
 impl Run for Reload {
@@ -195,36 +243,11 @@ impl Run for Reload {
                 );
             });
         }
-        if let Some(question) = &self.canary {
-            return begin_canary(&path, question);
-        }
-        let line =
-            control_client::ask(&path, &Request::Reload(self.options.clone()), RELOAD_LIMIT)?;
-        let response: ReloadResponse = control_client::understand(&line)?;
-        let seconds = Duration::from_millis(response.milliseconds).as_secs_f64();
-        let serving = serving(&response.pools, seconds);
-        if let Some(why) = response.error {
-            bail!("the old generation keeps serving: {}{}", printable(&why), serving.trim_end());
-        }
-        for key in response.needs_restart {
-            let key = printable(&key);
-            terminal::print(&format!("`{key}` has changed; restart the server to apply it\n"))?;
-        }
-        for key in response.needs_all {
-            let key = printable(&key);
-            terminal::print(&format!(
-                "`{key}` has changed for all pools; reload all pools to apply it \
-                 (`samovar reload`)\n"
-            ))?;
-        }
-        if !response.pools.is_empty() {
-            terminal::print(serving.trim_start())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        terminal::print(&format!(
-            "generation {} serves after {seconds:.2} s\n",
-            response.generation
-        ))?;
+        let text = match &self.canary {
+            Some(question) => begin_canary(&path, question)?,
+            None => reload(&path, &self.options).map_err(|refused| refused.error)?,
+        };
+        terminal::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

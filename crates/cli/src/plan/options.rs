@@ -54,6 +54,8 @@ pub(crate) struct PlanOptions {
     pub(super) smt_speedup: Option<f64>,
     pub(super) workers: Option<f64>,
     pub(super) memory_mb: Option<f64>,
+    /// Cores that other processes use; `None`: those that they use now.
+    pub(super) others: Option<f64>,
     pub(super) price_per_month: Option<f64>,
     pub(super) model: Options,
     pub(super) html: Option<PathBuf>,
@@ -75,6 +77,7 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
             "it takes `requests`, `cpu` or `workers` and a query, such as `cpu=sum(my_cpu)`"
         }
         "--seconds <N>" => "it takes a whole number from 2 to 600",
+        "--others <N>" => "it takes a number of cores, such as `0` or `1.5`",
         "--cores <N>"
         | "--threads-per-core <N>"
         | "--smt-speedup <N>"
@@ -121,6 +124,10 @@ pub(crate) fn command() -> Command {
         .arg(number("smt-speedup", "Work of a core with all threads busy, compared with one"))
         .arg(number("workers", "Maximum number of workers"))
         .arg(number("memory-mb", "Memory of the machine, in units of 10⁶ bytes"))
+        .arg(
+            value("others", "N", "Cores that other processes use [default: as now]")
+                .value_parser(zero_or_more),
+        )
         .arg(number("price-per-month", "Price of a machine per month"))
         .arg(
             value(
@@ -174,6 +181,10 @@ fn path(argument: Arg) -> Arg {
 
 fn positive(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|number| (1e-3..=1e9).contains(number)).ok_or_else(String::new)
+}
+
+fn zero_or_more(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|number| (0.0..=1e9).contains(number)).ok_or_else(String::new)
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -250,6 +261,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pl
         smt_speedup: number("smt-speedup"),
         workers: number("workers"),
         memory_mb: number("memory-mb"),
+        others: number("others"),
         price_per_month: number("price-per-month"),
         model: Options {
             limit: number("limit").map(|percent| percent / 100.0),

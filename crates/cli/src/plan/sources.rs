@@ -139,7 +139,7 @@ fn running(asked: &PlanOptions) -> Result<Input> {
     Ok(Input {
         machine: overridden(asked, machine),
         history: all.finish(),
-        others: capacity.cores_others,
+        others: asked.others.unwrap_or(capacity.cores_others),
     })
 }
 
@@ -177,7 +177,7 @@ fn read(asked: &PlanOptions, machine: Machine, source: &Source, folder: &Path) -
     }
     let mut history = all.finish();
     history.notes.extend(notes);
-    Ok(Input { machine, history, others: 0.0 })
+    Ok(Input { machine, history, others: asked.others.unwrap_or(0.0) })
 }
 
 /// Adds the minutes of a history. `of_server` is the server's own CPU time per request.

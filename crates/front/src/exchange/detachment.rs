@@ -37,6 +37,8 @@ impl Exchanges {
             return self.settle(slot);
         }
         self.forget(slot, SlotUse::Background);
+        let now_ms = self.clock.now_ms();
+        self.entries[slot.get()].runs(now_ms);
         let cost = self.later(slot);
         self.discard(slot);
         cost

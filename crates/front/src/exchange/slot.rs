@@ -94,6 +94,13 @@ impl SlotEntry {
         is_canary: false,
     };
 
+    /// A worker runs the request at `now_ms`, although no look at the deadlines has seen it yet.
+    pub(super) fn runs(&mut self, now_ms: u64) {
+        if self.running_since_ms == 0 {
+            self.running_since_ms = now_ms.max(1);
+        }
+    }
+
     /// Timing of the worker's run at `now_ms`. Sets the start times that are not set yet.
     pub(super) fn course(&mut self, now_ms: u64, (wanted_ms, outlives): (u32, bool)) -> Course {
         let now_ms = now_ms.max(1);
@@ -107,7 +114,7 @@ impl SlotEntry {
                 *since_ms = now_ms;
             }
         };
-        begin(&mut self.running_since_ms);
+        self.runs(now_ms);
         begin(&mut self.quiet_since_ms);
         if audience != Audience::Client {
             begin(&mut self.alone_since_ms);

@@ -53,6 +53,7 @@ pub(super) struct Run {
     pub(super) began: Instant,
     pub(super) state: CanaryState,
     pub(super) reason: String,
+    pub(super) is_aborted_by_operator: bool,
     pub(super) ended: Option<(Duration, u64)>,
 }
 
@@ -76,16 +77,20 @@ impl Canaries {
             began: Instant::now(),
             state: CanaryState::Running,
             reason: String::new(),
+            is_aborted_by_operator: false,
             ended: None,
         });
         self.0.is_on.store(true, Ordering::Release);
     }
 
     /// The supervisor has ended the canary: it has taken over, or it was given up for that reason.
-    pub(crate) fn ended(&self, outcome: Result<u64, &str>) {
+    /// Returns whether an operator has aborted it.
+    pub(crate) fn ended(&self, outcome: Result<u64, &str>) -> bool {
         self.0.is_on.store(false, Ordering::Release);
         let mut locked = self.run();
-        let Some(run) = locked.as_mut().filter(|run| !run.state.is_final()) else { return };
+        let Some(run) = locked.as_mut().filter(|run| !run.state.is_final()) else {
+            return false;
+        };
         run.front.set_canary(None);
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         run.ended = Some((run.began.elapsed(), unix.as_secs()));
@@ -101,6 +106,7 @@ impl Canaries {
                 run.state = CanaryState::Aborted;
             }
         }
+        run.is_aborted_by_operator
     }
 
     /// Carries out a command of an operator.
@@ -113,7 +119,10 @@ impl Canaries {
         let run = run.ok_or(NONE_RUNS)?;
         match question.action {
             CanaryAction::Promote => run.promote("an operator has promoted it"),
-            CanaryAction::Abort => run.abort("an operator has aborted it".to_owned()),
+            CanaryAction::Abort => {
+                run.is_aborted_by_operator = true;
+                run.abort("an operator has aborted it".to_owned());
+            }
             CanaryAction::Share => match question.shares_ppm[..] {
                 [share @ 1..1_000_000] => {
                     let (age, requests) = (run.began.elapsed(), run.comparison.requests()[1]);

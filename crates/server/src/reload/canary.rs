@@ -151,12 +151,19 @@ impl Reloader {
                 format!("{of}canary: generation {generation} took over")
             });
         }
-        parts.canaries.ended(outcome.as_ref().map(|number| *number).map_err(|why| &**why));
+        let generation = outcome.as_ref().map(|number| *number).map_err(|why| &**why);
+        let is_wanted = parts.canaries.ended(generation);
         if let Some(insight) = &parts.insight {
             insight.want_all(false);
         }
         if let Err(why) = &outcome {
-            self.note_failure(pool, &format!("canary: {why}"));
+            if is_wanted {
+                // A wanted end is no failure, and does not make the server unhealthy.
+                let of = parts.prefix(pool);
+                parts.note(EventKind::Reload, || format!("{of}canary: {why}"));
+            } else {
+                self.note_failure(pool, &format!("canary: {why}"));
+            }
             client.respond(CanaryResponse::refused(why.clone()));
         }
         parts.state.ends_canary(outcome.ok());

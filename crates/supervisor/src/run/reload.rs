@@ -258,13 +258,16 @@ impl Supervisor {
                 generation.give_up(&self.ground);
             }
         }
-        let awaited = self.awaited.take().map(|reload| reload.done);
-        let coming = self.coming.take().map(|coming| coming.done);
+        let awaited = self.awaited.take().map(|reload| (false, reload.done));
+        let coming = self.coming.take().map(|coming| (coming.is_running_canary(), coming.done));
         if coming.is_some() || awaited.is_some() {
             self.publish();
         }
-        for done in coming.into_iter().chain(awaited) {
-            warn!(why, "reload failed, the old generation keeps serving");
+        for (is_canary, done) in coming.into_iter().chain(awaited) {
+            // The server logs the reason of an aborted canary.
+            if !is_canary {
+                warn!(why, "reload failed, the old generation keeps serving");
+            }
             done(Err(why.to_owned()));
         }
     }

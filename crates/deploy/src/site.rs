@@ -1,0 +1,249 @@
+//! The folder of an application: its releases, its link, and the lock of a deploy.
+
+use crate::error::Error;
+use crate::state::State;
+use rustix::fs::{FlockOperation, flock};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Maximum length of a release's name, bytes.
+const NAME_MAX: usize = 64;
+/// Prefix of a folder that is being unpacked.
+const PARTIAL: &str = ".partial-";
+/// Prefix of a release that is being removed.
+const REMOVED: &str = ".removed-";
+
+/// Name of a release: letters, digits, `.`, `_`, `-`; no leading `.` or `-`; at most 64 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(String);
+
+impl Name {
+    /// Returns the name of a release that has none: the time, such as `20261129T011530Z`.
+    pub fn now() -> Name {
+        Name(jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string())
+    }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Name {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Name, Error> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let is_name = text.bytes().next().is_some_and(|first| !b".-".contains(&first))
+            && text.len() <= NAME_MAX
+            && text.bytes().all(is_allowed);
+        if is_name {
+            return Ok(Name(text.to_owned()));
+        }
+        Err(Error::new(format!(
+            "`{text}` cannot be the name of a release\nhint: use up to {NAME_MAX} letters, digits, \
+             `.`, `_` and `-`; the first must be a letter, a digit or `_`"
+        )))
+    }
+}
+
+/// The folder of an application.
+#[derive(Clone, Debug)]
+pub struct Site {
+    folder: PathBuf,
+    /// Name of the link to the release that serves.
+    link: String,
+}
+
+/// Lock of a site: one deploy at a time. Closing the file releases it, also after a kill.
+pub(crate) struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
+
+impl Site {
+    /// Creates the value. `folder` is absolute; `link` is the name of the link to the release that
+    /// serves.
+    pub fn new(folder: PathBuf, link: &str) -> Result<Site, Error> {
+        let is_plain = Path::new(link).file_name() == Some(OsStr::new(link));
+        if !is_plain || ["releases", "shared"].contains(&link) {
+            return Err(Error::new(format!(
+                "`{link}` cannot be the name of the link\nhint: use a name without `/`, such as \
+                 `current`"
+            )));
+        }
+        Ok(Site { folder, link: link.to_owned() })
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the path of the link.
+    pub fn link(&self) -> PathBuf {
+        self.folder.join(&self.link)
+    }
+
+    /// Returns the folder of a release.
+    pub fn release(&self, name: &Name) -> PathBuf {
+        self.releases().join(&name.0)
+    }
+
+    pub(crate) fn shared(&self) -> PathBuf {
+        self.folder.join("shared")
+    }
+
+    fn releases(&self) -> PathBuf {
+        self.folder.join("releases")
+    }
+
+    pub(crate) fn state_file(&self) -> PathBuf {
+        self.releases().join(".state.json")
+    }
+
+    /// Returns the state of the releases whose folders exist, the oldest first.
+    pub(crate) fn state(&self) -> Result<State, Error> {
+        let mut state = State::read(&self.state_file())?;
+        state.releases.retain(|release| {
+            release.name.parse::<Name>().is_ok_and(|name| self.release(&name).is_dir())
+        });
+        Ok(state)
+    }
+
+    /// Creates the folders, and locks the site. Removes what a killed deploy has left.
+    pub(crate) fn lock(&self) -> Result<Lock, Error> {
+        let releases = self.releases();
+        fs::create_dir_all(&releases).map_err(|e| Error::file("create", &releases, &e))?;
+        let path = releases.join(".lock");
+        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(|error| Error::file("open", &path, &error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(Error::new(format!(
+                    "another deploy to `{}` is in progress\nhint: wait until it has ended",
+                    self.folder.display()
+                )));
+            }
+            Err(error) => return Err(Error::file("lock", &path, &error.into())),
+        }
+        let entries = fs::read_dir(&releases).map_err(|e| Error::file("read", &releases, &e))?;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(PARTIAL) || name.starts_with(REMOVED) {
+                remove_tree(&entry.path())?;
+            }
+        }
+        Ok(Lock(file))
+    }
+
+    /// Creates the folder in which a release is unpacked.
+    pub(crate) fn begin(&self, name: &Name) -> Result<PathBuf, Error> {
+        let folder = self.release(name);
+        if folder.symlink_metadata().is_ok() {
+            return Err(Error::new(format!(
+                "the release `{}` exists already\nhint: choose another --name, or run `samovar \
+                 rollback {0}` to serve it",
+                name.0
+            )));
+        }
+        let partial = self.releases().join(format!("{PARTIAL}{}", name.0));
+        fs::create_dir(&partial).map_err(|error| Error::file("create", &partial, &error))?;
+        Ok(partial)
+    }
+
+    /// Gives an unpacked release its final name.
+    pub(crate) fn finish(&self, partial: &Path, name: &Name) -> Result<PathBuf, Error> {
+        let folder = self.release(name);
+        fs::rename(partial, &folder).map_err(|error| Error::file("rename", partial, &error))?;
+        sync(&self.releases())?;
+        Ok(folder)
+    }
+
+    /// Removes a release. A kill in between leaves a folder that the next deploy removes.
+    pub(crate) fn remove(&self, name: &Name) -> Result<(), Error> {
+        let folder = self.release(name);
+        let removed = self.releases().join(format!("{REMOVED}{}", name.0));
+        fs::rename(&folder, &removed).map_err(|error| Error::file("rename", &folder, &error))?;
+        remove_tree(&removed)
+    }
+
+    /// Returns the target of the link; `None`: there is no link yet.
+    pub(crate) fn target(&self) -> Result<Option<PathBuf>, Error> {
+        let link = self.link();
+        match fs::read_link(&link) {
+            Ok(target) => Ok(Some(target)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(Error::new(format!(
+                "`{}` is not a symbolic link\nhint: move it away, or choose another name with \
+                 --link",
+                link.display()
+            ))),
+            Err(error) => Err(Error::file("read", &link, &error)),
+        }
+    }
+
+    /// Returns the release that the link names.
+    pub(crate) fn current(&self) -> Result<Option<Name>, Error> {
+        let Some(target) = self.target()? else { return Ok(None) };
+        let is_release = self.folder.join(&target).parent().is_some_and(|parent| {
+            parent == self.releases()
+                || parent.canonicalize().ok() == self.releases().canonicalize().ok()
+        });
+        let name = target.file_name().and_then(OsStr::to_str).and_then(|name| name.parse().ok());
+        Ok(name.filter(|_| is_release))
+    }
+
+    /// Switches the link to a release, in one step.
+    pub(crate) fn switch_to(&self, name: &Name) -> Result<(), Error> {
+        self.switch(&Path::new("releases").join(&name.0))
+    }
+
+    /// Switches the link to this target, in one step.
+    pub(crate) fn switch(&self, target: &Path) -> Result<(), Error> {
+        let link = self.link();
+        let new = self.folder.join(format!(".{}.new", self.link));
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::file("remove", &new, &error));
+            }
+            _ => {}
+        }
+        symlink(target, &new).map_err(|error| Error::file("create", &new, &error))?;
+        fs::rename(&new, &link).map_err(|error| Error::file("switch", &link, &error))?;
+        sync(&self.folder)
+    }
+
+    /// Puts the link back to `before`, or removes it if there was none.
+    pub(crate) fn restore(&self, before: Option<&Path>) -> Result<(), Error> {
+        match before {
+            Some(target) => self.switch(target),
+            None => {
+                fs::remove_file(self.link()).map_err(|e| Error::file("remove", &self.link(), &e))
+            }
+        }
+    }
+}
+
+/// Writes the entries of a folder to disk, so that they are there after a power loss.
+pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| Error::file("write to disk:", folder, &error))
+}
+
+/// Removes a folder, also if an archive made folders in it read-only.
+pub(crate) fn remove_tree(folder: &Path) -> Result<(), Error> {
+    if fs::remove_dir_all(folder).is_ok() {
+        return Ok(());
+    }
+    crate::tree::make_writable(folder);
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::file("remove", folder, &error))
+        }
+        _ => Ok(()),
+    }
+}
