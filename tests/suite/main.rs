@@ -45,6 +45,7 @@ mod plan;
 mod pools;
 mod profile;
 mod queues;
+mod releases;
 mod relink;
 mod reload;
 mod request_accounting;

@@ -17,7 +17,9 @@
 //! order of the steps is in `steps`.
 
 mod command;
+mod disk;
 mod error;
+mod picked;
 mod remote;
 mod site;
 mod source;
@@ -30,5 +32,5 @@ pub use error::Error;
 pub use remote::{Hosts, Outcome, deploy_to, rollback_on};
 pub use site::{Name, Site};
 pub use source::Source;
-pub use state::{Release, Verdict, releases, time};
+pub use state::{Release, Verdict, time};
 pub use steps::{KEEP_MIN, Plan, Server, Told, deploy, rollback};

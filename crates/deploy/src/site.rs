@@ -1,7 +1,8 @@
 //! The folder of an application: its releases, its link, and the lock of a deploy.
 
+use crate::disk::{remove_tree, sync};
 use crate::error::Error;
-use crate::state::State;
+use crate::state::{Release, State};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -59,8 +60,15 @@ pub struct Site {
     link: String,
 }
 
-/// Lock of a site: one deploy at a time. Closing the file releases it, also after a kill.
-pub(crate) struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
+/// Lock of a site: one deploy at a time. It ends with the value, and with the process.
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child between its fork and its exec has the same open file.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
 
 impl Site {
     /// Creates the value. `folder` is absolute; `link` is the name of the link to the release that
@@ -110,6 +118,17 @@ impl Site {
             release.name.parse::<Name>().is_ok_and(|name| self.release(&name).is_dir())
         });
         Ok(state)
+    }
+
+    /// Returns the releases, the newest deploy first.
+    pub fn list(&self) -> Result<Vec<Release>, Error> {
+        let current = self.current()?;
+        let mut releases = self.state()?.releases;
+        for release in &mut releases {
+            release.is_current = current.as_ref().is_some_and(|name| name.0 == release.name);
+        }
+        releases.reverse();
+        Ok(releases)
     }
 
     /// Creates the folders, and locks the site. Removes what a killed deploy has left.
@@ -225,25 +244,5 @@ impl Site {
                 fs::remove_file(self.link()).map_err(|e| Error::file("remove", &self.link(), &e))
             }
         }
-    }
-}
-
-/// Writes the entries of a folder to disk, so that they are there after a power loss.
-pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| Error::file("write to disk:", folder, &error))
-}
-
-/// Removes a folder, also if an archive made folders in it read-only.
-pub(crate) fn remove_tree(folder: &Path) -> Result<(), Error> {
-    if fs::remove_dir_all(folder).is_ok() {
-        return Ok(());
-    }
-    crate::tree::make_writable(folder);
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::file("remove", folder, &error))
-        }
-        _ => Ok(()),
     }
 }

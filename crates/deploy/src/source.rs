@@ -1,6 +1,7 @@
 //! Where a release comes from: a folder, an archive, or standard input.
 
 use crate::error::Error;
+use crate::picked::Picked;
 use crate::{tree, unpack};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,15 +19,6 @@ pub enum Source {
     Archive(PathBuf),
     /// The same from standard input.
     Stdin,
-}
-
-/// What is left out of a source, and how an archive is unpacked.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Picked {
-    /// Paths within the release that are left out.
-    pub(crate) exclude: Vec<PathBuf>,
-    /// Number of leading folders that are removed from the names in an archive.
-    pub(crate) strip: usize,
 }
 
 impl Source {

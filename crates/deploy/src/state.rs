@@ -1,7 +1,8 @@
 //! State of the releases: when each was deployed, and whether it has served.
 
+use crate::disk::sync;
 use crate::error::Error;
-use crate::site::{Site, sync};
+
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -88,17 +89,6 @@ impl State {
             }),
         }
     }
-}
-
-/// Returns the releases of a site, the newest deploy first.
-pub fn releases(site: &Site) -> Result<Vec<Release>, Error> {
-    let current = site.current()?;
-    let mut releases = site.state()?.releases;
-    for release in &mut releases {
-        release.is_current = current.as_ref().is_some_and(|name| name.as_str() == release.name);
-    }
-    releases.reverse();
-    Ok(releases)
 }
 
 /// Returns a time as text, in UTC.

@@ -1,10 +1,12 @@
 //! The steps of a deploy, and of a rollback.
 
 use crate::command::{self, Environment};
+use crate::disk;
 use crate::error::Error;
+use crate::picked::Picked;
 use crate::site::{Name, Site};
-use crate::source::{Picked, Source};
-use crate::state::{State, Verdict};
+use crate::source::Source;
+use crate::state::{Release, State, Verdict};
 use crate::tree;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -74,7 +76,7 @@ pub fn deploy(
     let partial = site.begin(&plan.name)?;
     let unpacked = plan.source.unpack(&partial, &picked).inspect_err(|_| {
         // The next deploy removes what remains.
-        let _ = crate::site::remove_tree(&partial);
+        let _ = disk::remove_tree(&partial);
     })?;
     let mut attempt = Attempt { site, plan, state };
     // Known before it has its name: the next deploy removes it if this one is killed.
@@ -225,7 +227,7 @@ fn clean_up_failed(site: &Site, state: &mut State, current: Option<&Name>) -> Re
         .into_iter()
         .partition(|release| release.verdict == Verdict::Served || is_current(&release.name));
     state.releases = kept;
-    let failed: Vec<crate::Release> = failed;
+    let failed: Vec<Release> = failed;
     for name in failed.iter().filter_map(|release| release.name.parse::<Name>().ok()) {
         site.remove(&name)?;
     }

@@ -1,5 +1,6 @@
 //! A folder as a release: copied, or packed for another machine; and its links to shared files.
 
+use crate::disk::remove_tree;
 use crate::error::Error;
 use std::ffi::OsStr;
 use std::fs;
@@ -146,7 +147,7 @@ pub(crate) fn share(release: &Path, shared: &Path, path: &Path) -> Result<(), Er
             fs::create_dir(&kept).map_err(|error| Error::file("create", &kept, &error))?;
         }
     } else if is_there {
-        crate::site::remove_tree(&own).or_else(|_| {
+        remove_tree(&own).or_else(|_| {
             fs::remove_file(&own).map_err(|error| Error::file("remove", &own, &error))
         })?;
     }
@@ -156,13 +157,4 @@ pub(crate) fn share(release: &Path, shared: &Path, path: &Path) -> Result<(), Er
 fn move_tree(from: &Path, to: &Path) -> Result<(), Error> {
     // Both are below the same folder; a mount in between needs the operator.
     fs::rename(from, to).map_err(|error| Error::file("move", from, &error))
-}
-
-/// Gives the owner all rights on the folders of a tree. Errors are found by the removal.
-pub(crate) fn make_writable(folder: &Path) {
-    for entry in WalkDir::new(folder).follow_links(false).into_iter().flatten() {
-        if entry.file_type().is_dir() {
-            let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o700));
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! An archive → files below one folder. The archive may be hostile: no entry may leave the folder.
 
 use crate::error::Error;
-use crate::source::Picked;
+use crate::picked::Picked;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;

@@ -46,6 +46,7 @@ const EXPLAINING: &[&str] = &[
     "guide/queues",
     "guide/queues-in-frameworks",
     "guide/profiling",
+    "guide/releases",
     "guide/resident-model",
     "guide/schedules",
     "guide/script-model",

@@ -34,7 +34,7 @@ fn prepare(matches: &ArgMatches, _: Sources) -> Prepared {
 
 impl Run for Releases {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
-        let releases = samovar_deploy::releases(&self.place.site()?)?;
+        let releases = self.place.site()?.list()?;
         let text =
             if self.json { serde_json::to_string(&releases)? + "\n" } else { table(&releases) };
         terminal::print(&text)?;
