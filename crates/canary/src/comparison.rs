@@ -6,6 +6,7 @@
 
 use crate::book::{Book, Found};
 use crate::metric::{Arm, Metric, Observation};
+use crate::steps::Progress;
 use std::time::Duration;
 
 /// Minimum age of a book before it begins again.
@@ -71,6 +72,9 @@ pub struct Comparison {
     /// Number of the recent book, and its begin since the begin of the run.
     restarts: u32,
     began: Duration,
+    /// Compared blocks, and the requests before the current one, by arm.
+    blocks: u64,
+    compared: [u64; 2],
 }
 
 impl Comparison {
@@ -78,7 +82,15 @@ impl Comparison {
     #[must_use]
     pub fn new(settings: Settings) -> Comparison {
         let (whole, recent) = (Book::new(), Book::new());
-        Comparison { settings, whole, recent, restarts: 1, began: Duration::ZERO }
+        Comparison {
+            settings,
+            whole,
+            recent,
+            restarts: 1,
+            began: Duration::ZERO,
+            blocks: 0,
+            compared: [0; 2],
+        }
     }
 
     /// Adds a finished request.
@@ -99,6 +111,10 @@ impl Comparison {
     pub fn close_block(&mut self, age: Duration) {
         self.whole.close_block();
         self.recent.close_block();
+        let requests = self.requests();
+        if requests.iter().zip(self.compared).all(|(now, before)| *now > before) {
+            (self.blocks, self.compared) = (self.blocks + 1, requests);
+        }
         if age.saturating_sub(self.began) >= self.began.max(RESTART_MIN) {
             self.restart(age);
         }
@@ -158,6 +174,12 @@ impl Comparison {
     #[must_use]
     pub fn requests(&self) -> [u64; 2] {
         self.whole.routes[0].requests
+    }
+
+    /// Returns the canary's progress since its begin.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress { requests: self.requests()[1], blocks: self.blocks }
     }
 
     /// Returns the figures of all routes together, then of each route.

@@ -30,4 +30,4 @@ mod steps;
 pub use book::{FINGERPRINTS_MAX, ROUTES_MAX};
 pub use comparison::{Alarm, Comparison, MessageAlarm, RouteSummary, Settings};
 pub use metric::{Arm, Costs, Metric, Observation};
-pub use steps::{Advice, REQUESTS_MIN, Steps, share_text};
+pub use steps::{Advice, BLOCKS_MIN, Progress, REQUESTS_MIN, Steps, share_text};

@@ -4,6 +4,6 @@
 #[test]
 fn modules_use_only_lower_layers() {
     let rooms =
-        ["metric", "evidence", "quantiles", "costs", "route", "book", "comparison", "steps"];
+        ["metric", "evidence", "quantiles", "costs", "route", "book", "steps", "comparison"];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

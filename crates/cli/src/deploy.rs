@@ -1,4 +1,4 @@
-//! `samovar deploy`: unpacks a release beside the others, and makes the server boot it.
+//! `samovar deploy`: unpacks a release next to the others, and makes the server boot it.
 
 mod options;
 pub(crate) mod releases;
@@ -11,7 +11,7 @@ use crate::control_client::printable;
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use options::Place;
+use options::SiteOptions;
 use samovar_config::Sources;
 use samovar_deploy::{Hosts, KEEP_MIN, Name, Outcome, Plan, Source};
 use samovar_server::{Predecessor, terminal};
@@ -41,7 +41,7 @@ boot, the link is switched back and the old release keeps serving. See docs/guid
 
 #[derive(Debug)]
 struct Deploy {
-    place: Place,
+    place: SiteOptions,
     control: Option<PathBuf>,
     source: PathBuf,
     name: Option<Name>,
@@ -159,7 +159,7 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     };
     let words = options::words(matches, &define());
     Ok(Box::new(Deploy {
-        place: Place::of(matches),
+        place: SiteOptions::of(matches),
         control: control(matches, sources)?,
         source: matches.get_one::<PathBuf>("source").cloned().unwrap_or_default(),
         name: matches.get_one::<Name>("name").cloned(),
@@ -223,15 +223,15 @@ impl Deploy {
 }
 
 /// Prints the result on several hosts.
-fn conclude(outcome: &Outcome, what: &str, can_roll_back: bool) -> Result<ExitCode> {
+fn conclude(outcome: &Outcome, release: &str, can_roll_back: bool) -> Result<ExitCode> {
     let Some((host, why)) = &outcome.failed else {
-        terminal::print(&format!("{what} serves on {}\n", outcome.done.join(", ")))?;
+        terminal::print(&format!("{release} serves on {}\n", outcome.done.join(", ")))?;
         return Ok(ExitCode::SUCCESS);
     };
     // Writing to a string cannot fail.
     let mut text = format!("{host}: {why}");
     if !outcome.done.is_empty() {
-        let _ = write!(text, "\n{what} serves on {}", outcome.done.join(", "));
+        let _ = write!(text, "\n{release} serves on {}", outcome.done.join(", "));
     }
     if !outcome.left.is_empty() {
         let _ = write!(text, "\nnothing was changed on {}", outcome.left.join(", "));

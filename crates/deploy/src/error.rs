@@ -1,4 +1,4 @@
-//! Errors of a deploy. Each says what failed, with which value, and what to do.
+//! Errors of a deploy. Each names the failed operation and its value, and has a hint.
 
 use std::fmt;
 use std::io;

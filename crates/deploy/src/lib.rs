@@ -8,7 +8,7 @@
 //!   current -> releases/20261129T011530Z
 //! ```
 //!
-//! [`deploy`] unpacks a release beside the others, runs the commands of the application, switches
+//! [`deploy`] unpacks a release next to the others, runs the commands of the application, switches
 //! the link and makes the server boot the release. Until the server has booted it, the old release
 //! serves; if it does not boot, the link is switched back. [`rollback`] switches to the release
 //! before.
@@ -33,4 +33,4 @@ pub use remote::{Hosts, Outcome, deploy_to, rollback_on};
 pub use site::{Name, Site};
 pub use source::Source;
 pub use state::{Release, Verdict, time};
-pub use steps::{KEEP_MIN, Plan, Server, Told, deploy, rollback};
+pub use steps::{KEEP_MIN, Plan, Report, Server, deploy, rollback};

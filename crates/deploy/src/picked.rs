@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What is left out of a source, and how an archive is unpacked.
+/// The parts of a source that become the release.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Picked {
     /// Paths within the release that are left out.

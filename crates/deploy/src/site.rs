@@ -131,7 +131,7 @@ impl Site {
         Ok(releases)
     }
 
-    /// Creates the folders, and locks the site. Removes what a killed deploy has left.
+    /// Creates the folders, and locks the site. Removes the remains of a killed deploy.
     pub(crate) fn lock(&self) -> Result<Lock, Error> {
         let releases = self.releases();
         fs::create_dir_all(&releases).map_err(|e| Error::file("create", &releases, &e))?;

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Maximum size of the file, bytes.
 const FILE_MAX: u64 = 1 << 20;
 
-/// What became of a release.
+/// Result of a release's deploy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -30,7 +30,7 @@ pub struct Release {
     pub name: String,
     /// Time of the deploy, seconds since 1970.
     pub deployed_at: i64,
-    /// What became of it.
+    /// Result of the deploy.
     pub verdict: Verdict,
     /// Whether the link names it.
     #[serde(default)]
@@ -77,7 +77,7 @@ impl State {
         path.parent().map_or(Ok(()), sync)
     }
 
-    /// Sets what became of a release.
+    /// Sets the result of a release's deploy.
     pub(crate) fn set(&mut self, name: &str, verdict: Verdict) {
         match self.releases.iter_mut().find(|release| release.name == name) {
             Some(release) => release.verdict = verdict,

@@ -20,8 +20,8 @@ pub trait Server {
     /// Checks that the server can be reached, before anything is changed.
     fn check(&self) -> Result<(), Error>;
 
-    /// Boots the application again, through the link. Returns when the new generation serves, and
-    /// what to tell about it. After an error, the old generation serves.
+    /// Boots the application again, through the link. Returns a line when the new generation serves.
+    /// After an error, the old generation serves.
     fn reload(&self) -> Result<String, Error>;
 }
 
@@ -49,14 +49,14 @@ pub struct Plan {
 }
 
 /// A line for the operator: a step and its time.
-pub type Told<'a> = &'a mut dyn FnMut(&str);
+pub type Report<'a> = &'a mut dyn FnMut(&str);
 
 /// Deploys a release. After an error the old release serves, unless the text says otherwise.
 pub fn deploy(
     site: &Site,
     plan: &Plan,
     server: Option<&dyn Server>,
-    told: Told<'_>,
+    report: Report<'_>,
 ) -> Result<(), Error> {
     let share = plan.share.iter().map(|path| tree::inner(path));
     let share = share.collect::<Result<Vec<_>, _>>()?;
@@ -75,20 +75,20 @@ pub fn deploy(
     let since = Instant::now();
     let partial = site.begin(&plan.name)?;
     let unpacked = plan.source.unpack(&partial, &picked).inspect_err(|_| {
-        // The next deploy removes what remains.
+        // The next deploy removes the rest.
         let _ = disk::remove_tree(&partial);
     })?;
     let mut attempt = Attempt { site, plan, state };
     // Known before it has its name: the next deploy removes it if this one is killed.
     attempt.mark(Verdict::Unpacked)?;
     let folder = site.finish(&partial, &plan.name)?;
-    told(&format!("unpacked {unpacked} files into {} ({})", folder.display(), time(since)));
+    report(&format!("unpacked {unpacked} files into {} ({})", folder.display(), time(since)));
     let previous = previous.as_ref().map_or("", Name::as_str).to_owned();
     let of = Environment { folder: &folder, release: plan.name.as_str(), previous: &previous };
     let prepared = share
         .iter()
         .try_for_each(|path| tree::share(&folder, &site.shared(), path))
-        .and_then(|()| run_all(&plan.before, &of, plan.command_limit, told));
+        .and_then(|()| run_all(&plan.before, &of, plan.command_limit, report));
     if let Err(error) = prepared {
         attempt.mark(Verdict::Failed)?;
         return Err(error);
@@ -98,13 +98,13 @@ pub fn deploy(
     site.switch_to(&plan.name)?;
     let outcome = server.map_or(Ok(String::new()), Server::reload);
     match outcome {
-        Ok(told_by_server) => {
+        Ok(of_server) => {
             let link = site.link();
             let text = match server {
-                Some(_) => format!("{told_by_server} ({})", time(since)),
-                None => format!("{} names the release; no server was told", link.display()),
+                Some(_) => format!("{of_server} ({})", time(since)),
+                None => format!("{} names the release; no server was reloaded", link.display()),
             };
-            told(&text);
+            report(&text);
         }
         Err(error) => {
             let restored = go_back(site, before.as_deref(), server, &error);
@@ -114,8 +114,8 @@ pub fn deploy(
         }
     }
     attempt.mark(Verdict::Served)?;
-    attempt.prune(&previous, told);
-    run_all(&plan.after, &of, plan.command_limit, told).map_err(|error| {
+    attempt.prune(&previous, report);
+    run_all(&plan.after, &of, plan.command_limit, report).map_err(|error| {
         Error::new(format!("the release `{}` serves, but {error}", plan.name.as_str()))
     })
 }
@@ -126,7 +126,7 @@ pub fn rollback(
     site: &Site,
     to: Option<&Name>,
     server: Option<&dyn Server>,
-    told: Told<'_>,
+    report: Report<'_>,
 ) -> Result<Name, Error> {
     if let Some(server) = server {
         server.check()?;
@@ -145,8 +145,11 @@ pub fn rollback(
     let since = Instant::now();
     site.switch_to(&target)?;
     match server.map(Server::reload) {
-        Some(Ok(text)) => told(&format!("{text} ({})", time(since))),
-        None => told(&format!("{} names the release; no server was told", site.link().display())),
+        Some(Ok(text)) => report(&format!("{text} ({})", time(since))),
+        None => {
+            let link = site.link();
+            report(&format!("{} names the release; no server was reloaded", link.display()));
+        }
         Some(Err(error)) => {
             go_back(site, before.as_deref(), server, &error)?;
             return Err(error);
@@ -157,7 +160,8 @@ pub fn rollback(
     Ok(target)
 }
 
-/// Puts the link back after a failed reload. Pools that took over nevertheless boot the old release.
+/// Puts the link back after a failed reload. Pools that took over nevertheless boot the old
+/// release.
 fn go_back(
     site: &Site,
     before: Option<&Path>,
@@ -210,12 +214,12 @@ fn run_all(
     lines: &[String],
     of: &Environment<'_>,
     limit: Duration,
-    told: Told<'_>,
+    report: Report<'_>,
 ) -> Result<(), Error> {
     for line in lines {
         let since = Instant::now();
         command::run(line, of, limit)?;
-        told(&format!("ran {} ({})", line.escape_debug(), time(since)));
+        report(&format!("ran {} ({})", line.escape_debug(), time(since)));
     }
     Ok(())
 }
@@ -247,8 +251,8 @@ impl Attempt<'_> {
         self.state.write(&self.site.state_file())
     }
 
-    /// Removes the oldest releases. An error is only told, because the new release serves.
-    fn prune(&mut self, previous: &str, told: Told<'_>) {
+    /// Removes the oldest releases. An error is only reported, because the new release serves.
+    fn prune(&mut self, previous: &str, report: Report<'_>) {
         let own = self.plan.name.as_str().to_owned();
         let mut surplus = self.state.releases.len().saturating_sub(self.plan.keep.max(KEEP_MIN));
         let mut removed = Vec::new();
@@ -261,7 +265,7 @@ impl Attempt<'_> {
             }
             let gone = release.name.parse().and_then(|name| self.site.remove(&name));
             if let Err(error) = gone {
-                told(&format!("cannot remove the release `{}`: {error}", release.name));
+                report(&format!("cannot remove the release `{}`: {error}", release.name));
                 return;
             }
             removed.push(release.name.clone());
@@ -270,8 +274,8 @@ impl Attempt<'_> {
         self.state.releases.retain(|release| !removed.contains(&release.name));
         let written = self.state.write(&self.site.state_file());
         match written {
-            Err(error) => told(&error.to_string()),
-            Ok(()) if !removed.is_empty() => told(&format!("removed {}", removed.join(", "))),
+            Err(error) => report(&error.to_string()),
+            Ok(()) if !removed.is_empty() => report(&format!("removed {}", removed.join(", "))),
             Ok(()) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Releases on disk, with a server that only counts: what is unpacked, refused, switched and kept.
+//! Releases on disk, with a server that only counts its reloads.
 
 use samovar_deploy::{Error, Name, Plan, Release, Server, Site, Source, Verdict, deploy, rollback};
 use std::cell::RefCell;

@@ -10,10 +10,10 @@ const OWN: [&str; 7] = ["source", "name", "host", "ssh", "remote-command", "excl
 
 /// Where the releases are.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SiteOptions {
     folder: PathBuf,
     link: String,
-    /// Whether the server is told.
+    /// Whether the server reloads.
     pub(crate) reloads: bool,
     /// Other machines; `None`: this one.
     pub(crate) hosts: Option<Hosts>,
@@ -87,15 +87,15 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
     }
 }
 
-impl Place {
-    pub(crate) fn of(matches: &ArgMatches) -> Place {
+impl SiteOptions {
+    pub(crate) fn of(matches: &ArgMatches) -> SiteOptions {
         let words = |name: &str| {
             let words = matches.try_get_one::<Words>(name).ok().flatten();
             words.map_or_else(Vec::new, |words| words.0.clone())
         };
         let hosts = matches.try_get_many::<String>("host").ok().flatten();
         let hosts = hosts.map(|names| Hosts { names: names.cloned().collect(), ssh: words("ssh") });
-        Place {
+        SiteOptions {
             folder: matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default(),
             link: matches.get_one::<String>("link").cloned().unwrap_or_default(),
             reloads: !matches!(matches.try_get_one::<bool>("no-reload"), Ok(Some(true))),

@@ -1,6 +1,6 @@
 //! `samovar releases`: lists the releases of a folder.
 
-use super::options::{self, Place};
+use super::options::{self, SiteOptions};
 use crate::arguments::json_argument;
 use crate::control_client::printable;
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
@@ -16,7 +16,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: no
 
 #[derive(Debug)]
 struct Releases {
-    place: Place,
+    place: SiteOptions,
     json: bool,
 }
 
@@ -29,7 +29,7 @@ fn define() -> Command {
 
 #[allow(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 fn prepare(matches: &ArgMatches, _: Sources) -> Prepared {
-    Ok(Box::new(Releases { place: Place::of(matches), json: matches.get_flag("json") }))
+    Ok(Box::new(Releases { place: SiteOptions::of(matches), json: matches.get_flag("json") }))
 }
 
 impl Run for Releases {

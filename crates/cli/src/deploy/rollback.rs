@@ -1,6 +1,6 @@
 //! `samovar rollback`: serves the release before, or a named one.
 
-use super::options::{self, Place};
+use super::options::{self, SiteOptions};
 use super::server::Running;
 use super::{conclude, say};
 use crate::arguments::{control, control_arguments, pool_argument};
@@ -27,7 +27,7 @@ docs/guide/releases.md.";
 
 #[derive(Debug)]
 struct Rollback {
-    place: Place,
+    place: SiteOptions,
     control: Option<PathBuf>,
     pool: Option<String>,
     to: Option<Name>,
@@ -52,7 +52,7 @@ fn define() -> Command {
 
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     Ok(Box::new(Rollback {
-        place: Place::of(matches),
+        place: SiteOptions::of(matches),
         control: control(matches, sources)?,
         pool: matches.get_one::<String>("pool").cloned(),
         to: matches.get_one::<Name>("release").cloned(),

@@ -125,8 +125,8 @@ impl Canaries {
             }
             CanaryAction::Share => match question.shares_ppm[..] {
                 [share @ 1..1_000_000] => {
-                    let (age, requests) = (run.began.elapsed(), run.comparison.requests()[1]);
-                    run.steps.set(share, age, requests);
+                    let (age, progress) = (run.began.elapsed(), run.comparison.progress());
+                    run.steps.set(share, age, progress);
                     run.share(share);
                 }
                 _ => return Err("the share must be above 0% and below 100%".to_owned()),
@@ -158,7 +158,7 @@ impl Run {
         if let Some(reason) = self.alarm() {
             return self.abort(reason);
         }
-        match self.steps.look(age, self.comparison.requests()[1]) {
+        match self.steps.look(age, self.comparison.progress()) {
             Advice::Wait => {}
             Advice::Share(share) => self.share(share),
             Advice::Promote => self.promote("all steps have passed"),
