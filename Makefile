@@ -7,7 +7,7 @@ export PHP_CONFIG
 
 .PHONY: help run test prepared unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit release-unit model whole php php-tests \
 	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
-	reads spies collector pebble caddy packages packages-test packages-test-13 images images-test chart-test docs release release-prepare release-test nightly deny fuzz hostile clean php-engine pgo peers
+	reads spies pictures collector pebble caddy packages packages-test packages-test-13 images images-test chart-test docs release release-prepare release-test nightly deny fuzz hostile clean php-engine pgo peers
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -208,6 +208,10 @@ reads: built ## 100,000 reads of changing stacks, and of processes that are cons
 # A PHP built for threads is tested with several threads if it has its library for embedding.
 spies: ## read stacks of another PHP from outside: make spies PHP_CONFIG=/opt/php/bin/php-config (SPY_READS)
 	$(CARGO) test --locked -p samovar-spy --test layout --test stacks -- --nocapture
+
+pictures: export PICTURES ?= docs/images
+pictures: built ## the dashboard's pictures in the guide, from invented figures, in headless Chromium
+	$(SHOW) --only-ignored pictures_of_the_guide
 
 collector: export COLLECTOR_BIN = $(CURDIR)/target/collector/collector
 collector: built ## export of spans and metrics to OpenTelemetry's own collector, built from its Go modules (Go 1.22; some minutes)

@@ -85,6 +85,37 @@ fn collector_receives_spans_and_metrics() {
 }
 
 #[test]
+fn collector_receives_exponential_histograms() {
+    let collector = Collector::start([]);
+    let settings = format!(
+        "[insight]\nbuckets = '10ms,100ms'\notlp = '{}'\notlp_metrics_interval = \
+         '100ms'\notlp_histograms = 'exponential'\n",
+        collector.endpoint
+    );
+    let server = page(&settings).start();
+    assert_eq!(server.get("/p/7?slow").status, 200);
+    let figures = posted(&collector, "/v1/metrics", METRICS, "index.php /p/{n}");
+    assert!(figures.contains("exponential_histogram {"), "{figures}");
+    assert!(!figures.contains("explicit_bounds"), "{figures}");
+    let (_, duration) =
+        figures.split_once("samovar_http_request_duration_seconds").expect("durations");
+    let point = duration.split("  name: ").next().expect("a family");
+    let number = |key: &str| -> i32 {
+        let found = point.lines().find_map(|line| line.trim().strip_prefix(key));
+        found.and_then(|text| text.trim().parse().ok()).unwrap_or_else(|| panic!("{key}: {point}"))
+    };
+    // The request sleeps for 30 ms.
+    let lower = 2_f64.powf(f64::from(number("offset:")) / 2_f64.powi(number("scale:")));
+    assert!((0.025..60.0).contains(&lower), "{lower}: {point}");
+    // The bounds of /metrics are those of the settings.
+    let page = metrics(&server);
+    let buckets = page.lines().filter(|l| l.starts_with("samovar_queue_duration_seconds_bucket"));
+    let bounds: Vec<_> = buckets.filter_map(|line| line.split('"').nth(1)).collect();
+    assert_eq!(bounds, ["0.01", "0.1", "+Inf"]);
+    server.stop();
+}
+
+#[test]
 fn hanging_collector_loses_spans_only() {
     let collector = Collector::start(vec![CollectorReply::Hang; 1_000]);
     let settings = format!(

@@ -3,6 +3,7 @@
 
 mod generations;
 mod probes;
+mod releases;
 mod settings;
 
 use samovar_testkit::{Server, Start, eventually};

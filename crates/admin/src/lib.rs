@@ -19,6 +19,7 @@
 //! | `query.rs` | names from outside in links |
 //! | `figures.rs` | data of the pages: time series (the status is defined in crates/wire) |
 //! | `host.rs`, `sources.rs` | interface to the server; all data sources of the pages |
+//! | `known_releases.rs` | releases that a range can refer to |
 //! | `range.rs`, `range_links.rs` | time range of a page and its comparison; links that keep them |
 //! | `periods.rs`, `period_cache.rs` | data of the pages: figures of a period; their cache |
 //! | `comparisons.rs` | data of the pages: changes between two periods |
@@ -39,6 +40,7 @@ mod format;
 mod frame;
 mod health;
 mod host;
+mod known_releases;
 mod listener;
 mod live;
 mod memory;

@@ -5,6 +5,7 @@
 //! without a selection has the default everywhere.
 
 use crate::format;
+use crate::known_releases::{KnownRelease, Label};
 use crate::query::Query;
 use std::fmt;
 
@@ -17,6 +18,8 @@ const WHOLE_HOURS_S: u64 = 2 * DAY_S;
 const LENGTH_MAX_S: u64 = 3_650 * DAY_S;
 /// Minimum length of the period before a release, so that it can be compared at once.
 const BEFORE_RELEASE_MIN_S: u64 = HOUR_S;
+/// Maximum number of labels that an error message lists.
+const RELEASES_SHOWN_MAX: usize = 10;
 /// Maximum length of a value that an error message repeats.
 const VALUE_SHOWN_MAX: usize = 40;
 
@@ -29,6 +32,9 @@ pub(crate) const LAST: [(&str, &str, u64); 5] = [
     ("7d", "7 days", 7 * DAY_S),
 ];
 const RELEASE: &str = "release";
+const PREVIOUS_RELEASE: &str = "previous-release";
+/// Begin of a value with the label of a release.
+const NAMED: &str = "release:";
 const START: &str = "start";
 
 /// Length and position of a range.
@@ -36,8 +42,12 @@ const START: &str = "start";
 pub(crate) enum Span {
     /// One of [`LAST`], by its index.
     Last(usize),
-    /// Since the last start or reload.
+    /// Since the begin of this release: the last start or reload, or the first one with its label.
     Release,
+    /// The release before this one.
+    PreviousRelease,
+    /// The last release with this label.
+    Named(Label),
     /// Since the start of the server.
     Start,
     /// From a time to another one, or to now. Seconds since 1970.
@@ -52,8 +62,10 @@ pub(crate) enum Against {
     Previous,
     /// The same time a day earlier.
     Day,
-    /// Before the last start or reload.
+    /// Before this release.
     Release,
+    /// The last release with this label.
+    Named(Label),
 }
 
 impl Against {
@@ -64,8 +76,17 @@ impl Against {
         (Against::None, "none", "nothing"),
     ];
 
-    pub(crate) fn key(self) -> &'static str {
-        Self::ALL.iter().find(|(one, ..)| *one == self).map_or("", |(_, key, _)| key)
+    pub(crate) fn key(self) -> String {
+        if let Against::Named(label) = self {
+            return format!("{NAMED}{}", label.text());
+        }
+        Self::ALL.iter().find(|(one, ..)| *one == self).map_or("", |(_, key, _)| key).to_owned()
+    }
+
+    fn of_key(key: &str) -> Option<Against> {
+        let label = key.strip_prefix(NAMED).and_then(Label::new);
+        let known = Self::ALL.iter().find(|(_, known, _)| *known == key).map(|(one, ..)| *one);
+        known.or(label.map(Against::Named))
     }
 }
 
@@ -122,8 +143,26 @@ pub(crate) struct Known {
     pub(crate) now: u64,
     /// Start of the server.
     pub(crate) start: u64,
-    /// The last start or reload, and its description.
-    pub(crate) release: Option<(u64, String)>,
+    /// Releases of all pools, in the order of their begin.
+    pub(crate) releases: Vec<KnownRelease>,
+}
+
+impl Known {
+    /// Returns this release: the one that began last.
+    pub(crate) fn release(&self) -> Option<&KnownRelease> {
+        self.releases.last()
+    }
+
+    /// Returns the release before this one, of the same pool.
+    pub(crate) fn previous_release(&self) -> Option<&KnownRelease> {
+        let (this, others) = self.releases.split_last()?;
+        others.iter().rfind(|one| one.pool == this.pool)
+    }
+
+    /// Returns the last release with this label.
+    pub(crate) fn named(&self, label: &Label) -> Option<&KnownRelease> {
+        self.releases.iter().rfind(|one| one.label == label.text())
+    }
 }
 
 /// A range with its times.
@@ -161,25 +200,57 @@ impl Range {
             (None, None, None) => None,
         };
         let against = get("compare").map(|key| {
-            let known = Against::ALL.into_iter().find(|(_, known, _)| *known == key);
-            known.map(|(against, ..)| against).ok_or_else(|| {
+            Against::of_key(&key).ok_or_else(|| {
                 let keys = Against::ALL.map(|(_, key, _)| key).join(", ");
-                unknown("compare", &key, &keys)
+                unknown("compare", &key, &format!("{keys}, or release:LABEL"))
             })
         });
         let against = against.transpose()?;
         let default = Range::default();
         let is_given = (span.is_some(), against.is_some());
         let span = span.unwrap_or(default.span);
-        let usual = if span == Span::Release { Against::Release } else { default.against };
+        let usual = if span.is_release() { Against::Release } else { default.against };
         Ok(Range { span, against: against.unwrap_or(usual), is_given })
+    }
+
+    /// Returns whether the selection refers to a release that may not be known.
+    pub(crate) fn names_releases(&self) -> bool {
+        let is_named = matches!(self.span, Span::PreviousRelease | Span::Named(_));
+        is_named || matches!(self.against, Against::Named(_))
+    }
+
+    /// Returns an error if the selection refers to a release that is not known.
+    pub(crate) fn check(&self, known: &Known) -> Result<(), InvalidRange> {
+        let labels = [
+            if let Span::Named(label) = self.span { Some(label) } else { None },
+            if let Against::Named(label) = self.against { Some(label) } else { None },
+        ];
+        if let Some(label) = labels.iter().flatten().find(|label| known.named(label).is_none()) {
+            let mut all: Vec<_> = known.releases.iter().map(|one| &*one.label).collect();
+            all.retain(|label| !label.is_empty());
+            all.reverse();
+            all.truncate(RELEASES_SHOWN_MAX);
+            let hint = match all.join(", ") {
+                none if none.is_empty() => "no release has a label: see `release`".to_owned(),
+                known => format!("known releases are {known}"),
+            };
+            let what = format!("no release `{}` is known", shortened(label.text()));
+            return invalid(what, &hint);
+        }
+        if self.span == Span::PreviousRelease && known.previous_release().is_none() {
+            return invalid(
+                "no release before this one is known".to_owned(),
+                "a server knows earlier ones only if it has a history: see `insight.store`",
+            );
+        }
+        Ok(())
     }
 
     /// Returns the parameters that the query had, for links.
     pub(crate) fn pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = if self.is_given.0 { self.span.pairs() } else { Vec::new() };
         if self.is_given.1 {
-            pairs.push(("compare", self.against.key().to_owned()));
+            pairs.push(("compare", self.against.key()));
         }
         pairs
     }
@@ -212,10 +283,9 @@ impl Range {
                 let length = LAST[index.min(LAST.len() - 1)].2;
                 whole(Period { from: known.now.saturating_sub(length), to: end })
             }
-            Span::Release => {
-                let at = known.release.as_ref().map_or(known.start, |(at, _)| *at);
-                Period { from: at.min(known.now), to: end }
-            }
+            Span::Release => of_release(known.release(), known),
+            Span::PreviousRelease => of_release(known.previous_release(), known),
+            Span::Named(label) => of_release(known.named(&label), known),
             Span::Start => Period { from: known.start.min(known.now), to: end },
             Span::Custom(from, to) => {
                 whole(Period { from, to: to.unwrap_or(end).clamp(from + 1, end.max(from + 1)) })
@@ -232,8 +302,8 @@ impl Range {
         let before = |to: u64, length: u64| Period { from: to.saturating_sub(length), to };
         match self.against {
             Against::None => Ok(None),
-            // Since a release, the previous period is that before it: at once long enough.
-            Against::Previous if self.span == Span::Release => {
+            // Of a release, the previous period is that before it: at once long enough.
+            Against::Previous | Against::Release if self.span.is_release() => {
                 Ok(Some(before(period.from, length.max(BEFORE_RELEASE_MIN_S))))
             }
             Against::Previous => Ok(Some(before(period.from, length))),
@@ -245,7 +315,7 @@ impl Range {
                 Ok(Some(Period { from: shifted(period.from), to: shifted(period.to) }))
             }
             Against::Release => {
-                let Some((at, _)) = &known.release else {
+                let Some(KnownRelease { from: at, .. }) = known.release() else {
                     return Err("no start or reload is known".to_owned());
                 };
                 if period.from < *at {
@@ -254,6 +324,13 @@ impl Range {
                     );
                 }
                 Ok(Some(before(*at, length.max(BEFORE_RELEASE_MIN_S))))
+            }
+            Against::Named(label) => {
+                let other = of_release(known.named(&label), known);
+                if other.from < period.to && period.from < other.to {
+                    return Err(format!("release {} served in the range itself", label.text()));
+                }
+                Ok(Some(other))
             }
         }
     }
@@ -264,15 +341,27 @@ impl Span {
         if let Some(index) = LAST.iter().position(|(known, ..)| *known == key) {
             return Ok(Span::Last(index));
         }
+        if let Some(label) = key.strip_prefix(NAMED).and_then(Label::new) {
+            return Ok(Span::Named(label));
+        }
         match key {
             RELEASE => Ok(Span::Release),
+            PREVIOUS_RELEASE => Ok(Span::PreviousRelease),
             START => Ok(Span::Start),
             _ => {
                 let keys: Vec<_> = LAST.iter().map(|(key, ..)| *key).collect();
-                let keys = format!("{}, {RELEASE}, {START}; or from and to", keys.join(", "));
+                let keys = format!(
+                    "{}, {RELEASE}, {PREVIOUS_RELEASE}, {NAMED}LABEL, {START}; or from and to",
+                    keys.join(", ")
+                );
                 Err(unknown("range", key, &keys))
             }
         }
+    }
+
+    /// Returns whether the span is that of a release.
+    pub(crate) fn is_release(self) -> bool {
+        matches!(self, Span::Release | Span::PreviousRelease | Span::Named(_))
     }
 
     /// Returns the parameters of the span.
@@ -280,6 +369,8 @@ impl Span {
         match self {
             Span::Last(index) => vec![("range", LAST[index.min(LAST.len() - 1)].0.to_owned())],
             Span::Release => vec![("range", RELEASE.to_owned())],
+            Span::PreviousRelease => vec![("range", PREVIOUS_RELEASE.to_owned())],
+            Span::Named(label) => vec![("range", format!("{NAMED}{}", label.text()))],
             Span::Start => vec![("range", START.to_owned())],
             Span::Custom(from, to) => {
                 let mut pairs = vec![("from", input(from))];
@@ -292,13 +383,25 @@ impl Span {
     /// Returns all spans except custom ones, with their names.
     pub(crate) fn all() -> impl Iterator<Item = (Span, &'static str)> {
         let last = LAST.iter().enumerate().map(|(index, (_, name, _))| (Span::Last(index), *name));
-        last.chain([(Span::Release, "Release"), (Span::Start, "Start")])
+        last.chain([
+            (Span::PreviousRelease, "Release before"),
+            (Span::Release, "Release"),
+            (Span::Start, "Start"),
+        ])
     }
 }
 
 /// Formats a time as the value of `<input type="datetime-local">`.
 pub(crate) fn input(at: u64) -> String {
     format!("{}T{}", format::date(at), format::clock(at))
+}
+
+/// Returns the time for which a release served; without one, the time since the server's start.
+fn of_release(release: Option<&KnownRelease>, known: &Known) -> Period {
+    let end = known.now + 1;
+    let from = release.map_or(known.start, |one| one.from).min(known.now);
+    let to = release.and_then(|one| one.to).unwrap_or(end);
+    Period { from, to: to.clamp(from + 1, end) }
 }
 
 /// Rounds a period to whole minutes, or hours if it is long. The current minute or hour belongs to

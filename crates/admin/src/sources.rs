@@ -1,9 +1,11 @@
 //! Data sources of all pages: the server, its figures, its history, its processes' memory.
 
 use crate::host::Host;
+use crate::known_releases::{KnownRelease, known_releases};
 use crate::memory::Kernel;
 use crate::period_cache::PeriodCache;
-use crate::range::Known;
+use crate::query::Query;
+use crate::range::{InvalidRange, Known, Range};
 use samovar_insight::Insight;
 use samovar_insight::store::{Event, Store};
 use std::sync::Arc;
@@ -11,8 +13,10 @@ use std::sync::Arc;
 /// Maximum number of events on a page; the latest ones are shown.
 const EVENTS_MAX: u32 = 2_000;
 
-/// Period in seconds in which the last start or reload is searched.
+/// Period in seconds in which releases are searched.
 const RELEASE_BACK_S: u64 = 30 * 86_400;
+/// Maximum number of generations in it, the last ones.
+const RELEASES_MAX: u32 = 256;
 
 /// Data sources of all pages.
 pub(crate) struct Sources {
@@ -38,14 +42,39 @@ impl Sources {
     /// Returns the times that a range can refer to.
     pub(crate) fn known(&self, now: u64) -> Known {
         let up = self.host.status().uptime_seconds.max(0.0) as u64;
-        let releases = self.insight.as_ref().map(|insight| insight.releases()).unwrap_or_default();
-        let release = releases.into_iter().next_back().or_else(|| {
-            // A server without an event of its own: the last one of the history.
-            let events = self.events(now.saturating_sub(RELEASE_BACK_S), now + 1);
-            events.into_iter().rfind(Event::is_release)
-        });
-        let release = release.map(|event| (event.at, event.text));
-        Known { now, start: now.saturating_sub(up), release }
+        Known { now, start: now.saturating_sub(up), releases: self.releases(now) }
+    }
+
+    /// Returns the releases of this server and those of the history.
+    fn releases(&self, now: u64) -> Vec<KnownRelease> {
+        let Some(insight) = &self.insight else { return Vec::new() };
+        let mut all = insight.releases().known();
+        let from = now.saturating_sub(RELEASE_BACK_S);
+        let stored =
+            self.store().and_then(|store| store.releases(from, now + 1, RELEASES_MAX).ok());
+        // The latest ones are not on disk yet, and the oldest ones may be deleted there.
+        let older = stored.unwrap_or_default().into_iter().filter(|one| !all.contains(one));
+        let older: Vec<_> = older.collect();
+        all.extend(older);
+        if !all.is_empty() {
+            return known_releases(all);
+        }
+        // An older version wrote the history.
+        let last = insight
+            .starts()
+            .into_iter()
+            .next_back()
+            .or_else(|| self.events(from, now + 1).into_iter().rfind(Event::is_release));
+        last.map(|event| KnownRelease::since(event.at, event.text)).into_iter().collect()
+    }
+
+    /// Reads the selected range from a query, and checks that its releases are known.
+    pub(crate) fn range(&self, query: &Query, now: u64) -> Result<Range, InvalidRange> {
+        let range = Range::of(query, now)?;
+        if range.names_releases() {
+            range.check(&self.known(now))?;
+        }
+        Ok(range)
     }
 
     /// Returns the history; `None` if there is none or it cannot be read.

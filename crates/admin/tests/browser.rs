@@ -16,7 +16,7 @@ use std::net::TcpListener;
 
 /// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 24] = [
     "/",
     "/?range=15m&compare=none",
     "/?range=release",
@@ -28,6 +28,9 @@ const PAGES: [&str; 21] = [
     "/profile",
     "/profile?than=reload",
     "/workers",
+    "/workers?range=release",
+    "/routes?range=release:v2.4.1&compare=none",
+    "/routes?range=previous-release",
     "/image",
     "/boot",
     "/calls",
@@ -121,6 +124,30 @@ fn selected_range_stays_on_the_way_through_pages() {
     // The browser reports the status 400 of this page as an error.
     browser.go(&format!("{}/routes?range=2h", dashboard.at), "Invalid time range");
     browser.wait_for_text("Use one of 15m");
+}
+
+#[test]
+fn release_is_selected_by_name() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    browser.go(&format!("{}/workers", dashboard.at), "Busy workers");
+    browser.ask("document.querySelector('#range .releases summary').click()");
+    let labels = "[...document.querySelectorAll('#range .releases li a')].map(a => a.innerText)";
+    assert_eq!(browser.ask(labels), json!(["v2.5.0-rc.1+8c1f2e0", "v2.4.1"]));
+    browser.follow("#range .releases li:last-child a", "Busy workers");
+    let marked = "document.querySelector('#range .releases [aria-current]').innerText";
+    assert_eq!(browser.ask(marked), "v2.4.1");
+    browser.wait_for_text(", release v2.4.1");
+    assert_eq!(browser.ask("document.querySelectorAll('figure.chart svg').length"), 4);
+    browser.follow("nav a[href^='/routes']", "p95 change");
+    assert_eq!(browser.ask(marked), "v2.4.1", "links keep it");
+    browser.follow("#range .releases li:first-child a[href*='compare=']", "p95 change");
+    let address = browser.ask("new URLSearchParams(location.search).get('range')");
+    assert_eq!(address, "release:v2.4.1");
+    let compared = browser.ask("new URLSearchParams(location.search).get('compare')");
+    assert_eq!(compared, "release:v2.5.0-rc.1+8c1f2e0");
+    browser.follow("#range a[href*='range=previous-release']", "p95 change");
+    browser.wait_for_text(", release v2.4.1");
+    assert_eq!(browser.errors, Vec::<String>::new());
 }
 
 #[test]
@@ -303,8 +330,7 @@ const PICTURES: [(&str, &str, &str, u32, u32, &str); 8] = [
 /// Makes the pictures of docs/guide/dashboard.md in the folder that the environment variable
 /// `PICTURES` names.
 #[test]
-#[ignore = "writes pictures: PICTURES=docs/images cargo test -p samovar-admin --test browser -- \
-            --ignored pictures"]
+#[ignore = "writes pictures: make pictures"]
 fn pictures_of_the_guide_are_written() {
     let folder = std::env::var_os("PICTURES").expect("PICTURES names a folder");
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);

@@ -6,6 +6,7 @@ fn modules_import_only_lower_ones() {
     let rooms = [
         "query",
         "format",
+        "known_releases",
         "range",
         "range_links",
         "period_cache",

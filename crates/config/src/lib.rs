@@ -11,6 +11,7 @@
 //! - `problem`: a mistake and its hint
 //! - [`schema`]: the available settings
 //! - `locate`: the two values that depend on the machine, socket and worker binary
+//! - `release`: the label of the release, from the settings or a file
 //! - [`sources`]: the typed values and how they are merged
 //! - [`docs`]: the manual page
 //!
@@ -20,6 +21,7 @@
 pub mod docs;
 mod locate;
 mod problem;
+mod release;
 pub mod schema;
 pub mod sources;
 #[cfg(test)]
@@ -29,6 +31,7 @@ pub use locate::{
     control_path, discover_control, discover_control_of, locate_php, make_control_dir,
 };
 pub use problem::{Problem, Problems};
+pub use release::{InvalidRelease, release_of};
 pub use schema::address::Listen;
 pub use schema::binary::PhpBinary;
 pub use schema::compression::{Coding, Compression};
@@ -37,7 +40,7 @@ pub use schema::intake::{Intake, IntakeResponse, Overload as IntakeOverload};
 pub use schema::listener::{Endpoint, Listener, Protocol, Role};
 pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;
-pub use schema::notation::duration;
+pub use schema::notation::{duration, release as is_release};
 pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
 pub use schema::queue::{JobRate, Queue, Window};
 pub use schema::redis::{Redis, RedisEndpoint};
@@ -46,8 +49,8 @@ pub use schema::secret::{AdminToken, Secret};
 pub use schema::send_folder::SendFolder;
 pub use schema::settings::{
     AccessLogFormat, Acme, AcmeChallenge, ClientCertificates, Compat, EarlyHints, FastCgi, Insight,
-    KeptConnections, Limits, LogFormat, LogLevel, Otlp, Pool, Profile, Scheduling, Settings,
-    Timeouts, Tls, TlsVersion, TraceFrom, Workers,
+    KeptConnections, Limits, LogFormat, LogLevel, Otlp, OtlpHistograms, Pool, Profile, Scheduling,
+    Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
 };
 pub use schema::table::needs_restart;
 pub use schema::upstream::Upstream;

@@ -2,6 +2,7 @@
 
 use crate::batch::{Alike, Batch, Sums};
 use crate::bounded_map::{Capped, OTHER};
+use crate::bounds::Bounds;
 use crate::checkpoint_savings::Saving;
 use crate::errors::ErrorGroups;
 use crate::finished::{Finished, Model};
@@ -10,6 +11,7 @@ use crate::observation::{Seen, Witness};
 use crate::recent_parts::{Part, RecentParts};
 use crate::recent_requests::{RecentRequest, RecentRequests};
 use crate::redaction::{CleanStatements, Redaction, cleaned};
+use crate::releases::Releases;
 use crate::report::{Entry, Report};
 use crate::route::{Costs, RouteFigures};
 use crate::route_name::{named_route, of_pool, route_of};
@@ -71,6 +73,8 @@ pub struct Aggregate {
     /// Buffer for a route's name.
     name: String,
     redaction: Redaction,
+    releases: Releases,
+    bounds: Bounds,
     clean_statements: CleanStatements,
     witness: Option<Arc<dyn Witness>>,
     packed: Packed,
@@ -125,6 +129,8 @@ impl Aggregate {
             parts: RecentParts::default(),
             name: String::new(),
             redaction: Redaction::default(),
+            releases: Releases::default(),
+            bounds: Bounds::default(),
             clean_statements: CleanStatements::default(),
             witness: None,
             packed: Packed::default(),
@@ -141,6 +147,24 @@ impl Aggregate {
     #[must_use]
     pub fn redacting(limits: Limits, redaction: Redaction) -> Aggregate {
         Aggregate { redaction, ..Aggregate::new(limits) }
+    }
+
+    /// Sets the releases, whose labels the details of requests have.
+    #[must_use]
+    pub fn labelled(self, releases: Releases) -> Aggregate {
+        Aggregate { releases, ..self }
+    }
+
+    /// Sets the bounds of exported histograms.
+    #[must_use]
+    pub fn bounded(self, bounds: Bounds) -> Aggregate {
+        Aggregate { bounds, ..self }
+    }
+
+    /// Returns the bounds of exported histograms.
+    #[must_use]
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
     }
 
     /// Sets the witness, which is notified of each request of this server.
@@ -271,6 +295,7 @@ impl Aggregate {
         if is_kept || entries.iter().any(|entry| matches!(entry, Entry::Error(_))) {
             let kept = RecentRequest {
                 scene: scene.cloned(),
+                release: self.release_of(finished),
                 ..RecentRequest::new(finished, name, entries)
             };
             let kept = Arc::new(kept);
@@ -281,6 +306,14 @@ impl Aggregate {
             self.this_minute.kept.put(Arc::clone(&kept));
             self.kept.put(kept);
         }
+    }
+
+    /// Returns the label of the release that served a request; empty: none was given.
+    fn release_of(&self, finished: &Finished) -> Box<str> {
+        if finished.numbers.model == Model::Elsewhere {
+            return Box::default();
+        }
+        (&*self.releases.label_of(finished.pool, finished.numbers.generation)).into()
     }
 
     /// Returns the figures of a route, for this number of requests with this status. A route named
@@ -368,7 +401,7 @@ impl Aggregate {
         if ended.at > 0 {
             self.parts.put(Part::new(ended.since, until, Arc::clone(&routes)), is_divided);
         }
-        let minute = Minute { at: ended.at, routes, events: Vec::new(), kept: ended.kept.drain() };
+        let minute = Minute { at: ended.at, routes, kept: ended.kept.drain(), ..Minute::default() };
         (!minute.routes.is_empty()).then_some(minute)
     }
 

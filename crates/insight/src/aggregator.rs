@@ -2,11 +2,13 @@
 //! out.
 
 use crate::aggregate::{Aggregate, Limits};
+use crate::bounds::Bounds;
 use crate::handover_gate::HandoverGate;
 use crate::intake::Outlet;
 use crate::observation::Witness;
 use crate::pinba::listener::{Listening, PinbaIn};
 use crate::redaction::Redaction;
+use crate::releases::{Release, Releases};
 use crate::sink::{Sink, Tally};
 use crate::store::{Event, EventKind, Historian, History, Minute, ProblemSink, StoreLimits};
 use std::collections::VecDeque;
@@ -26,7 +28,7 @@ const EVENTS_MAX: usize = 1_000;
 /// Maximum number of events in memory, for reading without the history.
 const RECENT_EVENTS_MAX: usize = 200;
 /// Maximum number of starts and reloads in memory: other events do not push them out.
-const RELEASES_MAX: usize = 32;
+const STARTS_MAX: usize = 32;
 /// Maximum number of parts of minutes that wait for the thread.
 const PARTS_MAX: usize = 2 * EVENTS_OF_KIND_MAX;
 /// Maximum number of events of one kind per minute: many crashes must not push out the reload
@@ -48,6 +50,10 @@ pub struct HistoryOptions {
 pub struct Options {
     /// History, if there is one.
     pub history: Option<HistoryOptions>,
+    /// Labels of the releases.
+    pub releases: Releases,
+    /// Bounds of exported histograms.
+    pub bounds: Bounds,
     /// Names whose values are redacted everywhere.
     pub redaction: Redaction,
     /// Receivers of each single request.
@@ -81,6 +87,7 @@ pub struct Insight {
     /// Minimum wall time of requests that are sent whole, ns; now, and usually.
     whole_from: Arc<AtomicU64>,
     whole_from_ns: u64,
+    releases: Releases,
 }
 
 #[derive(Debug)]
@@ -88,7 +95,9 @@ struct Shared {
     figures: Mutex<Aggregate>,
     events: Mutex<Vec<Event>>,
     recent: Mutex<VecDeque<Event>>,
-    releases: Mutex<VecDeque<Event>>,
+    starts: Mutex<VecDeque<Event>>,
+    /// Releases that are not in the history yet.
+    begun: Mutex<Vec<Release>>,
     /// Parts of minutes that a reload has ended, for the history.
     parts: Mutex<Vec<Minute>>,
     events_by_kind: [AtomicU64; EventKind::COUNT],
@@ -125,16 +134,20 @@ impl Insight {
     ) -> std::io::Result<Insight> {
         let Options { redaction, mut sinks, pinba_in, cpu, witness, routes_full, .. } = options;
         let (history, handover_gate) = (options.history, options.handover_gate);
+        let releases = options.releases;
+        let figures = Aggregate::redacting(limits, redaction).witnessed(witness);
+        let figures = Mutex::new(figures.labelled(releases.clone()).bounded(options.bounds));
         let history_path = history.as_ref().map(|h| h.path.clone());
         let historian = match history {
             Some(h) => Some(Historian::start_at(handover_gate, h.path, h.limits, h.trouble)?),
             None => None,
         };
         let shared = Arc::new(Shared {
-            figures: Mutex::new(Aggregate::redacting(limits, redaction).witnessed(witness)),
+            figures,
             events: Mutex::default(),
             recent: Mutex::default(),
-            releases: Mutex::default(),
+            starts: Mutex::default(),
+            begun: Mutex::default(),
             parts: Mutex::default(),
             events_by_kind: Default::default(),
             history: Mutex::default(),
@@ -156,9 +169,16 @@ impl Insight {
             of_thread.run(&outlet, historian, &mut sinks, notices);
         })?;
         let thread = Mutex::new(Some(thread));
-        let insight =
-            Insight { shared, history_path, thread, listening, tallies, whole_from, whole_from_ns };
-        Ok(insight)
+        Ok(Insight {
+            shared,
+            history_path,
+            thread,
+            listening,
+            tallies,
+            whole_from,
+            whole_from_ns,
+            releases,
+        })
     }
 
     /// Passes every single request to the sinks from the next batch on, also those that no sink
@@ -201,8 +221,27 @@ impl Insight {
     /// Records an event. All events are counted; of each kind, a limited number per minute is kept.
     /// A start or a reload also divides the figures of the minute.
     pub fn event(&self, kind: EventKind, text: String) {
+        self.event_at(now(), kind, text);
+    }
+
+    /// Records a start or a reload, and the releases that serve from now on.
+    pub fn release(&self, kind: EventKind, text: String, begun: Vec<Release>) {
+        let at = now();
+        let mut new = lock(&self.shared.begun);
+        for release in begun {
+            let release = Release { at, ..release };
+            if new.len() < EVENTS_MAX {
+                new.push(release.clone());
+            }
+            self.releases.begin(release);
+        }
+        drop(new);
+        self.event_at(at, kind, text);
+    }
+
+    fn event_at(&self, at: u64, kind: EventKind, text: String) {
         self.shared.events_by_kind[kind as usize].fetch_add(1, Ordering::Relaxed);
-        let event = Event { at: now(), kind, text };
+        let event = Event { at, kind, text };
         let minute = event.at - event.at % 60;
         let is_same = |other: &&Event| other.kind == kind && other.at >= minute;
         let so_far = lock(&self.shared.recent).iter().filter(is_same).count();
@@ -211,11 +250,11 @@ impl Insight {
         }
         if event.is_release() {
             self.shared.close_part(event.at);
-            let mut releases = lock(&self.shared.releases);
-            if releases.len() == RELEASES_MAX {
-                releases.pop_front();
+            let mut starts = lock(&self.shared.starts);
+            if starts.len() == STARTS_MAX {
+                starts.pop_front();
             }
-            releases.push_back(event.clone());
+            starts.push_back(event.clone());
         }
         self.remember(event.clone());
         let mut events = lock(&self.shared.events);
@@ -245,8 +284,14 @@ impl Insight {
 
     /// Returns the start and the last reloads, latest last.
     #[must_use]
-    pub fn releases(&self) -> Vec<Event> {
-        lock(&self.shared.releases).iter().cloned().collect()
+    pub fn starts(&self) -> Vec<Event> {
+        lock(&self.shared.starts).iter().cloned().collect()
+    }
+
+    /// Returns the releases of all pools since the start.
+    #[must_use]
+    pub fn releases(&self) -> &Releases {
+        &self.releases
     }
 
     /// Stops listening for other machines' requests: another server takes over.
@@ -347,9 +392,10 @@ impl Shared {
             historian.put(part);
         }
         let events = std::mem::take(&mut *lock(&self.events));
-        if ended.is_some() || !events.is_empty() {
+        let releases = std::mem::take(&mut *lock(&self.begun));
+        if ended.is_some() || !events.is_empty() || !releases.is_empty() {
             let happened = Minute { at: self::now(), ..Minute::default() };
-            historian.put(Minute { events, ..ended.unwrap_or(happened) });
+            historian.put(Minute { events, releases, ..ended.unwrap_or(happened) });
         }
         *lock(&self.history) = Some(historian.history());
     }

@@ -39,6 +39,10 @@ pub struct ErrorGroup {
     pub first_generation: u32,
     /// Generation that had the latest one.
     pub last_generation: u32,
+    /// Label of the release that had the first error; empty: none was given.
+    pub first_release: Box<str>,
+    /// Label of the release that had the latest one.
+    pub last_release: Box<str>,
     routes: Capped<u64>,
     requests: VecDeque<Arc<RecentRequest>>,
 }
@@ -100,6 +104,8 @@ impl ErrorGroups {
             last_at: now,
             first_generation: generation,
             last_generation: generation,
+            first_release: request.release.clone(),
+            last_release: request.release.clone(),
             routes: Capped::new(ROUTES_MAX),
             requests: VecDeque::new(),
         });
@@ -107,6 +113,7 @@ impl ErrorGroups {
         group.count += 1;
         group.last_at = now;
         group.last_generation = generation;
+        group.last_release.clone_from(&request.release);
         *group.routes.entry(&request.route) += 1;
         if group.requests.back().is_some_and(|last| Arc::ptr_eq(last, request)) {
             return;

@@ -1,6 +1,7 @@
 //! Export of figures in the formats of monitoring systems.
 
 pub mod exposition;
+mod log_buckets;
 mod metrics;
 pub mod otlp;
 

@@ -13,11 +13,13 @@
 //! | `intake.rs` | front → thread: a bounded channel of batches that never blocks the front |
 //! | `report.rs` | a worker's report on its request: route, waits, timers; untrusted bytes |
 //! | `histogram.rs` | times with a bounded relative error |
+//! | `bounds.rs` | bounds of exported histograms |
 //! | `bounded_map.rs` | map with a limited number of names from outside |
 //! | `statements.rs` | statements of one route, and statements that are repeated |
 //! | `route.rs` | sums of one route |
 //! | `route_name.rs` | name of a request's route |
 //! | `checkpoint_savings.rs` | saving of a booted application |
+//! | `releases.rs` | labels of the generations |
 //! | `recorded_error.rs` | an exception or fatal error of one request |
 //! | `recent_requests.rs` | details of the last slow and failed requests, in a ring each |
 //! | `errors.rs` | errors of all requests, grouped by class and place |
@@ -43,6 +45,7 @@ mod aggregate;
 mod aggregator;
 mod batch;
 mod bounded_map;
+mod bounds;
 mod checkpoint_savings;
 mod errors;
 pub mod export;
@@ -58,6 +61,7 @@ mod recent_parts;
 mod recent_requests;
 mod recorded_error;
 mod redaction;
+mod releases;
 mod report;
 mod route;
 mod route_name;
@@ -72,6 +76,7 @@ pub use aggregate::{Aggregate, Limits};
 pub use aggregator::{Clock, HistoryOptions, Insight, Notice, Options, now};
 pub use batch::{Batch, Marks, id_mark, mark};
 pub use bounded_map::OTHER;
+pub use bounds::Bounds;
 pub use checkpoint_savings::Saving;
 pub use errors::{ErrorGroup, ErrorGroups};
 pub use finished::{End, Finished, Model, Numbers};
@@ -84,6 +89,7 @@ pub use recent_parts::Part;
 pub use recent_requests::{RecentRequest, RecentRequests, RecentStatement, RecentTimer, Scene};
 pub use recorded_error::{ErrorCause, RecordedError};
 pub use redaction::{BLOT, Redaction};
+pub use releases::{Release, Releases};
 pub use report::{
     Boot, Entry, ErrorKind, Malformed, REPORT_BYTES_MAX, Report, ReportedError, SpanKind,
     Statement, StatementKind, Tags, TimedSpan, TimedSpans, Wait, WaitKind,

@@ -98,6 +98,9 @@ pub struct RecentRequest {
     /// Time in ns in which the request could run, and other processes did; 0: not measured.
     #[serde(default)] // A history may have been written by an older version.
     pub cpu_delay_ns: u64,
+    /// Label of the release that served it; empty: none was given.
+    #[serde(default, skip_serializing_if = "str::is_empty")] // Not in older versions.
+    pub release: Box<str>,
 }
 
 fn owned(tags: &[(&str, &str)]) -> Vec<(Box<str>, Box<str>)> {
@@ -137,6 +140,7 @@ impl RecentRequest {
             statements: Vec::new(),
             timeline: Vec::new(),
             cpu_delay_ns: 0,
+            release: Box::default(),
         };
         for entry in entries {
             kept.add(entry);

@@ -5,6 +5,8 @@
 fn modules_import_only_lower_ones() {
     let rooms = [
         "hex_id",
+        "bounds",
+        "releases",
         "finished",
         "report",
         "heat_map",

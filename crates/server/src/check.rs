@@ -14,7 +14,7 @@ use crate::{binary, certificates, engine, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access, statfs};
 use samovar_channel::{PhpQuestion, PhpResponse, jit_warning};
-use samovar_config::{Endpoint, Listen, Listener, Pool, Problems, Settings, Sources};
+use samovar_config::{Endpoint, Listen, Listener, Pool, Problems, Settings, Sources, release_of};
 use samovar_front::{Bound, Tls, ValidSettings, listeners};
 use samovar_insight::export::otlp::Exporter;
 use samovar_profile::Pusher;
@@ -173,6 +173,13 @@ fn look(settings: &Settings, found: &mut Report) {
         }
     }
     look_at_root(settings, found);
+    for (pool, own) in crate::pools::settings(settings) {
+        match release_of(own, None) {
+            Ok(label) if label.is_empty() => {}
+            Ok(label) => found.add(Level::Ok, "release", format!("`{label}` of pool `{pool}`")),
+            Err(error) => found.add(Level::Error, "release", error.to_string()),
+        }
+    }
     if !settings.shared.publish.is_empty() {
         let count = settings.shared.publish.len();
         let read = publish::read(settings);

@@ -18,7 +18,7 @@ use multi_pool::Round;
 pub(crate) use parts::{Parts, Reloader};
 use parts::{Prepared, Read, Served, Which};
 use samovar_config::names::by_flag;
-use samovar_config::{Pool, Settings, needs_restart, pools_need_restart};
+use samovar_config::{Pool, Settings, needs_restart, pools_need_restart, release_of};
 use samovar_front::{PreparedTls, ValidSettings};
 use samovar_wire::{ReloadOptions, ReloadResponse};
 use std::path::Path;
@@ -26,9 +26,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 impl Reloader {
-    pub(crate) fn new(parts: Parts) -> Reloader {
+    /// `labels` are those of the pools' releases, the default pool first.
+    pub(crate) fn new(parts: Parts, labels: Vec<String>) -> Reloader {
         let own = parts.first.pools.iter().map(|pool| pool.settings.clone());
-        let serving = std::iter::once(parts.first.clone()).chain(own).map(Served::new).collect();
+        let all = std::iter::once(parts.first.clone()).chain(own).zip(labels);
+        let serving = all.map(|(settings, label)| Served::new(settings, label)).collect();
         Reloader(Arc::new(parts), Arc::new(Mutex::new(serving)))
     }
 
@@ -74,6 +76,9 @@ impl Reloader {
             response.needs_restart =
                 if response.generation > 0 { needs_restart } else { Vec::new() };
             response.needs_all = needs_all;
+            if response.generation > 0 && parts.pools.is_empty() {
+                response.release = parts.releases.serving("").to_string();
+            }
             response.milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
             let serves = parts.supervisor.report().generation;
             parts.state.has_reloaded(response.generation.max(serves), tells_boot);
@@ -189,7 +194,8 @@ impl Reloader {
         if options.pool.is_some() {
             self.lies_apart(pool, &settings.root)?;
         }
-        let next = Served::new(settings);
+        let release = release_of(&settings, options.release.as_deref())?;
+        let next = Served::new(settings, release);
         let current = self.served();
         if let Some(why) = current[pool.at].lost_controller(&next).filter(|_| !force) {
             bail!(why);

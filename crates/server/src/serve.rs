@@ -34,11 +34,11 @@ use hooks::Hooks;
 use limits::Limits;
 use operators::Measured;
 use rustix::process::Rlimit;
-use samovar_config::{Settings, Sources};
+use samovar_config::{Settings, Sources, release_of};
 use samovar_front::{Bound, Front, FrontHandle, SupervisorLink, Tls};
 use samovar_insight::export::otlp::JobSpans;
 use samovar_insight::pinba::listener::PinbaIn;
-use samovar_insight::{HandoverGate, Insight, Intake};
+use samovar_insight::{HandoverGate, Insight, Intake, Release, Releases};
 use samovar_jobs::Jobs;
 use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
@@ -103,6 +103,8 @@ struct Settled {
     php: PathBuf,
     /// Worker binaries of the other pools.
     php_of_pools: Vec<PathBuf>,
+    /// Labels of the pools' releases, the default pool first.
+    labels: Vec<String>,
     /// Server that this one replaces.
     predecessor: Option<Predecessor>,
 }
@@ -126,6 +128,8 @@ fn settle(
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
     let php_of_pools = pools::locate(&settings)?;
+    let labels = crate::pools::settings(&settings).map(|(_, own)| release_of(own, None));
+    let labels = labels.collect::<Result<_, _>>()?;
     advice::advise(&settings);
     settings.pools.iter().for_each(|pool| advice::advise(&pool.settings));
     Ok(Settled {
@@ -137,6 +141,7 @@ fn settle(
         identity,
         php,
         php_of_pools,
+        labels,
         predecessor,
     })
 }
@@ -214,6 +219,7 @@ impl Drop for Closing {
 #[expect(clippy::too_many_lines, reason = "one line per part of the server, in order of start")]
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let Settled { since, settings, sources, open_files, service, identity, php, .. } = settled;
+    let (labels, releases) = (settled.labels, Releases::default());
     let (php, predecessor) = ((php, settled.php_of_pools), settled.predecessor);
     // The turn comes when the previous server's files are free.
     let handover_gate = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
@@ -224,7 +230,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
     let Measured { intake, insight, slow_log, sampling, job_spans, canaries } =
-        operators::measure(&settings, pinba, &handover_gate, developer.as_deref())?;
+        operators::measure(&settings, pinba, &handover_gate, developer.as_deref(), &releases)?;
     let of_front = (listeners, tls.clone(), ring, link, intake);
     let (front, front_handle, pools) =
         open_front(&settings, of_front, of_pools, follows, developer.as_deref())?;
@@ -251,6 +257,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         slow_log: slow_log.0.clone(),
         insight: insight.clone(),
         canaries: canaries.clone(),
+        releases: releases.clone(),
         sampling: sampling.clone(),
         graphs: graphs.clone(),
         loads,
@@ -264,8 +271,9 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     };
     let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, (token, logs), &settings, status.clone(), insight.clone())?;
+    let own = first_releases(&settings, &labels);
     let state = ServiceState::new(service.clone(), addresses.clone(), follows);
-    let reloader = Reloader::new(Parts {
+    let parts = Parts {
         sources,
         first: settings,
         environment: environment.clone(),
@@ -277,13 +285,17 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         keeper,
         insight: insight.clone(),
         canaries,
+        releases: releases.clone(),
         ears,
         published,
         schedules: schedules.clone(),
         pools: pools.clone(),
-    });
+    };
+    let reloader = Reloader::new(parts, labels);
     let (path, logs) = (control.path.clone(), logs.clone());
-    let beginning = Beginning::new(addresses, path, logs.clone(), state.clone(), insight.clone());
+    let (releases, of_log) = ((releases, own), logs.clone());
+    let beginning =
+        Beginning::new(addresses, path, of_log, state.clone(), insight.clone(), releases);
     let Succession { entrances, upgrader, endings } = succession::set(Stage {
         status,
         reloader: reloader.clone(),
@@ -327,6 +339,18 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         schedules,
         _entrances: Closing(entrances, upgrader),
     })
+}
+
+/// Returns the first generation of each pool with its label.
+fn first_releases(settings: &Settings, labels: &[String]) -> Vec<Release> {
+    let is_one = settings.pools.is_empty();
+    let first = |((name, _), label): ((&str, _), &String)| Release {
+        pool: if is_one { String::new() } else { name.to_owned() },
+        generation: 1,
+        label: label.as_str().into(),
+        ..Release::default()
+    };
+    crate::pools::settings(settings).zip(labels).map(first).collect()
 }
 
 /// Starts the threads that watch the workers, and the project in development mode.

@@ -65,6 +65,8 @@ pub struct CanaryQuestion {
     pub probe: Option<String>,
     /// Start: as of [`ReloadOptions`](crate::ReloadOptions).
     pub force: bool,
+    /// Start: as of [`ReloadOptions`](crate::ReloadOptions).
+    pub release: Option<String>,
     /// Start: the shares, ppm, ascending. Share: the new share.
     pub shares_ppm: Vec<u32>,
     /// Start: minimum time of each step, s.
@@ -131,6 +133,8 @@ pub struct CanaryStatus {
     pub reason: String,
     /// Its generation.
     pub generation: u64,
+    /// Label of its release; empty: none was given.
+    pub release: String,
     /// Its pool; empty if the server has one pool.
     pub pool: String,
     /// Its document root.
@@ -167,6 +171,9 @@ pub struct CanaryStatus {
 pub struct CanaryBrief {
     /// Its generation.
     pub generation: u64,
+    /// Label of its release; empty: none was given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub release: String,
     /// Its pool; empty if the server has one pool.
     pub pool: String,
     /// Its state: `running`, `promoting` or `aborting`.
@@ -192,6 +199,7 @@ impl CanaryStatus {
         let [requests_serving, requests_canary] = self.requests;
         CanaryBrief {
             generation: self.generation,
+            release: self.release.clone(),
             pool: self.pool.clone(),
             state: self.state.name().to_owned(),
             by: self.by.name().to_owned(),

@@ -124,6 +124,8 @@ pub struct ReloadOptions {
     pub probe: Option<String>,
     /// Reloads only this pool.
     pub pool: Option<String>,
+    /// Label of the release, instead of the one in the settings.
+    pub release: Option<String>,
 }
 
 impl fmt::Display for Request {
@@ -141,13 +143,16 @@ impl fmt::Display for Request {
             Request::Schedule(question) => write!(to, "schedule {}", line(question)),
             Request::Canary(question) => write!(to, "canary {}", line(question)),
             Request::Upgrade(options) => write!(to, "upgrade {}", line(options)),
-            Request::Reload(ReloadOptions { force, probe, pool }) => {
+            Request::Reload(ReloadOptions { force, probe, pool, release }) => {
                 to.write_str("reload")?;
                 if *force {
                     to.write_str(" force")?;
                 }
                 if let Some(name) = pool {
                     write!(to, " pool={name}")?;
+                }
+                if let Some(label) = release {
+                    write!(to, " release={label}")?;
                 }
                 probe.as_ref().map_or(Ok(()), |target| write!(to, " probe={target}"))
             }
@@ -202,6 +207,9 @@ impl ReloadOptions {
                     options.probe = Some(target.to_owned());
                 }
                 Some(("pool", name)) if !name.is_empty() => options.pool = Some(name.to_owned()),
+                Some(("release", label)) if !label.is_empty() => {
+                    options.release = Some(label.to_owned());
+                }
                 _ => return Err(Misunderstood::ReloadOptions),
             }
         }
@@ -215,6 +223,9 @@ impl ReloadOptions {
 pub struct ReloadResponse {
     /// Generation that serves now; 0: there is no new one.
     pub generation: u64,
+    /// Label of its release; empty: none was given, or there are several pools.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub release: String,
     /// Time from the command to the takeover.
     pub milliseconds: u64,
     /// Keys of changed settings that only a restart can apply.
@@ -321,7 +332,11 @@ mod tests {
                 let probe = probe.map(str::to_owned);
                 for pool in [None, Some("api".to_owned())] {
                     let probe = probe.clone();
-                    requests.push(Request::Reload(ReloadOptions { force, probe, pool }));
+                    for release in [None, Some("v1.2+3".to_owned())] {
+                        let (probe, pool) = (probe.clone(), pool.clone());
+                        let options = ReloadOptions { force, probe, pool, release };
+                        requests.push(Request::Reload(options));
+                    }
                 }
             }
         }

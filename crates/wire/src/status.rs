@@ -49,6 +49,9 @@ pub struct Status {
     pub predecessor_pid: i32,
     /// Generation that serves; counted from 1.
     pub generation: u64,
+    /// Label of its release; empty: none was given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub release: String,
     /// Whether a new generation boots while the current one serves.
     pub reloading: bool,
     /// The canary that serves a share of the requests.
@@ -173,6 +176,9 @@ pub struct PoolStatus {
     pub name: String,
     /// Generation that serves; 0: none does.
     pub generation: u64,
+    /// Label of its release; empty: none was given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub release: String,
     /// Whether a new generation boots while the current one serves.
     pub reloading: bool,
     /// Whether the application failed to boot or the pool failed to start.

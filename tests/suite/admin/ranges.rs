@@ -104,7 +104,7 @@ fn release_is_compared_with_the_time_before_at_once() {
             }
         }
         let routes = ask(&server, "/routes?range=release").text();
-        assert!(routes.contains("generation 2 took over"), "{routes}");
+        assert!(routes.contains("since generation 2"), "{routes}");
         server.stop();
     }
 }

@@ -9,7 +9,7 @@ use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::{Event, EventKind, Minute, Store, StoreLimits};
 use samovar_insight::{
     Aggregate, Batch, Boot, Entry, ErrorKind, Finished, HistoryOptions, Insight, Limits, Model,
-    Numbers, ReportedError, Wait, WaitKind, Witness as _, intake,
+    Numbers, Release, ReportedError, Wait, WaitKind, Witness as _, intake,
 };
 use samovar_profile::calls::{Calls, Selected};
 use samovar_profile::loads::Explained;
@@ -128,7 +128,12 @@ impl Shop {
                 |(kind, text): (EventKind, &str)| Event { at: at + 20, kind, text: text.into() };
             let events = event_at(minute).map(event).into_iter().collect();
             let happened = Minute { at, ..Minute::default() };
-            store.put(&Minute { events, ..figures.close_minute(at + 60).unwrap_or(happened) })?;
+            let releases = release_at(minute, at + 20).into_iter().collect();
+            store.put(&Minute {
+                events,
+                releases,
+                ..figures.close_minute(at + 60).unwrap_or(happened)
+            })?;
         }
         let mut second = end;
         while second < samovar_insight::now() {
@@ -167,6 +172,18 @@ fn requests_of(dice: &mut (Dice, u64), at: u64, requests: u64) -> Batch {
         request(&mut dice.0, n, at, &mut batch);
     }
     batch
+}
+
+/// Returns the release that began in a minute.
+fn release_at(minute: u64, at: u64) -> Option<Release> {
+    let (generation, label) = match MINUTES - minute {
+        1_300 => (1, "v2.3.0"),
+        640 => (2, "v2.4.0"),
+        70 => (2, "v2.4.1"),
+        9 => (3, "v2.5.0-rc.1+8c1f2e0"),
+        _ => return None,
+    };
+    Some(Release { at, pool: String::new(), generation, label: label.into() })
 }
 
 fn event_at(minute: u64) -> Option<(EventKind, &'static str)> {

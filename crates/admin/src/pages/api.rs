@@ -27,7 +27,7 @@ pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResp
     }
     let Some(insight) = &sources.insight else { return response::not_found() };
     let now = samovar_insight::now();
-    let range = match Range::of(query, now) {
+    let range = match sources.range(query, now) {
         Ok(range) => range,
         Err(invalid) => {
             let said = json!({"error": invalid.what, "hint": invalid.hint});
@@ -228,6 +228,8 @@ fn error(group: &ErrorGroup) -> Value {
         "last_at": group.last_at,
         "first_generation": group.first_generation,
         "last_generation": group.last_generation,
+        "first_release": group.first_release,
+        "last_release": group.last_release,
         "routes": routes,
         "requests": requests,
         "latest": group.latest,

@@ -29,7 +29,7 @@ mod workers;
 
 use crate::frame;
 use crate::query::Query;
-use crate::range::{InvalidRange, Range};
+use crate::range::{InvalidRange, Known, Range};
 use crate::range_links;
 use crate::response::{self, AdminResponse};
 use crate::sources::Sources;
@@ -94,7 +94,7 @@ pub(super) fn is_live(path: &str) -> bool {
 /// Returns the page's main part, for streams.
 pub(super) fn main(path: &str, query: &Query, sources: &Sources) -> Option<String> {
     let now = samovar_insight::now();
-    let range = Range::of(query, now).ok()?;
+    let range = sources.range(query, now).ok()?;
     let view = View::new(sources, query, now, range);
     let main = page_of(path).map(|page| (page.show)(&view).main.into_string())?;
     Some(range_links::keep(&main, &range.pairs(), is_page))
@@ -103,7 +103,7 @@ pub(super) fn main(path: &str, query: &Query, sources: &Sources) -> Option<Strin
 pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResponse {
     let Some(page) = page_of(path) else { return response::not_found() };
     let now = samovar_insight::now();
-    let (shown, range) = match Range::of(query, now) {
+    let (shown, range) = match sources.range(query, now) {
         Ok(range) => ((page.show)(&View::new(sources, query, now, range)), range),
         Err(invalid) => (refused(path, query, &invalid), Range::default()),
     };
@@ -121,7 +121,7 @@ fn is_page(path: &str) -> bool {
 
 /// Returns the page for a query without a valid range.
 fn refused(path: &str, query: &Query, invalid: &InvalidRange) -> Shown {
-    let picker = picker::links(path, query, &Range::default());
+    let picker = picker::links(path, query, &Range::default(), &Known::default());
     let InvalidRange { what, hint } = invalid;
     let main = html! {
         h1 { "Invalid time range" }

@@ -1,5 +1,6 @@
 use super::{Against, DAY_S, HOUR_S, Known, Period, Range, Span, parse};
 use crate::format;
+use crate::known_releases::KnownRelease;
 use crate::query::{Query, link};
 
 const NOW: u64 = 1_795_860_023; // 2026-11-28 10:00:23
@@ -9,8 +10,9 @@ fn range(query: &str) -> Range {
 }
 
 fn known(release: Option<u64>) -> Known {
-    let release = release.map(|at| (at, "generation 2".to_owned()));
-    Known { now: NOW, start: NOW - 5 * HOUR_S, release }
+    let one = |at| KnownRelease::since(at, "generation 2".to_owned());
+    let releases = release.map(one).into_iter().collect();
+    Known { now: NOW, start: NOW - 5 * HOUR_S, releases }
 }
 
 #[test]
@@ -62,7 +64,11 @@ fn links_keep_parameters_of_query() {
 #[test]
 fn invalid_value_is_refused_with_a_hint() {
     for (query, what, hint) in [
-        ("range=2h", "unknown value of `range`: `2h`", "15m, 1h, 6h, 1d, 7d, release, start"),
+        (
+            "range=2h",
+            "unknown value of `range`: `2h`",
+            "15m, 1h, 6h, 1d, 7d, release, previous-release, release:LABEL, start",
+        ),
         ("range=%ff", "`range` is not UTF-8", "percent-encode"),
         ("compare=%3Cscript%3E", "`<script>`", "previous, day, release, none"),
         ("from=yesterday", "`from` is not a time: `yesterday`", "2026-11-28T10:00"),

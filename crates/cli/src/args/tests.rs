@@ -77,18 +77,24 @@ fn status_reload_and_stop_are_parsed() {
     check(
         "samovar reload --control /a",
         "Reload { control: Some(\"/a\"), options: ReloadOptions { force: false, probe: None, \
-         pool: None }, canary: None }",
+         pool: None, release: None }, canary: None }",
     );
     check(
         "samovar reload --canary 1%,5% --by client --step 2m --root /srv/43",
-        "Reload { control: None, options: ReloadOptions { force: false, probe: None, pool: None }, \
-         canary: Some(CanaryQuestion { action: Start, pool: None, probe: None, force: false, \
-         shares_ppm: [10000, 50000], step_s: 120, by: Client, root: Some(\"/srv/43\") }) }",
+        "Reload { control: None, options: ReloadOptions { force: false, probe: None, pool: None, \
+         release: None }, canary: Some(CanaryQuestion { action: Start, pool: None, probe: None, \
+         force: false, release: None, shares_ppm: [10000, 50000], step_s: 120, by: Client, \
+         root: Some(\"/srv/43\") }) }",
     );
     check(
         "samovar reload --force --probe /x --probe /health?a=b --force",
         "Reload { control: None, options: ReloadOptions { force: true, probe: \
-         Some(\"/health?a=b\"), pool: None }, canary: None }",
+         Some(\"/health?a=b\"), pool: None, release: None }, canary: None }",
+    );
+    check(
+        "samovar reload --release v1 --release 2.0-rc.1+8c1f2e0",
+        "Reload { control: None, options: ReloadOptions { force: false, probe: None, pool: None, \
+         release: Some(\"2.0-rc.1+8c1f2e0\") }, canary: None }",
     );
     check("samovar stop", "Stop { control: None }");
     check("samovar stop --control=/a --control=/b", "Stop { control: Some(\"/b\") }");

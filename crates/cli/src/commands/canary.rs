@@ -172,7 +172,12 @@ pub(crate) fn headline(canary: &CanaryBrief) -> String {
         }
         state => printable(state),
     };
-    format!("canary: generation {}{pool} {share}, {} s\n", canary.generation, canary.age_s)
+    let release = if canary.release.is_empty() {
+        String::new()
+    } else {
+        format!(" (release {})", printable(&canary.release))
+    };
+    format!("canary: generation {}{release}{pool} {share}, {} s\n", canary.generation, canary.age_s)
 }
 
 fn render(canary: &CanaryStatus) -> String {

@@ -53,6 +53,16 @@ fn define() -> Command {
             "Only this pool; `default` is the pool of the settings outside of [[pool]]",
         ))
         .args(takeover_arguments())
+        .arg(
+            Arg::new("release")
+                .long("release")
+                .value_name("LABEL")
+                .overrides_with("release")
+                .value_parser(release)
+                .help(
+                    "Label of the release, such as a version, instead of the one in the settings",
+                ),
+        )
         .args(canary_arguments())
 }
 
@@ -134,6 +144,7 @@ pub(crate) fn canary_question(
         pool: options.pool.clone(),
         probe: options.probe.clone(),
         force: options.force,
+        release: options.release.clone(),
         shares_ppm: shares.clone(),
         step_s: matches.get_one::<Duration>("step").map_or(0, Duration::as_secs),
         by: by.unwrap_or_default(),
@@ -146,6 +157,10 @@ fn hint(flag: &str) -> Option<&'static str> {
         "--probe <TARGET>" => {
             Some("it takes a path with an optional query, such as `/` or `/health?full=1`")
         }
+        "--release <LABEL>" => Some(
+            "it takes up to 100 letters, digits, `.`, `_`, `-`, `+`, `/`, `:`, `@`, `~`, a letter \
+             or digit first",
+        ),
         "--canary <SHARES>" => Some("it takes shares, such as `5%` or `1%,5%,25%,100%`"),
         "--step <TIME>" => Some("it takes a time, such as `10m`"),
         _ => None,
@@ -158,11 +173,16 @@ fn probe(text: &str) -> Result<String, String> {
     if is_target { Ok(text.to_owned()) } else { Err(String::new()) }
 }
 
+fn release(text: &str) -> Result<String, String> {
+    if samovar_config::is_release(text) { Ok(text.to_owned()) } else { Err(String::new()) }
+}
+
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     let options = ReloadOptions {
         force: matches.get_flag("force"),
         probe: matches.get_one::<String>("probe").cloned(),
         pool: matches.get_one::<String>("pool").cloned(),
+        release: matches.get_one::<String>("release").cloned(),
     };
     let canary = canary_question(matches, &options)?.map(Box::new);
     Ok(Box::new(Reload { control: control(matches, sources)?, options, canary }))
@@ -224,7 +244,8 @@ pub(crate) fn reload(path: &Path, options: &ReloadOptions) -> Result<String, Ref
         );
     }
     if response.pools.is_empty() {
-        let _ = writeln!(text, "generation {} serves after {seconds:.2} s", response.generation);
+        let (number, named) = (response.generation, of_release(&response.release));
+        let _ = writeln!(text, "generation {number}{named} serves after {seconds:.2} s");
     } else {
         text += serving.trim_start();
     }
@@ -250,6 +271,11 @@ impl Run for Reload {
         terminal::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Returns `, release 1.2,` for a generation with a label.
+fn of_release(label: &str) -> String {
+    if label.is_empty() { String::new() } else { format!(", release {},", printable(label)) }
 }
 
 /// Returns a line for each pool whose new generation serves, if there are several pools.

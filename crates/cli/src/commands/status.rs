@@ -67,6 +67,15 @@ impl Run for ShowStatus {
     }
 }
 
+/// Returns `generation 2, release 1.2`, or without a label `generation 2`.
+fn generation(of: &Status) -> String {
+    let label = match &*of.release {
+        "" => String::new(),
+        label => format!(", release {label}"),
+    };
+    format!("generation {}{label}", of.generation)
+}
+
 fn render(status: &Status) -> String {
     let mut out = String::new();
     let s = status;
@@ -89,12 +98,12 @@ fn render(status: &Status) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "samovar {} {state} on {}: {verdict}  (pid {}, up {}, generation {})",
+        "samovar {} {state} on {}: {verdict}  (pid {}, up {}, {})",
         s.version,
         s.listen.join(", "),
         s.pid,
         age(s.uptime_seconds),
-        s.generation
+        generation(s)
     );
     out.push_str(&(before + &s.canary.as_ref().map(canary::headline).unwrap_or_default()));
     render_findings(&health, &mut out);

@@ -153,6 +153,18 @@ pub(crate) fn target(text: &str) -> bool {
     text.starts_with('/') && !text.contains(|c: char| c <= ' ' || c == '\u{7f}')
 }
 
+/// Maximum length of a release's label in bytes.
+const RELEASE_BYTES_MAX: usize = 100;
+
+/// Returns whether a text is the label of a release. No character of it has a meaning in HTML, in
+/// a log or in a terminal.
+#[must_use]
+pub fn release(text: &str) -> bool {
+    text.len() <= RELEASE_BYTES_MAX
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+/:@~".contains(&b))
+}
+
 /// Whether the text is a media type: `text/html` or `text/*`.
 pub(crate) fn media_type(text: &str) -> bool {
     let is_token = |text: &str| {

@@ -46,9 +46,11 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// Settings that a pool can override.
-pub(crate) const OWN: [&str; 69] = [
+pub(crate) const OWN: [&str; 71] = [
     "root",
     "reload_probe",
+    "release",
+    "release_file",
     "server_name",
     "static_files",
     "request_buffering",
@@ -120,11 +122,13 @@ pub(crate) const OWN: [&str; 69] = [
 
 /// Settings that describe the application. A pool with its own root runs another application and
 /// does not inherit them.
-pub(crate) const OF_APPLICATION: [&str; 10] = [
+pub(crate) const OF_APPLICATION: [&str; 12] = [
     "checkpoint_after",
     "checkpoint_resume",
     "warmup",
     "reload_probe",
+    "release",
+    "release_file",
     "rollback_every",
     "compat",
     "boot_reads",

@@ -26,7 +26,7 @@ mod scheduling;
 mod secure;
 
 pub use logs::{AccessLogFormat, LogFormat, LogLevel};
-pub use measured::{Insight, Otlp, Profile, Push, TraceFrom};
+pub use measured::{Insight, Otlp, OtlpHistograms, Profile, Push, TraceFrom};
 pub use scheduling::Scheduling;
 pub use secure::{Acme, AcmeChallenge, ClientCertificates, Tls, TlsVersion};
 
@@ -57,6 +57,10 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Target of the request that a reload's new workers must answer; `None`: no such request.
     pub reload_probe: Option<String>,
+    /// Label of the application's release.
+    pub release: Option<String>,
+    /// File with the label; it is read at each start and reload.
+    pub release_file: Option<PathBuf>,
     /// `SERVER_SOFTWARE`: printable ASCII.
     pub server_software: String,
     /// `PHP_SAPI`: lower-case letters, digits, `-` and `_`.

@@ -1,6 +1,7 @@
 //! Metrics of the aggregate, with names and units in Prometheus' style.
 
 use crate::aggregate::Aggregate;
+use crate::bounds::Bounds;
 use crate::export::exposition::{Buckets, Exemplar, Families, Kind};
 use crate::finished::{End, Model};
 use crate::histogram::Histogram;
@@ -11,35 +12,6 @@ use crate::store::EventKind;
 use std::sync::Arc;
 
 const NS_PER_S: f64 = 1e9;
-/// Bounds of the classic histograms, in ms/20: half a millisecond to ten seconds, at most 1.5 times
-/// apart. A quantile that Prometheus interpolates is off by the distance of two bounds at most.
-const BOUNDS_20TH_MS: [u64; 31] = {
-    /// Bounds of ten times, from which the others follow.
-    const DECADE: [u64; 7] = [20, 30, 40, 50, 70, 100, 150];
-    let mut bounds = [0; 31];
-    (bounds[0], bounds[1], bounds[30]) = (10, 15, 200_000);
-    let (mut at, mut scale) = (2, 1);
-    while at < 30 {
-        bounds[at] = DECADE[(at - 2) % 7] * scale;
-        at += 1;
-        if (at - 2) % 7 == 0 {
-            scale *= 10;
-        }
-    }
-    bounds
-};
-
-/// The same in ns.
-const BOUNDS_NS: [u64; 31] = {
-    let mut bounds = BOUNDS_20TH_MS;
-    let mut at = 0;
-    while at < bounds.len() {
-        bounds[at] *= 1_000_000 / 20;
-        at += 1;
-    }
-    bounds
-};
-
 /// Counter of a route: its name, help and value.
 type RouteCounter = (&'static str, &'static str, fn(&Costs) -> f64);
 
@@ -125,6 +97,7 @@ fn requests(figures: &Aggregate, page: &mut dyn Families) {
 }
 
 fn durations(figures: &Aggregate, page: &mut dyn Families) {
+    let bounds = figures.bounds();
     page.family(
         "samovar_http_request_duration_seconds",
         Kind::Histogram,
@@ -132,7 +105,7 @@ fn durations(figures: &Aggregate, page: &mut dyn Families) {
     );
     for (route, found) in figures.routes() {
         let exemplar = exemplar(found);
-        histogram(&[("route", route)], &found.costs.wall, exemplar.as_ref(), page);
+        histogram(&[("route", route)], (bounds, &found.costs.wall), exemplar.as_ref(), page);
     }
     let total = figures.total();
     for (name, kind, help, of) in [
@@ -156,7 +129,7 @@ fn durations(figures: &Aggregate, page: &mut dyn Families) {
         ),
     ] {
         page.family(name, kind, help);
-        histogram(&[], of, None, page);
+        histogram(&[], (bounds, of), None, page);
     }
 }
 
@@ -169,15 +142,15 @@ fn exemplar(route: &RouteFigures) -> Option<Exemplar> {
 
 fn histogram(
     labels: &[(&str, &str)],
-    times: &Histogram,
+    (bounds, times): (&Bounds, &Histogram),
     exemplar: Option<&Exemplar>,
     page: &mut dyn Families,
 ) {
     page.buckets(
         labels,
         &Buckets {
-            bounds: &BOUNDS_NS.map(seconds),
-            cumulative: &times.cumulative(&BOUNDS_NS),
+            bounds: &bounds.ns().iter().copied().map(seconds).collect::<Vec<_>>(),
+            cumulative: &times.cumulative(bounds.ns()),
             count: times.count(),
             sum: seconds(times.sum_ns()),
             exemplar,
@@ -328,6 +301,7 @@ mod tests {
     use super::metrics;
     use crate::aggregate::{Aggregate, Limits};
     use crate::batch::Batch;
+    use crate::bounds::Bounds;
     use crate::export::exposition::{Exposition, Format};
     use crate::finished::{End, Finished, Model, Numbers};
     use crate::report::{Entry, ErrorKind, ReportedError, Wait, WaitKind};
@@ -396,14 +370,62 @@ mod tests {
         }
     }
 
-    #[test]
-    fn classic_bounds_are_at_most_one_and_a_half_apart() {
-        let is_near = |pair: &[u64]| pair[0] < pair[1] && pair[1] * 2 <= pair[0] * 3;
-        assert!(super::BOUNDS_NS.windows(2).all(is_near), "{:?}", super::BOUNDS_NS);
-        // Rules of users compare with these bounds.
-        for tenths in [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 100_000] {
-            assert!(super::BOUNDS_NS.contains(&(tenths * 100_000)), "{tenths}");
+    /// Returns a quantile as Prometheus' `histogram_quantile` computes it: interpolated between two
+    /// bounds.
+    fn quantile(q: f64, page: &str) -> f64 {
+        let name = "samovar_http_request_duration_seconds_bucket{route=\"shop\",le=\"";
+        let lines = page.lines().filter_map(|line| line.strip_prefix(name)?.split_once("\"} "));
+        let number = |text: &str| text.parse::<f64>().expect("a number");
+        let buckets: Vec<_> = lines.map(|(le, n)| (number(le), number(n))).collect();
+        let rank = q * buckets.last().expect("a bucket").1;
+        let (mut from, mut below) = (0.0, 0.0);
+        for (bound, count) in buckets {
+            if count >= rank {
+                return from + (bound - from) * (rank - below) / (count - below);
+            }
+            (from, below) = (bound, count);
         }
+        f64::NAN
+    }
+
+    /// The 95th percentile was displayed as 97 ms for 59 ms, with bounds 2.5 times apart.
+    #[test]
+    fn interpolated_quantiles_are_near_with_usual_bounds_only() {
+        let shop = Entry::Route("shop").encode();
+        let planted = |bounds: Bounds, scale: u64| {
+            let mut figures = Aggregate::new(Limits { routes_max: 10, slow_ns: u64::MAX });
+            figures = figures.bounded(bounds);
+            for chunk in 0..100 {
+                let mut batch = Batch::default();
+                for n in 0..100_u64 {
+                    // 20 to 60 ms, evenly, for a scale of 1,000.
+                    let wall_ns = (20_000 + 4 * (chunk * 100 + n)) * scale;
+                    let numbers = Numbers { status: 200, worker: 1, wall_ns, ..Numbers::default() };
+                    let finished = Finished { numbers, report: &shop, ..Finished::default() };
+                    batch.put(&finished);
+                }
+                figures.take(&batch, 1);
+            }
+            let mut page = Exposition::new(Format::Text);
+            metrics(&figures, 0, &mut page);
+            String::from_utf8(page.finish()).expect("text")
+        };
+        for scale in [40, 150, 1_000, 1_700, 9_000, 100_000] {
+            let page = planted(Bounds::default(), scale);
+            for q in [0.5, 0.9, 0.95, 0.99] {
+                let truth = (20_000.0 + 40_000.0 * q) * scale as f64 / 1e9;
+                let shown = quantile(q, &page);
+                // The distance of two bounds is the limit; it is reached if all times of a bucket
+                // are at its end.
+                assert!((0.66..1.5).contains(&(shown / truth)), "{q}: {shown}, not {truth}");
+            }
+        }
+        let shown = quantile(0.95, &planted(Bounds::default(), 1_000));
+        assert!((shown / 0.058 - 1.0).abs() < 0.25, "{shown}");
+        let coarse = [25, 50, 100].map(std::time::Duration::from_millis);
+        let page = planted(Bounds::of(&coarse), 1_000);
+        assert!(quantile(0.95, &page) > 1.25 * 0.058, "{page}");
+        assert_eq!(page.matches("duration_seconds_bucket{route=").count(), 4);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod spans;
 pub use exporter::{Exporter, OtlpOptions};
 pub use identity::Identity;
 pub use job_spans::{JobBatch, JobSpans};
-pub use measures::Measures;
+pub use measures::{HistogramForm, Measures};
 pub use samovar_outbound::Unusable;
 pub use spans::Spans;
 

@@ -5,10 +5,12 @@ use super::route_minute::RouteMinute;
 use super::rows::{ALL_ROUTES, Event, EventKind, Minute, MinuteCosts, decode, encode};
 use super::schema;
 use crate::recent_requests::RecentRequest;
+use crate::releases::Release;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -140,6 +142,13 @@ impl Store {
                 .prepare_cached("INSERT INTO events (at, kind, text) VALUES (?1, ?2, ?3)")?
                 .execute(params![event.at, event.kind.name(), event.text])?;
         }
+        for release in &minute.releases {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO releases (at, pool, generation, label) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![release.at, release.pool, release.generation, &*release.label])?;
+        }
         for kept in &minute.kept {
             transaction
                 .prepare_cached(
@@ -180,7 +189,7 @@ impl Store {
 
     fn forget_before(&mut self, at: u64) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
-        for table in ["minutes", "hours", "events", "requests"] {
+        for table in ["minutes", "hours", "events", "releases", "requests"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE at < ?1"), [at])?;
         }
         transaction.commit()
@@ -307,6 +316,29 @@ impl Store {
             let mut events = rows.collect::<rusqlite::Result<Vec<_>>>()?;
             events.reverse();
             Ok(events)
+        };
+        read().map_err(failed(&self.path))
+    }
+
+    /// Returns the last releases that began in `from..to`, at most `most`, in order. A file of an
+    /// older version has none.
+    pub fn releases(&self, from: u64, to: u64, most: u32) -> Result<Vec<Release>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Release>> {
+            let is_table = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'releases'";
+            if self.connection.query_row(is_table, [], |row| row.get::<_, u64>(0))? == 0 {
+                return Ok(Vec::new());
+            }
+            let mut statement = self.connection.prepare_cached(
+                "SELECT at, pool, generation, label FROM releases
+                 WHERE at >= ?1 AND at < ?2 ORDER BY at DESC, rowid DESC LIMIT ?3",
+            )?;
+            let rows = statement.query_map(params![from, to, most.min(ROWS_MAX)], |row| {
+                let label = Arc::from(row.get::<_, String>(3)?);
+                Ok(Release { at: row.get(0)?, pool: row.get(1)?, generation: row.get(2)?, label })
+            })?;
+            let mut releases = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+            releases.reverse();
+            Ok(releases)
         };
         read().map_err(failed(&self.path))
     }

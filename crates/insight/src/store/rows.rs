@@ -2,6 +2,7 @@
 
 use super::route_minute::RouteMinute;
 use crate::recent_requests::RecentRequest;
+use crate::releases::Release;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub enum EventKind {
     Config,
     /// The server stopped.
     Stop,
+    /// A canary serves a share of the requests.
+    Canary,
     /// A kind that only another version knows.
     Unknown,
 }
@@ -34,7 +37,7 @@ pub enum EventKind {
 impl EventKind {
     pub(crate) const COUNT: usize = Self::NAMES.len();
 
-    const NAMES: [(EventKind, &'static str); 10] = [
+    const NAMES: [(EventKind, &'static str); 11] = [
         (EventKind::Start, "start"),
         (EventKind::Reload, "reload"),
         (EventKind::ReloadFailed, "reload_failed"),
@@ -44,6 +47,7 @@ impl EventKind {
         (EventKind::Recycle, "recycle"),
         (EventKind::Config, "config"),
         (EventKind::Stop, "stop"),
+        (EventKind::Canary, "canary"),
         (EventKind::Unknown, "unknown"),
     ];
 
@@ -110,6 +114,8 @@ pub struct Minute {
     pub routes: Arc<Vec<(Box<str>, RouteMinute)>>,
     /// Events in it.
     pub events: Vec<Event>,
+    /// Releases that began in it.
+    pub releases: Vec<Release>,
     /// Slow and failed requests that ended in it.
     pub kept: Vec<Arc<RecentRequest>>,
 }

@@ -22,6 +22,10 @@ const TABLES: &str = "
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS events (at INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
     CREATE INDEX IF NOT EXISTS events_at ON events (at);
+    CREATE TABLE IF NOT EXISTS releases (
+        at INTEGER NOT NULL, pool TEXT NOT NULL, generation INTEGER NOT NULL, label TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS releases_at ON releases (at);
     CREATE TABLE IF NOT EXISTS requests (
         at INTEGER NOT NULL, id TEXT NOT NULL, route TEXT NOT NULL, details BLOB NOT NULL
     );

@@ -18,8 +18,12 @@ pub(crate) type Reports = Arc<Mutex<Vec<String>>>;
 pub(crate) fn stage(endpoint: &str, change: impl FnOnce(&mut OtlpOptions)) -> (Stage, Reports) {
     let told = Reports::default();
     let into = Arc::clone(&told);
-    let identity =
-        Identity { service: "shop".into(), version: "1.2.3".into(), host: "web1".into() };
+    let identity = Identity {
+        service: "shop".into(),
+        version: "1.2.3".into(),
+        host: "web1".into(),
+        ..Identity::default()
+    };
     let trouble =
         Box::new(move |text: &str| into.lock().expect("nobody panicked").push(text.to_owned()));
     let mut options = OtlpOptions {

@@ -67,6 +67,7 @@ impl Run {
             state: self.state,
             reason: self.reason.clone(),
             generation: self.generation,
+            release: self.release.clone(),
             pool: self.pool.clone(),
             root: self.roots[1].clone(),
             by: self.by,

@@ -28,6 +28,8 @@ pub(crate) struct Start {
     /// Name of its pool; empty if the server has one pool.
     pub(crate) pool: String,
     pub(crate) generation: u64,
+    /// Label of its release; empty: none was given.
+    pub(crate) release: String,
     /// Document roots of the serving generation and of the canary.
     pub(crate) roots: [PathBuf; 2],
     pub(crate) by: CanaryAssignment,
@@ -42,6 +44,7 @@ pub(crate) struct Start {
 pub(super) struct Run {
     pub(super) pool: String,
     pub(super) generation: u64,
+    pub(super) release: String,
     pub(super) roots: [PathBuf; 2],
     pub(super) by: CanaryAssignment,
     pub(super) front: FrontHandle,
@@ -60,12 +63,13 @@ pub(super) struct Run {
 impl Canaries {
     /// Sends the first share of the requests to the canary.
     pub(crate) fn begin(&self, start: Start) {
-        let Start { pool, generation, roots, by, front, routing, steps, admit } = start;
+        let Start { pool, generation, release, roots, by, front, routing, steps, admit } = start;
         front.set_canary(Some(&routing));
         tracing::info!(generation, share = share_text(routing.share_ppm), "the canary serves");
         *self.run() = Some(Run {
             pool,
             generation,
+            release,
             roots,
             by,
             front,

@@ -20,7 +20,7 @@ use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Rejection, Tls};
 use samovar_insight::store::{Event, EventKind};
-use samovar_insight::{Costs, Insight, now};
+use samovar_insight::{Costs, Insight, Releases, now};
 use samovar_jobs::Jobs;
 use samovar_log::Log;
 use samovar_profile::loads::{Explained, Loads};
@@ -54,6 +54,7 @@ pub(crate) struct StatusSources {
     pub(crate) slow_log: Option<Log>,
     pub(crate) insight: Option<Arc<Insight>>,
     pub(crate) canaries: Canaries,
+    pub(crate) releases: Releases,
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// Call graphs of traced requests, if requests are traced.
     pub(crate) graphs: Option<Graphs>,
@@ -172,7 +173,9 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         .chain(sources.pools.iter().map(|pool| (&pool.shared, &pool.published)));
     let insight = sources.insight.as_deref();
     let pools = all.iter().filter(|_| !is_one).zip(memories);
-    let pools = pools.map(|(pool, memory)| pool_status(*pool, memory, insight)).collect();
+    let label = |pool: &str| sources.releases.serving(pool).to_string();
+    let pools = pools.map(|(pool, memory)| pool_status(*pool, label(pool.0), memory, insight));
+    let pools = pools.collect();
     let mut status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -184,6 +187,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         draining: !sources.front.is_ready(),
         predecessor_pid: sources.predecessor.as_ref().and_then(Predecessor::pid).unwrap_or(0),
         generation: report.generation,
+        release: label(if is_one { "" } else { DEFAULT_POOL }),
         reloading: all.iter().any(|(_, _, report)| report.is_reloading),
         canary: sources
             .canaries
@@ -267,6 +271,7 @@ fn kills<'a>(reports: impl Iterator<Item = &'a Report>) -> BTreeMap<String, u64>
 
 fn pool_status(
     (name, front, report): (&str, &CountersSnapshot, &Report),
+    release: String,
     (memory, published): (&Shared, &Publishing),
     insight: Option<&Insight>,
 ) -> PoolStatus {
@@ -278,6 +283,7 @@ fn pool_status(
     PoolStatus {
         name: name.to_owned(),
         generation: report.generation,
+        release,
         reloading: report.is_reloading,
         failed: report.boot_failed,
         image: report.image.as_ref().map(|image| image.mode.word().to_owned()).unwrap_or_default(),

@@ -40,6 +40,7 @@ struct Prepared {
     routing: ValidSettings,
     steps: Steps,
     roots: [PathBuf; 2],
+    release: String,
 }
 
 impl Reloader {
@@ -74,9 +75,10 @@ impl Reloader {
         if !is_one && question.pool.is_none() {
             bail!("the server has several pools\nhint: add `--pool NAME`");
         }
-        let CanaryQuestion { force, probe, .. } = question;
+        let CanaryQuestion { force, probe, release, .. } = question;
         let pool = question.pool.clone().filter(|_| !is_one);
-        let options = ReloadOptions { force: *force, probe: probe.clone(), pool };
+        let options =
+            ReloadOptions { force: *force, probe: probe.clone(), pool, release: release.clone() };
         let wanted = self.wanted(&ReloadOptions { pool: question.pool.clone(), ..options.clone() });
         let pool = *wanted?.first().context("there is a pool")?;
         if question.root.is_some() && pool.at > 0 {
@@ -87,10 +89,11 @@ impl Reloader {
         let plan = self.plan(self.read_at(question.root.as_deref())?, &options);
         let prepared = self.prepare(pool, plan.settings[pool.at].clone(), &options)?;
         let routing = prepared.of_front.clone();
+        let release = prepared.serving.release.clone();
         let roots = [&self.served()[pool.at].settings.root, &plan.settings[pool.at].root];
         let roots = roots.map(Clone::clone);
         let (_, order) = transaction::ordered(pool, prepared, &options, &plan);
-        Ok(Prepared { at: pool.at, order, plan: Arc::new(plan), routing, steps, roots })
+        Ok(Prepared { at: pool.at, order, plan: Arc::new(plan), routing, steps, roots, release })
     }
 
     fn order_canary(
@@ -100,7 +103,7 @@ impl Reloader {
         client: Client,
         since: Instant,
     ) {
-        let Prepared { at, order, plan, routing, steps, roots } = prepared;
+        let Prepared { at, order, plan, routing, steps, roots, release } = prepared;
         let Some(pool) = self.0.pools().nth(at) else { return };
         let (own, of_gate) = (self.clone(), client.clone());
         let name = if self.0.pools.is_empty() { String::new() } else { pool.name.to_owned() };
@@ -117,8 +120,9 @@ impl Reloader {
             if let Some(insight) = &own.0.insight {
                 insight.want_all(true);
             }
-            own.0.note(EventKind::Reload, || format!("canary: generation {generation} serves"));
-            let start = Start { pool: name, generation, roots, by, front, routing, steps, admit };
+            own.note_canary(at, generation, &release);
+            let start =
+                Start { pool: name, generation, release, roots, by, front, routing, steps, admit };
             own.0.canaries.begin(start);
             of_gate.respond(CanaryResponse {
                 milliseconds: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -139,6 +143,18 @@ impl Reloader {
         }));
     }
 
+    /// Records that a canary serves its share.
+    fn note_canary(&self, at: usize, generation: u64, label: &str) {
+        let parts = &self.0;
+        let Some(pool) = parts.pools().nth(at) else { return };
+        parts.releases.begin_canary(parts.release(pool, generation, label));
+        let named = if label.is_empty() { String::new() } else { format!(", release {label},") };
+        let of = parts.prefix(pool);
+        parts.note(EventKind::Canary, || {
+            format!("{of}canary: generation {generation}{named} serves")
+        });
+    }
+
     /// The canary has taken over, or it is gone.
     fn end_canary(&self, at: usize, plan: &Plan, outcome: Result<u64, String>, client: &Client) {
         let parts = &self.0;
@@ -147,10 +163,12 @@ impl Reloader {
             let own = plan.brought().remove(&at);
             self.take_over(own.map(|brought| (at, brought)).into_iter().collect());
             let of = parts.prefix(pool);
-            parts.note(EventKind::Reload, || {
-                format!("{of}canary: generation {generation} took over")
+            let label = self.served()[at].release.clone();
+            parts.note_release((pool, *generation), &label, |named| {
+                format!("{of}canary: generation {generation}{named} took over")
             });
         }
+        parts.releases.end_canary();
         let generation = outcome.as_ref().map(|number| *number).map_err(|why| &**why);
         let is_wanted = parts.canaries.ended(generation);
         if let Some(insight) = &parts.insight {

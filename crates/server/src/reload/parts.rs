@@ -11,8 +11,8 @@ use rustix::process::Rlimit;
 use samovar_acme::Keeper;
 use samovar_config::{DEFAULT_POOL, Settings, Sources};
 use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
-use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
+use samovar_insight::{Insight, Release, Releases};
 use samovar_published::Publishing;
 use samovar_supervisor::Handle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +38,7 @@ pub(crate) struct Parts {
     pub(crate) keeper: Option<Keeper>,
     pub(crate) insight: Option<Arc<Insight>>,
     pub(crate) canaries: Canaries,
+    pub(crate) releases: Releases,
     /// Receivers of call graphs and load reports of each pool, the default pool first.
     pub(crate) ears: Vec<Ears>,
     pub(crate) published: Publishing,
@@ -54,6 +55,33 @@ impl Parts {
         }
     }
 
+    /// Records that a generation of a pool serves from now on.
+    pub(super) fn note_release(
+        &self,
+        (pool, generation): (Which<'_>, u64),
+        label: &str,
+        text: impl FnOnce(&str) -> String,
+    ) {
+        let named = if label.is_empty() { String::new() } else { format!(", release {label},") };
+        let text = text(&named);
+        let release = self.release(pool, generation, label);
+        match &self.insight {
+            Some(insight) => insight.release(EventKind::Reload, text, vec![release]),
+            None => self.releases.begin(release),
+        }
+    }
+
+    /// Returns a generation of a pool with its label.
+    pub(super) fn release(&self, pool: Which<'_>, generation: u64, label: &str) -> Release {
+        let (at, pool) = (samovar_insight::now(), self.name_of(pool));
+        Release { at, pool, generation, label: label.into() }
+    }
+
+    /// Returns the name of a pool in figures; empty if the server has one pool.
+    pub(super) fn name_of(&self, pool: Which<'_>) -> String {
+        if self.pools.is_empty() { String::new() } else { pool.name.to_owned() }
+    }
+
     /// Returns the prefix of an event's text, if there are several pools.
     pub(super) fn prefix(&self, pool: Which<'_>) -> String {
         if self.pools.is_empty() { String::new() } else { format!("pool {}: ", pool.name) }
@@ -68,17 +96,19 @@ impl Parts {
 /// Settings of a pool's serving generation.
 pub(super) struct Served {
     pub(super) settings: Settings,
+    /// Label of the release; empty: none was given.
+    pub(super) release: String,
     pub(super) has_empty_controller: bool,
-    /// Settings of the generation before.
-    pub(super) before: Option<Settings>,
+    /// Settings and label of the generation before.
+    pub(super) before: Option<(Settings, String)>,
 }
 
 impl Served {
-    pub(super) fn new(settings: Settings) -> Served {
+    pub(super) fn new(settings: Settings, release: String) -> Served {
         let controller = settings.front_controller.as_ref();
         let has_empty_controller =
             controller.is_some_and(|file| file.metadata().is_ok_and(|found| found.len() == 0));
-        Served { settings, has_empty_controller, before: None }
+        Served { settings, release, has_empty_controller, before: None }
     }
 
     /// Returns the reason why the next generation must not follow, from the state of the disk only.

@@ -139,11 +139,14 @@ impl Reloader {
         let Order { settings, probe, may_change_model } = order;
         let (reloader, round, at) = (self.clone(), round.clone(), pool.at);
         let (plan, gate, waits) = (Arc::clone(plan), gate.cloned(), gate.cloned());
+        let label = plan.brought().get(&pool.at).map(|brought| brought.serving.release.clone());
+        self.0.releases.expect(&self.0.name_of(pool), &label.unwrap_or_default());
         let tell = move |outcome: Result<u64, String>| {
             let Reloader(parts, _) = &reloader;
             let Some(pool) = parts.pools().nth(at) else { return };
             match &outcome {
                 Err(why) => {
+                    parts.releases.keep(&parts.name_of(pool));
                     reloader.note_failure(pool, why);
                     if gate.is_some_and(|gate| gate.fails(at)) {
                         reloader.leave_behind(at, &plan);
@@ -156,8 +159,11 @@ impl Reloader {
                     }
                     let of = parts.prefix(pool);
                     let milliseconds = since.elapsed().as_millis();
-                    parts.note(EventKind::Reload, || {
-                        format!("{of}generation {generation} took over after {milliseconds} ms")
+                    let label = reloader.served()[at].release.clone();
+                    parts.note_release((pool, *generation), &label, |named| {
+                        format!(
+                            "{of}generation {generation}{named} took over after {milliseconds} ms"
+                        )
                     });
                 }
             }
@@ -199,12 +205,12 @@ impl Reloader {
     /// Handles a pool that has failed after all pools had passed the gate.
     fn leave_behind(&self, at: usize, plan: &Plan) {
         let own = |served: &Served| served.before.clone();
-        let Some(before) = self.served().get(at).and_then(own) else { return };
+        let Some((before, label)) = self.served().get(at).and_then(own) else { return };
         let settings = plan.settings[at].with_own(&before);
         match ValidSettings::new(front_settings(&settings)) {
             Ok(of_front) => {
                 let brought = Brought {
-                    serving: Served::new(settings),
+                    serving: Served::new(settings, label),
                     of_front,
                     files: Vec::new(),
                     tls: None,
@@ -219,9 +225,13 @@ impl Reloader {
 
     /// Returns the changes for a pool that keeps its generation: the server's new settings.
     fn behind(&self, at: usize, plan: &Plan) -> Result<Brought> {
-        let settings = plan.settings[at].with_own(&self.served()[at].settings);
+        let served = self.served();
+        let (settings, label) =
+            (plan.settings[at].with_own(&served[at].settings), served[at].release.clone());
+        drop(served);
         let of_front = ValidSettings::new(front_settings(&settings))?;
-        Ok(Brought { serving: Served::new(settings), of_front, files: Vec::new(), tls: None })
+        let serving = Served::new(settings, label);
+        Ok(Brought { serving, of_front, files: Vec::new(), tls: None })
     }
 
     /// Applies the changes in all of these pools at once.
@@ -249,7 +259,7 @@ impl Reloader {
             fronts.push((pool.front.clone(), of_front));
             let before = std::mem::replace(&mut served[at], serving);
             let changed = before.settings.changed(&served[at].settings);
-            served[at].before = Some(before.settings);
+            served[at].before = Some((before.settings, before.release));
             if !changed.is_empty() {
                 let of = parts.prefix(pool);
                 parts.note(EventKind::Config, || format!("{of}{}", changed.join(", ")));

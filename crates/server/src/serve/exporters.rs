@@ -3,14 +3,14 @@
 use crate::convert::host_name;
 use crate::handover::predecessor::Predecessor;
 use anyhow::{Context, Result};
-use samovar_config::{LogFormat, LogTarget, Otlp, Settings};
+use samovar_config::{LogFormat, LogTarget, Otlp, OtlpHistograms, Settings};
 use samovar_front::{log_in_words, log_target_of};
-use samovar_insight::Sink;
-use samovar_insight::export::otlp::{Exporter, Identity, JobSpans, OtlpOptions};
+use samovar_insight::export::otlp::{Exporter, HistogramForm, Identity, JobSpans, OtlpOptions};
 use samovar_insight::pinba::Sender;
 use samovar_insight::pinba::listener::{PinbaIn, PinbaInOptions};
 use samovar_insight::pinba::sender::{PinbaOut, PinbaOutOptions};
 use samovar_insight::slow_log::{Form, SlowLog, SlowLogOptions};
+use samovar_insight::{Releases, Sink};
 use samovar_log::{Log, Notice};
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl SlowLogFile {
 }
 
 /// Opens all exporters.
-pub(super) fn open(settings: &Settings) -> Result<Ways> {
+pub(super) fn open(settings: &Settings, releases: &Releases) -> Result<Ways> {
     let of = &settings.insight;
     let mut ways = Ways { slow_log: open_slow_log(&of.slow_log)?, ..Ways::default() };
     if let Some(log) = ways.slow_log.0.clone() {
@@ -102,7 +102,8 @@ pub(super) fn open(settings: &Settings) -> Result<Ways> {
         };
         ways.sinks.push(Box::new(SlowLog::new(options)));
     }
-    if let Some((endpoint, options)) = otlp(settings) {
+    if let Some((endpoint, mut options)) = otlp(settings) {
+        options.identity.releases = releases.clone();
         let exporter = Exporter::start(options);
         let exporter = exporter.with_context(|| format!("`insight.otlp` = `{endpoint}`"))?;
         ways.job_spans = Some(exporter.job_spans());
@@ -125,6 +126,7 @@ pub(crate) fn otlp(settings: &Settings) -> Option<(&str, OtlpOptions)> {
         service: of.service.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
+        releases: Releases::default(),
     };
     Some((endpoint, otlp_options(endpoint, &of.otlp, identity)))
 }
@@ -140,6 +142,10 @@ fn otlp_options(endpoint: &str, of: &Otlp, identity: Identity) -> OtlpOptions {
         timeout: of.timeout,
         every: of.interval,
         figures_every: Some(of.metrics_interval).filter(|every| !every.is_zero()),
+        histograms: match of.histograms {
+            OtlpHistograms::Explicit => HistogramForm::Explicit,
+            OtlpHistograms::Exponential => HistogramForm::Exponential,
+        },
         bytes_max: usize::try_from(of.bytes_max).unwrap_or(usize::MAX),
         roots: of.ca_file.clone(),
         ..OtlpOptions::new(endpoint, identity, trouble)

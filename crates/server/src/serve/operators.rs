@@ -7,6 +7,7 @@ mod php;
 mod pools;
 mod queues;
 mod ready;
+mod releases;
 mod schedules;
 mod table;
 mod upstreams;
@@ -30,8 +31,8 @@ use samovar_insight::export::otlp::JobSpans;
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
 use samovar_insight::{
-    Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Redaction, Witness,
-    intake,
+    Bounds, Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Redaction,
+    Releases, Witness, intake,
 };
 use samovar_jobs::{Chosen, Command};
 use samovar_profile::Profiles;
@@ -93,6 +94,7 @@ pub(super) fn measure(
     pinba_in: Option<PinbaIn>,
     handover_gate: &HandoverGate,
     developer: Option<&Developer>,
+    releases: &Releases,
 ) -> Result<Measured> {
     let of = &settings.insight;
     let is_looked_at = !settings.admin.is_empty() || of.store.is_some();
@@ -102,7 +104,7 @@ pub(super) fn measure(
     if !is_measured {
         return Ok(Measured { sampling, ..Measured::default() });
     }
-    let Ways { mut sinks, slow_log, job_spans } = exporters::open(settings)?;
+    let Ways { mut sinks, slow_log, job_spans } = exporters::open(settings, releases)?;
     sinks.extend(developer.map(Developer::request_lines));
     let canaries = Canaries::default();
     sinks.push(Box::new(CanarySink::new(canaries.clone())));
@@ -124,8 +126,18 @@ pub(super) fn measure(
     let handover_gate = handover_gate.clone();
     let routes_full: Option<samovar_insight::Notice> =
         Some(Box::new(|text| tracing::warn!("{text}")));
-    let options =
-        Options { history, redaction, sinks, pinba_in, cpu, witness, routes_full, handover_gate };
+    let options = Options {
+        history,
+        releases: releases.clone(),
+        bounds: Bounds::of(&of.buckets),
+        redaction,
+        sinks,
+        pinba_in,
+        cpu,
+        witness,
+        routes_full,
+        handover_gate,
+    };
     let (front, thread) = intake();
     let insight = Insight::start_with(thread, limits, options);
     let insight = Arc::new(insight.context("cannot start the request accounting")?);
@@ -456,6 +468,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     capacity::metrics(&status.capacity, page);
     certificates::metrics(&status.certificates, page);
     canary::metrics(status.canary.as_ref(), page);
+    releases::metrics(status, page);
     schedules::metrics(&status.schedules, page);
     upstreams::metrics(&status.upstreams, page);
     queues::metrics(&status.queues, page);

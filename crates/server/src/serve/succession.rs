@@ -20,8 +20,8 @@ use samovar_admin::Admin;
 use samovar_config::{Listen, ROOT_ENV, Settings, Sources, TOKEN_ENV};
 use samovar_front::FrontHandle;
 use samovar_front::listeners::Handed;
-use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
+use samovar_insight::{Insight, Release, Releases};
 use samovar_supervisor::{Command, Elsewhere, Handle};
 use samovar_wire::UpgradeResponse;
 use std::net::TcpListener;
@@ -86,6 +86,9 @@ pub(super) struct Beginning {
     logs: Logs,
     state: ServiceState,
     insight: Option<Arc<Insight>>,
+    releases: Releases,
+    /// Releases of the pools.
+    own: Vec<Release>,
 }
 
 impl Beginning {
@@ -95,8 +98,9 @@ impl Beginning {
         logs: Logs,
         state: ServiceState,
         insight: Option<Arc<Insight>>,
+        (releases, own): (Releases, Vec<Release>),
     ) -> Beginning {
-        Beginning { addresses, control, logs, state, insight }
+        Beginning { addresses, control, logs, state, insight, releases, own }
     }
 
     pub(super) fn say(&self) {
@@ -105,8 +109,11 @@ impl Beginning {
         let control = self.control.display();
         self.logs.say(&format!("listening on {} (control {control})", self.addresses.join(" ")));
         self.state.serves(1);
-        if let Some(insight) = &self.insight {
-            insight.event(EventKind::Start, self.addresses.join(" "));
+        match &self.insight {
+            Some(insight) => {
+                insight.release(EventKind::Start, self.addresses.join(" "), self.own.clone());
+            }
+            None => self.own.iter().for_each(|release| self.releases.begin(release.clone())),
         }
     }
 }

@@ -115,8 +115,8 @@ fn table(groups: &[ErrorGroup], now: u64) -> Markup {
                             }
                             td { (outcome(error.kind)) }
                             td.number { (format::count(group.count)) }
-                            td { (moment(group.first_at)) }
-                            td { (moment(group.last_at)) }
+                            td { (moment(group.first_at)) (release(&group.first_release)) }
+                            td { (moment(group.last_at)) (release(&group.last_release)) }
                             td { (routes_in_short(group)) }
                         }
                     }
@@ -147,8 +147,8 @@ fn one(group: &ErrorGroup) -> Shown {
         p { (outcome(error.kind)) " at " code.name { (error.place()) } }
         dl.tiles {
             (tile("Count", &format::count(group.count), "since the start"))
-            (seen("First seen", group.first_at, group.first_generation))
-            (seen("Last seen", group.last_at, group.last_generation))
+            (seen("First seen", group.first_at, group.first_generation, &group.first_release))
+            (seen("Last seen", group.last_at, group.last_generation, &group.last_release))
         }
         (part("trace", "Stack of the latest", &trace(error)))
         (part("routes", "Routes", &html! {
@@ -166,8 +166,17 @@ fn one(group: &ErrorGroup) -> Shown {
     Shown::new(error.class.to_string(), main)
 }
 
-fn seen(name: &str, at: u64, generation: u32) -> Markup {
-    tile(name, &format::moment(at), &format!("generation {generation}"))
+fn seen(name: &str, at: u64, generation: u32, release: &str) -> Markup {
+    let by = match release {
+        "" => format!("generation {generation}"),
+        label => format!("release {label}, generation {generation}"),
+    };
+    tile(name, &format::moment(at), &by)
+}
+
+/// Returns the label of a release below a time.
+fn release(label: &str) -> Markup {
+    html! { @if !label.is_empty() { br; small.faint.name { "release " (label) } } }
 }
 
 /// Returns class, message, place, stack and previous exceptions as text.

@@ -168,6 +168,29 @@ pub(super) fn charts(timeline: &Timeline, events: &[Event]) -> Markup {
     }
 }
 
+/// Returns the charts of the workers' use.
+pub(super) fn of_workers(timeline: &Timeline, events: &[Event]) -> Markup {
+    let charts = Charts { timeline, events };
+    let time = |ns: f64| format::time(ns as u64);
+    let busy = vec![charts.rate("busy workers", "c-req", |p| p.run_ns as f64 / 1e9)];
+    let cores = vec![charts.rate("cores", "c-php", |p| p.cpu.sum_ns() as f64 / 1e9)];
+    let queue = vec![
+        charts.layer("p95", "c-wait", |p| p.queue.quantile_ns(0.95) as f64),
+        charts.layer("p50", "c-queue", |p| p.queue.quantile_ns(0.5) as f64),
+    ];
+    let memory = vec![charts.layer("peak", "c-wait", |p| p.peak_bytes_max as f64)];
+    html! {
+        div.charts {
+            (charts.draw("Busy workers, on average", busy, false, format::digits))
+            (charts.draw("CPU of workers, in cores", cores, false, format::digits))
+            (charts.draw("Time in the queue", queue, false, time))
+            (charts.draw(
+                "PHP memory, highest peak", memory, false, |bytes| format::bytes(bytes as u64)
+            ))
+        }
+    }
+}
+
 impl Charts<'_> {
     /// Values of the pieces with requests.
     fn layer(

@@ -74,7 +74,8 @@ fn verdict(found: &[LinkedProblem], status: &Status) -> Markup {
         }
         p.faint {
             "Samovar " (status.version) ", " (doing) " on " (status.listen.join(", "))
-            ". Up for " (up) ", generation " (status.generation) ". "
+            ". Up for " (up) ", generation " (status.generation)
+            @if !status.release.is_empty() { ", release " (status.release) } ". "
             code { "samovar doctor" } " makes further checks."
         }
     }

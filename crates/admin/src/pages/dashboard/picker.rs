@@ -3,9 +3,13 @@
 
 use super::view::View;
 use crate::format;
+use crate::known_releases::{KnownRelease, Label};
 use crate::query::{Query, link};
-use crate::range::{Against, Range, Resolved, Span, input};
+use crate::range::{Against, Known, Range, Resolved, Span, input};
 use maud::{Markup, html};
+
+/// Maximum number of releases in the list, the last ones.
+const RELEASES_MAX: usize = 20;
 
 /// Parameters of a page that its picker keeps.
 const KEPT: [&str; 10] =
@@ -29,16 +33,12 @@ impl Picker<'_> {
         let length = format::span(period.seconds());
         html! {
             section #range data-part {
-                (links(self.path, view.query, self.range))
+                (links(self.path, view.query, self.range, view.known()))
+                (releases(self, view))
                 @if self.compares { (comparison(self.path, view.query, self.range)) }
                 p.faint.small {
                     (period.in_words()) " (" (length) ")"
-                    @if self.range.span == Span::Release {
-                        @match &view.known().release {
-                            Some((_, text)) => { ", since " (text) },
-                            None => { ", since the start" },
-                        }
-                    }
+                    (self.release(view.known()))
                     @if self.compares {
                         @match against {
                             Ok(Some(other)) => { ", compared with " (other.in_words()) "." },
@@ -53,8 +53,66 @@ impl Picker<'_> {
     }
 }
 
+impl Picker<'_> {
+    /// Returns the release of the range, in words.
+    fn release(&self, known: &Known) -> String {
+        let of = |found: Option<&KnownRelease>| found.map(|one| one.text.clone());
+        match self.range.span {
+            Span::Release => match of(known.release()) {
+                Some(text) => format!(", since {text}"),
+                None => ", since the start".to_owned(),
+            },
+            Span::PreviousRelease => {
+                of(known.previous_release()).map_or_else(String::new, |text| format!(", {text}"))
+            }
+            Span::Named(label) => format!(", release {}", label.text()),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Returns a form that selects a release by its label; nothing if no release has one.
+fn releases(picker: &Picker, view: &View) -> Markup {
+    let Picker { path, range, compares, .. } = *picker;
+    let mut labels: Vec<(Label, u64)> = Vec::new();
+    for one in view.known().releases.iter().rev() {
+        let Some(label) = Label::new(&one.label) else { continue };
+        if labels.len() < RELEASES_MAX && !labels.iter().any(|(known, _)| *known == label) {
+            labels.push((label, one.from));
+        }
+    }
+    let is_named =
+        matches!(range.span, Span::Named(_)) || matches!(range.against, Against::Named(_));
+    html! {
+        @if !labels.is_empty() {
+            details.releases open[is_named] {
+                summary { "Releases" }
+                ul {
+                    @for (label, from) in &labels {
+                        @let span = Span::Named(*label);
+                        @let against = Against::Named(*label);
+                        li {
+                            a.name href=(address(path, view.query, &range.with_span(span)))
+                                aria-current=[(span == range.span).then_some("true")]
+                                { (label.text()) }
+                            " " span.faint { "since " (format::moment(*from)) }
+                            @if compares {
+                                " " a href=(address(path, view.query, &range.with_against(against)))
+                                    aria-current=[(against == range.against).then_some("true")]
+                                    { "compare" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Returns the links to all ranges, and the form for a custom one.
-pub(super) fn links(path: &str, query: &Query, range: &Range) -> Markup {
+pub(super) fn links(path: &str, query: &Query, range: &Range, known: &Known) -> Markup {
+    let has_previous = known.previous_release().is_some();
+    let spans = Span::all().filter(|(span, _)| *span != Span::PreviousRelease || has_previous);
     let custom = match range.span {
         Span::Custom(from, to) => Some((input(from), to.map(input).unwrap_or_default())),
         _ => None,
@@ -62,7 +120,7 @@ pub(super) fn links(path: &str, query: &Query, range: &Range) -> Markup {
     let (from, to) = custom.clone().unwrap_or_default();
     html! {
         nav.choice.range aria-label="Time range" {
-            @for (span, name) in Span::all() {
+            @for (span, name) in spans {
                 a href=(address(path, query, &range.with_span(span)))
                     aria-current=[(span == range.span).then_some("true")] { (name) }
             }

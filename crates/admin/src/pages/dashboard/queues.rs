@@ -14,7 +14,9 @@ pub(super) fn show(view: &View) -> Shown {
     let status = view.sources.host.status();
     let main = html! {
         h1 { "Queues" }
-        p.faint { "Jobs of each " code { "[[queue]]" } ". The totals count from the start." }
+        p.faint {
+            "Jobs of each " code { "[[queue]]" } " at this moment. The totals count from the start."
+        }
         (part("table", "", &table(&status.queues)))
     };
     Shown::new("Queues", main)

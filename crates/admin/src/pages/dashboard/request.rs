@@ -252,6 +252,7 @@ fn request_accounting(kept: &RecentRequest) -> Markup {
                     "process {} in cell {}, generation {}", n.worker, n.cell, n.generation
                 )))
             }
+            @if !kept.release.is_empty() { dt { "Release" } dd.name { (kept.release) } }
             (fact("Preceding rollback", format!(
                 "{}, {} pages", format::time(n.rollback_ns), n.rollback_pages
             )))

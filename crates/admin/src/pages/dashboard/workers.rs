@@ -1,21 +1,27 @@
 //! `/workers`: the worker processes.
 
+use super::history;
+use super::picker::Picker;
 use super::tables::{self, state_class};
 use super::upstreams;
-use super::view::{Shown, View};
+use super::view::{NOT_MEASURED, Shown, View};
 use crate::chart::bar;
 use crate::format;
 use crate::frame::{moment, nothing, part, tile};
 use maud::{Markup, html};
+use samovar_insight::store::{Event, EventKind};
 use samovar_wire::{GrowthStatus, Status};
 
 /// Maximum number of displayed workers.
 const ROWS_MAX: usize = 1_000;
+/// Maximum number of displayed events, the latest ones.
+const EVENTS_MAX: usize = 100;
 
 pub(super) fn show(view: &View) -> Shown {
     let status = view.sources.host.status();
     let main = html! {
         h1 { "Workers" }
+        p.faint { "The figures and the table are those of now. The charts are those of the range." }
         (part("tiles", "", &tiles(&status)))
         @if !status.growth.is_empty() {
             (part("growth", "Growth", &growth(&status.growth, !status.pools.is_empty())))
@@ -25,8 +31,36 @@ pub(super) fn show(view: &View) -> Shown {
             @let upstreams = upstreams::table(&status.upstreams, !status.pools.is_empty());
             (part("upstreams", "php-fpm", &upstreams))
         }
+        (over_time(view))
     };
     Shown::new("Workers", main)
+}
+
+/// Returns the use of the workers in the range, and the events of workers in it.
+fn over_time(view: &View) -> Markup {
+    if view.sources.insight.is_none() {
+        return nothing(NOT_MEASURED);
+    }
+    let resolved = view.resolve(&view.range);
+    let period = resolved.period;
+    let timeline = view.sources.timeline(None, period, view.now);
+    let events = view.sources.events(period.from, period.to);
+    let is_of_workers = |event: &Event| {
+        !matches!(event.kind, EventKind::Config | EventKind::Limit | EventKind::Unknown)
+    };
+    let events: Vec<_> = events.into_iter().filter(is_of_workers).collect();
+    html! {
+        h2 { "Over time" }
+        (Picker {
+            path: "/workers",
+            range: &view.range,
+            resolved: &resolved,
+            missing: &timeline.missing,
+            compares: false,
+        }.show(view))
+        (part("charts", "", &history::of_workers(&timeline, &events)))
+        (part("events", "Events", &tables::events(&events, EVENTS_MAX)))
+    }
 }
 
 fn tiles(status: &Status) -> Markup {

@@ -18,6 +18,8 @@ pub struct Insight {
     pub routes_max: usize,
     /// Time from which on a request's details are kept.
     pub slow_request: Duration,
+    /// Bounds of exported histograms, ascending; empty: the usual ones.
+    pub buckets: Vec<Duration>,
     /// File of the history: absolute.
     pub store: Option<PathBuf>,
     /// Maximum bytes of the history, at least 1 MiB.
@@ -110,6 +112,8 @@ pub struct Otlp {
     pub interval: Duration,
     /// Interval at which metrics are sent; 0: never.
     pub metrics_interval: Duration,
+    /// Form of histograms.
+    pub histograms: OtlpHistograms,
     /// Maximum bytes of spans waiting to be sent.
     pub bytes_max: u64,
     /// File with the trusted certificates; absolute.
@@ -127,5 +131,16 @@ pub enum TraceFrom {
     Proxies = "proxies",
     /// All clients.
     All = "all",
+}
+}
+
+words! {
+/// Form of the histograms that a collector receives.
+pub enum OtlpHistograms {
+    /// With the bounds of `insight.buckets`.
+    #[default]
+    Explicit = "explicit",
+    /// With exponential buckets.
+    Exponential = "exponential",
 }
 }

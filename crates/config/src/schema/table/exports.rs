@@ -3,7 +3,7 @@
 
 use crate::schema::notation;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
-use crate::schema::settings::TraceFrom;
+use crate::schema::settings::{OtlpHistograms, TraceFrom};
 
 use super::row::{self, path};
 
@@ -108,6 +108,23 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "Interval between two exports of metrics to the collector",
         on_reload: OnReload::Kept(|old, new| {
             old.insight.otlp.metrics_interval != new.insight.otlp.metrics_interval
+        }),
+        ..PLAIN
+    },
+    Setting {
+        key: "insight.otlp_histograms",
+        flag: "insight-otlp-histograms",
+        value: "FORM",
+        kind: Kind::Word {
+            words: OtlpHistograms::WORDS,
+            set: |settings, index| settings.insight.otlp.histograms = OtlpHistograms::ALL[index],
+        },
+        default: Preset::Text("explicit"),
+        doc: "Form of the histograms that the collector receives",
+        long: "explicit: with the bounds of `insight.buckets`, which every receiver reads. \
+               exponential: buckets 9 % apart, if the receiver supports exponential histograms.",
+        on_reload: OnReload::Kept(|old, new| {
+            old.insight.otlp.histograms != new.insight.otlp.histograms
         }),
         ..PLAIN
     },

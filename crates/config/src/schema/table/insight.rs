@@ -7,6 +7,7 @@ use crate::schema::settings::LogFormat;
 use crate::schema::{domain, notation};
 
 use super::row::{self, count, path};
+use std::time::Duration;
 
 /// Common values of this section's rows.
 const PLAIN: Setting = Setting { group: Group::Insight, ..row::PLAIN };
@@ -114,6 +115,24 @@ pub(super) const SETTINGS: &[Setting] = &[
                most 16 MB. If there are more, routes with few successful \
                requests make room for new ones. 404s count as the route `(not found)`.",
         on_reload: OnReload::Kept(|old, new| old.insight.routes_max != new.insight.routes_max),
+        ..PLAIN
+    },
+    Setting {
+        key: "insight.buckets",
+        flag: "insight-buckets",
+        value: "BOUNDS",
+        kind: Kind::Text {
+            allowed: "`fine`, `coarse`, or 2 to 64 ascending times from `1ms` to `1h`, such as \
+                      `10ms,50ms,250ms`",
+            set: |settings, text, _| buckets(text).map(|found| settings.insight.buckets = found),
+        },
+        default: Preset::Text("fine"),
+        doc: "Bounds of the histograms in /metrics",
+        long: "fine: 31 bounds from 0.5 ms to 10 s, at most 1.5 times apart. coarse: 14 bounds, at \
+               most 2.5 times apart. A route has a series for each bound, and three more. A \
+               percentile that Prometheus interpolates is off by the distance of two bounds at \
+               most.",
+        on_reload: OnReload::Kept(|old, new| old.insight.buckets != new.insight.buckets),
         ..PLAIN
     },
     Setting {
@@ -259,3 +278,52 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
 ];
+
+/// Maximum number of bounds of a histogram.
+const BUCKETS_MAX: usize = 64;
+/// Longest bound: a longer time is counted as an hour.
+const BUCKET_MAX: Duration = Duration::from_hours(1);
+/// Bounds of `coarse`, in µs.
+const COARSE_US: [u64; 14] = [
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000, 10_000_000,
+];
+
+/// Reads the bounds of histograms; none for `fine`.
+fn buckets(text: &str) -> Option<Vec<Duration>> {
+    match text {
+        "fine" => return Some(Vec::new()),
+        "coarse" => return Some(COARSE_US.map(Duration::from_micros).to_vec()),
+        _ => {}
+    }
+    let parts = text.split(',').take(BUCKETS_MAX + 1);
+    let bounds: Vec<_> =
+        parts.map(|part| notation::duration(part.trim())).collect::<Option<_>>()?;
+    let is_ascending = bounds.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_within = bounds[0] > Duration::ZERO && bounds.iter().all(|bound| *bound <= BUCKET_MAX);
+    ((2..=BUCKETS_MAX).contains(&bounds.len()) && is_ascending && is_within).then_some(bounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::buckets;
+
+    #[test]
+    fn bounds_are_checked() {
+        let ms = |text: &str| -> Option<Vec<_>> {
+            buckets(text).map(|all| all.iter().map(std::time::Duration::as_millis).collect())
+        };
+        assert_eq!(ms("fine"), Some(Vec::new()));
+        assert_eq!(ms("coarse").map(|all| (all.len(), all[13])), Some((14, 10_000)));
+        assert_eq!(ms("1ms, 20ms,1s,1h"), Some(vec![1, 20, 1_000, 3_600_000]));
+        let many = |n| (1..=n).map(|ms| format!("{ms}ms")).collect::<Vec<_>>().join(",");
+        assert_eq!(ms(&many(64)).map(|all| all.len()), Some(64));
+        let too_many = many(65);
+        for text in [
+            "", "medium", "1ms", "0,1ms", "2ms,1ms", "1ms,1ms", "1ms,2h", "1,2", "1ms,,2ms",
+            &too_many,
+        ] {
+            assert_eq!(ms(text), None, "{text}");
+        }
+    }
+}

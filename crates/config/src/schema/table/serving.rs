@@ -431,6 +431,35 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "release",
+        flag: "release",
+        value: "LABEL",
+        kind: Kind::Text {
+            allowed: "up to 100 letters, digits, `.`, `_`, `-`, `+`, `/`, `:`, `@`, `~`, a letter \
+                      or digit first",
+            set: |settings, text, _| {
+                settings.release = Some(text.to_owned());
+                notation::release(text).then_some(())
+            },
+        },
+        default: Preset::Derived("the label in `release_file`, else none"),
+        doc: "Label of the application's release, such as a version or a commit",
+        long: "Shown in the dashboard, in metrics and in traces. It is read at each start and \
+               reload. `samovar reload --release` overrides it for one reload.",
+        ..PLAIN
+    },
+    Setting {
+        key: "release_file",
+        flag: "release-file",
+        value: "FILE",
+        kind: path(|settings, path| settings.release_file = Some(path), "a file"),
+        default: Preset::Derived("none"),
+        doc: "File whose first line is the label of the release, such as `REVISION`",
+        long: "Read at each start and reload, if `release` is not set. A reload fails if the file \
+               is missing, or its label is invalid.",
+        ..PLAIN
+    },
+    Setting {
         key: "server_software",
         flag: "server-software",
         value: "TEXT",

@@ -3,12 +3,10 @@
 //! its length.
 
 use super::family::{Buckets, Exemplar, Kind, Labels};
+use crate::export::log_buckets::{LogBuckets, SCALE};
 use crate::histogram::Histogram as Times;
 use prost::Message as _;
 
-/// Resolution of native histograms: 2³ buckets for each doubling, so 9 % apart.
-const SCHEMA: i32 = 3;
-const BUCKETS_PER_DOUBLING: f64 = 8.0;
 /// Width of the bucket for zero, s: below the unit of the histograms.
 const ZERO_THRESHOLD: f64 = 1e-9;
 const NS_PER_S: f64 = 1e9;
@@ -183,25 +181,18 @@ fn histogram(buckets: &Buckets) -> Histogram {
     }
 }
 
-/// Returns the native buckets. Bucket `i` ends at 2^(i/8) s.
+/// Returns the native buckets.
 fn native(times: &Times) -> Histogram {
-    let mut native =
-        Histogram { schema: SCHEMA, zero_threshold: ZERO_THRESHOLD, ..Histogram::default() };
-    let mut counts: Vec<(i32, i64)> = Vec::new();
-    for (ns, n) in times.filled() {
-        if ns == 0 {
-            native.zero_count += n;
-            continue;
-        }
-        let bucket = ((ns as f64 / NS_PER_S).log2() * BUCKETS_PER_DOUBLING).ceil() as i32;
-        let n = i64::try_from(n).unwrap_or(i64::MAX);
-        match counts.last_mut() {
-            Some((last, sum)) if *last == bucket => *sum = sum.saturating_add(n),
-            _ => counts.push((bucket, n)),
-        }
-    }
+    let LogBuckets { zeros, counts } = LogBuckets::of(times);
+    let mut native = Histogram {
+        schema: SCALE,
+        zero_threshold: ZERO_THRESHOLD,
+        zero_count: zeros,
+        ..Histogram::default()
+    };
     let (mut next, mut before) = (0, 0);
     for (bucket, n) in counts {
+        let n = i64::try_from(n).unwrap_or(i64::MAX);
         match native.positive_span.last_mut() {
             Some(span) if bucket == next => span.length += 1,
             _ => native.positive_span.push(BucketSpan { offset: bucket - next, length: 1 }),

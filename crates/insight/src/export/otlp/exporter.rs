@@ -6,11 +6,11 @@
 
 use super::identity::Identity;
 use super::job_spans::JobSpans;
-use super::measures::Measures;
+use super::measures::{HistogramForm, Measures};
 use super::outbox::{Parcel, Waiting, queue};
 use super::queue::{BYTES_MAX, Queue};
 use super::reply::{Verdict, judge};
-use super::spans::Spans;
+use super::spans::{Spans, encode};
 use crate::aggregate::Aggregate;
 use crate::export::metrics::{metrics, ways};
 use crate::finished::Model;
@@ -45,6 +45,8 @@ pub struct OtlpOptions {
     pub every: Duration,
     /// Interval at which figures are sent; `None`: never.
     pub figures_every: Option<Duration>,
+    /// Form of histograms.
+    pub histograms: HistogramForm,
     /// Maximum bytes of queued spans.
     pub bytes_max: usize,
     /// Pause after the first failure; doubles with each further one.
@@ -67,6 +69,7 @@ impl OtlpOptions {
             timeout: Duration::from_secs(10),
             every: Duration::from_secs(5),
             figures_every: Some(Duration::from_mins(1)),
+            histograms: HistogramForm::default(),
             bytes_max: BYTES_MAX,
             back_off: Duration::from_secs(1),
             roots: None,
@@ -81,6 +84,7 @@ pub struct Exporter {
     spans: Arc<Tally>,
     identity: Identity,
     figures_every: Option<Duration>,
+    histograms: HistogramForm,
     figures_due: Instant,
     begun_ns: u64,
     /// Counters that are exported as figures too.
@@ -91,7 +95,11 @@ impl Exporter {
     /// Returns the receiver of spans of batches of jobs.
     #[must_use]
     pub fn job_spans(&self) -> JobSpans {
-        JobSpans { desk: Arc::downgrade(&self.desk), tally: Arc::clone(&self.spans) }
+        JobSpans {
+            desk: Arc::downgrade(&self.desk),
+            tally: Arc::clone(&self.spans),
+            releases: self.identity.releases.clone(),
+        }
     }
 
     /// Checks whether requests can be sent with these options; sends none.
@@ -123,6 +131,7 @@ impl Exporter {
             spans,
             identity,
             figures_every: options.figures_every,
+            histograms: options.histograms,
             figures_due,
             begun_ns: unix_ns(),
         })
@@ -155,7 +164,9 @@ impl Sink for Exporter {
         if spans.is_empty() {
             return;
         }
-        self.spans.add(Fate::Lost, queue(&self.desk, spans.0));
+        let (pool, generation) = (seen.finished.pool, seen.finished.numbers.generation);
+        let release = self.identity.releases.label_of(pool, generation);
+        self.spans.add(Fate::Lost, queue(&self.desk, release, spans.0));
     }
 
     /// Only traced requests have spans, and traced requests are never packed.
@@ -170,7 +181,7 @@ impl Sink for Exporter {
             return;
         }
         self.figures_due = now + every;
-        let mut measures = Measures::new(self.begun_ns, unix_ns());
+        let mut measures = Measures::new(self.begun_ns, unix_ns(), self.histograms);
         metrics(figures, lost, &mut measures);
         ways(&self.tallies, &mut measures);
         let body = measures.encode(&self.identity);
@@ -217,8 +228,8 @@ impl Courier {
     fn carry(&mut self, parcel: Parcel, road: &Road<Waiting>) {
         match parcel {
             Parcel::Spans(spans) => {
-                let count = spans.len() as u64;
-                let body = Spans(spans).encode(&self.identity);
+                let count = spans.iter().map(|(_, spans)| spans.len() as u64).sum();
+                let body = encode(spans, &self.identity);
                 match road.try_until_over(|| self.attempt("/v1/traces", &body)) {
                     Some(Delivery::TakenBut(rejected)) => {
                         let rejected = rejected.min(count);

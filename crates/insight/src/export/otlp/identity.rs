@@ -2,9 +2,10 @@
 
 use super::attributes::text;
 use super::message::{InstrumentationScope, Resource};
+use crate::releases::Releases;
 
 /// Identity of the server: its resource, in OpenTelemetry's terms.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// Name of the site: `service.name`.
     pub service: String,
@@ -12,18 +13,25 @@ pub struct Identity {
     pub version: String,
     /// Name of the machine: `host.name`.
     pub host: String,
+    /// Releases of the applications: `service.version`.
+    pub releases: Releases,
 }
 
 impl Identity {
-    pub(super) fn resource(&self) -> Resource {
+    /// Returns the resource of records of this release; empty: it has no label.
+    pub(super) fn resource(&self, release: &str) -> Resource {
+        let label = (!release.is_empty()).then(|| text("service.version", release));
         Resource {
-            attributes: vec![
-                text("service.name", &self.service),
-                text("host.name", &self.host),
-                text("telemetry.sdk.name", "samovar"),
-                text("telemetry.sdk.language", "rust"),
-                text("telemetry.sdk.version", &self.version),
-            ],
+            attributes: label
+                .into_iter()
+                .chain([
+                    text("service.name", &self.service),
+                    text("host.name", &self.host),
+                    text("telemetry.sdk.name", "samovar"),
+                    text("telemetry.sdk.language", "rust"),
+                    text("telemetry.sdk.version", &self.version),
+                ])
+                .collect(),
         }
     }
 

@@ -4,6 +4,7 @@ use super::attributes::{number, text};
 use super::message::{Link, Span, Status};
 use super::outbox::{Waiting, queue};
 use super::spans::ERROR;
+use crate::releases::Releases;
 use crate::sink::{Fate, Tally};
 use samovar_outbound::Desk;
 use std::fmt;
@@ -42,6 +43,7 @@ pub struct JobBatch {
 pub struct JobSpans {
     pub(super) desk: Weak<Desk<Waiting>>,
     pub(super) tally: Arc<Tally>,
+    pub(super) releases: Releases,
 }
 
 impl fmt::Debug for JobSpans {
@@ -55,7 +57,8 @@ impl JobSpans {
     pub fn add(&self, batch: &JobBatch) {
         // The server ends if there is no exporter any more.
         if let Some(desk) = self.desk.upgrade() {
-            self.tally.add(Fate::Lost, queue(&desk, vec![span(batch)]));
+            let release = self.releases.of_server();
+            self.tally.add(Fate::Lost, queue(&desk, release, vec![span(batch)]));
         }
     }
 }

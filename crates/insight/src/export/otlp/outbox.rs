@@ -3,6 +3,7 @@
 use super::message::Span;
 use super::queue::Queue;
 use samovar_outbound::{Desk, Next, Outbox};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Queued data.
@@ -19,7 +20,8 @@ pub(super) struct Waiting {
 
 /// Data of one request.
 pub(super) enum Parcel {
-    Spans(Vec<Span>),
+    /// By release.
+    Spans(Vec<(Arc<str>, Vec<Span>)>),
     Figures(Vec<u8>),
 }
 
@@ -48,14 +50,14 @@ impl Outbox for Waiting {
     }
 }
 
-/// Queues spans. Returns the number of spans dropped for them.
-pub(super) fn queue(desk: &Desk<Waiting>, spans: Vec<Span>) -> u64 {
+/// Queues spans of a release. Returns the number of spans dropped for them.
+pub(super) fn queue(desk: &Desk<Waiting>, release: Arc<str>, spans: Vec<Span>) -> u64 {
     let dropped = desk.queue(|waiting| {
         let was_empty = waiting.queue.is_empty();
         if was_empty {
             waiting.since = Some(Instant::now());
         }
-        let dropped = waiting.queue.put(spans);
+        let dropped = waiting.queue.put(release, spans);
         (dropped, was_empty || waiting.queue.is_full())
     });
     dropped as u64

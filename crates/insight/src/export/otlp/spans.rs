@@ -12,6 +12,7 @@ use crate::report::{
     WaitKind,
 };
 use prost::Message as _;
+use std::sync::Arc;
 
 /// Maximum number of spans for waits and timers of one request.
 pub(super) const CHILDREN_MAX: usize = 100;
@@ -89,16 +90,22 @@ impl Spans {
         self.0.is_empty()
     }
 
-    /// Returns all spans as the body of a request to the collector.
+    /// Returns all spans as the body of a request to the collector. They belong to the serving
+    /// release.
     #[must_use]
     pub fn encode(self, identity: &Identity) -> Vec<u8> {
-        let spans = vec![ScopeSpans { scope: Some(identity.scope()), spans: self.0 }];
-        let resource = Some(identity.resource());
-        let request = ExportTraceServiceRequest {
-            resource_spans: vec![ResourceSpans { resource, scope_spans: spans }],
-        };
-        request.encode_to_vec()
+        encode(vec![(identity.releases.of_server(), self.0)], identity)
     }
+}
+
+/// Returns spans by release as the body of a request to the collector.
+pub(super) fn encode(spans: Vec<(Arc<str>, Vec<Span>)>, identity: &Identity) -> Vec<u8> {
+    let of_release = |(release, spans): (Arc<str>, Vec<Span>)| ResourceSpans {
+        resource: Some(identity.resource(&release)),
+        scope_spans: vec![ScopeSpans { scope: Some(identity.scope()), spans }],
+    };
+    let resource_spans = spans.into_iter().map(of_release).collect();
+    ExportTraceServiceRequest { resource_spans }.encode_to_vec()
 }
 
 fn server(finished: &Finished, route: &str, errors: &[RecordedError]) -> Span {

@@ -29,8 +29,12 @@ fn numbers() -> Numbers {
 
 fn spans(numbers: Numbers, entries: &[Entry]) -> Vec<Span> {
     let finished = Finished { numbers, method: "GET", path: "/p/1", ..Finished::default() };
-    let identity =
-        Identity { service: "shop".into(), version: "1.2.3".into(), host: "web1".into() };
+    let identity = Identity {
+        service: "shop".into(),
+        version: "1.2.3".into(),
+        host: "web1".into(),
+        ..Identity::default()
+    };
     let mut spans = Spans::default();
     spans.add(&finished, "shop_show", entries);
     let body = spans.encode(&identity);

@@ -36,7 +36,7 @@ pub(super) struct Metric {
     pub(super) description: String,
     #[prost(string, tag = "3")]
     pub(super) unit: String,
-    #[prost(oneof = "Points", tags = "5, 7, 9")]
+    #[prost(oneof = "Points", tags = "5, 7, 9, 10")]
     pub(super) points: Option<Points>,
 }
 
@@ -46,6 +46,7 @@ impl Metric {
             Some(Points::Gauge(gauge)) => !gauge.data_points.is_empty(),
             Some(Points::Sum(sum)) => !sum.data_points.is_empty(),
             Some(Points::Histogram(histogram)) => !histogram.data_points.is_empty(),
+            Some(Points::Exponential(histogram)) => !histogram.data_points.is_empty(),
             None => false,
         }
     }
@@ -59,6 +60,8 @@ pub(super) enum Points {
     Sum(Sum),
     #[prost(message, tag = "9")]
     Histogram(Histogram),
+    #[prost(message, tag = "10")]
+    Exponential(Exponential),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -115,4 +118,44 @@ pub(super) struct HistogramPoint {
     pub(super) explicit_bounds: Vec<f64>,
     #[prost(message, repeated, tag = "9")]
     pub(super) attributes: Vec<KeyValue>,
+}
+
+/// `ExponentialHistogram`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Exponential {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) data_points: Vec<ExponentialPoint>,
+    #[prost(int32, tag = "2")]
+    pub(super) aggregation_temporality: i32,
+}
+
+/// `ExponentialHistogramDataPoint`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ExponentialPoint {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) attributes: Vec<KeyValue>,
+    #[prost(fixed64, tag = "2")]
+    pub(super) start_time_unix_nano: u64,
+    #[prost(fixed64, tag = "3")]
+    pub(super) time_unix_nano: u64,
+    #[prost(fixed64, tag = "4")]
+    pub(super) count: u64,
+    #[prost(double, optional, tag = "5")]
+    pub(super) sum: Option<f64>,
+    #[prost(sint32, tag = "6")]
+    pub(super) scale: i32,
+    #[prost(fixed64, tag = "7")]
+    pub(super) zero_count: u64,
+    #[prost(message, optional, tag = "8")]
+    pub(super) positive: Option<ExponentialBuckets>,
+}
+
+/// `ExponentialHistogramDataPoint.Buckets`: the first bucket is `offset`, each following one the
+/// next.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ExponentialBuckets {
+    #[prost(sint32, tag = "1")]
+    pub(super) offset: i32,
+    #[prost(uint64, repeated, tag = "2")]
+    pub(super) bucket_counts: Vec<u64>,
 }
