@@ -79,6 +79,9 @@ impl Reloader {
             if response.generation > 0 && parts.pools.is_empty() {
                 response.release = parts.releases.serving("").to_string();
             }
+            for pool in response.pools.iter_mut().filter(|pool| pool.generation > 0) {
+                pool.release = parts.releases.serving(&pool.name).to_string();
+            }
             response.milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
             let serves = parts.supervisor.report().generation;
             parts.state.has_reloaded(response.generation.max(serves), tells_boot);

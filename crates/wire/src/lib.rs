@@ -248,6 +248,9 @@ pub struct PoolReloaded {
     pub name: String,
     /// Generation that serves now; 0: there is no new one.
     pub generation: u64,
+    /// Label of its release; empty: none was given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub release: String,
     /// Reason why there is no new generation.
     pub error: Option<String>,
 }

@@ -206,7 +206,8 @@ fn each_pool_has_its_own_label() {
         pools.iter().map(|pool| pool["release"].as_str().unwrap_or("").to_owned()).collect()
     };
     assert_eq!(labels(&server), ["1.0", ""], "another application has another label");
-    server.reload_with(["--pool", "api", "--release", "7"]).expect("a reload");
+    let said = server.reload_with(["--pool", "api", "--release", "7"]).expect("a reload");
+    assert!(said.contains("pool api: generation 2, release 7, serves"), "{said}");
     assert_eq!(labels(&server), ["1.0", "7"]);
     assert_eq!(
         metric(&server),

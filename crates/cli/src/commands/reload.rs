@@ -282,7 +282,8 @@ fn of_release(label: &str) -> String {
 fn serving(pools: &[PoolReloaded], seconds: f64) -> String {
     let line = |pool: &PoolReloaded| {
         let (name, generation) = (printable(&pool.name), pool.generation);
-        format!("\npool {name}: generation {generation} serves after {seconds:.2} s")
+        let release = of_release(&pool.release);
+        format!("\npool {name}: generation {generation}{release} serves after {seconds:.2} s")
     };
     let lines: String = pools.iter().filter(|pool| pool.error.is_none()).map(line).collect();
     lines + "\n"

@@ -76,6 +76,7 @@ const VALUES: &[&str] = &[
     "1/7",
     "/x/=/tmp/",
     "redis://x.example",
+    "coarse",
 ];
 
 /// Returns the settings with another value of one key.

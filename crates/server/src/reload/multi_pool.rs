@@ -31,7 +31,7 @@ impl Round {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = outcome.as_ref().copied().unwrap_or_default();
         let (name, error) = (name.to_owned(), outcome.err());
-        inner.ended.push(PoolReloaded { name, generation, error });
+        inner.ended.push(PoolReloaded { name, generation, error, ..PoolReloaded::default() });
         inner.left = inner.left.saturating_sub(1);
         if inner.left > 0 {
             return;
