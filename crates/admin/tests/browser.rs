@@ -145,7 +145,7 @@ fn release_is_selected_by_name() {
     assert_eq!(address, "release:v2.4.1");
     let compared = browser.ask("new URLSearchParams(location.search).get('compare')");
     assert_eq!(compared, "release:v2.5.0-rc.1+8c1f2e0");
-    browser.follow("#range a[href*='range=previous-release']", "p95 change");
+    browser.follow("#range a[href*='range=previous']", "p95 change");
     browser.wait_for_text(", release v2.4.1");
     assert_eq!(browser.errors, Vec::<String>::new());
 }

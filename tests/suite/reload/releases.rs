@@ -6,7 +6,9 @@ use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::protoc::{self, TRACES};
 use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
@@ -48,6 +50,29 @@ fn requests(server: &Server, range: &str) -> u64 {
     found["total"]["costs"]["requests"].as_u64().unwrap_or_else(|| panic!("{range}: {found}"))
 }
 
+/// Waits for the end of a second: a release that serves for less has no range of its own.
+fn a_second_later() {
+    let now = samovar_insight::now();
+    eventually("the next second", || (samovar_insight::now() > now + 1).then_some(()));
+}
+
+/// Runs a reload with a label that is refused. Returns the exit code and the message.
+fn refused(server: &Server, label: &str) -> (Option<i32>, String) {
+    let mut command = Command::new(binary());
+    let command = command.args(["reload", "--control"]).arg(server.control());
+    let output = command.args(["--release", label]).output().expect("the binary runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Sends a line to the control socket, as another program might.
+fn control(server: &Server, line: &str) -> String {
+    let mut socket = UnixStream::connect(server.control()).expect("the control socket");
+    socket.write_all(line.as_bytes()).expect("a line");
+    let mut said = String::new();
+    BufReader::new(socket).read_line(&mut said).expect("a response");
+    said
+}
+
 /// Runs a command for the canary.
 fn canary(server: &Server, action: &str) {
     let mut command = Command::new(binary());
@@ -76,6 +101,7 @@ fn label_follows_reloads_and_canaries_and_no_failure() {
             (requests(&server, "release") == 3).then_some(())
         });
 
+        a_second_later();
         let said = server.reload_with(["--release", "2.0+8c1f"]).expect("a reload");
         assert!(said.contains("generation 2, release 2.0+8c1f, serves"), "{said}");
         assert_eq!(label(&server), "2.0+8c1f");
@@ -119,8 +145,13 @@ fn label_follows_reloads_and_canaries_and_no_failure() {
 
         let long = "a".repeat(101);
         for hostile in ["<b>1</b>", "1 2", "1\u{202e}2", "1\n2", "é", &long] {
-            let refused = server.reload_with(["--release", hostile]).expect_err(hostile);
+            let (code, refused) = refused(&server, hostile);
+            assert_eq!(code, Some(2), "{hostile:?}");
             assert!(refused.contains("hint: it takes up to 100"), "{hostile:?}: {refused}");
+        }
+        for hostile in ["<b>1</b>", "é", &long] {
+            let said = control(&server, &format!("reload release={hostile}\n"));
+            assert!(said.contains("invalid label of a release"), "{hostile}: {said}");
         }
         std::fs::write(folder.path().join("index.php"), "<?php syntax error").expect("a script");
         server.reload_with(["--release", "3.0"]).expect_err("it does not boot");
