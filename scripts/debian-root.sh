@@ -4,6 +4,7 @@
 
 # debian_root SUITE FOLDER PACKAGES: installs the release with these packages (separated by commas)
 # unless the folder has it already, and writes its apt sources. Installs debootstrap if it is missing.
+# The suite `experimental` is no whole release: it is added to unstable, for packages that only it has.
 debian_root() {
     suite=$1 root=$2 include=$3
     archive=${SAMOVAR_MIRROR:-$(mirror debian)}
@@ -33,9 +34,15 @@ write_sources() {
     security=$(mirror debian-security)
     rm -f "$root/etc/apt/sources.list"
     {
-        source_of "$archive" "$suite $suite-updates"
-        # Without a security archive on this machine, the folder has none either.
-        [ -z "$security" ] || source_of "$security" "$suite-security"
+        case $suite in
+            sid | unstable) source_of "$archive" "$suite" ;;
+            experimental) source_of "$archive" "sid experimental" ;;
+            *)
+                source_of "$archive" "$suite $suite-updates"
+                # Without a security archive on this machine, the folder has none either.
+                [ -z "$security" ] || source_of "$security" "$suite-security"
+                ;;
+        esac
     } >"$root/etc/apt/sources.list.d/debian.sources"
 }
 
@@ -71,7 +78,7 @@ make_root() {
     rm -rf "$root"
     mkdir -p "$root"
     # debootstrap's generic script is named sid. It has no script for releases newer than itself.
-    if ! debootstrap --variant=minbase --include="$include" "$suite" "$root" "$archive" \
+    if ! debootstrap --variant=minbase --include="$include" "${suite/experimental/sid}" "$root" "$archive" \
         sid >"$root.log" 2>&1; then
         tail -n 5 "$root.log" >&2
         fail "debootstrap failed; see $root.log" "check that $archive is reachable"

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Installs missing Debian packages: `scripts/setup.sh build`; with `test`, `bench` or `peers`,
-# further ones.
+# Installs missing Debian packages: `scripts/setup.sh build`; with `test`, `bench`, `peers` or
+# `other-php`, further ones.
+#
+# SETUP_UNKNOWN=skip: leaves out packages that the archive does not have, and lists them. A PHP that
+# Debian does not release yet has few extensions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,9 +20,14 @@ listed() {
 
 packages=$(listed build)
 case "${1:-build}" in
-    test | bench | peers) packages+=" $(listed "$1")" ;;
+    test | bench | peers | other-php) packages+=" $(listed "$1")" ;;
 esac
 packages=${packages//php8.2/$php}
+# Since 8.5 opcache is a part of PHP, and has no package.
+case $php in
+    php8.[0-4]) ;;
+    *) packages=${packages//$php-opcache/} ;;
+esac
 
 missing=()
 for package in $packages; do
@@ -31,6 +39,17 @@ if [ ${#missing[@]} -gt 0 ]; then
     sudo=
     [ "$(id -u)" = 0 ] || sudo=sudo
     $sudo apt-get update -qq
+    if [ "${SETUP_UNKNOWN:-}" = skip ]; then
+        known=()
+        for package in "${missing[@]}"; do
+            if [ -n "$(apt-cache policy "$package" | sed -n '/Candidate: (none)/d; /Candidate/p')" ]; then
+                known+=("$package")
+            else
+                echo "setup: the archive has no $package" >&2
+            fi
+        done
+        missing=("${known[@]}")
+    fi
     # No service may start automatically: the tests start their own servers on their own ports.
     echo "slapd slapd/no_configuration boolean true" | $sudo debconf-set-selections
     $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2

@@ -10,6 +10,9 @@ use std::process::Command;
 #[path = "../channel/src/exit.rs"]
 #[allow(unreachable_pub)] // It must be `pub` in crates/channel.
 mod exit;
+#[path = "../channel/src/php_versions.rs"]
+#[allow(unreachable_pub)] // As above.
+mod php_versions;
 
 /// An option of `src/php_options.in.rs`: name in C, type, description.
 struct PhpOption(&'static str, &'static str, &'static str);
@@ -26,6 +29,7 @@ macro_rules! php_options {
 include!("src/php_options.in.rs");
 
 const CSRC: &str = "csrc";
+const PHP_VERSIONS: &str = "../channel/src/php_versions.rs";
 /// Maximum number of symbolic links followed from `php-config` to its target; the same limit as
 /// Linux.
 const LINKS_MAX: usize = 40;
@@ -38,11 +42,12 @@ const OWN_PREFIXES: [&str; 2] = ["samovar_", "zif_"];
 fn main() {
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
     println!("cargo:rerun-if-env-changed=NM");
-    for read in [CSRC, "src/php_options.in.rs", "../channel/src/exit.rs"] {
+    for read in [CSRC, "src/php_options.in.rs", "../channel/src/exit.rs", PHP_VERSIONS] {
         println!("cargo:rerun-if-changed={read}");
     }
     let config = std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".into());
     watch(&config);
+    let (major, minor) = php_version(&config);
     let mut build = cc::Build::new();
     build.files(sources(Path::new(CSRC))).include(CSRC);
     let out = std::env::var("OUT_DIR").expect("cargo sets it");
@@ -67,18 +72,50 @@ fn main() {
     // Links the whole archive: no code here refers to most of the interposed functions by name.
     build.link_lib_modifier("+whole-archive");
     build.compile(LIBRARY);
-    let version = ask(&config, "--version");
-    let mut parts = version.split('.');
-    let (Some(major), Some(minor)) = (parts.next(), parts.next()) else {
-        panic!("`{config} --version` answered `{version}`, not a version");
-    };
-    println!("cargo:rustc-link-lib=dylib=php{major}.{minor}");
+    link_libphp(&config, &format!("php{major}.{minor}"));
     for name in interposed(&out) {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }
     // Nothing here refers to this variable; other processes read it.
     println!("cargo:rustc-link-arg-bins=-Wl,--undefined={FOR_SPY}");
     println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={FOR_SPY}");
+}
+
+/// Links libphp. Debian names it by its version, in a folder of the dynamic linker. Other builds
+/// name it `libphp.so` below their prefix: Remi's packages below /opt, and PHP compiled from
+/// source. They are found there at run time, too.
+///
+/// All of Debian's versions call themselves `libphp.so`, and that name leads to the newest
+/// installed one. The package of the worker therefore has a folder with a link to its own version.
+fn link_libphp(config: &str, versioned: &str) {
+    let prefix = PathBuf::from(ask(config, "--prefix"));
+    let folders = ["lib64", "lib"].map(|folder| prefix.join(folder));
+    let has = |folder: &Path, name: &str| folder.join(format!("lib{name}.so")).is_file();
+    let own = folders.iter().find(|folder| has(folder, "php"));
+    match own.filter(|_| !folders.iter().any(|folder| has(folder, versioned))) {
+        None => {
+            println!("cargo:rustc-link-lib=dylib={versioned}");
+            println!("cargo:rustc-link-arg-bins=-Wl,-rpath,/usr/lib/samovar-{versioned}");
+        }
+        Some(folder) => {
+            println!("cargo:rustc-link-lib=dylib=php");
+            println!("cargo:rustc-link-search=native={}", folder.display());
+            if prefix != Path::new("/usr") {
+                println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", folder.display());
+            }
+        }
+    }
+}
+
+/// Returns the major and minor number of the PHP, if its version is supported.
+fn php_version(config: &str) -> (String, String) {
+    let version = ask(config, "--version");
+    if let Some(problem) = php_versions::php_version_problem(&version) {
+        panic!("{problem}");
+    }
+    let mut parts = version.split('.').map(str::to_owned);
+    let mut next = || parts.next().expect("the check has found two numbers");
+    (next(), next())
 }
 
 /// Returns the C header with the definitions that Rust declares.

@@ -36,6 +36,7 @@ mod lossless;
 mod options;
 mod order;
 mod php_setup;
+mod php_versions;
 mod reply_socket;
 mod socket;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub use jobs::{
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};
 pub use php_setup::{DIRECTIVES, PhpSetup, VARIABLES};
+pub use php_versions::{PHP_NEWEST, PHP_OLDEST, php_version_problem};
 pub use reply_socket::{Incoming, RequestEnds, incoming, read_sealed, reply, request};
 pub use socket::{
     GraphEnd, Heard, ImageEnd, LoadsEnd, Socket, SupervisorEnd, TemplateEnd, TemplateImageEnd, pair,

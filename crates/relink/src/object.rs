@@ -13,6 +13,9 @@ const NAME_BYTES_MAX: usize = 256;
 /// Maximum number of relocations of one object; libphp has 32,000.
 const RELOCATIONS_MAX: u64 = 1 << 21;
 
+/// Maximum length of code outside an object's main segment of code, which stays as built.
+const STUBS_BYTES_MAX: u64 = 4096;
+
 /// A segment of an object, at its address in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
@@ -99,12 +102,15 @@ impl Object {
         self.segments.iter().any(|segment| segment.range.contains(&address))
     }
 
-    /// Its code, if it is readable and in one piece.
+    /// Its code, if it is readable and in one piece. Small segments next to it stay as built: since
+    /// PHP 8.5, libphp has one for opcache's move of code to huge pages.
     pub(crate) fn text(&self) -> Option<Range<u64>> {
-        let mut code = self.segments.iter().filter(|s| s.flags & libc::PF_X != 0);
-        let (first, second) = (code.next()?, code.next());
-        let is_plain = first.flags & libc::PF_R != 0 && first.flags & libc::PF_W == 0;
-        (second.is_none() && is_plain).then(|| first.range.clone())
+        let code = self.segments.iter().filter(|s| s.flags & libc::PF_X != 0);
+        let is_plain = |s: &Segment| s.flags & libc::PF_R != 0 && s.flags & libc::PF_W == 0;
+        let len = |s: &Segment| s.range.end - s.range.start;
+        let largest = code.clone().max_by_key(|s| len(s))?;
+        let others = code.clone().map(len).sum::<u64>() - len(largest);
+        (others <= STUBS_BYTES_MAX && code.clone().all(is_plain)).then(|| largest.range.clone())
     }
 
     /// End of the segment that contains this address.
@@ -229,4 +235,40 @@ impl Dynamic {
 
 fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_the_one_large_segment_of_code() {
+        const CODE: u32 = libc::PF_R | libc::PF_X;
+        let header = |(from, len, flags): (u64, u64, u32)| libc::Elf64_Phdr {
+            p_type: libc::PT_LOAD,
+            p_flags: flags,
+            p_offset: 0,
+            p_vaddr: from,
+            p_paddr: from,
+            p_filesz: len,
+            p_memsz: len,
+            p_align: PAGE,
+        };
+        for (segments, expected) in [
+            (vec![(0x1000, 0x5000, CODE), (0x6000, 0x900, libc::PF_R)], Some(0x1000..0x6000)),
+            // libphp 8.5.
+            (vec![(0x1000, 0x5000, CODE), (0x80_0000, 0x175, CODE)], Some(0x1000..0x6000)),
+            (vec![(0x1000, 0x175, CODE), (0x80_0000, 0x5000, CODE)], Some(0x80_0000..0x80_5000)),
+            (vec![(0x1000, 0x5000, CODE), (0x80_0000, 0x1001, CODE)], None),
+            (vec![(0x1000, 0x5000, CODE), (0x80_0000, 0x175, CODE | libc::PF_W)], None),
+            (vec![(0x1000, 0x5000, libc::PF_X)], None),
+            (vec![(0x1000, 0x5000, CODE | libc::PF_W)], None),
+            (vec![(0x1000, 0x5000, libc::PF_R)], None),
+            (Vec::new(), None),
+        ] {
+            let headers: Vec<_> = segments.iter().copied().map(header).collect();
+            let object = Object::of("libphp.so".to_owned(), 0, &headers);
+            assert_eq!(object.text(), expected, "{segments:x?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
-/* Differences between the PHP versions that the worker is built for, 8.2 to 8.4. No other file
- * checks the version (tests/tidy/rooms.rs). Options of a PHP build (signals, timers, sessions)
- * are checked where they matter. */
+/* Differences between the PHP versions that the worker is built for, 8.2 to 8.5 (build.rs refuses
+ * others). No other file checks the version (tests/tidy/rooms.rs). Options of a PHP build (signals,
+ * timers, sessions) are checked where they matter. */
 #ifndef SAMOVAR_COMPAT_H
 #define SAMOVAR_COMPAT_H
 
@@ -8,6 +8,7 @@
 #include <zend_fibers.h>
 #include <ext/random/php_random.h>
 #include <ext/session/php_session.h>
+#include <ext/standard/basic_functions.h>
 
 /* This symbol does not exist in a PHP without sessions. */
 #pragma weak ps_globals
@@ -54,12 +55,40 @@ static inline void samovar_engine_seed(php_random_engine *engine, uint64_t seed)
 #endif
 }
 
-/* Resets the session's own generator, which decides which request collects garbage. Until 8.3
- * that was the LCG. */
-static inline void samovar_session_random_forget(void) {
+/* Since 8.4 the session has a generator of its own, which decides which request collects garbage.
+ * Before that it was the LCG. */
+enum { SAMOVAR_SESSION_OWN_RANDOM = PHP_VERSION_ID >= 80400 };
+
+/* Seeds that generator. PHP seeds it when the process starts; some releases (`random_seeded`) do it
+ * at the first use. */
+static inline void samovar_session_random_seed(uint64_t high, uint64_t low) {
 #if PHP_VERSION_ID >= 80400
-    PS(random_seeded) = false; /* Takes a seed from the kernel at its next use. */
+    php_random_pcgoneseq128xslrr64_seed128(&PS(random_state),
+                                           php_random_uint128_constant(high, low));
+#else
+    (void)high;
+    (void)low;
 #endif
+}
+
+/* ---- shutdown functions -------------------------------------------------------------------- */
+
+/* The callable of register_shutdown_function(), borrowed. Since 8.5 only its parts are stored: the
+ * closure or object, or else the function. */
+static inline zval samovar_shutdown_callable(const php_shutdown_function_entry *entry) {
+    zval callable;
+#if PHP_VERSION_ID >= 80500
+    const zend_fcall_info_cache *parts = &entry->fci_cache;
+    zend_object *object = parts->closure ? parts->closure : parts->object;
+    if (object) {
+        ZVAL_OBJ(&callable, object);
+    } else {
+        ZVAL_STR(&callable, parts->function_handler->common.function_name);
+    }
+#else
+    ZVAL_COPY_VALUE(&callable, &entry->fci.function_name);
+#endif
+    return callable;
 }
 
 /* ---- fibers -------------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ fn write_to_predicted_page_is_rolled_back() {
     let case = |(name, php): &(&str, &str)| format!("case '{}': {php} break;", word(name));
     let cases: Vec<_> = ATTACKS.iter().map(case).collect();
     let below = format!(
-        "$address = FFI::cast($c->type('word'), $block)->cdata;
+        "$address = $c->cast($c->type('word'), $block)->cdata;
          $aligned = fn ($p) => $block + ($p * 4096 + 4096 - $address % 4096);
          $p = (int) ($_GET['p'] ?? 0); $was = found();
          for ($i = 0; $i < (int) ($_GET['n'] ?? 0); $i++) {{ w($i); }}

@@ -34,7 +34,7 @@ $c = FFI::cdef('
 const PAGES = BLOCK_PAGES;
 $raw = $c->malloc((PAGES + 2) * 4096);
 FFI::memset($raw, 97, (PAGES + 2) * 4096);
-$block = FFI::cast('char *', $raw);
+$block = $c->cast('char *', $raw);
 // Texts that a shuffle changes, one on each page.
 for ($i = 0; $i < PAGES; $i++) {
     foreach (['w', 'x', 'y', 'z', chr(0)] as $n => $char) {
@@ -167,7 +167,7 @@ fn written_page_is_rolled_back() {
     let case = |(name, php): &(&str, &str)| format!("case '{}': {php} break;", word(name));
     let cases: Vec<_> = ATTACKS.iter().map(case).collect();
     let below = format!(
-        "$address = FFI::cast($c->type('word'), $block)->cdata;
+        "$address = $c->cast($c->type('word'), $block)->cdata;
          $aligned = fn ($p) => $block + ($p * 4096 + 4096 - $address % 4096);
          $p = (int) ($_GET['p'] ?? 0); $was = found();
          ob_start(); switch ($_GET['do'] ?? '') {{ {} }} ob_end_clean();
@@ -215,7 +215,7 @@ fn write_to_watched_page_is_rolled_back() {
     let case = |(name, php): &(&str, &str)| format!("case '{}': {php} break;", word(name));
     let cases: Vec<_> = attacks.iter().map(case).collect();
     let below = format!(
-        "$address = FFI::cast($c->type('word'), $block)->cdata;
+        "$address = $c->cast($c->type('word'), $block)->cdata;
          $aligned = fn ($p) => $block + ($p * 4096 + 4096 - $address % 4096);
          $p = (int) ($_GET['p'] ?? 0); $was = found();
          if (isset($_GET['many'])) {{ for ($i = 0; $i < 2600; $i++) {{ w($i); }} }}
@@ -281,7 +281,7 @@ fn unrestorable_mapping_replaces_worker() {
         ("mapped over", "$c->mmap($aligned(9), 4096, 3, 0x32, -1, 0);"),
     ] {
         let server = start(&format!(
-            "$address = FFI::cast($c->type('word'), $block)->cdata;
+            "$address = $c->cast($c->type('word'), $block)->cdata;
              $aligned = fn ($p) => $block + ($p * 4096 + 4096 - $address % 4096);
              $was = found(); if (isset($_GET['do'])) {{ {attack} }}
              echo json_encode(['was' => $was, 'is' => found()]);"
@@ -304,7 +304,7 @@ fn unrestorable_mapping_replaces_worker() {
 fn replaced_mapping_replaces_worker() {
     let above = "$fd = $c->open($file, 0);
         $mapped = $c->mmap(null, 8192, 1, 2, $fd, 0); $c->close($fd);
-        $text = FFI::cast('char *', $mapped);
+        $text = $c->cast('char *', $mapped);
         function found_text() {
             global $text; return FFI::string($text, 8192) === str_repeat('file', 2048); }";
     for (name, attack) in [
@@ -344,13 +344,13 @@ fn newly_allocated_memory_is_zero() {
         "$zero = str_repeat(\"\\0\", 2 << 20); $ok = [];
          foreach ([1, 2] as $n) {
              $m = $c->mmap(null, 2 << 20, 3, 34, -1, 0);
-             $ok[] = FFI::string(FFI::cast('char *', $m), 2 << 20) === $zero;
+             $ok[] = FFI::string($c->cast('char *', $m), 2 << 20) === $zero;
              FFI::memset($m, 1, 2 << 20);
              $m = $c->mmap(null, 65536, 3, 34, -1, 0);
-             $ok[] = FFI::string(FFI::cast('char *', $m), 65536) === substr($zero, 0, 65536);
+             $ok[] = FFI::string($c->cast('char *', $m), 65536) === substr($zero, 0, 65536);
              FFI::memset($m, 1, 65536);
              $m = $c->calloc(1, 2 << 20);
-             $ok[] = FFI::string(FFI::cast('char *', $m), 2 << 20) === $zero;
+             $ok[] = FFI::string($c->cast('char *', $m), 2 << 20) === $zero;
              FFI::memset($m, 1, 2 << 20); $c->free($m);
              $m = $c->malloc(3 << 20); FFI::memset($m, 1, 3 << 20); $c->free($m);
              $big = str_repeat('x', 5 << 20); $list = range(1, 200000);
@@ -483,13 +483,13 @@ fn writes_of_threads_do_not_explain_faults_of_request() {
     const PAGES_MAX: usize = 40;
     // At a distant address, so that it is searched after the pages that the thread writes.
     let above = format!(
-        "$far = FFI::cast('char *', $c->mmap(null, 131072, 3, 34, -1, 0));
+        "$far = $c->cast('char *', $c->mmap(null, 131072, 3, 34, -1, 0));
          FFI::memset($far, 97, 131072);
-         $text = FFI::cast('char *', $c->malloc({PAGES_MAX} * 4096));
+         $text = $c->cast('char *', $c->malloc({PAGES_MAX} * 4096));
          FFI::memset($text, 97, {PAGES_MAX} * 4096);
          for ($i = 1; $i < {PAGES_MAX}; $i++) {{ $text[$i * 4096] = 'b'; }}
          $text[{PAGES_MAX} * 4096 - 1] = chr(0);
-         $address = FFI::cast($c->type('word'), $text)->cdata;
+         $address = $c->cast($c->type('word'), $text)->cdata;
          function all_found() {{
              global $far, $text; return crc32(FFI::string($far, 131072) . FFI::string($text)); }}
          $clean_all = all_found();"
@@ -528,7 +528,7 @@ fn kernel_state_set_by_libc_replaces_worker() {
              int fcntl(int, int, ...); int ioctl(int, word, ...);
              int open(const char *, int, ...); long syscall(long, ...);');
          $fd = $k->open($file, 2);
-         $address = FFI::cast($c->type('word'), $block)->cdata;
+         $address = $c->cast($c->type('word'), $block)->cdata;
          $aligned = fn ($p) => $block + ($p * 4096 + 4096 - $address % 4096);";
     let pair = "$s = $c->new('int[2]'); $c->socketpair(1, 1, 0, $s);";
     for (name, attack, reason) in [

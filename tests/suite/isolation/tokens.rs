@@ -214,7 +214,7 @@ fn time_based_uuids_differ_between_workers() {
     let server = Server::script(
         "<?php $libuuid = FFI::cdef('void uuid_generate_time(unsigned char *);');
          $draw = function () use ($libuuid) {
-             $bytes = FFI::new('unsigned char[16]');
+             $bytes = $libuuid->new('unsigned char[16]');
              $libuuid->uuid_generate_time($bytes);
              return bin2hex(FFI::string($bytes, 16));
          };

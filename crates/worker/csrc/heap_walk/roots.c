@@ -147,8 +147,9 @@ static void add_shutdown_functions(heap_walk_walk *w) {
     uint32_t n = 0;
     ZEND_HASH_FOREACH_PTR(functions, entry) {
         snprintf(key, sizeof key, "shutdown function %u", ++n);
-        samovar_walk_root(w, HEAP_WALK_HANDLER_OFTEN, samovar_heap_walk_text(key),
-                          &entry->fci.function_name, NULL, 0, 0);
+        zval callable = samovar_shutdown_callable(entry);
+        samovar_walk_root(w, HEAP_WALK_HANDLER_OFTEN, samovar_heap_walk_text(key), &callable, NULL,
+                          0, 0);
     }
     ZEND_HASH_FOREACH_END();
 }

@@ -136,8 +136,9 @@ static void reseed_php(void) {
     RANDOM_G(mt19937_seeded) = false; /* Seeds itself from the kernel at its next use. */
     uint64_t number = draw_number();
     samovar_lcg_set((int32_t)(number & 0x3fffffff) + 1, (int32_t)(number >> 32 & 0x3fffffff) + 1);
-    if (&ps_globals) {
-        samovar_session_random_forget();
+    if (SAMOVAR_SESSION_OWN_RANDOM && &ps_globals) {
+        uint64_t high = draw_number();
+        samovar_session_random_seed(high, draw_number());
     }
 }
 
