@@ -6,8 +6,8 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test prepared unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit release-unit model whole php php-tests \
-	php84 php84-next two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
-	reads spies pictures collector pebble caddy packages packages-test packages-test-13 images images-test chart-test docs release release-prepare release-test nightly deny fuzz hostile clean php-engine pgo peers
+	php84 php84-next php85 two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
+	reads spies pictures collector pebble caddy packages packages-test packages-test-13 rpm rpm-test images images-test chart-test docs release release-prepare release-test nightly deny fuzz hostile clean php-engine pgo peers
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,12 @@ release-test: setup ## the source archive of this commit: two are identical, and
 
 docs: ## the documentation as a site with search, in target/docs/site (needs mdbook; DOCS_REPOSITORY)
 	scripts/docs.py build
+
+rpm: build ## RPM of the server for Enterprise Linux 9 and 10, in target/rpm; of the worker, too, if run there (needs nfpm or Go)
+	scripts/rpm.sh release target/rpm
+
+rpm-test: setup-test built ## the RPM of the server, installed in an empty folder (needs root, and nfpm or Go)
+	tests/packages/rpm.sh $(SERVER)
 
 packages-test: setup-test built ## the packages in a new Debian 12: install, upgrade under load, downgrade, purge (needs root and 2 GB)
 	apt-get install -y -qq --no-install-recommends lintian >/dev/null
@@ -155,6 +161,9 @@ php-tests:
 
 php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (needs root and 3 GB)
 	scripts/second-root.sh trixie 8.4 make setup-test spies whole php
+
+php85: ## tests of isolation and of the conformance with php-fpm, with PHP 8.5 of Debian's experimental (needs root and 3 GB)
+	scripts/other-php.sh experimental 8.5
 
 php84-next: ## the same in Debian's testing, with coming versions: Symfony 7.4, Laravel 13, nginx 1.30
 	scripts/second-root.sh forky 8.4 make setup-test spies whole php
@@ -252,7 +261,7 @@ nightly: export CROWD_REQUESTS = 500
 nightly: export PRISTINE_REQUESTS = 1000
 # The targets that fetch Go modules come last.
 NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades engine accounting reads \
-	spies packages-test images-test release-test hostile pebble caddy chart-test
+	spies packages-test images-test release-test hostile pebble caddy chart-test rpm-test
 nightly: $(NIGHTLY) ## the tests that are too slow for every run
 
 deny: built ## licences and sources of the dependencies: our own check, and cargo-deny's if it is installed

@@ -15,37 +15,24 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=/dev/null
 . scripts/say.sh
-
-# The time of the last commit. The files of a source archive have it.
-commit_time() {
-    { [ -e .git ] && git log -1 --format=%ct 2>/dev/null; } || stat -c %Y Cargo.toml
-}
+# shellcheck source=/dev/null
+. scripts/package-files.sh
 
 profile=${1:-release} folder=${2:-target/packages}
 config=${PHP_CONFIG:-php-config8.2}
 built=target/$profile
 # shellcheck source=/dev/null
 release=$(. /etc/os-release && echo "${VERSION_ID:-0}")
-upstream=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-# A pre-release is older than its release only with a tilde.
-version=${PACKAGE_VERSION:-${upstream/-/\~}-1~deb$release}
+upstream=$(package_version)
+version=${PACKAGE_VERSION:-$upstream-1~deb$release}
 maintainer=${PACKAGE_MAINTAINER:-Samovar packages <packages@samovar.internal>}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(commit_time)}
 export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8 TZ=UTC
 umask 022
 
-for program in samovar samovar-php; do
-    [ -x "$built/$program" ] || fail "$built/$program does not exist" "run make build, or make built for the profile tested"
-done
-for command in dpkg-deb strip objdump gzip python3; do
-    command -v $command >/dev/null || fail "cannot find $command" "apt-get install dpkg binutils python3-minimal"
-done
-php=$("$config" --version | cut -d . -f 1,2)
-patch=$("$config" --version | grep -oE '^[0-9]+\.[0-9]+\.[0-9]+')
-said=$("$built/samovar-php" --version) || fail "$built/samovar-php does not run" "build it again for the installed PHP"
-[[ $said == *"(PHP $patch)" ]] ||
-    fail "$built/samovar-php is \`$said\`, but $config is PHP $patch" "build it again for the installed PHP"
-
+command -v dpkg-deb >/dev/null || fail "cannot find dpkg-deb" "apt-get install dpkg"
+php="" patch=""
+require_binaries "$config"
 architecture=$(dpkg --print-architecture)
 units=/lib/systemd/system
 [ "$release" = 12 ] || units=/usr/lib/systemd/system
@@ -53,33 +40,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$folder"
 
-# glibc FILE...: prints the newest version of glibc whose symbols the files use.
-glibc() {
-    objdump -T "$@" | grep -oE 'GLIBC_[0-9.]+' | cut -d _ -f 2 | sort -uV | tail -n 1
-}
-
-# put MODE SOURCE TARGET: copies a file into the package that is being made.
-put() {
-    install -D -m "$1" "$2" "$root$3"
-}
-
-compressed() {
-    gzip -9n <"$1" >"$work/compressed"
-    put 644 "$work/compressed" "$2"
-}
-
-binary() {
-    strip --strip-unneeded --remove-section=.comment --remove-section=.note -o "$work/stripped" "$1"
-    put 755 "$work/stripped" "$2"
-}
-
 # documents PACKAGE: the files that every Debian package has.
 documents() {
     local place=/usr/share/doc/$1
     cat >"$work/changelog" <<CHANGELOG
 $1 ($version) unstable; urgency=medium
 
-  * Samovar $upstream. See changelog.gz of the package samovar.
+  * Samovar ${upstream/\~/-}. See changelog.gz of the package samovar.
 
  -- $maintainer  $(date -R -d "@$SOURCE_DATE_EPOCH")
 CHANGELOG
@@ -123,38 +90,10 @@ installed_size() {
 
 make_server() {
     root=$work/server
-    binary "$built/samovar" /usr/bin/samovar
+    server_files $units /usr/share/zsh/vendor-completions
     put 644 deploy/debian/samovar.service $units/samovar.service
-    put 644 deploy/debian/samovar.socket $units/samovar.socket
-    local unit
-    for unit in samovar@.service samovar@.socket; do
-        sed 's,/usr/local/bin/,/usr/bin/,; /^Description=/a Documentation=man:samovar(1) man:samovar.toml(5)' \
-            "deploy/systemd/$unit" >"$work/unit"
-        put 644 "$work/unit" "$units/$unit"
-    done
     put 644 deploy/debian/samovar.toml /etc/samovar/samovar.toml
-    put 644 deploy/debian/welcome.php /usr/share/samovar/welcome/index.php
-    "$built/samovar" man samovar >"$work/page"
-    compressed "$work/page" /usr/share/man/man1/samovar.1.gz
-    "$built/samovar" man samovar.toml >"$work/page"
-    compressed "$work/page" /usr/share/man/man5/samovar.toml.5.gz
-    "$built/samovar" completions bash >"$work/script"
-    put 644 "$work/script" /usr/share/bash-completion/completions/samovar
-    "$built/samovar" completions zsh >"$work/script"
-    put 644 "$work/script" /usr/share/zsh/vendor-completions/_samovar
-    "$built/samovar" completions fish >"$work/script"
-    put 644 "$work/script" /usr/share/fish/vendor_completions.d/samovar.fish
     documents samovar
-    compressed CHANGELOG.md /usr/share/doc/samovar/changelog.gz
-    put 644 README.md /usr/share/doc/samovar/README.md
-    sed 's,/usr/local/bin/,/usr/bin/,; s,\](\.\./\.\./docs/,](docs/,g' deploy/systemd/README.md >"$work/readme"
-    put 644 "$work/readme" /usr/share/doc/samovar/README.systemd.md
-    local part page
-    for part in start guide reference; do
-        for page in "docs/$part"/*.md; do
-            put 644 "$page" "/usr/share/doc/samovar/$page"
-        done
-    done
     maintainer_script postinst
     maintainer_script prerm
     maintainer_script postrm
@@ -189,6 +128,9 @@ make_worker() {
     local name=samovar-php$php next
     next=${patch%.*}.$((${patch##*.} + 1))
     binary "$built/samovar-php" "/usr/libexec/samovar/$name"
+    # The worker looks for libphp.so there first: see crates/worker/build.rs.
+    mkdir -p "$root/usr/lib/$name"
+    ln -s "../libphp$php.so" "$root/usr/lib/$name/libphp.so"
     documents "$name"
     # The engine's structures may change in each release of PHP, so the worker needs the one that it
     # was built for.

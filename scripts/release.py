@@ -124,13 +124,18 @@ def add_packages(tree, version, epoch, folder):
         shutil.copyfile(file, folder / file.name)
 
 
+def packages_of(version):
+    """Patterns of the names of packages: Debian's, and RPMs."""
+    return f"samovar*_{version.debian()}-*.deb", f"samovar*-{version.debian()}-*.rpm"
+
+
 def add(tree, version, files):
     """Adds packages to a release that is built already."""
     folder = folder_of(tree, version)
     if not (folder / SUMS).is_file():
         raise Refusal(f"{folder.relative_to(tree)} is not a built release", f"make release VERSION={version}")
     for file in files:
-        if not fnmatch.fnmatchcase(file.name, f"samovar*_{version.debian()}-*.deb"):
+        if not any(fnmatch.fnmatchcase(file.name, pattern) for pattern in packages_of(version)):
             raise Refusal(f"{file.name} is not a package of version {version}", "name only packages of this version")
         if (folder / file.name).exists():
             raise Refusal(f"the release has {file.name} already", f"make release VERSION={version} begins again")

@@ -94,6 +94,9 @@ say "installed in $((SECONDS - begun)) s"
 unit=$(dpkg -L samovar | grep '/samovar.service$')
 test -x /usr/bin/samovar -a -x "/usr/libexec/samovar/samovar-php$php" || fail "no binaries"
 dpkg-query -W -f '${Conffiles}\n' samovar | grep -q $config || fail "no conffile"
+# Another version of libphp takes the name libphp.so, as ldconfig does for the newest.
+ldd "/usr/libexec/samovar/samovar-php$php" | grep -q "libphp.so => /usr/lib/samovar-php$php/libphp.so " ||
+    fail "the worker does not use its own libphp: $(ldd "/usr/libexec/samovar/samovar-php$php")"
 samovar check --config $config --user www-data >/tmp/check || fail "$(cat /tmp/check)"
 grep -q "samovar-php$php\` runs PHP $php" /tmp/check || fail "$(cat /tmp/check)"
 

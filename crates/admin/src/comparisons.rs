@@ -29,6 +29,12 @@ pub(crate) struct RelativeChange {
     pub(crate) high: f64,
 }
 
+/// Returns the error of a sum or difference of two independent values. Not `f64::hypot`: see
+/// clippy.toml.
+fn combined(one: f64, other: f64) -> f64 {
+    (one.powi(2) + other.powi(2)).sqrt()
+}
+
 impl RelativeChange {
     /// Returns whether the change is too large to be chance.
     pub(crate) fn is_significant(self) -> bool {
@@ -40,7 +46,7 @@ impl RelativeChange {
         let (now, then) = (mean_and_error(now), mean_and_error(then));
         let ratio = (then.0 > 0.0).then(|| now.0 / then.0)?;
         let relative = |(mean, error): (f64, f64)| if mean > 0.0 { error / mean } else { 0.0 };
-        let error = ratio * ERRORS_OF_95 * relative(now).hypot(relative(then));
+        let error = ratio * ERRORS_OF_95 * combined(relative(now), relative(then));
         Some(RelativeChange {
             value: ratio - 1.0,
             low: ratio - error - 1.0,
@@ -104,8 +110,8 @@ impl ShareChange {
         let value = now.0 - then.0;
         ShareChange {
             value,
-            low: value - (now.0 - now.1).hypot(then.2 - then.0),
-            high: value + (now.2 - now.0).hypot(then.0 - then.1),
+            low: value - combined(now.0 - now.1, then.2 - then.0),
+            high: value + combined(now.2 - now.0, then.0 - then.1),
         }
     }
 

@@ -155,8 +155,14 @@ class Files(unittest.TestCase):
         for wrong in (other, foreign):
             with self.assertRaises(Refusal):
                 release.add(folder, NEXT, [good, wrong])
-        release.add(folder, NEXT, [good])
-        self.assertEqual(sorted(file.name for file in built.iterdir()), [release.SUMS, good.name])
+        rpm, old = (folder / "target" / f"samovar-php82-{version}-1.x86_64.rpm" for version in ("0.2.0~rc.1", "0.2.0"))
+        rpm.write_text("rpm")
+        old.write_text("rpm")
+        with self.assertRaises(Refusal):
+            release.add(folder, NEXT, [old])
+        release.add(folder, NEXT, [good, rpm])
+        self.assertEqual(sorted(file.name for file in built.iterdir()), [release.SUMS, rpm.name, good.name])
+        self.assertIn(rpm.name, (built / release.SUMS).read_text())
         self.assertIn(good.name, (built / release.SUMS).read_text())
         self.assertNotIn(release.SUMS, (built / release.SUMS).read_text())
         with self.assertRaises(Refusal):

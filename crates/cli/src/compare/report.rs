@@ -164,7 +164,9 @@ impl Ratio {
     fn of(booted: (f64, Option<f64>), script: (f64, Option<f64>)) -> Option<Ratio> {
         let value = (script.0 > 0.0 && booted.0 > 0.0).then(|| booted.0 / script.0)?;
         let relative = |(mean, error): (f64, Option<f64>)| Some(error? / mean);
-        let error = relative(booted).zip(relative(script)).map(|(a, b)| value * a.hypot(b));
+        let error = relative(booted)
+            .zip(relative(script))
+            .map(|(a, b)| value * (a.powi(2) + b.powi(2)).sqrt());
         Some(Ratio { value, error })
     }
 
@@ -187,7 +189,8 @@ fn total_ratio(urls: &[PageLine]) -> Option<Ratio> {
     let sum = |side: fn(&PageLine) -> &SideLine| {
         let sides = both.iter().map(|line| side(line));
         let errors: Option<Vec<f64>> = sides.clone().map(|side| side.cpu_error_us).collect();
-        let error = errors.map(|all| all.into_iter().fold(0.0, f64::hypot));
+        let squares = errors.map(|all| all.into_iter().map(|error| error.powi(2)).sum::<f64>());
+        let error = squares.map(f64::sqrt);
         (sides.filter_map(|side| side.cpu_us).sum::<f64>(), error)
     };
     Ratio::of(sum(|line| &line.booted), sum(|line| &line.script))

@@ -79,7 +79,8 @@ impl Sum {
 /// Returns half of the interval of the difference of two sums. `each` are the mean weights of a
 /// sample on both sides.
 pub(super) fn error(before: Sum, now: Sum, each: (f64, f64)) -> f64 {
-    ERRORS * before.error(each.0).hypot(now.error(each.1))
+    let (before, now) = (before.error(each.0), now.error(each.1));
+    ERRORS * (before.powi(2) + now.powi(2)).sqrt()
 }
 
 /// Returns the mean weight of a sample.
