@@ -1,5 +1,7 @@
 //! `samovar dev`: changes of a project reach the pages, and errors are shown to its developer only.
 
+mod tls;
+
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, eventually};
 use std::path::Path;

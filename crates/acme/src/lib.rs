@@ -15,10 +15,14 @@
 //! - `account`: account at the authority
 //! - `order`: one certificate
 //! - `renewal_thread`: the thread
+//!
+//! `local` is an authority of its own, for `samovar dev --tls`; it shares only files and dates with
+//! the rest.
 
 mod account;
 mod failure;
 mod http;
+mod local;
 mod order;
 mod plan;
 mod renewal_thread;
@@ -26,6 +30,7 @@ mod stage;
 mod store;
 mod validity;
 
+pub use local::{LocalAuthority, Refreshed};
 pub use plan::{External, Plan, Way};
 pub use renewal_thread::{DomainStatus, Keeper};
 pub use stage::{Proof, Stage};

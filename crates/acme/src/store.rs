@@ -50,6 +50,16 @@ impl Store {
         Store { folder: folder.join(slug(directory)) }
     }
 
+    /// Uses the folder itself.
+    pub(crate) fn at(folder: &Path) -> Store {
+        Store { folder: folder.to_owned() }
+    }
+
+    /// Returns the path of a certificate's file.
+    pub(crate) fn path(&self, domain: &str) -> PathBuf {
+        self.folder.join(file_of(domain))
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

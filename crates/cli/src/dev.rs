@@ -3,6 +3,9 @@
 //! The settings are those of `samovar serve`, with other defaults, which also replace the values of
 //! the environment and the file: a file for production fits. Flags replace them.
 
+mod trust;
+mod trust_plan;
+
 use crate::arguments::{settings, with_settings};
 use crate::init::Project;
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
@@ -12,7 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use samovar_config::sources::{CONFIG_ENV, DEFAULT_FILE};
 use samovar_config::{Settings, Sources, names};
 use samovar_server::Predecessor;
-use samovar_server::development::DevelopmentOptions;
+use samovar_server::development::{DevelopmentOptions, LocalTls};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,6 +41,8 @@ Examples:
   samovar dev --editor phpstorm        links of error pages open PhpStorm
   samovar dev --ignore fixtures        do not watch folders with this name
   samovar dev -l 127.0.0.1:9000 -d xdebug.mode=debug
+  samovar dev --tls                    https://localhost:8080, with a certificate of your own
+  samovar dev trust                    have browsers and curl accept that certificate
 
 Exit codes: 0 stopped by request, 1 failed, 2 wrong flags or settings.";
 
@@ -106,6 +111,20 @@ fn define() -> Command {
                 .help_heading("Development")
                 .help("Do not watch folders with this name (repeatable)"),
         )
+        .arg(
+            Arg::new("tls")
+                .long("tls")
+                .action(ArgAction::SetTrue)
+                .overrides_with("tls")
+                .conflicts_with("tls-certificates")
+                .help_heading("Development")
+                .help(
+                    "Serve HTTPS for localhost, 127.0.0.1 and ::1, with a certificate of an \
+                     authority of your own",
+                ),
+        )
+        .subcommand(trust::command())
+        .args_conflicts_with_subcommands(true)
 }
 
 fn editor_link(text: &str) -> Result<String, String> {
@@ -121,6 +140,9 @@ fn editor_link(text: &str) -> Result<String, String> {
 }
 
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    if let Some(("trust", matches)) = matches.subcommand() {
+        return Ok(Box::new(trust::parse(matches)));
+    }
     Ok(Box::new(parse(matches, sources)?))
 }
 
@@ -134,8 +156,18 @@ fn parse(matches: &ArgMatches, sources: Sources) -> Result<Dev, Early> {
     for directive in DIRECTIVES {
         sources = sources.flag(names::by_flag("php"), directive);
     }
+    let tls = matches.get_flag("tls").then(LocalTls::open).transpose();
+    let tls = tls.map_err(|error| Early::Wrong(format!("samovar: {error:#}")))?;
     if !is_given("listen") {
-        sources = sources.flag(names::by_flag("listen"), free_address());
+        let scheme = if tls.is_some() { "https://" } else { "" };
+        sources = sources.flag(names::by_flag("listen"), scheme.to_owned() + &free_address());
+    }
+    if let Some(tls) = &tls {
+        // The file has certificate and key, and replaces those of samovar.toml.
+        let file = tls.certificate();
+        for flag in ["tls-certificates", "tls-keys"] {
+            sources = sources.flag(names::by_flag(flag), file.to_string_lossy());
+        }
     }
     let project = Project::of(&folder).ok();
     let has_file = matches.contains_id("config")
@@ -153,6 +185,7 @@ fn parse(matches: &ArgMatches, sources: Sources) -> Result<Dev, Early> {
         title: project.map(|project| project.framework.title().to_owned()),
         ignored,
         editor: editor(matches)?,
+        tls,
     };
     samovar_server::development::begin(&mut settings, options)
         .map_err(|error| Early::Wrong(format!("samovar: {error:#}")))?;

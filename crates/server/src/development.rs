@@ -4,6 +4,7 @@
 //! - `changes` decides which files matter, `watch` waits for them.
 //! - `boot_error` reads PHP's message about a failed boot from the log.
 //! - `page` builds the error page, `terminal` writes the lines for people.
+//! - `tls` keeps the certificate of `samovar dev --tls`.
 //!
 //! A server in development mode listens on this machine only, because its pages show source code.
 
@@ -11,6 +12,7 @@ mod boot_error;
 mod changes;
 mod page;
 mod terminal;
+mod tls;
 mod watch;
 
 use crate::reload::Reloader;
@@ -30,6 +32,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use terminal::{RequestLines, Terminal};
+pub use tls::LocalTls;
 use watch::Watch;
 
 /// Maximum wait for PHP's message about a failed boot, which takes another way than the failure.
@@ -52,6 +55,8 @@ pub struct DevelopmentOptions {
     pub ignored: Vec<String>,
     /// Links to source lines: `%f` is the file, `%l` the line; empty for none.
     pub editor: String,
+    /// The certificate of `--tls`.
+    pub tls: Option<LocalTls>,
 }
 
 static OPTIONS: OnceLock<DevelopmentOptions> = OnceLock::new();
@@ -71,7 +76,23 @@ pub fn begin(settings: &mut Settings, options: DevelopmentOptions) -> Result<()>
         }
     }
     isolate(settings);
+    if options.tls.is_some() {
+        require_tls(settings)?;
+    }
     let _only_once = OPTIONS.set(options);
+    Ok(())
+}
+
+/// Clients need no certificate for a site that is being developed.
+fn require_tls(settings: &mut Settings) -> Result<()> {
+    if !settings.listen.iter().any(samovar_config::Listener::is_tls) {
+        bail!(
+            "--tls has no effect: no address of `listen` has TLS\n\
+             hint: use an address such as --listen https://127.0.0.1:8443, or leave out --listen"
+        );
+    }
+    settings.tls.client_ca = None;
+    settings.tls.client_crls.clear();
     Ok(())
 }
 
@@ -84,6 +105,8 @@ fn isolate(settings: &mut Settings) {
     settings.insight.otlp.endpoint = None;
     settings.insight.store = None;
     settings.profile.push.endpoint = None;
+    // Browsers would apply it to all servers of this machine that people open by the same name.
+    settings.tls.hsts = None;
     if !settings.listen.iter().any(samovar_config::Listener::is_tls) {
         settings.tls.certificates.clear();
         settings.tls.keys.clear();
@@ -167,6 +190,12 @@ impl Developer {
         ));
         if let Some(warning) = watch.warning() {
             self.terminal.warn(&warning);
+        }
+        if let Some(tls) = self.options.tls.clone() {
+            if !tls.is_trusted() {
+                self.terminal.say(&tls.note());
+            }
+            tls.keep(self.terminal.clone())?;
         }
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
             let mut has_failed = false;
