@@ -18,6 +18,7 @@ const FOLLOWED: &[(&str, Applications)] = &[
     ("start/laravel", application::laravel),
     ("guide/shared-memory", application::none),
     ("guide/parallel", application::none),
+    ("guide/sizing", application::hello),
     ("start/from-php-fpm", application::none),
 ];
 /// Pages that explain, without a sequence of commands. Other tests cover their content.
@@ -40,6 +41,7 @@ const EXPLAINING: &[&str] = &[
     "guide/observability",
     "guide/php-engine",
     "guide/php-upgrades",
+    "guide/php-versions",
     "guide/planning",
     "guide/pools",
     "guide/privileges",
