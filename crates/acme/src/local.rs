@@ -365,7 +365,7 @@ mod tests {
             (
                 "key of another authority",
                 |own, other| {
-                    write(&own.store.path(AUTHORITY_KEY), &read(&other.store.path(AUTHORITY_KEY)))
+                    write(&own.store.path(AUTHORITY_KEY), &read(&other.store.path(AUTHORITY_KEY)));
                 },
                 Refreshed::Authority,
             ),

@@ -7,6 +7,7 @@ fn modules_import_only_lower_ones() {
         "plan",
         "validity",
         "store",
+        "local",
         "stage",
         "failure",
         "http",

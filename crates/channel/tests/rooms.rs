@@ -8,6 +8,7 @@ fn modules_import_only_lower_ones() {
         "lossless",
         "php_setup",
         "exit",
+        "php_versions",
         "engine",
         "options",
         "asked",
