@@ -37,7 +37,7 @@ impl LocalTls {
             )
         })?;
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-        let authority = LocalAuthority::new(&folder, user.as_deref().unwrap_or("this user"));
+        let authority = LocalAuthority::new(&folder, user.as_deref().unwrap_or("this-user"));
         authority.refresh(SystemTime::now()).with_context(|| {
             format!(
                 "cannot create a certificate in `{}`\nhint: make the folder writable, or set \
