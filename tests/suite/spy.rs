@@ -2,6 +2,8 @@
 //! stuck process, and the error for a user without permission.
 
 mod apache;
+mod memory;
+mod variables;
 
 use samovar_testkit::http::Client;
 use samovar_testkit::{Oracle, Server, binary, eventually, is_root, php};

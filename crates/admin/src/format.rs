@@ -42,6 +42,17 @@ pub(crate) fn bytes(of: u64) -> String {
     }
 }
 
+/// Maximum number of characters of a function's name.
+const NAME_CHARS_MAX: usize = 120;
+
+/// Shortens the long name of a function.
+pub(crate) fn short(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name.to_owned(),
+    }
+}
+
 /// Formats a count: `1,234,567`.
 pub(crate) fn count(of: u64) -> String {
     let plain = of.to_string();

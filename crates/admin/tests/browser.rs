@@ -16,7 +16,7 @@ use std::net::TcpListener;
 
 /// Number of invented minutes: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "/",
     "/?range=15m&compare=none",
     "/?range=release",
@@ -35,6 +35,7 @@ const PAGES: [&str; 24] = [
     "/boot",
     "/calls",
     "/calls?function=Shop%3A%3Ashow",
+    "/calls?show=memory",
     "/queues",
     "/schedules",
     "/queue?name=emails",
@@ -210,6 +211,10 @@ fn calls_page_sorts_and_links_functions() {
     assert_eq!(browser.ask("document.querySelector('h1').innerText"), "Calls of shop_show");
     let first = "document.querySelector('tbody th').innerText";
     assert_eq!(browser.ask(first), "PDOStatement::execute", "what takes most itself");
+    browser.follow("a[href*='show=memory']", "Functions by allocated memory");
+    let boxes = "document.querySelectorAll('.flame svg g').length";
+    assert_eq!(browser.ask(boxes), 8, "a box for each function, and one for all");
+    browser.follow("a[href*='by=own']", "All figures are per request");
     browser.follow("th a[href*='by=calls']", "All figures are per request");
     assert_eq!(browser.ask("document.querySelector('th[aria-sort]').innerText"), "Calls ▼");
     assert_eq!(browser.ask(first), "Twig::escape", "310 times");

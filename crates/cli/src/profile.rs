@@ -1,8 +1,10 @@
 //! `samovar profile`: time of a running server's requests by function, from its sampler.
 //!
 //! Queries the control socket, and prints the response as a table (`table.rs`) or writes it as a
-//! file (`picture.rs`); both use `shown.rs`. `options.rs` parses the flags.
+//! file (`picture.rs`); both use `shown.rs`. `allocations.rs` shows memory of traced requests.
+//! `options.rs` parses the flags.
 
+mod allocations;
 pub(crate) mod options;
 mod picture;
 mod shown;
@@ -50,6 +52,9 @@ fn knows(routes: &[(String, u64)], route: &str) -> bool {
 
 fn run(asked: &ProfileOptions) -> Result<ExitCode> {
     let path = control_client::path(asked.control.as_ref())?;
+    if asked.memory {
+        return allocations::run(asked, &path);
+    }
     let to = now() + 1;
     let question = ProfileQuestion {
         pool: asked.pool.clone(),

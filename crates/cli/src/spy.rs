@@ -1,8 +1,8 @@
 //! `samovar spy`: activity of any PHP process of this machine, read from outside by crates/spy.
 //!
 //! It has three modes: the current stacks (`stacks.rs`), a table that is redrawn repeatedly
-//! (`top.rs`), or a recording to a file (`record.rs`). `options.rs` parses the flags. No Samovar
-//! server is needed.
+//! (`top.rs`), or a recording to a file (`record.rs`). `options.rs` parses the flags,
+//! `variables.rs` keeps secrets out of values. No Samovar server is needed.
 
 mod child;
 mod messages;
@@ -11,6 +11,7 @@ mod record;
 mod stacks;
 mod ticker;
 mod top;
+mod variables;
 
 use crate::arguments::json_argument;
 use crate::subcommand::{Prepared, Run, Subcommand};
@@ -25,8 +26,13 @@ use std::process::ExitCode;
 pub(crate) const SUBCOMMAND: Subcommand =
     Subcommand { define: || options::command().arg(json_argument()), prepare, hint: options::hint };
 
-fn prepare(matches: &ArgMatches, _: Sources) -> Prepared {
-    Ok(Box::new(options::parse(matches)?))
+#[allow(clippy::needless_pass_by_value, reason = "all commands have this type")]
+fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
+    let mut options = options::parse(matches)?;
+    if !options.peeks.is_empty() {
+        options.redact = sources.resolve()?.insight.redact;
+    }
+    Ok(Box::new(options))
 }
 
 impl Run for SpyOptions {
@@ -47,6 +53,10 @@ fn run(asked: &SpyOptions) -> Result<ExitCode> {
         }
         SpyTarget::All => Watch::all(),
     };
+    watch.peek(variables::readable(asked));
+    if asked.memory || asked.task == Task::Stacks {
+        watch.read_heap();
+    }
     let code = match &asked.task {
         Task::Stacks => stacks::run(&mut watch, asked),
         Task::Top => top::run(&mut watch, asked),

@@ -6,6 +6,7 @@
 //! | `calls/trace.rs` | graph of one request, as its worker wrote it |
 //! | `calls/graph.rs` | graph of many requests, added up by name |
 //! | `calls/stacks.rs` | memory allocated by stack |
+//! | `calls/allocations.rs` | the same as a profile, for flame graphs and tables |
 //! | `calls/times.rs` | distribution of a function's durations |
 //! | `calls/store.rs` | days and routes, in memory or on disk, bounded |
 //! | `calls/collector.rs` | thread that receives and stores graphs |
@@ -14,6 +15,7 @@
 
 #![allow(clippy::similar_names, reason = "call graphs consist of callers and callees")]
 
+mod allocations;
 mod collector;
 pub mod export;
 mod graph;

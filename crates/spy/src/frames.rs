@@ -62,6 +62,8 @@ pub(crate) enum Look {
 pub(crate) struct Walker {
     /// Calls of the last attempt, innermost first.
     pub(crate) calls: Vec<Raw>,
+    /// Their addresses.
+    pub(crate) places: Vec<u64>,
     /// Whether there were more than `FRAMES_MAX`.
     pub(crate) is_cut: bool,
     /// Copies of the process's memory, one after the other.
@@ -115,6 +117,7 @@ impl Walker {
         executor: u64,
     ) -> Result<Look, Error> {
         self.calls.clear();
+        self.places.clear();
         self.landmarks.clear();
         self.windows.clear();
         self.copies.clear();
@@ -231,6 +234,7 @@ impl Walker {
             }
             if call.func != 0 {
                 self.calls.push(call);
+                self.places.push(at);
                 inner_generator = at;
             } else if call.this != 0 && !self.delegation(memory, call.this, inner_generator)? {
                 return Ok(false);
@@ -305,14 +309,17 @@ impl Walker {
             if !memory.fill(frame, &mut call)? {
                 return Ok(false);
             }
-            waiting.push(Raw::of(&call));
+            waiting.push((frame, Raw::of(&call)));
             if parent == 0 {
                 break;
             }
             at = parent;
         }
         // Found from the outermost inwards; the stack has the opposite order.
-        self.calls.extend(waiting.into_iter().rev().filter(|call| call.func != 0));
+        for (at, call) in waiting.into_iter().rev().filter(|(_, call)| call.func != 0) {
+            self.calls.push(call);
+            self.places.push(at);
+        }
         Ok(true)
     }
 

@@ -89,6 +89,18 @@ pub static LAYOUTS: [Layout; 5] = [
     },
 ];
 
+impl Layout {
+    /// `zend_op_array.last_var`: the number of compiled variables.
+    pub(crate) fn last_var(&self) -> usize {
+        self.last - 4
+    }
+
+    /// `zend_op_array.vars`: the names of compiled variables.
+    pub(crate) fn vars(&self) -> usize {
+        self.filename - 40
+    }
+}
+
 impl std::fmt::Display for Layout {
     /// The numbers with their names in the headers, for the comparison.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,8 +108,10 @@ impl std::fmt::Display for Layout {
             ("zend_executor_globals.vm_stack_top", self.vm_stack_top),
             ("zend_executor_globals.current_execute_data", self.current_execute_data),
             ("zend_executor_globals.opline_before_exception", self.opline_before_exception),
+            ("zend_op_array.last_var", self.last_var()),
             ("zend_op_array.last", self.last),
             ("zend_op_array.opcodes", self.opcodes),
+            ("zend_op_array.vars", self.vars()),
             ("zend_op_array.filename", self.filename),
             ("zend_op_array.line_start", self.line_start),
         ] {
@@ -124,6 +138,7 @@ pub(crate) mod execute_data {
     /// `ZEND_CALL_TOP`.
     pub(crate) const IS_TOP: u32 = 1 << 17;
     pub(crate) const PREV: usize = 48;
+    /// The compiled variables follow.
     pub(crate) const BYTES: usize = 80;
 }
 
@@ -178,6 +193,63 @@ pub(crate) mod op {
 pub(crate) mod string {
     pub(crate) const LEN: usize = 16;
     pub(crate) const VAL: usize = 24;
+}
+
+/// `zval`: 8 bytes of content, then the type.
+pub(crate) mod zval {
+    pub(crate) const BYTES: usize = 16;
+    pub(crate) const TYPE: usize = 8;
+    pub(crate) const UNDEFINED: u8 = 0;
+    pub(crate) const NULL: u8 = 1;
+    pub(crate) const FALSE: u8 = 2;
+    pub(crate) const TRUE: u8 = 3;
+    pub(crate) const INTEGER: u8 = 4;
+    pub(crate) const FLOAT: u8 = 5;
+    pub(crate) const STRING: u8 = 6;
+    pub(crate) const ARRAY: u8 = 7;
+    pub(crate) const OBJECT: u8 = 8;
+    pub(crate) const RESOURCE: u8 = 9;
+    pub(crate) const REFERENCE: u8 = 10;
+    /// `IS_INDIRECT`: the content is the address of the value.
+    pub(crate) const INDIRECT: u8 = 12;
+}
+
+/// `zend_reference.val`.
+pub(crate) const REFERENCE_VALUE: usize = 8;
+
+/// `zend_object.ce`.
+pub(crate) const OBJECT_CLASS: usize = 16;
+
+/// `zend_array`: a table of buckets, with a table of their numbers by hash before them.
+pub(crate) mod array {
+    pub(crate) const FLAGS: usize = 8;
+    /// `HASH_FLAG_PACKED`: there are no keys that are texts.
+    pub(crate) const IS_PACKED: u32 = 1 << 2;
+    pub(crate) const MASK: usize = 12;
+    pub(crate) const BUCKETS: usize = 16;
+    pub(crate) const USED: usize = 24;
+    pub(crate) const COUNT: usize = 28;
+    pub(crate) const BYTES: usize = 56;
+    /// `Bucket`: a `zval` with the number of the next bucket in its last four bytes, hash, key.
+    pub(crate) const BUCKET_BYTES: usize = 32;
+    pub(crate) const NEXT: usize = 12;
+    pub(crate) const HASH: usize = 16;
+    pub(crate) const KEY: usize = 24;
+}
+
+/// `zend_executor_globals.symbol_table`, a `zend_array`.
+pub(crate) const SYMBOL_TABLE: usize = 304;
+
+/// PHP's heap: each chunk begins with the address of its `zend_mm_heap`, which is in the first
+/// chunk. These structs of `Zend/zend_alloc.c` are in no header.
+pub(crate) mod heap {
+    /// Size of a chunk, and its alignment.
+    pub(crate) const CHUNK_BYTES: u64 = 2 << 20;
+    /// `zend_mm_chunk.heap_slot`.
+    pub(crate) const IN_CHUNK: u64 = 64;
+    pub(crate) const SIZE: usize = 16;
+    pub(crate) const PEAK: usize = 24;
+    pub(crate) const BYTES: usize = 32;
 }
 
 /// `zend_class_entry.name`.

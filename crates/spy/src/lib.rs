@@ -13,6 +13,8 @@
 //! | `engine.rs` | all of that together: a process's PHP |
 //! | `frames.rs` | one attempt to read the calls, as addresses, and whether they held still |
 //! | `stack.rs`, `names.rs` | stacks for people, and their names from addresses |
+//! | `heap.rs` | the size of PHP's heap |
+//! | `values.rs`, `tables.rs`, `peek.rs` | values of variables by their names |
 //! | `reader.rs` | attempts until a stack held still: [`read_stack`], [`Reader`] |
 //! | `calls.rs`, `sockets.rs` | the system call of a thread; the other end of a descriptor |
 //! | `activity.rs` | both, for people |
@@ -32,20 +34,24 @@ mod calls;
 mod engine;
 mod error;
 mod frames;
+mod heap;
 mod image;
 mod layout;
 mod maps;
 mod memory;
 mod names;
 mod pattern;
+mod peek;
 mod processes;
 pub mod profile;
 mod reader;
 mod sockets;
 mod stack;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod values;
 mod watch;
 
 pub use account::Account;
@@ -54,10 +60,13 @@ pub use calls::{Doing, Subject, doing};
 pub use engine::{Engine, Files};
 pub use error::Error;
 pub use frames::FRAMES_MAX;
+pub use heap::HeapUse;
 pub use layout::{LAYOUTS, Layout};
 pub use names::Names;
 pub use pattern::Pattern;
+pub use peek::{PEEKS_MAX, Peek};
 pub use processes::{resident_bytes, that_may_be_php, title};
 pub use reader::{Reader, Reading, read_stack};
 pub use stack::{Frame, Function, Stack};
+pub use values::VALUE_BYTES_MAX;
 pub use watch::{Counts, Sample, WATCHED_MAX, Watch};

@@ -47,6 +47,8 @@ pub struct Names {
     since: Option<Instant>,
     headers: Vec<u8>,
     texts: Vec<u8>,
+    /// Index of the call of each frame that was named last; `None`: it has no call of its own.
+    calls_of: Vec<Option<usize>>,
 }
 
 /// A function whose name is known.
@@ -165,7 +167,8 @@ impl Names {
         let ops = self.ops(memory, engine, &oplines)?;
         let frameless = self.frameless(memory, engine, &ops, &mut found)?;
         let mut frames = Vec::with_capacity(calls.len());
-        for (call, opline) in calls.iter().zip(&oplines) {
+        self.calls_of.clear();
+        for (at, (call, opline)) in calls.iter().zip(&oplines).enumerate() {
             let Some(known) = found.get(&call.func) else { continue };
             if known.header.kind == function::INTERNAL && known.function.name.is_empty() {
                 // PHP's own placeholders: the start of a fiber, or a call from an internal
@@ -181,11 +184,18 @@ impl Names {
             let within = op.and_then(|op| found.get(frameless.get(&op.frameless?)?));
             if let Some(within) = within.filter(|within| !within.header.is_user()) {
                 frames.push(Frame { function: Arc::clone(&within.function), line: 0 });
+                self.calls_of.push(None);
             }
             frames.push(Frame { function: Arc::clone(&known.function), line });
+            self.calls_of.push(Some(at));
         }
         name_codes(&mut frames);
         Ok(Some(frames))
+    }
+
+    /// Index of the call of each frame that [`Names::name`] has returned last.
+    pub(crate) fn calls_of(&self) -> &[Option<usize>] {
+        &self.calls_of
     }
 
     /// Notes that a stack moved during an attempt.

@@ -3,10 +3,12 @@
 use crate::engine::{self, Engine, Files};
 use crate::error::Error;
 use crate::frames::{Look, Walker};
+use crate::heap::{self, HeapUse};
 use crate::layout::request_info;
 use crate::memory::{Memory, Process};
 use crate::names::Names;
-use crate::stack::Stack;
+use crate::peek::{CallAddress, Peek};
+use crate::stack::{Frame, Stack};
 use crate::threads::Context;
 
 /// Maximum number of attempts until a stack holds still. Each costs a few microseconds.
@@ -22,6 +24,9 @@ pub struct Reader {
     memory: Process,
     engine: Engine,
     walker: Walker,
+    peeks: Vec<Peek>,
+    /// Values of these variables at the last read, by thread.
+    peeked: Vec<(u32, Vec<Option<String>>)>,
 }
 
 /// Result of a read.
@@ -70,7 +75,12 @@ impl Reader {
     /// Finds the PHP in a process. `files` caches the files examined for other processes.
     pub fn open(pid: u32, files: &mut Files) -> Result<Self, Error> {
         let engine = engine::find(pid, files)?;
-        Ok(Self { pid, memory: Process::new(pid)?, engine, walker: Walker::default() })
+        Self::new(pid, engine)
+    }
+
+    fn new(pid: u32, engine: Engine) -> Result<Self, Error> {
+        let (walker, peeks, peeked) = (Walker::default(), Vec::new(), Vec::new());
+        Ok(Self { pid, memory: Process::new(pid)?, engine, walker, peeks, peeked })
     }
 
     /// Creates a reader for a process that was forked from the same parent and has not started
@@ -80,7 +90,7 @@ impl Reader {
         for context in engine.contexts.iter_mut().filter(|context| context.thread == self.pid) {
             context.thread = pid;
         }
-        Ok(Self { pid, memory: Process::new(pid)?, engine, walker: Walker::default() })
+        Self::new(pid, engine)
     }
 
     /// Process id.
@@ -100,8 +110,27 @@ impl Reader {
             || self.engine.contexts.len() != 1
     }
 
+    /// Reads these variables with each stack; at most [`PEEKS_MAX`](crate::PEEKS_MAX).
+    pub fn peek(&mut self, peeks: &[Peek]) {
+        self.peeks = peeks.iter().take(crate::peek::PEEKS_MAX).cloned().collect();
+    }
+
+    /// Values of the variables at the last read of a thread that returned a stack, in the order of
+    /// [`Reader::peek`]. `None`: there is no such variable, or it has no value.
+    pub fn peeked(&mut self, thread: u32) -> Vec<Option<String>> {
+        let at = self.peeked.iter().position(|(of, _)| *of == thread);
+        at.map(|at| self.peeked.swap_remove(at).1).unwrap_or_default()
+    }
+
+    /// Size of a thread's PHP heap at this moment. `None` if it cannot be read.
+    pub fn heap(&self, thread: u32) -> Option<HeapUse> {
+        let context = self.engine.contexts.iter().find(|context| context.thread == thread)?;
+        heap::look(&self.memory, self.engine.layout, context.executor).ok()?
+    }
+
     /// Reads each thread once.
     pub fn read(&mut self, names: &mut Names) -> Result<Vec<Reading>, Error> {
+        self.peeked.clear();
         let contexts = self.engine.contexts.clone();
         contexts.into_iter().map(|context| self.read_thread(context, names)).collect()
     }
@@ -124,6 +153,10 @@ impl Reader {
                     let calls = &self.walker.calls;
                     let told = names.name(&self.memory, &self.engine, context.executor, calls)?;
                     if let Some(frames) = told {
+                        if !self.peeks.is_empty() {
+                            let values = self.values(context, &frames, names)?;
+                            self.peeked.push((thread, values));
+                        }
                         let is_cut = self.walker.is_cut;
                         return Ok(Reading::Stack(Stack { thread, frames, is_cut }));
                     }
@@ -132,6 +165,24 @@ impl Reader {
         }
         names.note_torn(LOOKS_MAX);
         Ok(Reading::Torn { thread })
+    }
+
+    fn values(
+        &self,
+        context: Context,
+        frames: &[Frame],
+        names: &Names,
+    ) -> Result<Vec<Option<String>>, Error> {
+        let Walker { calls, places, .. } = &self.walker;
+        let place = |at: &Option<usize>| {
+            let known = at.and_then(|at| Some((*places.get(at)?, calls.get(at)?.func)));
+            let (call, func) = known.unwrap_or_default();
+            CallAddress { call, func }
+        };
+        let places: Vec<_> = names.calls_of().iter().map(place).collect();
+        let (layout, executor) = (self.engine.layout, context.executor);
+        let value = |peek: &Peek| peek.look(&self.memory, layout, executor, (frames, &places));
+        self.peeks.iter().map(value).collect()
     }
 
     /// The request that a thread serves, such as `GET /basket`, if a web server has set one.

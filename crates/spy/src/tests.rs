@@ -4,12 +4,17 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::frames::{FRAMES_MAX, Look, Walker};
-use crate::layout::{LAYOUTS, execute_data, function, op};
+use crate::heap;
+use crate::layout::{LAYOUTS, SYMBOL_TABLE, execute_data, function, op};
 use crate::memory::{Memory, Piece};
 use crate::names::Names;
+use crate::peek::{CallAddress, Peek};
+use crate::stack::{Frame, Function};
+use crate::tables;
 use crate::threads::Context;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Start of the simulated memory.
 const START: u64 = 0x7000_0000_0000;
@@ -145,6 +150,88 @@ fn huge_claimed_name_length_is_not_trusted() {
     assert_eq!(named(1 << 40, &mut memory), Some(("f\u{fffd}[2Jff".to_owned(), 7)));
 }
 
+/// An array with one entry, `key`, whose value has this type and content. The entry follows itself.
+fn with_array(kind: u8, content: u64) -> (Invented, u64) {
+    let mut memory = Invented::with_stack(0x2000, 0);
+    let (array, buckets, name) = (STACK, STACK + 0x400, STACK + 0x800);
+    // The mask is -2, so the numbers of two buckets are before the buckets.
+    memory.put(array + 8, 0xffff_fffe_u64 << 32);
+    memory.put(array + 16, buckets);
+    memory.put(array + 24, 1 << 32 | 1);
+    memory.put(buckets - 8, 0);
+    memory.put(buckets, content);
+    memory.put(buckets + 8, u64::from(kind));
+    memory.put(buckets + 16, 0x8000_0000_0000_0000 | hash_of_key());
+    memory.put(buckets + 24, name);
+    memory.put(name + 16, 3);
+    memory.put(name + 24, u64::from_ne_bytes(*b"key\0\0\0\0\0"));
+    (memory, array)
+}
+
+fn hash_of_key() -> u64 {
+    b"key".iter().fold(5381, |hash, byte| hash * 33 + u64::from(*byte))
+}
+
+#[test]
+fn values_of_arrays_are_shown_and_bounded() {
+    let text = STACK + 0x1000;
+    for (kind, content, expected) in [
+        (1, 0, Some("null")),
+        (2, 0, Some("false")),
+        (3, 0, Some("true")),
+        (4, u64::MAX, Some("-1")),
+        (5, 1.5_f64.to_bits(), Some("1.5")),
+        (5, f64::NEG_INFINITY.to_bits(), Some("-INF")),
+        (7, STACK, Some("array(1)")),
+        (9, 1, Some("resource")),
+        // Undefined, of an unknown type, a text outside memory.
+        (0, 7, None),
+        (77, 7, None),
+        (6, u64::MAX - 30, None),
+        // A reference to itself.
+        (12, STACK + 0x400, None),
+    ] {
+        let (memory, array) = with_array(kind, content);
+        let found = tables::find(&memory, array, "key").expect("read").expect("an entry");
+        let found = found.resolved(&memory).expect("read");
+        let shown = found.and_then(|value| value.shown(&memory).expect("read"));
+        assert_eq!(shown.as_deref(), expected, "{kind}");
+        assert_eq!(tables::find(&memory, array, "kez").expect("read"), None);
+    }
+    let (mut memory, array) = with_array(6, text);
+    let shown = |memory: &Invented| {
+        let found = tables::find(memory, array, "key").expect("read").expect("an entry");
+        found.shown(memory).expect("read").expect("a text")
+    };
+    memory.put(text + 16, 4);
+    memory.put(text + 24, u64::from_ne_bytes(*b"a\x1b[2Jjkl"));
+    assert_eq!(shown(&memory), "\"a\u{fffd}[2\"");
+    memory.put(text + 16, 1 << 60);
+    let cut = shown(&memory);
+    assert!(cut.len() < 200 && cut.ends_with("(1152921504606846976 bytes)"), "{cut}");
+}
+
+#[test]
+fn heap_that_contradicts_itself_is_not_shown() {
+    // The chunk with PHP's stack leads to the heap in the first chunk.
+    let chunk = START & !((2 << 20) - 1);
+    let with = |at: u64, size: u64| {
+        let mut memory = Invented::default();
+        memory.ranges.insert(EXECUTOR + 0x8000, vec![0; 4096]);
+        memory.ranges.insert(chunk, vec![0; 256]);
+        memory.put(EXECUTOR + 0x8000 + LAYOUTS[1].vm_stack_top as u64 + 16, chunk + 0x1000);
+        memory.put(chunk, at);
+        memory.put(chunk + 64 + 16, size);
+        memory.put(chunk + 64 + 24, size + 1);
+        let found = heap::look(&memory, &LAYOUTS[1], EXECUTOR + 0x8000).expect("read");
+        found.map(|heap| (heap.bytes, heap.peak_bytes))
+    };
+    assert_eq!(with(chunk + 64, 7), Some((7, 8)));
+    assert_eq!(with(chunk + 72, 7), None);
+    assert_eq!(with(u64::MAX, 7), None);
+    assert_eq!(with(chunk + 64, 1 << 60), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -173,5 +260,37 @@ proptest! {
             let named = Names::new().name(&memory, &engine(), EXECUTOR, &walker.calls);
             prop_assert!(named.is_ok());
         }
+    }
+
+    /// Variables of a call, and global ones, in arbitrary memory.
+    #[test]
+    fn peek_into_arbitrary_memory_ends(
+        drawn in proptest::collection::vec(any::<u64>(), 1024),
+        call in (0_u64..1024).prop_map(|at| STACK + at * 8),
+        func in prop_oneof![(0_u64..1024).prop_map(|at| STACK + at * 8), any::<u64>()],
+    ) {
+        let mut memory = Invented::with_stack(drawn.len() * 8, call);
+        for (at, drawn) in drawn.iter().enumerate() {
+            let rest = drawn / 4;
+            let word = match drawn % 4 {
+                0 => STACK + rest % 0x400 * 8,
+                1 => rest % 16,
+                2 => *drawn,
+                _ => 1,
+            };
+            memory.put(STACK + at as u64 * 8, word);
+        }
+        memory.put(call + execute_data::FUNC as u64, func);
+        memory.put(func, u64::from(function::USER));
+        let function = Function { name: "f".to_owned(), ..Function::default() };
+        let frames = [Frame { function: Arc::new(function), line: 1 }];
+        let places = [CallAddress { call, func }];
+        for peek in ["a@f", "a.key@f", "this@f"].map(|text| Peek::variable(text).expect("one")) {
+            let found = peek.look(&memory, &LAYOUTS[1], EXECUTOR, (&frames, &places));
+            prop_assert!(found.expect("read").is_none_or(|text| text.len() < 1024));
+        }
+        let peek = Peek::global("server.key").expect("one");
+        let executor = STACK - SYMBOL_TABLE as u64;
+        prop_assert!(peek.look(&memory, &LAYOUTS[1], executor, (&[], &[])).is_ok());
     }
 }

@@ -3,7 +3,9 @@
 use crate::activity::{Activity, activity, cpu_ns};
 use crate::engine::Files;
 use crate::error::Error;
+use crate::heap::HeapUse;
 use crate::names::Names;
+use crate::peek::Peek;
 use crate::processes;
 use crate::reader::{Reader, Reading};
 use crate::stack::Stack;
@@ -32,6 +34,10 @@ pub struct Watch {
     files: Files,
     counts: Counts,
     news_at: Option<Instant>,
+    /// Variables that are read with each stack.
+    peeks: Vec<Peek>,
+    /// Whether the size of the heap is read with each stack.
+    reads_heap: bool,
 }
 
 #[derive(Debug)]
@@ -39,6 +45,8 @@ struct Watched {
     reader: Reader,
     names: Names,
     cpu_ns: HashMap<u32, u64>,
+    /// Heap of each thread at its last sample.
+    heap: HashMap<u32, HeapUse>,
     torn_in_a_row: u32,
     opened: Instant,
 }
@@ -69,6 +77,13 @@ pub struct Sample {
     pub cpu_ns: u64,
     /// The request that it serves, if a web server has set one.
     pub request: Option<String>,
+    /// Values of the variables of [`Watch::peek`]. `None`: there is no such variable, or it has no
+    /// value.
+    pub peeked: Vec<Option<String>>,
+    /// Size of PHP's heap, if it is read.
+    pub heap: Option<HeapUse>,
+    /// Bytes by which the heap has grown in this request since the thread was last seen.
+    pub grown_bytes: u64,
 }
 
 impl Watch {
@@ -106,15 +121,32 @@ impl Watch {
             files: Files::default(),
             counts: Counts::default(),
             news_at: None,
+            peeks: Vec::new(),
+            reads_heap: false,
         }
     }
 
+    /// Reads these variables with each stack; at most [`PEEKS_MAX`](crate::PEEKS_MAX).
+    pub fn peek(&mut self, peeks: Vec<Peek>) {
+        for watched in self.watched.values_mut() {
+            watched.reader.peek(&peeks);
+        }
+        self.peeks = peeks;
+    }
+
+    /// Reads the size of the heap with each stack.
+    pub fn read_heap(&mut self) {
+        self.reads_heap = true;
+    }
+
     fn open(&mut self, pid: u32) -> Result<(), Error> {
-        let reader = Reader::open(pid, &mut self.files)?;
+        let mut reader = Reader::open(pid, &mut self.files)?;
+        reader.peek(&self.peeks);
         // Forks of one program share only the facts about shared memory; each has its own cache.
-        let (names, cpu_ns) = (Names::new(), HashMap::new());
-        let opened = Instant::now();
-        self.watched.insert(pid, Watched { reader, names, cpu_ns, torn_in_a_row: 0, opened });
+        let (names, cpu_ns, heap) = (Names::new(), HashMap::new(), HashMap::new());
+        let (torn_in_a_row, opened) = (0, Instant::now());
+        let watched = Watched { reader, names, cpu_ns, heap, torn_in_a_row, opened };
+        self.watched.insert(pid, watched);
         Ok(())
     }
 
@@ -149,7 +181,8 @@ impl Watch {
             match watched.reader.read(&mut watched.names) {
                 Ok(readings) => {
                     for reading in readings {
-                        samples.extend(watched.take(*pid, reading, &mut self.counts));
+                        let reads_heap = self.reads_heap;
+                        samples.extend(watched.take(*pid, reading, reads_heap, &mut self.counts));
                     }
                 }
                 Err(_) => ended.push(*pid),
@@ -176,7 +209,7 @@ impl Watch {
             if self.open(pid).is_err() {
                 self.counts.gone += 1;
             } else if let (Some(now), Some(before)) = (self.watched.get_mut(&pid), before) {
-                now.cpu_ns = before.cpu_ns;
+                (now.cpu_ns, now.heap) = (before.cpu_ns, before.heap);
             }
         }
         if self.wanted.is_some() {
@@ -203,7 +236,20 @@ impl Watch {
 }
 
 impl Watched {
-    fn take(&mut self, pid: u32, reading: Reading, counts: &mut Counts) -> Option<Sample> {
+    /// Heap of a thread, and its growth since the last sample. The first sample has none.
+    fn look_at_heap(&mut self, thread: u32) -> (Option<HeapUse>, u64) {
+        let Some(heap) = self.reader.heap(thread) else { return (None, 0) };
+        let before = self.heap.insert(thread, heap);
+        (Some(heap), before.map_or(0, |before| heap.growth_since(before)))
+    }
+
+    fn take(
+        &mut self,
+        pid: u32,
+        reading: Reading,
+        reads_heap: bool,
+        counts: &mut Counts,
+    ) -> Option<Sample> {
         match reading {
             Reading::Stack(stack) => {
                 counts.stacks += 1;
@@ -212,13 +258,20 @@ impl Watched {
                 let used = cpu_ns(pid, stack.thread).unwrap_or(0);
                 let before = self.cpu_ns.insert(stack.thread, used).unwrap_or(used);
                 let request = self.reader.request(stack.thread);
-                Some(Sample { pid, stack, activity, cpu_ns: used.saturating_sub(before), request })
+                let peeked = self.reader.peeked(stack.thread);
+                let (heap, grown_bytes) =
+                    if reads_heap { self.look_at_heap(stack.thread) } else { (None, 0) };
+                let cpu_ns = used.saturating_sub(before);
+                Some(Sample { pid, stack, activity, cpu_ns, request, peeked, heap, grown_bytes })
             }
             Reading::Idle { thread } => {
                 counts.idle += 1;
                 self.torn_in_a_row = 0;
                 // CPU time used until it runs PHP code again does not belong to that code.
                 self.cpu_ns.insert(thread, cpu_ns(pid, thread).unwrap_or(0));
+                if reads_heap {
+                    self.look_at_heap(thread);
+                }
                 None
             }
             Reading::Torn { .. } => {

@@ -15,8 +15,10 @@ int main(void)
     AT(zend_executor_globals, vm_stack_top);
     AT(zend_executor_globals, current_execute_data);
     AT(zend_executor_globals, opline_before_exception);
+    AT(zend_op_array, last_var);
     AT(zend_op_array, last);
     AT(zend_op_array, opcodes);
+    AT(zend_op_array, vars);
     AT(zend_op_array, filename);
     AT(zend_op_array, line_start);
     printf("api %d\n", ZEND_MODULE_API_NO);
@@ -49,6 +51,17 @@ int main(void)
     _Static_assert(offsetof(zend_string, len) == 16 && offsetof(zend_string, val) == 24, "");
     _Static_assert(offsetof(zend_class_entry, name) == 8, "");
     _Static_assert(offsetof(zend_generator, execute_data) == 56, "");
+    _Static_assert(offsetof(zend_executor_globals, symbol_table) == 304, "");
+    _Static_assert(sizeof(zval) == 16 && offsetof(zval, u1) == 8 && offsetof(zval, u2) == 12, "");
+    _Static_assert(IS_LONG == 4 && IS_DOUBLE == 5 && IS_STRING == 6 && IS_ARRAY == 7, "");
+    _Static_assert(IS_RESOURCE == 9 && IS_REFERENCE == 10 && IS_INDIRECT == 12, "");
+    _Static_assert(offsetof(zend_reference, val) == 8 && offsetof(zend_object, ce) == 16, "");
+    _Static_assert(offsetof(zend_array, u) == 8 && offsetof(zend_array, nTableMask) == 12, "");
+    _Static_assert(offsetof(zend_array, arData) == 16 && sizeof(zend_array) == 56, "");
+    _Static_assert(offsetof(zend_array, nNumUsed) == 24, "");
+    _Static_assert(offsetof(zend_array, nNumOfElements) == 28, "");
+    _Static_assert(HASH_FLAG_PACKED == 1 << 2 && sizeof(Bucket) == 32, "");
+    _Static_assert(offsetof(Bucket, h) == 16 && offsetof(Bucket, key) == 24, "");
     _Static_assert(offsetof(zend_generator, node)
         + offsetof(zend_generator_node, parent) == 152, "");
     _Static_assert(offsetof(sapi_globals_struct, request_info.request_method) == 8, "");

@@ -1,9 +1,10 @@
 //! Allocation profile of traced requests, with planted allocations.
 
 use super::{ask_traced, calls, graph, number, text};
-use samovar_testkit::http::Request;
-use samovar_testkit::{Server, eventually};
+use samovar_testkit::http::{Client, Request};
+use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;
+use std::process::{Command, Output};
 
 /// `large` allocates 80 % of the memory in strings of 1,000 bytes, `small` 20 % in strings of 100
 /// bytes. The strings are freed at once. `deep` allocates through itself. With constant arguments,
@@ -99,6 +100,95 @@ fn allocations_have_planted_shares_in_each_model() {
         assert!(picture.contains("Work::large — "), "{picture}");
         // The heap of an untraced worker, and that of a traced one between requests, is PHP's own.
         assert_eq!(server.client().request(&Request::get("/other")).text(), "4000000");
+    }
+}
+
+/// Keeps some 10 MB in small arrays, takes a string of 2 MB and frees it, allocates nothing. Prints
+/// the bytes of the arrays.
+const SHARES: &str = r"
+    $before = memory_get_usage();
+    $kept = arrays(46_000);
+    $bytes = memory_get_usage() - $before;
+    text(2_000_000);
+    nothing(100_000);
+    echo $bytes;
+";
+const OF_SHARES: &str = r"
+function arrays(int $n): array {
+    $all = [];
+    for ($i = 0; $i < $n; $i++) { $all[] = [$i, $i + 1]; }
+    return $all;
+}
+function text(int $bytes): int { $text = str_repeat('x', $bytes); return strlen($text); }
+function nothing(int $n): int { for ($i = 0, $sum = 0; $i < $n; $i++) { $sum ^= $i; } return $sum; }
+";
+const TEXT_BYTES: f64 = 2_000_000.0;
+
+fn profile(server: &Server, flags: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(["profile", "--memory", "--control"]).arg(server.control()).args(flags);
+    command.output().expect("the binary runs")
+}
+
+#[test]
+fn profile_of_memory_has_planted_shares_in_each_model() {
+    for whole in [
+        format!("<?php {OF_SHARES} {SHARES}"),
+        format!("<?php {OF_SHARES} Samovar\\checkpoint(); {SHARES}"),
+        format!("<?php {OF_SHARES} Samovar\\serve(function () {{ {SHARES} }});"),
+    ] {
+        let config =
+            "admin = '127.0.0.1:0'\n[profile]\ntrace = '1/1'\ntrace_paths = ['/traced*']\n";
+        let server = Server::script(&whole).workers(1).config(config).start();
+        let nothing = profile(&server, &["--route", "index.php /traced/a"]);
+        assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
+        let mut arrays = 0.0;
+        for path in ["/traced/a", "/traced/b"].repeat(2) {
+            let printed = ask_traced(&server, &Request::get(path));
+            arrays = printed.parse().expect("a number of bytes");
+        }
+        let found = eventually("all graphs", || {
+            let document: Value =
+                serde_json::from_slice(&profile(&server, &["--json"]).stdout).ok()?;
+            (document["requests"] == REQUESTS).then_some(document)
+        });
+        let share = |name: &str| {
+            let all = found["functions"].as_array().expect("a list");
+            let bytes = all.iter().find(|one| one["function"] == name);
+            let bytes = bytes.map_or(0.0, |one| one["total_bytes"].as_f64().expect("a number"));
+            bytes / found["allocated_bytes"].as_f64().expect("a number")
+        };
+        let expected = arrays / (arrays + TEXT_BYTES);
+        for (name, expected) in [("arrays", expected), ("text", 1.0 - expected), ("nothing", 0.0)] {
+            let share = share(name);
+            assert!((share - expected).abs() < 0.05, "{name}: {share} for {expected}: {whole}");
+        }
+        let of_one = profile(&server, &["--route", "index.php /traced/b"]);
+        let table = text(&of_one.stdout);
+        assert!(
+            table.starts_with("index.php /traced/b: ") && table.contains("  arrays"),
+            "{table}"
+        );
+        let lines = text(&profile(&server, &["--format", "collapsed"]).stdout);
+        assert!(lines.lines().any(|line| line.contains(";text;str_repeat ")), "{lines}");
+        for (format, part) in [
+            ("svg", "KiB of allocated memory"),
+            ("callgrind", "\nevents: Samples Bytes\n"),
+            ("speedscope", "\"unit\":\"bytes\""),
+        ] {
+            let out = text(&profile(&server, &["--format", format]).stdout);
+            assert!(out.contains(part), "{format}: {out}");
+        }
+        let pprof = profile(&server, &["--format", "pprof"]);
+        assert!(pprof.stdout.starts_with(&[0x1f, 0x8b]), "gzipped");
+        let admin = server.status()["admin"][0].as_str().and_then(|at| at.parse().ok());
+        let page = Request::get("/calls?show=memory&route=index.php+/traced/b");
+        let page = Client::connect(admin.expect("an address")).request(&page).text();
+        for part in ["Functions by allocated memory", ">arrays<", "allocated per request"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        let typed = profile(&server, &["--route", "index.php /traced/c"]);
+        assert!(text(&typed.stderr).contains("no such route"), "{typed:?}");
     }
 }
 

@@ -53,6 +53,14 @@ fn graph(n: u64) -> String {
             kb * 1_024
         );
     }
+    text.push_str("m\t8192\t0\na\t0\t0\t0\t0\n");
+    let mut stacks = vec![0; FUNCTIONS.len()];
+    // Each function is the callee of one other; its stack is that of its caller and itself.
+    for (number, (caller, callee)) in (1..).zip(EDGES) {
+        let bytes = FUNCTIONS[callee].6 * 1_024 * 3;
+        let _ = writeln!(text, "a\t{}\t{callee}\t{bytes}\t{}", stacks[caller], bytes / 96);
+        stacks[callee] = number;
+    }
     text + "end\n"
 }
 

@@ -1,4 +1,4 @@
-//! Flame graph: one box per function, as wide as its time, below the box of its caller.
+//! Flame graph: one box per function, as wide as its time or memory, below the box of its caller.
 //!
 //! crates/spy computes the boxes. Without the script `assets/flame_page.js`, everything works
 //! except zoom and search.
@@ -77,9 +77,11 @@ fn drawn(one: &FlameBox, measure: Measure, all: u64) -> Markup {
         g data-x=(format!("{from:.6}")) data-w=(format!("{width:.6}")) data-r=(row)
             data-name=(label) {
             title {
-                (label) " — " (format::time(value)) ", "
-                (format!("{percent:.2}")) " %, "
-                (format::count(weight.samples)) " samples" (against)
+                (label) " — "
+                @if measure.is_bytes() { (format::bytes(value)) } @else { (format::time(value)) }
+                ", " (format!("{percent:.2}")) " %, " (format::count(weight.samples)) " "
+                @if measure == Measure::Bytes { "allocations" } @else { "samples" }
+                (against)
             }
             rect x=(format!("{left:.2}")) y=(top) width=(format!("{wide:.2}")) height=(ROW - 1.0)
                 fill=(fill) {}

@@ -6,10 +6,8 @@
 use crate::control_client::printable;
 use anyhow::{Result, bail};
 use samovar_profile::calls::{Allocated, Function, Graph};
-use samovar_spy::profile::{Profile, Weight, svg};
-use samovar_spy::{Activity, Frame};
+use samovar_spy::profile::svg;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// Maximum number of functions in the table.
 const ROWS_MAX: usize = 30;
@@ -87,24 +85,6 @@ pub(super) fn collapsed(graph: &Graph) -> String {
 
 /// Returns a flame graph of bytes.
 pub(super) fn flames(graph: &Graph, route: &str) -> String {
-    let stacks = &graph.allocations;
-    let frame = |of: &Function| Frame {
-        function: Arc::new(samovar_spy::Function {
-            class: String::new(),
-            name: of.name.clone(),
-            file: of.file.clone(),
-            line: of.line,
-        }),
-        line: 0,
-    };
-    let frames: Vec<Frame> = graph.functions.iter().map(frame).collect();
-    let mut profile = Profile::new();
-    for (at, stack) in stacks.stacks.iter().enumerate().filter(|(_, stack)| stack.bytes > 0) {
-        let calls = stacks.calls(at);
-        let calls: Vec<_> = calls.iter().rev().map(|call| frames[*call as usize].clone()).collect();
-        let weight = Weight { samples: stack.count, wall_ns: stack.bytes, cpu_ns: 0 };
-        profile.add(&calls, &Activity::Running, weight);
-    }
-    let title = format!("{route}: memory allocated in {} requests", stacks.requests);
-    svg::render(&profile, &title, svg::Measure::Bytes)
+    let title = format!("{route}: memory allocated in {} requests", graph.allocations.requests);
+    svg::render(&graph.allocation_profile(), &title, svg::Measure::Bytes)
 }

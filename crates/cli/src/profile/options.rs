@@ -19,9 +19,13 @@ Without -o the command prints a table. With -o it writes a file: a flame graph (
 go tool pprof (.pb.gz), speedscope (.speedscope.json), or lines for scripts (.collapsed).
 Time is wall-clock time, with waits on top of the stack; --on-cpu shows only CPU time.
 
+--memory shows the memory that functions allocated instead, freed or not, in the requests that were
+traced today (profile.trace). Samples are taken every 8 KiB on average.
+
 Examples:
   samovar profile                                    the last ten minutes, all routes
   samovar profile --route 'index.php /cart' --last 1h -o cart.svg
+  samovar profile --memory -o memory.svg             allocated memory, all traced routes
   samovar profile --lines -o lines.svg               a flame graph by line
   samovar profile --against last-reload              change of cost per request, by function
   samovar profile --generation 5 --against generation-3   two generations, in their last minutes
@@ -44,6 +48,8 @@ pub(crate) struct ProfileOptions {
     pub(super) last: Duration,
     pub(super) generation: Option<u64>,
     pub(super) part: Part,
+    /// Whether allocated memory is shown instead of time.
+    pub(super) memory: bool,
     /// Whether each executed line counts as a function.
     pub(super) lines: bool,
     pub(super) against: Option<Against>,
@@ -80,6 +86,11 @@ pub(crate) fn command() -> Command {
         .arg(flag("on-cpu", "Only samples on CPU, weighted by CPU time").conflicts_with("waiting"))
         .arg(flag("waiting", "Only samples of functions that waited in the kernel"))
         .arg(flag("lines", "Split functions into their executed lines"))
+        .arg(
+            flag("memory", "Show allocated memory of traced requests instead of time")
+                .conflicts_with_all(["on-cpu", "waiting", "lines", "last", "against"])
+                .conflicts_with("generation"),
+        )
         .arg(
             value(
                 "against",
@@ -158,6 +169,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pr
             (_, true) => Part::Waiting,
             _ => Part::All,
         },
+        memory: matches.get_flag("memory"),
         lines: matches.get_flag("lines"),
         against,
         format,

@@ -6,7 +6,7 @@ use crate::spy::options::Format;
 use anyhow::{Context, Result};
 use samovar_server::terminal;
 use samovar_spy::profile::difference::{Side, factor};
-use samovar_spy::profile::{callgrind, collapsed, pprof, speedscope, svg};
+use samovar_spy::profile::{Profile, callgrind, collapsed, pprof, speedscope, svg};
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -23,9 +23,14 @@ pub(super) fn write(shown: &Shown, asked: &ProfileOptions, format: Format) -> Re
             pprof::render(profile, began, span, shown.hertz)?
         }
     };
+    save(&bytes, asked, profile)
+}
+
+/// Writes the bytes to the wanted file, or to standard output.
+pub(super) fn save(bytes: &[u8], asked: &ProfileOptions, profile: &Profile) -> Result<()> {
     let Some(path) = &asked.output else {
         let mut out = std::io::stdout().lock();
-        return match out.write_all(&bytes).and_then(|()| out.flush()) {
+        return match out.write_all(bytes).and_then(|()| out.flush()) {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(error).context("cannot write to standard output")
             }

@@ -3,12 +3,14 @@
 use anyhow::{Result, bail};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
-use samovar_spy::{Pattern, Sample};
+use samovar_spy::{PEEKS_MAX, Pattern, Peek, Sample};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 const HERTZ: u32 = 99;
+/// Growth of the heap counts for the stack that is seen next, so samples of it are more frequent.
+const HERTZ_OF_MEMORY: u32 = 500;
 const HERTZ_MAX: u32 = 1000;
 const DURATION: Duration = Duration::from_secs(10);
 /// Maximum duration: a day. Longer recordings need several files.
@@ -24,6 +26,14 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
         }
         "--duration <TIME>" => "it takes a time up to 24h, such as `30s`, `500ms` or `2m`",
         "--hertz <N>" => "it takes a whole number from 1 to 1000",
+        "--peek-var <VAR@FUNCTION>" => {
+            "it takes a variable and a function, such as `total@App\\Shop::total` or \
+             `options.limit@import`"
+        }
+        "--peek-global <NAME>" => {
+            "it takes a global variable or an entry of a global array, such as `tenant` or \
+             `server.REQUEST_URI`"
+        }
         "--format <FORMAT>" => "it takes svg, pprof, speedscope, collapsed or callgrind",
         _ => return None,
     })
@@ -45,6 +55,17 @@ current stacks. --format records for --duration and writes a file:
 --function selects stacks by their functions: `--function curl_exec`, `--function 'App\\Shop::*'`.
 --lines splits functions into their executed lines, in tables and flame graphs.
 
+--peek-var and --peek-global show values of variables with each stack: VAR@FUNCTION for variables of
+running functions, NAME for global ones, `server.REQUEST_URI` and the like for entries of $_SERVER,
+$_GET, $_POST, $_COOKIE, $_ENV, $_FILES, $_REQUEST and $_SESSION. `options.limit@import` is an entry
+of an array. Numbers and texts (128 bytes) are shown, of arrays their number of entries, of objects
+their class. Values with secret names (insight.redact, and its default words) are not read. In
+tables and recordings, each value is a box around the stacks with it.
+
+--memory shows memory instead of time: the bytes by which PHP's heap has grown between two samples
+of a request count for the second one's stack. Memory that is freed between two samples is not seen,
+unless it makes a new peak. For each allocation, use `samovar calls --memory`.
+
 Time is wall-clock time: a function that waits counts, with the wait on top of its stack.
 Processes of another user need root (or CAP_SYS_PTRACE).
 
@@ -53,6 +74,9 @@ Examples:
   sudo samovar spy --all              show the functions that all PHP processes run
   samovar spy 4711 --duration 30s --format svg -o flames.svg
   samovar spy --match 'php-fpm: pool shop' --function PDO
+  samovar spy --all --stack --peek-global server.REQUEST_URI
+  samovar spy 4711 --peek-var 'tenant@App\\Shop::*' -o tenants.svg
+  samovar spy 4711 --memory -o growth.svg
   samovar spy -o flames.svg -- php import.php     run a program and record it until it ends
 
 Exit codes: 0 done, 1 some or all processes could not be read, 2 wrong flags; that of the program
@@ -72,6 +96,12 @@ pub(crate) struct SpyOptions {
     pub(super) function: Option<Pattern>,
     /// Whether each executed line counts as a function.
     pub(super) lines: bool,
+    /// Whether growth of the heap is shown instead of time.
+    pub(super) memory: bool,
+    /// Variables that are shown with each stack.
+    pub(super) peeks: Vec<Peek>,
+    /// Words of `insight.redact`.
+    pub(super) redact: Vec<String>,
 }
 
 /// Processes to sample.
@@ -150,6 +180,19 @@ pub(crate) fn command() -> Command {
         .group(ArgGroup::new("whom").args(["pid", "all", "match", "program"]).required(true))
         .arg(value("function", "NAME", "Only stacks with this function; `*` is any text"))
         .arg(flag("lines", "Split functions into their executed lines").conflicts_with("stack"))
+        .arg(flag("memory", "Show growth of PHP's heap instead of time").conflicts_with("stack"))
+        .arg(
+            repeated(
+                "peek-var",
+                "VAR@FUNCTION",
+                "Show a variable of a running function (repeatable)",
+            )
+            .value_parser(|text: &str| Peek::variable(text).ok_or_else(String::new)),
+        )
+        .arg(
+            repeated("peek-global", "NAME", "Show a global variable, or server.NAME (repeatable)")
+                .value_parser(|text: &str| Peek::global(text).ok_or_else(String::new)),
+        )
         .arg(flag("stack", "Print the current stacks and exit").conflicts_with("format"))
         .arg(
             value(
@@ -187,6 +230,10 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 fn value(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(kind).overrides_with(name).help(help)
+}
+
+fn repeated(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(kind).action(ArgAction::Append).help(help)
 }
 
 /// Parses `30s`, `2m`, `500ms`, or seconds.
@@ -239,10 +286,26 @@ pub(crate) fn parse(matches: &ArgMatches) -> Result<SpyOptions> {
              hint: pass the name of a file with -o"
         );
     }
+    let peeks: Vec<Peek> = ["peek-var", "peek-global"]
+        .into_iter()
+        .flat_map(|flag| matches.get_many(flag).into_iter().flatten().cloned())
+        .collect();
+    if peeks.len() > PEEKS_MAX {
+        bail!(
+            "{} variables were given with --peek-var and --peek-global\n\
+             hint: give at most {PEEKS_MAX}",
+            peeks.len()
+        );
+    }
+    let memory = matches.get_flag("memory");
+    let hertz = if memory { HERTZ_OF_MEMORY } else { HERTZ };
     Ok(SpyOptions {
         whom,
         task,
-        hertz: matches.get_one("hertz").copied().unwrap_or(HERTZ),
+        hertz: matches.get_one("hertz").copied().unwrap_or(hertz),
+        memory,
+        peeks,
+        redact: Vec::new(),
         duration: matches.get_one("duration").copied(),
         output,
         json: matches.get_flag("json"),

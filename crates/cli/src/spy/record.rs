@@ -3,6 +3,7 @@
 use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
 use super::options::{Format, SpyOptions, SpyTarget};
 use super::ticker::Beat;
+use super::variables;
 use anyhow::{Context, Result};
 use samovar_server::terminal;
 use samovar_spy::profile::{Profile, Weight, callgrind, collapsed, pprof, speedscope, svg};
@@ -28,7 +29,17 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Resu
     let profile = sample(watch, asked, since);
     let profile = split(asked, &profile);
     let name = name(asked);
+    let growth = svg::Measure::Growth;
     let bytes = match format {
+        Format::Svg if asked.memory => svg::render(&profile, &name, growth).into_bytes(),
+        Format::Collapsed if asked.memory => collapsed::render_bytes(&profile).into_bytes(),
+        Format::Callgrind if asked.memory => callgrind::render_bytes(&profile, growth).into_bytes(),
+        Format::Speedscope if asked.memory => {
+            speedscope::render_bytes(&profile, &name).into_bytes()
+        }
+        Format::Pprof if asked.memory => {
+            pprof::render_bytes(&profile, growth, (began, since.elapsed()))?
+        }
         Format::Svg => svg::render(&profile, &name, svg::Measure::Wall).into_bytes(),
         Format::Collapsed => collapsed::render(&profile).into_bytes(),
         Format::Callgrind => callgrind::render(&profile).into_bytes(),
@@ -39,7 +50,12 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Resu
     terminal::complain(&format!("samovar: {}", counted(watch.counts())));
     let refused = refusals(watch);
     tell(&refused);
-    if profile.total().samples == 0 {
+    if profile.total().samples == 0 && asked.memory && watch.counts().stacks > 0 {
+        terminal::complain(
+            "samovar: the heap did not grow while a request was watched\nhint: use a longer \
+             --duration, or a higher --hertz if requests are short",
+        );
+    } else if profile.total().samples == 0 {
         terminal::complain(
             "samovar: no stacks recorded\nhint: the processes ran no PHP code; use a longer \
              --duration if they rarely do",
@@ -81,8 +97,19 @@ pub(super) fn add(
         !sample.stack.is_between_requests() || sample.activity == samovar_spy::Activity::Running
     };
     for sample in samples.iter().filter(is_at_work).filter(|sample| asked.wants(sample)) {
-        let weight = Weight { samples: 1, wall_ns, cpu_ns: sample.cpu_ns };
-        profile.add(&sample.stack.frames, &sample.activity, weight);
+        let weight = match sample.grown_bytes {
+            0 if asked.memory => continue,
+            grown if asked.memory => Weight { samples: 1, wall_ns: grown, cpu_ns: 0 },
+            _ => Weight { samples: 1, wall_ns, cpu_ns: sample.cpu_ns },
+        };
+        // A wait does not allocate.
+        let activity =
+            if asked.memory { &samovar_spy::Activity::Running } else { &sample.activity };
+        if asked.peeks.is_empty() {
+            profile.add(&sample.stack.frames, activity, weight);
+        } else {
+            profile.add(&variables::framed(asked, sample), activity, weight);
+        }
     }
     samples.len()
 }

@@ -2,6 +2,7 @@
 
 use super::messages::{EXIT_INCOMPLETE, refusals, tell};
 use super::options::{SpyOptions, SpyTarget};
+use super::variables::values;
 use anyhow::Result;
 use samovar_server::terminal;
 use samovar_spy::{Sample, Watch, resident_bytes, title};
@@ -19,8 +20,11 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
         .collect();
     samples.retain(|sample| asked.wants(sample));
     let idle = if asked.function.is_some() { Vec::new() } else { idle };
-    let text =
-        if asked.json { as_json(watch, &samples, &idle) } else { as_text(watch, &samples, &idle) };
+    let text = if asked.json {
+        as_json(watch, asked, &samples, &idle)
+    } else {
+        as_text(watch, asked, &samples, &idle)
+    };
     terminal::print(&text)?;
     let refused = refusals(watch);
     tell(&refused);
@@ -37,7 +41,7 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_INCOMPLETE) })
 }
 
-fn as_text(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
+fn as_text(watch: &Watch, asked: &SpyOptions, samples: &[Sample], idle: &[u32]) -> String {
     let mut out = String::new();
     for sample in samples {
         let thread = if sample.stack.thread == sample.pid {
@@ -52,7 +56,15 @@ fn as_text(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
             .map(|bytes| format!("  memory: {} MB", bytes / 1_000_000))
             .unwrap_or_default();
         let request = request.unwrap_or_default();
-        let _ = writeln!(out, "state: {}{request}{memory}", sample.activity);
+        let heap = sample.heap.map(|heap| {
+            let (now, peak) = (megabytes(heap.bytes), megabytes(heap.peak_bytes));
+            format!("  heap: {now} MB, peak {peak} MB")
+        });
+        let heap = heap.unwrap_or_default();
+        let _ = writeln!(out, "state: {}{request}{memory}{heap}", sample.activity);
+        for (name, value) in values(asked, sample) {
+            let _ = writeln!(out, "{name} = {}", value.as_deref().unwrap_or("(none)"));
+        }
         let _ = writeln!(out, "{}", sample.stack);
     }
     for pid in idle {
@@ -63,7 +75,11 @@ fn as_text(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
     out
 }
 
-fn as_json(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
+fn megabytes(bytes: u64) -> String {
+    format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10)
+}
+
+fn as_json(watch: &Watch, asked: &SpyOptions, samples: &[Sample], idle: &[u32]) -> String {
     let version =
         |pid| watch.processes().find(|(known, _)| *known == pid).map(|(_, version)| version);
     let frames = |sample: &Sample| -> Vec<Value> {
@@ -77,6 +93,9 @@ fn as_json(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
         };
         sample.stack.frames.iter().map(frame).collect()
     };
+    let variables = |sample: &Sample| -> Value {
+        values(asked, sample).into_iter().map(|(name, value)| (name, json!(value))).collect()
+    };
     let mut all: Vec<Value> = samples
         .iter()
         .map(|sample| {
@@ -88,6 +107,9 @@ fn as_json(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
                 "state": sample.activity.to_string(),
                 "request": sample.request,
                 "resident_bytes": resident_bytes(sample.pid),
+                "heap_bytes": sample.heap.map(|heap| heap.bytes),
+                "heap_peak_bytes": sample.heap.map(|heap| heap.peak_bytes),
+                "variables": variables(sample),
                 "is_cut": sample.stack.is_cut,
                 "frames": frames(sample),
             })
@@ -102,6 +124,9 @@ fn as_json(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
             "state": samovar_spy::activity(*pid, *pid).to_string(),
             "request": null,
             "resident_bytes": resident_bytes(*pid),
+            "heap_bytes": null,
+            "heap_peak_bytes": null,
+            "variables": {},
             "is_cut": false,
             "frames": [],
         })

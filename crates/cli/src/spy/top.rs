@@ -8,7 +8,7 @@ use super::ticker::Beat;
 use anyhow::Result;
 use samovar_server::terminal;
 use samovar_spy::profile::{Profile, Share};
-use samovar_spy::{Watch, resident_bytes};
+use samovar_spy::{Function, Watch, resident_bytes};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -41,7 +41,7 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
         add(watch, asked, &mut profile, beat.every.saturating_mul(beats));
         looks += 1;
         if is_live && drawn.elapsed() >= DRAWN_EVERY {
-            let table = table(watch, &split(asked, &profile), looks, rows());
+            let table = table_of(watch, asked, &split(asked, &profile), looks, rows());
             terminal::print(&format!("{CLEAR}{table}"))?;
             // The table covers only the last second, so that a live one shows the current state.
             (profile, looks, drawn) = (Profile::new(), 0, Instant::now());
@@ -49,9 +49,9 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
     }
     let profile = split(asked, &profile);
     if asked.json {
-        terminal::print(&as_json(watch, &profile, looks))?;
+        terminal::print(&as_json(watch, asked, &profile, looks))?;
     } else if !is_live {
-        terminal::print(&table(watch, &profile, looks, ROWS))?;
+        terminal::print(&table_of(watch, asked, &profile, looks, ROWS))?;
     }
     let refused = refusals(watch);
     tell(&refused);
@@ -67,6 +67,60 @@ fn is_wanted(asked: &SpyOptions, is_live: bool, since: Instant) -> bool {
 fn rows() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     size.map_or(ROWS, |size| usize::from(size.ws_row).saturating_sub(HEAD_LINES).max(1))
+}
+
+fn table_of(
+    watch: &Watch,
+    asked: &SpyOptions,
+    profile: &Profile,
+    looks: u32,
+    rows: usize,
+) -> String {
+    if asked.memory {
+        memory_table(watch, profile, rows)
+    } else {
+        table(watch, profile, looks, rows)
+    }
+}
+
+fn place(function: &Function) -> String {
+    if function.is_internal() || function.name.starts_with('{') {
+        return String::new();
+    }
+    format!("  {}:{}", function.file, function.line)
+}
+
+/// Table of the growth of the heap.
+fn memory_table(watch: &Watch, profile: &Profile, rows: usize) -> String {
+    let mut out = String::new();
+    // The bytes are in the place of the wall time.
+    let total = profile.total().wall_ns;
+    let _ = writeln!(
+        out,
+        "{} processes, growth of heaps: {} KiB; {}",
+        watch.processes().count(),
+        total / 1024,
+        counted(watch.counts())
+    );
+    let _ = writeln!(out, "\n{:>7} {:>7} {:>12}  FUNCTION", "SELF", "TOTAL", "BYTES");
+    for Share { function, own, total: all } in by_bytes(profile).iter().take(rows) {
+        let _ = writeln!(
+            out,
+            "{:>6.1}% {:>6.1}% {:>12}  {}{}",
+            ratio(own.wall_ns, total) * 100.0,
+            ratio(all.wall_ns, total) * 100.0,
+            own.wall_ns,
+            function.label(),
+            place(function),
+        );
+    }
+    out
+}
+
+fn by_bytes(profile: &Profile) -> Vec<Share> {
+    let mut shares = profile.shares();
+    shares.sort_by_key(|share| std::cmp::Reverse((share.own.wall_ns, share.total.wall_ns)));
+    shares
 }
 
 fn table(watch: &Watch, profile: &Profile, looks: u32, rows: usize) -> String {
@@ -86,12 +140,7 @@ fn table(watch: &Watch, profile: &Profile, looks: u32, rows: usize) -> String {
     let _ = writeln!(out, "\n{:>7} {:>7} {:>7}  FUNCTION", "SELF", "TOTAL", "CPU");
     for share in profile.shares().iter().take(rows) {
         let Share { function, own, total: all } = share;
-        let place = if function.is_internal() {
-            String::new()
-        } else {
-            format!("  {}:{}", function.file, function.line)
-        };
-        let place = if function.name.starts_with('{') { String::new() } else { place };
+        let place = place(function);
         let _ = writeln!(
             out,
             "{:>6.1}% {:>6.1}% {:>6.1}%  {}{place}",
@@ -104,7 +153,10 @@ fn table(watch: &Watch, profile: &Profile, looks: u32, rows: usize) -> String {
     out
 }
 
-fn as_json(watch: &Watch, profile: &Profile, looks: u32) -> String {
+fn as_json(watch: &Watch, asked: &SpyOptions, profile: &Profile, looks: u32) -> String {
+    if asked.memory {
+        return memory_json(watch, profile, looks);
+    }
     let counts = watch.counts();
     let functions: Vec<_> = profile
         .shares()
@@ -130,6 +182,31 @@ fn as_json(watch: &Watch, profile: &Profile, looks: u32) -> String {
         "torn": counts.torn,
         "idle": counts.idle,
         "functions": functions,
+    });
+    format!("{document}\n")
+}
+
+fn memory_json(watch: &Watch, profile: &Profile, looks: u32) -> String {
+    let counts = watch.counts();
+    let function = |share: &Share| {
+        json!({
+            "function": share.function.full_name(),
+            "file": share.function.file,
+            "line": share.function.line,
+            "self_samples": share.own.samples,
+            "total_samples": share.total.samples,
+            "self_bytes": share.own.wall_ns,
+            "total_bytes": share.total.wall_ns,
+        })
+    };
+    let document = json!({
+        "processes": watch.processes().count(),
+        "looks": looks,
+        "samples": profile.total().samples,
+        "grown_bytes": profile.total().wall_ns,
+        "torn": counts.torn,
+        "idle": counts.idle,
+        "functions": by_bytes(profile).iter().map(function).collect::<Vec<_>>(),
     });
     format!("{document}\n")
 }

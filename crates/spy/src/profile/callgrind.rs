@@ -3,6 +3,7 @@
 //!
 //! Samples do not know how often a function was called: the number of calls is that of the samples.
 
+use super::measure::Measure;
 use super::stacks::{Call, Profile, Weight};
 use crate::stack::Function;
 use std::collections::{BTreeMap, HashSet};
@@ -17,6 +18,20 @@ struct Costs {
 
 /// The profile. The costs are samples, µs of wall time, and µs of CPU time.
 pub fn render(profile: &Profile) -> String {
+    let events = "events: Samples Wall Cpu\n\
+        event: Samples : Samples\nevent: Wall : Time (µs)\nevent: Cpu : CPU time (µs)\n";
+    document(profile, events, costs)
+}
+
+/// The profile of a measure in bytes. The costs are samples and bytes.
+pub fn render_bytes(profile: &Profile, measure: Measure) -> String {
+    let (_, name) = measure.name_of_bytes();
+    let events =
+        format!("events: Samples Bytes\nevent: Samples : Samples\nevent: Bytes : {name}\n");
+    document(profile, &events, |weight| format!("{} {}", weight.samples, weight.wall_ns))
+}
+
+fn document(profile: &Profile, events: &str, costs: fn(Weight) -> String) -> String {
     let mut functions: BTreeMap<u32, Costs> = BTreeMap::new();
     let mut seen = HashSet::new();
     for (calls, weight) in profile.stacks() {
@@ -33,11 +48,9 @@ pub fn render(profile: &Profile) -> String {
             functions.entry(*function).or_default().own.entry(*line).or_default().add(weight);
         }
     }
-    let mut out = String::from(
-        "# callgrind format\nversion: 1\ncreator: samovar\npositions: line\n\
-         events: Samples Wall Cpu\n\
-         event: Samples : Samples\nevent: Wall : Time (µs)\nevent: Cpu : CPU time (µs)\n",
-    );
+    let mut out =
+        String::from("# callgrind format\nversion: 1\ncreator: samovar\npositions: line\n");
+    out.push_str(events);
     // Writing to a string cannot fail.
     let _ = writeln!(out, "summary: {}", costs(profile.total()));
     for (function, of) in functions {

@@ -3,6 +3,7 @@
 //! The messages are those of github.com/google/pprof/proto/profile.proto, without the fields that
 //! have no counterpart here.
 
+use super::measure::{Measure, of};
 use super::stacks::{Call, Profile, Weight};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -112,6 +113,8 @@ pub enum Value {
     Wall,
     /// CPU time.
     Cpu,
+    /// Bytes, in a profile of such a measure.
+    Bytes(Measure),
 }
 
 impl Value {
@@ -120,6 +123,7 @@ impl Value {
             Value::Samples => weight.samples,
             Value::Wall => weight.wall_ns,
             Value::Cpu => weight.cpu_ns,
+            Value::Bytes(measure) => of(weight, measure),
         }
     }
 
@@ -128,6 +132,7 @@ impl Value {
             Value::Samples => ("samples", "count"),
             Value::Wall => ("wall", "nanoseconds"),
             Value::Cpu => ("cpu", "nanoseconds"),
+            Value::Bytes(measure) => (measure.name_of_bytes().0, "bytes"),
         };
         ValueType { r#type: texts.number(name), unit: texts.number(unit) }
     }
@@ -144,6 +149,17 @@ pub fn render(
     let values = [Value::Samples, Value::Wall, Value::Cpu];
     let period = 1_000_000_000 / i64::from(hertz.max(1));
     zipped(&document(profile, profile.stacks(), &values, (Value::Wall, period), (began, duration)))
+}
+
+/// The profile of a measure in bytes, gzipped: samples and bytes of each stack.
+pub fn render_bytes(
+    profile: &Profile,
+    measure: Measure,
+    (began, duration): (SystemTime, Duration),
+) -> io::Result<Vec<u8>> {
+    let bytes = Value::Bytes(measure);
+    let (values, when) = ([Value::Samples, bytes], (began, duration));
+    zipped(&document(profile, profile.stacks(), &values, (bytes, 1), when))
 }
 
 /// Same as [`render`] with one value, for the stacks that have any of it. At most `bytes_max`

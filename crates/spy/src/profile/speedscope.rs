@@ -3,8 +3,17 @@
 use super::stacks::Profile;
 use serde_json::{Value, json};
 
-/// The profile as JSON, with `name` as its title.
+/// The profile of times as JSON, with `name` as its title.
 pub fn render(profile: &Profile, name: &str) -> String {
+    document(profile, name, "nanoseconds")
+}
+
+/// The profile of a measure in bytes as JSON, with `name` as its title.
+pub fn render_bytes(profile: &Profile, name: &str) -> String {
+    document(profile, name, "bytes")
+}
+
+fn document(profile: &Profile, name: &str, unit: &str) -> String {
     let frames: Vec<Value> = profile
         .functions()
         .iter()
@@ -26,7 +35,7 @@ pub fn render(profile: &Profile, name: &str) -> String {
         "profiles": [{
             "type": "sampled",
             "name": name,
-            "unit": "nanoseconds",
+            "unit": unit,
             "startValue": 0,
             "endValue": weights.iter().sum::<u64>(),
             "samples": samples,

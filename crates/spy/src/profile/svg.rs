@@ -68,6 +68,7 @@ impl Picture {
             Measure::Wall => "wall clock",
             Measure::Cpu => "CPU",
             Measure::Bytes => "allocated memory",
+            Measure::Growth => "growth of the heap",
         };
         let (value, counted) = (shown(self.all, self.measure), counted(self.measure));
         // Writing to a string cannot fail.
@@ -185,16 +186,13 @@ pub fn seconds(ns: u64) -> String {
 /// Returns the word for a weight's number of samples.
 fn counted(measure: Measure) -> &'static str {
     match measure {
-        Measure::Wall | Measure::Cpu => "samples",
+        Measure::Wall | Measure::Cpu | Measure::Growth => "samples",
         Measure::Bytes => "allocations",
     }
 }
 
 fn shown(value: u64, measure: Measure) -> String {
-    match measure {
-        Measure::Wall | Measure::Cpu => seconds(value),
-        Measure::Bytes => format!("{} KiB", value / 1024),
-    }
+    if measure.is_bytes() { format!("{} KiB", value / 1024) } else { seconds(value) }
 }
 
 fn escaped(text: &str) -> String {

@@ -1,12 +1,15 @@
 //! `/calls`: call graph of a route's traced requests on a day, and its growth; one function with
-//! its callers and callees. Sort orders are links, so no script is needed.
+//! its callers and callees. Sort orders are links, so no script is needed. `allocations.rs` shows
+//! the allocated memory.
 
 // The casts are of means of times.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+mod allocations;
+
 use super::pools::{KEY, Pools};
 use super::view::{Shown, View};
-use crate::format;
+use crate::format::{self, short};
 use crate::frame::{nothing, part};
 use crate::query::link;
 use maud::{Markup, html};
@@ -17,7 +20,6 @@ use samovar_profile::calls::{Function, Selected};
 const ROWS_MAX: usize = 100;
 /// Maximum number of callers, and of callees, of a function.
 const NEIGHBOURS_MAX: usize = 50;
-const NAME_CHARS_MAX: usize = 120;
 const DAY_S: u64 = 86_400;
 const TITLE: &str = "Calls";
 const NONE: &str =
@@ -48,6 +50,7 @@ pub(super) fn show(view: &View) -> Shown {
     let pools = pools.showing(&selected.pool);
     let order = text("by").and_then(|name| Order::of(&name)).unwrap_or_default();
     let function = text("function");
+    let of_memory = text("show").is_some_and(|show| show == "memory");
     let main = html! {
         h1 {
             (TITLE)
@@ -59,7 +62,9 @@ pub(super) fn show(view: &View) -> Shown {
             (nothing("No request has been traced yet."))
         } @else {
             (choice(&selected, &pools))
+            (views(&selected, of_memory))
             @match &function {
+                _ if of_memory => (allocations::show(&selected)),
                 None => (table(&selected, order)),
                 Some(name) => (one(&selected, name)),
             }
@@ -89,6 +94,19 @@ fn choice(selected: &Selected, pools: &Pools) -> Markup {
                 }
             } }
             button { "Show" }
+        }
+    }
+}
+
+/// Links between time and memory.
+fn views(selected: &Selected, of_memory: bool) -> Markup {
+    html! {
+        p {
+            @if of_memory { a href=(address(selected, ("by", "own"))) { "Calls and time" } }
+            @else { b { "Calls and time" } }
+            " · "
+            @if of_memory { b { "Allocated memory" } }
+            @else { a href=(address(selected, ("show", "memory"))) { "Allocated memory" } }
         }
     }
 }
@@ -251,13 +269,5 @@ fn sides(selected: &Selected, all: &[Neighbour<'_>]) -> Markup {
                 }
             } }
         } }
-    }
-}
-
-/// Shortens a long name.
-fn short(name: &str) -> String {
-    match name.char_indices().nth(NAME_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &name[..at]),
-        None => name.to_owned(),
     }
 }

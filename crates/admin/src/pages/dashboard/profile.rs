@@ -4,7 +4,7 @@
 use super::pools::Pools;
 use super::view::{Shown, View};
 use crate::chart::{Flames, flames};
-use crate::format;
+use crate::format::{self, short};
 use crate::frame::{nothing, part};
 use maud::{Markup, html};
 use samovar_profile::{ProfileResult, Side};
@@ -28,8 +28,6 @@ const OTHERS: [(&str, &str); 4] = [
 /// Maximum number of functions in the table.
 const ROWS_MAX: usize = 40;
 const HOUR_S: u64 = 3_600;
-/// Maximum number of characters of a function's name.
-const NAME_CHARS_MAX: usize = 120;
 
 /// Selection of the page.
 struct Asked {
@@ -323,13 +321,5 @@ fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
                 @for change in cheaper { (row(change)) }
             }
         } }
-    }
-}
-
-/// Shortens a long name.
-fn short(name: &str) -> String {
-    match name.char_indices().nth(NAME_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &name[..at]),
-        None => name.to_owned(),
     }
 }
