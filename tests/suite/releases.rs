@@ -120,7 +120,7 @@ fn releases_follow_one_another_without_a_lost_request() {
             let ends = Ends(&is_over);
             let source = shop.named("two", model);
             let told = good(&shop.deploy(Some(&server), &source, &["--name", "two"]));
-            assert!(told.contains("generation 2 serves"), "{told}");
+            assert!(told.contains("generation 2, release two, serves"), "{told}");
             assert!(told.ends_with("the release two serves\n"), "{told}");
             assert_eq!(server.get("/page.txt").text(), "two");
             assert_eq!(server.get("/").text(), "two");

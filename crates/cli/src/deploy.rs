@@ -52,6 +52,7 @@ struct Deploy {
     before: Vec<String>,
     after: Vec<String>,
     command_limit: Duration,
+    /// Conditions of the takeover, without the label of the release.
     takeover: ReloadOptions,
     canary: Option<Box<CanaryQuestion>>,
     /// The arguments that another host gets, too.
@@ -156,6 +157,7 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
         force: matches.get_flag("force"),
         probe: matches.get_one::<String>("probe").cloned(),
         pool: matches.get_one::<String>("pool").cloned(),
+        release: None,
     };
     let words = options::words(matches, &define());
     Ok(Box::new(Deploy {

@@ -18,7 +18,7 @@ const PARTIAL: &str = ".partial-";
 /// Prefix of a release that is being removed.
 const REMOVED: &str = ".removed-";
 
-/// Name of a release: letters, digits, `.`, `_`, `-`; no leading `.` or `-`; at most 64 bytes.
+/// Name of a release: up to 64 letters, digits, `.`, `_` and `-`; the first is a letter or a digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
@@ -39,7 +39,7 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> Result<Name, Error> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let is_name = text.bytes().next().is_some_and(|first| !b".-".contains(&first))
+        let is_name = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
             && text.len() <= NAME_MAX
             && text.bytes().all(is_allowed);
         if is_name {
@@ -47,7 +47,7 @@ impl FromStr for Name {
         }
         Err(Error::new(format!(
             "`{text}` cannot be the name of a release\nhint: use up to {NAME_MAX} letters, digits, \
-             `.`, `_` and `-`; the first must be a letter, a digit or `_`"
+             `.`, `_` and `-`; the first must be a letter or a digit"
         )))
     }
 }

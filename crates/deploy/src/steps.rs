@@ -20,9 +20,9 @@ pub trait Server {
     /// Checks that the server can be reached, before anything is changed.
     fn check(&self) -> Result<(), Error>;
 
-    /// Boots the application again, through the link. Returns a line when the new generation serves.
+    /// Boots the application again, through the link, and names it after `release`. Returns a line when the new generation serves.
     /// After an error, the old generation serves.
-    fn reload(&self) -> Result<String, Error>;
+    fn reload(&self, release: Option<&Name>) -> Result<String, Error>;
 }
 
 /// A release to deploy.
@@ -96,7 +96,7 @@ pub fn deploy(
 
     let since = Instant::now();
     site.switch_to(&plan.name)?;
-    let outcome = server.map_or(Ok(String::new()), Server::reload);
+    let outcome = server.map_or(Ok(String::new()), |server| server.reload(Some(&plan.name)));
     match outcome {
         Ok(of_server) => {
             let link = site.link();
@@ -144,7 +144,7 @@ pub fn rollback(
     }
     let since = Instant::now();
     site.switch_to(&target)?;
-    match server.map(Server::reload) {
+    match server.map(|server| server.reload(Some(&target))) {
         Some(Ok(text)) => report(&format!("{text} ({})", time(since))),
         None => {
             let link = site.link();
@@ -173,7 +173,7 @@ fn go_back(
     };
     site.restore(before).map_err(explained)?;
     match server.filter(|_| error.is_partial()) {
-        Some(server) => server.reload().map(drop).map_err(explained),
+        Some(server) => server.reload(site.current()?.as_ref()).map(drop).map_err(explained),
         None => Ok(()),
     }
 }

@@ -22,7 +22,7 @@ impl Server for Booting<'_> {
         Ok(())
     }
 
-    fn reload(&self) -> Result<String, Error> {
+    fn reload(&self, _: Option<&Name>) -> Result<String, Error> {
         self.seen.borrow_mut().push(fs::read_link(&self.link).expect("a link"));
         let next = self.results.borrow_mut().pop();
         next.unwrap_or(Ok("booted")).map(str::to_owned)
@@ -361,7 +361,7 @@ fn a_killed_deploy_and_a_second_one_are_noticed() {
 
 #[test]
 fn wrong_folders_names_and_states_are_explained() {
-    for wrong in ["", ".hidden", "-x", "a/b", "a b", "ä", &"x".repeat(65)] {
+    for wrong in ["", ".hidden", "-x", "_x", "a/b", "a b", "ä", &"x".repeat(65)] {
         assert!(wrong.parse::<Name>().is_err(), "{wrong}");
     }
     for wrong in ["", "a/b", ".", "..", "releases", "shared", "x/"] {

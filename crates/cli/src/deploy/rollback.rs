@@ -70,7 +70,8 @@ impl Run for Rollback {
             return conclude(&outcome, "the older release", false);
         }
         let site = self.place.site()?;
-        let options = ReloadOptions { force: true, pool: self.pool.clone(), probe: None };
+        let pool = self.pool.clone();
+        let options = ReloadOptions { force: true, pool, ..ReloadOptions::default() };
         let running =
             self.place.reloads.then(|| Running::new(self.control.as_ref(), options, None));
         let running = running.transpose()?;

@@ -3,7 +3,7 @@
 use crate::commands::{canary, reload};
 use crate::control_client::{self, printable};
 use anyhow::Result;
-use samovar_deploy::{Error, Server};
+use samovar_deploy::{Error, Name, Server};
 use samovar_wire::{CanaryAction, CanaryQuestion, CanaryState, ReloadOptions, Request};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,14 +63,17 @@ impl Server for Running {
             .map_err(|error| Error::new(format!("{error:#}")))
     }
 
-    fn reload(&self) -> Result<String, Error> {
+    fn reload(&self, release: Option<&Name>) -> Result<String, Error> {
+        let release = release.map(|name| name.as_str().to_owned());
         if let Some(question) = &self.canary {
-            let begun = reload::begin_canary(&self.path, question);
+            let question = CanaryQuestion { release, ..question.clone() };
+            let begun = reload::begin_canary(&self.path, &question);
             return begun
                 .and_then(|_| self.await_canary())
                 .map_err(|error| Error::new(format!("{error:#}")));
         }
-        match reload::reload(&self.path, &self.options) {
+        let options = ReloadOptions { release, ..self.options.clone() };
+        match reload::reload(&self.path, &options) {
             Ok(text) => Ok(text.trim_end().to_owned()),
             Err(refused) => {
                 Err(Error::new(format!("{:#}", refused.error)).partial(refused.is_partial))

@@ -178,7 +178,7 @@ impl Reloader {
             if is_wanted {
                 // A wanted end is no failure, and does not make the server unhealthy.
                 let of = parts.prefix(pool);
-                parts.note(EventKind::Reload, || format!("{of}canary: {why}"));
+                parts.note(EventKind::Canary, || format!("{of}canary: {why}"));
             } else {
                 self.note_failure(pool, &format!("canary: {why}"));
             }
