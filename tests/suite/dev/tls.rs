@@ -10,6 +10,8 @@ use tempfile::TempDir;
 
 /// A user without rights.
 const NOBODY: u32 = 65_534;
+/// curl: the peer's certificate cannot be authenticated.
+const UNTRUSTED: i32 = 60;
 
 fn data() -> TempDir {
     tempfile::tempdir().expect("a folder")
@@ -24,9 +26,7 @@ fn start(data: &Path) -> Start {
 }
 
 fn port(server: &Server) -> u16 {
-    let addresses = server.addresses("https://");
-    let (_, port) = addresses.first().and_then(|at| at.rsplit_once(':')).expect("an address");
-    port.parse().expect("a port")
+    server.addresses("https://").first().expect("an address").port()
 }
 
 /// Output of curl for a page at `host`, and its exit code.
@@ -51,7 +51,6 @@ fn client_that_trusts_the_authority_accepts_the_certificate() {
         assert!(text.ends_with("on HTTP/2.0"), "{text}");
         assert!(!text.to_lowercase().contains("strict-transport-security"), "{text}");
     }
-    const UNTRUSTED: i32 = 60;
     assert_eq!(curl(&server, "localhost", &[]).0, Some(UNTRUSTED));
     for file in ["authority.pem", "authority-key.pem", "localhost.pem"] {
         let mode = fs::metadata(folder.join(file)).expect("a file").permissions().mode();
