@@ -29,6 +29,8 @@ const ROUTES_MAX: usize = 50;
 const ROWS_MAX: usize = 30;
 const KIB: f64 = 1_024.0;
 const DAY_S: u64 = 86_400;
+/// Route of boots, which are no requests.
+const BOOT: &str = "(boot)";
 
 /// Memory allocated in all requests.
 struct Allocated {
@@ -85,9 +87,12 @@ pub(super) fn run(asked: &ProfileOptions, path: &Path) -> Result<ExitCode> {
         sample_bytes: 0,
         profile: Profile::new(),
     };
-    all.add(&first);
+    if asked.route.is_some() || response.route != BOOT {
+        all.add(&first);
+    }
     if asked.route.is_none() {
-        let others = response.routes.iter().filter(|(route, _)| *route != response.route);
+        let is_other = |route: &str| route != response.route && route != BOOT;
+        let others = response.routes.iter().filter(|(route, _)| is_other(route));
         for (route, _) in others.take(ROUTES_MAX) {
             all.add(&ask(asked, path, Some(route.clone()))?.0);
         }

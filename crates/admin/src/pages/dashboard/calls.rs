@@ -61,7 +61,7 @@ pub(super) fn show(view: &View) -> Shown {
             (pools.form("/calls"))
             (nothing("No request has been traced yet."))
         } @else {
-            (choice(&selected, &pools))
+            (choice(&selected, &pools, of_memory))
             (views(&selected, of_memory))
             @match &function {
                 _ if of_memory => (allocations::show(&selected)),
@@ -73,11 +73,12 @@ pub(super) fn show(view: &View) -> Shown {
     Shown::new(TITLE, main)
 }
 
-fn choice(selected: &Selected, pools: &Pools) -> Markup {
+fn choice(selected: &Selected, pools: &Pools, of_memory: bool) -> Markup {
     let is_listed = selected.routes.iter().any(|(name, _)| *name == selected.route);
     html! {
         form.ask action="/calls" {
             (pools.control(None))
+            @if of_memory { input type="hidden" name="show" value="memory"; }
             label { "Route " select name="route" {
                 @if !is_listed { option value=(selected.route) selected { (selected.route) } }
                 @for (name, requests) in &selected.routes {
