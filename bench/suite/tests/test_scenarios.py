@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from scenarios import bootstrap, deploy, engine, growth, instructions, preload, psr7, recycle, rollback
+from scenarios import bootstrap, deploy, engine, growth, instructions, preload, psr7, queues, recycle, rollback
 from suite import deploys, scenario
 
 
@@ -64,6 +64,17 @@ class Gains(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
+    def test_ratio_of_queues_is_the_median_of_the_rounds(self):
+        found = queues.table(raw({
+            "intake": {"error": None, "figures": [600.0, 900.0, 700.0], "bases": [1000.0, 1000.0, 1400.0]},
+            "consume": {"error": None, "figures": [51000.4], "bases": [None]},
+            "idle": {"error": "no\nanswer", "figures": [], "bases": []}}))
+        rows = {line.split("|")[1].split(";")[0].strip(): [cell.strip() for cell in line.strip("|").split("|")[1:]]
+                for line in found.splitlines() if line.startswith("|")}
+        self.assertEqual(rows["intake"], ["700 (600–900) requests/s", "0.60 (0.50–0.90)", "", "≥ 0.6"])
+        self.assertEqual(rows["empty jobs in batches of 100"], ["51,000 (51,000–51,000) jobs/s", "", "≥ 50,000", ""])
+        self.assertEqual(rows["p99 next to an idle queue"][0], "**error**: no answer")
+
     def test_rollback_above_limit_is_marked(self):
         def result(part, pages, *rounds):
             made = [{"us": us, "faults": 10, "searched": 1, "reforks": 0} for us in rounds]
