@@ -51,24 +51,33 @@ final class Queue
         return InlineJobs::run($this->name, $payload, $key, $attempts);
     }
 
-    /** Runs the jobs one after another. */
+    /**
+     * Runs the jobs one after another. Of the options of single jobs, `key` and `attempts` have an
+     * effect.
+     */
     public function pushMany(
         array $payloads,
         float $delay = 0.0,
         int $priority = 0,
         int $attempts = 0,
         bool $afterResponse = false,
+        array $options = [],
     ): array {
-        if ($afterResponse) {
-            foreach ($payloads as $payload) {
-                InlineJobs::defer($this->name, $payload, null, $attempts);
+        $ids = [];
+        foreach ($payloads as $at => $payload) {
+            $own = $options[$at] ?? [];
+            $id = $this->push(
+                $payload,
+                key: $own['key'] ?? null,
+                attempts: $own['attempts'] ?? $attempts,
+                afterResponse: $afterResponse,
+            );
+            if (!$afterResponse) {
+                $ids[] = $id;
             }
-
-            return [];
         }
-        $run = fn (mixed $payload): int => InlineJobs::run($this->name, $payload, null, $attempts);
 
-        return array_map($run, array_values($payloads));
+        return $ids;
     }
 
     /** Returns zeros, because no job waits. */

@@ -79,10 +79,14 @@ namespace Samovar {
          *
          * @param array<mixed> $payloads
          * @param bool $afterResponse as for push(); then the list is empty
+         * @param array<array{delay?: float, key?: ?string, priority?: int, attempts?: int, uniqueFor?: float}>
+         * $options arguments of push() for single jobs, instead of those of all jobs. They have the
+         * key of their payload
          *
-         * @return list<int>
+         * @return list<int|null> null: as for push()
          *
-         * @throws \TypeError when a payload contains an object or a resource
+         * @throws \TypeError when a payload contains an object or a resource, or an option has the
+         * wrong type
          * @throws \ValueError when an argument is not allowed, or there is no such queue
          * @throws \RuntimeException when the store is full or has failed
          */
@@ -92,6 +96,7 @@ namespace Samovar {
             int $priority = 0,
             int $attempts = 0,
             bool $afterResponse = false,
+            array $options = [],
         ): array {
         }
 

@@ -61,6 +61,14 @@ final class InlineJobsTest extends TestCase
         self::assertSame(['ready' => 0, 'delayed' => 0, 'running' => 0], $queue->depth());
     }
 
+    public function testSingleJobsHaveTheirOwnOptions(): void
+    {
+        $options = ['b' => ['key' => 'k', 'delay' => 9.0, 'attempts' => 2]];
+        $queue = \Samovar\queue('emails');
+        self::assertCount(2, $queue->pushMany(['a' => 1, 'b' => 2], options: $options));
+        self::assertSame([null, 'k'], array_column($GLOBALS['ran'], 3));
+    }
+
     /**
      * @dataProvider failures
      */

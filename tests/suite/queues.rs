@@ -3,6 +3,7 @@
 mod hard;
 mod idle;
 mod operate;
+mod options;
 mod shared;
 mod traces;
 

@@ -246,6 +246,12 @@ extern "C" fn samovar_jobs_problem() -> *const c_char {
     with(|state| state.problem.as_deref().unwrap_or_default().as_ptr())
 }
 
+/// Returns the number of ids of the last push; 0: its jobs are stored after the response.
+#[unsafe(no_mangle)]
+extern "C" fn samovar_jobs_count() -> usize {
+    with(|state| state.ids.len())
+}
+
 /// Returns the id of a job of the last push; 0: it is a duplicate.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_jobs_id(at: usize) -> i64 {

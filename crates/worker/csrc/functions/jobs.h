@@ -44,6 +44,8 @@ int samovar_jobs_push(const char *queue, size_t len);
 int samovar_jobs_defer(const char *queue, size_t len);
 /* Returns the reason why the last push failed. It is valid until the next push. */
 const char *samovar_jobs_problem(void);
+/* Returns the number of ids of the last push. */
+size_t samovar_jobs_count(void);
 /* Returns the id of a job of the last push; 0: another job has its key. */
 int64_t samovar_jobs_id(size_t at);
 

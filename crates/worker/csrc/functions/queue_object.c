@@ -196,39 +196,155 @@ static ZEND_METHOD(Samovar_Queue, push) {
     }
 }
 
+/* ---- pushMany: options of single jobs ------------------------------------------------------ */
+
+static bool seconds_of(const zend_string *name, zval *value, uint64_t *to) {
+    if (Z_TYPE_P(value) != IS_LONG && Z_TYPE_P(value) != IS_DOUBLE) {
+        zend_type_error("The option %s of a job must be a number of seconds, not %s",
+                        ZSTR_VAL(name), zend_zval_type_name(value));
+        return false;
+    }
+    return milliseconds(zval_get_double(value), to, ZSTR_VAL(name));
+}
+
+static bool long_of(const zend_string *name, zval *value, zend_long *to) {
+    if (Z_TYPE_P(value) != IS_LONG) {
+        zend_type_error("The option %s of a job must be an integer, not %s", ZSTR_VAL(name),
+                        zend_zval_type_name(value));
+        return false;
+    }
+    *to = Z_LVAL_P(value);
+    return true;
+}
+
+/* The key is borrowed from the value. */
+static bool key_of(zval *value, samovar_new_job *job) {
+    if (Z_TYPE_P(value) != IS_STRING && Z_TYPE_P(value) != IS_NULL) {
+        zend_type_error("The option key of a job must be a string or null, not %s",
+                        zend_zval_type_name(value));
+        return false;
+    }
+    job->key = Z_TYPE_P(value) == IS_STRING ? Z_STRVAL_P(value) : NULL;
+    job->key_len = job->key ? Z_STRLEN_P(value) : 0;
+    return true;
+}
+
+/* Sets one option. */
+static bool set_option(samovar_new_job *job, const zend_string *name, zval *value) {
+    zend_long number;
+    if (zend_string_equals_literal(name, "key")) {
+        return key_of(value, job);
+    }
+    if (zend_string_equals_literal(name, "delay")) {
+        return seconds_of(name, value, &job->delay_ms);
+    }
+    if (zend_string_equals_literal(name, "uniqueFor")) {
+        return seconds_of(name, value, &job->unique_ms);
+    }
+    if (zend_string_equals_literal(name, "priority")) {
+        return long_of(name, value, &number) && set_numbers(job, number, job->attempts);
+    }
+    if (zend_string_equals_literal(name, "attempts")) {
+        return long_of(name, value, &number) && set_numbers(job, job->priority, number);
+    }
+    zend_value_error("A job has no option %s\n"
+                     "hint: the options are delay, key, priority, attempts and uniqueFor",
+                     ZSTR_VAL(name));
+    return false;
+}
+
+/* Sets the options of one job; `options`: NULL if it has none. */
+static bool set_options(samovar_new_job *job, zval *options) {
+    if (!options) {
+        return true;
+    }
+    ZVAL_DEREF(options);
+    if (Z_TYPE_P(options) != IS_ARRAY) {
+        zend_type_error("The options of a job must be an array, not %s",
+                        zend_zval_type_name(options));
+        return false;
+    }
+    zend_string *name;
+    zval *value;
+    ZEND_HASH_FOREACH_STR_KEY_VAL(Z_ARRVAL_P(options), name, value) {
+        if (!name) {
+            zend_value_error("The options of a job must have names\n"
+                             "hint: options: [['key' => 'a'], ['key' => 'b']]");
+            return false;
+        }
+        ZVAL_DEREF(value);
+        if (!set_option(job, name, value)) {
+            return false;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    return true;
+}
+
+/* Returns the options of the payload at this key of the array. */
+static zval *options_at(HashTable *options, const zend_string *name, zend_ulong number) {
+    if (!options) {
+        return NULL;
+    }
+    return name ? zend_hash_find(options, name) : zend_hash_index_find(options, number);
+}
+
+/* Adds all jobs. `common`: the options that each job has. */
+static bool add_many(HashTable *payloads, HashTable *options, const samovar_new_job *common) {
+    zend_ulong number;
+    zend_string *name;
+    zval *payload;
+    uint32_t found = 0;
+    ZEND_HASH_FOREACH_KEY_VAL(payloads, number, name, payload) {
+        samovar_new_job job = *common;
+        zval *own = options_at(options, name, number);
+        found += own != NULL;
+        if (!set_options(&job, own) || !add(payload, &job)) {
+            return false;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    if (options && found < zend_hash_num_elements(options)) {
+        zend_value_error("options has a key that payloads does not have\n"
+                         "hint: the options of a job have the key of its payload");
+        return false;
+    }
+    return true;
+}
+
 static ZEND_METHOD(Samovar_Queue, pushMany) {
-    HashTable *payloads;
+    HashTable *payloads, *options = NULL;
     double delay = 0;
     zend_long priority = 0, attempts = 0;
     bool afterResponse = false;
-    ZEND_PARSE_PARAMETERS_START(1, 5)
+    ZEND_PARSE_PARAMETERS_START(1, 6)
     Z_PARAM_ARRAY_HT(payloads)
     Z_PARAM_OPTIONAL
     Z_PARAM_DOUBLE(delay)
     Z_PARAM_LONG(priority)
     Z_PARAM_LONG(attempts)
     Z_PARAM_BOOL(afterResponse)
+    Z_PARAM_ARRAY_HT(options)
     ZEND_PARSE_PARAMETERS_END();
     array_init(return_value);
     samovar_new_job job = {0};
-    if (zend_hash_num_elements(payloads) == 0 || !milliseconds(delay, &job.delay_ms, "delay") ||
-        !set_numbers(&job, priority, attempts)) {
+    if (!milliseconds(delay, &job.delay_ms, "delay") || !set_numbers(&job, priority, attempts)) {
         return;
     }
     samovar_jobs_drop();
-    zval *payload;
-    ZEND_HASH_FOREACH_VAL(payloads, payload) {
-        if (!add(payload, &job)) {
-            samovar_jobs_drop();
-            return;
-        }
+    if (!add_many(payloads, options, &job)) {
+        samovar_jobs_drop();
+        return;
     }
-    ZEND_HASH_FOREACH_END();
-    /* The numbers are not known before the jobs are stored. */
-    if (push_added(ZEND_THIS, afterResponse) && samovar_jobs_id(0)) {
-        for (size_t at = 0; at < zend_hash_num_elements(payloads); at++) {
-            add_next_index_long(return_value, (zend_long)samovar_jobs_id(at));
-        }
+    if (zend_hash_num_elements(payloads) == 0 || !push_added(ZEND_THIS, afterResponse)) {
+        return;
+    }
+    /* The ids of deferred jobs are not known before the jobs are stored. */
+    const size_t count = samovar_jobs_count();
+    for (size_t at = 0; at < count; at++) {
+        zval id;
+        return_id(&id, samovar_jobs_id(at));
+        add_next_index_zval(return_value, &id);
     }
 }
 
