@@ -5,6 +5,7 @@ mod idle;
 mod operate;
 mod options;
 mod shared;
+mod stopped;
 mod traces;
 
 use samovar_testkit::http::Request;

@@ -123,7 +123,8 @@ impl Client {
     }
 
     /// Calls scripts in one round trip, and returns their replies. If the connection fails and the
-    /// calls are repeatable, they are repeated on a new one until `limit` is over.
+    /// calls are repeatable, they are repeated on a new one until `limit` is over. If Redis reads
+    /// its files after a start, they wait for it until then.
     pub fn run(
         &mut self,
         calls: &[ScriptCall],
@@ -138,7 +139,8 @@ impl Client {
             };
             self.open = None;
             let has_time = Instant::now() + RETRY_PAUSE < until;
-            if !is_repeatable || !failure.is_connection() || !has_time {
+            let may_help = is_repeatable && failure.is_connection() || failure.is_loading();
+            if !may_help || !has_time {
                 return Err(failure);
             }
             std::thread::sleep(RETRY_PAUSE);

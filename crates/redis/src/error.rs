@@ -48,6 +48,11 @@ impl Error {
         matches!(self, Error::Connection { .. })
     }
 
+    /// Whether Redis reads its files after a start. It has done nothing.
+    pub(crate) fn is_loading(&self) -> bool {
+        matches!(self, Error::Refused { text, .. } if text.starts_with("LOADING"))
+    }
+
     /// Whether Redis is up but cannot serve requests at present.
     pub fn is_temporary(&self) -> bool {
         let starts = |text: &str, words: &[&str]| words.iter().any(|word| text.starts_with(word));
@@ -61,9 +66,11 @@ impl Error {
     }
 }
 
-/// Names the usual reason: a time limit has the text `Resource temporarily unavailable`.
+/// Names the usual reason: a time limit of the system has the text `Resource temporarily
+/// unavailable`.
 fn reason(source: &std::io::Error) -> String {
     match source.kind() {
+        _ if source.get_ref().is_some() => source.to_string(),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => "it did not respond in time".to_owned(),
         ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
         _ => source.to_string(),
@@ -94,8 +101,13 @@ mod tests {
         assert_eq!(refused("ERR other").to_string(), "Redis at a:1 responded `ERR other`");
         assert!(refused("LOADING Redis is loading").is_temporary());
         assert!(!refused("WRONGPASS invalid").is_temporary());
+        assert!(refused("LOADING Redis is loading").is_loading());
+        assert!(!refused("BUSY Redis is busy").is_loading());
         let source = std::io::Error::from(ErrorKind::WouldBlock);
         let late = Error::Connection { address: "a:1".into(), source };
         assert!(late.is_connection() && late.to_string().contains("did not respond in time"));
+        let source = std::io::Error::new(ErrorKind::TimedOut, "the lookup did not end in time");
+        let late = Error::Connection { address: "a:1".into(), source };
+        assert!(late.to_string().contains("the lookup did not end"));
     }
 }

@@ -5,6 +5,7 @@
 //! | `error.rs` | why a request failed |
 //! | `address.rs` | where the server is, and how to reach it |
 //! | `reply.rs` | parses replies (RESP2), within limits |
+//! | `lookup.rs` | addresses of a host, with a time limit |
 //! | `stream.rs` | a TCP, TLS or Unix connection with time limits |
 //! | `connection.rs` | commands in a pipeline, authentication |
 //! | `client.rs` | scripts on a connection that is opened again after a failure |
@@ -17,6 +18,7 @@ mod client;
 mod connection;
 mod error;
 mod listener;
+mod lookup;
 mod reply;
 mod stream;
 

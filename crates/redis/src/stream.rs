@@ -1,15 +1,19 @@
 //! A connection with time limits: TCP, TLS or a Unix socket.
 
 use crate::address::{Endpoint, Options};
+use crate::lookup::lookup;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{self, Error, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where distributions have the certificates of the authorities.
 const SYSTEM_ROOTS: [&str; 3] =
@@ -34,7 +38,7 @@ impl Stream {
                 let client = ClientConnection::new(config, name).map_err(Error::other)?;
                 Stream::Tls(Box::new(StreamOwned::new(client, socket)))
             }
-            Endpoint::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+            Endpoint::Unix(path) => Stream::Unix(unix(path, options.connect_limit)?),
         };
         stream.limit_waits(options.wait_limit)?;
         Ok(stream)
@@ -60,11 +64,16 @@ impl Stream {
     }
 }
 
-/// Tries each address of the host.
+/// Tries each address of the host. The limit is for the lookup and all addresses together.
 fn tcp(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+    let until = Instant::now() + limit;
     let mut failure = Error::new(io::ErrorKind::NotFound, "the host has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, limit) {
+    for address in lookup(host, port, limit)? {
+        let rest = until.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match TcpStream::connect_timeout(&address, rest) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 return Ok(socket);
@@ -73,6 +82,20 @@ fn tcp(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
         }
     }
     Err(failure)
+}
+
+/// Connects to a Unix socket. A server that accepts no connection makes `connect()` wait when its
+/// queue of connections is full.
+fn unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(limit.max(Duration::from_millis(1))))?;
+    let address = SocketAddrUnix::new(path)?;
+    match retry_on_intr(|| connect(&socket, &address)) {
+        Ok(()) => Ok(UnixStream::from(socket)),
+        Err(Errno::AGAIN) => Err(io::ErrorKind::TimedOut.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn trusting(roots: Option<&Path>) -> io::Result<Arc<ClientConfig>> {

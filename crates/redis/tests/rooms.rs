@@ -3,6 +3,7 @@
 
 #[test]
 fn modules_use_only_lower_layers() {
-    let rooms = ["error", "address", "reply", "stream", "connection", "client", "listener"];
+    let rooms =
+        ["error", "address", "reply", "lookup", "stream", "connection", "client", "listener"];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

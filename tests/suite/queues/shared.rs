@@ -16,11 +16,11 @@ fn prepare(site: &Site, redis: &Redis, keys: &str) -> Start {
     Server::at(site.at("public")).workers(2).config(&config)
 }
 
-fn start(site: &Site, redis: &Redis, keys: &str) -> Server {
+pub(super) fn start(site: &Site, redis: &Redis, keys: &str) -> Server {
     prepare(site, redis, keys).start()
 }
 
-fn ids(of: &[Value]) -> Vec<i64> {
+pub(super) fn ids(of: &[Value]) -> Vec<i64> {
     of.iter().filter_map(|job| job[0].as_i64()).collect()
 }
 

@@ -363,9 +363,16 @@ impl Backend for SharedQueues {
             Ok(at) => at,
             Err(why) => return PushReply::Wrong(why),
         };
+        // The other callers of this turn do not wait for Redis one after another.
+        if self.store_pause_until_ms > now_ms {
+            return PushReply::Refused("the store of jobs does not respond".to_owned());
+        }
         match self.depths(&[at], now_ms) {
             Ok(depths) => PushReply::Depth(depths.first().map_or([0; 3], |depth| depth.waiting)),
-            Err(error) => PushReply::Refused(error.to_string()),
+            Err(error) => {
+                self.fail(&error, now_ms);
+                PushReply::Refused(error.to_string())
+            }
         }
     }
 
