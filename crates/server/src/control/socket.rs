@@ -6,6 +6,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time for which a process that a killed server was starting may still hold its socket.
+const RELEASE_LIMIT: Duration = Duration::from_millis(500);
+const RELEASE_LOOK: Duration = Duration::from_millis(10);
 
 /// A bound socket. Dropping it removes its file.
 #[derive(Debug)]
@@ -13,6 +18,19 @@ pub(crate) struct Socket {
     pub(super) listener: UnixListener,
     pub(crate) path: PathBuf,
     is_ours: AtomicBool,
+}
+
+/// Returns whether a server listens there. The child of a killed server has its descriptors between
+/// its fork and its exec.
+fn is_served(path: &Path) -> bool {
+    let until = Instant::now() + RELEASE_LIMIT;
+    while UnixStream::connect(path).is_ok() {
+        if Instant::now() > until {
+            return true;
+        }
+        std::thread::sleep(RELEASE_LOOK);
+    }
+    false
 }
 
 impl Drop for Socket {
@@ -26,7 +44,7 @@ impl Socket {
     pub(crate) fn bind(path: &Path) -> Result<Socket> {
         let what = || format!("cannot open the control socket `{}`", path.display());
         if std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
-            if UnixStream::connect(path).is_ok() {
+            if is_served(path) {
                 bail!(
                     "{}: another server listens there\nhint: `samovar stop --control {}`, or \
                      choose another --control",
@@ -67,5 +85,28 @@ impl Socket {
     /// Returns a duplicate, for a server that takes over.
     pub(crate) fn copy(&self) -> std::io::Result<OwnedFd> {
         Ok(self.listener.try_clone()?.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn socket_that_a_child_of_a_killed_server_releases_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        let held = UnixListener::bind(&path).expect("a socket");
+        let refused = Socket::bind(&path).expect_err("it is served");
+        assert!(refused.to_string().contains("another server listens there"), "{refused}");
+        held.set_nonblocking(true).expect("a socket");
+        while held.accept().is_ok() {}
+        held.set_nonblocking(false).expect("a socket");
+        // The first attempt to connect happens before the listener is closed.
+        let release = std::thread::spawn(move || drop(held.accept().expect("the attempt")));
+        let socket = Socket::bind(&path).expect("it is free");
+        release.join().expect("no panic");
+        drop(socket);
+        assert!(!path.exists());
     }
 }
