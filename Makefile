@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test prepared unflake build bench setup setup-test setup-bench lint lint-text reference unit bench-unit release-unit model whole php php-tests \
-	php84 php84-next php85 two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades built engine accounting \
+	php84 php84-next php85 two-versions threads chaos chaos-rates chaos-transports visitors connections interrupted upgrades queue-kills built engine accounting \
 	reads spies pictures collector pebble caddy packages packages-test packages-test-13 rpm rpm-test images images-test chart-test docs release release-prepare release-test nightly deny fuzz hostile clean php-engine pgo peers
 
 help:
@@ -206,6 +206,10 @@ engine: export RELINK_EVERY = 1
 engine: built ## all of php-src's tests of the engine and the language, in a relinked PHP and in the original one
 	$(SHOW) php_src_tests_passing_as_built_pass_relinked
 
+queue-kills: export KILLED_JOBS ?= 1000000
+queue-kills: built ## a million jobs while workers, templates, servers and Redis are killed (KILLED_JOBS, KILLS_SEED)
+	$(SHOW) --only-ignored suite::queues::kills::
+
 accounting: built ## request accounting: the CPU time of 10,000 requests in each execution model is accounted for
 	$(SHOW) --only-ignored suite::request_accounting::
 
@@ -247,6 +251,7 @@ caddy: built ## Caddy in front, over FastCGI and over HTTP, built from its Go mo
 #   - minutes of chaos
 #   - an hour of random visits on kept connections
 #   - 100,000 visitors, interrupted requests and reads; a hundred upgrades
+#   - a million jobs while processes are killed, in the embedded store and in Redis
 #   - all 5,000 tests of php-src's engine
 #   - the Debian packages in a new Debian (installed from the mirror)
 #   - the container image (a new Debian is installed from the mirror)
@@ -260,7 +265,7 @@ nightly: export HTTP2 = all
 nightly: export CROWD_REQUESTS = 500
 nightly: export PRISTINE_REQUESTS = 1000
 # The targets that fetch Go modules come last.
-NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades engine accounting reads \
+NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports visitors connections interrupted upgrades queue-kills engine accounting reads \
 	spies packages-test images-test release-test hostile pebble caddy chart-test rpm-test
 nightly: $(NIGHTLY) ## the tests that are too slow for every run
 

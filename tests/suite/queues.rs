@@ -2,6 +2,7 @@
 
 mod hard;
 mod idle;
+mod kills;
 mod operate;
 mod options;
 mod shared;

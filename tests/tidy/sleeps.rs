@@ -41,6 +41,11 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("tests/suite/frankenphp.rs", 1, "a client that reads late"),
     ("tests/suite/guides/walk.rs", 1, "between two looks at a condition"),
     (
+        "tests/suite/queues/kills.rs",
+        4,
+        "the rate of deaths; pushers that pause; between two looks at a condition",
+    ),
+    (
         "tests/suite/reload.rs",
         1,
         "a signal is on its way: nothing tells of it before the boot goes on",
