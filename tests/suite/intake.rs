@@ -1,7 +1,7 @@
 //! `[[intake]]`: requests that the front stores as jobs, without PHP.
 
 use samovar_testkit::http::Request;
-use samovar_testkit::{Server, binary, eventually};
+use samovar_testkit::{Server, binary, eventually, family, http2};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -174,6 +174,47 @@ fn handler_gets_batches_of_requests() {
     assert_eq!(bodies.len(), 800);
     assert!(ran.iter().any(|job| job[0].as_u64() > Some(8)), "{:?}", ran[0]);
     server.stop();
+}
+
+/// Clients that open streams without reading responses, and cancel every second one.
+#[test]
+fn flood_over_http2_uses_bounded_memory_and_leaves_room_for_others() {
+    const CONNECTIONS: usize = 8;
+    const STREAMS: u32 = 3_000;
+    for overload in ["reject", "drop"] {
+        let site = Site::new();
+        let server = site.start("", &format!("overload = '{overload}'"), "batch = 1000");
+        assert_eq!(server.get("/").text(), "GET by PHP");
+        let before = family::own_memory_bytes(server.pid()).expect("it runs");
+        std::thread::scope(|scope| {
+            for _ in 0..CONNECTIONS {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut flood =
+                        http2::Connection::open(server.address()).expect("a connection");
+                    for number in 0..STREAMS {
+                        let stream = 2 * number + 1;
+                        let sent = flood.get(stream, "/pixel/flood");
+                        let sent = sent.and_then(|()| match number % 2 {
+                            0 => flood.cancel(stream),
+                            _ => Ok(()),
+                        });
+                        // The server may end a connection that cancels so much.
+                        if sent.is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            assert_eq!(post(&server, "/track", "in between").status, 204);
+            assert_eq!(server.get("/").text(), "GET by PHP");
+        });
+        let after = family::own_memory_bytes(server.pid()).expect("it runs");
+        assert!(after < before + (64 << 20), "{before} → {after}");
+        assert!(counter(&server, "intake_requests_total") > 0);
+        assert_eq!(post(&server, "/track", "after").status, 204);
+        server.stop();
+    }
 }
 
 #[test]
