@@ -7,6 +7,7 @@
 mod artisan;
 mod everybody;
 mod own_queue;
+mod scheduler;
 pub(crate) mod steps;
 
 use crate::frameworks::crowd::crowd;
