@@ -63,7 +63,7 @@ fn stopped_redis_delays_only_pushes_and_fails_them_clearly() {
         );
     }
     // More pushes than workers.
-    let waiting: Vec<Client> = (0..8).map(|_| send(&server, "/")).collect();
+    let waiting: Vec<Client> = (0..4).map(|_| send(&server, "/")).collect();
     assert_eq!(server.get("/file.txt").text(), "a file");
     for client in waiting {
         let refused = text(client);
