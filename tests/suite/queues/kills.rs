@@ -27,8 +27,9 @@ const WORKERS: usize = 2;
 const BATCH: usize = 100;
 /// Jobs of a push.
 const PUSH: usize = 250;
-/// Keys. Each pusher has its own, so that the order of a key's pushes is known.
-const KEYS: usize = 40;
+/// Keys: more than jobs of a batch, which has one job of each key. Each pusher has its own, so that
+/// the order of a key's pushes is known.
+const KEYS: usize = 400;
 const PUSHERS: usize = 2;
 /// Jobs that wait when pushers pause: the store stays small, and jobs run from the start.
 const WAITING_MAX: u64 = 60_000;
