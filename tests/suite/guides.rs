@@ -55,5 +55,6 @@ pages! {
     laravel: "start/laravel",
     parallel: "guide/parallel",
     shared_memory: "guide/shared-memory",
+    sizing: "guide/sizing",
     from_php_fpm: "start/from-php-fpm",
 }
