@@ -20,8 +20,8 @@ pub trait Server {
     /// Checks that the server can be reached, before anything is changed.
     fn check(&self) -> Result<(), Error>;
 
-    /// Boots the application again, through the link, and names it after `release`. Returns a line when the new generation serves.
-    /// After an error, the old generation serves.
+    /// Boots the application again, through the link, and names the generation after `release`.
+    /// Returns a line when the new generation serves. After an error, the old generation serves.
     fn reload(&self, release: Option<&Name>) -> Result<String, Error>;
 }
 
