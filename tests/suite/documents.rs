@@ -38,7 +38,7 @@ fn shell(program: &str, args: &[&str], file: &Path) -> String {
 fn bash_completes_commands_flags_and_values() {
     let file = script("bash");
     for (line, expected) in [
-        ("samovar rel", "reload"),
+        ("samovar relo", "reload"),
         ("samovar serve --relin", "--relink"),
         ("samovar serve --relink ", "true false"),
         ("samovar serve --log-level w", "warn"),
@@ -64,7 +64,7 @@ fn bash_completes_commands_flags_and_values() {
 fn fish_completes_commands_and_flags() {
     let file = script("fish");
     for (line, expected) in [
-        ("samovar rel", "reload"),
+        ("samovar relo", "reload"),
         ("samovar serve --relin", "--relink"),
         ("samovar serve --relink t", "true"),
     ] {

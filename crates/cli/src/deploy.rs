@@ -2,6 +2,7 @@
 
 mod options;
 pub(crate) mod releases;
+mod report;
 pub(crate) mod rollback;
 mod server;
 
@@ -9,15 +10,15 @@ use crate::arguments::{control, control_arguments, pool_argument};
 use crate::commands::reload;
 use crate::control_client::printable;
 use crate::subcommand::{Prepared, Run, Subcommand};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use options::SiteOptions;
+use report::{begins, conclude, say};
 use samovar_config::Sources;
-use samovar_deploy::{Hosts, KEEP_MIN, Name, Outcome, Plan, Source};
+use samovar_deploy::{Hosts, KEEP_MIN, Name, Plan, Source};
 use samovar_server::{Predecessor, terminal};
 use samovar_wire::{CanaryQuestion, ReloadOptions};
 use server::Running;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -218,42 +219,9 @@ impl Deploy {
         words.extend(["-".to_owned(), format!("--name={}", name.as_str())]);
         words.extend(self.words.iter().cloned());
         let exclude = &self.exclude;
-        let outcome =
-            samovar_deploy::deploy_to(hosts, source, exclude, &words, &mut options::begins)?;
+        let outcome = samovar_deploy::deploy_to(hosts, source, exclude, &words, &mut begins)?;
         conclude(&outcome, &format!("the release {}", name.as_str()), true)
     }
-}
-
-/// Prints the result on several hosts.
-fn conclude(outcome: &Outcome, release: &str, can_roll_back: bool) -> Result<ExitCode> {
-    let Some((host, why)) = &outcome.failed else {
-        terminal::print(&format!("{release} serves on {}\n", outcome.done.join(", ")))?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    // Writing to a string cannot fail.
-    let mut text = format!("{host}: {why}");
-    if !outcome.done.is_empty() {
-        let _ = write!(text, "\n{release} serves on {}", outcome.done.join(", "));
-    }
-    if !outcome.left.is_empty() {
-        let _ = write!(text, "\nnothing was changed on {}", outcome.left.join(", "));
-    }
-    if can_roll_back && !outcome.done.is_empty() {
-        let hosts: Vec<String> = outcome.done.iter().map(|host| format!("--host {host}")).collect();
-        let _ = write!(
-            text,
-            "\nhint: to serve the release before there, run `samovar rollback` with the same \
-             --folder and {}",
-            hosts.join(" ")
-        );
-    }
-    bail!(printable(&text))
-}
-
-/// Prints a step.
-fn say(line: &str) {
-    // A closed pipe must not end a deploy in the middle.
-    let _ = terminal::print(&format!("{}\n", printable(line)));
 }
 
 /// Puts the context before the text, so that a hint stays the last line.

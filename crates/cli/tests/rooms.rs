@@ -20,6 +20,7 @@ fn modules_use_only_lower_layers() {
         "top",
         "doctor",
         "plan",
+        "deploy",
         "init",
         "dev",
         "migrate",

@@ -140,8 +140,3 @@ pub(crate) fn words(matches: &ArgMatches, command: &Command) -> Vec<String> {
     }
     words
 }
-
-/// Says on which host the next lines are written.
-pub(crate) fn begins(host: &str) {
-    super::say(&format!("{host}:"));
-}

@@ -1,8 +1,8 @@
 //! `samovar rollback`: serves the release before, or a named one.
 
 use super::options::{self, SiteOptions};
+use super::report::{begins, conclude, say};
 use super::server::Running;
-use super::{conclude, say};
 use crate::arguments::{control, control_arguments, pool_argument};
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};
 use anyhow::Result;
@@ -66,7 +66,7 @@ impl Run for Rollback {
             let mut words = self.place.command("rollback");
             words.extend(self.to.iter().map(|name| name.as_str().to_owned()));
             words.extend(self.words.iter().cloned());
-            let outcome = samovar_deploy::rollback_on(hosts, &words, &mut options::begins);
+            let outcome = samovar_deploy::rollback_on(hosts, &words, &mut begins);
             return conclude(&outcome, "the older release", false);
         }
         let site = self.place.site()?;

@@ -1,5 +1,6 @@
 //! The running server, as a deploy sees it.
 
+use super::report::say;
 use crate::commands::{canary, reload};
 use crate::control_client::{self, printable};
 use anyhow::Result;
@@ -47,7 +48,7 @@ impl Running {
             }
             if status.share_ppm != share {
                 share = status.share_ppm;
-                super::say(canary::headline(&status.brief()).trim_end());
+                say(canary::headline(&status.brief()).trim_end());
             }
             std::thread::sleep(LOOK);
         }

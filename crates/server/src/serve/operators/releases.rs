@@ -9,7 +9,7 @@ pub(super) fn metrics(status: &Status, page: &mut Exposition) {
     page.family(
         "samovar_release_info",
         Kind::Gauge,
-        "Label of the release that serves, by pool, if an operator has given one.",
+        "Label of the serving release, if an operator has given one.",
     );
     let mut sample = |pool: &str, arm: &str, release: &str| {
         if release.is_empty() {
