@@ -162,7 +162,7 @@ php-tests:
 php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (needs root and 3 GB)
 	scripts/second-root.sh trixie 8.4 make setup-test spies whole php
 
-php85: ## tests of isolation and of the conformance with php-fpm, with PHP 8.5 of Debian's experimental (needs root and 3 GB)
+php85: built ## tests of isolation and of the conformance with php-fpm, with PHP 8.5 of Debian's experimental (needs root and 3 GB)
 	scripts/other-php.sh experimental 8.5
 
 php84-next: ## the same in Debian's testing, with coming versions: Symfony 7.4, Laravel 13, nginx 1.30

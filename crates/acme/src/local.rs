@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
+use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 
@@ -61,7 +62,8 @@ impl LocalAuthority {
     /// `user` is a part of the authority's name, which browsers list.
     pub fn new(folder: &Path, user: &str) -> LocalAuthority {
         let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
-        let user = user.chars().filter(plain).take(USER_CHARS_MAX).collect();
+        let user: String = user.chars().filter(plain).take(USER_CHARS_MAX).collect();
+        let user = if user.is_empty() { "this-user".to_owned() } else { user };
         LocalAuthority { store: Store::at(folder), user }
     }
 
@@ -137,6 +139,7 @@ impl LocalAuthority {
             let parsed = block.parse_x509();
             parsed.is_ok_and(|parsed| {
                 parsed.public_key().raw == key.subject_public_key_info().as_slice()
+                    && is_limited(&parsed)
             })
         });
         Ok((lasts && fits).then_some((pem, key)))
@@ -148,6 +151,8 @@ impl LocalAuthority {
         params.distinguished_name.push(DnType::CommonName, self.name());
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        // Constraints of names do not concern certificates without such names: of mail, of clients.
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.name_constraints = Some(NameConstraints {
             permitted_subtrees: vec![
                 GeneralSubtree::DnsName("localhost".to_owned()),
@@ -164,6 +169,26 @@ impl LocalAuthority {
         let key = KeyPair::generate()?;
         Ok((params.self_signed(&key)?.pem(), key))
     }
+}
+
+/// Whether an authority may issue only what ours may: another one may have been put in its place.
+fn is_limited(parsed: &X509Certificate<'_>) -> bool {
+    let v4 = [127, 0, 0, 0, 255, 0, 0, 0];
+    let v6 = [std::net::Ipv6Addr::LOCALHOST.octets(), [255; 16]].concat();
+    let Ok(Some(names)) = parsed.name_constraints() else { return false };
+    let Some(permitted) = &names.value.permitted_subtrees else { return false };
+    let bases: Vec<_> = permitted.iter().map(|subtree| &subtree.base).collect();
+    let [GeneralName::DNSName(name), GeneralName::IPAddress(four), GeneralName::IPAddress(six)] =
+        bases.as_slice()
+    else {
+        return false;
+    };
+    let usage = parsed.extended_key_usage().ok().flatten();
+    let is_for_servers = usage.is_some_and(|usage| {
+        let of = usage.value;
+        of.server_auth && !(of.any || of.client_auth || of.code_signing || of.email_protection)
+    });
+    names.critical && is_for_servers && *name == "localhost" && four[..] == v4 && six[..] == v6[..]
 }
 
 /// Returns a new certificate with its chain and key.
@@ -343,7 +368,7 @@ mod tests {
     #[test]
     fn unusable_files_are_replaced() {
         type Damage = fn(&LocalAuthority, &LocalAuthority);
-        const DAMAGES: [(&str, Damage, Refreshed); 7] = [
+        const DAMAGES: [(&str, Damage, Refreshed); 8] = [
             ("no leaf", |own, _| remove(&own.certificate()), Refreshed::Certificate),
             ("empty leaf", |own, _| write(&own.certificate(), b""), Refreshed::Certificate),
             (
@@ -366,6 +391,18 @@ mod tests {
                 "key of another authority",
                 |own, other| {
                     write(&own.store.path(AUTHORITY_KEY), &read(&other.store.path(AUTHORITY_KEY)));
+                },
+                Refreshed::Authority,
+            ),
+            (
+                "authority without limits",
+                |own, _| {
+                    let mut params = CertificateParams::default();
+                    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+                    let key = KeyPair::generate().expect("a key");
+                    let pem = params.self_signed(&key).expect("a certificate").pem();
+                    write(&own.authority(), pem.as_bytes());
+                    write(&own.store.path(AUTHORITY_KEY), key.serialize_pem().as_bytes());
                 },
                 Refreshed::Authority,
             ),

@@ -19,6 +19,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// Answer to a push that cannot be decoded; a too large one is not even received.
+const INVALID: &str =
+    "the push is larger than 64 MiB, or is not valid\nhint: push fewer or smaller jobs at once";
 /// Maximum number of pushes of one socket in a group.
 const GROUP_MAX: usize = 256;
 /// Maximum sleep: a clock that was set is noticed within this time.
@@ -382,7 +385,7 @@ impl Thread {
             match checked {
                 Some(Ok(jobs)) => pending.push((received, jobs)),
                 Some(Err(refused)) => received.reply(&refused),
-                None => received.reply(&PushReply::Wrong("the push is not valid".to_owned())),
+                None => received.reply(&PushReply::Wrong(INVALID.to_owned())),
             }
         }
         pending

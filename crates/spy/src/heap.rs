@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::layout::{Layout, heap};
 use crate::memory::{Memory, word_at};
 
-/// Maximum size that is believed: user space of a process.
-const BYTES_MAX: u64 = 1 << 47;
+/// Maximum size that is believed: 1 TiB. The value may be hostile.
+const BYTES_MAX: u64 = 1 << 40;
 
 /// Memory of PHP's heap that is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Variables of a running program, by name: local variables of its calls, and global ones.
 //!
-//! The program continues to run. A value is read, then its place again: if it is another value by
-//! then, the read is repeated.
+//! The program continues to run. A value is read twice, with its text: if both differ, the read is
+//! repeated.
 
 use crate::error::Error;
 use crate::layout::{Layout, SYMBOL_TABLE, execute_data, function, zval};
@@ -124,33 +124,48 @@ impl Peek {
         Ok(None)
     }
 
-    /// Reads a value until it is the same afterwards.
+    /// Looks until two successive looks find the same value and the same text. The place alone
+    /// proves nothing: PHP gives freed memory to the next text, and references, globals and entries
+    /// have places of their own.
     fn settled(
         &self,
         memory: &impl Memory,
         read: impl Fn() -> Result<Option<Value>, Error>,
     ) -> Result<Option<String>, Error> {
+        let mut before = self.seen(memory, &read)?;
         for _ in 0..LOOKS_MAX {
-            let Some(value) = read()? else { return Ok(None) };
-            let shown = self.shown(memory, value)?;
-            match read()? {
-                None => return Ok(None),
-                Some(later) if value.is_confirmed_by(later) => return Ok(shown),
-                Some(_) => {}
+            let later = self.seen(memory, &read)?;
+            match (before, &later) {
+                (None, None) => return Ok(None),
+                (Some((value, text)), Some((now, again)))
+                    if value.is_confirmed_by(*now) && (!value.has_text() || text == *again) =>
+                {
+                    return Ok(Some(text));
+                }
+                _ => {}
             }
+            before = later;
         }
         Ok(Some(CHANGES.to_owned()))
     }
 
-    fn shown(&self, memory: &impl Memory, value: Value) -> Result<Option<String>, Error> {
-        let Some(value) = value.resolved(memory)? else { return Ok(None) };
-        let Some(key) = &self.key else { return value.shown(memory) };
-        if value.kind != zval::ARRAY {
-            return Ok(None);
+    /// The value at the end of references and keys, and its text.
+    fn seen(
+        &self,
+        memory: &impl Memory,
+        read: &impl Fn() -> Result<Option<Value>, Error>,
+    ) -> Result<Option<(Value, String)>, Error> {
+        let Some(value) = read()? else { return Ok(None) };
+        let Some(mut value) = value.resolved(memory)? else { return Ok(None) };
+        if let Some(key) = &self.key {
+            if value.kind != zval::ARRAY {
+                return Ok(None);
+            }
+            let Some(entry) = tables::find(memory, value.content, key)? else { return Ok(None) };
+            let Some(entry) = entry.resolved(memory)? else { return Ok(None) };
+            value = entry;
         }
-        let Some(entry) = tables::find(memory, value.content, key)? else { return Ok(None) };
-        let Some(entry) = entry.resolved(memory)? else { return Ok(None) };
-        entry.shown(memory)
+        Ok(value.shown(memory)?.map(|text| (value, text)))
     }
 
     /// Address of the variable of a call.

@@ -52,6 +52,11 @@ impl Value {
         }
     }
 
+    /// Whether it is shown with a text from other memory, which may be reused.
+    pub(crate) fn has_text(self) -> bool {
+        matches!(self.kind, zval::STRING | zval::OBJECT)
+    }
+
     /// The value as a text. `None` if the variable has no value, or if it cannot be read.
     pub(crate) fn shown(self, memory: &impl Memory) -> Result<Option<String>, Error> {
         Ok(Some(match self.kind {

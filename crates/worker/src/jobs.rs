@@ -97,6 +97,12 @@ unsafe extern "C" fn samovar_jobs_add(job: *const CJob) {
     with(|state| state.jobs.push(new));
 }
 
+/// Returns the maximum number of jobs of a push.
+#[unsafe(no_mangle)]
+extern "C" fn samovar_jobs_max() -> usize {
+    samovar_channel::PUSHED_JOBS_MAX
+}
+
 /// Drops the jobs that were added.
 #[unsafe(no_mangle)]
 extern "C" fn samovar_jobs_drop() {

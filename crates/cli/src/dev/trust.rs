@@ -50,8 +50,15 @@ pub(super) fn parse(matches: &ArgMatches) -> TrustOptions {
 
 impl Run for TrustOptions {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
-        let tls = LocalTls::open()?;
         let user_id = rustix::process::geteuid();
+        let is_of_other = std::env::var("SUDO_UID").is_ok_and(|id| id != "0");
+        if user_id.is_root() && is_of_other {
+            bail!(
+                "sudo would create and trust an authority of root, not yours\nhint: run `samovar dev \
+                 trust` without sudo; it prints the commands that need root"
+            );
+        }
+        let tls = LocalTls::open()?;
         let facts = facts(&tls, user_id.as_raw(), self.remove);
         let plan = trust_plan::plan(&facts);
         println!("authority {} ({})", facts.authority.display(), facts.name);
@@ -61,7 +68,7 @@ impl Run for TrustOptions {
             if self.print {
                 println!("    {step}");
             } else {
-                run(step)?;
+                run(step, self.remove)?;
             }
         }
         if !of_root.is_empty() {
@@ -77,7 +84,7 @@ impl Run for TrustOptions {
     }
 }
 
-fn run(step: &Step) -> Result<()> {
+fn run(step: &Step, removes: bool) -> Result<()> {
     let [program, arguments @ ..] = step.words.as_slice() else { return Ok(()) };
     let output = std::process::Command::new(program)
         .args(arguments)
@@ -85,7 +92,13 @@ fn run(step: &Step) -> Result<()> {
         .with_context(|| format!("cannot run `{program}`"))?;
     if output.status.success() {
         println!("done: {step}");
-    } else if !step.may_fail {
+    } else if step.may_fail {
+        if removes {
+            let why = String::from_utf8_lossy(&output.stderr);
+            let why = samovar_log::printable(why.trim()).into_owned();
+            println!("not removed, or it was not there: {step}: {why}");
+        }
+    } else {
         let why = String::from_utf8_lossy(&output.stderr);
         bail!("`{step}` failed ({}): {}", output.status, why.trim());
     }

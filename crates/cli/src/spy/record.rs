@@ -10,6 +10,7 @@ use samovar_spy::profile::{Profile, Weight, callgrind, collapsed, pprof, speedsc
 use samovar_spy::{Watch, title};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
@@ -17,7 +18,11 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Resu
     // Opened before the samples are taken, so that an unwritable path fails at once and not after
     // ten seconds.
     let file = asked.output.as_ref().map(|path| {
-        std::fs::File::create(path).with_context(|| {
+        // Values of variables may be confidential.
+        let mode = if asked.peeks.is_empty() { 0o666 } else { 0o600 };
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(mode);
+        options.open(path).with_context(|| {
             format!(
                 "cannot write `{}`\nhint: use an existing folder that this user can write to",
                 path.display()

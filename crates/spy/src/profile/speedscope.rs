@@ -37,7 +37,7 @@ fn document(profile: &Profile, name: &str, unit: &str) -> String {
             "name": name,
             "unit": unit,
             "startValue": 0,
-            "endValue": weights.iter().sum::<u64>(),
+            "endValue": weights.iter().fold(0_u64, |sum, weight| sum.saturating_add(*weight)),
             "samples": samples,
             "weights": weights,
         }],

@@ -82,9 +82,10 @@ pub struct Share {
 
 impl Weight {
     pub(crate) fn add(&mut self, other: Self) {
-        self.samples += other.samples;
-        self.wall_ns += other.wall_ns;
-        self.cpu_ns += other.cpu_ns;
+        // Another process's memory may claim any growth.
+        self.samples = self.samples.saturating_add(other.samples);
+        self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
     }
 }
 

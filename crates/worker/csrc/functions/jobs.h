@@ -32,6 +32,9 @@ enum { SAMOVAR_JOBS_STORED = 0, SAMOVAR_JOBS_WRONG = 1, SAMOVAR_JOBS_FAILED = 2 
 void samovar_jobs_add(const samovar_new_job *job);
 /* Drops the jobs that were added. */
 void samovar_jobs_drop(void);
+
+/* Returns the maximum number of jobs of a push. */
+size_t samovar_jobs_max(void);
 /* Sets the trace of the jobs that were added (W3C Trace Context). */
 void samovar_jobs_trace(const char *traceparent, size_t traceparent_len, const char *tracestate,
                         size_t tracestate_len);

@@ -331,6 +331,12 @@ static ZEND_METHOD(Samovar_Queue, pushMany) {
     if (!milliseconds(delay, &job.delay_ms, "delay") || !set_numbers(&job, priority, attempts)) {
         return;
     }
+    /* Before the jobs are copied: `memory_limit` does not count the copies. */
+    if (zend_hash_num_elements(payloads) > samovar_jobs_max()) {
+        zend_value_error("a push has 1 to %zu jobs, not %u", samovar_jobs_max(),
+                         zend_hash_num_elements(payloads));
+        return;
+    }
     samovar_jobs_drop();
     if (!add_many(payloads, options, &job)) {
         samovar_jobs_drop();

@@ -52,8 +52,9 @@ static void run_batch(zend_fcall_info *info, zend_fcall_info_cache *cache) {
         zend_throw_error(NULL, "Samovar\\consume() cannot read the batch");
         return;
     }
-    /* The response is for the server, so output of the handler would be in its way. */
-    php_output_start_default();
+    /* The response is for the server, so output of the handler would be in its way. This handler
+     * keeps none of it: a job may write any amount. */
+    php_output_start_devnull();
     zend_object *thrown = call(info, cache, &jobs);
     if (EG(exception)) { /* exit(): the batch has no results */
         zval_ptr_dtor(&jobs);
