@@ -171,7 +171,7 @@ impl LocalAuthority {
     }
 }
 
-/// Whether an authority may issue only what ours may: another one may have been put in its place.
+/// Whether an authority has the limits of ours: another one may have been put in its place.
 fn is_limited(parsed: &X509Certificate<'_>) -> bool {
     let v4 = [127, 0, 0, 0, 255, 0, 0, 0];
     let v6 = [std::net::Ipv6Addr::LOCALHOST.octets(), [255; 16]].concat();

@@ -54,8 +54,8 @@ impl Run for TrustOptions {
         let is_of_other = std::env::var("SUDO_UID").is_ok_and(|id| id != "0");
         if user_id.is_root() && is_of_other {
             bail!(
-                "sudo would create and trust an authority of root, not yours\nhint: run `samovar dev \
-                 trust` without sudo; it prints the commands that need root"
+                "sudo would create and trust an authority of root, not yours\nhint: run `samovar \
+                 dev trust` without sudo; it prints the commands that need root"
             );
         }
         let tls = LocalTls::open()?;
