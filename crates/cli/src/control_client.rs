@@ -1,8 +1,9 @@
 //! The command's end of the control socket: sends a request, and explains a missing response.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use samovar_wire::Request;
 use serde::de::DeserializeOwned;
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -11,6 +12,18 @@ use std::time::Duration;
 
 /// Timeout of `status` and `stop` for the response.
 pub(crate) const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A request that reached the server, and has no response: whether it was carried out is unknown.
+#[derive(Debug)]
+pub(crate) struct Unanswered(String);
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unanswered {}
 
 /// Makes a server's text safe for a terminal, because root may query a server of another user.
 pub(crate) fn printable(text: &str) -> String {
@@ -33,14 +46,19 @@ pub(crate) fn ask(path: &Path, request: &Request, limit: Duration) -> Result<Str
     match read {
         Ok(n) if n > 0 => Ok(printable(&line)),
         // The server is ending, or it has closed this connection.
-        Ok(_) => bail!(
+        Ok(_) => Err(Unanswered(format!(
             "the server at `{}` closed the connection without a response\nhint: try again",
             path.display()
-        ),
-        Err(error) => Err(error).with_context(|| {
+        ))
+        .into()),
+        Err(error) => {
             let seconds = limit.as_secs();
-            format!("the server at `{}` did not respond within {seconds} s", path.display())
-        }),
+            Err(Unanswered(format!(
+                "the server at `{}` did not respond within {seconds} s: {error}",
+                path.display()
+            ))
+            .into())
+        }
     }
 }
 

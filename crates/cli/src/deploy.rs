@@ -10,13 +10,13 @@ use crate::arguments::{control, control_arguments, pool_argument};
 use crate::commands::reload;
 use crate::control_client::printable;
 use crate::subcommand::{Prepared, Run, Subcommand};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use options::SiteOptions;
 use report::{begins, conclude, say};
 use samovar_config::Sources;
 use samovar_deploy::{Hosts, KEEP_MIN, Name, Plan, Source};
-use samovar_server::{Predecessor, terminal};
+use samovar_server::Predecessor;
 use samovar_wire::{CanaryQuestion, ReloadOptions};
 use server::Running;
 use std::path::PathBuf;
@@ -183,6 +183,9 @@ impl Run for Deploy {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
         let source = Source::new(&self.source)?;
         let name = self.name.clone().unwrap_or_else(Name::now);
+        if self.strip > 0 && matches!(source, Source::Folder(_)) {
+            bail!("`--strip` is for archives, and `{}` is a folder", self.source.display());
+        }
         if let Some(hosts) = &self.place.hosts {
             return self.on(hosts, &source, &name);
         }
@@ -207,7 +210,7 @@ impl Run for Deploy {
         samovar_deploy::deploy(&site, &plan, server, &mut say)
             .with_context(|| format!("release `{}`", name.as_str()))
             .map_err(|error| flat(&error))?;
-        terminal::print(&format!("the release {} serves\n", name.as_str()))?;
+        say(&format!("the release {} serves", name.as_str()));
         Ok(ExitCode::SUCCESS)
     }
 }

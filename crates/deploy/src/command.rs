@@ -1,10 +1,11 @@
 //! Commands of the application: caches, migrations, messages to a chat.
 
 use crate::error::Error;
+use crate::site::Lock;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) release: &'a str,
     /// Name of the release that served before; empty: none.
     pub(crate) previous: &'a str,
+    /// The lock, whose empty file is the input: a command that outlives the deploy keeps it.
+    pub(crate) lock: &'a Lock,
 }
 
 /// Runs a command line with `sh -c`. It has no input; its output goes to the terminal. After
@@ -25,12 +28,13 @@ pub(crate) fn run(line: &str, of: &Environment<'_>, limit: Duration) -> Result<(
         let hint = format!("it ran in `{}`", of.folder.display());
         Error::new(format!("the command `{}` {why}\nhint: {hint}", line.escape_debug()))
     };
+    let input = of.lock.input().map_err(|error| failed(format!("has no input: {error}")))?;
     let mut child = Command::new("/bin/sh")
         .args(["-c", line])
         .current_dir(of.folder)
         .env("SAMOVAR_RELEASE", of.release)
         .env("SAMOVAR_PREVIOUS_RELEASE", of.previous)
-        .stdin(Stdio::null())
+        .stdin(input)
         .process_group(0)
         .spawn()
         .map_err(|error| failed(format!("did not start: {error}")))?;

@@ -29,7 +29,9 @@ pub(crate) fn remove_tree(folder: &Path) -> Result<(), Error> {
 
 /// Gives the owner all rights on the folders of a tree. Errors are found by the removal.
 fn make_writable(folder: &Path) {
-    for entry in WalkDir::new(folder).follow_links(false).into_iter().flatten() {
+    for entry in
+        WalkDir::new(folder).follow_links(false).follow_root_links(false).into_iter().flatten()
+    {
         if entry.file_type().is_dir() {
             let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o700));
         }

@@ -9,12 +9,13 @@ use std::path::Path;
 pub struct Error {
     text: String,
     is_partial: bool,
+    is_unknown: bool,
 }
 
 impl Error {
     /// Creates an error from its text, which may end with a line `hint: …`.
     pub fn new(text: impl Into<String>) -> Error {
-        Error { text: text.into(), is_partial: false }
+        Error { text: text.into(), is_partial: false, is_unknown: false }
     }
 
     /// Marks the error of a reload after which some pools serve the new release.
@@ -22,6 +23,17 @@ impl Error {
     pub fn partial(mut self, is_partial: bool) -> Error {
         self.is_partial = is_partial;
         self
+    }
+
+    /// Marks the error of a reload whose result is unknown: the server has not answered.
+    #[must_use]
+    pub fn unknown(mut self, is_unknown: bool) -> Error {
+        self.is_unknown = is_unknown;
+        self
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.is_unknown
     }
 
     pub(crate) fn is_partial(&self) -> bool {

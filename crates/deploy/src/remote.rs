@@ -91,9 +91,10 @@ pub fn deploy_to(
             Source::Stdin => Ok(()),
         };
         drop(input);
-        // The host's own error is more useful than that of the pipe to it.
-        end(child)?;
-        sent
+        match (end(child), sent) {
+            (Err(there), Err(here)) => Err(Error::new(format!("{there}; {here}"))),
+            (there, here) => there.and(here),
+        }
     }))
 }
 

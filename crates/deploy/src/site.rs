@@ -3,7 +3,8 @@
 use crate::disk::{remove_tree, sync};
 use crate::error::Error;
 use crate::state::{Release, State};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, syncfs};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -63,6 +64,13 @@ pub struct Site {
 /// Lock of a site: one deploy at a time. It ends with the value, and with the process.
 pub(crate) struct Lock(File);
 
+impl Lock {
+    /// Returns an input without content that holds the lock, too.
+    pub(crate) fn input(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         // A child between its fork and its exec has the same open file.
@@ -74,7 +82,8 @@ impl Site {
     /// Creates the value. `folder` is absolute; `link` is the name of the link to the release that
     /// serves.
     pub fn new(folder: PathBuf, link: &str) -> Result<Site, Error> {
-        let is_plain = Path::new(link).file_name() == Some(OsStr::new(link));
+        let is_plain =
+            Path::new(link).file_name() == Some(OsStr::new(link)) && !link.starts_with('.');
         if !is_plain || ["releases", "shared"].contains(&link) {
             return Err(Error::new(format!(
                 "`{link}` cannot be the name of the link\nhint: use a name without `/`, such as \
@@ -114,8 +123,10 @@ impl Site {
     /// Returns the state of the releases whose folders exist, the oldest first.
     pub(crate) fn state(&self) -> Result<State, Error> {
         let mut state = State::read(&self.state_file())?;
+        let mut seen = BTreeSet::new();
         state.releases.retain(|release| {
-            release.name.parse::<Name>().is_ok_and(|name| self.release(&name).is_dir())
+            seen.insert(release.name.clone())
+                && release.name.parse::<Name>().is_ok_and(|name| self.release(&name).is_dir())
         });
         Ok(state)
     }
@@ -136,7 +147,8 @@ impl Site {
         let releases = self.releases();
         fs::create_dir_all(&releases).map_err(|e| Error::file("create", &releases, &e))?;
         let path = releases.join(".lock");
-        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        // Readable, because it is the empty input of commands: these keep the lock after a kill.
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|error| Error::file("open", &path, &error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
@@ -153,7 +165,8 @@ impl Site {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(PARTIAL) || name.starts_with(REMOVED) {
-                remove_tree(&entry.path())?;
+                // Files of PHP's user may stay: they must not stop a deploy or a rollback.
+                let _ = remove_tree(&entry.path());
             }
         }
         Ok(Lock(file))
@@ -169,13 +182,16 @@ impl Site {
                 name.0
             )));
         }
-        let partial = self.releases().join(format!("{PARTIAL}{}", name.0));
+        let partial = self.releases().join(format!("{PARTIAL}{}-{}", name.0, std::process::id()));
         fs::create_dir(&partial).map_err(|error| Error::file("create", &partial, &error))?;
         Ok(partial)
     }
 
     /// Gives an unpacked release its final name.
     pub(crate) fn finish(&self, partial: &Path, name: &Name) -> Result<PathBuf, Error> {
+        // After a power loss, the link must not name empty files.
+        let written = File::open(partial).and_then(|file| Ok(syncfs(&file)?));
+        written.map_err(|error| Error::file("write to disk:", partial, &error))?;
         let folder = self.release(name);
         fs::rename(partial, &folder).map_err(|error| Error::file("rename", partial, &error))?;
         sync(&self.releases())?;
@@ -185,7 +201,7 @@ impl Site {
     /// Removes a release. A kill in between leaves a folder that the next deploy removes.
     pub(crate) fn remove(&self, name: &Name) -> Result<(), Error> {
         let folder = self.release(name);
-        let removed = self.releases().join(format!("{REMOVED}{}", name.0));
+        let removed = self.releases().join(format!("{REMOVED}{}-{}", name.0, std::process::id()));
         fs::rename(&folder, &removed).map_err(|error| Error::file("rename", &folder, &error))?;
         remove_tree(&removed)
     }

@@ -32,6 +32,9 @@ pub struct Release {
     pub deployed_at: i64,
     /// Result of the deploy.
     pub verdict: Verdict,
+    /// Name of the release that served before it; empty: unknown.
+    #[serde(default)]
+    pub before: String,
     /// Whether the link names it.
     #[serde(default)]
     pub is_current: bool,
@@ -77,6 +80,13 @@ impl State {
         path.parent().map_or(Ok(()), sync)
     }
 
+    /// Sets the release that served before another one.
+    pub(crate) fn set_before(&mut self, name: &str, before: &str) {
+        if let Some(release) = self.releases.iter_mut().find(|release| release.name == name) {
+            before.clone_into(&mut release.before);
+        }
+    }
+
     /// Sets the result of a release's deploy.
     pub(crate) fn set(&mut self, name: &str, verdict: Verdict) {
         match self.releases.iter_mut().find(|release| release.name == name) {
@@ -85,6 +95,7 @@ impl State {
                 name: name.to_owned(),
                 deployed_at: jiff::Timestamp::now().as_second(),
                 verdict,
+                before: String::new(),
                 is_current: false,
             }),
         }

@@ -17,8 +17,9 @@ pub const KEEP_MIN: usize = 2;
 
 /// The server that serves the site.
 pub trait Server {
-    /// Checks that the server can be reached, before anything is changed.
-    fn check(&self) -> Result<(), Error>;
+    /// Checks that the server can be reached, before anything is changed. Returns the label of the
+    /// serving generation; empty: it has none.
+    fn check(&self) -> Result<String, Error>;
 
     /// Boots the application again, through the link, and names the generation after `release`.
     /// Returns a line when the new generation serves. After an error, the old generation serves.
@@ -58,19 +59,17 @@ pub fn deploy(
     server: Option<&dyn Server>,
     report: Report<'_>,
 ) -> Result<(), Error> {
-    let share = plan.share.iter().map(|path| tree::inner(path));
-    let share = share.collect::<Result<Vec<_>, _>>()?;
+    let share = shared_paths(&plan.share)?;
     let exclude = plan.exclude.iter().map(|path| tree::inner(path));
     let picked = Picked { exclude: exclude.collect::<Result<_, _>>()?, strip: plan.strip };
     // Wrong names, a missing server and an occupied link end the command before the long work.
-    let before = site.target()?;
-    if let Some(server) = server {
-        server.check()?;
-    }
-    let _lock = site.lock()?;
-    let previous = site.current()?;
+    site.target()?;
+    let serving = server.map_or(Ok(String::new()), Server::check)?;
+    let lock = site.lock()?;
+    let (before, previous) = (site.target()?, site.current()?);
     let mut state = site.state()?;
-    clean_up_failed(site, &mut state, previous.as_ref())?;
+    settle(&mut state, previous.as_ref(), &serving);
+    clean_up_failed(site, &mut state, (previous.as_ref(), &serving), report);
 
     let since = Instant::now();
     let partial = site.begin(&plan.name)?;
@@ -84,13 +83,19 @@ pub fn deploy(
     let folder = site.finish(&partial, &plan.name)?;
     report(&format!("unpacked {unpacked} files into {} ({})", folder.display(), time(since)));
     let previous = previous.as_ref().map_or("", Name::as_str).to_owned();
-    let of = Environment { folder: &folder, release: plan.name.as_str(), previous: &previous };
+    let of = Environment {
+        folder: &folder,
+        release: plan.name.as_str(),
+        previous: &previous,
+        lock: &lock,
+    };
     let prepared = share
         .iter()
         .try_for_each(|path| tree::share(&folder, &site.shared(), path))
         .and_then(|()| run_all(&plan.before, &of, plan.command_limit, report));
     if let Err(error) = prepared {
-        attempt.mark(Verdict::Failed)?;
+        // The error of the step is the more useful one; `unpacked` has the same effect.
+        let _ = attempt.mark(Verdict::Failed);
         return Err(error);
     }
 
@@ -106,18 +111,57 @@ pub fn deploy(
             };
             report(&text);
         }
+        Err(error) if error.is_unknown() => return Err(unknown(&error)),
         Err(error) => {
             let restored = go_back(site, before.as_deref(), server, &error);
-            attempt.mark(Verdict::Failed)?;
+            let _ = attempt.mark(Verdict::Failed);
             restored?;
             return Err(error);
         }
     }
-    attempt.mark(Verdict::Served)?;
+    let but =
+        |error| Error::new(format!("the release `{}` serves, but {error}", plan.name.as_str()));
+    attempt.state.set_before(plan.name.as_str(), &previous);
+    attempt.mark(Verdict::Served).map_err(but)?;
     attempt.prune(&previous, report);
-    run_all(&plan.after, &of, plan.command_limit, report).map_err(|error| {
-        Error::new(format!("the release `{}` serves, but {error}", plan.name.as_str()))
-    })
+    run_all(&plan.after, &of, plan.command_limit, report).map_err(but)
+}
+
+/// Returns the shared paths. None of them may be within another one.
+fn shared_paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut share = paths.iter().map(|path| tree::inner(path)).collect::<Result<Vec<_>, _>>()?;
+    share.sort();
+    share.dedup();
+    for pair in share.windows(2) {
+        if pair[1].starts_with(&pair[0]) {
+            return Err(Error::new(format!(
+                "`{}` is within `{}`, which is shared already\nhint: share one of them",
+                pair[1].display(),
+                pair[0].display()
+            )));
+        }
+    }
+    Ok(share)
+}
+
+/// A deploy that was ended while its canary went on has not recorded its result. The link names
+/// its release; it serves unless the label of the server is that of another release.
+fn settle(state: &mut State, current: Option<&Name>, serving: &str) {
+    let Some(current) = current.map(Name::as_str) else { return };
+    let is_known = |name: &str| state.releases.iter().any(|release| release.name == name);
+    let is_other = serving != current && is_known(serving);
+    let found = state.releases.iter_mut().find(|release| release.name == current);
+    if let Some(release) = found.filter(|release| release.verdict == Verdict::Unpacked && !is_other)
+    {
+        release.verdict = Verdict::Served;
+    }
+}
+
+fn unknown(error: &Error) -> Error {
+    Error::new(format!(
+        "{error}\nthe link names the new release, which may serve or not\nhint: see `samovar \
+         status`; `samovar rollback` serves another release"
+    ))
 }
 
 /// Switches to a release that served before: the named one, or the one deployed before the current
@@ -128,13 +172,11 @@ pub fn rollback(
     server: Option<&dyn Server>,
     report: Report<'_>,
 ) -> Result<Name, Error> {
-    if let Some(server) = server {
-        server.check()?;
-    }
-    let before = site.target()?;
+    let serving = server.map_or(Ok(String::new()), Server::check)?;
     let _lock = site.lock()?;
-    let current = site.current()?;
+    let (before, current) = (site.target()?, site.current()?);
     let mut state = site.state()?;
+    settle(&mut state, current.as_ref(), &serving);
     let target = match to {
         Some(name) => named(site, name)?,
         None => before_current(site, &state, current.as_ref())?,
@@ -150,6 +192,7 @@ pub fn rollback(
             let link = site.link();
             report(&format!("{} names the release; no server was reloaded", link.display()));
         }
+        Some(Err(error)) if error.is_unknown() => return Err(unknown(&error)),
         Some(Err(error)) => {
             go_back(site, before.as_deref(), server, &error)?;
             return Err(error);
@@ -189,7 +232,8 @@ fn named(site: &Site, name: &Name) -> Result<Name, Error> {
     )))
 }
 
-/// Returns the release that was deployed before the current one, and has served.
+/// Returns the release that served before the current one; if that is unknown or gone, the one
+/// that was deployed before it and has served.
 fn before_current(site: &Site, state: &State, current: Option<&Name>) -> Result<Name, Error> {
     let current = current.ok_or_else(|| {
         Error::new(format!(
@@ -199,7 +243,10 @@ fn before_current(site: &Site, state: &State, current: Option<&Name>) -> Result<
     })?;
     let at = state.releases.iter().position(|release| release.name == current.as_str());
     let older = &state.releases[..at.unwrap_or(0)];
-    let found = older.iter().rev().find(|release| release.verdict == Verdict::Served);
+    let has_served = |release: &&Release| release.verdict == Verdict::Served;
+    let before = at.map_or("", |at| &state.releases[at].before);
+    let recorded = older.iter().filter(has_served).find(|release| release.name == before);
+    let found = recorded.or_else(|| older.iter().rev().find(has_served));
     found.and_then(|release| release.name.parse().ok()).ok_or_else(|| {
         Error::new(format!(
             "no release that has served is older than `{}`\nhint: `samovar releases` lists the \
@@ -224,18 +271,28 @@ fn run_all(
     Ok(())
 }
 
-/// Removes releases that never served: the operator has seen the error, or it was killed.
-fn clean_up_failed(site: &Site, state: &mut State, current: Option<&Name>) -> Result<(), Error> {
-    let is_current = |name: &str| current.is_some_and(|current| current.as_str() == name);
-    let (kept, failed) = std::mem::take(&mut state.releases)
-        .into_iter()
-        .partition(|release| release.verdict == Verdict::Served || is_current(&release.name));
-    state.releases = kept;
-    let failed: Vec<Release> = failed;
-    for name in failed.iter().filter_map(|release| release.name.parse::<Name>().ok()) {
-        site.remove(&name)?;
-    }
-    Ok(())
+/// Removes releases that never served: the operator has seen the error, or it was killed. The
+/// current one stays, and the one whose label the server has.
+fn clean_up_failed(
+    site: &Site,
+    state: &mut State,
+    (current, serving): (Option<&Name>, &str),
+    report: Report<'_>,
+) {
+    state.releases.retain(|release| {
+        let is_used = current.is_some_and(|current| current.as_str() == release.name)
+            || serving == release.name;
+        if release.verdict == Verdict::Served || is_used {
+            return true;
+        }
+        match release.name.parse().and_then(|name| site.remove(&name)) {
+            Ok(()) => false,
+            Err(error) => {
+                report(&format!("cannot remove the release `{}`: {error}", release.name));
+                release.name.parse().is_ok_and(|name| site.release(&name).is_dir())
+            }
+        }
+    });
 }
 
 /// A deploy whose release is unpacked.
@@ -266,7 +323,8 @@ impl Attempt<'_> {
             let gone = release.name.parse().and_then(|name| self.site.remove(&name));
             if let Err(error) = gone {
                 report(&format!("cannot remove the release `{}`: {error}", release.name));
-                return;
+                surplus -= 1;
+                continue;
             }
             removed.push(release.name.clone());
             surplus -= 1;

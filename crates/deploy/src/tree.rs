@@ -5,6 +5,7 @@ use crate::error::Error;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
@@ -96,7 +97,8 @@ fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
 
 /// Writes the folder as a tar file to `output`.
 pub(crate) fn pack(from: &Path, output: impl io::Write, exclude: &[PathBuf]) -> Result<(), Error> {
-    let mut archive = tar::Builder::new(output);
+    // A dropped builder would write the end of the archive: the host would serve a part of it.
+    let mut archive = ManuallyDrop::new(tar::Builder::new(output));
     archive.follow_symlinks(false);
     for entry in entries(from, exclude) {
         let (entry, path) = entry?;
@@ -132,8 +134,9 @@ pub(crate) fn share(release: &Path, shared: &Path, path: &Path) -> Result<(), Er
     for above in [own.parent(), kept.parent()].into_iter().flatten() {
         fs::create_dir_all(above).map_err(|error| Error::file("create", above, &error))?;
     }
+    let root = release.canonicalize().map_err(|error| Error::file("read", release, &error))?;
     let parent = own.parent().and_then(|parent| parent.canonicalize().ok());
-    if !parent.is_some_and(|parent| parent.starts_with(release)) {
+    if !parent.is_some_and(|parent| parent.starts_with(&root)) {
         return Err(Error::new(format!(
             "a link in the release leads `{}` out of it\nhint: choose another path with --share",
             path.display()
@@ -141,6 +144,14 @@ pub(crate) fn share(release: &Path, shared: &Path, path: &Path) -> Result<(), Er
     }
     let is_there = own.symlink_metadata().is_ok();
     if kept.symlink_metadata().is_err() {
+        if own.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+            return Err(Error::new(format!(
+                "`{}` is a link in the release, and cannot become the shared path\nhint: move its \
+                 target to `{}`",
+                path.display(),
+                kept.display()
+            )));
+        }
         if is_there {
             move_tree(&own, &kept)?;
         } else {

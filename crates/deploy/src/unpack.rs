@@ -2,10 +2,13 @@
 
 use crate::error::Error;
 use crate::picked::Picked;
-use std::fs;
-use std::io::{self, Read};
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
 use tar::{Archive, Entry, EntryType};
 
 /// Maximum number of entries of an archive.
@@ -13,18 +16,59 @@ const ENTRIES_MAX: u64 = 2_000_000;
 /// Maximum size of all files of an archive, bytes: 64 GiB.
 const BYTES_MAX: u64 = 64 << 30;
 
+/// Maximum size of the names and attributes of an entry, bytes: the library keeps them in memory.
+const HEADERS_MAX: u64 = 1 << 20;
+/// Maximum size of the zeros after the last entry, bytes.
+const TAIL_MAX: u64 = 64 << 20;
+/// Maximum length of a path in an error, characters.
+const SHOWN_MAX: usize = 300;
+/// Size of the buffer of a file, bytes.
+const BUFFER: usize = 128 << 10;
+/// Size of a block of an archive, bytes. An archive ends with a block of zeros.
+const BLOCK: u64 = 512;
+
+/// Progress in the archive since the end of the last entry's data.
+#[derive(Default)]
+struct Progress {
+    /// Zeros at the end of the bytes so far.
+    zeros: Cell<u64>,
+    /// Number of bytes that may be read.
+    budget: Cell<u64>,
+}
+
+/// The archive, whose reader may not go on for ever.
+struct Limited<R> {
+    input: R,
+    progress: Rc<Progress>,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Progress { zeros, budget } = &*self.progress;
+        let limit = usize::try_from(budget.get()).unwrap_or(usize::MAX).min(buffer.len());
+        if limit == 0 && !buffer.is_empty() {
+            let why = "the names and attributes of an entry have more than 1 MiB";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        let count = self.input.read(&mut buffer[..limit])?;
+        let tail = buffer[..count].iter().rev().take_while(|byte| **byte == 0).count();
+        zeros.set(if tail == count { zeros.get() + tail as u64 } else { tail as u64 });
+        budget.set(budget.get() - count as u64);
+        Ok(count)
+    }
+}
+
 /// Unpacks the archive into the empty folder `to`. Returns the number of files.
 pub(crate) fn unpack(archive: impl Read, to: &Path, picked: &Picked) -> Result<u64, Error> {
-    let mut archive = Archive::new(archive);
-    // An owner in an archive means another machine; special modes have no use for PHP code.
-    archive.set_preserve_ownerships(false);
-    archive.set_preserve_permissions(false);
-    archive.set_overwrite(true);
+    let progress = Rc::new(Progress::default());
+    let mut archive = Archive::new(Limited { input: archive, progress: Rc::clone(&progress) });
     let (mut entries, mut files, mut bytes) = (0u64, 0u64, 0u64);
     // A folder that the archive makes read-only must take files until the end.
     let mut folders: Vec<(PathBuf, u32)> = Vec::new();
+    progress.budget.set(HEADERS_MAX);
     for entry in archive.entries().map_err(|error| broken(&error))? {
         let mut entry = entry.map_err(|error| broken(&error))?;
+        progress.budget.set(entry.size().saturating_add(HEADERS_MAX));
         entries += 1;
         bytes = bytes.saturating_add(entry.size());
         if entries > ENTRIES_MAX || bytes > BYTES_MAX {
@@ -34,10 +78,11 @@ pub(crate) fn unpack(archive: impl Read, to: &Path, picked: &Picked) -> Result<u
             )));
         }
         let kind = entry.header().entry_type();
-        if kind == EntryType::XGlobalHeader {
+        let path = wanted(&entry, picked)?.filter(|_| kind != EntryType::XGlobalHeader);
+        let Some(path) = path else {
+            finish(&mut entry, &progress)?;
             continue;
-        }
-        let Some(path) = wanted(&entry, picked)? else { continue };
+        };
         let target = to.join(&path);
         match kind {
             EntryType::Directory => {
@@ -65,7 +110,14 @@ pub(crate) fn unpack(archive: impl Read, to: &Path, picked: &Picked) -> Result<u
                 )));
             }
         }
+        finish(&mut entry, &progress)?;
     }
+    if progress.zeros.get() < BLOCK {
+        return Err(broken(&io::Error::new(io::ErrorKind::UnexpectedEof, "it has no end")));
+    }
+    // This checks the checksum of a compressed file, and lets the sender write its last block.
+    let rest = archive.into_inner().input.take(TAIL_MAX);
+    io::copy(&mut { rest }, &mut io::sink()).map_err(|error| broken(&error))?;
     if files == 0 {
         return Err(Error::new(
             "the archive has no files\nhint: check --strip and --exclude, and that it is a .tar, \
@@ -81,6 +133,14 @@ pub(crate) fn unpack(archive: impl Read, to: &Path, picked: &Picked) -> Result<u
     Ok(files)
 }
 
+/// Reads the rest of an entry's data, so that zeros after it belong to the archive.
+fn finish<R: Read>(entry: &mut Entry<'_, R>, progress: &Progress) -> Result<(), Error> {
+    io::copy(entry, &mut io::sink()).map_err(|error| broken(&error))?;
+    progress.zeros.set(0);
+    progress.budget.set(HEADERS_MAX);
+    Ok(())
+}
+
 fn broken(error: &io::Error) -> Error {
     Error::new(format!(
         "cannot read the archive: {error}\nhint: check that it is complete, and that it is a .tar, \
@@ -89,7 +149,8 @@ fn broken(error: &io::Error) -> Error {
 }
 
 fn shown(path: &Path) -> String {
-    path.to_string_lossy().escape_debug().to_string()
+    let text = path.to_string_lossy().escape_debug().take(SHOWN_MAX).collect::<String>();
+    if text.chars().count() == SHOWN_MAX { text + "…" } else { text }
 }
 
 /// Returns the path of an entry within the release; `None`: it is left out.
@@ -153,16 +214,31 @@ fn make_room(to: &Path, path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
+/// Writes a file with the time of its change, which opcache and ETags use.
 fn write<R: Read>(entry: &mut Entry<'_, R>, to: &Path, path: &Path) -> Result<(), Error> {
     let target = make_room(to, path)?;
-    // `unpack` also sets the time of the change, which opcache and ETags use.
-    entry.unpack(&target).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => broken(&error),
-        _ => Error::file("write", &target, &error),
-    })?;
+    let failed = |error: io::Error| Error::file("write", &target, &error);
+    let mut file = File::create_new(&target).map_err(failed)?;
+    let (mut buffer, mut done) = (vec![0; BUFFER], 0);
+    loop {
+        // An archive that cannot be read is another error than a full disk.
+        let count = entry.read(&mut buffer).map_err(|error| broken(&error))?;
+        if count == 0 {
+            break;
+        }
+        file.write_all(&buffer[..count]).map_err(failed)?;
+        done += count as u64;
+    }
+    if done < entry.size() {
+        return Err(broken(&io::Error::new(io::ErrorKind::UnexpectedEof, "it has no end")));
+    }
     let mode = entry.header().mode().unwrap_or(0o644) & 0o777;
-    let mode = fs::Permissions::from_mode(mode | 0o600);
-    fs::set_permissions(&target, mode).map_err(|e| Error::file("set the mode of", &target, &e))
+    file.set_permissions(fs::Permissions::from_mode(mode | 0o600)).map_err(failed)?;
+    let since = Duration::from_secs(entry.header().mtime().unwrap_or(0));
+    if let Some(time) = UNIX_EPOCH.checked_add(since) {
+        file.set_times(fs::FileTimes::new().set_modified(time)).map_err(failed)?;
+    }
+    Ok(())
 }
 
 fn target_of<R: Read>(entry: &Entry<'_, R>, path: &Path) -> Result<PathBuf, Error> {

@@ -15,11 +15,12 @@ struct Booting<'a> {
     link: PathBuf,
     results: RefCell<Vec<Result<&'a str, Error>>>,
     seen: RefCell<Vec<PathBuf>>,
+    label: RefCell<String>,
 }
 
 impl Server for Booting<'_> {
-    fn check(&self) -> Result<(), Error> {
-        Ok(())
+    fn check(&self) -> Result<String, Error> {
+        Ok(self.label.borrow().clone())
     }
 
     fn reload(&self, _: Option<&Name>) -> Result<String, Error> {
@@ -71,8 +72,8 @@ impl Shop {
     }
 
     fn server(&self) -> Booting<'_> {
-        let (results, seen) = (RefCell::default(), RefCell::default());
-        Booting { link: self.site.link(), results, seen }
+        let (results, seen, label) = Default::default();
+        Booting { link: self.site.link(), results, seen, label }
     }
 
     fn deploy(&self, plan: &Plan, server: &Booting<'_>) -> Result<(), String> {
@@ -289,6 +290,46 @@ fn archives_are_unpacked_in_each_compression() {
 }
 
 #[test]
+fn archives_without_their_end_are_refused() {
+    let shop = Shop::new();
+    let file = shop.folder.path().join("shop.tar");
+    let whole = archive(&[
+        ("index.php", EntryType::Regular, "", "one"),
+        ("zeros", EntryType::Regular, "", &"\0".repeat(2_048)),
+        ("last", EntryType::Regular, "", "two"),
+    ]);
+    let deploy = |name: &str, bytes: &[u8]| {
+        fs::write(&file, bytes).expect("our own folder");
+        let mut plan = shop.plan(name);
+        plan.source = Source::Archive(file.clone());
+        shop.deploy(&plan, &shop.server())
+    };
+    let end = whole.len() - 1_024;
+    for length in (512..=end).step_by(512) {
+        let why = deploy("cut", &whole[..length]).expect_err("no end");
+        assert!(why.contains("cannot read the archive"), "{length}: {why}");
+    }
+    // Blocks of tapes are longer.
+    deploy("padded", &[&whole[..], &vec![0; 1 << 20]].concat()).expect("it is whole");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&whole).expect("memory");
+    let gzip = gzip.finish().expect("memory");
+    for at in gzip.len() - 8..gzip.len() {
+        let mut wrong = gzip.clone();
+        wrong[at] ^= 1;
+        let why = deploy("checksum", &wrong).expect_err("its checksum is wrong");
+        assert!(why.contains("cannot read the archive"), "{at}: {why}");
+    }
+    let long = "a".repeat(8 << 20);
+    let bomb = archive(&[
+        ("././@LongLink", EntryType::GNULongName, "", &long),
+        ("short", EntryType::Regular, "", "x"),
+    ]);
+    let why = deploy("bomb", &bomb).expect_err("too long");
+    assert!(why.contains("more than 1 MiB") && why.len() < 500, "{}", why.len());
+}
+
+#[test]
 fn hostile_archives_write_nothing_outside() {
     use EntryType::{Block, Char, Fifo, Link, Regular, Symlink};
     let cases: &[(&[Raw<'_>], &str)] = &[
@@ -331,6 +372,69 @@ fn hostile_archives_write_nothing_outside() {
 }
 
 #[test]
+fn shared_paths_that_overlap_or_are_links_are_refused() {
+    let shop = Shop::new();
+    let server = shop.server();
+    let mut plan = shop.plan("one");
+    plan.share = ["var/log", "var", "var/log"].map(PathBuf::from).to_vec();
+    let why = shop.deploy(&plan, &server).expect_err("one within another");
+    assert!(why.contains("`var/log` is within `var`"), "{why}");
+    symlink(shop.at("shared/up"), shop.folder.path().join("build/up")).expect("our own folder");
+    plan.share = vec![PathBuf::from("up"), PathBuf::from("up")];
+    let why = shop.deploy(&plan, &server).expect_err("it would name itself");
+    assert!(why.contains("`up` is a link in the release"), "{why}");
+}
+
+#[test]
+fn release_with_unknown_result_stays_and_counts_as_served() {
+    let shop = Shop::new();
+    let server = shop.server();
+    shop.deploy(&shop.plan("one"), &server).expect("it boots");
+    server.results.borrow_mut().push(Err(Error::new("no answer").unknown(true)));
+    let why = shop.deploy(&shop.plan("two"), &server).expect_err("no answer");
+    assert!(why.contains("may serve or not"), "{why}");
+    assert_eq!(shop.serving(), "two");
+    // The server has gone on with `two`: it is the release to go back to.
+    "two".clone_into(&mut server.label.borrow_mut());
+    shop.deploy(&shop.plan("three"), &server).expect("it boots");
+    let back = rollback(&shop.site, None, Some(&server), &mut |_| {}).expect("there is one");
+    assert_eq!(back.as_str(), "two");
+    // It has not, in this case: it serves the one before, and that one stays.
+    "two".clone_into(&mut server.label.borrow_mut());
+    server.results.borrow_mut().push(Err(Error::new("no answer").unknown(true)));
+    shop.deploy(&shop.plan("four"), &server).expect_err("no answer");
+    shop.deploy(&shop.plan("five"), &server).expect("it boots");
+    let state = shop.site.list().expect("a state");
+    let four = state.iter().find(|release| release.name == "four");
+    assert!(four.is_some_and(|four| four.verdict == Verdict::Unpacked), "{state:?}");
+}
+
+#[test]
+fn rollback_goes_to_the_release_that_served_before() {
+    let shop = Shop::new();
+    let server = shop.server();
+    let back = || rollback(&shop.site, None, Some(&server), &mut |_| {}).map(|_| ());
+    for name in ["one", "bad"] {
+        shop.deploy(&shop.plan(name), &server).expect("it boots");
+    }
+    back().expect("there is one");
+    shop.deploy(&shop.plan("bad-too"), &server).expect("it boots");
+    back().expect("there is one");
+    assert_eq!(shop.serving(), "one");
+}
+
+#[test]
+fn files_that_cannot_be_removed_stop_nothing() {
+    let shop = Shop::new();
+    let server = shop.server();
+    shop.deploy(&shop.plan("one"), &server).expect("it boots");
+    // A mount in a folder has this effect even for root; here a file in its place.
+    fs::write(shop.at("releases/.removed-zero-1"), "").expect("our own folder");
+    shop.deploy(&shop.plan("two"), &server).expect("it boots");
+    assert_eq!(shop.serving(), "two");
+}
+
+#[test]
 fn a_killed_deploy_and_a_second_one_are_noticed() {
     let shop = Shop::new();
     let server = shop.server();
@@ -364,7 +468,7 @@ fn wrong_folders_names_and_states_are_explained() {
     for wrong in ["", ".hidden", "-x", "_x", "a/b", "a b", "ä", &"x".repeat(65)] {
         assert!(wrong.parse::<Name>().is_err(), "{wrong}");
     }
-    for wrong in ["", "a/b", ".", "..", "releases", "shared", "x/"] {
+    for wrong in ["", "a/b", ".", "..", "releases", "shared", "x/", ".state"] {
         assert!(Site::new(PathBuf::from("/srv/shop"), wrong).is_err(), "{wrong}");
     }
     let shop = Shop::new();

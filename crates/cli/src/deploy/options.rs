@@ -6,7 +6,7 @@ use samovar_deploy::{Hosts, Site};
 use std::path::PathBuf;
 
 /// Flags that another host does not get.
-const OWN: [&str; 7] = ["source", "name", "host", "ssh", "remote-command", "exclude", "release"];
+const OWN: [&str; 6] = ["source", "name", "host", "ssh", "remote-command", "release"];
 
 /// Where the releases are.
 #[derive(Debug)]

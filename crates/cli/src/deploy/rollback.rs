@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command};
 use samovar_config::Sources;
 use samovar_deploy::Name;
-use samovar_server::{Predecessor, terminal};
+use samovar_server::Predecessor;
 use samovar_wire::ReloadOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ struct Rollback {
 
 fn define() -> Command {
     Command::new("rollback")
-        .about("Serves the release that was deployed before the current one")
+        .about("Serves the release that served before the current one")
         .after_help(HELP)
         .arg(
             Arg::new("release")
@@ -77,7 +77,7 @@ impl Run for Rollback {
         let running = running.transpose()?;
         let server = running.as_ref().map(|running| running as &dyn samovar_deploy::Server);
         let name = samovar_deploy::rollback(&site, self.to.as_ref(), server, &mut say)?;
-        terminal::print(&format!("the release {} serves\n", name.as_str()))?;
+        say(&format!("the release {} serves", name.as_str()));
         Ok(ExitCode::SUCCESS)
     }
 }
