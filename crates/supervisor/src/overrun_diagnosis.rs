@@ -4,17 +4,19 @@
 //! Separate threads do this, because reading about a process that hangs in the kernel may hang,
 //! too. One thread waits for the result for a limited time; others read. The signal is sent after
 //! the inspection, which it would disturb, or after that time. Does not kill workers that ignore
-//! the signal: the supervisor does, independently of this module.
+//! the signal: the supervisor does, after the inspection.
 
 pub(crate) mod blocked;
+mod pending;
 mod place;
 mod readers;
 
 use crate::os;
+use pending::Pending;
 use place::Places;
 use readers::{NoResponse, Readers, Reading};
 use samovar_log::Throttle;
-use samovar_ring::Overrun;
+use samovar_ring::{Overrun, Run};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -36,6 +38,8 @@ const LINES_MAX: u16 = 10;
 pub(crate) struct Case {
     /// Name of the worker's pool; empty if there is only one pool.
     pub(crate) pool: String,
+    /// The run that is late.
+    pub(crate) run: Run,
     /// Process id and pidfd of the worker: the id may belong to another process when the signal is
     /// sent. `None` if the script has ended meanwhile, for example because its client disconnected.
     pub(crate) worker: Option<(i32, Arc<OwnedFd>)>,
@@ -54,6 +58,7 @@ pub(crate) struct Case {
 pub(crate) struct OverrunDiagnosis {
     /// `None` only while this is dropped.
     cases: Option<SyncSender<Case>>,
+    pending: Pending,
     /// Disconnected when the thread has ended. The lock only makes the struct shareable.
     end: Mutex<Receiver<()>>,
 }
@@ -63,21 +68,37 @@ impl OverrunDiagnosis {
     pub(crate) fn start() -> io::Result<OverrunDiagnosis> {
         let (sender, cases) = sync_channel(CASES_MAX);
         let (ended, end) = sync_channel(0);
+        let pending = Pending::default();
+        let inspected = pending.clone();
         std::thread::Builder::new().name("overrun".into()).spawn(move || {
             let _ended: SyncSender<()> = ended;
-            hold(&cases);
+            hold(&cases, &inspected);
         })?;
-        Ok(OverrunDiagnosis { cases: Some(sender), end: Mutex::new(end) })
+        Ok(OverrunDiagnosis { cases: Some(sender), pending, end: Mutex::new(end) })
     }
 
     /// Queues a case. Does not block.
     pub(crate) fn hand_in(&self, case: Case) {
         let Some(cases) = &self.cases else { return case.tell_worker() };
+        self.pending.begin(&case.pool, case.run);
         if let Err(TrySendError::Full(case) | TrySendError::Disconnected(case)) =
             cases.try_send(case)
         {
             case.tell_worker();
+            self.pending.end(&case.pool, case.run);
         }
+    }
+
+    /// Calls the action after the inspection of a run, if there is one that has not ended. Returns
+    /// whether there is one. The action comes at the latest when the readers of the queued cases
+    /// have reached their time limits.
+    pub(crate) fn after(
+        &self,
+        pool: &str,
+        run: Run,
+        action: impl FnOnce() + Send + 'static,
+    ) -> bool {
+        self.pending.after(pool, run, Box::new(action))
     }
 }
 
@@ -99,7 +120,7 @@ impl Case {
     }
 }
 
-fn hold(cases: &Receiver<Case>) {
+fn hold(cases: &Receiver<Case>, pending: &Pending) {
     let (lines, mut readers) = (Throttle::of(LINES_MAX), Readers::new(reading, LOOK_LIMIT));
     while let Ok(case) = cases.recv() {
         let _named = samovar_log::pool::enter(&case.pool);
@@ -109,6 +130,7 @@ fn hold(cases: &Receiver<Case>) {
             (case.worker.clone().map_or_else(gone, look), suppressed)
         });
         case.tell_worker();
+        pending.end(&case.pool, case.run);
         if let Some(((scene, place), suppressed)) = said {
             say(&case, &scene, &place, suppressed);
         } else {

@@ -194,6 +194,9 @@ impl Supervisor {
         while let Ok(command) = self.post.commands.try_recv() {
             match command {
                 Command::Kill { incarnation, reason, run } => {
+                    if self.is_inspected(incarnation, reason, run) {
+                        continue;
+                    }
                     // The run may have ended meanwhile, and the worker may run another request.
                     if run.is_none_or(|run| self.ground.supervision.is_running(run)) {
                         if let Some(suppressed) = self.ground.lines.killed.pass() {
@@ -208,7 +211,7 @@ impl Supervisor {
                 Command::Overrun { run, overrun, request, id, ran } => {
                     let worker = self.worker_of(run);
                     let pool = self.post.name.clone();
-                    let case = Case { pool, worker, overrun, request, id, ran };
+                    let case = Case { pool, run, worker, overrun, request, id, ran };
                     self.post.diagnosis.hand_in(case);
                 }
                 Command::ScriptsWait => {
@@ -246,6 +249,20 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// Returns whether the run is inspected at the moment. Then the command to kill its worker
+    /// comes again after the inspection.
+    fn is_inspected(
+        &self,
+        incarnation: u32,
+        reason: &'static str,
+        run: Option<Run>,
+    ) -> bool {
+        let Some(late) = run else { return false };
+        let handle = self.post.handle.clone();
+        let again = move || handle.send(Command::Kill { incarnation, reason, run });
+        self.post.diagnosis.after(&self.post.name, late, again)
     }
 
     /// Returns the process that still executes the run: its process id and pidfd.

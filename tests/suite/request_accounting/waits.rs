@@ -2,6 +2,7 @@
 
 use crate::request_accounting::bench::{ask, figures, sample, serving, started, waited};
 use samovar_testkit::eventually;
+use samovar_testkit::family;
 use samovar_testkit::http::Request;
 use std::io::Write;
 
@@ -161,9 +162,11 @@ fn wait_for_slow_client_is_accounted() {
     let whole = Request::post("/?do=body", "text/plain", vec![b'x'; 300_000]).bytes();
     let (now, later) = whole.split_at(200_000);
     client.send(now);
+    // A busy worker sleeps only while it waits for its client.
     eventually("the worker waits for the rest", || {
-        let status = server.status();
-        (status["workers"][0]["state"] == "busy").then_some(())
+        let worker = &server.status()["workers"][0];
+        let pid = i32::try_from(worker["pid"].as_i64()?).ok()?;
+        (worker["state"] == "busy" && family::state_of(pid)? == "S").then_some(())
     });
     client.stream().flush().expect("a socket");
     client.send(later);
