@@ -1,6 +1,7 @@
 //! The admin listener of a running server: its pages report the actual requests, and are served to
 //! no other clients.
 
+mod plan;
 mod ranges;
 
 use samovar_testkit::http::{Client, Request, Response};

@@ -142,6 +142,53 @@ fn files_of_other_machines_are_planned_without_a_server() {
     }
 }
 
+/// One machine with a load, and one of twice its cores with a hundredth of it.
+#[test]
+fn fleet_gives_weights_for_load_balancers_and_names_idle_machines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(binary());
+        command.current_dir(folder.path()).args(["plan", "--fleet", "fleet.toml"]).args(more);
+        command.output().expect("it runs")
+    };
+    let first = (now() / DAY - 2) * DAY;
+    for (name, scale) in [("a", 1.0), ("b", 0.01)] {
+        let mut csv = HEADER.to_owned();
+        for n in 0..6 * 24 * 2_u32 {
+            let requests = f64::from(10 + n % 144 / 4) * 600.0 * scale;
+            // Writing to a string cannot fail.
+            let at = first + u64::from(n) * 600;
+            let _ = writeln!(csv, "{at},{requests},{}", requests * 0.01);
+        }
+        std::fs::write(folder.path().join(format!("{name}.csv")), csv).expect("our own file");
+    }
+    let write = |address: &str| {
+        let fleet = format!(
+            "[[machine]]\nname = 'a'\naddress = '10.0.0.1:80'\ncores = 4\ncsv = 'a.csv'\n\
+             [[machine]]\nname = 'b'\n{address}cores = 8\ncsv = 'b.csv'\n"
+        );
+        std::fs::write(folder.path().join("fleet.toml"), fleet).expect("our own file");
+    };
+    write("");
+    let output = run(&[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("\nidle       b: below 10 % of the capacity"), "{output:?}");
+    let text = error(&run(&["--weights", "nginx"]));
+    assert!(text.contains("`b` has no address\nhint: "), "{text}");
+    write("address = '[fd00::2]:8080'\n");
+    for (balancer, lines) in [
+        ("nginx", ["server 10.0.0.1:80 weight=50;", "server [fd00::2]:8080 weight=100;"]),
+        ("haproxy", ["server a 10.0.0.1:80 weight 50 ", "server b [fd00::2]:8080 weight 100 "]),
+        ("envoy", ["load_balancing_weight: 50\n", "address: \"fd00::2\"\n"]),
+    ] {
+        let output = run(&["--weights", balancer]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(lines.iter().all(|line| text.contains(line)), "{balancer}: {output:?}");
+    }
+    let output = run(&["--weights", "apache"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
 #[test]
 fn unusable_inputs_are_errors_with_hint() {
     let folder = tempfile::tempdir().expect("a folder");

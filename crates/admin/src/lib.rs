@@ -22,6 +22,7 @@
 //! | `known_releases.rs` | releases that a range can refer to |
 //! | `range.rs`, `range_links.rs` | time range of a page and its comparison; links that keep them |
 //! | `periods.rs`, `period_cache.rs` | data of the pages: figures of a period; their cache |
+//! | `planner.rs` | the capacity plan, computed in the background |
 //! | `comparisons.rs` | data of the pages: changes between two periods |
 //! | `health.rs` | health check |
 //! | `chart.rs` | charts as SVG |
@@ -47,6 +48,7 @@ mod memory;
 mod pages;
 mod period_cache;
 mod periods;
+mod planner;
 mod query;
 mod range;
 mod range_links;

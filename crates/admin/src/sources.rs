@@ -4,6 +4,7 @@ use crate::host::Host;
 use crate::known_releases::{KnownRelease, known_releases};
 use crate::memory::Kernel;
 use crate::period_cache::PeriodCache;
+use crate::planner::{Planned, Planner, compute};
 use crate::query::Query;
 use crate::range::{InvalidRange, Known, Range};
 use samovar_insight::Insight;
@@ -24,11 +25,13 @@ pub(crate) struct Sources {
     pub(crate) insight: Option<Arc<Insight>>,
     pub(crate) periods: PeriodCache,
     pub(crate) kernel: Kernel,
+    pub(crate) planner: Planner,
 }
 
 impl Sources {
     pub(crate) fn new(host: Box<dyn Host>, insight: Option<Arc<Insight>>) -> Sources {
-        Sources { host, insight, periods: PeriodCache::default(), kernel: Kernel::default() }
+        let (periods, kernel) = (PeriodCache::default(), Kernel::default());
+        Sources { host, insight, periods, kernel, planner: Planner::default() }
     }
 
     /// Reads the processes' memory from the kernel, if a new reading is due.
@@ -37,6 +40,12 @@ impl Sources {
             let status = self.host.status();
             (status.pid, status.workers.iter().map(|worker| worker.pid.into()).collect())
         });
+    }
+
+    /// Returns the capacity plan of this server.
+    pub(crate) fn plan(&self, now: u64) -> Planned {
+        let status = self.host.status();
+        self.planner.get(now, move || compute(&status, now))
     }
 
     /// Returns the times that a range can refer to.

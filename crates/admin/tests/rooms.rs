@@ -13,6 +13,7 @@ fn modules_import_only_lower_ones() {
         "figures",
         "memory",
         "comparisons",
+        "planner",
         "host",
         "sources",
         "periods",

@@ -5,7 +5,6 @@ mod calibrate;
 mod options;
 mod sources;
 mod text_file;
-mod topology;
 
 use crate::arguments::{control, control_arguments, json_argument};
 use crate::subcommand::{Prepared, Run, Subcommand};
@@ -45,7 +44,9 @@ impl Run for PlanOptions {
                 )
             })?;
         }
-        if self.json {
+        if let Some(balancer) = self.weights {
+            terminal::print(&samovar_plan::weights(&plan, balancer)?)?;
+        } else if self.json {
             terminal::print(&(serde_json::to_string(&plan)? + "\n"))?;
         } else {
             terminal::print(&crate::control_client::printable(&samovar_plan::text(&plan)))?;

@@ -7,8 +7,9 @@ use toml_edit::{Document, Item, Table};
 /// Maximum number of machines.
 const MACHINES_MAX: usize = 1_000;
 /// Keys of a machine.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
+    "address",
     "group",
     "cores",
     "threads_per_core",
@@ -142,11 +143,25 @@ impl Reader<'_> {
             }
         }
         machine.group = self.string("group")?.unwrap_or_default();
+        machine.address = self.address()?;
         machine.quota = self.number("quota", 0.01, 65_536.0)?;
         machine.workers_max = self.number("workers", 1.0, 1e6)?;
         machine.memory_bytes = self.number("memory_mb", 1.0, 1e9)?.map(|mb| mb * 1e6);
         machine.price_per_month = self.number("price_per_month", 0.0, 1e9)?;
         Ok((machine, self.source()?))
+    }
+
+    /// Host and port, as in configurations of load balancers.
+    fn address(&self) -> Result<Option<String>, Problem> {
+        let Some(address) = self.string("address")? else { return Ok(None) };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
+        let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
+        let is_host = !host.is_empty() && (!host.contains(':') || host.starts_with('['));
+        if !is_host || !host.chars().all(is_plain) || port.parse::<u16>().is_err() {
+            let hint = "write host and port, such as `10.0.0.1:8080` or `[fd00::1]:8080`";
+            return Err(self.problem("address", format!("`{address}` is no address"), hint));
+        }
+        Ok(Some(address))
     }
 
     fn source(&self) -> Result<Source, Problem> {
@@ -207,6 +222,14 @@ mod tests {
             ("[[machine]]\nname = \"a\"\ncores = -1\n", "f:3: `cores` has no valid value"),
             ("[[machine]]\nname = \"a\"\ncores = 1\nspeed = 2\n", "f:4: unknown key `speed`"),
             ("[[machine]]\nname = \"a\"\ncores = 1\n", "f:2: the machine has 0 sources"),
+            (
+                "[[machine]]\nname = \"a\"\ncores = 1\naddress = \"a; b:80\"\n",
+                "f:4: `a; b:80` is no address",
+            ),
+            (
+                "[[machine]]\nname = \"a\"\ncores = 1\naddress = \"10.0.0.1\"\n",
+                "f:4: `10.0.0.1` is no address",
+            ),
             (
                 "[[machine]]\nname = \"a\"\ncores = 1\nsar = \"s\"\n",
                 "f:1: `requests` belongs to `sar`",

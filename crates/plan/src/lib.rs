@@ -1,5 +1,6 @@
 //! plan: capacity planning. History in; the requests that machines carry, and the date on which
-//! that is not enough, out. Does no I/O except reading from given readers.
+//! that is not enough, out. Reads given readers, the history file of a server, and this machine's
+//! cores.
 //!
 //! | file | content |
 //! |---|---|
@@ -10,11 +11,14 @@
 //! | `queue.rs` | mean CPU use and slow-down at a demand |
 //! | `samples.rs` | history in bins, with bounded memory |
 //! | `lines.rs`, `csv.rs`, `sar.rs`, `prometheus.rs`, `fleet.rs` | inputs |
+//! | `topology.rs` | cores of this machine, and the stored speed-up of hyper-threading |
+//! | `server.rs` | a running server as an input |
 //! | `cost.rs` | CPU time per request |
 //! | `capacity.rs` | limits of one machine |
 //! | `steps.rs` | a line with steps |
 //! | `trend.rs` | forecast |
 //! | `plan.rs` | the plan for a fleet, and what-if |
+//! | `weights.rs` | weights for load balancers |
 //! | `text.rs`, `page.rs` | output for a terminal and as HTML |
 
 // Counts and times stay far below 2⁵², so they are exact as floats.
@@ -37,9 +41,12 @@ pub mod prometheus;
 mod queue;
 mod samples;
 pub mod sar;
+pub mod server;
 mod steps;
 mod text;
+mod topology;
 mod trend;
+mod weights;
 
 pub use capacity::{Input, Limit, Resource};
 pub use cost::{Contention, Cost, RouteCost};
@@ -52,5 +59,7 @@ pub use plan::{
 pub use problem::Problem;
 pub use queue::Curve;
 pub use samples::{Collector, History, Record, RouteTotal, STEP, Sample};
-pub use text::text;
+pub use text::{answer, details, rate, text};
+pub use topology::{Calibration, Topology, cpu_model};
 pub use trend::{BAND, Crossing, Forecast, Peak};
+pub use weights::{Balancer, weights};

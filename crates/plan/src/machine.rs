@@ -42,6 +42,8 @@ pub struct Machine {
     pub name: String,
     /// Group, such as a data centre; empty: none.
     pub group: String,
+    /// Host and port at which a load balancer reaches it.
+    pub address: Option<String>,
     /// Number of cores.
     pub cores: f64,
     /// Threads per core.
@@ -69,6 +71,7 @@ impl Machine {
         Machine {
             name: name.to_owned(),
             group: String::new(),
+            address: None,
             cores,
             threads_per_core,
             speedup: if is_smt { SPEEDUP_DEFAULT } else { 1.0 },

@@ -16,6 +16,16 @@ impl Problem {
         Problem { place: String::new(), message: message.into(), hint: hint.into() }
     }
 
+    /// The failure, without its place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// An action.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
     /// Adds the name of the input, and a line if it is not 0.
     #[must_use]
     pub fn at(mut self, name: &str, line: usize) -> Problem {

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 /// Maximum number of lines for machines and for routes.
 const LINES_MAX: usize = 12;
+/// A machine whose peak is below this share of its capacity is idle.
+const IDLE_SHARE: f64 = 0.1;
 /// Largest multiple of a peak that is printed.
 const TIMES_MAX: f64 = 1000.0;
 /// Length of the horizon up to which it is called by days.
@@ -25,7 +27,7 @@ pub fn text(plan: &Plan) -> String {
 }
 
 /// Returns the lines after the answer: a name, empty if it is that of the line before, and a text.
-pub(crate) fn details(plan: &Plan) -> Vec<(String, String)> {
+pub fn details(plan: &Plan) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut line = |name: &str, text: &str| found.push((name.to_owned(), text.to_owned()));
     let peak_day = (plan.peak_at + plan.offset).div_euclid(DAY);
@@ -48,6 +50,9 @@ pub(crate) fn details(plan: &Plan) -> Vec<(String, String)> {
         let more = plan.machines.len().saturating_sub(LINES_MAX);
         if more > 0 {
             line("", &format!("and {more} more; --json has all"));
+        }
+        if let Some(idle) = idle(&plan.machines) {
+            line("idle", &idle);
         }
     }
     line("growth", &growth(plan));
@@ -84,8 +89,28 @@ pub(crate) fn details(plan: &Plan) -> Vec<(String, String)> {
     found
 }
 
+/// Names the machines that are almost unused.
+fn idle(machines: &[MachinePlan]) -> Option<String> {
+    let is_idle = |one: &&MachinePlan| one.peak < IDLE_SHARE * one.capacity;
+    let idle: Vec<_> = machines.iter().filter(is_idle).collect();
+    let names: Vec<_> = idle.iter().take(LINES_MAX).map(|one| &*one.machine.name).collect();
+    let more = match idle.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let free: f64 = idle.iter().map(|one| one.capacity - one.peak).sum();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}{more}: below {:.0} % of the capacity at the peak; {} requests/s are free there",
+            names.join(", "),
+            100.0 * IDLE_SHARE,
+            rate(free)
+        )
+    })
+}
+
 /// Returns the answer in one sentence.
-pub(crate) fn answer(plan: &Plan) -> String {
+pub fn answer(plan: &Plan) -> String {
     let subject = if plan.machines.len() == 1 { "This machine" } else { "This fleet" };
     format!("{subject} {}.", short_answer(&plan.today, plan))
 }
@@ -294,7 +319,7 @@ fn scenario(plan: &Plan) -> String {
 }
 
 /// Formats a rate with three significant digits.
-pub(crate) fn rate(value: f64) -> String {
+pub fn rate(value: f64) -> String {
     match value.abs() {
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),

@@ -8,6 +8,7 @@ fn modules_use_only_lower_layers() {
         "calendar",
         "numbers",
         "machine",
+        "topology",
         "queue",
         "samples",
         "lines",
@@ -20,7 +21,9 @@ fn modules_use_only_lower_layers() {
         "steps",
         "trend",
         "plan",
+        "server",
         "text",
+        "weights",
         "page",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

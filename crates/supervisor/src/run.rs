@@ -253,12 +253,7 @@ impl Supervisor {
 
     /// Returns whether the run is inspected at the moment. Then the command to kill its worker
     /// comes again after the inspection.
-    fn is_inspected(
-        &self,
-        incarnation: u32,
-        reason: &'static str,
-        run: Option<Run>,
-    ) -> bool {
+    fn is_inspected(&self, incarnation: u32, reason: &'static str, run: Option<Run>) -> bool {
         let Some(late) = run else { return false };
         let handle = self.post.handle.clone();
         let again = move || handle.send(Command::Kill { incarnation, reason, run });

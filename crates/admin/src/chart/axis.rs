@@ -7,11 +7,29 @@ use maud::{Markup, html};
 /// Maximum number of horizontal lines of a chart.
 const LINES_MAX: f64 = 4.0;
 /// Possible steps between times, in seconds.
-const TIME_STEPS: [u64; 11] =
-    [60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 21_600, DAY_S, 2 * DAY_S];
+const TIME_STEPS: [u64; 16] = [
+    60,
+    120,
+    300,
+    600,
+    1_800,
+    3_600,
+    7_200,
+    14_400,
+    21_600,
+    DAY_S,
+    2 * DAY_S,
+    7 * DAY_S,
+    14 * DAY_S,
+    28 * DAY_S,
+    91 * DAY_S,
+    182 * DAY_S,
+];
 const DAY_S: u64 = 86_400;
 /// Length of the year prefix, `2026-`, that is removed from a date.
 const YEAR_BYTES: usize = 5;
+/// Length from which dates need their year.
+const YEARS_S: u64 = 300 * DAY_S;
 /// Maximum number of times on the horizontal axis.
 const TIMES_MAX: u64 = 5;
 
@@ -59,8 +77,10 @@ pub(super) fn times(along: Along) -> Markup {
                     text.middle x=(format!("{x:.1}")) y=(format!("{:.1}", TOP + TALL + 19.0)) {
                         (if step < DAY_S {
                             format::minute(at)
-                        } else {
+                        } else if wide < YEARS_S {
                             format::date(at).split_off(YEAR_BYTES)
+                        } else {
+                            format::date(at)
                         })
                     }
                 }

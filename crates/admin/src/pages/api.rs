@@ -1,6 +1,7 @@
 //! `/api/…`: figures as JSON. Times in ns, sizes in bytes.
 
 use crate::comparisons::{Change, RelativeChange, ShareChange};
+use crate::planner::Planned;
 use crate::query::Query;
 use crate::range::{Period, Range};
 use crate::response::{self, AdminResponse};
@@ -24,6 +25,9 @@ pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResp
         let health = samovar_wire::judged(&sources.host.status());
         let code = if health.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         return response::json_with(code, &health);
+    }
+    if path == "plan" {
+        return plan(sources);
     }
     let Some(insight) = &sources.insight else { return response::not_found() };
     let now = samovar_insight::now();
@@ -63,6 +67,24 @@ pub(super) fn respond(path: &str, query: &Query, sources: &Sources) -> AdminResp
         },
     };
     found.map_or_else(response::not_found, |value| response::json(&value))
+}
+
+/// Returns the capacity plan: 503 while the first one is computed, 409 if there cannot be one.
+fn plan(sources: &Sources) -> AdminResponse {
+    match sources.plan(samovar_insight::now()) {
+        Planned::Computing => {
+            let hint = "ask again in some seconds";
+            let said = json!({"error": "the plan is being computed", "hint": hint});
+            response::json_with(StatusCode::SERVICE_UNAVAILABLE, &said)
+        }
+        Planned::Done { plan: Err(problem), .. } => {
+            let said = json!({"error": problem.message(), "hint": problem.hint()});
+            response::json_with(StatusCode::CONFLICT, &said)
+        }
+        Planned::Done { at, plan: Ok(plan) } => {
+            response::json(&json!({"computed_at": at, "plan": *plan}))
+        }
+    }
 }
 
 /// A query with a range.

@@ -12,6 +12,7 @@ mod history;
 mod image;
 mod overview;
 mod picker;
+mod plan;
 mod pools;
 mod profile;
 mod queue;
@@ -55,7 +56,7 @@ enum Entry {
 use Entry::{Below, Named};
 
 /// All pages. Those with a name are in the menu, in this order.
-const PAGES: [Page; 16] = [
+const PAGES: [Page; 17] = [
     Page { path: "/", entry: Named("Overview"), is_live: true, show: overview::show },
     Page { path: "/routes", entry: Named("Routes"), is_live: true, show: routes::show },
     Page { path: "/route", entry: Below("/routes"), is_live: true, show: route::show },
@@ -72,6 +73,7 @@ const PAGES: [Page; 16] = [
     Page { path: "/schedules", entry: Named("Schedules"), is_live: true, show: schedules::show },
     Page { path: "/consoles", entry: Named("Consoles"), is_live: true, show: consoles::show },
     Page { path: "/history", entry: Named("History"), is_live: false, show: history::show },
+    Page { path: "/plan", entry: Named("Plan"), is_live: true, show: plan::show },
 ];
 
 /// Returns the entries of the menu: path and name.

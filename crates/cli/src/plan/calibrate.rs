@@ -1,12 +1,12 @@
 //! `samovar plan calibrate`: the speed-up of hyper-threading. The same busy work runs on one thread
 //! of each core, and then on all threads, several times in turn.
 
-use super::topology::{Calibration, Topology, model};
 use crate::subcommand::Run;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use samovar_plan::{Calibration, Topology, cpu_model};
 use samovar_server::{Predecessor, terminal};
 use std::process::ExitCode;
 use std::sync::Barrier;
@@ -49,7 +49,7 @@ impl Run for CalibrateOptions {
         let topology = Topology::read();
         let (cores, cpus) = (topology.cores.len(), topology.cpus());
         let speedup = if topology.has_smt() { self.measure(&topology)? } else { 1.0 };
-        let file = store(&Calibration { speedup, cpus, cores, model: model() })?;
+        let file = store(&Calibration { speedup, cpus, cores, model: cpu_model() })?;
         let found = if topology.has_smt() {
             format!(
                 "{cores} cores, {cpus} threads: a full core does {speedup:.2} × the work of one \
@@ -145,7 +145,8 @@ fn thread_time() -> f64 {
 
 fn store(found: &Calibration) -> Result<std::path::PathBuf> {
     let hint = "hint: set XDG_STATE_HOME to a folder that you can write";
-    let file = Calibration::file().ok_or_else(|| anyhow!("no folder for the result\n{hint}"))?;
+    let file = Calibration::file(rustix::process::geteuid().is_root())
+        .ok_or_else(|| anyhow!("no folder for the result\n{hint}"))?;
     let folder = file.parent().unwrap_or(&file);
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&file, serde_json::to_string(found)?));

@@ -4,7 +4,7 @@ use super::text_file::text_of;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_plan::calendar::offset_of;
-use samovar_plan::{Options, Scenario};
+use samovar_plan::{Balancer, Options, Scenario};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,6 +30,7 @@ Examples:
   samovar plan --sar sar.txt --requests requests.csv --cores 16 --threads-per-core 2
   samovar plan --prometheus http://127.0.0.1:9090 --cores 8
   samovar plan --fleet fleet.toml --lose frankfurt --traffic x1.5
+  samovar plan --fleet fleet.toml --weights nginx
   samovar plan --route 'shop=x2' --html plan.html
   samovar plan calibrate                         measure hyper-threading on this machine, 20 s
 
@@ -59,6 +60,7 @@ pub(crate) struct PlanOptions {
     pub(super) price_per_month: Option<f64>,
     pub(super) model: Options,
     pub(super) html: Option<PathBuf>,
+    pub(super) weights: Option<Balancer>,
     pub(super) json: bool,
 }
 
@@ -169,6 +171,12 @@ pub(crate) fn command() -> Command {
                 .value_parser(factor),
         )
         .arg(path(value("html", "FILE", "Also write a page with charts")))
+        .arg(
+            value("weights", "BALANCER", "Print the machines with weights, as configuration")
+                .value_parser(Balancer::NAMES)
+                .requires("fleet")
+                .conflicts_with("json"),
+        )
 }
 
 fn value(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
@@ -273,6 +281,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pl
             scenario,
         },
         html: file("html"),
+        weights: text("weights").as_deref().and_then(Balancer::named),
         json: matches.get_flag("json"),
     })
 }

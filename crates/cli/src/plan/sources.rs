@@ -2,15 +2,14 @@
 
 use super::options::PlanOptions;
 use super::text_file::{text_of, unreadable};
-use super::topology::Topology;
 use crate::control_client::{self, understand};
 use anyhow::{Context, Result, anyhow, bail};
-use samovar_insight::store::{Store, StoreError};
 use samovar_plan::csv::CsvOptions;
 use samovar_plan::fleet::{self, Source};
 use samovar_plan::sar::SarOptions;
 use samovar_plan::{
-    Collector, Input, Machine, Problem, Record, SpeedupSource, csv, prometheus, sar,
+    Collector, Input, Machine, Problem, Record, SpeedupSource, Topology, csv, prometheus, sar,
+    server,
 };
 use samovar_wire::{Request, Status};
 use std::fmt::Write as _;
@@ -20,10 +19,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const HOUR: i64 = 3600;
-/// Days of a history that are read.
-const DAYS: i64 = 400;
-/// Minutes without an entry up to which the server had no requests, and after which it did not run.
-const QUIET_MAX: i64 = 10;
 /// Step of queries to Prometheus, in seconds.
 const STEP: i64 = 300;
 /// Days of one query: fewer points than Prometheus refuses.
@@ -32,8 +27,6 @@ const QUERY_DAYS: i64 = 30;
 const QUERY_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum size of a response of Prometheus.
 const RESPONSE_BYTES_MAX: u64 = 8 << 20;
-/// Share of free memory that further workers can use.
-const MEMORY_SHARE: f64 = 0.9;
 /// Queries to Prometheus, for the metrics of Samovar.
 const QUERIES: [(&str, &str); 3] = [
     ("requests", "sum(rate(samovar_requests_total{instance=~\"$instance\"}[5m]))"),
@@ -104,43 +97,19 @@ fn fleet_inputs(asked: &PlanOptions, path: &Path) -> Result<Vec<Input>> {
 }
 
 /// The running server: its history, its machine, and its current use of cores.
-#[allow(clippy::cast_precision_loss)] // Displayed figures.
 fn running(asked: &PlanOptions) -> Result<Input> {
     let socket = control_client::path(asked.control.as_ref())?;
     let line = control_client::ask(&socket, &Request::Status, control_client::RESPONSE_LIMIT)?;
     let status: Status = understand(&line)?;
     if status.history_file.is_empty() {
-        bail!(
-            "the server keeps its history in memory only\nhint: set `insight.store` to a file and \
-             `insight.days_max` to 400, restart the server, and run samovar plan after {} days",
-            samovar_plan::TREND_DAYS
-        );
+        bail!("{}", server::no_history());
     }
-    let capacity = &status.capacity;
-    let mut machine = Topology::read().machine("this machine");
-    if capacity.cores > 0.0 && capacity.cores < machine.threads() - 0.005 {
-        machine.quota = Some(capacity.cores);
-    }
-    if status.pools.is_empty() {
-        let most = status.scaling.first().map(|line| line.max as f64);
-        let count = status.workers.len() as f64;
-        machine.workers_max = most.or((count > 0.0).then_some(count));
-        if capacity.worker_bytes > 0 {
-            let free = capacity.memory_free_bytes as f64 * MEMORY_SHARE;
-            machine.workers_affordable =
-                Some(count + (free / capacity.worker_bytes as f64).floor());
-        }
-    }
-    // The history has the CPU time of workers; the server itself uses some for each request.
-    let requests = status.front.pools.requests_total as f64;
-    let of_server = if requests > 0.0 { status.cpu_seconds / requests } else { 0.0 };
+    let machine = overridden(asked, server::machine(&status));
     let mut all = Collector::default();
+    let of_server = server::own_cpu(&status);
     history(Path::new(&status.history_file), asked.model.now, of_server, &mut all)?;
-    Ok(Input {
-        machine: overridden(asked, machine),
-        history: all.finish(),
-        others: asked.others.unwrap_or(capacity.cores_others),
-    })
+    let others = asked.others.unwrap_or(status.capacity.cores_others);
+    Ok(Input { machine, history: all.finish(), others })
 }
 
 fn read(asked: &PlanOptions, machine: Machine, source: &Source, folder: &Path) -> Result<Input> {
@@ -181,48 +150,12 @@ fn read(asked: &PlanOptions, machine: Machine, source: &Source, folder: &Path) -
 }
 
 /// Adds the minutes of a history. `of_server` is the server's own CPU time per request.
-#[allow(clippy::cast_precision_loss)] // Sums of a minute.
 fn history(path: &Path, now: i64, of_server: f64, to: &mut Collector) -> Result<()> {
-    let wrong = |error: StoreError| {
+    server::history(path, now, of_server, to).map_err(|error| {
         let hint = "run the command as the server's user, or as root; check that the file is a \
                     history (`insight.store`) and not damaged";
         anyhow!("{error}\nhint: {hint}")
-    };
-    let store = Store::reader(path).map_err(wrong)?;
-    let mut last: Option<i64> = None;
-    let mut from = now - DAYS * 24 * HOUR;
-    while from <= now {
-        let until = from + HOUR;
-        let span = (from.max(0).unsigned_abs(), until.max(0).unsigned_abs());
-        let rows = store.costs(span.0, span.1).map_err(wrong)?;
-        for minute in rows.chunk_by(|a, b| a.0 == b.0) {
-            let at = i64::try_from(minute[0].0).unwrap_or(0);
-            let quiet = last.map_or(0, |last| (at - last) / 60 - 1);
-            if (1..=QUIET_MAX).contains(&quiet) {
-                let (at, seconds) = (at - 60 * quiet, 60 * quiet);
-                let zero = Some(0.0);
-                let record = Record { at, seconds, requests: zero, cpu: zero, ..Record::default() };
-                to.add(&Record { in_workers: zero, ..record });
-            }
-            last = Some(at);
-            let mut sum = (0.0, 0.0, 0.0);
-            for (_, route, costs) in minute {
-                let (requests, cpu) = (costs.requests as f64, costs.cpu_ns as f64 / 1e9);
-                sum = (sum.0 + requests, sum.1 + cpu, sum.2 + costs.run_ns as f64 / 1e9);
-                to.add_route(at, 60, route, requests, Some(cpu));
-            }
-            to.add(&Record {
-                at,
-                seconds: 60,
-                requests: Some(sum.0),
-                cpu: Some(sum.1 + sum.0 * of_server),
-                in_workers: Some(sum.2),
-                ..Record::default()
-            });
-        }
-        from = until;
-    }
-    Ok(())
+    })
 }
 
 fn from_prometheus(asked: &PlanOptions, url: &str, name: &str, to: &mut Collector) -> Result<()> {

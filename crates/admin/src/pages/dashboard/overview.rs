@@ -10,6 +10,7 @@ use crate::format;
 use crate::frame::{nothing, part, route_link, tile};
 use crate::health::{LinkedProblem, capitalised, troubles};
 use crate::periods::PeriodSums;
+use crate::planner::Planned;
 use crate::range::Span;
 use maud::{Markup, html};
 use samovar_insight::RecentRequest;
@@ -48,7 +49,7 @@ pub(super) fn show(view: &View) -> Shown {
             Some(read) => (measured(view, read)),
             None => (nothing(NOT_MEASURED)),
         }
-        (part("capacity", "Capacity", &capacity(&status.capacity)))
+        (part("capacity", "Capacity", &capacity(view, &status)))
         (part("processes", "Workers and memory", &processes(view, &status)))
     };
     let is_healthy = !found.iter().any(|one| one.is_problem);
@@ -308,7 +309,17 @@ fn top(sums: &PeriodSums, other: Option<&PeriodSums>) -> Markup {
     }
 }
 
-fn capacity(of: &CapacityStatus) -> Markup {
+fn capacity(view: &View, status: &Status) -> Markup {
+    html! {
+        (measured_capacity(&status.capacity))
+        // A server without a history on disk has no plan.
+        @if !status.history_file.is_empty() && let Planned::Done { plan: Ok(plan), .. } = view.sources.plan(view.now) {
+            p { a href="/plan" { (samovar_plan::answer(&plan)) } }
+        }
+    }
+}
+
+fn measured_capacity(of: &CapacityStatus) -> Markup {
     if of.seconds <= 0.0 {
         return nothing("Not measured yet.");
     }

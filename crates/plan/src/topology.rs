@@ -1,6 +1,6 @@
 //! Cores of this machine, and the stored speed-up of hyper-threading.
 
-use samovar_plan::{Machine, SpeedupSource};
+use crate::machine::{Machine, SpeedupSource};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::read_to_string;
@@ -8,22 +8,27 @@ use std::path::PathBuf;
 
 /// CPUs of this process, by core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Topology {
-    pub(super) cores: Vec<Vec<usize>>,
+pub struct Topology {
+    /// Numbers of the CPUs of each core.
+    pub cores: Vec<Vec<usize>>,
 }
 
 /// Result of `samovar plan calibrate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Calibration {
-    pub(super) speedup: f64,
-    pub(super) cpus: usize,
-    pub(super) cores: usize,
+pub struct Calibration {
+    /// Work of a core with all threads busy, divided by that of one thread.
+    pub speedup: f64,
+    /// Number of CPUs at the measurement.
+    pub cpus: usize,
+    /// Number of cores.
+    pub cores: usize,
     /// Model of the CPU, as the kernel names it.
-    pub(super) model: String,
+    pub model: String,
 }
 
 impl Topology {
-    pub(super) fn read() -> Topology {
+    /// Reads the CPUs that this process may use.
+    pub fn read() -> Topology {
         let status = read_to_string("/proc/self/status").unwrap_or_default();
         let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         Topology::of(&cpu_list(allowed.unwrap_or("0")), |cpu| {
@@ -50,23 +55,24 @@ impl Topology {
         Topology { cores }
     }
 
-    pub(super) fn cpus(&self) -> usize {
+    /// Returns the number of CPUs.
+    pub fn cpus(&self) -> usize {
         self.cores.iter().map(Vec::len).sum()
     }
 
-    pub(super) fn has_smt(&self) -> bool {
+    /// Returns whether a core has several threads.
+    pub fn has_smt(&self) -> bool {
         self.cores.iter().any(|core| core.len() > 1)
     }
 
     /// Returns this machine, with the stored speed-up if it was measured here.
-    #[allow(clippy::cast_precision_loss)] // Few thousand CPUs at most.
-    pub(super) fn machine(&self, name: &str) -> Machine {
+    pub fn machine(&self, name: &str) -> Machine {
         let cores = (self.cores.len() as f64).max(1.0);
         let mut machine = Machine::new(name, cores, (self.cpus() as f64 / cores).max(1.0));
         let stored = Calibration::read().filter(|stored| {
             stored.cpus == self.cpus()
                 && stored.cores == self.cores.len()
-                && stored.model == model()
+                && stored.model == cpu_model()
         });
         if let Some(stored) = stored.filter(|_| machine.has_smt()) {
             machine.speedup = stored.speedup.clamp(1.0, machine.threads_per_core);
@@ -76,22 +82,40 @@ impl Topology {
     }
 }
 
+/// Folder of the results that root measures, for servers of all users.
+const SYSTEM_FOLDER: &str = "/var/lib/samovar";
+/// Name of the file.
+const FILE: &str = "smt.json";
+
 impl Calibration {
+    /// Reads the result that this user has measured, or else the one that root has.
     fn read() -> Option<Calibration> {
-        serde_json::from_str(&read_to_string(Calibration::file()?).ok()?).ok()
+        let system = PathBuf::from(SYSTEM_FOLDER).join(FILE);
+        let mut files = own_folder().map(|folder| folder.join(FILE)).into_iter().chain([system]);
+        let parse = |file: PathBuf| serde_json::from_str(&read_to_string(file).ok()?).ok();
+        files.find_map(parse)
     }
 
-    /// Returns the file of the result; `None`: this user has no home.
-    pub(super) fn file() -> Option<PathBuf> {
-        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let state = folder("XDG_STATE_HOME").map(PathBuf::from);
-        let state = state.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".local/state")));
-        state.map(|state| state.join("samovar/smt.json"))
+    /// Returns the file for a new result of this user; `None`: the user has no home.
+    pub fn file(is_root: bool) -> Option<PathBuf> {
+        let has_own = std::env::var_os("XDG_STATE_HOME").is_some_and(|value| !value.is_empty());
+        if is_root && !has_own {
+            return Some(PathBuf::from(SYSTEM_FOLDER).join(FILE));
+        }
+        own_folder().map(|folder| folder.join(FILE))
     }
 }
 
+/// Returns the user's folder for states of Samovar.
+fn own_folder() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let state = folder("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".local/state")));
+    state.map(|state| state.join("samovar"))
+}
+
 /// Returns the model of the CPU.
-pub(super) fn model() -> String {
+pub fn cpu_model() -> String {
     let text = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("model name"));
     line.unwrap_or_default().trim_start_matches([' ', '\t', ':']).to_owned()
